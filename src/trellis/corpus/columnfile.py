@@ -1,0 +1,109 @@
+"""Shared by all text readers: bytes → fields → coded columns, with errors that name the line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.corpus.corpus import Column
+from trellis.errors import DataError
+from trellis.files import display_name, open_text_bytes
+
+__all__ = ["FieldTable", "Source", "code_column", "read_fields"]
+
+Source = str | os.PathLike[Any] | IO[bytes] | IO[str]
+"""Where a reader may read from: a path, ``"-"`` for standard input, or an open file."""
+
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class FieldTable:
+    """The fields of a text file: byte ranges, lines and samples (see ``kernels.text``)."""
+
+    name: str
+    buffer: NDArray[np.uint8]
+    line_ptr: NDArray[np.int64]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    line_number: NDArray[np.int64]
+    sample_ptr: NDArray[np.int64]
+
+    def fail(self, line: int, message: str) -> DataError:
+        """Error about the line-th kept line."""
+        return DataError(f"{self.name}, line {self.line_number[line]}: {message}")
+
+    def text(self, field: int) -> str:
+        """One field as a string."""
+        return bytes(self.buffer[self.first[field] : self.last[field]]).decode("utf-8")
+
+    def fields_of(self, line: int) -> NDArray[np.int64]:
+        """Ids of the fields of a kept line."""
+        return np.arange(self.line_ptr[line], self.line_ptr[line + 1])
+
+    def rectangle(self, n_columns: int, expected: str) -> NDArray[np.int64]:
+        """Field ids as (lines, n_columns); a line with another number of fields is refused."""
+        counts = np.diff(self.line_ptr)
+        bad = np.flatnonzero(counts != n_columns)
+        if bad.size:
+            raise self.fail(
+                int(bad[0]), f"{counts[bad[0]]} fields, expected {n_columns} ({expected})"
+            )
+        return np.arange(len(self.first), dtype=np.int64).reshape(-1, n_columns)
+
+
+def read_fields(source: Source, *, tabs_only: bool, skip: str = "") -> FieldTable:
+    """Read a text file into fields; see :func:`trellis.kernels.text.split_fields`."""
+    from trellis.kernels.text import split_fields
+
+    data = open_text_bytes(source)
+    if data.startswith(_BOM):
+        data = data[len(_BOM) :]
+    name = display_name(source) if isinstance(source, str | os.PathLike) else "input"
+    if name == "-":
+        name = "standard input"
+    if b"\0" in data:
+        line = data[: data.index(b"\0")].count(b"\n") + 1
+        raise DataError(f"{name}, line {line}: a NUL byte; this is not a text file")
+    buffer = np.frombuffer(data, np.uint8)
+    prefix = np.frombuffer(skip.encode(), np.uint8)
+    return FieldTable(name, buffer, *split_fields(buffer, tabs_only, prefix))
+
+
+def code_column(table: FieldTable, fields: NDArray[np.int64]) -> Column:
+    """Column of the given fields, one for each position."""
+    from trellis.kernels.text import code_fields
+
+    first, last = table.first[fields], table.last[fields]
+    codes, where = code_fields(table.buffer, first, last)
+    data = table.buffer
+    values = []
+    for k in where:
+        try:
+            values.append(data[first[k] : last[k]].tobytes().decode("utf-8"))
+        except UnicodeDecodeError:
+            line = int(np.searchsorted(table.line_ptr, fields[k], side="right")) - 1
+            raise table.fail(line, "not UTF-8 text; convert the file to UTF-8") from None
+    return Column(codes, values)
+
+
+def check_columns(columns: Sequence[str], label: str | None) -> list[str]:
+    """Column names as a list; refuses repeated and empty names and a label that is no column."""
+    if isinstance(columns, str):
+        raise DataError(f"columns must be a list of names, got the string {columns!r}")
+    names = list(columns)
+    if not names:
+        raise DataError("columns must name at least one column")
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise DataError(f"column name {name!r} is not a non-empty string")
+        if names.count(name) > 1:
+            raise DataError(f"column {name!r} is named twice")
+    if label is not None and label not in names:
+        raise DataError(f"label column {label!r} is not among the columns {', '.join(names)}")
+    return names

@@ -1,0 +1,322 @@
+"""The one container of the library: all samples stacked into flat arrays.
+
+A corpus of S samples with N positions in all is
+
+    offsets (S+1,)            sample s is the positions offsets[s] .. offsets[s+1]
+    columns {name: Column}    raw symbols: codes (N,) into a table of distinct strings
+    features                  attributes in CSR over positions, with their names
+    labels                    a label set for each position (see :mod:`trellis.corpus.labels`)
+    edges (m, 2)              pairs of positions; None for chains, whose neighbours are implied
+
+Everything but ``offsets`` is optional: a file of columns has no features yet, a list of feature
+dicts has no columns. No Python object is kept per position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.corpus.labels import Label, Labels
+from trellis.errors import DataError
+
+__all__ = ["Column", "Corpus", "Features", "Sample"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One symbol for each position: ``values[codes[t]]``."""
+
+    codes: NDArray[np.int32]
+    values: Sequence[str]
+
+    def __post_init__(self) -> None:
+        if self.codes.size and not 0 <= self.codes.min() <= self.codes.max() < len(self.values):
+            raise DataError(f"column codes must lie in 0..{len(self.values) - 1}")
+
+    @classmethod
+    def from_strings(cls, strings: Sequence[str]) -> Column:
+        """Code a flat sequence of strings."""
+        table: dict[str, int] = {}
+        codes = np.fromiter(
+            (table.setdefault(s, len(table)) for s in strings), np.int32, count=len(strings)
+        )
+        return cls(codes, list(table))
+
+    def strings(self) -> list[str]:
+        """The symbols as strings, one for each position."""
+        values = self.values
+        return [values[c] for c in self.codes]
+
+
+@dataclass(frozen=True)
+class Features:
+    """Attributes of the positions in CSR form.
+
+    Parameters
+    ----------
+    indptr : int64 array (N+1,)
+    indices : int32 array
+        Attribute ids; those of position t are ``indices[indptr[t]:indptr[t+1]]``.
+    values : float32 array or None
+        Their values; None when all are indicators (value 1).
+    names : sequence of str
+        Name of each attribute.
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    values: NDArray[np.float32] | None
+    names: Sequence[str]
+
+    def __post_init__(self) -> None:
+        if self.indptr.size == 0 or self.indptr[0] != 0 or self.indptr[-1] != self.indices.size:
+            raise DataError("feature indptr must run from 0 to the number of indices")
+        if np.any(np.diff(self.indptr) < 0):
+            raise DataError("feature indptr must not decrease")
+        if self.indices.size and not (
+            0 <= self.indices.min() <= self.indices.max() < len(self.names)
+        ):
+            raise DataError(f"feature indices must lie in 0..{len(self.names) - 1}")
+        if self.values is not None:
+            if self.values.shape != self.indices.shape:
+                raise DataError("feature values must be as many as feature indices")
+            bad = np.flatnonzero(~np.isfinite(self.values))
+            if bad.size:
+                t = int(np.searchsorted(self.indptr, bad[0], side="right")) - 1
+                name = self.names[self.indices[bad[0]]]
+                raise DataError(
+                    f"attribute {name!r} at position {t} of the corpus is "
+                    f"{self.values[bad[0]]}; values must be finite"
+                )
+
+    def take(self, positions: NDArray[np.int64]) -> Features:
+        """Features of some positions, in that order."""
+        counts = self.indptr[positions + 1] - self.indptr[positions]
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        within = np.arange(indptr[-1]) - np.repeat(indptr[:-1], counts)
+        where = np.repeat(self.indptr[positions], counts) + within
+        values = None if self.values is None else self.values[where]
+        return Features(indptr, self.indices[where], values, self.names)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Samples stacked into flat arrays (see the module for the layout).
+
+    A corpus has a length (its number of samples), ``corpus[i]`` is a :class:`Sample`,
+    ``corpus[a:b]`` and ``corpus.take(indices)`` are corpora. Usually made by a reader
+    (:func:`trellis.read_conll`, …) or at the door of an estimator.
+
+    Examples
+    --------
+    >>> from trellis import Corpus
+    >>> corpus = Corpus.from_columns({"word": [["the", "cat"], ["sat"]]}, labels=[["D", "N"], ["V"]])
+    >>> len(corpus), corpus.n_positions
+    (2, 3)
+    >>> corpus[0].columns["word"], corpus[0].labels
+    (['the', 'cat'], ['D', 'N'])
+    """
+
+    offsets: NDArray[np.int64]
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    features: Features | None = None
+    labels: Labels | None = None
+    edges: NDArray[np.int64] | None = None
+    label_name: str = "label"
+
+    def __post_init__(self) -> None:
+        offsets = self.offsets
+        if offsets.ndim != 1 or offsets.size == 0 or offsets[0] != 0:
+            raise DataError("corpus offsets must be one-dimensional and start with 0")
+        if np.any(np.diff(offsets) < 0):
+            raise DataError("corpus offsets must not decrease")
+        n = self.n_positions
+        for name, column in self.columns.items():
+            if column.codes.shape != (n,):
+                raise DataError(f"column {name!r} has {len(column.codes)} symbols, expected {n}")
+        if self.features is not None and self.features.indptr.size != n + 1:
+            raise DataError(f"features cover {self.features.indptr.size - 1} positions, not {n}")
+        if self.labels is not None and len(self.labels) != n:
+            raise DataError(f"there are {len(self.labels)} labels for {n} positions")
+        if self.edges is not None and (
+            self.edges.ndim != 2
+            or self.edges.shape[1] != 2
+            or (self.edges.size and not 0 <= self.edges.min() <= self.edges.max() < n)
+        ):
+            raise DataError(f"edges must be pairs of positions in 0..{n - 1}")
+
+    @classmethod
+    def from_columns(
+        cls,
+        columns: Mapping[str, Sequence[Sequence[str]]],
+        labels: Sequence[Sequence[Label]] | None = None,
+    ) -> Corpus:
+        """Corpus from lists of symbol lists, one entry for each column, and optional labels."""
+        if not columns:
+            raise DataError("a corpus needs at least one column")
+        lengths: list[int] | None = None
+        coded = {}
+        parts = [*columns.items()] + ([("labels", labels)] if labels is not None else [])
+        for name, samples in parts:
+            these = [len(sample) for sample in samples]
+            if lengths is None:
+                lengths, first = these, name
+            elif these != lengths:
+                check_lengths(lengths, these, first, name)
+        for name, samples in columns.items():
+            flat = [symbol for sample in samples for symbol in sample]
+            for symbol in flat:
+                if not isinstance(symbol, str):
+                    raise DataError(f"column {name!r} holds {symbol!r}; expected strings")
+            coded[name] = Column.from_strings(flat)
+        offsets = np.concatenate([[0], np.cumsum(lengths or [])]).astype(np.int64)
+        found = None if labels is None else Labels.from_lists(labels)
+        return cls(offsets, coded, labels=found)
+
+    @property
+    def n_positions(self) -> int:
+        """Number of positions (tokens) of all samples."""
+        return int(self.offsets[-1])
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Number of positions of each sample."""
+        return np.diff(self.offsets)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the flat arrays (the tables of distinct strings not counted)."""
+        arrays: list[NDArray[Any]] = [self.offsets]
+        arrays += [column.codes for column in self.columns.values()]
+        if self.features is not None:
+            arrays += [self.features.indptr, self.features.indices]
+            if self.features.values is not None:
+                arrays.append(self.features.values)
+        if self.labels is not None:
+            arrays += [self.labels.ids, self.labels.table]
+        if self.edges is not None:
+            arrays.append(self.edges)
+        return sum(a.nbytes for a in arrays)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __iter__(self) -> Iterator[Sample]:
+        return (Sample(self, i) for i in range(len(self)))
+
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+    @overload
+    def __getitem__(self, index: slice) -> Corpus: ...
+    def __getitem__(self, index: int | slice) -> Sample | Corpus:
+        if isinstance(index, slice):
+            return self.take(np.arange(len(self))[index])
+        i = int(index)
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"sample {i} of a corpus of {len(self)}")
+        return Sample(self, i % len(self))
+
+    def take(self, samples: Sequence[int] | NDArray[Any]) -> Corpus:
+        """Corpus of some samples, in that order; tables of strings are shared."""
+        chosen = np.asarray(samples, np.int64)
+        if chosen.size and not 0 <= chosen.min() <= chosen.max() < len(self):
+            raise IndexError(f"samples must lie in 0..{len(self) - 1}")
+        lengths = self.lengths[chosen]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+        positions = np.repeat(self.offsets[chosen], lengths) + within
+        edges = None
+        if self.edges is not None:
+            edges = self._edges_of(chosen, offsets)
+        return replace(
+            self,
+            offsets=offsets,
+            columns={
+                name: Column(column.codes[positions], column.values)
+                for name, column in self.columns.items()
+            },
+            features=None if self.features is None else self.features.take(positions),
+            labels=None if self.labels is None else self.labels.take(positions),
+            edges=edges,
+        )
+
+    def _edges_of(
+        self, chosen: NDArray[np.int64], offsets: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        assert self.edges is not None
+        owner = np.searchsorted(self.offsets, self.edges[:, 0], side="right") - 1
+        by_owner = np.argsort(owner, kind="stable")
+        bounds = np.searchsorted(owner[by_owner], np.arange(len(self) + 1))
+        parts = [
+            self.edges[by_owner[bounds[s] : bounds[s + 1]]] - self.offsets[s] + offsets[k]
+            for k, s in enumerate(chosen)
+        ]
+        return np.concatenate(parts) if parts else np.zeros((0, 2), np.int64)
+
+    def with_labels(self, y: Sequence[Sequence[Label]]) -> Corpus:
+        """The same corpus with other labels (str, None or sets of str at each position)."""
+        check_lengths([int(n) for n in self.lengths], [len(s) for s in y], "samples", "labels")
+        return replace(self, labels=Labels.from_lists(y))
+
+    def label_lists(self) -> list[list[Label]]:
+        """The labels, one list for each sample."""
+        if self.labels is None:
+            raise DataError("this corpus has no labels")
+        return split(self.labels.tolist(), self.offsets)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One sample of a corpus: a view, accepted wherever a corpus of one sample is."""
+
+    corpus: Corpus
+    index: int
+
+    def __len__(self) -> int:
+        return int(self.corpus.lengths[self.index])
+
+    @property
+    def columns(self) -> dict[str, list[str]]:
+        """The symbols of this sample, column by column."""
+        a, b = self.corpus.offsets[self.index : self.index + 2]
+        return {
+            name: [column.values[c] for c in column.codes[a:b]]
+            for name, column in self.corpus.columns.items()
+        }
+
+    @property
+    def labels(self) -> list[Label] | None:
+        """The labels of this sample (str, None or a set at each position), if the corpus has any."""
+        if self.corpus.labels is None:
+            return None
+        a, b = self.corpus.offsets[self.index : self.index + 2]
+        return self.corpus.labels.take(slice(a, b)).tolist()
+
+
+def split(flat: Sequence[T], offsets: NDArray[np.int64]) -> list[list[T]]:
+    """Cut a flat sequence into one list for each sample."""
+    bounds = offsets.tolist()
+    return [list(flat[a:b]) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+
+
+def check_lengths(
+    expected: Sequence[int], found: Sequence[int], what_expected: str, what_found: str
+) -> None:
+    """Raise a DataError that names the first sample where two lists differ in length."""
+    if len(expected) != len(found):
+        raise DataError(
+            f"{what_expected} and {what_found} differ in number: "
+            f"{len(expected)} and {len(found)} samples"
+        )
+    for s, (a, b) in enumerate(zip(expected, found, strict=True)):
+        if a != b:
+            raise DataError(
+                f"sample {s}: {what_expected} has {a} positions, {what_found} has {b}"
+            )

@@ -1,0 +1,118 @@
+r"""CRFsuite's text format: ``label TAB attribute TAB attribute:value …``, a blank line after a sample.
+
+In an attribute, ``\:`` and ``\\`` stand for a colon and a backslash; a plain colon starts the value.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import numpy as np
+
+from trellis.corpus.columnfile import Source, code_column, read_fields
+from trellis.corpus.corpus import Corpus, Features
+from trellis.corpus.labels import Labels
+from trellis.errors import DataError
+from trellis.files import atomic_write
+
+__all__ = ["read_crfsuite", "write_crfsuite"]
+
+
+def read_crfsuite(source: Source) -> Corpus:
+    r"""Read a file in CRFsuite's text format: labels and ready-made attributes.
+
+    Examples
+    --------
+    >>> import io
+    >>> from trellis import read_crfsuite
+    >>> corpus = read_crfsuite(io.BytesIO(b"N\tw=cat\tlen:3\nV\tw=sat\n\n"))
+    >>> corpus.label_lists(), list(corpus.features.names), corpus.features.values
+    ([['N', 'V']], ['w=cat', 'len', 'w=sat'], array([1., 3., 1.], dtype=float32))
+    """
+    table = read_fields(source, tabs_only=True)
+    heads = table.line_ptr[:-1]
+    empty = np.flatnonzero(table.first[heads] == table.last[heads])
+    if empty.size:
+        raise table.fail(int(empty[0]), "the label (first field) is empty")
+    names = code_column(table, heads)
+    is_attribute = table.first < table.last  # stray tabs make empty fields
+    is_attribute[heads] = False
+    fields = np.flatnonzero(is_attribute)
+    raw = code_column(table, fields)
+    vocabulary: dict[str, int] = {}
+    ids = np.empty(len(raw.values), np.int32)
+    values = np.empty(len(raw.values), np.float32)
+    for code, text in enumerate(raw.values):
+        try:
+            name, values[code] = _parse(text)
+        except ValueError as error:
+            field = fields[np.flatnonzero(raw.codes == code)[0]]
+            line = int(np.searchsorted(table.line_ptr, field, side="right")) - 1
+            raise table.fail(line, f"attribute {text!r}: {error}") from None
+        ids[code] = vocabulary.setdefault(name, len(vocabulary))
+    before = np.concatenate([[0], np.cumsum(is_attribute)])
+    flat = values[raw.codes]
+    features = Features(
+        before[table.line_ptr].astype(np.int64),
+        ids[raw.codes],
+        None if (flat == 1).all() else flat,
+        list(vocabulary),
+    )
+    labels = Labels.from_codes(names.codes, names.values)
+    return Corpus(table.sample_ptr, features=features, labels=labels)
+
+
+def _parse(text: str) -> tuple[str, float]:
+    name: list[str] = []
+    characters = iter(enumerate(text))
+    for i, c in characters:
+        if c == "\\" and i + 1 < len(text) and text[i + 1] in ":\\":
+            name.append(next(characters)[1])
+        elif c == ":":
+            number = text[i + 1 :]
+            try:
+                value = float(number)
+            except ValueError:
+                raise ValueError(
+                    f"{number!r} after the colon is no number (write a literal colon as \\:)"
+                ) from None
+            if not math.isfinite(value):
+                raise ValueError("the value must be finite")
+            return _named("".join(name)), value
+        else:
+            name.append(c)
+    return _named("".join(name)), 1.0
+
+
+def _named(name: str) -> str:
+    if not name:
+        raise ValueError("the name is empty")
+    return name
+
+
+def write_crfsuite(path: str | os.PathLike[Any], corpus: Corpus) -> None:
+    """Write a corpus that has features and labels in CRFsuite's text format, whole or not at all."""
+    if corpus.features is None or corpus.labels is None:
+        raise DataError("CRFsuite's format needs features and labels; this corpus lacks one")
+    features = corpus.features
+    names = [name.replace("\\", "\\\\").replace(":", "\\:") for name in features.names]
+    for name in names:
+        if set(name) & {"\t", "\n", "\r"}:
+            raise DataError(f"attribute {name!r} holds a tab or line break, which cannot be written")
+    labels = corpus.labels.tolist()
+    bounds = corpus.offsets.tolist()
+    with atomic_write(path, binary=True) as file:
+        for a, b in zip(bounds[:-1], bounds[1:], strict=True):
+            for t in range(a, b):
+                label = labels[t]
+                if not isinstance(label, str):
+                    raise DataError("CRFsuite's format needs one label at every position")
+                fields = [label]
+                for p in range(features.indptr[t], features.indptr[t + 1]):
+                    value = 1.0 if features.values is None else float(features.values[p])
+                    text = names[features.indices[p]]
+                    fields.append(text if value == 1 else f"{text}:{value:.9g}")
+                file.write(("\t".join(fields) + "\n").encode("utf-8"))
+            file.write(b"\n")

@@ -1,0 +1,42 @@
+"""How good predictions are: accuracy, spans, confusions, calibration, distances, significance."""
+
+from trellis.evaluation.accuracy import hamming_loss, sequence_accuracy, token_accuracy
+from trellis.evaluation.calibration import Calibration, calibration
+from trellis.evaluation.confusion import Confusion, confusion
+from trellis.evaluation.edit_distance import edit_distance, normalised_edit_distance
+from trellis.evaluation.significance import (
+    Comparison,
+    mcnemar,
+    paired_bootstrap,
+    paired_permutation,
+    paired_t_test,
+)
+from trellis.evaluation.spans import (
+    PrecisionRecall,
+    SegmentationScores,
+    SpanScores,
+    span_scores,
+    word_segmentation_scores,
+)
+
+__all__ = [
+    "Calibration",
+    "Comparison",
+    "Confusion",
+    "PrecisionRecall",
+    "SegmentationScores",
+    "SpanScores",
+    "calibration",
+    "confusion",
+    "edit_distance",
+    "hamming_loss",
+    "mcnemar",
+    "normalised_edit_distance",
+    "paired_bootstrap",
+    "paired_permutation",
+    "paired_t_test",
+    "sequence_accuracy",
+    "span_scores",
+    "token_accuracy",
+    "word_segmentation_scores",
+]

@@ -1,0 +1,59 @@
+"""Gold and predicted labels side by side: what the whole package checks before it counts.
+
+A gold entry is a label, ``None`` (not annotated) or a set of allowed labels (partly annotated).
+Labels that no model knows are labels like any other: no prediction equals them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from trellis.errors import DataError
+
+__all__ = ["Gold", "GoldLabel", "Labels", "check_lengths", "check_samples", "single_label"]
+
+GoldLabel = str | AbstractSet[str] | None
+Gold = Sequence[Sequence[GoldLabel]]
+Labels = Sequence[Sequence[str]]
+
+
+def check_samples(gold: Sequence[Any], other: Sequence[Any], name: str = "predicted") -> None:
+    """Raise DataError unless there are samples, and as many in `gold` as in `other`."""
+    if len(gold) != len(other):
+        raise DataError(f"{len(gold)} samples in gold but {len(other)} in {name}: expected equal")
+    if len(gold) == 0:
+        raise DataError("nothing to evaluate: there are no samples")
+
+
+def check_lengths(
+    gold: Sequence[Sequence[Any]], other: Sequence[Sequence[Any]], name: str = "predicted"
+) -> None:
+    """Raise DataError unless `gold` and `other` agree in samples and positions, at least one."""
+    check_samples(gold, other, name)
+    for i, (g, p) in enumerate(zip(gold, other, strict=True)):
+        for sample, origin in ((g, "gold"), (p, name)):
+            if isinstance(sample, str) or not hasattr(sample, "__len__"):
+                raise DataError(
+                    f"sample {i} of {origin} is {sample!r}: expected a list of labels "
+                    "(pass a list of samples, each a list of labels)"
+                )
+        if len(g) != len(p):
+            raise DataError(
+                f"sample {i} has {len(g)} positions in gold but {len(p)} in {name}: expected equal"
+            )
+    if not any(len(g) for g in gold):
+        raise DataError("nothing to evaluate: all samples are empty")
+
+
+def single_label(entry: GoldLabel, sample: int, position: int) -> str | None:
+    """Label of a gold entry, or None if it leaves a choice."""
+    if entry is None or isinstance(entry, str):
+        return entry
+    if not isinstance(entry, AbstractSet) or len(entry) == 0:
+        raise DataError(
+            f"sample {sample}, position {position} of gold is {entry!r}: expected a label, None "
+            "(not annotated) or a set of at least one allowed label"
+        )
+    return next(iter(entry)) if len(entry) == 1 else None

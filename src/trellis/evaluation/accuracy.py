@@ -1,0 +1,160 @@
+r"""Shares of positions and of samples that are right.
+
+With :math:`A` the annotated positions, :math:`Y_{it}` the set of labels allowed at position t of
+sample i and :math:`\hat y` the prediction,
+
+.. math:: \text{accuracy} = \frac{1}{|A|} \sum_{(i,t) \in A} [\hat y_{it} \in Y_{it}].
+
+The Hamming loss is one minus that, over all positions at once (``average="token"``) or within each
+sample first (``average="sample"``: the normalised Hamming loss of the structured-prediction
+literature, in which a short sample weighs as much as a long one).
+
+A gold entry of ``None`` is not annotated and skipped. A set of labels is right if the prediction
+is in it: an *optimistic* count where the set is large, since the full set is never wrong.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import DataError
+from trellis.evaluation._pairs import Gold, Labels, check_lengths, single_label
+
+__all__ = ["hamming_loss", "sequence_accuracy", "token_accuracy"]
+
+
+def token_accuracy(gold: Gold, predicted: Labels) -> float:
+    """Share of the annotated positions whose prediction is right.
+
+    Parameters
+    ----------
+    gold : list of lists of labels
+        An entry may be None (skipped) or a set of allowed labels.
+    predicted : list of lists of labels
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Raises
+    ------
+    DataError
+        If lengths differ or no position is annotated.
+
+    Examples
+    --------
+    >>> token_accuracy([["A", "B"], ["A", None]], [["A", "A"], ["A", "B"]])
+    0.6666666666666666
+    >>> token_accuracy([[{"A", "B"}, "A"]], [["B", "B"]])
+    0.5
+    """
+    right, annotated = sample_counts(gold, predicted).sum(axis=0)
+    return float(right / annotated)
+
+
+def sequence_accuracy(gold: Gold, predicted: Labels) -> float:
+    """Share of the samples that are right at every annotated position.
+
+    Samples without any annotated position are skipped.
+
+    Parameters
+    ----------
+    gold : list of lists of labels
+        An entry may be None (skipped) or a set of allowed labels.
+    predicted : list of lists of labels
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Raises
+    ------
+    DataError
+        If lengths differ or no position is annotated.
+
+    Examples
+    --------
+    >>> sequence_accuracy([["A", "B"], ["A", None]], [["A", "A"], ["A", "B"]])
+    0.5
+    """
+    counts = sample_counts(gold, predicted)
+    right, annotated = counts[counts[:, 1] > 0].T
+    return float(np.mean(right == annotated))
+
+
+def hamming_loss(
+    gold: Gold, predicted: Labels, *, average: Literal["token", "sample"] = "token"
+) -> float:
+    """Share of the annotated positions whose prediction is wrong.
+
+    Parameters
+    ----------
+    gold : list of lists of labels
+        An entry may be None (skipped) or a set of allowed labels.
+    predicted : list of lists of labels
+    average : {"token", "sample"}, default="token"
+        Over all positions, or the mean over samples of the share within each sample (samples
+        without any annotated position are skipped).
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Raises
+    ------
+    DataError
+        If lengths differ or no position is annotated.
+
+    Examples
+    --------
+    >>> gold, predicted = [["A"], ["A", "B", "A"]], [["B"], ["A", "B", "A"]]
+    >>> hamming_loss(gold, predicted)
+    0.25
+    >>> hamming_loss(gold, predicted, average="sample")
+    0.5
+    """
+    counts = sample_counts(gold, predicted)
+    if average == "token":
+        right, annotated = counts.sum(axis=0)
+        return float((annotated - right) / annotated)
+    if average == "sample":
+        right, annotated = counts[counts[:, 1] > 0].T
+        return float(np.mean((annotated - right) / annotated))
+    raise DataError(f"average is {average!r}: expected 'token' or 'sample'")
+
+
+def verdicts(gold: Gold, predicted: Labels, name: str = "predicted") -> list[list[bool | None]]:
+    """Whether each position is right; None where it is not annotated."""
+    check_lengths(gold, predicted, name)
+    found: list[list[bool | None]] = []
+    for i, (g, p) in enumerate(zip(gold, predicted, strict=True)):
+        sample: list[bool | None] = []
+        for t, (entry, label) in enumerate(zip(g, p, strict=True)):
+            if entry is None:
+                sample.append(None)
+            elif isinstance(entry, str):
+                sample.append(bool(entry == label))
+            else:
+                single_label(entry, i, t)  # refuses what is neither label nor set
+                sample.append(label in entry)
+        found.append(sample)
+    if all(verdict is None for sample in found for verdict in sample):
+        raise DataError("nothing to evaluate: no position of gold is annotated")
+    return found
+
+
+def sample_counts(gold: Gold, predicted: Labels, name: str = "predicted") -> NDArray[np.int64]:
+    """Right and annotated positions of each sample, as an (N, 2) array."""
+    return np.array(
+        [
+            (sum(v is True for v in sample), sum(v is not None for v in sample))
+            for sample in verdicts(gold, predicted, name)
+        ],
+        dtype=np.int64,
+    )

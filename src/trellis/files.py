@@ -1,0 +1,255 @@
+"""Reading whole inputs and writing files that are never half there.
+
+Reading: an input is a path, ``"-"`` for standard input, or an open file. Whether it is compressed
+(gzip, bzip2, xz; any number of concatenated streams) is told from its first bytes, not its name.
+
+Writing: the new content goes to a temporary name in the same folder, is flushed to the disk, and
+then takes the place of the old file in one step (``os.replace``). Whoever looks at the path sees
+the old file or the complete new one, nothing between.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, Literal, overload
+
+from trellis.errors import DataError
+
+__all__ = ["atomic_write", "display_name", "open_text_bytes"]
+
+_CHUNK = 1 << 16
+# A bzip2 stream opens with its level and then the first block's mark (or, when empty, the end
+# mark); asking for both keeps a text that happens to begin with "BZh" a text.
+_BZIP2_MARKS = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
+
+
+def display_name(path: str | os.PathLike[Any]) -> str:
+    r"""Return a path as it should appear in a one-line message.
+
+    Examples
+    --------
+    >>> display_name("model.trellis")
+    'model.trellis'
+    >>> print(display_name("two\nlines"))
+    'two\nlines'
+    """
+    name = os.fsdecode(path)
+    return name if name and name.isprintable() else repr(name)
+
+
+def open_text_bytes(source: str | os.PathLike[Any] | IO[bytes] | IO[str]) -> bytes:
+    r"""Read the whole of an input, decompressed.
+
+    Parameters
+    ----------
+    source
+        A path, ``"-"`` for standard input, or an open binary or text file. What a text file gives
+        is returned as UTF-8.
+
+    Returns
+    -------
+    bytes
+        The content; gzip, bzip2 and xz are recognised by content and undone.
+
+    Raises
+    ------
+    DataError
+        If the input is missing, cannot be read, or is compressed and truncated or damaged.
+
+    Examples
+    --------
+    >>> import gzip, io
+    >>> open_text_bytes(io.BytesIO(gzip.compress(b"The DT\n")))
+    b'The DT\n'
+    >>> open_text_bytes("no/such/file")
+    Traceback (most recent call last):
+    trellis.errors.DataError: cannot read no/such/file: No such file or directory
+    """
+    name = _source_name(source)
+    try:
+        data = _read_all(source)
+    except OSError as error:
+        raise DataError(f"cannot read {name}: {error.strerror or error}") from error
+    except UnicodeError as error:
+        raise DataError(f"cannot read {name}: not valid text: {error}") from error
+    except ValueError as error:  # a closed file, a NUL in a path
+        raise DataError(f"cannot read {name}: {error}") from error
+    kind, new_decompressor = _compression(data)
+    if new_decompressor is None:
+        return data
+    try:
+        return _decompress(data, new_decompressor)
+    except EOFError as error:
+        raise DataError(f"cannot read {name}: the {kind} data is truncated") from error
+    except Exception as error:  # each format has its own: zlib.error, LZMAError, OSError
+        raise DataError(f"cannot read {name}: the {kind} data is damaged ({error})") from error
+
+
+def _source_name(source: object) -> str:
+    if isinstance(source, str) and source == "-":
+        return "standard input"
+    if isinstance(source, (str, os.PathLike)):
+        return display_name(source)
+    if not hasattr(source, "read"):
+        kind = type(source).__name__
+        raise DataError(f"cannot read a {kind}: give a path, '-' or an open file")
+    name = getattr(source, "name", None)
+    return display_name(name) if isinstance(name, str) else "the open file"
+
+
+def _read_all(source: str | os.PathLike[Any] | IO[bytes] | IO[str]) -> bytes:
+    if isinstance(source, str) and source == "-":
+        # A replaced sys.stdin (a StringIO, say) may have no bytes beneath it.
+        source = getattr(sys.stdin, "buffer", sys.stdin)
+    if isinstance(source, (str, os.PathLike)):
+        return Path(os.fsdecode(source)).read_bytes()
+    content: object = source.read()
+    if isinstance(content, str):
+        return content.encode()
+    if isinstance(content, bytes):
+        return content
+    raise ValueError(f"its read() gave {type(content).__name__}, not bytes or str")
+
+
+def _compression(data: bytes) -> tuple[str, Callable[[], Any] | None]:
+    """Name the compression of `data` and give a maker of decompressors (None when plain)."""
+    # Imported here because a Python may be built without one of them.
+    if data.startswith(b"\x1f\x8b\x08"):
+        import zlib
+
+        return "gzip", lambda: zlib.decompressobj(wbits=31)  # 31: expect a gzip header and CRC
+    if data.startswith(b"BZh") and data[4:10] in _BZIP2_MARKS:
+        import bz2
+
+        return "bzip2", bz2.BZ2Decompressor
+    if data.startswith(b"\xfd7zXZ\x00"):
+        import lzma
+
+        return "xz", lambda: lzma.LZMADecompressor(format=lzma.FORMAT_XZ)
+    return "plain", None
+
+
+def _decompress(data: bytes, new_decompressor: Callable[[], Any]) -> bytes:
+    """Undo all concatenated streams of `data`; anything after them but zero padding is an error.
+
+    The standard library's ``decompress`` functions drop a damaged second stream without a word,
+    and copy the rest of the data at each stream; feeding chunks does neither.
+    """
+    parts: list[bytes] = []
+    position = 0
+    while position < len(data):
+        if data[position] == 0:  # padding, allowed between and after streams
+            chunk = data[position : position + _CHUNK]
+            position += len(chunk) - len(chunk.lstrip(b"\0"))
+            continue
+        stream = new_decompressor()
+        while not stream.eof:
+            chunk = data[position : position + _CHUNK]
+            if not chunk:
+                raise EOFError
+            parts.append(stream.decompress(chunk))
+            position += len(chunk) - len(stream.unused_data)
+    return b"".join(parts)
+
+
+@overload
+def atomic_write(
+    path: str | os.PathLike[Any], *, binary: Literal[True] = True
+) -> AbstractContextManager[IO[bytes]]: ...
+@overload
+def atomic_write(
+    path: str | os.PathLike[Any], *, binary: Literal[False]
+) -> AbstractContextManager[IO[str]]: ...
+@contextmanager
+def atomic_write(path: str | os.PathLike[Any], *, binary: bool = True) -> Iterator[IO[Any]]:
+    r"""Open a file for writing that appears at `path` only once it is complete.
+
+    If the block raises anything (a full disk and Ctrl-C included), what was written is removed and
+    an older file at `path` stays as it was. A new file gets the usual permissions (umask), a
+    replaced one keeps its own; a symbolic link is followed.
+
+    Parameters
+    ----------
+    path
+        Where the file shall be.
+    binary
+        True for a binary file, False for a text file (UTF-8, lines end in ``\n`` everywhere).
+
+    Yields
+    ------
+    file
+        The open file. Do not close it.
+
+    Raises
+    ------
+    OSError
+        If the folder is missing, `path` is not a regular file or write-protected, or writing
+        fails; the message names the path.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with atomic_write(folder / "tags.txt", binary=False) as file:
+    ...     _ = file.write("The DT\n")
+    >>> (folder / "tags.txt").read_text()
+    'The DT\n'
+    """
+    name = os.fsdecode(path)
+    old_mode = _mode_of_replaced(name)
+    target = Path(os.path.realpath(name))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(
+            errno.ENOENT,
+            f"Cannot write {display_name(name)}, create its folder",
+            str(target.parent),
+        )
+    temporary = target.parent / f".trellis-{secrets.token_hex(8)}.tmp"
+    file: IO[Any] | None = None
+    try:
+        if binary:
+            file = temporary.open("xb")
+        else:
+            file = temporary.open("x", encoding="utf-8", newline="\n")
+        if old_mode is not None:  # before the first byte, so that a private file stays private
+            temporary.chmod(old_mode)
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+        file.close()
+        temporary.replace(target)
+    except BaseException as error:
+        if file is not None:
+            with suppress(OSError):  # closing flushes, which fails again on a full disk
+                file.close()
+        with suppress(OSError):
+            temporary.unlink()
+        # A failed write() knows no file name; one raised by open() or replace() does.
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+            reason = f"{error.strerror} (while writing)"
+            raise OSError(error.errno, reason, name) from error
+        raise
+
+
+def _mode_of_replaced(name: str) -> int | None:
+    """Return the permissions of the file about to be replaced, None if there is none."""
+    try:
+        mode = os.stat(name).st_mode  # noqa: PTH116 (pathlib would turn "" into the folder ".")
+    except FileNotFoundError:
+        if not name:
+            raise
+        return None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "Cannot write a file over a directory", name)
+    if not stat.S_ISREG(mode):  # replacing /dev/null or a pipe would remove it
+        raise OSError(errno.EINVAL, "Cannot replace what is not a regular file", name)
+    if not os.access(name, os.W_OK):  # renaming over it would work, but is not what was meant
+        raise PermissionError(errno.EACCES, "The existing file is write-protected", name)
+    return stat.S_IMODE(mode)

@@ -1,0 +1,123 @@
+"""The one decorator of all kernels, and where their machine code is kept.
+
+Numba's own cache has two traps: it does not notice that a callee in *another* file changed, and
+it writes beside the source, which fails on read-only installs. Kernels are therefore cached in a
+per-user folder whose name holds a hash of every file of this package: a changed kernel is a new
+folder. Several processes may compile at once: Numba writes each file under a temporary name and
+renames it.
+
+``fastmath`` is never ``True``: ``nnan`` and ``ninf`` would break the ``-inf`` of forbidden labels.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba.core import caching
+
+__all__ = ["cache_dir", "kernel"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_log = logging.getLogger("trellis")
+_FASTMATH = {"contract", "reassoc", "arcp", "nsz", "afn"}
+
+
+@functools.cache
+def cache_dir() -> Path:
+    """Folder of the compiled kernels: ``$TRELLIS_CACHE``, the user's cache, or a temporary one."""
+    digest = hashlib.sha256(f"{numba.__version__} {sys.version_info[:2]}".encode())
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(file.name.encode())
+        digest.update(file.read_bytes())
+    name = f"kernels-{digest.hexdigest()[:16]}"
+    candidates = []
+    if own := os.environ.get("TRELLIS_CACHE"):
+        candidates.append(Path(own))
+    if xdg := os.environ.get("XDG_CACHE_HOME"):
+        candidates.append(Path(xdg) / "trellis")
+    elif "HOME" in os.environ or "USERPROFILE" in os.environ:
+        candidates.append(Path.home() / ".cache" / "trellis")
+    candidates.append(Path(tempfile.gettempdir()) / f"trellis-{_user()}")
+    for parent in candidates:
+        folder = parent / name
+        try:
+            parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            folder.mkdir(exist_ok=True, mode=0o700)
+            # Cached code is executed: never take it from a folder that somebody else owns.
+            if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
+                continue
+            with tempfile.NamedTemporaryFile(dir=folder):
+                return folder
+        except OSError:
+            continue
+    return Path(tempfile.mkdtemp(prefix="trellis-"))
+
+
+def _user() -> str:
+    return str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+
+
+@functools.cache
+def _announce() -> None:
+    _log.warning("compiling kernels for this machine (once; kept in %s)", cache_dir())
+
+
+class _Locator(caching._CacheLocator):  # type: ignore[misc]  # Numba is untyped
+    """Numba's answer to «where is the cache of this function»: always :func:`cache_dir`."""
+
+    def __init__(self, py_func: Callable[..., Any]) -> None:
+        self._stem = Path(py_func.__code__.co_filename).stem
+
+    def get_cache_path(self) -> str:
+        return str(cache_dir())
+
+    def get_source_stamp(self) -> str:
+        return cache_dir().name  # the hash of all kernel sources
+
+    def get_disambiguator(self) -> str:
+        return self._stem
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
+        return cls(py_func)
+
+
+class _Impl(caching.CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (_Locator,)
+
+
+class _KernelCache(caching.FunctionCache):  # type: ignore[misc]
+    _impl_class = _Impl
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            found = super().load_overload(sig, target_context)
+        except Exception as error:  # a damaged cache file may raise anything; compile anew
+            _log.debug("cached kernel could not be read: %s", error)
+            found = None
+        if found is None:
+            _announce()
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:  # a full disk costs the cache, not the run
+            _log.warning("compiled kernel not kept (%s); it will be compiled again", error)
+
+
+def kernel(function: F) -> F:
+    """Compile a function as a kernel: no GIL, safe fast math, cached on disk."""
+    dispatcher = numba.njit(nogil=True, fastmath=_FASTMATH, error_model="numpy")(function)
+    dispatcher._cache = _KernelCache(function)
+    return cast(F, dispatcher)

@@ -1,0 +1,643 @@
+r"""Exact inference on stacked linear chains.
+
+A labelling :math:`y` of a sample of :math:`n` positions has the score and probability
+
+.. math::
+
+    s(y) = \sum_{t=0}^{n-1} \mathrm{node}_{t, y_t}
+         + \sum_{t=1}^{n-1} \mathrm{trans}_{y_{t-1}, y_t},
+    \qquad p(y) = e^{s(y)} / Z.
+
+Arguments of every kernel: ``node`` (N, L) and ``trans`` (L, L), both float32 or float64, C-ordered,
+finite or ``-inf`` (forbidden); ``offsets`` int64 (S + 1,), sample ``s`` being the rows
+``offsets[s]:offsets[s + 1]``. Sums are taken in float64 whatever the input. A sample that has no
+feasible labelling gets the score or log Z ``-inf``, labels ``-1`` and probabilities 0; an empty
+sample has one labelling, of score 0. Nothing is checked here.
+
+**Maximum.** Viterbi, without back-pointers: the sums along the winning path are taken once more,
+which leaves the inner loop free to run over several labels at once. Ties go to the lowest label
+at the last position, then at the one before, and so on. ``kbest`` keeps the k best labellings that
+end in each label and merges these sorted lists (Seshadri & Sundberg, 1994).
+
+**Sum.** Forward–backward in probabilities, normalised at each position (Rabiner, 1989, sec. V.A):
+
+.. math::
+
+    \alpha_t \propto x_t \odot E^\top \alpha_{t-1}, \qquad
+    \beta_{t-1} \propto E (x_t \odot \beta_t), \qquad
+    x_{tj} = e^{\mathrm{node}_{tj} - \max_j \mathrm{node}_{tj}}, \quad
+    E_{ij} = e^{\mathrm{trans}_{ij} - \max \mathrm{trans}}.
+
+A sample is done in this way only while every quantity that is not a true zero stays so large
+(``_FLOOR``, ``_SPAN``) that no product of them can vanish; otherwise the same recursions run on
+logarithms. So a zero always means «forbidden», and both ways give the same answer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trellis.kernels._jit import kernel
+
+__all__ = [
+    "entropies",
+    "forward_backward",
+    "kbest",
+    "log_partition",
+    "pair_marginals",
+    "sample_paths",
+    "viterbi",
+]
+
+Floats = npt.NDArray[np.floating[Any]]
+Float64s = npt.NDArray[np.float64]
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+_Vector = npt.NDArray[Any]
+
+# With messages >= 1e-100 and exp(-_SPAN) = 1e-100, a product alpha * (E * x) * beta of entries
+# that are not true zeros is at least 1e-300, which float64 still holds in full precision.
+_FLOOR = 1e-100
+_SPAN = 230.0
+
+
+# --- what several kernels share ------------------------------------------------------------------
+
+
+@kernel
+def _longest(offsets: Int64s) -> int:
+    longest = 0
+    for s in range(offsets.shape[0] - 1):
+        longest = max(longest, offsets[s + 1] - offsets[s])
+    return longest
+
+
+@kernel
+def _padded(trans: Floats) -> Float64s:
+    """Copy the transitions, with forbidden labels added up to a multiple of four."""
+    n_labels = trans.shape[0]
+    width = (n_labels + 3) // 4 * 4
+    out = np.full((width, width), -np.inf)
+    for i in range(n_labels):
+        for j in range(n_labels):
+            out[i, j] = trans[i, j]
+    return out
+
+
+@kernel
+def _fill(a: _Vector, value: float) -> None:
+    # An explicit loop compiles in a fraction of the time of a[:] = value, and runs as fast.
+    for j in range(a.shape[0]):
+        a[j] = value
+
+
+# --- maximum -------------------------------------------------------------------------------------
+
+
+@kernel
+def viterbi(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Int32s, Float64s]:
+    """Find the best labelling of each sample: labels int32 (N,), scores float64 (S,)."""
+    n_samples = offsets.shape[0] - 1
+    n_labels = node.shape[1]
+    T = _padded(trans)
+    into = np.ascontiguousarray(T.T)  # into[j]: the transitions into label j
+    nothing = np.zeros(T.shape[0])
+    width = T.shape[0]
+    # Row t: score of the best labelling of positions 0..t that ends in each label.
+    v = np.full((_longest(offsets), width), -np.inf)
+    labels = np.full(node.shape[0], -1, dtype=np.int32)
+    scores = np.zeros(n_samples)
+    for s in range(n_samples):
+        first = offsets[s]
+        n = offsets[s + 1] - first
+        if n == 0:
+            continue
+        for j in range(n_labels):
+            v[0, j] = node[first, j]
+        for t in range(1, n):
+            _max_step(v[t - 1], T, v[t])
+            for j in range(n_labels):
+                v[t, j] += node[first + t, j]
+        label = _argmax_sum(v[n - 1], nothing)
+        scores[s] = v[n - 1, label]
+        if scores[s] == -np.inf:
+            continue
+        labels[first + n - 1] = label
+        for t in range(n - 1, 0, -1):
+            label = _argmax_sum(v[t - 1], into[label])
+            labels[first + t - 1] = label
+    return labels, scores
+
+
+@kernel
+def _max_step(previous: Float64s, T: Float64s, out: Float64s) -> None:
+    """Compute out[j] = max over i of previous[i] + T[i, j], four i at a time."""
+    width = T.shape[0]
+    _fill(out, -np.inf)
+    for i in range(0, width, 4):
+        a0, a1, a2, a3 = previous[i], previous[i + 1], previous[i + 2], previous[i + 3]
+        for j in range(width):
+            x0, x1 = a0 + T[i, j], a1 + T[i + 1, j]
+            x2, x3 = a2 + T[i + 2, j], a3 + T[i + 3, j]
+            x0 = x0 if x0 > x1 else x1
+            x2 = x2 if x2 > x3 else x3
+            x0 = x0 if x0 > x2 else x2
+            out[j] = x0 if x0 > out[j] else out[j]
+
+
+@kernel
+def _argmax_sum(a: Float64s, b: Float64s) -> int:
+    best = -np.inf
+    arg = 0
+    for i in range(a.shape[0]):
+        x = a[i] + b[i]
+        if x > best:
+            best = x
+            arg = i
+    return arg
+
+
+@kernel
+def kbest(node: Floats, trans: Floats, offsets: Int64s, k: int) -> tuple[Int32s, Float64s]:
+    """Find the k best labellings of each sample: labels int32 (k, N), scores float64 (S, k).
+
+    Where a sample has fewer than k feasible labellings, the rest has score -inf and labels -1.
+    """
+    n_samples = offsets.shape[0] - 1
+    n_labels = node.shape[1]
+    longest = _longest(offsets)
+    # No list is longer than the number of labellings L ** longest.
+    depth = 1
+    for _ in range(longest):
+        if depth < k:
+            depth *= n_labels
+    depth = min(depth, k)
+    into = np.ascontiguousarray(trans.T).astype(np.float64)
+    nothing = np.zeros(n_labels)
+    # Row [t, j]: scores of the best labellings of positions 0..t that end in label j, descending,
+    # and for each its previous label i and its place r in the list of i, kept as i * depth + r.
+    values = np.empty((longest, n_labels, depth))
+    origins = np.empty((longest, n_labels, depth), dtype=np.int64)
+    counts = np.empty((longest, n_labels), dtype=np.int64)
+    heads = np.empty(n_labels, dtype=np.int64)
+    last_values = np.empty(depth)
+    last_origins = np.empty(depth, dtype=np.int64)
+
+    labels = np.full((k, node.shape[0]), -1, dtype=np.int32)
+    scores = np.full((n_samples, k), -np.inf)
+    for s in range(n_samples):
+        first = offsets[s]
+        n = offsets[s + 1] - first
+        if n == 0:
+            scores[s, 0] = 0.0
+            continue
+        for j in range(n_labels):
+            values[0, j, 0] = node[first, j]
+            counts[0, j] = 1 if node[first, j] > -np.inf else 0
+        for t in range(1, n):
+            for j in range(n_labels):
+                counts[t, j] = 0
+                if node[first + t, j] == -np.inf:
+                    continue
+                counts[t, j] = _merge(
+                    values[t - 1], counts[t - 1], into[j], heads, values[t, j], origins[t, j]
+                )
+                for r in range(counts[t, j]):
+                    values[t, j, r] += node[first + t, j]
+        found = _merge(values[n - 1], counts[n - 1], nothing, heads, last_values, last_origins)
+        for r in range(found):
+            scores[s, r] = last_values[r]
+            origin = last_origins[r]
+            for t in range(n - 1, 0, -1):
+                labels[r, first + t] = origin // depth
+                origin = origins[t, origin // depth, origin % depth]
+            labels[r, first] = origin // depth
+    return labels, scores
+
+
+@kernel
+def _merge(
+    values: Float64s,
+    counts: Int64s,
+    bonus: Float64s,
+    heads: Int64s,
+    out_values: Float64s,
+    out_origins: Int64s,
+) -> int:
+    """Merge the lists values[i, :counts[i]] + bonus[i] into one, best first; return its length."""
+    depth: int = out_values.shape[0]
+    _fill(heads, 0)
+    for r in range(depth):
+        best = -np.inf
+        arg = -1
+        for i in range(counts.shape[0]):
+            if heads[i] < counts[i]:
+                x = values[i, heads[i]] + bonus[i]
+                if x > best:
+                    best = x
+                    arg = i
+        if arg < 0:
+            return r
+        out_values[r] = best
+        out_origins[r] = arg * depth + heads[arg]
+        heads[arg] += 1
+    return depth
+
+
+# --- sum: the messages of one sample --------------------------------------------------------------
+#
+# ``x``, ``alpha`` and ``beta`` hold, up to a factor per row, probabilities when a sample is
+# «scaled» and their logarithms otherwise. R is trans - max(trans), padded, and E = exp(R).
+
+
+@kernel
+def _relative_trans(trans: Floats) -> tuple[Float64s, Float64s, float, float]:
+    """Return R, E, max(trans) and how far the lowest finite transition lies below the maximum."""
+    R = _padded(trans)
+    E = np.zeros_like(R)
+    top = -np.inf
+    for i in range(R.shape[0]):
+        top = max(top, _row_max(R[i]))
+    if top == -np.inf:
+        return R, E, 0.0, 0.0
+    spread = 0.0
+    for i in range(R.shape[0]):
+        for j in range(R.shape[0]):
+            R[i, j] -= top
+            E[i, j] = np.exp(R[i, j])
+            if R[i, j] > -np.inf:
+                spread = max(spread, -R[i, j])
+    return R, E, top, spread
+
+
+@kernel
+def _relative_node(
+    node: Floats, first: int, n: int, limit: float, x: Float64s
+) -> tuple[float, bool]:
+    """Fill x with node less its row maxima; return their sum and if x is -inf or >= -limit."""
+    n_labels = node.shape[1]
+    total = 0.0
+    too_low = 0
+    for t in range(n):
+        row = node[first + t]
+        top = _row_max(row)
+        total += top
+        for j in range(n_labels):
+            x[t, j] = row[j] - top
+            too_low += 1 if -np.inf < x[t, j] < -limit else 0
+        for j in range(n_labels, x.shape[1]):
+            x[t, j] = -np.inf
+    return total, too_low == 0
+
+
+@kernel
+def _row_max(a: Floats) -> float:
+    # Four maxima, because one alone would be a chain of steps that wait for each other.
+    m0 = m1 = m2 = m3 = -np.inf
+    whole = a.shape[0] // 4 * 4
+    for j in range(0, whole, 4):
+        m0 = a[j] if a[j] > m0 else m0
+        m1 = a[j + 1] if a[j + 1] > m1 else m1
+        m2 = a[j + 2] if a[j + 2] > m2 else m2
+        m3 = a[j + 3] if a[j + 3] > m3 else m3
+    for j in range(whole, a.shape[0]):
+        m0 = a[j] if a[j] > m0 else m0
+    return max(m0, m1, m2, m3)
+
+
+@kernel
+def _forward(
+    node: Floats,
+    first: int,
+    n: int,
+    R: Float64s,
+    E: Float64s,
+    top: float,
+    spread: float,
+    x: Float64s,
+    alpha: Float64s,
+) -> tuple[float, bool]:
+    """Fill x and alpha for the sample at row ``first``; return log Z and whether it is scaled."""
+    total, fits = _relative_node(node, first, n, _SPAN - spread, x)
+    total += (n - 1) * top
+    if total == -np.inf:
+        return total, True
+    if fits and spread <= _SPAN:
+        for t in range(n):
+            for j in range(x.shape[1]):
+                x[t, j] = np.exp(x[t, j])
+        log_z, fits = _forward_scaled(n, E, x, alpha)
+        if fits:
+            return total + log_z, True
+        _relative_node(node, first, n, _SPAN, x)
+    return total + _forward_log(n, R, x, alpha), False
+
+
+@kernel
+def _forward_scaled(n: int, E: Float64s, x: Float64s, alpha: Float64s) -> tuple[float, bool]:
+    """Return log Z (-inf if infeasible) and whether all of alpha is safe from underflow."""
+    log_z = 0.0
+    for t in range(n):
+        if t == 0:
+            _fill(alpha[0], 1.0)
+        else:
+            _sum_step(alpha[t - 1], E, alpha[t])
+        norm = _normalise_times(alpha[t], x[t])
+        if norm == 0.0:
+            return -np.inf, True
+        if norm < 0.0:
+            return 0.0, False
+        log_z += np.log(norm)
+    return log_z, True
+
+
+@kernel
+def _backward_scaled(n: int, Et: Float64s, x: Float64s, beta: Float64s, w: Float64s) -> bool:
+    """Fill beta; return whether all of it is safe from underflow. Et is E transposed."""
+    _fill(beta[n - 1], 1.0)
+    for t in range(n - 1, 0, -1):
+        for j in range(w.shape[0]):
+            w[j] = beta[t, j] * x[t, j]
+        _sum_step(w, Et, beta[t - 1])
+        _fill(w, 1.0)
+        if _normalise_times(beta[t - 1], w) < 0.0:
+            return False
+    return True
+
+
+@kernel
+def _sum_step(previous: Float64s, M: Float64s, out: Float64s) -> None:
+    """Compute out = previous @ M, four rows of M at a time."""
+    width = M.shape[0]
+    _fill(out, 0.0)
+    for i in range(0, width, 4):
+        a0, a1, a2, a3 = previous[i], previous[i + 1], previous[i + 2], previous[i + 3]
+        for j in range(width):
+            out[j] += (a0 * M[i, j] + a1 * M[i + 1, j]) + (a2 * M[i + 2, j] + a3 * M[i + 3, j])
+
+
+@kernel
+def _normalise_times(a: Float64s, x: Float64s) -> float:
+    """Replace a by a * x / sum(a * x); return the sum, or -1 if an entry fell below the floor."""
+    norm = 0.0
+    for j in range(a.shape[0]):
+        a[j] *= x[j]
+        norm += a[j]
+    if norm == 0.0:
+        return 0.0
+    factor = 1.0 / norm
+    too_low = 0
+    for j in range(a.shape[0]):
+        a[j] *= factor
+        too_low += 1 if 0.0 < a[j] < _FLOOR else 0
+    return norm if too_low == 0 else -1.0
+
+
+@kernel
+def _forward_log(n: int, R: Float64s, x: Float64s, alpha: Float64s) -> float:
+    """Do what _forward_scaled does, on logarithms."""
+    log_z = 0.0
+    for t in range(n):
+        top = -np.inf
+        for j in range(R.shape[0]):
+            alpha[t, j] = x[t, j]
+            if t > 0 and x[t, j] > -np.inf:
+                alpha[t, j] += _log_sum_exp(alpha[t - 1], R[:, j])
+            top = max(top, alpha[t, j])
+        if top == -np.inf:
+            return top
+        total = 0.0
+        for j in range(R.shape[0]):
+            total += np.exp(alpha[t, j] - top)
+        norm = top + np.log(total)
+        for j in range(R.shape[0]):
+            alpha[t, j] -= norm
+        log_z += norm
+    return log_z
+
+
+@kernel
+def _backward_log(n: int, R: Float64s, x: Float64s, beta: Float64s, w: Float64s) -> None:
+    """Do what _backward_scaled does, on logarithms."""
+    _fill(beta[n - 1], 0.0)
+    for t in range(n - 1, 0, -1):
+        for j in range(w.shape[0]):
+            w[j] = beta[t, j] + x[t, j]
+        top = -np.inf
+        for i in range(R.shape[0]):
+            beta[t - 1, i] = _log_sum_exp(w, R[i])
+            top = max(top, beta[t - 1, i])
+        for i in range(R.shape[0]):
+            beta[t - 1, i] -= top
+
+
+@kernel
+def _log_sum_exp(a: Float64s, b: Float64s) -> float:
+    """Return the logarithm of the sum of exp(a[i] + b[i])."""
+    top = -np.inf
+    for i in range(a.shape[0]):
+        top = max(top, a[i] + b[i])
+    if top == -np.inf:
+        return top
+    total = 0.0
+    for i in range(a.shape[0]):
+        total += np.exp(a[i] + b[i] - top)
+    return float(top + np.log(total))
+
+
+# --- sum: the kernels -----------------------------------------------------------------------------
+
+
+def log_partition(node: Floats, trans: Floats, offsets: Int64s) -> Float64s:
+    """Compute log Z of each sample: float64 (S,)."""
+    return _posterior(node, trans, offsets, np.empty((0, 0)), np.empty((0, 0, 0)), np.empty(0))
+
+
+def forward_backward(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Float64s, Float64s]:
+    """Compute log Z (S,) and the marginals P(y_t = j) (N, L), both float64."""
+    marginals = np.zeros(node.shape)
+    log_z = _posterior(node, trans, offsets, marginals, np.empty((0, 0, 0)), np.empty(0))
+    return log_z, marginals
+
+
+def pair_marginals(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Float64s, Float64s]:
+    """Compute log Z (S,) and P(y_{t-1} = i, y_t = j) (N, L, L), zero where a sample starts."""
+    n_rows, n_labels = node.shape
+    pairs = np.zeros((n_rows, n_labels, n_labels))
+    log_z = _posterior(node, trans, offsets, np.empty((0, 0)), pairs, np.empty(0))
+    return log_z, pairs
+
+
+def entropies(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Float64s, Float64s]:
+    """Compute log Z (S,) and the entropy of p(y) in nats (S,): H(y_0) + sum of H(y_t | y_{t-1}).
+
+    Taken from conditional probabilities (Hernando et al., 2005), since log Z minus the expected
+    score would cancel.
+    """
+    entropy = np.zeros(offsets.shape[0] - 1)
+    log_z = _posterior(node, trans, offsets, np.empty((0, 0)), np.empty((0, 0, 0)), entropy)
+    return log_z, entropy
+
+
+@kernel
+def _posterior(
+    node: Floats,
+    trans: Floats,
+    offsets: Int64s,
+    marginals: Float64s,
+    pairs: Float64s,
+    entropy: Float64s,
+) -> Float64s:
+    """Return log Z and fill those of the other three arrays, zero at first, that have a size.
+
+    One loop for four purposes, because each further copy of it costs seconds to compile.
+    """
+    R, E, top, spread = _relative_trans(trans)
+    Et = np.ascontiguousarray(E.T)
+    x = np.empty((_longest(offsets), R.shape[0]))
+    alpha, beta, w = np.empty_like(x), np.empty_like(x), np.empty(R.shape[0])
+    pair = np.empty((node.shape[1], node.shape[1]))
+    log_z = np.zeros(offsets.shape[0] - 1)
+    for s in range(log_z.shape[0]):
+        first = offsets[s]
+        n = offsets[s + 1] - first
+        if n == 0:
+            continue
+        log_z[s], scaled = _forward(node, first, n, R, E, top, spread, x, alpha)
+        if log_z[s] == -np.inf or marginals.size + pairs.size + entropy.size == 0:
+            continue
+        if scaled and not _backward_scaled(n, Et, x, beta, w):
+            log_z[s], scaled = _forward(node, first, n, R, E, top, np.inf, x, alpha)
+        if not scaled:
+            _backward_log(n, R, x, beta, w)
+        if marginals.size > 0:
+            for t in range(n):
+                _node_marginal(alpha[t], beta[t], scaled, marginals[first + t])
+        if pairs.size > 0:
+            for t in range(1, n):
+                _pair_marginal(alpha[t - 1], R, E, x[t], beta[t], scaled, w, pairs[first + t])
+        if entropy.size > 0:
+            _node_marginal(alpha[0], beta[0], scaled, pair[0])
+            entropy[s] = _row_entropy(pair[0])
+            for t in range(1, n):
+                _pair_marginal(alpha[t - 1], R, E, x[t], beta[t], scaled, w, pair)
+                for i in range(pair.shape[0]):
+                    entropy[s] += _row_entropy(pair[i])
+    return log_z
+
+
+@kernel
+def _node_marginal(alpha: Float64s, beta: Float64s, scaled: bool, out: Float64s) -> None:
+    total = 0.0
+    shift = 0.0 if scaled else _log_sum_exp(alpha, beta)
+    for j in range(out.shape[0]):
+        out[j] = alpha[j] * beta[j] if scaled else np.exp(alpha[j] + beta[j] - shift)
+        total += out[j]
+    factor = 1.0 / total
+    for j in range(out.shape[0]):
+        out[j] *= factor
+
+
+@kernel
+def _pair_marginal(
+    alpha: Float64s,
+    R: Float64s,
+    E: Float64s,
+    x: Float64s,
+    beta: Float64s,
+    scaled: bool,
+    w: Float64s,
+    out: Float64s,
+) -> None:
+    n_labels = out.shape[0]
+    shift = -np.inf
+    if not scaled:
+        for j in range(w.shape[0]):
+            w[j] = x[j] + beta[j]
+        for i in range(n_labels):
+            shift = max(shift, alpha[i] + _log_sum_exp(R[i], w))
+    total = 0.0
+    for i in range(n_labels):
+        for j in range(n_labels):
+            if scaled:
+                out[i, j] = alpha[i] * E[i, j] * (x[j] * beta[j])
+            else:
+                out[i, j] = np.exp(alpha[i] + R[i, j] + w[j] - shift)
+            total += out[i, j]
+    factor = 1.0 / total
+    for i in range(n_labels):
+        for j in range(n_labels):
+            out[i, j] *= factor
+
+
+@kernel
+def _row_entropy(p: Float64s) -> float:
+    """Return sum(p) times the entropy of p / sum(p)."""
+    total = 0.0
+    for j in range(p.shape[0]):
+        total += p[j]
+    entropy = 0.0
+    for j in range(p.shape[0]):
+        if 0.0 < p[j] < total:
+            entropy -= p[j] * np.log(p[j] / total)
+    return entropy
+
+
+@kernel
+def sample_paths(
+    node: Floats, trans: Floats, offsets: Int64s, uniforms: Float64s
+) -> tuple[Float64s, Int32s]:
+    """Draw labellings from p(y): log Z (S,) and labels int32 of the shape of ``uniforms`` (K, N).
+
+    Forward filtering, backward sampling: y_{n-1} from alpha_{n-1}, then y_{t-1} given y_t from
+    alpha_{t-1} * E[:, y_t]; ``uniforms`` in [0, 1) turn into labels by inverting the sums.
+    """
+    R, E, top, spread = _relative_trans(trans)
+    x = np.empty((_longest(offsets), R.shape[0]))
+    alpha, w = np.empty_like(x), np.empty(R.shape[0])
+    log_z = np.zeros(offsets.shape[0] - 1)
+    labels = np.full(uniforms.shape, -1, dtype=np.int32)
+    for s in range(log_z.shape[0]):
+        first = offsets[s]
+        n = offsets[s + 1] - first
+        if n == 0:
+            continue
+        log_z[s], scaled = _forward(node, first, n, R, E, top, spread, x, alpha)
+        if log_z[s] == -np.inf:
+            continue
+        for r in range(uniforms.shape[0]):
+            label = -1
+            for t in range(n - 1, -1, -1):
+                for i in range(w.shape[0]):
+                    if scaled:
+                        w[i] = alpha[t, i] * (E[i, label] if label >= 0 else 1.0)
+                    else:
+                        w[i] = alpha[t, i] + (R[i, label] if label >= 0 else 0.0)
+                if not scaled:
+                    shift = _row_max(w)
+                    for i in range(w.shape[0]):
+                        w[i] = np.exp(w[i] - shift)
+                label = _invert(w, uniforms[r, first + t])
+                labels[r, first + t] = label
+    return log_z, labels
+
+
+@kernel
+def _invert(weights: Float64s, u: float) -> int:
+    """Return the label at which the running sum of the weights passes u times their sum."""
+    total = 0.0
+    for i in range(weights.shape[0]):
+        total += weights[i]
+    running = 0.0
+    label = 0
+    for i in range(weights.shape[0]):
+        if weights[i] > 0.0:
+            # The last label of positive weight, should rounding keep the sum from passing.
+            label = i
+            running += weights[i]
+            if running > u * total:
+                break
+    return label

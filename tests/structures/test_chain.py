@@ -1,0 +1,498 @@
+"""Chains: every inference routine against brute force, both regimes of the sums, all errors."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from enumerate_chain import enumerate_chain, score
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from trellis import structures
+from trellis.errors import DataError, InfeasibleError
+from trellis.kernels import chain as kernels
+from trellis.structures import chain
+from trellis.structures.chain import ChainPotentials
+
+CASES = settings(deadline=None, max_examples=150)
+
+# Multiples of 1/8, also the extreme ones: their sums are exact in float32 and float64, so ties are
+# true ties and labels can be compared, not only scores.
+ORDINARY = st.integers(-40, 40).map(lambda i: i / 8)
+EXTREME = st.sampled_from([-1e4, -1000.0, -800.0, -450.0, 450.0, 800.0, 1000.0])
+SCORES = {
+    "ordinary": ORDINARY,
+    "forbidding": st.one_of(ORDINARY, ORDINARY, st.just(-np.inf)),
+    "extreme": st.one_of(ORDINARY, EXTREME, st.just(-np.inf)),
+}
+
+
+def array(draw, shape, elements, dtype=np.float64):
+    size = math.prod(shape)
+    values = draw(st.lists(elements, min_size=size, max_size=size))
+    return np.array(values, dtype=dtype).reshape(shape)
+
+
+@st.composite
+def arrays(draw, dtype=np.float64):
+    """node, trans and offsets of up to three samples, some of them empty or infeasible."""
+    n_labels = draw(st.integers(1, 5))
+    longest = {1: 5, 2: 5, 3: 4, 4: 3, 5: 3}[n_labels]
+    lengths = draw(st.lists(st.integers(0, longest), max_size=3))
+    elements = SCORES[draw(st.sampled_from(sorted(SCORES)))]
+    node = array(draw, (sum(lengths), n_labels), elements, dtype)
+    trans = array(draw, (n_labels, n_labels), elements, dtype)
+    return node, trans, np.cumsum([0, *lengths])
+
+
+@st.composite
+def potentials(draw):
+    """As ``arrays``, but every sample has a feasible labelling."""
+    p = ChainPotentials(*draw(arrays()))
+    assume(all(e.labellings for e in oracle(p)))
+    return p
+
+
+def oracle(p):
+    return enumerate_chain(p.node, p.trans, p.offsets)
+
+
+def rows(p):
+    return list(pairwise(p.offsets.tolist()))
+
+
+def left_to_right(n, gain):
+    """Label 0 falls behind label 1 for half the chain and wins it all back in the other half.
+
+    No single step is extreme, but half-way the lead is far beyond the range of float64.
+    """
+    node = np.zeros((n, 2))
+    node[1 : n // 2, 0] = -gain
+    node[n // 2 :, 1] = -gain
+    return ChainPotentials(node, [[0.0, -np.inf], [-np.inf, 0.0]], [0, n])
+
+
+# --- against brute force -------------------------------------------------------------------------
+
+
+@CASES
+@given(potentials())
+def test_best_is_the_first_of_all_labellings(p):
+    labels, scores = chain.best(p)
+    assert labels.dtype == np.int32 and scores.dtype == np.float64
+    for (first, stop), e, s in zip(rows(p), oracle(p), scores, strict=True):
+        assert tuple(labels[first:stop]) == e.labellings[0]
+        assert s == e.scores[0]
+
+
+@CASES
+@given(potentials(), st.integers(1, 40))
+def test_kbest_lists_all_labellings_in_order(p, k):
+    labels, scores = chain.kbest(p, k)
+    assert labels.shape == (k, len(p.node)) and labels.dtype == np.int32
+    assert scores.shape == (len(p.offsets) - 1, k)
+    for s, ((first, stop), e) in enumerate(zip(rows(p), oracle(p), strict=True)):
+        found = min(k, len(e.scores))
+        assert scores[s, :found].tolist() == e.scores[:found]
+        assert [tuple(y) for y in labels[:found, first:stop]] == e.labellings[:found]
+        assert (scores[s, found:] == -np.inf).all()
+        assert (labels[found:, first:stop] == -1).all()
+
+
+@CASES
+@given(potentials())
+def test_marginals(p):
+    log_z, node_marginals = chain.marginals(p)
+    assert node_marginals.shape == p.node.shape
+    for s, ((first, stop), e) in enumerate(zip(rows(p), oracle(p), strict=True)):
+        assert log_z[s] == pytest.approx(e.log_z, rel=1e-12, abs=1e-12)
+        for t in range(stop - first):
+            for j in range(p.node.shape[1]):
+                expected = e.probability(lambda y, t=t, j=j: y[t] == j)
+                assert node_marginals[first + t, j] == pytest.approx(expected, rel=1e-9, abs=1e-13)
+
+
+@CASES
+@given(potentials())
+def test_pair_marginals(p):
+    log_z, pairs = chain.pair_marginals(p)
+    node_log_z, node_marginals = chain.marginals(p)
+    assert log_z.tolist() == node_log_z.tolist()
+    for (first, stop), e in zip(rows(p), oracle(p), strict=True):
+        if stop > first:
+            assert (pairs[first] == 0).all()
+        for t in range(1, stop - first):
+            expected = np.zeros_like(p.trans)
+            for y, probability in zip(e.labellings, e.probabilities, strict=True):
+                expected[y[t - 1], y[t]] += probability
+            np.testing.assert_allclose(pairs[first + t], expected, rtol=1e-9, atol=1e-13)
+            np.testing.assert_allclose(
+                pairs[first + t].sum(axis=0), node_marginals[first + t], rtol=1e-9, atol=1e-13
+            )
+            np.testing.assert_allclose(
+                pairs[first + t].sum(axis=1), node_marginals[first + t - 1], rtol=1e-9, atol=1e-13
+            )
+
+
+@CASES
+@given(potentials())
+def test_entropy(p):
+    expected = [e.entropy for e in oracle(p)]
+    np.testing.assert_allclose(chain.entropy(p), expected, rtol=1e-9, atol=1e-11)
+
+
+@CASES
+@given(potentials(), st.data())
+def test_event_probability(p, data):
+    allowed = array(data.draw, p.node.shape, st.sampled_from([True, True, False]), np.bool_)
+    found = chain.event_probability(p, allowed)
+    for (first, stop), e, probability in zip(rows(p), oracle(p), found, strict=True):
+        mask = allowed[first:stop]
+        expected = e.probability(lambda y, mask=mask: all(mask[t, j] for t, j in enumerate(y)))
+        assert probability == pytest.approx(expected, rel=1e-9, abs=1e-13)
+        if not any(all(mask[t, j] for t, j in enumerate(y)) for y in e.labellings):
+            assert probability == 0.0
+
+
+@CASES
+@given(potentials(), st.data())
+def test_span_probability(p, data):
+    spans = [
+        (s, start, stop - first)
+        for s, (first, stop) in enumerate(rows(p))
+        for start in range(stop - first)
+    ]
+    assume(spans)
+    s, start, n = data.draw(st.sampled_from(spans))
+    label_ids = st.integers(0, p.node.shape[1] - 1)
+    labels = tuple(data.draw(st.lists(label_ids, min_size=1, max_size=n - start)))
+    excluded = data.draw(st.none() | st.lists(label_ids, max_size=2))
+    end = start + len(labels)
+
+    def is_span(y):
+        goes_on = excluded is not None and end < n and y[end] in excluded
+        return y[start:end] == labels and not goes_on
+
+    found = chain.span_probability(p, s, start, labels, excluded)
+    assert found == pytest.approx(oracle(p)[s].probability(is_span), rel=1e-9, abs=1e-13)
+
+
+@CASES
+@given(arrays(), st.data())
+def test_labelling_score(a, data):
+    p = ChainPotentials(*a)
+    assume(all(e.labellings for e in oracle(p)))
+    labels = array(data.draw, (len(p.node),), st.integers(0, p.node.shape[1] - 1), np.int32)
+    expected = [score(p.node[i:j], p.trans, labels[i:j]) for i, j in rows(p)]
+    assert chain.labelling_score(p, labels).tolist() == expected
+
+
+@CASES
+@given(potentials(), st.data())
+def test_label_sets_and_costs_of_both_signs(p, data):
+    allowed = array(data.draw, p.node.shape, st.sampled_from([True, True, False]), np.bool_)
+    costs = array(data.draw, p.node.shape, ORDINARY)
+    augmented = p.with_costs(costs).constrained(allowed)
+    node = p.node + costs
+    node[~allowed] = -np.inf
+    np.testing.assert_array_equal(augmented.node, node)
+    expected = enumerate_chain(node, p.trans, p.offsets)
+    assume(all(e.labellings for e in expected))
+    assert chain.best(augmented)[1].tolist() == [e.scores[0] for e in expected]
+    np.testing.assert_allclose(chain.marginals(augmented)[0], [e.log_z for e in expected], 1e-12)
+
+
+@CASES
+@given(potentials(), st.integers(0, 2**32 - 1))
+def test_samples_are_feasible_and_follow_the_seed(p, seed):
+    y = chain.sample(p, 5, np.random.default_rng(seed))
+    assert y.shape == (5, len(p.node)) and y.dtype == np.int32
+    assert (y == chain.sample(p, 5, np.random.default_rng(seed))).all()
+    for (first, stop), e in zip(rows(p), oracle(p), strict=True):
+        assert {tuple(draw) for draw in y[:, first:stop]} <= set(e.labellings)
+
+
+@pytest.mark.parametrize("far", [-3.0, -900.0], ids=["scaled", "logarithms"])
+def test_sample_frequencies(far):
+    rng = np.random.default_rng(1)
+    trans = np.array([[0.5, -1.0, far], [1.0, 0.0, -np.inf], [0.0, 0.3, 0.0]])
+    p = ChainPotentials(rng.normal(size=(7, 3)), trans, [0, 4, 4, 7])
+    n_draws = 20_000
+    y = chain.sample(p, n_draws, rng)
+    for (first, stop), e in zip(rows(p), oracle(p), strict=True):
+        draws = [tuple(draw) for draw in y[:, first:stop].tolist()]
+        for labelling, probability in zip(e.labellings, e.probabilities, strict=True):
+            # Five standard deviations, and a little for the rarest.
+            slack = 5 * math.sqrt(probability * (1 - probability) / n_draws) + 1e-4
+            assert abs(draws.count(labelling) / n_draws - probability) < slack
+
+
+# --- kernels as an estimator calls them ----------------------------------------------------------
+
+
+@CASES
+@given(arrays(np.float32))
+def test_float32_gives_the_results_of_float64(a):
+    node, trans, offsets = a
+    wide = (node.astype(np.float64), trans.astype(np.float64), offsets)
+    for kernel in (kernels.viterbi, kernels.forward_backward):
+        for narrow_result, wide_result in zip(kernel(*a), kernel(*wide), strict=True):
+            np.testing.assert_allclose(narrow_result, wide_result, rtol=1e-13)
+
+
+@CASES
+@given(arrays())
+def test_kernels_signal_infeasible_samples(a):
+    node, _, offsets = a
+    labels, scores = kernels.viterbi(*a)
+    k_labels, k_scores = kernels.kbest(*a, 2)
+    log_z, node_marginals = kernels.forward_backward(*a)
+    uniforms = np.full((1, len(node)), 0.5)
+    sample_log_z, draws = kernels.sample_paths(*a, uniforms)
+    assert (log_z == kernels.log_partition(*a)).all() and (log_z == sample_log_z).all()
+    for s, e in enumerate(enumerate_chain(*a)):
+        sample = slice(offsets[s], offsets[s + 1])
+        feasible = bool(e.labellings)
+        assert (log_z[s] > -np.inf) == (scores[s] > -np.inf) == feasible
+        assert (k_scores[s, 0] > -np.inf) == feasible
+        if not feasible:
+            for y in (labels[sample], draws[:, sample], k_labels[:, sample]):
+                assert (y == -1).all()
+            assert (node_marginals[sample] == 0).all()
+
+
+@pytest.mark.parametrize("n_labels", [6, 22, 45])
+def test_many_labels_against_plain_recursions(n_labels):
+    rng = np.random.default_rng(n_labels)
+    node = rng.normal(size=(60, n_labels), scale=3)
+    trans = rng.normal(size=(n_labels, n_labels))
+    trans[rng.random(trans.shape) < 0.2] = -np.inf
+    best, total = node[0], node[0]
+    for row in node[1:]:
+        best = row + (best[:, None] + trans).max(axis=0)
+        total = row + np.logaddexp.reduce(total[:, None] + trans, axis=0)
+    p = ChainPotentials(node, trans, [0, 60])
+    labels, scores = chain.best(p)
+    assert scores[0] == pytest.approx(best.max(), rel=1e-13)
+    assert chain.labelling_score(p, labels)[0] == pytest.approx(best.max(), rel=1e-13)
+    log_z, node_marginals = chain.marginals(p)
+    assert log_z[0] == pytest.approx(np.logaddexp.reduce(total), rel=1e-13)
+    np.testing.assert_allclose(node_marginals[-1], np.exp(total - log_z[0]), rtol=1e-11)
+    k_labels, k_scores = chain.kbest(p, 3)
+    assert (k_labels[0] == labels).all() and k_scores[0, 0] == scores[0]
+    np.testing.assert_allclose(
+        [chain.labelling_score(p, y)[0] for y in k_labels], k_scores[0], rtol=1e-13
+    )
+
+
+@CASES
+@given(potentials())
+def test_stacking_changes_no_bit(p):
+    labels, node_marginals = chain.best(p)[0], chain.marginals(p)[1]
+    for first, stop in rows(p):
+        alone = ChainPotentials(p.node[first:stop], p.trans, [0, stop - first])
+        assert chain.best(alone)[0].tolist() == labels[first:stop].tolist()
+        assert chain.marginals(alone)[1].tolist() == node_marginals[first:stop].tolist()
+
+
+# --- scaling and logarithms ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_both_regimes_agree(seed):
+    """A label that is all but impossible sends a sample to logarithms and changes nothing else."""
+    rng = np.random.default_rng(seed)
+    node = rng.normal(size=(40, 4), scale=4)
+    trans = rng.normal(size=(4, 4), scale=2)
+    offsets = [0, 25, 26, 40]
+    plain = ChainPotentials(node, trans, offsets)
+    wide = ChainPotentials(
+        np.hstack([node, np.full((40, 1), -900.0)]), np.pad(trans, ((0, 1), (0, 1))), offsets
+    )
+    for ours, theirs in zip(chain.marginals(plain), chain.marginals(wide), strict=True):
+        np.testing.assert_allclose(ours, theirs[..., :4], rtol=1e-11)
+    np.testing.assert_allclose(
+        chain.pair_marginals(plain)[1], chain.pair_marginals(wide)[1][:, :4, :4], rtol=1e-10
+    )
+    np.testing.assert_allclose(chain.entropy(plain), chain.entropy(wide), rtol=1e-10)
+    assert (
+        chain.sample(plain, 20, np.random.default_rng(seed))
+        == chain.sample(wide, 20, np.random.default_rng(seed))
+    ).all()
+
+
+def test_a_path_that_falls_behind_and_catches_up_is_not_lost():
+    p = left_to_right(n=401, gain=5.0)
+    log_z, node_marginals = chain.marginals(p)
+    # Label 0 pays 199 times, label 1 pays 201 times.
+    lead = 1 / (1 + math.exp(-10.0))
+    assert log_z[0] == pytest.approx(-995.0 + math.log1p(math.exp(-10.0)), rel=1e-13)
+    np.testing.assert_allclose(node_marginals[:, 0], lead, rtol=1e-10)
+    np.testing.assert_allclose(chain.pair_marginals(p)[1][1:, 0, 0], lead, rtol=1e-10)
+
+
+def test_a_message_that_only_the_backward_pass_sees_vanish():
+    # Nothing forward is small: the labels are symmetric until the end of the chain tells on one.
+    n = 200
+    node = np.zeros((n, 2))
+    node[n // 2 :, 0] = -5.0
+    p = ChainPotentials(node, [[0.0, -np.inf], [-np.inf, 0.0]], [0, n])
+    _, node_marginals = chain.marginals(p)
+    np.testing.assert_allclose(node_marginals[:, 0], math.exp(-500.0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("magnitude", [1e3, 1e6, 1e30])
+def test_a_common_shift_changes_only_log_z(magnitude):
+    shift = np.float64(magnitude)
+    node = np.array([[0.0, -np.inf], [1.0, 0.0], [0.0, 0.0]])
+    trans = np.array([[0.0, 0.0], [0.0, -np.inf]])
+    reference = chain.marginals(ChainPotentials(node, trans, [0, 3]))[1]
+    shifted_trans = ChainPotentials(node, trans - shift, [0, 3])
+    log_z, node_marginals = chain.marginals(shifted_trans)
+    assert log_z[0] == pytest.approx(-2 * shift, rel=0.01)
+    if magnitude < 1e9:  # beyond, the scores themselves are rounded away
+        np.testing.assert_allclose(node_marginals, reference, rtol=1e-9)
+    else:
+        assert np.isfinite(node_marginals).all()
+
+
+def test_empty_inputs():
+    nothing = ChainPotentials(np.empty((0, 2)), np.zeros((2, 2)), [0])
+    empty = ChainPotentials(np.empty((0, 2)), np.zeros((2, 2)), [0, 0, 0])
+    for p, n_samples in ((nothing, 0), (empty, 2)):
+        assert chain.best(p)[0].shape == (0,)
+        assert chain.best(p)[1].tolist() == [0.0] * n_samples
+        assert chain.kbest(p, 2)[1].tolist() == [[0.0, -np.inf]] * n_samples
+        assert chain.marginals(p)[0].tolist() == [0.0] * n_samples
+        assert chain.pair_marginals(p)[1].shape == (0, 2, 2)
+        assert chain.entropy(p).tolist() == [0.0] * n_samples
+        assert chain.sample(p, 3, np.random.default_rng(0)).shape == (3, 0)
+        assert chain.event_probability(p, np.ones((0, 2), bool)).tolist() == [1.0] * n_samples
+        assert chain.labelling_score(p, []).tolist() == [0.0] * n_samples
+
+
+def test_input_arrays_of_any_kind_are_taken_and_left_alone():
+    node = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(3, 2))
+    trans = np.eye(2, dtype=np.int64)
+    offsets = np.array([0, 3], dtype=np.int32)
+    before = [a.copy() for a in (node, trans, offsets)]
+    for a in (node, trans, offsets):
+        a.flags.writeable = False
+    p = ChainPotentials(node, trans, offsets)
+    assert p.node.dtype == p.trans.dtype == np.float64 and p.offsets.dtype == np.int64
+    assert chain.best(p)[1].tolist() == [11.0]
+    p.constrained(np.zeros((3, 2), bool))
+    p.with_costs(np.ones((3, 2)))
+    for a, b in zip((node, trans, offsets), before, strict=True):
+        assert (a == b).all()
+
+
+def test_package_exports_the_module():
+    assert set(chain.__all__) == set(structures.__all__)
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+NODE = [[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]]
+TRANS = [[0.0, 0.0], [0.0, 0.0]]
+
+
+def changed(values, index, value):
+    result = np.array(values)
+    result[index] = value
+    return result
+
+
+@pytest.mark.parametrize(
+    ("node", "trans", "offsets", "message"),
+    [
+        ([0.0, 1.0], TRANS, [0, 2], r"node scores have shape \(2,\)"),
+        (np.empty((3, 0)), np.empty((0, 0)), [0, 3], r"at least one label"),
+        (
+            NODE,
+            np.zeros((2, 3)),
+            [0, 3],
+            r"transition scores have shape \(2, 3\); expected \(2, 2\)",
+        ),
+        (NODE, TRANS, [], "starts with 0"),
+        (NODE, TRANS, [[0, 3]], "starts with 0"),
+        (NODE, TRANS, [1, 3], "starts with 0"),
+        (NODE, TRANS, [0, 3, 2, 3], "offsets fall at sample 1, from 3 to 2"),
+        (NODE, TRANS, [0, 2], "offsets end at 2, but there are 3 rows"),
+        (NODE, TRANS, [0.0, 3.0], "offsets have dtype float64"),
+        ([["a", "b"]], TRANS, [0, 1], "node scores have dtype <U1"),
+        ([[0.0], [1.0, 2.0]], TRANS, [0, 2], "node scores cannot be read as an array"),
+        (
+            changed(NODE, (2, 1), np.nan),
+            TRANS,
+            [0, 0, 1, 3],
+            "node score of label 1 at position 1 of sample 2 is nan",
+        ),
+        (changed(NODE, (0, 0), np.inf), TRANS, [0, 3], "label 0 at position 0 of sample 0 is inf"),
+        (NODE, changed(TRANS, (1, 0), np.nan), [0, 3], "from label 1 to label 0 is nan"),
+        (NODE, changed(TRANS, (0, 1), np.inf), [0, 3], "from label 0 to label 1 is inf"),
+    ],
+)
+def test_bad_potentials(node, trans, offsets, message):
+    with pytest.raises(DataError, match=message):
+        ChainPotentials(node, trans, offsets)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda p: p.constrained(np.ones((3, 2))), "label sets are float64"),
+        (lambda p: p.constrained(np.ones((2, 2), bool)), r"of shape \(2, 2\)"),
+        (lambda p: p.with_costs(np.ones(3)), r"costs have shape \(3,\)"),
+        (
+            lambda p: p.with_costs(changed(NODE, (1, 0), np.nan)),
+            "cost of label 0 at position 0 of sample 1 is nan",
+        ),
+        (lambda p: chain.kbest(p, 0), "k is 0; it must be at least 1"),
+        (lambda p: chain.sample(p, -1, np.random.default_rng(0)), "n_samples is -1"),
+        (lambda p: chain.span_probability(p, 2, 0, [0]), "no sample 2; .* 0 to 1"),
+        (lambda p: chain.span_probability(p, -1, 0, [0]), "no sample -1"),
+        (lambda p: chain.span_probability(p, 0, 0, [0, 0]), "2 labels from position 0 does not"),
+        (lambda p: chain.span_probability(p, 1, -1, [0]), "from position -1 does not fit"),
+        (lambda p: chain.span_probability(p, 1, 0, []), "0 labels .* at least one"),
+        (lambda p: chain.span_probability(p, 1, 0, [2]), "labels hold 2 at index 0"),
+        (lambda p: chain.span_probability(p, 1, 0, [0], [-1]), "not_followed_by hold -1"),
+        (lambda p: chain.labelling_score(p, [0, 0]), "2 labels for 3 positions"),
+        (lambda p: chain.labelling_score(p, [0, 0, 5]), "labels hold 5 at index 2"),
+        (lambda p: chain.labelling_score(p, [[0, 0, 0]]), r"labels have shape \(1, 3\)"),
+        (lambda p: chain.labelling_score(p, [0.0, 0.0, 0.0]), "labels have dtype float64"),
+    ],
+)
+def test_bad_arguments(call, message):
+    with pytest.raises(DataError, match=message):
+        call(ChainPotentials(NODE, TRANS, [0, 1, 3]))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        chain.best,
+        lambda p: chain.kbest(p, 2),
+        chain.marginals,
+        chain.pair_marginals,
+        lambda p: chain.sample(p, 1, np.random.default_rng(0)),
+        chain.entropy,
+        lambda p: chain.event_probability(p, np.ones((5, 2), bool)),
+        lambda p: chain.span_probability(p, 1, 0, [0]),
+        lambda p: chain.labelling_score(p, [0, 0, 0, 0, 0]),
+    ],
+)
+@pytest.mark.parametrize("by", ["labels", "transitions"])
+def test_infeasible_samples_are_named(call, by):
+    # Samples 1 and 2, of two positions each, have no way through.
+    node, trans = np.zeros((5, 2)), np.zeros((2, 2))
+    if by == "labels":
+        node[[2, 4]] = -np.inf
+    else:
+        trans[0, 0] = -np.inf
+        node[1:, 1] = -np.inf
+    with pytest.raises(InfeasibleError, match=r"sample 1 \(of 2 positions\) has no labelling"):
+        call(ChainPotentials(node, trans, [0, 1, 3, 5]))
