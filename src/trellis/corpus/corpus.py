@@ -247,9 +247,7 @@ class Corpus:
             edges=edges,
         )
 
-    def _edges_of(
-        self, chosen: NDArray[np.int64], offsets: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def _edges_of(self, chosen: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
         assert self.edges is not None
         owner = np.searchsorted(self.offsets, self.edges[:, 0], side="right") - 1
         by_owner = np.argsort(owner, kind="stable")
@@ -317,6 +315,4 @@ def check_lengths(
         )
     for s, (a, b) in enumerate(zip(expected, found, strict=True)):
         if a != b:
-            raise DataError(
-                f"sample {s}: {what_expected} has {a} positions, {what_found} has {b}"
-            )
+            raise DataError(f"sample {s}: {what_expected} has {a} positions, {what_found} has {b}")

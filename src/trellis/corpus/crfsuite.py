@@ -100,7 +100,9 @@ def write_crfsuite(path: str | os.PathLike[Any], corpus: Corpus) -> None:
     names = [name.replace("\\", "\\\\").replace(":", "\\:") for name in features.names]
     for name in names:
         if set(name) & {"\t", "\n", "\r"}:
-            raise DataError(f"attribute {name!r} holds a tab or line break, which cannot be written")
+            raise DataError(
+                f"attribute {name!r} holds a tab or line break, which cannot be written"
+            )
     labels = corpus.labels.tolist()
     bounds = corpus.offsets.tolist()
     with atomic_write(path, binary=True) as file:

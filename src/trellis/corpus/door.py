@@ -110,7 +110,9 @@ def _from_arrays(samples: list[Any]) -> Corpus:
         bad = np.argwhere(~np.isfinite(sample))
         if len(bad):
             t, j = bad[0]
-            raise DataError(f"sample {i}, position {t}, column {j} is {sample[t, j]}; must be finite")
+            raise DataError(
+                f"sample {i}, position {t}, column {j} is {sample[t, j]}; must be finite"
+            )
     stacked: NDArray[np.float32] = np.concatenate(samples).astype(np.float32)
     lengths = [len(s) for s in samples]
     rows, columns = np.nonzero(stacked)
@@ -185,5 +187,3 @@ def _attribute(key: Any, value: Any, sample: int, position: int) -> tuple[str | 
         f"sample {sample}, position {position}: feature {key!r} is {value!r}; "
         "expected a string, a bool or a number"
     )
-
-

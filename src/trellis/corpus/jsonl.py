@@ -69,8 +69,7 @@ def read_jsonl(source: Source, label: str = "labels") -> Corpus:
                 raise DataError(f"{place}: expected columns or features beside {label!r}")
         if set(record) != set(keys):
             raise DataError(
-                f"{place}: keys {', '.join(record) or 'none'}; "
-                f"the first line has {', '.join(keys)}"
+                f"{place}: keys {', '.join(record) or 'none'}; the first line has {', '.join(keys)}"
             )
         lengths = {key: len(value) for key, value in record.items()}
         if len(set(lengths.values())) > 1:
@@ -90,9 +89,7 @@ def read_jsonl(source: Source, label: str = "labels") -> Corpus:
     corpus = Corpus.from_columns(columns)
     if given is None:
         return corpus
-    return Corpus(
-        corpus.offsets, corpus.columns, labels=Labels.from_lists(given), label_name=label
-    )
+    return Corpus(corpus.offsets, corpus.columns, labels=Labels.from_lists(given), label_name=label)
 
 
 def _label(entry: Any, place: str) -> Label:
@@ -115,9 +112,7 @@ def write_jsonl(
             file.write((line + "\n").encode("utf-8"))
 
 
-def jsonl_lines(
-    corpus: Corpus, predicted: Sequence[Sequence[str]] | None = None
-) -> list[str]:
+def jsonl_lines(corpus: Corpus, predicted: Sequence[Sequence[str]] | None = None) -> list[str]:
     """Lines that :func:`write_jsonl` writes."""
     lines = []
     labels = None if corpus.labels is None else corpus.label_lists()

@@ -100,9 +100,7 @@ class Labels:
                 raise DataError(f"labels of sample {s} are a string; expected a list of labels")
             for t, label in enumerate(sample):
                 if isinstance(label, str):  # the common case first; np.str_ is a str
-                    singles.append(
-                        known[label] if label in known else code(label, _place(s, t))
-                    )
+                    singles.append(known[label] if label in known else code(label, _place(s, t)))
                 elif label is None:
                     singles.append(-1)
                 else:
@@ -128,7 +126,9 @@ class Labels:
         raw = np.array(singles, np.int32)
         lookup = np.concatenate([renumber, np.array([*rows[::-1], n], np.int32)])
         ids = lookup[raw]  # negative codes count from the end: -1 is None, -2 - k the k-th set
-        return cls(ids.astype(np.int32), np.vstack([table, *extra]) if extra else table, tuple(names))
+        return cls(
+            ids.astype(np.int32), np.vstack([table, *extra]) if extra else table, tuple(names)
+        )
 
     def take(self, positions: NDArray[Any] | slice) -> Labels:
         """Labels of some positions, in that order."""
@@ -165,7 +165,13 @@ class Labels:
             if old == n_old:
                 continue
             new = np.zeros(n_new, bool)
-            new[[position[self.classes[i]] for i in np.flatnonzero(row) if self.classes[i] in position]] = True
+            new[
+                [
+                    position[self.classes[i]]
+                    for i in np.flatnonzero(row)
+                    if self.classes[i] in position
+                ]
+            ] = True
             if not new.any():
                 continue  # a class that no position uses
             key = new.tobytes()

@@ -6,11 +6,15 @@ segmentation is sequence labelling.
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 
-from trellis.corpus.columnfile import Source, read_fields
+from trellis.corpus.columnfile import Source
 from trellis.corpus.corpus import Column, Corpus
 from trellis.corpus.labels import Labels
+from trellis.errors import DataError
+from trellis.files import display_name, open_text_bytes
 
 __all__ = ["read_segmented"]
 
@@ -38,21 +42,26 @@ def read_segmented(source: Source, *, segmented: bool = True) -> Corpus:
     >>> corpus[0].columns["char"], corpus[0].labels
     (['a', 'b', 'c'], ['B', 'E', 'S'])
     """
-    table = read_fields(source, tabs_only=False)
-    characters: list[str] = []
-    tags: list[int] = []
-    lengths = []
-    for line in range(len(table.line_number)):
-        before = len(characters)
-        for field in table.fields_of(line):
-            try:
-                word = table.text(field)
-            except UnicodeDecodeError:
-                raise table.fail(line, "not UTF-8 text; convert the file to UTF-8") from None
-            characters += word
-            tags += [3] if len(word) == 1 else [0, *[1] * (len(word) - 2), 2]
-        lengths.append(len(characters) - before)
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    labels = Labels.from_codes(np.array(tags, np.int32), "BMES") if segmented else None
-    return Corpus(offsets, {"char": Column.from_strings(characters)}, labels=labels)
-
+    data = open_text_bytes(source)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        name = display_name(source) if isinstance(source, str | os.PathLike) else "input"
+        raise DataError(f"{name}, line {line}: not UTF-8 text; convert the file to UTF-8") from None
+    points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    newline = points == ord("\n")
+    is_space = newline | np.isin(points, [ord(c) for c in " \t\r"])
+    is_character = ~is_space
+    # Sentences: the characters between two line breaks, blank lines left out.
+    before = np.concatenate([[0], np.cumsum(is_character)])
+    ends = np.append(before[:-1][newline], before[-1])
+    offsets = np.unique(np.append(0, ends)).astype(np.int64)
+    where = np.flatnonzero(is_character)
+    edge = np.concatenate([[True], is_space, [True]])  # a space, or the end of the text
+    starts_word, ends_word = edge[where], edge[where + 2]
+    tags = np.where(starts_word, np.where(ends_word, 3, 0), np.where(ends_word, 2, 1))
+    distinct, codes = np.unique(points[where], return_inverse=True)
+    column = Column(codes.astype(np.int32), [chr(c) for c in distinct])
+    labels = Labels.from_codes(tags.astype(np.int32), "BMES") if segmented else None
+    return Corpus(offsets, {"char": column}, labels=labels)

@@ -237,9 +237,8 @@ def stdlib_roles(
             f"no Python source with identifiers found under {where}; the standard library may be "
             "zipped or stripped of its .py files: pass root= a folder that holds Python source"
         )
-    found.sort(key=lambda item: item[0])
-    modules, tokens, labels = map(list, zip(*found, strict=True))
-    return Roles(tokens, labels, modules)
+    found.sort(key=lambda f: f[0])
+    return Roles([f[1] for f in found], [f[2] for f in found], [f[0] for f in found])
 
 
 def source_roles(source: str, *, unit: str = "function") -> _Labelled:
@@ -364,20 +363,18 @@ class _Scope:
         return "local_store"
 
     def read_role(self, name: str) -> str:
-        scope = self
-        while scope.parent is not None:
+        scope: _Scope | None = self
+        while scope is not None and scope.kind != "module":
             # A class body is seen from directly inside only, not from its methods.
-            if scope.kind != "class" or scope is self:
+            if scope is self or scope.kind != "class":
                 if name in scope.globals:
-                    scope = scope.module
                     break
-                if name not in scope.nonlocals:
-                    if name in scope.parameters:
-                        return "parameter_read"
-                    if name in scope.bound:
-                        return "local_read"
+                if name in scope.parameters:
+                    return "parameter_read"
+                if name in scope.bound and name not in scope.nonlocals:
+                    return "local_read"
             scope = scope.parent
-        if name in _BUILTINS and name not in scope.bound:
+        if name in _BUILTINS and name not in self.module.bound:
             return "builtin_read"
         return "global_read"
 

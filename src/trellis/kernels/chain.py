@@ -58,7 +58,7 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 _Vector = npt.NDArray[Any]
 
-# With messages >= 1e-100 and exp(-_SPAN) = 1e-100, a product alpha * (E * x) * beta of entries
+# With messages >= 1e-100 and exp(-_SPAN) > 1e-100, a product alpha * (E * x) * beta of entries
 # that are not true zeros is at least 1e-300, which float64 still holds in full precision.
 _FLOOR = 1e-100
 _SPAN = 230.0

@@ -249,9 +249,7 @@ def _add_outer_products(alpha: Array, V: Array, n: int, weight: float, outer: Ar
             x2 = w * alpha[t + 1, i]
             x3 = w * alpha[t + 2, i]
             for j in range(n_labels):
-                outer[i, j] += (
-                    x0 * V[t, j] + x1 * V[t + 1, j] + x2 * V[t + 2, j] + x3 * V[t + 3, j]
-                )
+                outer[i, j] += x0 * V[t, j] + x1 * V[t + 1, j] + x2 * V[t + 2, j] + x3 * V[t + 3, j]
         t += 4
     while t < n:
         for i in range(n_labels):

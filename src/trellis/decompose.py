@@ -1,0 +1,138 @@
+"""Structure regularisation: training samples cut into mini-samples (Sun 2014, Algorithm 1).
+
+A sample is its positions and edges. A *partitioner* assigns every position to a piece; edges that
+join two pieces are dropped, features stay as they are. Pieces are drawn anew for each pass, and
+their mean size is n′, so that a structure of n positions becomes α = n / n′ simpler ones.
+
+For chains the pieces are runs of consecutive positions. Their sizes are drawn independently, ⌊n′⌋ or
+⌊n′⌋ + 1 so that the mean is n′; a fair coin for each sample decides whether blocks are laid from the
+left or from the right, so the short remainder is at either end. Inference on new data never cuts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import DataError
+
+__all__ = ["ChainPieces", "Partitioner", "Pieces", "WholeSamples", "cut", "partitioner", "visits"]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A decomposition of a corpus.
+
+    Parameters
+    ----------
+    offsets : int64 array (K+1,)
+        Piece k has the positions ``nodes[offsets[k]:offsets[k+1]]``.
+    sample : int64 array (K,)
+        The sample each piece comes from.
+    nodes : int64 array (N,) or None
+        Positions by piece; None when they are simply in order (chains).
+    edges : int64 array (m, 2) or None
+        The edges that remain; None for chains, whose neighbours are implied.
+    """
+
+    offsets: NDArray[np.int64]
+    sample: NDArray[np.int64]
+    nodes: NDArray[np.int64] | None = None
+    edges: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.sample)
+
+
+class Partitioner(Protocol):
+    """Draws a fresh decomposition of all samples."""
+
+    def draw(self, offsets: NDArray[np.int64], rng: np.random.Generator) -> Pieces:
+        """Cut the samples bounded by ``offsets``."""
+        ...
+
+
+@dataclass(frozen=True)
+class WholeSamples:
+    """No decomposition: every sample is one piece (α = 1)."""
+
+    def draw(self, offsets: NDArray[np.int64], rng: np.random.Generator) -> Pieces:
+        """Return the samples as they are."""
+        return Pieces(offsets, np.arange(len(offsets) - 1))
+
+
+@dataclass(frozen=True)
+class ChainPieces:
+    """Consecutive blocks of mean size ``piece_size``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trellis.decompose import ChainPieces
+    >>> pieces = ChainPieces(2.5).draw(np.array([0, 10, 12]), np.random.default_rng(0))
+    >>> pieces.offsets, pieces.sample
+    (array([ 0,  2,  5,  8, 10, 12]), array([0, 0, 0, 0, 1]))
+    """
+
+    piece_size: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.piece_size) and self.piece_size >= 1):
+            raise DataError(f"piece_size must be a number of at least 1, got {self.piece_size}")
+
+    def draw(self, offsets: NDArray[np.int64], rng: np.random.Generator) -> Pieces:
+        """Cut every chain into blocks of ⌊n′⌋ or ⌊n′⌋ + 1 positions, from a random end."""
+        from trellis.kernels.pieces import chain_blocks
+
+        small = math.floor(self.piece_size)
+        lengths = np.diff(offsets)
+        most = int(np.sum(-(-lengths // small)))  # room for blocks of the smaller size only
+        reverse = rng.random(len(lengths)) < 0.5
+        larger = rng.random(most) < self.piece_size - small
+        bounds, sample = chain_blocks(offsets, small, larger, reverse)
+        return Pieces(bounds, sample)
+
+
+def partitioner(piece_size: float | None) -> Partitioner:
+    """Return the partitioner of chains for a piece size; None means whole samples."""
+    return WholeSamples() if piece_size is None else ChainPieces(float(piece_size))
+
+
+def cut(offsets: NDArray[np.int64], edges: NDArray[np.int64], piece: NDArray[np.int64]) -> Pieces:
+    """Decomposition of any structure from the piece of each position: edges across are dropped.
+
+    Parameters
+    ----------
+    offsets : int64 array (S+1,)
+        Bounds of the samples.
+    edges : int64 array (m, 2)
+        Pairs of positions.
+    piece : int64 array (N,)
+        Piece of every position; a piece lies within one sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trellis.decompose import cut
+    >>> pieces = cut(np.array([0, 4]), np.array([[0, 1], [1, 2], [0, 3]]), np.array([7, 7, 2, 7]))
+    >>> pieces.nodes, pieces.offsets, pieces.edges.tolist()
+    (array([2, 0, 1, 3]), array([0, 1, 4]), [[0, 1], [0, 3]])
+    """
+    owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    nodes = np.lexsort((piece, owner))
+    change = np.flatnonzero(np.diff(piece[nodes]) | np.diff(owner[nodes])) + 1
+    bounds = np.concatenate([[0], change, [len(nodes)]]) if len(nodes) else np.zeros(1)
+    same = (piece[edges[:, 0]] == piece[edges[:, 1]]) & (owner[edges[:, 0]] == owner[edges[:, 1]])
+    first = nodes[bounds[:-1].astype(np.int64)]
+    return Pieces(bounds.astype(np.int64), owner[first], nodes, edges[same])
+
+
+def visits(n_pieces: int, rng: np.random.Generator, *, replacement: bool) -> NDArray[np.int64]:
+    """Order of one pass: a permutation, or independent uniform draws (Algorithm 1 to the letter)."""
+    if replacement:
+        return rng.integers(0, n_pieces, n_pieces)
+    return rng.permutation(n_pieces)

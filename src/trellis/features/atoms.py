@@ -1,0 +1,115 @@
+"""Atoms: the distinct (column, function) pairs that templates are built from, coded once.
+
+An atom's vocabulary maps derived strings to codes. For a corpus it is applied to the column's
+table of *distinct* symbols, then gathered by the column's codes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.corpus import Column, Corpus
+from trellis.errors import DataError
+from trellis.features.functions import ngrams, string_function
+from trellis.features.templates import Call
+
+__all__ = ["Atom", "local_table", "ngram_table", "number_table"]
+
+
+class Atom:
+    """One function of one column, with its vocabulary of values."""
+
+    def __init__(self, column: str, call: Call | None, values: Sequence[str] = ()) -> None:
+        self.column = column
+        self.call = call
+        self.vocabulary = {value: code for code, value in enumerate(values)}
+
+    @property
+    def key(self) -> tuple[str, Call | None]:
+        """What identifies the atom."""
+        return self.column, self.call
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
+
+    def values(self) -> list[str]:
+        """Distinct values, by code."""
+        return list(self.vocabulary)
+
+    def table(self, column: Column, *, grow: bool) -> NDArray[np.int32]:
+        """Code for each distinct symbol of a column; −1 for nothing or an unknown value."""
+        used = _used(column)
+        table = np.full(len(column.values), -1, np.int32)
+        vocabulary = self.vocabulary
+        for symbol, value in zip(used, _derive(column, self.call, used), strict=True):
+            if value is None:
+                continue
+            code = vocabulary.get(value)
+            if code is None and grow:
+                code = len(vocabulary)
+                vocabulary[value] = code
+            if code is not None:
+                table[symbol] = code
+        return table
+
+
+def _used(column: Column) -> NDArray[np.int64]:
+    """Codes of the symbols that occur (all of them, if that is no more work)."""
+    if len(column.codes) >= len(column.values):
+        return np.arange(len(column.values))
+    return np.unique(column.codes).astype(np.int64)
+
+
+def _derive(column: Column, call: Call | None, used: NDArray[np.int64]) -> list[str | None]:
+    symbols = [column.values[c] for c in used]
+    if call is None:
+        return list(symbols)
+    function = string_function(call.name, call.arguments)
+    return [function(symbol) for symbol in symbols]
+
+
+def local_table(column: Column, call: Call | None) -> NDArray[np.int32]:
+    """Codes for each symbol that are equal exactly where its values are, whatever a model knows."""
+    return Atom("", call).table(column, grow=True)
+
+
+def ngram_table(
+    column: Column, low: int, high: int, vocabulary: dict[str, int], *, grow: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """CSR (indptr, codes) over the distinct symbols: the codes of each symbol's n-grams."""
+    counts = np.zeros(len(column.values), np.int64)
+    codes: list[int] = []
+    for symbol in _used(column):
+        found = ngrams(column.values[symbol], low, high)
+        if grow:
+            known = [vocabulary.setdefault(gram, len(vocabulary)) for gram in found]
+        else:
+            known = [vocabulary[gram] for gram in found if gram in vocabulary]
+        counts[symbol] = len(known)
+        codes += known
+    return np.concatenate([[0], np.cumsum(counts)]), np.array(codes, np.int64)
+
+
+def number_table(corpus: Corpus, name: str) -> NDArray[np.float32]:
+    """The number each distinct symbol of a column stands for; others are an error naming the place."""
+    column = corpus.columns[name]
+    table = np.zeros(len(column.values), np.float32)
+    for symbol in _used(column):
+        try:
+            number = float(column.values[symbol])
+        except ValueError:
+            number = math.nan
+        if math.isfinite(number):
+            table[symbol] = number
+        elif (places := np.flatnonzero(column.codes == symbol)).size:
+            sample = int(np.searchsorted(corpus.offsets, places[0], side="right")) - 1
+            raise DataError(
+                f"column {name!r}, sample {sample}, position "
+                f"{places[0] - corpus.offsets[sample]}: {column.values[symbol]!r} "
+                "is not a finite number"
+            )
+    return table

@@ -1,0 +1,273 @@
+"""Feature columns: a template compiled against its vocabulary.
+
+Each class turns one template into rows of feature ids over a chunk of positions (−1: no feature).
+``prepare`` is called once for a corpus and works on distinct symbols; ``rows`` once for each chunk
+and works on integer codes. New values get ids from ``new_ids`` while learning.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.corpus import Column, Corpus
+from trellis.errors import TemplateError
+from trellis.features.atoms import Atom, local_table, ngram_table, number_table
+from trellis.features.keytable import KeyTable
+from trellis.features.templates import Template
+from trellis.features.wordlist import WordList
+
+__all__ = [
+    "ConjunctionColumn",
+    "FeatureColumn",
+    "FlagColumn",
+    "NgramColumn",
+    "NumberColumn",
+    "WordListColumn",
+    "compile_template",
+]
+
+NewIds = Callable[[int], NDArray[np.int32]]
+Ids = NDArray[np.int32]
+_KEY_LIMIT = 1 << 62
+
+
+class FeatureColumn:
+    """Base: a template with the global ids of its values (−1: dropped by the count threshold)."""
+
+    def __init__(self, template: Template) -> None:
+        self.template = template
+        self.ids: Ids = np.zeros(0, np.int32)
+
+    n_rows = 1
+
+    def prepare(self, corpus: Corpus, *, grow: bool) -> None:
+        """Work on the distinct symbols of a corpus."""
+
+    def rows(self, chunk: Corpus, new_ids: NewIds | None) -> Ids:
+        """Feature ids (n_rows, n) of a chunk; with ``new_ids``, unknown values get ids from it."""
+        raise NotImplementedError  # abstract
+
+    def value_name(self, code: int) -> str:
+        """Readable form of a value, by its code."""
+        return ""
+
+    def _to_ids(self, codes: NDArray[np.int32], n_codes: int, new_ids: NewIds | None) -> Ids:
+        if new_ids is not None and n_codes > len(self.ids):
+            self.ids = np.concatenate([self.ids, new_ids(n_codes - len(self.ids))])
+        # code −1 picks the sentinel at the end
+        return np.concatenate([self.ids, np.array([-1], np.int32)])[codes]
+
+    def renumber(self, mapping: Ids) -> None:
+        """Follow a renumbering of all features (−1: dropped)."""
+        self.ids = np.where(self.ids >= 0, mapping[self.ids], np.int32(-1))
+
+
+class ConjunctionColumn(FeatureColumn):
+    """Values of one or more terms at once; keys are mixed-radix numbers of the terms' codes."""
+
+    def __init__(self, template: Template, atoms: Sequence[Atom], marks: int) -> None:
+        super().__init__(template)
+        self.atoms = list(atoms)
+        self.marks = marks
+        self.radices = [1] * len(self.atoms)
+        self.table = KeyTable(1)
+
+    def prepare(self, corpus: Corpus, *, grow: bool) -> None:
+        needed = [len(atom) + self.marks for atom in self.atoms]
+        if grow and any(n > r for n, r in zip(needed, self.radices, strict=True)):
+            # The first time exactly; later with room, so that a stream does not re-key each batch.
+            room = 1 if not len(self.table) else 2
+            digits = self.digits(self.table.keys)
+            self.set_radices([max(1, room * n) for n in needed], digits)
+
+    def set_radices(self, radices: list[int], digits: NDArray[np.int64]) -> None:
+        """Use new radices; ``digits`` (terms, keys) are those of the present keys."""
+        if math.prod(radices) >= _KEY_LIMIT:
+            raise TemplateError(
+                f"template {str(self.template)!r} joins too many large vocabularies "
+                f"({' x '.join(map(str, radices))} values); use fewer terms"
+            )
+        self.radices = radices
+        keys = np.zeros(digits.shape[1], np.int64)
+        for radix, digit in zip(radices, digits, strict=True):
+            keys = keys * radix + digit
+        self.table = KeyTable(math.prod(radices), keys)
+
+    def digits(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Codes of the terms (terms, keys) that keys are made of."""
+        rest = keys.copy()
+        digits = np.empty((len(self.radices), len(keys)), np.int64)
+        for i in range(len(self.radices) - 1, -1, -1):
+            rest, digits[i] = np.divmod(rest, self.radices[i])
+        return digits
+
+    def keys_of(self, chunk: Corpus, codes: dict[int, NDArray[np.int32]]) -> NDArray[np.int64]:
+        """Key of each position, from the codes of the atoms (by identity)."""
+        from trellis.kernels.coding import fold_term
+
+        keys = np.empty(chunk.n_positions, np.int64)
+        for i, (atom, term) in enumerate(zip(self.atoms, self.template.terms, strict=True)):
+            fold_term(
+                keys, codes[id(atom)], chunk.offsets, term.offset, self.radices[i], i == 0,
+                self.marks,
+            )  # fmt: skip
+        return keys
+
+    def rows_from(
+        self, chunk: Corpus, codes: dict[int, NDArray[np.int32]], new_ids: NewIds | None
+    ) -> Ids:
+        """Feature ids of a chunk from the atoms' codes."""
+        found = self.table.code(self.keys_of(chunk, codes), grow=new_ids is not None)
+        return self._to_ids(found, len(self.table), new_ids)
+
+    def renumber(self, mapping: Ids) -> None:
+        super().renumber(mapping)
+        kept = self.ids >= 0
+        if not kept.all():
+            self.ids = self.ids[kept]
+            self.table = KeyTable(self.table.space, self.table.keys[kept])
+
+    def value_name(self, code: int) -> str:
+        digits = self.digits(self.table.keys[code : code + 1])[:, 0]
+        parts = []
+        for atom, term, digit in zip(self.atoms, self.template.terms, digits, strict=True):
+            if digit < self.marks:
+                side = ("before", "after")[digit % 2]
+                value = f"<{side} {digit // 2 + 1}>"
+            else:
+                value = atom.values()[digit - self.marks]
+            parts.append(f"{term}={value}")
+        return " & ".join(parts)
+
+
+class FlagColumn(FeatureColumn):
+    """One indicator: bias, bos, eos, or two equal symbols."""
+
+    def prepare(self, corpus: Corpus, *, grow: bool) -> None:
+        if self.template.kind == "equal":
+            term = self.template.terms[0]
+            self._table = local_table(corpus.columns[term.column], term.call)
+
+    def rows(self, chunk: Corpus, new_ids: NewIds | None) -> Ids:
+        n = chunk.n_positions
+        codes = np.full(n, -1, np.int32)
+        kind = self.template.kind
+        filled = chunk.offsets[:-1] < chunk.offsets[1:]
+        if kind == "bias":
+            codes[:] = 0
+        elif kind == "bos":
+            codes[chunk.offsets[:-1][filled]] = 0
+        elif kind == "eos":
+            codes[chunk.offsets[1:][filled] - 1] = 0
+        else:
+            left, right = (self._shifted(chunk, term.offset) for term in self.template.terms)
+            codes[(left >= 0) & (left == right)] = 0
+        return self._to_ids(codes, 1, new_ids)[None]
+
+    def _shifted(self, chunk: Corpus, offset: int) -> NDArray[np.int64]:
+        from trellis.kernels.coding import fold_term
+
+        keys = np.empty(chunk.n_positions, np.int64)
+        codes = self._table[chunk.columns[self.template.terms[0].column].codes]
+        fold_term(keys, codes, chunk.offsets, offset, 1, True, 0)
+        return keys
+
+    def value_name(self, code: int) -> str:
+        return str(self.template)
+
+
+class NumberColumn(FeatureColumn):
+    """A column's number as the value of one feature, divided by its root mean square."""
+
+    scale: float | None = None
+
+    def prepare(self, corpus: Corpus, *, grow: bool) -> None:
+        name = self.template.terms[0].column
+        self._table = number_table(corpus, name)
+        if grow and self.scale is None:
+            values = self._table[corpus.columns[name].codes].astype(np.float64)
+            square = float(np.mean(values[values != 0] ** 2)) if np.any(values) else 1.0
+            self.scale = math.sqrt(square)
+
+    def rows(self, chunk: Corpus, new_ids: NewIds | None) -> Ids:
+        return self._to_ids(np.zeros(chunk.n_positions, np.int32), 1, new_ids)[None]
+
+    def numbers(self, chunk: Corpus) -> NDArray[np.float32]:
+        """Values of the feature; 0 where the term reaches beyond the sample."""
+        from trellis.kernels.coding import fold_term
+
+        term = self.template.terms[0]
+        codes = chunk.columns[term.column].codes
+        keys = np.empty(chunk.n_positions, np.int64)
+        fold_term(keys, codes, chunk.offsets, term.offset, 1, True, 0)
+        values = np.where(keys >= 0, self._table[keys], np.float32(0))
+        return (values / np.float32(self.scale or 1.0)).astype(np.float32)
+
+    def value_name(self, code: int) -> str:
+        return str(self.template)
+
+
+class NgramColumn(FeatureColumn):
+    """Character n-grams: a bag of features at each position."""
+
+    n_rows = 0
+
+    def __init__(self, template: Template) -> None:
+        super().__init__(template)
+        self.vocabulary: dict[str, int] = {}
+
+    def prepare(self, corpus: Corpus, *, grow: bool) -> None:
+        column = corpus.columns[self.template.terms[0].column]
+        low, high = self.template.low, self.template.high
+        self._ptr, self._codes = ngram_table(column, low, high, self.vocabulary, grow=grow)
+
+    def bag(self, chunk: Corpus, new_ids: NewIds | None) -> tuple[NDArray[np.int64], Ids]:
+        """Bags of a chunk: (indptr (n+1,), ids)."""
+        column: Column = chunk.columns[self.template.terms[0].column]
+        counts = np.diff(self._ptr)[column.codes]
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        where = np.repeat(self._ptr[column.codes] - indptr[:-1], counts) + np.arange(indptr[-1])
+        codes = self._codes[where].astype(np.int32)
+        return indptr, self._to_ids(codes, len(self.vocabulary), new_ids)
+
+    def value_name(self, code: int) -> str:
+        return f"{self.template}={list(self.vocabulary)[code]}"
+
+
+class WordListColumn(FeatureColumn):
+    """Words of the training data around a position (see :mod:`trellis.features.wordlist`)."""
+
+    def __init__(self, template: Template, words: WordList) -> None:
+        super().__init__(template)
+        self.words = words
+        self.table = KeyTable(words.key_space())
+        self.n_rows = words.n_columns
+
+    def rows(self, chunk: Corpus, new_ids: NewIds | None) -> Ids:
+        keys = self.words.keys(chunk)
+        codes = self.table.code(keys.ravel(), grow=new_ids is not None)
+        return self._to_ids(codes, len(self.table), new_ids).reshape(keys.shape)
+
+    def value_name(self, code: int) -> str:
+        return f"wordlist {self.words.name(int(self.table.keys[code]))}"
+
+
+def compile_template(
+    template: Template, corpus: Corpus, atoms: Callable[[Template], list[Atom]], marks: int
+) -> FeatureColumn:
+    """Make the column of a template; word lists are collected from the corpus."""
+    if template.kind == "conjunction":
+        return ConjunctionColumn(template, atoms(template), marks)
+    if template.kind == "number":
+        return NumberColumn(template)
+    if template.kind == "ngrams":
+        return NgramColumn(template)
+    if template.kind == "wordlist":
+        column = template.terms[0].column
+        words = WordList.from_corpus(corpus, column, template.low, template.high)
+        return WordListColumn(template, words)
+    return FlagColumn(template)

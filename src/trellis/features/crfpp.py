@@ -1,0 +1,125 @@
+r"""Template files of CRF++ and Wapiti.
+
+    U01:%x[-1,0]/%x[0,0]     features from columns: row offset and column number
+    B                        transitions (Trellis always has them)
+    U:wrd=%X[0,0]            Wapiti: upper-case X lower-cases the value
+    *:%t[0,0,"^\u"]          Wapiti: t tests a pattern, m takes the matched part; * is U and B
+
+A term beyond the sentence gives a boundary symbol, as in both tools. ``B`` and ``*`` lines that use
+columns need features on edges and are refused, not silently weakened.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from trellis.errors import TemplateError
+from trellis.features.functions import string_function
+from trellis.features.templates import Call, Template, Templates, Term
+from trellis.files import display_name, open_text_bytes
+
+__all__ = ["read_crfpp"]
+
+_MACRO = re.compile(r'%(?P<kind>[xXtTmM])\[\s*(?P<row>-?\d+|@-?\d+)\s*,\s*(?P<column>\d+)'
+                    r'\s*(?:,\s*"(?P<pattern>(?:[^"\\]|\\.)*)"\s*)?\]')  # fmt: skip
+
+
+def read_crfpp(path: str | os.PathLike[Any], columns: Sequence[str]) -> Templates:
+    """Read a CRF++ or Wapiti template file.
+
+    Parameters
+    ----------
+    path : path
+    columns : list of str
+        Names of the columns that the file numbers 0, 1, 2, …
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from trellis.features import read_crfpp
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "template")
+    >>> _ = file.write_text("# words\\nU00:%x[0,0]\\nU01:%x[-1,0]/%x[0,1]\\nB\\n")
+    >>> print(read_crfpp(file, ["word", "pos"]).text())
+    edges = mark
+    word
+    word[-1] & pos
+    """
+    text = open_text_bytes(path).decode("utf-8", errors="replace")
+    return parse_crfpp(text, columns, display_name(path))
+
+
+def parse_crfpp(text: str, columns: Sequence[str], name: str = "templates") -> Templates:
+    """Read templates from the text of a CRF++ or Wapiti template file."""
+    templates: list[Template] = []
+    identifiers: dict[str, str] = {}
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.strip()
+        if not line or line.startswith("#"):
+            continue
+        try:
+            template = _line(line, columns, identifiers)
+        except TemplateError as error:
+            raise TemplateError(f"{name}, line {number}: {error}") from None
+        if template is not None and template not in templates:
+            templates.append(template)
+    if not templates:
+        raise TemplateError(f"{name}: no templates that start with U")
+    return Templates(tuple(templates), mark_edges=True)
+
+
+def _line(line: str, columns: Sequence[str], identifiers: dict[str, str]) -> Template | None:
+    kind = line[0].upper()
+    if kind not in "UB*":
+        raise TemplateError(f"{line!r} does not start with U, B or *")
+    macros = list(_MACRO.finditer(line))
+    if line.count("%") != len(macros):
+        raise TemplateError(f"{line!r}: a %-macro is not of the form %x[row,column]")
+    if kind in "B*" and macros:
+        raise TemplateError(
+            f"{line!r} puts features on edges, which this version does not learn; use U"
+        )
+    if kind in "B*":
+        return None
+    skeleton = _MACRO.sub("%", line)
+    if identifiers.setdefault(skeleton, line) != line and len(macros) > 0:
+        raise TemplateError(
+            f"{line!r} and {identifiers[skeleton]!r} share one identifier (a bag of words); "
+            "give each its own, e.g. U01: and U02:"
+        )
+    if not macros:
+        return Template("bias")
+    return Template("conjunction", tuple(_term(macro, columns) for macro in macros))
+
+
+def _term(macro: re.Match[str], columns: Sequence[str]) -> Term:
+    row = macro["row"]
+    if row.startswith("@"):
+        raise TemplateError(f"{macro[0]}: absolute rows (@) are not supported")
+    index = int(macro["column"])
+    if index >= len(columns):
+        raise TemplateError(
+            f"{macro[0]} names column {index}; there are {len(columns)}: {', '.join(columns)}"
+        )
+    kind, pattern = macro["kind"], macro["pattern"]
+    call: Call | None = None
+    if kind in "xX":
+        if pattern is not None:
+            raise TemplateError(f"{macro[0]}: %x takes no pattern")
+        call = Call("lower") if kind == "X" else None
+    else:
+        if pattern is None:
+            raise TemplateError(f'{macro[0]}: %{kind} takes a pattern, e.g. %t[0,0,"[0-9]"]')
+        if kind == "M":
+            raise TemplateError(f"{macro[0]}: %M (lower-cased match) is not supported; use %m")
+        call = Call("test" if kind in "tT" else "match", (_wapiti_pattern(pattern),))
+        string_function(call.name, call.arguments)  # raises on a bad pattern
+    return Term(columns[index], call, int(row))
+
+
+def _wapiti_pattern(pattern: str) -> str:
+    """Wapiti's character classes as Python's."""
+    classes = {"u": "[A-Z]", "l": "[a-z]", "a": "[A-Za-z]", "p": r"[^\w\s]", "d": r"\d", "s": r"\s"}
+    return re.sub(r"\\([ulapds])", lambda hit: classes[hit[1]], pattern)

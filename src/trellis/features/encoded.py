@@ -1,0 +1,74 @@
+"""What a model sees of a corpus: feature ids in CSR form, and the encoder that makes them.
+
+An *encoder* turns corpora into features with a vocabulary learned from the training corpus. There
+are two: templates over columns (:mod:`trellis.features.encoder`) and named attributes given by the
+user (:mod:`trellis.features.attributes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.corpus import Corpus
+
+__all__ = ["Encoded", "Encoder"]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Features of all positions: CSR arrays (``values`` is empty when all are indicators)."""
+
+    offsets: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    values: NDArray[np.float32]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(a.nbytes for a in (self.offsets, self.indptr, self.indices, self.values))
+
+
+class Encoder(Protocol):
+    """Turns corpora into features of a fixed or growing vocabulary."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features known."""
+        ...
+
+    def learn(self, corpus: Corpus) -> Encoded:
+        """Encode a corpus, adding features not seen before to the vocabulary."""
+        ...
+
+    def encode(self, corpus: Corpus) -> Encoded:
+        """Encode a corpus; features not in the vocabulary are left out."""
+        ...
+
+    def names(self, features: Sequence[int] | NDArray[Any]) -> list[str]:
+        """Readable names of some features."""
+        ...
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Everything needed to rebuild the encoder: a JSON header and arrays."""
+        ...
+
+
+def drop_unknown(encoded: Encoded) -> Encoded:
+    """Remove entries whose id is negative."""
+    keep = encoded.indices >= 0
+    if keep.all():
+        return encoded
+    before = np.concatenate([[0], np.cumsum(keep)])
+    values = encoded.values[keep] if encoded.values.size else encoded.values
+    return Encoded(encoded.offsets, before[encoded.indptr], encoded.indices[keep], values)
+
+
+def subset(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """Arrays whose name starts with ``prefix``, without it."""
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}

@@ -1,0 +1,119 @@
+"""String functions of templates: what a symbol is turned into before it is coded.
+
+They run once for each *distinct* symbol of a corpus, never per position, so plain Python is fast
+enough. A function returns a string, or None for «this symbol has no such value».
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from trellis.errors import TemplateError
+
+__all__ = ["FUNCTIONS", "ngrams", "string_function"]
+
+StringFunction = Callable[[str], str | None]
+Argument = int | str
+
+
+def _shape(word: str) -> str:
+    return "".join(
+        "X" if c.isupper() else "x" if c.isalpha() else "0" if c.isdigit() else c for c in word
+    )
+
+
+def _short_shape(word: str) -> str:
+    return re.sub(r"(.)\1+", r"\1", _shape(word))
+
+
+def _flag(test: Callable[[str], bool]) -> StringFunction:
+    return lambda word: "yes" if test(word) else None
+
+
+def _prefix(n: int) -> StringFunction:
+    return lambda word: word[:n] if len(word) >= n else None
+
+
+def _suffix(n: int) -> StringFunction:
+    return lambda word: word[-n:] if len(word) >= n else None
+
+
+def _test(pattern: str) -> StringFunction:
+    compiled = _compile(pattern)
+    return lambda word: "yes" if compiled.search(word) else None
+
+
+def _match(pattern: str) -> StringFunction:
+    compiled = _compile(pattern)
+
+    def found(word: str) -> str | None:
+        hit = compiled.search(word)
+        return hit.group() if hit else None
+
+    return found
+
+
+def _compile(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise TemplateError(f"regular expression {pattern!r}: {error}") from None
+
+
+PLAIN: dict[str, StringFunction] = {
+    "lower": str.lower,
+    "shape": _shape,
+    "short_shape": _short_shape,
+    "digits": lambda word: re.sub(r"\d", "0", word),
+    "has_digit": _flag(lambda word: any(c.isdigit() for c in word)),
+    "has_hyphen": _flag(lambda word: "-" in word),
+    "has_upper": _flag(lambda word: any(c.isupper() for c in word)),
+    "initial_upper": _flag(lambda word: word[:1].isupper()),
+    "all_upper": _flag(str.isupper),
+}
+WITH_NUMBER: dict[str, Callable[[int], StringFunction]] = {"prefix": _prefix, "suffix": _suffix}
+WITH_PATTERN: dict[str, Callable[[str], StringFunction]] = {"test": _test, "match": _match}
+
+FUNCTIONS = (*PLAIN, *WITH_NUMBER, *WITH_PATTERN)
+"""Names usable in templates, beside ngrams, number and wordlist."""
+
+
+def string_function(name: str, arguments: tuple[Argument, ...]) -> StringFunction:
+    """Look a function up and check its arguments.
+
+    Examples
+    --------
+    >>> string_function("suffix", (3,))("walking")
+    'ing'
+    >>> string_function("short_shape", ())("McDonald's-97")
+    "XxXx'x-0"
+    """
+    if name in PLAIN:
+        if arguments:
+            raise TemplateError(f"{name} takes no argument but the column")
+        return PLAIN[name]
+    if name in WITH_NUMBER:
+        if len(arguments) != 1 or not isinstance(arguments[0], int) or arguments[0] < 1:
+            raise TemplateError(
+                f"{name} takes a length, e.g. {name}(word, 3) or {name}(word, 1..4)"
+            )
+        return WITH_NUMBER[name](arguments[0])
+    if name in WITH_PATTERN:
+        if len(arguments) != 1 or not isinstance(arguments[0], str):
+            raise TemplateError(f'{name} takes a pattern in quotes, e.g. {name}(word, "[0-9]")')
+        return WITH_PATTERN[name](arguments[0])
+    raise TemplateError(f"unknown function {name!r}; known: {', '.join(sorted(FUNCTIONS))}")
+
+
+def ngrams(word: str, low: int, high: int) -> list[str]:
+    """Character n-grams of a word between ^ and $, each once, in order.
+
+    Examples
+    --------
+    >>> ngrams("cat", 2, 3)
+    ['^c', 'ca', 'at', 't$', '^ca', 'cat', 'at$']
+    """
+    marked = f"^{word}$"
+    found = [marked[i : i + n] for n in range(low, high + 1) for i in range(len(marked) - n + 1)]
+    return list(dict.fromkeys(found))

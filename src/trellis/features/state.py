@@ -1,0 +1,165 @@
+"""Encoders as JSON headers and arrays, and back, with every array checked before it is used."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import CorruptModelError, TemplateError
+from trellis.features.attributes import AttributeEncoder
+from trellis.features.atoms import Atom
+from trellis.features.columns import (
+    ConjunctionColumn,
+    FeatureColumn,
+    FlagColumn,
+    NgramColumn,
+    NumberColumn,
+    WordListColumn,
+)
+from trellis.features.encoded import Encoder, subset
+from trellis.features.encoder import TemplateEncoder
+from trellis.features.keytable import KeyTable
+from trellis.features.templates import Template, Templates
+from trellis.features.wordlist import WordList
+from trellis.persistence import check_range, header_value, pack_strings, take, unpack_strings
+
+__all__ = ["encoder_from_state", "encoder_state"]
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def _packed(name: str, strings: list[str]) -> Arrays:
+    return {f"{name}.{key}": array for key, array in pack_strings(strings).items()}
+
+
+def _unpacked(arrays: Mapping[str, NDArray[Any]], name: str) -> list[str]:
+    blob = take(arrays, f"{name}.blob", np.uint8, (None,))
+    return unpack_strings(blob, take(arrays, f"{name}.offsets", np.int64, (None,)))
+
+
+def encoder_state(encoder: TemplateEncoder) -> tuple[dict[str, Any], Arrays]:
+    """Header and arrays of a template encoder."""
+    header = {
+        "kind": encoder.kind,
+        "templates": encoder.templates.text(),
+        "n_features": encoder.n_features,
+    }
+    arrays: Arrays = {}
+    for i, atom in enumerate(encoder.atoms.values()):
+        arrays |= _packed(f"atom{i}", atom.values())
+    for j, column in enumerate(encoder.columns):
+        arrays[f"column{j}.ids"] = column.ids
+        if isinstance(column, ConjunctionColumn):
+            arrays[f"column{j}.keys"] = column.table.keys
+            arrays[f"column{j}.radices"] = np.array(column.radices, np.int64)
+        elif isinstance(column, NgramColumn):
+            arrays |= _packed(f"column{j}.grams", list(column.vocabulary))
+        elif isinstance(column, NumberColumn):
+            arrays[f"column{j}.scale"] = np.array([column.scale or 1.0])
+        elif isinstance(column, WordListColumn):
+            arrays |= _packed(f"column{j}.words", column.words.words)
+            arrays[f"column{j}.pairs"] = column.words.pairs.keys
+            arrays[f"column{j}.keys"] = column.table.keys
+    return header, arrays
+
+
+def encoder_from_state(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Encoder:
+    """Rebuild an encoder; raises CorruptModelError if anything does not fit."""
+    kind = header_value(header, "kind", str, choices=("templates", "attributes"))
+    if kind == "attributes":
+        names = _unpacked(arrays, "names")
+        if len(set(names)) != len(names):
+            raise CorruptModelError("an attribute is named twice")
+        scale = take(arrays, "scale", np.float32, (len(names),))
+        if np.any(scale <= 0):
+            raise CorruptModelError("attribute scales must be positive")
+        return AttributeEncoder(names, scale)
+    try:
+        templates = Templates.parse(header_value(header, "templates", str))
+    except TemplateError as error:
+        raise CorruptModelError(f"templates cannot be read: {error}") from None
+    encoder = TemplateEncoder(templates)
+    encoder._n_features = header_value(header, "n_features", int, low=0, high=2**31)
+    for template in templates:
+        if template.kind == "conjunction":
+            encoder.atoms_of(template)
+    for i, atom in enumerate(encoder.atoms.values()):
+        values = _unpacked(arrays, f"atom{i}")
+        atom.vocabulary = {value: code for code, value in enumerate(values)}
+        if len(atom) != len(values):
+            raise CorruptModelError(f"a value of {atom.column!r} stands twice")
+    for j, template in enumerate(templates):
+        column = _column(encoder, template, subset(arrays, f"column{j}."))
+        check_range(column.ids, -1, encoder.n_features, f"feature ids of template {j}")
+        encoder.columns.append(column)
+    used = np.concatenate([np.zeros(0, np.int32), *(c.ids[c.ids >= 0] for c in encoder.columns)])
+    if len(np.unique(used)) != len(used):
+        raise CorruptModelError("a feature id stands twice")
+    return encoder
+
+
+def _column(encoder: TemplateEncoder, template: Template, arrays: Arrays) -> FeatureColumn:
+    column: FeatureColumn
+    size: int
+    if template.kind == "conjunction":
+        column = _conjunction(encoder.atoms_of(template), template, encoder.marks, arrays)
+        size = len(column.table)
+    elif template.kind == "ngrams":
+        column = NgramColumn(template)
+        grams = _unpacked(arrays, "grams")
+        column.vocabulary = {gram: i for i, gram in enumerate(grams)}
+        if len(column.vocabulary) != len(grams):
+            raise CorruptModelError("an n-gram stands twice")
+        size = len(grams)
+    elif template.kind == "wordlist":
+        name = template.terms[0].column
+        words = _unpacked(arrays, "words")
+        pairs = take(arrays, "pairs", np.int64, (None,))
+        check_range(pairs, 0, max(1, len(words)) ** 2, "word pairs")
+        if len(set(words)) != len(words) or any(not w or len(w) > template.high for w in words):
+            raise CorruptModelError("the word list holds a word twice or of a wrong length")
+        column = WordListColumn(template, WordList(name, template.low, template.high, words, pairs))
+        column.table = _key_table(arrays, column.table.space)
+        size = len(column.table)
+    else:
+        size = 1
+        column = NumberColumn(template) if template.kind == "number" else FlagColumn(template)
+        if isinstance(column, NumberColumn):
+            column.scale = float(take(arrays, "scale", np.float64, (1,))[0])
+            if column.scale <= 0:
+                raise CorruptModelError("number scales must be positive")
+    column.ids = take(arrays, "ids", np.int32, (None,))
+    if len(column.ids) > size or (template.kind in ("conjunction", "wordlist", "ngrams")
+                                  and len(column.ids) != size):  # fmt: skip
+        raise CorruptModelError(f"{len(column.ids)} feature ids for {size} values")
+    return column
+
+
+def _key_table(arrays: Arrays, space: int) -> KeyTable:
+    keys = take(arrays, "keys", np.int64, (None,))
+    check_range(keys, 0, space, "template keys")
+    if len(np.unique(keys)) != len(keys):
+        raise CorruptModelError("a template key stands twice")
+    return KeyTable(space, keys)
+
+
+def _conjunction(
+    atoms: list[Atom], template: Template, marks: int, arrays: Arrays
+) -> ConjunctionColumn:
+    column = ConjunctionColumn(template, atoms, marks)
+    radices = take(arrays, "radices", np.int64, (len(atoms),))
+    check_range(radices, 1, 2**40, "template radices")
+    column.radices = [int(r) for r in radices]
+    if math.prod(column.radices) >= 2**62:
+        raise CorruptModelError("template radices are too large")
+    sizes = [len(atom) + marks for atom in atoms]
+    if any(size > radix for size, radix in zip(sizes, column.radices, strict=True)):
+        raise CorruptModelError("template radices are smaller than their vocabularies")
+    column.table = _key_table(arrays, math.prod(column.radices))
+    for digit, size in zip(column.digits(column.table.keys), sizes, strict=True):
+        check_range(digit, 0, size, "template key digits")
+    return column

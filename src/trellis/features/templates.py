@@ -1,0 +1,399 @@
+"""The template language: which features a position has, in terms of the corpus's columns.
+
+One template a line; ``#`` starts a comment. A *term* is a column, or a function of a column, at an
+offset from the current position; a template is a conjunction of terms:
+
+    word[-2..2]                      the words two before to two after: five templates
+    word[-1..0] & word[0..1]         word pairs; ranges in a conjunction move together
+    suffix(word, 1..3)               the last one, two, three letters: three templates
+    lower(word)[-1] & pos            functions can be shifted; no offset means [0]
+    char[0] == char[1]               an indicator: both symbols are equal
+    ngrams(word, 2..4)               all character n-grams of the word (a bag)
+    number(height)                   the column's number is the feature's value
+    wordlist(char, 2..6)             words of the training data that start or end here
+    bias / bos / eos                 always / only at the first / last position
+    word & pos @ min_count=3         keep only values seen at least three times in training
+
+Functions: lower, shape, short_shape, digits, prefix, suffix, has_digit, has_hyphen, has_upper,
+initial_upper, all_upper, test(column, "regex"), match(column, "regex").
+
+A term that reaches beyond the sample gives no feature, unless the line ``edges = mark`` asks for
+boundary symbols (as CRF++ has them); ``min_count = n`` on a line of its own holds for all templates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from typing import Any
+
+from trellis.errors import TemplateError
+from trellis.features.functions import Argument, string_function
+
+__all__ = ["Call", "Template", "Templates", "Term"]
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<range>-?\d+\.\.-?\d+)|(?P<number>-?\d+)|(?P<name>[^\W\d]\w*)"
+    r'|(?P<string>"(?:[^"\\]|\\.)*")|(?P<symbol>==|[\[\](),&@=]))'
+)
+_ALIASES: dict[str, tuple[str, ...]] = {
+    "word": ("word", "form", "token", "text"),
+    "pos": ("pos", "xpos", "upos"),
+    "char": ("char", "character", "word", "form"),
+}
+# What the parser yields for a..b before expansion.
+_Range = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function and its arguments after the column."""
+
+    name: str
+    arguments: tuple[Argument, ...] = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Term:
+    """A function of a column (None: the symbol itself) at an offset."""
+
+    column: str
+    call: Call | None = None
+    offset: int = 0
+
+    def __str__(self) -> str:
+        text = self.column
+        if self.call is not None:
+            arguments = "".join(f", {_quoted(a)}" for a in self.call.arguments)
+            text = f"{self.call.name}({text}{arguments})"
+        return f"{text}[{self.offset}]" if self.offset else text
+
+
+@dataclass(frozen=True)
+class Template:
+    """One template: a kind and its terms.
+
+    Kinds: ``conjunction`` (one or more terms), ``equal`` (two terms of one column), ``ngrams``,
+    ``number``, ``wordlist`` (one term each), ``bias``, ``bos``, ``eos`` (no term).
+    """
+
+    kind: str
+    terms: tuple[Term, ...] = ()
+    low: int = 0
+    high: int = 0
+    min_count: int = 1
+
+    def __str__(self) -> str:
+        """Return the template as a line of the language (without its count threshold)."""
+        if self.kind == "equal":
+            return f"{self.terms[0]} == {self.terms[1]}"
+        if self.kind in ("ngrams", "wordlist"):
+            return f"{self.kind}({self.terms[0].column}, {self.low}..{self.high})"
+        if self.kind == "number":
+            term = self.terms[0]
+            shift = f"[{term.offset}]" if term.offset else ""
+            return f"number({term.column}){shift}"
+        if self.kind == "conjunction":
+            return " & ".join(str(term) for term in self.terms)
+        return self.kind
+
+    def line(self) -> str:
+        """Return the template as a line that parses back to it."""
+        count = f" @ min_count={self.min_count}" if self.min_count > 1 else ""
+        return f"{self}{count}"
+
+
+@dataclass(frozen=True)
+class Templates:
+    """A set of feature templates.
+
+    Parameters
+    ----------
+    templates : sequence of Template
+    mark_edges : bool
+        Whether a term beyond the sample gives a boundary symbol (True) or no feature (False).
+
+    See Also
+    --------
+    Templates.parse : from the template language (see :mod:`trellis.features.templates`).
+    Templates.named : the sets that come with Trellis.
+    trellis.features.read_crfpp : from a CRF++ or Wapiti template file.
+
+    Examples
+    --------
+    >>> from trellis import Templates
+    >>> for template in Templates.parse("word[-1..0]; suffix(word, 2..3) & pos[1]"):
+    ...     print(template)
+    word[-1]
+    word
+    suffix(word, 2) & pos[1]
+    suffix(word, 3) & pos[1]
+    """
+
+    templates: tuple[Template, ...]
+    mark_edges: bool = False
+
+    def __len__(self) -> int:
+        return len(self.templates)
+
+    def __iter__(self) -> Any:
+        return iter(self.templates)
+
+    @classmethod
+    def parse(cls, text: str | Iterable[str]) -> Templates:
+        """Read templates from text (lines or ``;``) or from a list of lines."""
+        lines = _split_lines(text) if isinstance(text, str) else list(text)
+        found: list[Template] = []
+        mark_edges, min_count = False, 1
+        for number, raw in enumerate(lines, 1):
+            line = _without_comment(raw)
+            if not line:
+                continue
+            try:
+                setting = re.fullmatch(r"(edges|min_count)\s*=\s*(\w+)", line)
+                if setting is None:
+                    found += _Parser(line).templates()
+                elif setting[1] == "edges" and setting[2] in ("mark", "skip"):
+                    mark_edges = setting[2] == "mark"
+                elif setting[1] == "min_count" and setting[2].isdigit() and int(setting[2]) > 0:
+                    min_count = int(setting[2])
+                else:
+                    raise TemplateError(
+                        "expected «edges = mark», «edges = skip» or «min_count = n»"
+                    )
+            except TemplateError as error:
+                raise TemplateError(f"template line {number}, {line!r}: {error}") from None
+        if not found:
+            raise TemplateError("no templates: expected lines such as word[-2..2]")
+        unique = dict.fromkeys(
+            t if t.min_count > 1 else replace(t, min_count=min_count) for t in found
+        )
+        return cls(tuple(unique), mark_edges)
+
+    @classmethod
+    def named(cls, name: str) -> Templates:
+        """Return a set that comes with Trellis: chunking, pos, ner or wordseg."""
+        if name not in named_sets():
+            raise TemplateError(f"no template set {name!r}; there are {', '.join(named_sets())}")
+        folder = resources.files("trellis.features") / "sets"
+        return cls.parse((folder / f"{name}.txt").read_text(encoding="utf-8"))
+
+    @classmethod
+    def default_for(cls, columns: Sequence[str]) -> Templates:
+        """Return templates that suit any columns: windows, neighbour pairs, affixes and shape."""
+        if not columns:
+            raise TemplateError("the corpus has neither columns nor features to learn from")
+        lines = []
+        for column in columns:
+            lines += [f"{column}[-2..2]", f"{column}[-1..0] & {column}[0..1]"]
+        first = columns[0]
+        lines += [f"lower({first})", f"short_shape({first})[-1..1]"]
+        lines += [f"prefix({first}, 1..3)", f"suffix({first}, 1..3)", "bos", "eos"]
+        return cls.parse(lines)
+
+    def text(self) -> str:
+        """Return the templates in the template language; parses back to an equal set."""
+        head = ["edges = mark"] if self.mark_edges else []
+        return "\n".join([*head, *(t.line() for t in self.templates)])
+
+    def resolved(self, columns: Sequence[str]) -> Templates:
+        """Templates whose columns are all among ``columns``, following the usual synonyms."""
+        return replace(self, templates=tuple(_resolve(t, columns) for t in self.templates))
+
+    def columns(self) -> list[str]:
+        """Names of the columns used."""
+        return list(dict.fromkeys(term.column for t in self.templates for term in t.terms))
+
+
+def named_sets() -> list[str]:
+    """Names of the template sets that come with Trellis."""
+    folder = resources.files("trellis.features") / "sets"
+    return sorted(f.name.removesuffix(".txt") for f in folder.iterdir() if f.name.endswith(".txt"))
+
+
+def as_templates(features: Any, columns: Sequence[str]) -> Templates:
+    """What a user passed as ``features=``, as templates over the given columns."""
+    if features is None or features == "auto":
+        return Templates.default_for(columns)
+    if isinstance(features, Templates):
+        found = features
+    elif isinstance(features, str):
+        known = ("bias", "bos", "eos", *columns)
+        is_name = re.fullmatch(r"[\w-]+", features) and features not in known
+        named = is_name or features in named_sets()
+        found = Templates.named(features) if named else Templates.parse(features)
+    elif isinstance(features, Iterable) and not isinstance(features, Mapping):
+        found = Templates.parse(features)
+    else:
+        raise TemplateError(
+            f"features must be a set's name, template text, a list of lines or Templates, "
+            f"got {type(features).__name__}"
+        )
+    return found.resolved(columns)
+
+
+def _resolve(template: Template, columns: Sequence[str]) -> Template:
+    def locate(term: Term) -> Term:
+        for name in (term.column, *_ALIASES.get(term.column, ())):
+            if name in columns:
+                return replace(term, column=name)
+        raise TemplateError(
+            f"template {str(template)!r} needs the column {term.column!r}; "
+            f"the corpus has {', '.join(columns) or 'none'}"
+        )
+
+    return replace(template, terms=tuple(locate(term) for term in template.terms))
+
+
+def _split_lines(text: str) -> list[str]:
+    """Lines of the text, also divided at semicolons outside quotes."""
+    return [
+        part
+        for line in text.splitlines()
+        for part in re.findall(r'(?:"(?:[^"\\]|\\.)*"|#.*|[^;"])+', line)
+    ]
+
+
+def _without_comment(line: str) -> str:
+    kept = re.match(r'(?:"(?:[^"\\]|\\.)*"|[^#"])*', line)
+    return kept.group().strip() if kept else ""
+
+
+def _quoted(argument: Argument) -> str:
+    if isinstance(argument, int):
+        return str(argument)
+    return '"' + argument.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+class _Parser:
+    """Recursive descent over one line; terms are read first, ranges expanded afterwards."""
+
+    def __init__(self, line: str) -> None:
+        self.tokens: list[tuple[str, str]] = []
+        end = 0
+        for hit in _TOKEN.finditer(line):
+            if hit.start() != end:
+                break
+            end = hit.end()
+            kind = hit.lastgroup or ""
+            self.tokens.append((kind, hit[kind]))
+        if line[end:].strip():
+            raise TemplateError(f"cannot read {line[end:].strip()!r}")
+        self.at = 0
+
+    def peek(self) -> tuple[str, str]:
+        return self.tokens[self.at] if self.at < len(self.tokens) else ("end", "the end")
+
+    def next(self, kind: str, value: str | None = None) -> str:
+        found = self.peek()
+        if found[0] != kind or (value is not None and found[1] != value):
+            raise TemplateError(f"expected {value or kind}, found {found[1]}")
+        self.at += 1
+        return found[1]
+
+    def accept(self, symbol: str) -> bool:
+        if self.peek() == ("symbol", symbol):
+            self.at += 1
+            return True
+        return False
+
+    def templates(self) -> list[Template]:
+        kind, value = self.peek()
+        if kind == "name" and value in ("bias", "bos", "eos") and len(self.tokens) == 1:
+            return [Template(value)]
+        if kind == "name" and value in ("ngrams", "wordlist", "number") and len(self.tokens) > 1:
+            made = self.special(self.next("name"))
+        else:
+            parts = [self.term()]
+            if self.accept("=="):
+                parts.append(self.term())
+                made = [Template("equal", terms) for terms in _together(parts)]
+                for template in made:
+                    a, b = template.terms
+                    if (a.column, a.call) != (b.column, b.call):
+                        raise TemplateError("both sides of == must use the same column")
+                    if a.offset == b.offset:
+                        raise TemplateError("both sides of == are the same term")
+            else:
+                while self.accept("&"):
+                    parts.append(self.term())
+                made = [Template("conjunction", terms) for terms in _together(parts)]
+        count = 1
+        if self.accept("@"):
+            self.next("name", "min_count")
+            self.next("symbol", "=")
+            count = int(self.next("number"))
+            if count < 1:
+                raise TemplateError("min_count must be at least 1")
+        if self.peek()[0] != "end":
+            raise TemplateError(f"did not expect {self.peek()[1]}")
+        return [replace(template, min_count=count) for template in made]
+
+    def special(self, name: str) -> list[Template]:
+        self.next("symbol", "(")
+        column = self.next("name")
+        low = high = 0
+        if name != "number":
+            self.next("symbol", ",")
+            lengths = self.integers()
+            low, high = lengths[0], lengths[-1]
+            if low < 1:
+                raise TemplateError(f"{name} takes lengths from 1, e.g. {name}({column}, 2..4)")
+        self.next("symbol", ")")
+        shifts = self.offsets() if name == "number" else (0,)
+        return [Template(name, (Term(column, offset=k),), low, high) for k in shifts]
+
+    def term(self) -> list[Term]:
+        """All expansions of one term, in order."""
+        name = self.next("name")
+        calls: list[Call | None] = [None]
+        column = name
+        if self.accept("("):
+            column = self.next("name")
+            arguments: list[Sequence[Argument]] = []
+            while self.accept(","):
+                if self.peek()[0] == "string":
+                    text = self.next("string")[1:-1]
+                    arguments.append([re.sub(r'\\(["\\])', r"\1", text)])
+                else:
+                    arguments.append(self.integers())
+            self.next("symbol", ")")
+            if len(arguments) > 1:
+                raise TemplateError(f"{name} takes one argument after the column")
+            calls = [Call(name, (a,)) for a in arguments[0]] if arguments else [Call(name)]
+            for call in calls:
+                assert call is not None
+                string_function(call.name, call.arguments)  # raises if it does not exist
+        offsets = self.offsets()
+        return [Term(column, call, k) for call in calls for k in offsets]
+
+    def offsets(self) -> _Range:
+        if not self.accept("["):
+            return (0,)
+        found = self.integers()
+        self.next("symbol", "]")
+        return found
+
+    def integers(self) -> _Range:
+        kind, value = self.peek()
+        if kind == "range":
+            self.at += 1
+            low, high = (int(v) for v in value.split(".."))
+            if low > high:
+                raise TemplateError(f"range {value} runs backwards")
+            return tuple(range(low, high + 1))
+        return (int(self.next("number")),)
+
+
+def _together(parts: list[list[Term]]) -> list[tuple[Term, ...]]:
+    """Expand ranges: all parts with more than one alternative move together."""
+    sizes = {len(part) for part in parts if len(part) > 1}
+    if len(sizes) > 1:
+        raise TemplateError(f"ranges of different lengths in one template: {sorted(sizes)}")
+    n = sizes.pop() if sizes else 1
+    return [tuple(part[i] if len(part) > 1 else part[0] for part in parts) for i in range(n)]

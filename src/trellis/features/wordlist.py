@@ -1,0 +1,154 @@
+"""Word-list features for segmentation (Sun, Wang & Li 2012), from the training data alone.
+
+U are the training words and B the pairs of neighbouring training words that occur more than twice.
+With W(i, ℓ) the word of U of length ℓ that starts at i, and E(i, ℓ) the one that ends at i, position
+i has the features
+
+    starts W(i, ℓ) and ends E(i, ℓ)                       for ℓ in low .. high,
+    before-pair (E(i−1, ℓ), W(i, ℓ')) if in B, and
+    after-pair  (E(i, ℓ), W(i+1, ℓ')) if in B             for ℓ, ℓ' in 1 .. high.
+
+Words are found by walking a trie whose edges are (node, character) keys.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.corpus import Corpus
+from trellis.corpus.corpus import split
+from trellis.corpus.schemes import tags_to_words
+from trellis.errors import DataError
+from trellis.features.keytable import KeyTable
+
+__all__ = ["WordList"]
+
+_MIN_COUNT = 3  # the paper keeps words seen more than twice
+
+
+class WordList:
+    """The lists U and B and the columns of keys they give at each position."""
+
+    def __init__(
+        self, column: str, low: int, high: int, words: Sequence[str], pairs: NDArray[np.int64]
+    ) -> None:
+        self.column, self.low, self.high = column, low, high
+        self.words = list(words)
+        self.pairs = KeyTable(max(1, len(self.words)) ** 2, pairs)
+        characters = sorted({c for word in self.words for c in word})
+        self._character = {c: i for i, c in enumerate(characters)}
+        self._build_trie()
+
+    @classmethod
+    def from_corpus(cls, corpus: Corpus, column: str, low: int, high: int) -> WordList:
+        """Collect the lists from a segmented corpus."""
+        if corpus.labels is None:
+            raise DataError("wordlist features need a labelled training corpus")
+        symbols = split(corpus.columns[column].strings(), corpus.offsets)
+        single: Counter[str] = Counter()
+        double: Counter[tuple[str, str]] = Counter()
+        for characters, tags in zip(symbols, corpus.label_lists(), strict=True):
+            if not all(isinstance(tag, str) for tag in tags):
+                continue  # partly annotated sentences have no known words
+            words = tags_to_words(characters, [str(tag) for tag in tags])
+            single.update(words)
+            double.update(zip(words[:-1], words[1:], strict=True))
+        words = sorted(w for w, n in single.items() if n >= _MIN_COUNT and len(w) <= high)
+        index = {word: i for i, word in enumerate(words)}
+        pairs = sorted(
+            index[a] * len(words) + index[b]
+            for (a, b), n in double.items()
+            if n >= _MIN_COUNT and a in index and b in index
+        )
+        return cls(column, low, high, words, np.array(pairs, np.int64))
+
+    def _build_trie(self) -> None:
+        """Node 0 is the root; word_at[node] is the word that ends there or −1."""
+        radix = max(1, len(self._character))
+        n_nodes = 1 + sum(len(word) for word in self.words)
+        self._trie = KeyTable(n_nodes * radix)
+        codes = [[self._character[c] for c in word] for word in self.words]
+        node = np.zeros(len(self.words), np.int64)
+        for depth in range(max((len(c) for c in codes), default=0)):
+            active = np.array([i for i, c in enumerate(codes) if len(c) > depth], np.int64)
+            step = np.array([codes[i][depth] for i in active], np.int64)
+            node[active] = self._trie.code(node[active] * radix + step, grow=True) + 1
+        self._word_at = np.full(len(self._trie) + 1, -1, np.int64)
+        self._word_at[node] = np.arange(len(self.words))
+
+    @property
+    def n_columns(self) -> int:
+        """Number of key columns: starts, ends, pairs before and pairs after."""
+        return 2 * (self.high - self.low + 1) + 2 * self.high**2
+
+    def key_space(self) -> int:
+        """Bound of all keys: four kinds of feature over words or pairs."""
+        return 2 * len(self.words) + 2 * max(1, len(self.pairs))
+
+    def keys(self, corpus: Corpus) -> NDArray[np.int64]:
+        """Keys (n_columns, N): the feature of each kind and length at each position, or −1."""
+        n = corpus.n_positions
+        starts = self._starts(corpus)  # (high + 1, N), row ℓ = W(·, ℓ)
+        bound = np.repeat(corpus.offsets[:-1], corpus.lengths)
+        position = np.arange(n)
+        ends = np.full_like(starts, -1)
+        for length in range(1, self.high + 1):
+            where = position - length + 1
+            ok = where >= bound
+            ends[length, ok] = starts[length, where[ok]]
+        n_words, n_pairs = len(self.words), max(1, len(self.pairs))
+        columns = np.full((self.n_columns, n), -1, np.int64)
+        j = 0
+        for length in range(self.low, self.high + 1):
+            columns[j] = starts[length]
+            columns[j + 1] = np.where(ends[length] >= 0, n_words + ends[length], -1)
+            j += 2
+        first = position == bound
+        for left in range(1, self.high + 1):
+            ended = np.concatenate([[-1], ends[left][:-1]]) if n else ends[left]
+            ended = np.where(first, -1, ended)
+            for right in range(1, self.high + 1):
+                both = (ended >= 0) & (starts[right] >= 0)
+                key = np.where(both, ended * n_words + starts[right], -1)
+                pair = self.pairs.code(key, grow=False).astype(np.int64)
+                columns[j] = np.where(pair >= 0, 2 * n_words + pair, -1)
+                after = np.concatenate([pair[1:], [-1]]) if n else pair
+                # ``pair`` is −1 at every first position, so nothing crosses a sample's end
+                columns[j + 1] = np.where(after >= 0, 2 * n_words + n_pairs + after, -1)
+                j += 2
+        return columns
+
+    def _starts(self, corpus: Corpus) -> NDArray[np.int64]:
+        column = corpus.columns[self.column]
+        known = np.array([self._character.get(v, -1) for v in column.values], np.int64)
+        codes = known[column.codes] if len(known) else np.zeros(0, np.int64)
+        end = np.repeat(corpus.offsets[1:], corpus.lengths)
+        position = np.arange(len(codes))
+        radix = max(1, len(self._character))
+        node = np.zeros(len(codes), np.int64)
+        found = np.full((self.high + 1, len(codes)), -1, np.int64)
+        for length in range(1, self.high + 1):
+            where = position + length - 1
+            inside = where < end
+            step = np.where(inside, codes[np.minimum(where, len(codes) - 1)], -1)
+            alive = (node >= 0) & (step >= 0)
+            key = np.where(alive, node * radix + step, -1)
+            edge = self._trie.code(key, grow=False).astype(np.int64)
+            node = np.where(edge >= 0, edge + 1, -1)
+            found[length] = np.where(node >= 0, self._word_at[node], -1)
+        return found
+
+    def name(self, key: int) -> str:
+        """Readable form of one key."""
+        n_words, n_pairs = len(self.words), max(1, len(self.pairs))
+        if key < n_words:
+            return f"starts={self.words[key]}"
+        if key < 2 * n_words:
+            return f"ends={self.words[key - n_words]}"
+        which, pair = divmod(key - 2 * n_words, n_pairs)
+        a, b = divmod(int(self.pairs.keys[pair]), n_words)
+        return f"{('before', 'after')[which]}={self.words[a]}|{self.words[b]}"

@@ -1,0 +1,470 @@
+"""What all chain models share: the door, features, prediction, scoring and explanation.
+
+A chain model scores a labelling y of a sequence x by
+
+    s(x, y) = Σ_t Σ_{f ∈ x_t} v_tf · node[f, y_t] + Σ_{t ≥ 1} transitions[y_{t-1}, y_t]
+
+and predicts the best y, under whatever label sets and tag-scheme rules are asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.corpus import Corpus, Label, Labels, as_corpus
+from trellis.corpus.corpus import check_lengths, split
+from trellis.corpus.schemes import Scheme, detect_scheme, get_scheme
+from trellis.decompose import partitioner
+from trellis.errors import DataError
+from trellis.features import (
+    AttributeEncoder,
+    Encoded,
+    Encoder,
+    TemplateEncoder,
+    as_templates,
+)
+from trellis.models.explain import Explanation, explain_sample
+from trellis.models.params import Estimator
+from trellis.objectives import ChainData, ChainWeights
+from trellis.progress import Reporter
+from trellis.solvers.passes import Learner, PassRecord, run_passes
+from trellis.structures import ChainPotentials, best, kbest
+
+__all__ = ["ChainModel"]
+
+# Positions scored at once when predicting: bounds the memory of dense (N, L) scores.
+_BLOCK = 1 << 16
+
+
+class ChainModel(Estimator):
+    """Base of the chain estimators; not used by itself."""
+
+    features: Any
+    piece_size: float | None
+    max_passes: int
+    tol: float
+    visit: str
+    scheme: str | None
+    patience: int | None
+    warm_start: bool
+    verbose: bool
+    random_state: int | None
+
+    classes_: tuple[str, ...]
+    encoder_: Encoder
+    weights_: ChainWeights
+    history_: list[PassRecord]
+
+    # ---------------------------------------------------------------- training
+
+    def _learner(self, data: ChainData, start: ChainWeights, rng: np.random.Generator) -> Learner:
+        raise NotImplementedError  # abstract
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.max_passes, int | np.integer) or self.max_passes < 1:
+            raise DataError(f"max_passes must be a positive integer, got {self.max_passes!r}")
+        if self.visit not in ("permutation", "replacement"):
+            raise DataError(f"visit must be 'permutation' or 'replacement', got {self.visit!r}")
+        if self.patience is not None and self.patience < 1:
+            raise DataError(f"patience must be None or at least 1, got {self.patience!r}")
+        partitioner(self.piece_size)
+        if self.scheme is not None:
+            get_scheme(self.scheme)
+
+    def fit(
+        self,
+        X: Any,
+        y: Sequence[Sequence[Label]] | None = None,
+        *,
+        sample_weight: Sequence[float] | NDArray[Any] | None = None,
+        dev: Any = None,
+    ) -> Self:
+        """Learn from labelled sequences.
+
+        Parameters
+        ----------
+        X : Corpus or list of sequences
+            See :func:`trellis.corpus.as_corpus` for what a sequence may be.
+        y : list of label lists, optional
+            Needed unless the corpus carries its labels. A label may be None (not annotated) or a
+            set of allowed labels.
+        sample_weight : array (S,), optional
+            Weight of each sequence in the objective.
+        dev : Corpus or (X, y), optional
+            Held-out data, scored after each pass (span F1 if the labels follow a tag scheme, else
+            token accuracy); the weights of the best pass are kept.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        corpus = _training_corpus(X, y)
+        if not (self.warm_start and self.__sklearn_is_fitted__()):
+            self._start(corpus)
+        data, weights = self._learn_features(corpus, sample_weight)
+        rng = np.random.default_rng(self.random_state)
+        learner = self._learner(data, weights, rng)
+        self._run(learner, rng, self._dev_score(dev), self.max_passes)
+        return self
+
+    def _start(self, corpus: Corpus) -> None:
+        """Forget everything learned; take the classes and the kind of features from the corpus."""
+        assert corpus.labels is not None
+        if not corpus.labels.classes:
+            raise DataError("no position is annotated: there is nothing to learn from")
+        self.encoder_ = _encoder_for(self.features, corpus)
+        self.classes_ = corpus.labels.classes
+        if self.scheme is not None:
+            get_scheme(self.scheme).validity(self.classes_)  # raises if a label does not fit
+        self.weights_ = ChainWeights.zeros(0, len(self.classes_))
+
+    def _learn_features(
+        self, corpus: Corpus, sample_weight: Sequence[float] | NDArray[Any] | None
+    ) -> tuple[ChainData, ChainWeights]:
+        assert corpus.labels is not None
+        labels = corpus.labels.recoded(self.classes_)
+        encoded = self.encoder_.learn(corpus)
+        data = ChainData(encoded, labels, _sample_weights(sample_weight, len(corpus)))
+        self.weights_ = self.weights_.grown(self.encoder_.n_features)
+        return data, self.weights_.copy()
+
+    def _run(
+        self,
+        learner: Learner,
+        rng: np.random.Generator,
+        dev_score: Callable[[ChainWeights], float] | None,
+        max_passes: int,
+    ) -> None:
+        """Run passes, keeping the weights of the best pass if there is held-out data."""
+        self.history_ = []
+        reporter = Reporter(enabled=self.verbose)
+        best_score, best_weights = -np.inf, None
+        passes = run_passes(
+            learner,
+            partitioner(self.piece_size),
+            rng,
+            max_passes=max_passes,
+            tol=self.tol,
+            replacement=self.visit == "replacement",
+            dev_score=dev_score,
+            patience=self.patience,
+        )
+        try:
+            for record in passes:
+                self.history_.append(record)
+                reporter.line(format_record(record))
+                self._after_pass(record)
+                if record.dev_score is not None and record.dev_score > best_score:
+                    best_score, best_weights = record.dev_score, learner.weights().copy()
+        finally:
+            # Also when interrupted: what was learned so far is kept, and usable.
+            self.weights_ = learner.weights() if best_weights is None else best_weights
+            if not np.isfinite(self.weights_.node).all():
+                raise DataError(
+                    "training diverged: the weights are no longer finite; "
+                    "use a smaller learning_rate or rescale real-valued features"
+                )
+
+    def _after_pass(self, record: PassRecord) -> None:
+        """Hook for the command line's progress lines."""
+
+    def _dev_score(self, dev: Any) -> Callable[[ChainWeights], float] | None:
+        if dev is None:
+            return None
+        corpus = _dev_corpus(dev)
+        encoded = self.encoder_.encode(corpus)
+        gold = corpus.label_lists()
+        scheme = self.scheme or detect_scheme(self.classes_)
+        complete = all(isinstance(label, str) for sample in gold for label in sample)
+        in_scheme = scheme is not None and detect_scheme(corpus.labels.classes) is not None  # type: ignore[union-attr]
+
+        def score(weights: ChainWeights) -> float:
+            from trellis.evaluation import span_scores, token_accuracy
+
+            predicted = self._decode(corpus, encoded, weights, None)
+            if scheme is not None and in_scheme and complete:
+                return span_scores(gold, predicted, scheme).f1  # type: ignore[arg-type]
+            return token_accuracy(gold, predicted)
+
+        return score
+
+    def _check_partial(
+        self, X: Any, y: Sequence[Sequence[Label]] | None, classes: Sequence[str] | None
+    ) -> Corpus:
+        """Door of partial_fit: on the first call the classes are fixed."""
+        self._check_parameters()
+        corpus = _training_corpus(X, y)
+        if not self.__sklearn_is_fitted__():
+            assert corpus.labels is not None
+            if classes is not None:
+                names = tuple(sorted(set(classes)))
+                corpus = replace(corpus, labels=corpus.labels.recoded(names))
+            self._start(corpus)
+            self.history_ = []
+        return corpus
+
+    # ---------------------------------------------------------------- prediction
+
+    def predict(
+        self, X: Any, *, constraints: Sequence[Sequence[Label]] | None = None
+    ) -> list[list[str]]:
+        """Best labels of each sequence.
+
+        Parameters
+        ----------
+        X : Corpus or list of sequences
+        constraints : list of lists, optional
+            For each position the label it must have, a set of allowed labels, or None.
+
+        Returns
+        -------
+        list of lists of str
+        """
+        self._check_fitted()
+        corpus = as_corpus(X)
+        return self._decode(corpus, self.encoder_.encode(corpus), self.weights_, constraints)
+
+    def _decode(
+        self,
+        corpus: Corpus,
+        encoded: Encoded,
+        weights: ChainWeights,
+        constraints: Sequence[Sequence[Label]] | None,
+    ) -> list[list[str]]:
+        from trellis.kernels.chain import viterbi
+
+        names = np.array(self.classes_, object)
+        ids = np.empty(corpus.n_positions, np.int32)
+        for first, last, node, trans, offsets in self._scores(
+            corpus, encoded, weights, constraints
+        ):
+            found, scores = viterbi(node, trans, offsets)
+            if np.isneginf(scores).any():
+                best(ChainPotentials(node, trans, offsets))  # raises, naming the sample
+            ids[first:last] = found
+        return split(names[ids].tolist(), corpus.offsets)
+
+    def predict_kbest(
+        self, X: Any, k: int, *, constraints: Sequence[Sequence[Label]] | None = None
+    ) -> list[list[tuple[list[str], float]]]:
+        """Return the k best labellings of each sequence, best first, each with its score.
+
+        The score is s(x, y); differences of scores are log ratios of probabilities for a CRF.
+        Sequences with fewer than k possible labellings get fewer.
+        """
+        self._check_fitted()
+        corpus = as_corpus(X)
+        if not isinstance(k, int | np.integer) or k < 1:
+            raise DataError(f"k must be a positive integer, got {k!r}")
+        names = np.array(self.classes_, object)
+        result: list[list[tuple[list[str], float]]] = []
+        for _, _, p in self._potentials(corpus, constraints):
+            labels, scores = kbest(p, k)
+            for s in range(len(p.offsets) - 1):
+                a, b = p.offsets[s], p.offsets[s + 1]
+                result.append(
+                    [
+                        (names[labels[i, a:b]].tolist(), float(scores[s, i]))
+                        for i in range(k)
+                        if np.isfinite(scores[s, i])
+                    ]
+                )
+        return result
+
+    def score(
+        self,
+        X: Any,
+        y: Sequence[Sequence[Label]] | None = None,
+        sample_weight: Sequence[float] | NDArray[Any] | None = None,
+    ) -> float:
+        """Token accuracy: the share of annotated positions labelled right.
+
+        Labels never seen in training count as wrong; a set of labels is met by any of its members.
+        ``sample_weight`` weighs sequences.
+        """
+        self._check_fitted()
+        corpus = as_corpus(X, y)
+        if corpus.labels is None:
+            raise DataError("score needs labels: pass y or a corpus that carries them")
+        predicted = np.array([p for sample in self.predict(corpus) for p in sample], object)
+        position = {name: i for i, name in enumerate(corpus.labels.classes)}
+        ids = np.array([position.get(p, -1) for p in predicted], np.int64)
+        allowed = corpus.labels.table[corpus.labels.ids, np.maximum(ids, 0)] & (ids >= 0)
+        annotated = corpus.labels.ids != len(corpus.labels.classes)
+        weights = _sample_weights(sample_weight, len(corpus))
+        weight = np.repeat(weights, corpus.lengths)[annotated]
+        if not weight.sum() > 0:
+            raise DataError("score needs at least one annotated position")
+        return float(np.average(allowed[annotated], weights=weight))
+
+    def explain(self, X: Any, *, n_features: int = 5) -> Explanation:
+        """Say why a sequence got its labels: the features that spoke for each label.
+
+        Parameters
+        ----------
+        X : Sample, or a corpus or list of one sequence
+        n_features : int
+            How many features to list for each position.
+
+        Returns
+        -------
+        Explanation
+            Prints as a readable table; ``.positions`` holds the numbers.
+        """
+        self._check_fitted()
+        corpus = as_corpus(X)
+        if len(corpus) != 1:
+            raise DataError(f"explain takes one sequence, got {len(corpus)}; pass corpus[i]")
+        encoded = self.encoder_.encode(corpus)
+        labels = self._decode(corpus, encoded, self.weights_, None)[0]
+        return explain_sample(
+            corpus, encoded, self.encoder_, self.weights_, self.classes_, labels, n_features,
+            self._marginals_or_none(corpus),
+        )  # fmt: skip
+
+    def _marginals_or_none(self, corpus: Corpus) -> NDArray[np.float64] | None:
+        return None
+
+    def _scores(
+        self,
+        corpus: Corpus,
+        encoded: Encoded,
+        weights: ChainWeights,
+        constraints: Sequence[Sequence[Label]] | None,
+    ) -> Iterator[tuple[int, int, NDArray[Any], NDArray[Any], NDArray[np.int64]]]:
+        """Blocks of samples as (first, last position, node scores, transitions, offsets)."""
+        from trellis.kernels.scoring import score_nodes
+
+        allowed = None
+        if constraints is not None:
+            constraints = list(constraints)
+            check_lengths(
+                corpus.lengths.tolist(), [len(c) for c in constraints], "X", "constraints"
+            )
+            allowed = Labels.from_lists(constraints, self.classes_).allowed()
+        trans = weights.transitions
+        rules = None
+        if self.scheme is not None:
+            rules = get_scheme(self.scheme).validity(self.classes_)
+            trans = np.where(rules[1], trans, trans.dtype.type(-np.inf))
+        for a, b in _blocks(corpus.offsets):
+            first, last = int(corpus.offsets[a]), int(corpus.offsets[b])
+            node = score_nodes(
+                encoded.indptr, encoded.indices, encoded.values, weights.node, first, last
+            )
+            offsets = corpus.offsets[a : b + 1] - first
+            if allowed is not None:
+                node[~allowed[first:last]] = -np.inf
+            if rules is not None:
+                filled = np.diff(offsets) > 0
+                for positions, may in (
+                    (offsets[:-1][filled], rules[0]),
+                    (offsets[1:][filled] - 1, rules[2]),
+                ):
+                    node[np.ix_(positions, ~may)] = -np.inf
+            yield first, last, node, trans, offsets
+
+    def _potentials(
+        self, corpus: Corpus, constraints: Sequence[Sequence[Label]] | None = None
+    ) -> Iterator[tuple[int, int, ChainPotentials]]:
+        """Blocks of samples as checked potentials in float64."""
+        encoded = self.encoder_.encode(corpus)
+        blocks = self._scores(corpus, encoded, self.weights_, constraints)
+        for first, last, node, trans, offsets in blocks:
+            yield first, last, ChainPotentials(node, trans, offsets)
+
+    def _span_scheme(self, scheme: str | None) -> Scheme:
+        name = scheme or self.scheme or detect_scheme(self.classes_)
+        if name is None:
+            raise DataError("the labels follow no known tag scheme; name one with scheme=")
+        return get_scheme(name)
+
+    # ---------------------------------------------------------------- files
+
+    def save(self, path: str | os.PathLike[Any]) -> None:
+        """Write the model to a file (whole or not at all); read it with ``load_model``."""
+        from trellis.models.model_file import save_model
+
+        self._check_fitted()
+        save_model(self, path)
+
+    @property
+    def n_features_(self) -> int:
+        """Number of features the model knows."""
+        return self.encoder_.n_features
+
+    @property
+    def n_passes_(self) -> int:
+        """Number of passes of the last training."""
+        return len(self.history_)
+
+
+def format_record(record: PassRecord) -> str:
+    """One honest line about a pass."""
+    change = "" if record.change is None else f"  change {record.change:9.2e}"
+    dev = "" if record.dev_score is None else f"  dev {100 * record.dev_score:6.2f}"
+    return (
+        f"pass {record.number:3d}  objective {record.objective:14.2f}{change:>20s}{dev}"
+        f"  {record.seconds:7.2f} s"
+    )
+
+
+def _encoder_for(features: Any, corpus: Corpus) -> Encoder:
+    automatic = features is None or (isinstance(features, str) and features == "auto")
+    if corpus.features is not None:
+        if not automatic:
+            raise DataError(
+                "features= names templates over columns, but the samples are ready-made features; "
+                "leave features='auto'"
+            )
+        return AttributeEncoder()
+    return TemplateEncoder(as_templates(features, list(corpus.columns)))
+
+
+def _training_corpus(X: Any, y: Sequence[Sequence[Label]] | None) -> Corpus:
+    corpus = as_corpus(X, y)
+    if corpus.labels is None:
+        raise DataError("fit needs labels: pass y or a corpus that carries them")
+    if len(corpus) == 0:
+        raise DataError("fit needs at least one sequence; the corpus is empty")
+    empty = np.flatnonzero(corpus.lengths == 0)
+    if empty.size:
+        raise DataError(f"sample {empty[0]} is empty; remove empty sequences before fit")
+    return corpus
+
+
+def _dev_corpus(dev: Any) -> Corpus:
+    corpus = as_corpus(*dev) if isinstance(dev, tuple) else as_corpus(dev)
+    if corpus.labels is None or corpus.n_positions == 0:
+        raise DataError("dev needs labelled sequences: a corpus with labels or a pair (X, y)")
+    return corpus
+
+
+def _sample_weights(weights: Sequence[float] | NDArray[Any] | None, n: int) -> NDArray[np.float64]:
+    if weights is None:
+        return np.ones(n)
+    array = np.asarray(weights, np.float64)
+    if array.shape != (n,):
+        raise DataError(f"sample_weight must have shape ({n},), got {array.shape}")
+    if not np.isfinite(array).all() or (array < 0).any():
+        raise DataError("sample_weight must be finite and not negative")
+    return array
+
+
+def _blocks(offsets: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Runs of samples with about ``_BLOCK`` positions each."""
+    n = len(offsets) - 1
+    blocks, a = [], 0
+    while a < n:
+        b = int(np.searchsorted(offsets, offsets[a] + _BLOCK, side="right")) - 1
+        b = min(n, max(b, a + 1))
+        blocks.append((a, b))
+        a = b
+    return blocks

@@ -1,0 +1,100 @@
+"""Why a position got its label: the features and transitions that made the difference.
+
+For the predicted label ŷ_t and the strongest other label r_t at position t, each feature contributes
+v_tf · (node[f, ŷ_t] − node[f, r_t]); the transitions from and to the predicted neighbours contribute
+likewise. The strongest other label is the one with the next best score given those neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.corpus import Corpus
+from trellis.features import Encoded, Encoder
+from trellis.objectives import ChainWeights
+
+__all__ = ["Explanation", "PositionExplanation", "explain_sample"]
+
+
+@dataclass(frozen=True)
+class PositionExplanation:
+    """One position: label, rival, and what spoke for the label (positive) or the rival."""
+
+    symbol: str
+    label: str
+    probability: float | None
+    rival: str | None
+    transitions: float
+    features: list[tuple[str, float]]
+    unknown: bool
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Explanation of one sequence; prints as a table."""
+
+    positions: list[PositionExplanation]
+
+    def __str__(self) -> str:
+        lines = []
+        for p in self.positions:
+            sure = "" if p.probability is None else f"  p={p.probability:.3f}"
+            rival = "" if p.rival is None else f"  rather than {p.rival}"
+            lines.append(f"{p.symbol}  {p.label}{sure}{rival}")
+            if p.rival is not None:
+                lines.append(f"    {p.transitions:+8.3f}  transitions")
+            lines += [f"    {value:+8.3f}  {name}" for name, value in p.features]
+            if p.unknown:
+                lines.append("              (no known feature)")
+        return "\n".join(lines)
+
+
+def explain_sample(
+    corpus: Corpus,
+    encoded: Encoded,
+    encoder: Encoder,
+    weights: ChainWeights,
+    classes: Sequence[str],
+    labels: Sequence[str],
+    n_features: int,
+    marginals: NDArray[np.float64] | None,
+) -> Explanation:
+    """Explain the labels of the only sample of a corpus."""
+    code = {name: i for i, name in enumerate(classes)}
+    y = [code[label] for label in labels]
+    node, trans = weights.node.astype(np.float64), weights.transitions.astype(np.float64)
+    symbols = next((c.strings() for c in corpus.columns.values()), None)
+    found = []
+    for t, label in enumerate(y):
+        part = slice(encoded.indptr[t], encoded.indptr[t + 1])
+        ids = encoded.indices[part]
+        values = encoded.values[part] if encoded.values.size else np.ones(len(ids))
+        around = np.zeros(len(classes))
+        if t > 0:
+            around = around + trans[y[t - 1]]
+        if t + 1 < len(y):
+            around = around + trans[:, y[t + 1]]
+        total = around + values @ node[ids]
+        others = np.delete(np.arange(len(classes)), label)
+        rival = int(others[np.argmax(total[others])]) if len(others) else None
+        against = node[ids, rival] if rival is not None else 0.0
+        contribution = values * (node[ids, label] - against)
+        order = np.argsort(-np.abs(contribution), kind="stable")[:n_features]
+        found.append(
+            PositionExplanation(
+                symbol=f"{t}" if symbols is None else symbols[t],
+                label=classes[label],
+                probability=None if marginals is None else float(marginals[t, label]),
+                rival=None if rival is None else classes[rival],
+                transitions=float(around[label] - (around[rival] if rival is not None else 0.0)),
+                features=list(
+                    zip(encoder.names(ids[order]), contribution[order].tolist(), strict=True)
+                ),
+                unknown=len(ids) == 0,
+            )
+        )
+    return Explanation(found)

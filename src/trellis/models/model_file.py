@@ -1,0 +1,118 @@
+"""Model files: estimators to and from the container of :mod:`trellis.persistence`.
+
+Everything read is checked before anything is used: the checksum by the container, then types,
+shapes, ranges and cross-references here. Training state is not kept: a loaded model predicts, and
+``fit`` with ``warm_start`` goes on from its weights.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from trellis.errors import CorruptModelError, DataError
+from trellis.features import Templates
+from trellis.features.encoded import subset
+from trellis.features.state import encoder_from_state
+from trellis.models.chain_crf import ChainCRF
+from trellis.models.chain_model import ChainModel
+from trellis.models.chain_perceptron import ChainPerceptron
+from trellis.objectives import ChainWeights
+from trellis.persistence import (
+    header_value,
+    loading,
+    pack_strings,
+    read_container,
+    take,
+    unpack_strings,
+    write_container,
+)
+
+__all__ = ["load_model", "save_model"]
+
+_ESTIMATORS: dict[str, type[ChainModel]] = {
+    "ChainCRF": ChainCRF,
+    "ChainPerceptron": ChainPerceptron,
+}
+
+
+def save_model(model: ChainModel, path: str | os.PathLike[Any]) -> None:
+    """Write a fitted chain model."""
+    encoder_header, encoder_arrays = model.encoder_.state()
+    parameters = {}
+    for name, value in model.get_params().items():
+        if isinstance(value, Templates):
+            value = value.text()
+        elif isinstance(value, np.generic):
+            value = value.item()
+        elif isinstance(value, tuple | list):
+            value = [str(v) for v in value]
+        elif not isinstance(value, str | int | float | bool | None):
+            raise DataError(
+                f"parameter {name}={value!r} cannot be written to a model file; "
+                "give it as plain text or a number"
+            )
+        parameters[name] = value
+    header = {
+        "estimator": type(model).__name__,
+        "parameters": parameters,
+        "encoder": encoder_header,
+    }
+    arrays = {f"classes.{key}": a for key, a in pack_strings(list(model.classes_)).items()}
+    arrays |= {f"encoder.{key}": array for key, array in encoder_arrays.items()}
+    arrays["node"] = np.ascontiguousarray(model.weights_.node, np.float32)
+    arrays["transitions"] = np.ascontiguousarray(model.weights_.transitions, np.float32)
+    write_container(path, header, arrays)
+
+
+def load_model(path: str | os.PathLike[Any]) -> ChainModel:
+    """Read a model written by ``save``.
+
+    Raises
+    ------
+    CorruptModelError
+        If the file is damaged, truncated, no model file, or from a newer version of Trellis.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from trellis import ChainCRF, load_model
+    >>> crf = ChainCRF(random_state=0).fit([["a", "b"]], [["X", "Y"]])
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "model.trellis"
+    >>> crf.save(file)
+    >>> load_model(file).predict([["a", "b"]]) == crf.predict([["a", "b"]])
+    True
+    """
+    header, arrays = read_container(path)
+    with loading(path):
+        return _build(header, arrays)
+
+
+def _build(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> ChainModel:
+    name = header_value(header, "estimator", str, choices=tuple(_ESTIMATORS))
+    kind = _ESTIMATORS[name]
+    parameters = header_value(header, "parameters", dict)
+    if set(parameters) != set(kind._parameters()):
+        raise CorruptModelError(f"parameters are not those of {name}")
+    model = kind(**parameters)
+    model._check_parameters()
+    classes = unpack_strings(
+        take(arrays, "classes.blob", np.uint8, (None,)),
+        take(arrays, "classes.offsets", np.int64, (None,)),
+    )
+    if not classes or classes != sorted(set(classes)):
+        raise CorruptModelError("classes must be distinct and sorted")
+    encoder = encoder_from_state(
+        header_value(header, "encoder", dict), subset(dict(arrays), "encoder.")
+    )
+    n = len(classes)
+    node = take(arrays, "node", np.float32, (encoder.n_features, n))
+    transitions = take(arrays, "transitions", np.float32, (n, n))
+    model.classes_ = tuple(classes)
+    model.encoder_ = encoder
+    model.weights_ = ChainWeights(np.array(node), np.array(transitions))
+    model.history_ = []
+    return model

@@ -1,0 +1,146 @@
+"""Stochastic gradient descent with the schedule of Sun (2014).
+
+At the k-th visited piece of pass p (N pieces a pass) the rate is r_0 · β^(p + k/N): it falls by β a
+pass, smoothly. The gradient of a piece is not divided by anything; the penalty reg·‖w‖² is spread
+evenly over the pass (each visit takes the proximal step of its share reg/N) or, as in the authors'
+program, applied once at the end of the pass with the last rate.
+
+``calibrate`` finds r_0 by trial, as Bottou's CRF programs do: the rate with the lowest loss on one
+pass over a small part of the data, searched by doubling and halving.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from trellis.decompose import Partitioner, visits
+from trellis.objectives import ChainData, ChainWeights, LogLikelihood
+from trellis.objectives.chain import Visits
+from trellis.solvers.passes import BLOCK
+
+__all__ = ["StochasticGradient", "calibrate"]
+
+
+class StochasticGradient:
+    """SGD on the penalised log-likelihood of pieces.
+
+    Parameters
+    ----------
+    objective : LogLikelihood
+    start : ChainWeights
+        Initial weights (float32 or float64); changed in place.
+    learning_rate, decay : float
+        r_0 and β; β = 1 is a fixed rate.
+    l2 : float
+        reg in sum of losses + reg · ‖w‖².
+    l2_once : bool
+        Apply the penalty once a pass instead of at every visit.
+    """
+
+    def __init__(
+        self,
+        objective: LogLikelihood,
+        start: ChainWeights,
+        *,
+        learning_rate: float,
+        decay: float,
+        l2: float,
+        l2_once: bool = False,
+    ) -> None:
+        self.objective = objective
+        self.learning_rate, self.decay = learning_rate, decay
+        self.l2, self.l2_once = l2, l2_once
+        self._weights = start
+        self._scale = 1.0
+
+    @property
+    def data(self) -> ChainData:
+        """The training data."""
+        return self.objective.data
+
+    def one_pass(self, these: Visits, number: int) -> float:
+        """Visit the pieces; returns the summed loss met plus the penalty at the end."""
+        n = max(1, len(these))
+        loss = 0.0
+        for block in these.blocks(BLOCK):
+            part, self._scale = self.objective.descend(
+                self._weights,
+                self._scale,
+                these[block],
+                rate=self.learning_rate * self.decay ** (number + block.start / n),
+                decay=self.decay ** (1 / n),
+                shrink=0.0 if self.l2_once else self.l2 / n,
+            )
+            loss += part
+        if self.l2_once:
+            last = self.learning_rate * self.decay ** (number + 1)
+            keep = 1 / (1 + 2 * last * self.l2)
+            self._scale *= keep
+            self._weights.transitions *= self._weights.transitions.dtype.type(keep)
+        return loss + self.l2 * self.weights().squared_norm()
+
+    def weights(self) -> ChainWeights:
+        """The weights as of now (scaled in place; valid until the next pass)."""
+        if self._scale != 1.0:
+            self._weights.node *= self._weights.node.dtype.type(self._scale)
+            self._scale = 1.0
+        return self._weights
+
+
+def calibrate(
+    data: ChainData,
+    partitioner: Partitioner,
+    rng: np.random.Generator,
+    *,
+    l2: float,
+    n_samples: int = 1000,
+    first: float = 0.1,
+) -> float:
+    """Initial rate r_0 with the lowest loss on one pass over up to ``n_samples`` samples."""
+    n = len(data.encoded.offsets) - 1
+    chosen = np.sort(rng.choice(n, min(n, n_samples), replace=False))
+    pieces = partitioner.draw(data.encoded.offsets, rng)
+    mine = np.flatnonzero(np.isin(pieces.sample, chosen))
+    trial_visits = data.visits(pieces, mine[visits(len(mine), rng, replacement=False)])
+    compact, trial_visits = _compact(data, trial_visits)
+    n_used = int(compact.encoded.indices.max(initial=-1)) + 1
+    share = l2 / max(1, len(pieces))
+
+    def loss(rate: float) -> float:
+        weights = ChainWeights.zeros(n_used, data.n_labels)
+        met, _ = LogLikelihood(compact).descend(
+            weights, 1.0, trial_visits, rate=rate, decay=1.0, shrink=share
+        )
+        return met if np.isfinite(met) else np.inf
+
+    rate, best = first, loss(first)
+    for factor in (2.0, 0.5):
+        while 1e-6 < rate * factor < 1e3 and (tried := loss(rate * factor)) < best:
+            rate, best = rate * factor, tried
+        if rate != first:
+            break
+    return rate
+
+
+def _compact(data: ChainData, these: Visits) -> tuple[ChainData, Visits]:
+    """The same visits over only the positions and features they touch, for cheap trials."""
+    lengths = these.ends - these.starts
+    ends = np.cumsum(lengths)
+    starts = ends - lengths
+    within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(starts, lengths)
+    positions = np.repeat(these.starts, lengths) + within
+    e = data.encoded
+    counts = e.indptr[positions + 1] - e.indptr[positions]
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    where = np.repeat(e.indptr[positions] - indptr[:-1], counts) + np.arange(indptr[-1])
+    _, indices = np.unique(e.indices[where], return_inverse=True)
+    encoded = replace(
+        e,
+        indptr=indptr,
+        indices=indices.astype(np.int32),
+        values=e.values[where] if e.values.size else e.values,
+    )
+    compact = replace(data, encoded=encoded, labels=data.labels.take(positions))
+    return compact, Visits(starts, ends, these.weights)
