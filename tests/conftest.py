@@ -16,7 +16,7 @@ DATA = Path(os.environ.get("TRELLIS_DATA", Path(__file__).parents[2] / "shared" 
 
 @pytest.fixture
 def real_data():
-    """Folder of a real data set, e.g. ``real_data("conll2000")``; skips the test if it is absent."""
+    """Folder of a real data set, ``real_data("conll2000")``; skips the test if it is absent."""
 
     def find(name: str) -> Path:
         folder = DATA / name

@@ -4,9 +4,9 @@ A sample is its positions and edges. A *partitioner* assigns every position to a
 join two pieces are dropped, features stay as they are. Pieces are drawn anew for each pass, and
 their mean size is n′, so that a structure of n positions becomes α = n / n′ simpler ones.
 
-For chains the pieces are runs of consecutive positions. Their sizes are drawn independently, ⌊n′⌋ or
-⌊n′⌋ + 1 so that the mean is n′; a fair coin for each sample decides whether blocks are laid from the
-left or from the right, so the short remainder is at either end. Inference on new data never cuts.
+For chains the pieces are runs of consecutive positions. Their sizes are drawn independently, ⌊n′⌋
+or ⌊n′⌋ + 1 so that the mean is n′; a fair coin for each sample decides whether blocks are laid from
+the left or from the right, so the short remainder is at either end. Prediction never cuts.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def cut(offsets: NDArray[np.int64], edges: NDArray[np.int64], piece: NDArray[np.
 
 
 def visits(n_pieces: int, rng: np.random.Generator, *, replacement: bool) -> NDArray[np.int64]:
-    """Order of one pass: a permutation, or independent uniform draws (Algorithm 1 to the letter)."""
+    """Order of one pass: a permutation, or independent uniform draws (Algorithm 1 as printed)."""
     if replacement:
         return rng.integers(0, n_pieces, n_pieces)
     return rng.permutation(n_pieces)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -25,7 +26,7 @@ def read_conll(
     separator: str | None = None,
     skip: str = "",
 ) -> Corpus:
-    """Read a column file.
+    r"""Read a column file.
 
     Parameters
     ----------
@@ -35,8 +36,8 @@ def read_conll(
         Names of all columns, in order. Every line must have exactly these fields.
     label : str, optional
         The column that holds the label; it becomes the corpus's labels, not a column.
-    separator : None or "\\t"
-        None: fields are separated by runs of spaces or tabs. ``"\\t"``: by single tabs, so that
+    separator : None or "\t"
+        None: fields are separated by runs of spaces or tabs. ``"\t"``: by single tabs, so that
         fields may contain spaces.
     skip : str
         Lines that start with this are ignored (comments, document marks).
@@ -55,7 +56,7 @@ def read_conll(
     --------
     >>> import io
     >>> from trellis import read_conll
-    >>> file = io.BytesIO(b"The DT B-NP\\ncat NN I-NP\\n\\nSat VB B-VP\\n")
+    >>> file = io.BytesIO(b"The DT B-NP\ncat NN I-NP\n\nSat VB B-VP\n")
     >>> corpus = read_conll(file, columns=["word", "pos", "chunk"], label="chunk")
     >>> len(corpus), corpus[0].columns["pos"], corpus.label_lists()
     (2, ['DT', 'NN'], [['B-NP', 'I-NP'], ['B-VP']])
@@ -67,8 +68,8 @@ def read_conll(
     fields = table.rectangle(len(names), " ".join(names))
     empty = np.flatnonzero(table.first == table.last)
     if empty.size:
-        line, column = divmod(int(empty[0]), len(names))
-        raise table.fail(line, f"the field {names[column]!r} is empty")
+        line, which = divmod(int(empty[0]), len(names))
+        raise table.fail(line, f"the field {names[which]!r} is empty")
     coded = {name: code_column(table, fields[:, j]) for j, name in enumerate(names)}
     labels = None
     if label is not None:
@@ -117,8 +118,7 @@ def format_conll(
     lines = [separator.join(row) for row in zip(*flat, strict=True)]
     bounds = corpus.offsets.tolist()
     return "".join(
-        "".join(f"{line}\n" for line in lines[a:b]) + "\n"
-        for a, b in zip(bounds[:-1], bounds[1:], strict=True)
+        "".join(f"{line}\n" for line in lines[a:b]) + "\n" for a, b in itertools.pairwise(bounds)
     )
 
 

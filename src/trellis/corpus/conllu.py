@@ -6,6 +6,7 @@ become the corpus's edges (dependent, head), one for each word but the root.
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import Any
 
@@ -24,7 +25,7 @@ _COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "d
 
 
 def read_conllu(source: Source, label: str | None = "upos") -> Corpus:
-    """Read a CoNLL-U file.
+    r"""Read a CoNLL-U file.
 
     Parameters
     ----------
@@ -42,8 +43,8 @@ def read_conllu(source: Source, label: str | None = "upos") -> Corpus:
     --------
     >>> import io
     >>> from trellis import read_conllu
-    >>> row = "{}\\t{}\\t_\\t{}\\t_\\t_\\t{}\\t_\\t_\\t_\\n"
-    >>> text = row.format(1, "Cats", "NOUN", 2) + row.format(2, "sleep", "VERB", 0) + "\\n"
+    >>> row = "{}\t{}\t_\t{}\t_\t_\t{}\t_\t_\t_\n"
+    >>> text = row.format(1, "Cats", "NOUN", 2) + row.format(2, "sleep", "VERB", 0) + "\n"
     >>> corpus = read_conllu(io.StringIO(text))
     >>> corpus[0].columns["form"], corpus[0].labels, corpus.edges.tolist()
     (['Cats', 'sleep'], ['NOUN', 'VERB'], [[0, 1]])
@@ -118,6 +119,6 @@ def write_conllu(path: str | os.PathLike[Any], corpus: Corpus) -> None:
     rows = list(zip(*(known.get(name, blank) for name in _COLUMNS[1:]), strict=True))
     bounds = corpus.offsets.tolist()
     with atomic_write(path, binary=True) as file:
-        for a, b in zip(bounds[:-1], bounds[1:], strict=True):
+        for a, b in itertools.pairwise(bounds):
             lines = ["\t".join((str(t - a + 1), *rows[t])) + "\n" for t in range(a, b)]
             file.write(("".join(lines) + "\n").encode("utf-8"))

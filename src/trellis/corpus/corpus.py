@@ -14,6 +14,7 @@ dicts has no columns. No Python object is kept per position.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, overload
@@ -117,7 +118,8 @@ class Corpus:
     Examples
     --------
     >>> from trellis import Corpus
-    >>> corpus = Corpus.from_columns({"word": [["the", "cat"], ["sat"]]}, labels=[["D", "N"], ["V"]])
+    >>> words, labels = [["the", "cat"], ["sat"]], [["D", "N"], ["V"]]
+    >>> corpus = Corpus.from_columns({"word": words}, labels)
     >>> len(corpus), corpus.n_positions
     (2, 3)
     >>> corpus[0].columns["word"], corpus[0].labels
@@ -291,7 +293,7 @@ class Sample:
 
     @property
     def labels(self) -> list[Label] | None:
-        """The labels of this sample (str, None or a set at each position), if the corpus has any."""
+        """The labels of this sample (str, None or a set at each position), or None."""
         if self.corpus.labels is None:
             return None
         a, b = self.corpus.offsets[self.index : self.index + 2]
@@ -301,7 +303,7 @@ class Sample:
 def split(flat: Sequence[T], offsets: NDArray[np.int64]) -> list[list[T]]:
     """Cut a flat sequence into one list for each sample."""
     bounds = offsets.tolist()
-    return [list(flat[a:b]) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [list(flat[a:b]) for a, b in itertools.pairwise(bounds)]
 
 
 def check_lengths(

@@ -1,10 +1,12 @@
-r"""CRFsuite's text format: ``label TAB attribute TAB attribute:value …``, a blank line after a sample.
+r"""CRFsuite's text format: ``label TAB attribute TAB attribute:value …``, blank lines between.
 
-In an attribute, ``\:`` and ``\\`` stand for a colon and a backslash; a plain colon starts the value.
+In an attribute, ``\:`` and ``\\`` stand for a colon and a backslash; a plain colon starts its
+value.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from typing import Any
@@ -93,7 +95,7 @@ def _named(name: str) -> str:
 
 
 def write_crfsuite(path: str | os.PathLike[Any], corpus: Corpus) -> None:
-    """Write a corpus that has features and labels in CRFsuite's text format, whole or not at all."""
+    """Write features and labels in CRFsuite's text format, whole or not at all."""
     if corpus.features is None or corpus.labels is None:
         raise DataError("CRFsuite's format needs features and labels; this corpus lacks one")
     features = corpus.features
@@ -106,7 +108,7 @@ def write_crfsuite(path: str | os.PathLike[Any], corpus: Corpus) -> None:
     labels = corpus.labels.tolist()
     bounds = corpus.offsets.tolist()
     with atomic_write(path, binary=True) as file:
-        for a, b in zip(bounds[:-1], bounds[1:], strict=True):
+        for a, b in itertools.pairwise(bounds):
             for t in range(a, b):
                 label = labels[t]
                 if not isinstance(label, str):

@@ -20,7 +20,7 @@ __all__ = ["read_segmented"]
 
 
 def read_segmented(source: Source, *, segmented: bool = True) -> Corpus:
-    """Read text for word segmentation.
+    r"""Read text for word segmentation.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def read_segmented(source: Source, *, segmented: bool = True) -> Corpus:
     --------
     >>> import io
     >>> from trellis import read_segmented
-    >>> corpus = read_segmented(io.StringIO("ab c\\n"))
+    >>> corpus = read_segmented(io.StringIO("ab c\n"))
     >>> corpus[0].columns["char"], corpus[0].labels
     (['a', 'b', 'c'], ['B', 'E', 'S'])
     """

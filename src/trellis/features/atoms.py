@@ -95,7 +95,7 @@ def ngram_table(
 
 
 def number_table(corpus: Corpus, name: str) -> NDArray[np.float32]:
-    """The number each distinct symbol of a column stands for; others are an error naming the place."""
+    """The number each distinct symbol stands for; what is none is an error naming the place."""
     column = corpus.columns[name]
     table = np.zeros(len(column.values), np.float32)
     for symbol in _used(column):

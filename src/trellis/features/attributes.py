@@ -1,7 +1,7 @@
 """Named attributes given by the user: the encoder matches them by name.
 
 Real-valued attributes are divided by their root mean square over the positions that have them, so
-that one step size and one penalty suit all; indicators have root mean square 1 and stay as they are.
+that one step size and one penalty suit all; for indicators that is 1, and they stay as they are.
 """
 
 from __future__ import annotations

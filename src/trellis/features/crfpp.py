@@ -28,7 +28,7 @@ _MACRO = re.compile(r'%(?P<kind>[xXtTmM])\[\s*(?P<row>-?\d+|@-?\d+)\s*,\s*(?P<co
 
 
 def read_crfpp(path: str | os.PathLike[Any], columns: Sequence[str]) -> Templates:
-    """Read a CRF++ or Wapiti template file.
+    r"""Read a CRF++ or Wapiti template file.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def read_crfpp(path: str | os.PathLike[Any], columns: Sequence[str]) -> Template
     >>> import tempfile, pathlib
     >>> from trellis.features import read_crfpp
     >>> file = pathlib.Path(tempfile.mkdtemp(), "template")
-    >>> _ = file.write_text("# words\\nU00:%x[0,0]\\nU01:%x[-1,0]/%x[0,1]\\nB\\n")
+    >>> _ = file.write_text("# words\nU00:%x[0,0]\nU01:%x[-1,0]/%x[0,1]\nB\n")
     >>> print(read_crfpp(file, ["word", "pos"]).text())
     edges = mark
     word

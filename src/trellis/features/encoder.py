@@ -7,6 +7,7 @@ feature's id is exact: it stands for one value of one template, and can be named
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -203,7 +204,7 @@ def _chunks(corpus: Corpus) -> list[Corpus]:
         after = int(np.searchsorted(corpus.offsets, target, side="right")) - 1
         bounds.append(max(after, bounds[-1] + 1))
     chunks = []
-    for a, b in zip(bounds[:-1], bounds[1:], strict=True):
+    for a, b in itertools.pairwise(bounds):
         first, last = corpus.offsets[a], corpus.offsets[b]
         columns = {
             name: Column(column.codes[first:last], column.values)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import CorruptModelError, TemplateError
-from trellis.features.attributes import AttributeEncoder
 from trellis.features.atoms import Atom
+from trellis.features.attributes import AttributeEncoder
 from trellis.features.columns import (
     ConjunctionColumn,
     FeatureColumn,

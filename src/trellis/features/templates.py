@@ -18,7 +18,7 @@ Functions: lower, shape, short_shape, digits, prefix, suffix, has_digit, has_hyp
 initial_upper, all_upper, test(column, "regex"), match(column, "regex").
 
 A term that reaches beyond the sample gives no feature, unless the line ``edges = mark`` asks for
-boundary symbols (as CRF++ has them); ``min_count = n`` on a line of its own holds for all templates.
+boundary symbols (as CRF++ has them); ``min_count = n`` on its own line holds for all templates.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Word-list features for segmentation (Sun, Wang & Li 2012), from the training data alone.
 
 U are the training words and B the pairs of neighbouring training words that occur more than twice.
-With W(i, ℓ) the word of U of length ℓ that starts at i, and E(i, ℓ) the one that ends at i, position
-i has the features
+With W(i, ℓ) the word of U of length ℓ that starts at i, and E(i, ℓ) the one that ends at i,
+position i has the features
 
     starts W(i, ℓ) and ends E(i, ℓ)                       for ℓ in low .. high,
     before-pair (E(i−1, ℓ), W(i, ℓ')) if in B, and
@@ -13,6 +13,7 @@ Words are found by walking a trie whose edges are (node, character) keys.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 
@@ -56,7 +57,7 @@ class WordList:
                 continue  # partly annotated sentences have no known words
             words = tags_to_words(characters, [str(tag) for tag in tags])
             single.update(words)
-            double.update(zip(words[:-1], words[1:], strict=True))
+            double.update(itertools.pairwise(words))
         words = sorted(w for w, n in single.items() if n >= _MIN_COUNT and len(w) <= high)
         index = {word: i for i, word in enumerate(words)}
         pairs = sorted(

@@ -2,7 +2,7 @@
 
 A piece with node scores s_t(y), transitions T and allowed label sets Y_t has the CRF loss
 
-    log Σ_y e^{s(y)} − log Σ_{y: y_t ∈ Y_t} e^{s(y)},      s(y) = Σ_t s_t(y_t) + Σ_t T[y_{t-1}, y_t];
+    log Σ_y e^{s(y)} − log Σ_{y: y_t ∈ Y_t} e^{s(y)},   s(y) = Σ_t s_t(y_t) + Σ_t T[y_{t-1}, y_t];
 
 a gold label is a set of one. Both sums and their expectations come from a scaled forward–backward
 pass (α normalised at every position by c_t, V = E ∘ β / c):
@@ -44,7 +44,7 @@ FULLY, PARTLY, NOTHING = range(3)
 def exponentiate(T: Array, tables: Array) -> float:
     """Refresh U = e^{T − max T} and its transpose; returns max T."""
     n_labels = T.shape[0]
-    t_max = T.max()
+    t_max: float = T.max()
     for i in range(n_labels):
         for j in range(n_labels):
             tables[U, i, j] = fast_exp(T[i, j] - t_max)
@@ -216,7 +216,7 @@ def _forward_backward(
 
 @kernel
 def _times(x: Array, M: Array, out: Array) -> None:
-    """out = x M, four rows at a time: a quarter of the loads and stores of ``out``."""
+    """Out = x M, four rows at a time: a quarter of the loads and stores of ``out``."""
     n_labels = M.shape[0]
     for j in range(n_labels):
         out[j] = 0
@@ -238,7 +238,7 @@ def _times(x: Array, M: Array, out: Array) -> None:
 
 @kernel
 def _add_outer_products(alpha: Array, V: Array, n: int, weight: float, outer: Array) -> None:
-    """outer += weight · Σ_t α_{t-1} V_tᵀ, four positions at a time."""
+    """Outer += weight · Σ_t α_{t-1} V_tᵀ, four positions at a time."""
     n_labels = outer.shape[0]
     w = outer.dtype.type(weight)
     t = 1
@@ -299,4 +299,5 @@ def _log_sum(x: Array) -> float:
     total = 0.0
     for i in range(x.size):
         total += np.exp(x[i] - top)
-    return top + np.log(total)
+    result: float = top + np.log(total)
+    return result

@@ -36,7 +36,7 @@ def _best_path(node: Array, T: Array, n: int, score: Array, path: Array) -> None
             a = score[t - 1, i]
             b = score[t - 1, i + 1]
             for j in range(n_labels):
-                score[t, j] = max(score[t, j], max(a + T[i, j], b + T[i + 1, j]))
+                score[t, j] = max(score[t, j], a + T[i, j], b + T[i + 1, j])
             i += 2
         if i < n_labels:
             a = score[t - 1, i]

@@ -68,7 +68,7 @@ def code_direct(keys: Array, table: Array, n_codes: int, grow: bool, out: Array)
 
 
 @kernel
-def _slot(key: int, capacity: int) -> int:
+def _slot(key: int, capacity: int) -> np.int64:
     h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     h ^= h >> np.uint64(29)
     h *= np.uint64(0xBF58476D1CE4E5B9)

@@ -20,7 +20,7 @@ from numba.extending import intrinsic, overload
 __all__ = ["fast_exp"]
 
 
-@intrinsic
+@intrinsic  # type: ignore[untyped-decorator]  # Numba is untyped
 def _bits_to_float32(typingctx: Any, bits: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.bitcast(args[0], ir.FloatType())
@@ -33,7 +33,7 @@ def fast_exp(x: float) -> float:
     return math.exp(x)
 
 
-@overload(fast_exp)
+@overload(fast_exp)  # type: ignore[untyped-decorator]  # Numba is untyped
 def _fast_exp_overload(x: Any) -> Any:
     if x != types.float32:
         return lambda x: math.exp(x)  # noqa: PLW0108  # Numba needs a Python function

@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 __all__ = ["prefetch"]
 
 
-@intrinsic
+@intrinsic  # type: ignore[untyped-decorator]  # Numba is untyped
 def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
     """Hint that row ``index`` of a C-contiguous ``array`` will be read soon."""
     if not isinstance(array, types.Array) or not isinstance(index, types.Integer):

@@ -25,10 +25,10 @@ _NEWLINE, _RETURN, _TAB, _SPACE = 10, 13, 9, 32
 def _starts_with(buffer: Array, start: int, end: int, prefix: Array) -> bool:
     if prefix.size == 0 or end - start < prefix.size:
         return False
+    same = True
     for i in range(prefix.size):
-        if buffer[start + i] != prefix[i]:
-            return False
-    return True
+        same &= buffer[start + i] == prefix[i]
+    return same
 
 
 @kernel
@@ -117,7 +117,7 @@ def split_fields(
 
 
 @kernel
-def _hash_bytes(buffer: Array, start: int, end: int) -> int:
+def _hash_bytes(buffer: Array, start: int, end: int) -> np.uint64:
     h = np.uint64(14695981039346656037)
     for i in range(start, end):
         h = (h ^ np.uint64(buffer[i])) * np.uint64(1099511628211)

@@ -105,9 +105,10 @@ class ChainPerceptron(ChainModel):
         corpus = self._check_partial(X, y, classes)
         data, averaged = self._learn_features(corpus, sample_weight)
         calls = getattr(self, "n_batches_", 0)
+        earlier: AveragedPerceptron | None = getattr(self, "_stream", None)
         learner = AveragedPerceptron(PerceptronLoss(data), averaged)
-        if calls and hasattr(self, "_stream"):
-            learner.resume(self._stream)
+        if earlier is not None:
+            learner.resume(earlier)
         rng = np.random.default_rng([calls, self.random_state or 0])
         self._run(learner, rng, None, max_passes=1)
         self._stream = learner

@@ -1,8 +1,9 @@
 """Why a position got its label: the features and transitions that made the difference.
 
-For the predicted label ŷ_t and the strongest other label r_t at position t, each feature contributes
-v_tf · (node[f, ŷ_t] − node[f, r_t]); the transitions from and to the predicted neighbours contribute
-likewise. The strongest other label is the one with the next best score given those neighbours.
+For the predicted label ŷ_t and the strongest other label r_t at position t, each feature
+contributes v_tf · (node[f, ŷ_t] − node[f, r_t]); the transitions from and to the predicted
+neighbours contribute likewise. The strongest other label is the one with the next best score given
+those neighbours.
 """
 
 from __future__ import annotations

@@ -42,20 +42,7 @@ _ESTIMATORS: dict[str, type[ChainModel]] = {
 def save_model(model: ChainModel, path: str | os.PathLike[Any]) -> None:
     """Write a fitted chain model."""
     encoder_header, encoder_arrays = model.encoder_.state()
-    parameters = {}
-    for name, value in model.get_params().items():
-        if isinstance(value, Templates):
-            value = value.text()
-        elif isinstance(value, np.generic):
-            value = value.item()
-        elif isinstance(value, tuple | list):
-            value = [str(v) for v in value]
-        elif not isinstance(value, str | int | float | bool | None):
-            raise DataError(
-                f"parameter {name}={value!r} cannot be written to a model file; "
-                "give it as plain text or a number"
-            )
-        parameters[name] = value
+    parameters = {name: _plain(name, value) for name, value in model.get_params().items()}
     header = {
         "estimator": type(model).__name__,
         "parameters": parameters,
@@ -66,6 +53,22 @@ def save_model(model: ChainModel, path: str | os.PathLike[Any]) -> None:
     arrays["node"] = np.ascontiguousarray(model.weights_.node, np.float32)
     arrays["transitions"] = np.ascontiguousarray(model.weights_.transitions, np.float32)
     write_container(path, header, arrays)
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Parameter as JSON can hold it."""
+    if isinstance(value, Templates):
+        return value.text()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, tuple | list):
+        return [str(v) for v in value]
+    if isinstance(value, str | int | float | bool | None):
+        return value
+    raise DataError(
+        f"parameter {name}={value!r} cannot be written to a model file; "
+        "give it as plain text or a number"
+    )
 
 
 def load_model(path: str | os.PathLike[Any]) -> ChainModel:

@@ -1,8 +1,8 @@
 """scikit-learn manners without importing scikit-learn.
 
 Estimators here keep scikit-learn's protocol (``get_params``, ``set_params``, ``clone``,
-``GridSearchCV``, tags) but do not inherit from its ``BaseEstimator``: importing that takes a second,
-which every call of the command line would pay. Tags are built with scikit-learn when it asks.
+``GridSearchCV``, tags) but do not inherit from its ``BaseEstimator``: importing that takes a
+second, which every call of the command line would pay. Tags are built when scikit-learn asks.
 """
 
 from __future__ import annotations

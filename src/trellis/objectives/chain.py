@@ -5,6 +5,7 @@ s(x, y) = Σ_t Σ_{f ∈ x_t} v_tf · node[f, y_t] + Σ_{t ≥ 1} transitions[y_
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,9 +75,7 @@ class Visits:
         marks = np.arange(positions, total[-1] + positions, positions)
         bounds = np.unique(np.append(0, np.searchsorted(total, marks, side="left") + 1))
         bounds = np.minimum(bounds, len(total))
-        return [
-            slice(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True) if a < b
-        ]
+        return [slice(int(a), int(b)) for a, b in itertools.pairwise(bounds) if a < b]
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,9 @@ class ChainData:
         """Number of labels L."""
         return len(self.labels.classes)
 
-    def arrays(self) -> tuple[NDArray[Any], ...]:
+    def arrays(
+        self,
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
         """What every kernel takes first: indptr, indices, values, label ids, label-set table."""
         e = self.encoded
         return e.indptr, e.indices, e.values, self.labels.ids, self.labels.table

@@ -77,7 +77,7 @@ def run_passes(
     dev_score: Callable[[ChainWeights], float] | None = None,
     patience: int | None = None,
 ) -> Iterator[PassRecord]:
-    """Train, yielding a record after each pass, until converged, out of patience or out of passes."""
+    """Train, yielding a record a pass, until converged, out of patience or out of passes."""
     objectives: list[float] = []
     best, best_pass = -np.inf, 0
     for number in range(max_passes):

@@ -24,7 +24,7 @@ class AveragedPerceptron:
     def __init__(self, objective: PerceptronLoss, start: ChainWeights) -> None:
         self.objective = objective
         self._weights = start
-        self._sums = ChainWeights.zeros(*start.node.shape, np.float64)
+        self._sums = ChainWeights.zeros(len(start.node), len(start.transitions), np.float64)
         self._count = 0.0
 
     def resume(self, earlier: AveragedPerceptron) -> None:
