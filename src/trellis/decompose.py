@@ -75,7 +75,7 @@ class ChainPieces:
     >>> from trellis.decompose import ChainPieces
     >>> pieces = ChainPieces(2.5).draw(np.array([0, 10, 12]), np.random.default_rng(0))
     >>> pieces.offsets, pieces.sample
-    (array([ 0,  2,  5,  8, 10, 12]), array([0, 0, 0, 0, 1]))
+    (array([ 0,  3,  6,  8, 10, 12]), array([0, 0, 0, 0, 1]))
     """
 
     piece_size: float

@@ -30,7 +30,8 @@ class KeyTable:
 
     def __init__(self, space: int, keys: NDArray[np.int64] | None = None) -> None:
         self.space = space
-        self.keys = np.zeros(0, np.int64) if keys is None else keys
+        # A copy, so that it is writable: kernels are compiled for writable arrays only.
+        self.keys = np.zeros(0, np.int64) if keys is None else np.array(keys, np.int64)
         self._index()
 
     def __len__(self) -> int:

@@ -24,7 +24,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import caching
 
-__all__ = ["cache_dir", "kernel"]
+__all__ = ["cache_dir", "kernel", "subkernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -121,3 +121,15 @@ def kernel(function: F) -> F:
     dispatcher = numba.njit(nogil=True, fastmath=_FASTMATH, error_model="numpy")(function)
     dispatcher._cache = _KernelCache(function)
     return cast(F, dispatcher)
+
+
+def subkernel(function: F) -> F:
+    """Compile a function that only kernels call: no Python entry and no cache of its own.
+
+    Its code becomes part of its callers', which are cached; leaving out the entry that unpacks
+    Python arguments halves the time to compile.
+    """
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast(
+        F, numba.njit(nogil=True, fastmath=_FASTMATH, error_model="numpy", **options)(function)
+    )

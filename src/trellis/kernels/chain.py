@@ -40,7 +40,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trellis.kernels._jit import kernel
+from trellis.kernels._jit import kernel, subkernel
 
 __all__ = [
     "entropies",
@@ -67,7 +67,7 @@ _SPAN = 230.0
 # --- what several kernels share ------------------------------------------------------------------
 
 
-@kernel
+@subkernel
 def _longest(offsets: Int64s) -> int:
     longest = 0
     for s in range(offsets.shape[0] - 1):
@@ -75,7 +75,7 @@ def _longest(offsets: Int64s) -> int:
     return longest
 
 
-@kernel
+@subkernel
 def _padded(trans: Floats) -> Float64s:
     """Copy the transitions, with forbidden labels added up to a multiple of four."""
     n_labels = trans.shape[0]
@@ -87,7 +87,7 @@ def _padded(trans: Floats) -> Float64s:
     return out
 
 
-@kernel
+@subkernel
 def _fill(a: _Vector, value: float) -> None:
     # An explicit loop compiles in a fraction of the time of a[:] = value, and runs as fast.
     for j in range(a.shape[0]):
@@ -132,7 +132,7 @@ def viterbi(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Int32s, Float
     return labels, scores
 
 
-@kernel
+@subkernel
 def _max_step(previous: Float64s, T: Float64s, out: Float64s) -> None:
     """Compute out[j] = max over i of previous[i] + T[i, j], four i at a time."""
     width = T.shape[0]
@@ -148,7 +148,7 @@ def _max_step(previous: Float64s, T: Float64s, out: Float64s) -> None:
             out[j] = x0 if x0 > out[j] else out[j]
 
 
-@kernel
+@subkernel
 def _argmax_sum(a: Float64s, b: Float64s) -> int:
     best = -np.inf
     arg = 0
@@ -218,7 +218,7 @@ def kbest(node: Floats, trans: Floats, offsets: Int64s, k: int) -> tuple[Int32s,
     return labels, scores
 
 
-@kernel
+@subkernel
 def _merge(
     values: Float64s,
     counts: Int64s,
@@ -253,7 +253,7 @@ def _merge(
 # «scaled» and their logarithms otherwise. R is trans - max(trans), padded, and E = exp(R).
 
 
-@kernel
+@subkernel
 def _relative_trans(trans: Floats) -> tuple[Float64s, Float64s, float, float]:
     """Return R, E, max(trans) and how far the lowest finite transition lies below the maximum."""
     R = _padded(trans)
@@ -273,7 +273,7 @@ def _relative_trans(trans: Floats) -> tuple[Float64s, Float64s, float, float]:
     return R, E, top, spread
 
 
-@kernel
+@subkernel
 def _relative_node(
     node: Floats, first: int, n: int, limit: float, x: Float64s
 ) -> tuple[float, bool]:
@@ -293,7 +293,7 @@ def _relative_node(
     return total, too_low == 0
 
 
-@kernel
+@subkernel
 def _row_max(a: Floats) -> float:
     # Four maxima, because one alone would be a chain of steps that wait for each other.
     m0 = m1 = m2 = m3 = -np.inf
@@ -308,7 +308,7 @@ def _row_max(a: Floats) -> float:
     return max(m0, m1, m2, m3)
 
 
-@kernel
+@subkernel
 def _forward(
     node: Floats,
     first: int,
@@ -336,7 +336,7 @@ def _forward(
     return total + _forward_log(n, R, x, alpha), False
 
 
-@kernel
+@subkernel
 def _forward_scaled(n: int, E: Float64s, x: Float64s, alpha: Float64s) -> tuple[float, bool]:
     """Return log Z (-inf if infeasible) and whether all of alpha is safe from underflow."""
     log_z = 0.0
@@ -354,7 +354,7 @@ def _forward_scaled(n: int, E: Float64s, x: Float64s, alpha: Float64s) -> tuple[
     return log_z, True
 
 
-@kernel
+@subkernel
 def _backward_scaled(n: int, Et: Float64s, x: Float64s, beta: Float64s, w: Float64s) -> bool:
     """Fill beta; return whether all of it is safe from underflow. Et is E transposed."""
     _fill(beta[n - 1], 1.0)
@@ -368,7 +368,7 @@ def _backward_scaled(n: int, Et: Float64s, x: Float64s, beta: Float64s, w: Float
     return True
 
 
-@kernel
+@subkernel
 def _sum_step(previous: Float64s, M: Float64s, out: Float64s) -> None:
     """Compute out = previous @ M, four rows of M at a time."""
     width = M.shape[0]
@@ -379,7 +379,7 @@ def _sum_step(previous: Float64s, M: Float64s, out: Float64s) -> None:
             out[j] += (a0 * M[i, j] + a1 * M[i + 1, j]) + (a2 * M[i + 2, j] + a3 * M[i + 3, j])
 
 
-@kernel
+@subkernel
 def _normalise_times(a: Float64s, x: Float64s) -> float:
     """Replace a by a * x / sum(a * x); return the sum, or -1 if an entry fell below the floor."""
     norm = 0.0
@@ -396,7 +396,7 @@ def _normalise_times(a: Float64s, x: Float64s) -> float:
     return norm if too_low == 0 else -1.0
 
 
-@kernel
+@subkernel
 def _forward_log(n: int, R: Float64s, x: Float64s, alpha: Float64s) -> float:
     """Do what _forward_scaled does, on logarithms."""
     log_z = 0.0
@@ -419,7 +419,7 @@ def _forward_log(n: int, R: Float64s, x: Float64s, alpha: Float64s) -> float:
     return log_z
 
 
-@kernel
+@subkernel
 def _backward_log(n: int, R: Float64s, x: Float64s, beta: Float64s, w: Float64s) -> None:
     """Do what _backward_scaled does, on logarithms."""
     _fill(beta[n - 1], 0.0)
@@ -434,7 +434,7 @@ def _backward_log(n: int, R: Float64s, x: Float64s, beta: Float64s, w: Float64s)
             beta[t - 1, i] -= top
 
 
-@kernel
+@subkernel
 def _log_sum_exp(a: Float64s, b: Float64s) -> float:
     """Return the logarithm of the sum of exp(a[i] + b[i])."""
     top = -np.inf
@@ -529,7 +529,7 @@ def _posterior(
     return log_z
 
 
-@kernel
+@subkernel
 def _node_marginal(alpha: Float64s, beta: Float64s, scaled: bool, out: Float64s) -> None:
     total = 0.0
     shift = 0.0 if scaled else _log_sum_exp(alpha, beta)
@@ -541,7 +541,7 @@ def _node_marginal(alpha: Float64s, beta: Float64s, scaled: bool, out: Float64s)
         out[j] *= factor
 
 
-@kernel
+@subkernel
 def _pair_marginal(
     alpha: Float64s,
     R: Float64s,
@@ -573,7 +573,7 @@ def _pair_marginal(
             out[i, j] *= factor
 
 
-@kernel
+@subkernel
 def _row_entropy(p: Float64s) -> float:
     """Return sum(p) times the entropy of p / sum(p)."""
     total = 0.0
@@ -625,7 +625,7 @@ def sample_paths(
     return log_z, labels
 
 
-@kernel
+@subkernel
 def _invert(weights: Float64s, u: float) -> int:
     """Return the label at which the running sum of the weights passes u times their sum."""
     total = 0.0

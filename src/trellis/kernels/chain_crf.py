@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from trellis.kernels._jit import kernel
+from trellis.kernels._jit import kernel, subkernel
 from trellis.kernels.chain_lattice import (
     GRADIENT,
     N_TABLES,
@@ -33,7 +33,7 @@ __all__ = ["crf_gradient", "crf_sgd"]
 Array = np.ndarray[Any, Any]
 
 
-@kernel
+@subkernel
 def _longest(starts: Array, ends: Array) -> int:
     longest = 1
     for k in range(starts.size):

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from trellis.kernels._jit import kernel
+from trellis.kernels._jit import subkernel
 from trellis.kernels.fast_exp import fast_exp
 
 __all__ = ["annotation", "exponentiate", "piece_loss"]
@@ -40,7 +40,7 @@ N_WORK, N_TABLES = 7, 3
 FULLY, PARTLY, NOTHING = range(3)
 
 
-@kernel
+@subkernel
 def exponentiate(T: Array, tables: Array) -> float:
     """Refresh U = e^{T − max T} and its transpose; returns max T."""
     n_labels = T.shape[0]
@@ -54,7 +54,7 @@ def exponentiate(T: Array, tables: Array) -> float:
     return t_max
 
 
-@kernel
+@subkernel
 def annotation(label: Array, start: int, end: int, n_labels: int) -> int:
     """Whether every position has one label, some sets are larger, or nothing is annotated."""
     full = 0
@@ -71,7 +71,7 @@ def annotation(label: Array, start: int, end: int, n_labels: int) -> int:
     return PARTLY
 
 
-@kernel
+@subkernel
 def piece_loss(
     T: Array,
     t_max: float,
@@ -98,18 +98,22 @@ def piece_loss(
             for j in range(n_labels):
                 P[t, j] = 0
         return 0.0
-    log_z = _expectations(
-        T, t_max, label, start, end, table, False, weight, work, tables, pairs, GRADIENT
-    )
+    loss = 0.0
+    # First over all labellings, then over the allowed ones: one call in a loop, because two calls
+    # would be inlined twice and double the time to compile.
+    for constrained in range(2 if kind == PARTLY else 1):
+        sign = 1 - 2 * constrained
+        into = TARGET if constrained else GRADIENT
+        loss += sign * _expectations(
+            T, t_max, label, start, end, table, constrained == 1, sign * weight,
+            work, tables, pairs, into,
+        )  # fmt: skip
     if kind == PARTLY:
-        log_allowed = _expectations(
-            T, t_max, label, start, end, table, True, -weight, work, tables, pairs, TARGET
-        )
         Q = work[TARGET]
         for t in range(n):
             for j in range(n_labels):
                 P[t, j] -= Q[t, j]
-        return log_z - log_allowed
+        return loss
     node = work[NODE]
     gold = 0.0
     for t in range(n):
@@ -120,10 +124,10 @@ def piece_loss(
             before = label[start + t - 1]
             gold += T[before, y]
             pairs[before, y] -= weight
-    return log_z - gold
+    return loss - gold
 
 
-@kernel
+@subkernel
 def _expectations(
     T: Array,
     t_max: float,
@@ -180,7 +184,7 @@ def _expectations(
     return log_z + log_c + (n - 1) * t_max
 
 
-@kernel
+@subkernel
 def _forward_backward(
     E: Array, M: Array, M_transposed: Array, n: int, alpha: Array, beta: Array, V: Array
 ) -> float:
@@ -214,7 +218,7 @@ def _forward_backward(
     return log_c
 
 
-@kernel
+@subkernel
 def _times(x: Array, M: Array, out: Array) -> None:
     """Out = x M, four rows at a time: a quarter of the loads and stores of ``out``."""
     n_labels = M.shape[0]
@@ -236,7 +240,7 @@ def _times(x: Array, M: Array, out: Array) -> None:
         i += 1
 
 
-@kernel
+@subkernel
 def _add_outer_products(alpha: Array, V: Array, n: int, weight: float, outer: Array) -> None:
     """Outer += weight · Σ_t α_{t-1} V_tᵀ, four positions at a time."""
     n_labels = outer.shape[0]
@@ -259,7 +263,7 @@ def _add_outer_products(alpha: Array, V: Array, n: int, weight: float, outer: Ar
         t += 1
 
 
-@kernel
+@subkernel
 def _log_forward_backward(S: Array, T: Array, P: Array, pairs: Array, weight: float) -> float:
     """Log-space twin for pieces that underflow: marginals into P, transitions into pairs; log Z."""
     n, n_labels = S.shape
@@ -289,7 +293,7 @@ def _log_forward_backward(S: Array, T: Array, P: Array, pairs: Array, weight: fl
     return log_z
 
 
-@kernel
+@subkernel
 def _log_sum(x: Array) -> float:
     top = -np.inf
     for i in range(x.size):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from trellis.kernels._jit import kernel
+from trellis.kernels._jit import kernel, subkernel
 from trellis.kernels.chain_lattice import FULLY, NOTHING, annotation
 from trellis.kernels.scoring import look_ahead, score_into
 
@@ -22,7 +22,7 @@ __all__ = ["averaged_perceptron"]
 Array = np.ndarray[Any, Any]
 
 
-@kernel
+@subkernel
 def _best_path(node: Array, T: Array, n: int, score: Array, path: Array) -> None:
     """Viterbi of one piece without back-pointers: the winner is found again on the way back."""
     n_labels = T.shape[0]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from trellis.kernels._jit import kernel
+from trellis.kernels._jit import kernel, subkernel
 
 __all__ = ["assemble", "code_direct", "code_hashed", "fold_term", "rebuild_hash"]
 
@@ -67,7 +67,7 @@ def code_direct(keys: Array, table: Array, n_codes: int, grow: bool, out: Array)
     return n_codes
 
 
-@kernel
+@subkernel
 def _slot(key: int, capacity: int) -> np.int64:
     h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     h ^= h >> np.uint64(29)

@@ -36,7 +36,11 @@ def fast_exp(x: float) -> float:
 @overload(fast_exp)  # type: ignore[untyped-decorator]  # Numba is untyped
 def _fast_exp_overload(x: Any) -> Any:
     if x != types.float32:
-        return lambda x: math.exp(x)  # noqa: PLW0108  # Numba needs a Python function
+
+        def exp64(x: Any) -> Any:
+            return math.exp(x)
+
+        return exp64
 
     def exp32(x: Any) -> Any:
         clamped = max(x, np.float32(-87.0))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from trellis.kernels._jit import kernel
+from trellis.kernels._jit import kernel, subkernel
 from trellis.kernels.prefetch import prefetch
 
 __all__ = ["look_ahead", "score_into", "score_nodes"]
@@ -28,7 +28,7 @@ def score_nodes(
     return node
 
 
-@kernel
+@subkernel
 def score_into(
     indptr: Array,
     indices: Array,
@@ -60,7 +60,7 @@ def score_into(
             node[r, j] *= scale
 
 
-@kernel
+@subkernel
 def look_ahead(
     indptr: Array, indices: Array, label: Array, starts: Array, ends: Array, k: int, W: Array
 ) -> None:

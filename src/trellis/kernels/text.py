@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from trellis.kernels._jit import kernel
+from trellis.kernels._jit import kernel, subkernel
 
 __all__ = ["code_fields", "split_fields"]
 
@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 _NEWLINE, _RETURN, _TAB, _SPACE = 10, 13, 9, 32
 
 
-@kernel
+@subkernel
 def _starts_with(buffer: Array, start: int, end: int, prefix: Array) -> bool:
     if prefix.size == 0 or end - start < prefix.size:
         return False
@@ -116,7 +116,7 @@ def split_fields(
     return line_ptr, first, last, line_number, sample_ptr
 
 
-@kernel
+@subkernel
 def _hash_bytes(buffer: Array, start: int, end: int) -> np.uint64:
     h = np.uint64(14695981039346656037)
     for i in range(start, end):
