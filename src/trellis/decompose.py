@@ -12,6 +12,7 @@ the left or from the right, so the short remainder is at either end. Prediction 
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -58,11 +59,12 @@ class Partitioner(Protocol):
 
 @dataclass(frozen=True)
 class WholeSamples:
-    """No decomposition: every sample is one piece (α = 1)."""
+    """No decomposition: every sample that is not empty is one piece (α = 1)."""
 
     def draw(self, offsets: NDArray[np.int64], rng: np.random.Generator) -> Pieces:
         """Return the samples as they are."""
-        return Pieces(offsets, np.arange(len(offsets) - 1))
+        filled = np.flatnonzero(np.diff(offsets))
+        return Pieces(np.append(0, offsets[1:][filled]), filled)
 
 
 @dataclass(frozen=True)
@@ -81,25 +83,27 @@ class ChainPieces:
     piece_size: float
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.piece_size) and self.piece_size >= 1):
-            raise DataError(f"piece_size must be a number of at least 1, got {self.piece_size}")
+        size = self.piece_size
+        if not (isinstance(size, numbers.Real) and math.isfinite(size) and size >= 1):
+            raise DataError(f"piece_size must be a number of at least 1, got {size!r}")
 
     def draw(self, offsets: NDArray[np.int64], rng: np.random.Generator) -> Pieces:
         """Cut every chain into blocks of ⌊n′⌋ or ⌊n′⌋ + 1 positions, from a random end."""
         from trellis.kernels.pieces import chain_blocks
 
-        small = math.floor(self.piece_size)
         lengths = np.diff(offsets)
+        whole = max(1, int(lengths.max(initial=0)))
+        small = min(math.floor(self.piece_size), whole)  # a size beyond int64 is whole samples too
         most = int(np.sum(-(-lengths // small)))  # room for blocks of the smaller size only
         reverse = rng.random(len(lengths)) < 0.5
-        larger = rng.random(most) < self.piece_size - small
+        larger = rng.random(most) < self.piece_size - math.floor(self.piece_size)
         bounds, sample = chain_blocks(offsets, small, larger, reverse)
         return Pieces(bounds, sample)
 
 
 def partitioner(piece_size: float | None) -> Partitioner:
     """Return the partitioner of chains for a piece size; None means whole samples."""
-    return WholeSamples() if piece_size is None else ChainPieces(float(piece_size))
+    return WholeSamples() if piece_size is None else ChainPieces(piece_size)
 
 
 def cut(offsets: NDArray[np.int64], edges: NDArray[np.int64], piece: NDArray[np.int64]) -> Pieces:

@@ -30,8 +30,9 @@ class Reporter:
     def __init__(
         self, enabled: bool = True, *, always: bool = False, stream: TextIO | None = None
     ) -> None:
-        self._stream = sys.stderr if stream is None else stream
-        self._shown = enabled and (always or self._stream.isatty())
+        self._stream = sys.stderr if stream is None else stream  # None under pythonw
+        terminal = self._stream is not None and self._stream.isatty()
+        self._shown = enabled and self._stream is not None and (always or terminal)
 
     def line(self, text: str) -> None:
         """Write one line."""

@@ -1,1 +1,5 @@
-"""The command line."""
+"""The command line: ``trellis train | tag | eval | inspect | demo | warmup``."""
+
+from trellis.cli.main import main
+
+__all__ = ["main"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -14,12 +15,25 @@ from trellis.corpus.corpus import Column
 from trellis.errors import DataError
 from trellis.files import display_name, open_text_bytes
 
-__all__ = ["FieldTable", "Source", "code_column", "read_fields"]
+__all__ = [
+    "FieldTable",
+    "Source",
+    "check_columns",
+    "check_writable",
+    "code_column",
+    "encode_text",
+    "read_fields",
+    "read_text",
+    "source_name",
+]
 
 Source = str | os.PathLike[Any] | IO[bytes] | IO[str]
 """Where a reader may read from: a path, ``"-"`` for standard input, or an open file."""
 
 _BOM = b"\xef\xbb\xbf"
+_NOT_UTF8 = "not UTF-8 text; convert the file to UTF-8"
+# What no text file of fields can hold: its line breaks, NUL bytes, and what is not Unicode text.
+_UNWRITABLE = re.compile("[\0\n\r\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -38,14 +52,6 @@ class FieldTable:
         """Error about the line-th kept line."""
         return DataError(f"{self.name}, line {self.line_number[line]}: {message}")
 
-    def text(self, field: int) -> str:
-        """One field as a string."""
-        return bytes(self.buffer[self.first[field] : self.last[field]]).decode("utf-8")
-
-    def fields_of(self, line: int) -> NDArray[np.int64]:
-        """Ids of the fields of a kept line."""
-        return np.arange(self.line_ptr[line], self.line_ptr[line + 1])
-
     def rectangle(self, n_columns: int, expected: str) -> NDArray[np.int64]:
         """Field ids as (lines, n_columns); a line with another number of fields is refused."""
         counts = np.diff(self.line_ptr)
@@ -56,20 +62,47 @@ class FieldTable:
             )
         return np.arange(len(self.first), dtype=np.int64).reshape(-1, n_columns)
 
+    def refuse_empty(self, names: Sequence[str]) -> None:
+        """Refuse empty fields; every line must have the columns ``names``."""
+        empty = np.flatnonzero(self.first == self.last)
+        if empty.size:
+            line, which = divmod(int(empty[0]), len(names))
+            raise self.fail(line, f"the field {names[which]!r} is empty")
+
+
+def source_name(source: Source) -> str:
+    """How messages call an input: its path, the name of an open file, or «input»."""
+    if isinstance(source, str | os.PathLike):
+        return "standard input" if source == "-" else display_name(source)
+    name = getattr(source, "name", None)
+    return display_name(name) if isinstance(name, str) else "input"
+
+
+def read_bytes(source: Source) -> tuple[str, bytes]:
+    """Name and content of a text file, without a byte-order mark; refuses NUL bytes."""
+    name = source_name(source)
+    data = open_text_bytes(source).removeprefix(_BOM)
+    if b"\0" in data:
+        line = data[: data.index(b"\0")].count(b"\n") + 1
+        raise DataError(f"{name}, line {line}: a NUL byte; this is not a text file")
+    return name, data
+
+
+def read_text(source: Source) -> tuple[str, str]:
+    """Name and text of a file."""
+    name, data = read_bytes(source)
+    try:
+        return name, data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise DataError(f"{name}, line {line}: {_NOT_UTF8}") from None
+
 
 def read_fields(source: Source, *, tabs_only: bool, skip: str = "") -> FieldTable:
     """Read a text file into fields; see :func:`trellis.kernels.text.split_fields`."""
     from trellis.kernels.text import split_fields
 
-    data = open_text_bytes(source)
-    if data.startswith(_BOM):
-        data = data[len(_BOM) :]
-    name = display_name(source) if isinstance(source, str | os.PathLike) else "input"
-    if name == "-":
-        name = "standard input"
-    if b"\0" in data:
-        line = data[: data.index(b"\0")].count(b"\n") + 1
-        raise DataError(f"{name}, line {line}: a NUL byte; this is not a text file")
+    name, data = read_bytes(source)
     buffer = np.frombuffer(data, np.uint8)
     prefix = np.frombuffer(skip.encode(), np.uint8)
     return FieldTable(name, buffer, *split_fields(buffer, tabs_only, prefix))
@@ -88,7 +121,7 @@ def code_column(table: FieldTable, fields: NDArray[np.int64]) -> Column:
             values.append(data[first[k] : last[k]].tobytes().decode("utf-8"))
         except UnicodeDecodeError:
             line = int(np.searchsorted(table.line_ptr, fields[k], side="right")) - 1
-            raise table.fail(line, "not UTF-8 text; convert the file to UTF-8") from None
+            raise table.fail(line, _NOT_UTF8) from None
     return Column(codes, values)
 
 
@@ -107,3 +140,16 @@ def check_columns(columns: Sequence[str], label: str | None) -> list[str]:
     if label is not None and label not in names:
         raise DataError(f"label column {label!r} is not among the columns {', '.join(names)}")
     return names
+
+
+def check_writable(strings: Iterable[str], what: str, file: str, separators: str) -> None:
+    """Refuse strings that could not be read back as one field of a file."""
+    for text in dict.fromkeys(strings):
+        if not text or _UNWRITABLE.search(text) or not set(text).isdisjoint(separators):
+            raise DataError(f"{what} holds {text!r}, which {file} cannot")
+
+
+def encode_text(text: str) -> bytes:
+    """UTF-8 bytes of a file; a mark in front if it starts with one, since readers drop the first."""
+    data = text.encode("utf-8")
+    return _BOM + data if data.startswith(_BOM) else data

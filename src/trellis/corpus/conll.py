@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from trellis.corpus.columnfile import Source, check_columns, code_column, read_fields
-from trellis.corpus.corpus import Corpus
+from trellis.corpus.columnfile import (
+    Source,
+    check_columns,
+    check_writable,
+    code_column,
+    encode_text,
+    read_fields,
+)
+from trellis.corpus.corpus import Corpus, check_lengths, lengths_of, split
 from trellis.corpus.labels import Labels
 from trellis.errors import DataError
 from trellis.files import atomic_write
@@ -66,10 +70,7 @@ def read_conll(
         raise DataError(f"separator must be None (spaces or tabs) or a tab, got {separator!r}")
     table = read_fields(source, tabs_only=separator == "\t", skip=skip)
     fields = table.rectangle(len(names), " ".join(names))
-    empty = np.flatnonzero(table.first == table.last)
-    if empty.size:
-        line, which = divmod(int(empty[0]), len(names))
-        raise table.fail(line, f"the field {names[which]!r} is empty")
+    table.refuse_empty(names)
     coded = {name: code_column(table, fields[:, j]) for j, name in enumerate(names)}
     labels = None
     if label is not None:
@@ -87,12 +88,13 @@ def write_conll(
 ) -> None:
     """Write a corpus as a column file: its columns, its labels if any, then ``labels`` if given.
 
-    A position that is not annotated is written as ``_``; sets of labels cannot be written. The
-    file appears complete or not at all.
+    A position that is not annotated is written as ``_``; sets of labels cannot be written, and a
+    sample without positions leaves no trace when the file is read. The file appears complete or
+    not at all.
     """
-    text = format_conll(corpus, labels=labels, separator=separator)
-    with atomic_write(path, binary=True) as file:
-        file.write(text.encode("utf-8"))
+    data = encode_text(format_conll(corpus, labels=labels, separator=separator))
+    with atomic_write(path) as file:
+        file.write(data)
 
 
 def format_conll(
@@ -104,22 +106,23 @@ def format_conll(
     """Text that :func:`write_conll` writes."""
     if separator not in (" ", "\t"):
         raise DataError(f"separator must be a space or a tab, got {separator!r}")
-    flat = [column.strings() for column in corpus.columns.values()]
+    flat = []
+    for name, column in corpus.columns.items():
+        flat.append(column.strings())
+        check_writable(flat[-1], f"column {name!r}", "a column file", f"\t{separator}")
     if corpus.labels is not None:
         flat.append([_written(label) for label in corpus.labels.tolist()])
+        check_writable(flat[-1], "the label column", "a column file", f"\t{separator}")
     if labels is not None:
+        check_lengths(corpus.lengths.tolist(), lengths_of(labels, "labels"), "corpus", "labels")
         flat.append([label for sample in labels for label in sample])
+        check_writable(flat[-1], "labels", "a column file", "")
     if not flat:
         raise DataError("this corpus has no columns and no labels to write")
-    for name, column in corpus.columns.items():
-        for value in column.values:
-            if not value or set(value) & {"\n", "\r", "\t", *separator}:
-                raise DataError(f"column {name!r} holds {value!r}, which a column file cannot")
     lines = [separator.join(row) for row in zip(*flat, strict=True)]
-    bounds = corpus.offsets.tolist()
-    return "".join(
-        "".join(f"{line}\n" for line in lines[a:b]) + "\n" for a, b in itertools.pairwise(bounds)
-    )
+    if not all(line.strip(" \t") for line in lines):
+        raise DataError("a line of nothing but spaces would end a sample; write it as JSONL")
+    return "".join("".join(f"{line}\n" for line in s) + "\n" for s in split(lines, corpus.offsets))
 
 
 def _written(label: object) -> str:

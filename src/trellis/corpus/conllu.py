@@ -6,21 +6,29 @@ become the corpus's edges (dependent, head), one for each word but the root.
 
 from __future__ import annotations
 
-import itertools
 import os
+import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.corpus.columnfile import FieldTable, Source, code_column, read_fields
-from trellis.corpus.corpus import Corpus
+from trellis.corpus.columnfile import (
+    FieldTable,
+    Source,
+    check_writable,
+    code_column,
+    read_fields,
+)
+from trellis.corpus.corpus import Corpus, bounds, split
 from trellis.corpus.labels import Labels
 from trellis.errors import DataError
 from trellis.files import atomic_write
 
 __all__ = ["read_conllu", "write_conllu"]
 
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_RANGE_OR_EMPTY = re.compile(r"[0-9]+[-.][0-9]+")
 _COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 
 
@@ -53,15 +61,18 @@ def read_conllu(source: Source, label: str | None = "upos") -> Corpus:
         raise DataError(f"label column {label!r} is not one of {', '.join(_COLUMNS[1:])}")
     table = read_fields(source, tabs_only=True, skip="#")
     fields = table.rectangle(len(_COLUMNS), "the CoNLL-U columns, separated by tabs")
+    table.refuse_empty(_COLUMNS)
     ids = code_column(table, fields[:, 0])
-    word = np.array([value.isdigit() for value in ids.values], bool)[ids.codes]
+    numbers = np.full(len(ids.values), -1, np.int64)  # -1: a range or an empty node
     for code, value in enumerate(ids.values):
-        if not value.replace("-", "", 1).replace(".", "", 1).isdigit():
+        if _NUMBER.fullmatch(value):
+            numbers[code] = int(value)
+        elif not _RANGE_OR_EMPTY.fullmatch(value):
             line = int(np.flatnonzero(ids.codes == code)[0])
             raise table.fail(line, f"ID {value!r} is neither a number, a range nor an empty node")
-    number = np.array([int(v) if v.isdigit() else 0 for v in ids.values], np.int64)[ids.codes]
-    kept_before = np.concatenate([[0], np.cumsum(word)])
-    offsets = kept_before[table.sample_ptr].astype(np.int64)
+    number = numbers[ids.codes]
+    word = number >= 0
+    offsets = bounds(word)[table.sample_ptr]
     kept = np.flatnonzero(word)
     within = np.arange(len(kept)) - np.repeat(offsets[:-1], np.diff(offsets))
     wrong = np.flatnonzero(number[kept] != within + 1)
@@ -91,10 +102,13 @@ def _edges(
     for t, head in enumerate(heads):
         if head == "_":
             continue
-        if not head.isdigit() or int(head) > size[t]:
-            raise table.fail(int(kept[t]), f"HEAD {head!r} is not a word of the sentence or 0")
-        if int(head) > 0:
-            pairs.append((t, int(base[t]) + int(head) - 1))
+        number = int(head) if _NUMBER.fullmatch(head) else -1
+        if not 0 <= number <= size[t] or base[t] + number - 1 == t:
+            raise table.fail(
+                int(kept[t]), f"HEAD {head!r} is neither another word of the sentence nor 0"
+            )
+        if number > 0:
+            pairs.append((t, base[t] + number - 1))
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 
@@ -112,13 +126,13 @@ def write_conllu(path: str | os.PathLike[Any], corpus: Corpus) -> None:
                 raise DataError("a set of allowed labels cannot be written to CoNLL-U; use JSONL")
             written.append("_" if label is None else label)
         known[corpus.label_name] = written
-    for name in known:
+    for name, strings in known.items():
         if name not in _COLUMNS[1:]:
             raise DataError(f"column {name!r} is not one of {', '.join(_COLUMNS[1:])}")
+        check_writable(strings, f"column {name!r}", "CoNLL-U", "\t")
     blank = ["_"] * corpus.n_positions
     rows = list(zip(*(known.get(name, blank) for name in _COLUMNS[1:]), strict=True))
-    bounds = corpus.offsets.tolist()
-    with atomic_write(path, binary=True) as file:
-        for a, b in itertools.pairwise(bounds):
-            lines = ["\t".join((str(t - a + 1), *rows[t])) + "\n" for t in range(a, b)]
+    with atomic_write(path) as file:
+        for sample in split(rows, corpus.offsets):
+            lines = ["\t".join((str(i), *row)) + "\n" for i, row in enumerate(sample, 1)]
             file.write(("".join(lines) + "\n").encode("utf-8"))

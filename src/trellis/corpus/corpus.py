@@ -15,7 +15,8 @@ dicts has no columns. No Python object is kept per position.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, overload
 
@@ -30,7 +31,7 @@ __all__ = ["Column", "Corpus", "Features", "Sample"]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Column:
     """One symbol for each position: ``values[codes[t]]``."""
 
@@ -56,7 +57,7 @@ class Column:
         return [values[c] for c in self.codes]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Features:
     """Attributes of the positions in CSR form.
 
@@ -100,14 +101,12 @@ class Features:
     def take(self, positions: NDArray[np.int64]) -> Features:
         """Features of some positions, in that order."""
         counts = self.indptr[positions + 1] - self.indptr[positions]
-        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        within = np.arange(indptr[-1]) - np.repeat(indptr[:-1], counts)
-        where = np.repeat(self.indptr[positions], counts) + within
+        where = ranges(self.indptr[positions], counts)
         values = None if self.values is None else self.values[where]
-        return Features(indptr, self.indices[where], values, self.names)
+        return Features(bounds(counts), self.indices[where], values, self.names)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Corpus:
     """Samples stacked into flat arrays (see the module for the layout).
 
@@ -153,6 +152,12 @@ class Corpus:
             or (self.edges.size and not 0 <= self.edges.min() <= self.edges.max() < n)
         ):
             raise DataError(f"edges must be pairs of positions in 0..{n - 1}")
+        if self.edges is not None:
+            ends = np.searchsorted(offsets, self.edges, side="right") - 1
+            across = np.flatnonzero(ends[:, 0] != ends[:, 1])
+            if across.size:
+                a, b = ends[across[0]]
+                raise DataError(f"edge {across[0]} joins samples {a} and {b}; edges stay in one")
 
     @classmethod
     def from_columns(
@@ -163,24 +168,21 @@ class Corpus:
         """Corpus from lists of symbol lists, one entry for each column, and optional labels."""
         if not columns:
             raise DataError("a corpus needs at least one column")
-        lengths: list[int] | None = None
+        first = next(iter(columns))
+        lengths = lengths_of(columns[first], first)
         coded = {}
-        parts = [*columns.items()] + ([("labels", labels)] if labels is not None else [])
-        for name, samples in parts:
-            these = [len(sample) for sample in samples]
-            if lengths is None:
-                lengths, first = these, name
-            elif these != lengths:
-                check_lengths(lengths, these, first, name)
         for name, samples in columns.items():
+            check_lengths(lengths, lengths_of(samples, name), first, name)
             flat = [symbol for sample in samples for symbol in sample]
             for symbol in flat:
                 if not isinstance(symbol, str):
                     raise DataError(f"column {name!r} holds {symbol!r}; expected strings")
             coded[name] = Column.from_strings(flat)
-        offsets = np.concatenate([[0], np.cumsum(lengths or [])]).astype(np.int64)
-        found = None if labels is None else Labels.from_lists(labels)
-        return cls(offsets, coded, labels=found)
+        found = None
+        if labels is not None:
+            check_lengths(lengths, lengths_of(labels, "labels"), first, "labels")
+            found = Labels.from_lists(labels)
+        return cls(bounds(lengths), coded, labels=found)
 
     @property
     def n_positions(self) -> int:
@@ -220,20 +222,22 @@ class Corpus:
     def __getitem__(self, index: int | slice) -> Sample | Corpus:
         if isinstance(index, slice):
             return self.take(np.arange(len(self))[index])
-        i = int(index)
+        i = operator.index(index)
         if not -len(self) <= i < len(self):
             raise IndexError(f"sample {i} of a corpus of {len(self)}")
         return Sample(self, i % len(self))
 
     def take(self, samples: Sequence[int] | NDArray[Any]) -> Corpus:
         """Corpus of some samples, in that order; tables of strings are shared."""
-        chosen = np.asarray(samples, np.int64)
+        chosen = np.asarray(samples)
+        if chosen.size and chosen.dtype.kind not in "iu":
+            raise IndexError(f"samples are chosen by integers, not by {chosen.dtype}")
         if chosen.size and not 0 <= chosen.min() <= chosen.max() < len(self):
             raise IndexError(f"samples must lie in 0..{len(self) - 1}")
+        chosen = chosen.astype(np.int64)
         lengths = self.lengths[chosen]
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-        positions = np.repeat(self.offsets[chosen], lengths) + within
+        offsets = bounds(lengths)
+        positions = ranges(self.offsets[chosen], lengths)
         edges = None
         if self.edges is not None:
             edges = self._edges_of(chosen, offsets)
@@ -253,16 +257,16 @@ class Corpus:
         assert self.edges is not None
         owner = np.searchsorted(self.offsets, self.edges[:, 0], side="right") - 1
         by_owner = np.argsort(owner, kind="stable")
-        bounds = np.searchsorted(owner[by_owner], np.arange(len(self) + 1))
+        start = np.searchsorted(owner[by_owner], np.arange(len(self) + 1))
         parts = [
-            self.edges[by_owner[bounds[s] : bounds[s + 1]]] - self.offsets[s] + offsets[k]
+            self.edges[by_owner[start[s] : start[s + 1]]] - self.offsets[s] + offsets[k]
             for k, s in enumerate(chosen)
         ]
         return np.concatenate(parts) if parts else np.zeros((0, 2), np.int64)
 
     def with_labels(self, y: Sequence[Sequence[Label]]) -> Corpus:
         """The same corpus with other labels (str, None or sets of str at each position)."""
-        check_lengths([int(n) for n in self.lengths], [len(s) for s in y], "samples", "labels")
+        check_lengths(self.lengths.tolist(), lengths_of(y, "labels"), "samples", "labels")
         return replace(self, labels=Labels.from_lists(y))
 
     def label_lists(self) -> list[list[Label]]:
@@ -302,8 +306,30 @@ class Sample:
 
 def split(flat: Sequence[T], offsets: NDArray[np.int64]) -> list[list[T]]:
     """Cut a flat sequence into one list for each sample."""
-    bounds = offsets.tolist()
-    return [list(flat[a:b]) for a, b in itertools.pairwise(bounds)]
+    return [list(flat[a:b]) for a, b in itertools.pairwise(offsets.tolist())]
+
+
+def bounds(counts: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
+    """Where each of some consecutive runs starts, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
+
+
+def ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The integers start .. start + count − 1 of each pair, one range after the other."""
+    return np.arange(counts.sum()) + np.repeat(starts - bounds(counts)[:-1], counts)
+
+
+def lengths_of(samples: Any, what: str) -> list[int]:
+    """Number of positions of each sample; refuses samples that have none."""
+    if isinstance(samples, str) or not isinstance(samples, Iterable):
+        kind = type(samples).__name__
+        raise DataError(f"{what} must be a list of samples, got {kind}")
+    lengths = []
+    for s, sample in enumerate(samples):
+        if not isinstance(sample, Sized):
+            raise DataError(f"{what} of sample {s}: expected a list of positions, got {sample!r}")
+        lengths.append(len(sample))
+    return lengths
 
 
 def check_lengths(

@@ -6,20 +6,27 @@ value.
 
 from __future__ import annotations
 
-import itertools
-import math
 import os
 from typing import Any
 
 import numpy as np
 
-from trellis.corpus.columnfile import Source, code_column, read_fields
-from trellis.corpus.corpus import Corpus, Features
+from trellis.corpus.columnfile import (
+    Source,
+    check_writable,
+    code_column,
+    encode_text,
+    read_fields,
+)
+from trellis.corpus.corpus import Corpus, Features, bounds, split
 from trellis.corpus.labels import Labels
 from trellis.errors import DataError
 from trellis.files import atomic_write
 
 __all__ = ["read_crfsuite", "write_crfsuite"]
+
+_FILE = "CRFsuite's format"
+_LARGEST = float(np.finfo(np.float32).max)  # values are kept as float32
 
 
 def read_crfsuite(source: Source) -> Corpus:
@@ -54,10 +61,9 @@ def read_crfsuite(source: Source) -> Corpus:
             line = int(np.searchsorted(table.line_ptr, field, side="right")) - 1
             raise table.fail(line, f"attribute {text!r}: {error}") from None
         ids[code] = vocabulary.setdefault(name, len(vocabulary))
-    before = np.concatenate([[0], np.cumsum(is_attribute)])
     flat = values[raw.codes]
     features = Features(
-        before[table.line_ptr].astype(np.int64),
+        bounds(is_attribute)[table.line_ptr],
         ids[raw.codes],
         None if (flat == 1).all() else flat,
         list(vocabulary),
@@ -80,8 +86,8 @@ def _parse(text: str) -> tuple[str, float]:
                 raise ValueError(
                     f"{number!r} after the colon is no number (write a literal colon as \\:)"
                 ) from None
-            if not math.isfinite(value):
-                raise ValueError("the value must be finite")
+            if not abs(value) <= _LARGEST:
+                raise ValueError("the value must be a finite float32")
             return _named("".join(name)), value
         else:
             name.append(c)
@@ -99,24 +105,25 @@ def write_crfsuite(path: str | os.PathLike[Any], corpus: Corpus) -> None:
     if corpus.features is None or corpus.labels is None:
         raise DataError("CRFsuite's format needs features and labels; this corpus lacks one")
     features = corpus.features
+    labels: list[str] = []
+    for label in corpus.labels.tolist():
+        if not isinstance(label, str):
+            raise DataError("CRFsuite's format needs one label at every position")
+        labels.append(label)
+    check_writable(labels, "the label column", _FILE, "\t")
+    used = np.unique(features.indices)
+    check_writable((features.names[i] for i in used), "the list of attributes", _FILE, "\t")
     names = [name.replace("\\", "\\\\").replace(":", "\\:") for name in features.names]
-    for name in names:
-        if set(name) & {"\t", "\n", "\r"}:
-            raise DataError(
-                f"attribute {name!r} holds a tab or line break, which cannot be written"
-            )
-    labels = corpus.labels.tolist()
-    bounds = corpus.offsets.tolist()
-    with atomic_write(path, binary=True) as file:
-        for a, b in itertools.pairwise(bounds):
-            for t in range(a, b):
-                label = labels[t]
-                if not isinstance(label, str):
-                    raise DataError("CRFsuite's format needs one label at every position")
-                fields = [label]
-                for p in range(features.indptr[t], features.indptr[t + 1]):
-                    value = 1.0 if features.values is None else float(features.values[p])
-                    text = names[features.indices[p]]
-                    fields.append(text if value == 1 else f"{text}:{value:.9g}")
-                file.write(("\t".join(fields) + "\n").encode("utf-8"))
-            file.write(b"\n")
+    lines = []
+    for t, label in enumerate(labels):
+        fields = [label]
+        for p in range(features.indptr[t], features.indptr[t + 1]):
+            value = 1.0 if features.values is None else float(features.values[p])
+            text = names[features.indices[p]]
+            fields.append(text if value == 1 else f"{text}:{value:.9g}")
+        lines.append("\t".join(fields) + "\n")
+    if not all(line.strip(" \t\n") for line in lines):
+        raise DataError("a label of nothing but spaces cannot be written without attributes")
+    text = "".join("".join(sample) + "\n" for sample in split(lines, corpus.offsets))
+    with atomic_write(path) as file:
+        file.write(encode_text(text))

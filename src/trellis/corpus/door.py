@@ -14,18 +14,20 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.corpus.corpus import Corpus, Features, Sample, check_lengths
+from trellis.corpus.corpus import Corpus, Features, Sample, bounds, check_lengths, lengths_of
 from trellis.corpus.labels import Label, Labels
 from trellis.errors import DataError
 
 __all__ = ["as_corpus"]
+
+_LARGEST = float(np.finfo(np.float32).max)  # values are kept as float32
 
 
 def as_corpus(X: Any, y: Sequence[Sequence[Label]] | None = None) -> Corpus:
@@ -42,19 +44,11 @@ def as_corpus(X: Any, y: Sequence[Sequence[Label]] | None = None) -> Corpus:
     """
     corpus = _samples(X)
     if y is not None:
-        y = list(y)
-        check_lengths(corpus.lengths.tolist(), [_length(s, i) for i, s in enumerate(y)], "X", "y")
+        if not isinstance(y, str) and isinstance(y, Iterable):
+            y = list(y)
+        check_lengths(corpus.lengths.tolist(), lengths_of(y, "y"), "X", "y")
         corpus = replace(corpus, labels=Labels.from_lists(y))
     return corpus
-
-
-def _length(sample: Any, index: int) -> int:
-    try:
-        return len(sample)
-    except TypeError:
-        raise DataError(
-            f"labels of sample {index} are {sample!r}; expected a list of labels"
-        ) from None
 
 
 def _samples(X: Any) -> Corpus:
@@ -107,24 +101,22 @@ def _from_arrays(samples: list[Any]) -> Corpus:
             raise DataError(f"sample {i} has {sample.shape[1]} columns, sample 0 has {width}")
         if sample.dtype.kind not in "biuf":
             raise DataError(f"sample {i} has dtype {sample.dtype}; expected numbers")
-        bad = np.argwhere(~np.isfinite(sample))
+        bad = np.argwhere(~(np.abs(sample.astype(np.float64)) <= _LARGEST))
         if len(bad):
             t, j = bad[0]
             raise DataError(
-                f"sample {i}, position {t}, column {j} is {sample[t, j]}; must be finite"
+                f"sample {i}, position {t}, column {j} is {sample[t, j]}; must be a finite float32"
             )
-    stacked: NDArray[np.float32] = np.concatenate(samples).astype(np.float32)
-    lengths = [len(s) for s in samples]
+    stacked: NDArray[np.float32] = np.concatenate([s.astype(np.float32) for s in samples])
     rows, columns = np.nonzero(stacked)
-    counts = np.bincount(rows, minlength=len(stacked))
     values = stacked[rows, columns]
     features = Features(
-        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        bounds(np.bincount(rows, minlength=len(stacked))),
         columns.astype(np.int32),
         None if (values == 1).all() else values,
         [f"x{j}" for j in range(width or 0)],
     )
-    return Corpus(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), features=features)
+    return Corpus(bounds([len(s) for s in samples]), features=features)
 
 
 def _from_attributes(samples: list[Any]) -> Corpus:
@@ -145,7 +137,8 @@ def _from_attributes(samples: list[Any]) -> Corpus:
                         indices.append(vocabulary.setdefault(name, len(vocabulary)))
                         values.append(number)
             elif isinstance(position, Iterable) and not isinstance(position, str | bytes):
-                for name in position:
+                # Sets are sorted: their own order differs from run to run.
+                for name in sorted(position, key=str) if isinstance(position, Set) else position:
                     if not isinstance(name, str):
                         raise DataError(
                             f"sample {i}, position {t}: attribute {name!r} is not a string"
@@ -160,16 +153,16 @@ def _from_attributes(samples: list[Any]) -> Corpus:
             counts.append(len(indices) - before)
     flat = np.array(values, np.float32)
     features = Features(
-        np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64),
+        bounds(counts),
         np.array(indices, np.int32),
         None if (flat == 1).all() else flat,
         list(vocabulary),
     )
-    return Corpus(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), features=features)
+    return Corpus(bounds(lengths), features=features)
 
 
 def _attribute(key: Any, value: Any, sample: int, position: int) -> tuple[str | None, float]:
-    """Name and value of one dict entry; no name if the entry says nothing (False or None)."""
+    """Name and value of one dict entry; no name if the entry is False."""
     if not isinstance(key, str):
         raise DataError(f"sample {sample}, position {position}: feature key {key!r} is no string")
     if isinstance(value, str):
@@ -177,10 +170,14 @@ def _attribute(key: Any, value: Any, sample: int, position: int) -> tuple[str | 
     if isinstance(value, bool | np.bool_):
         return (key, 1.0) if value else (None, 0.0)
     if isinstance(value, numbers.Real):
-        number = float(value)
-        if not math.isfinite(number):
+        try:
+            number = float(value)
+        except OverflowError:  # an int of hundreds of digits
+            number = math.inf
+        if not abs(number) <= _LARGEST:
             raise DataError(
-                f"sample {sample}, position {position}: feature {key!r} is {number}; must be finite"
+                f"sample {sample}, position {position}: feature {key!r} is {number}; "
+                "must be a finite float32"
             )
         return key, number
     raise DataError(

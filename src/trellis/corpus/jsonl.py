@@ -9,21 +9,26 @@ Lists of strings are columns, ``features`` is a list of feature dicts or attribu
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from trellis.corpus.columnfile import Source
-from trellis.corpus.corpus import Corpus
+from trellis.corpus.columnfile import Source, read_text
+from trellis.corpus.corpus import Corpus, Features, check_lengths, lengths_of, split
 from trellis.corpus.door import as_corpus
 from trellis.corpus.labels import Label, Labels
 from trellis.errors import DataError
-from trellis.files import atomic_write, display_name, open_text_bytes
+from trellis.files import atomic_write
 
 __all__ = ["read_jsonl", "write_jsonl"]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_jsonl(source: Source, label: str = "labels") -> Corpus:
@@ -44,60 +49,72 @@ def read_jsonl(source: Source, label: str = "labels") -> Corpus:
     >>> corpus[0].columns, sorted(corpus[0].labels[1])
     ({'word': ['the', 'cat']}, ['N', 'V'])
     """
-    name = display_name(source) if isinstance(source, str | os.PathLike) else "input"
-    columns: dict[str, list[Any]] = {}
-    labels: list[list[Label]] = []
-    keys: list[str] | None = None
-    try:
-        text = open_text_bytes(source).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{name}: not UTF-8 text ({error.reason})") from None
+    name, text = read_text(source)
+    records: list[dict[str, list[Any]]] = []
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
-        place = f"{name}, line {number}"
         try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{place}: not JSON ({error})") from None
-        if not isinstance(record, dict) or not all(isinstance(v, list) for v in record.values()):
-            raise DataError(f"{place}: expected an object of lists")
-        if keys is None:
-            keys = list(record)
-            columns = {key: [] for key in keys if key != label}
-            if not columns:
-                raise DataError(f"{place}: expected columns or features beside {label!r}")
-        if set(record) != set(keys):
-            raise DataError(
-                f"{place}: keys {', '.join(record) or 'none'}; the first line has {', '.join(keys)}"
-            )
-        lengths = {key: len(value) for key, value in record.items()}
-        if len(set(lengths.values())) > 1:
-            raise DataError(f"{place}: lists of different lengths {lengths}")
-        for key in columns:
-            columns[key].append(record[key])
-        if label in record:
-            labels.append([_label(entry, place) for entry in record[label]])
-    if keys is None:
+            record = _record(line, label)
+            if records and set(record) != set(records[0]):
+                first = ", ".join(records[0])
+                raise DataError(f"keys {', '.join(record)}; the first line has {first}")
+        except DataError as error:
+            raise DataError(f"{name}, line {number}: {error}") from None
+        records.append(record)
+    if not records:
         return Corpus(np.zeros(1, np.int64))
-    given = labels if label in keys else None
+    columns = {key: [record[key] for record in records] for key in records[0]}
+    labels = columns.pop(label, None)
     if "features" in columns:
-        if len(columns) > 1:
-            extra = ", ".join(key for key in columns if key != "features")
-            raise DataError(f"{name}: 'features' and columns ({extra}) cannot stand together")
-        return as_corpus(columns["features"], given)
-    corpus = Corpus.from_columns(columns)
-    if given is None:
+        try:
+            corpus = as_corpus(columns["features"])
+        except DataError as error:
+            raise DataError(f"{name}: {error}") from None
+    else:
+        corpus = Corpus.from_columns(columns)
+    if labels is None:
         return corpus
-    return Corpus(corpus.offsets, corpus.columns, labels=Labels.from_lists(given), label_name=label)
+    return replace(corpus, labels=Labels.from_lists(labels), label_name=label)
 
 
-def _label(entry: Any, place: str) -> Label:
+def _record(line: str, label: str) -> dict[str, list[Any]]:
+    """One line as lists of equal length, each checked; the messages lack the place."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"not JSON ({error})") from None
+    if not isinstance(record, dict) or not all(isinstance(v, list) for v in record.values()):
+        raise DataError("expected an object of lists")
+    if "\\u" in line and _SURROGATE.search(json.dumps(record, ensure_ascii=False)):
+        raise DataError("a string holds half of a surrogate pair, which is not valid text")
+    columns = [key for key in record if key != label]
+    if not columns:
+        raise DataError(f"expected columns or features beside {label!r}")
+    if "features" in columns and len(columns) > 1:
+        extra = ", ".join(key for key in columns if key != "features")
+        raise DataError(f"'features' and columns ({extra}) cannot stand together")
+    lengths = {key: len(value) for key, value in record.items()}
+    if len(set(lengths.values())) > 1:
+        raise DataError(f"lists of different lengths {lengths}")
+    for key in columns:
+        kinds, expected = (
+            ((dict, list), "objects or lists of strings") if key == "features" else (str, "strings")
+        )
+        for entry in record[key]:
+            if not isinstance(entry, kinds):
+                raise DataError(f"{key!r} holds {entry!r}; expected {expected}")
+    if label in record:
+        record[label] = [_label(entry) for entry in record[label]]
+    return record
+
+
+def _label(entry: Any) -> Label:
     if entry is None or isinstance(entry, str):
         return entry
     if isinstance(entry, list) and entry and all(isinstance(e, str) for e in entry):
         return frozenset(entry)
-    raise DataError(f"{place}: label {entry!r}; expected a string, null or a list of strings")
+    raise DataError(f"label {entry!r}; expected a string, null or a list of strings")
 
 
 def write_jsonl(
@@ -107,37 +124,48 @@ def write_jsonl(
     predicted: Sequence[Sequence[str]] | None = None,
 ) -> None:
     """Write a corpus (and predictions, under ``predicted``) as JSON lines, whole or not at all."""
-    with atomic_write(path, binary=True) as file:
+    with atomic_write(path) as file:
         for line in jsonl_lines(corpus, predicted):
             file.write((line + "\n").encode("utf-8"))
 
 
 def jsonl_lines(corpus: Corpus, predicted: Sequence[Sequence[str]] | None = None) -> list[str]:
     """Lines that :func:`write_jsonl` writes."""
+    lists: list[tuple[str, list[list[Any]]]] = []
+    for name, column in corpus.columns.items():
+        lists.append((name, split(column.strings(), corpus.offsets)))
+    if corpus.features is not None:
+        lists.append(("features", split(_feature_dicts(corpus.features), corpus.offsets)))
+    if not lists:
+        raise DataError("this corpus has no columns and no features to write")
+    if corpus.labels is not None:
+        name = "labels" if corpus.label_name == "label" else corpus.label_name
+        flat = [sorted(y) if isinstance(y, frozenset) else y for y in corpus.labels.tolist()]
+        lists.append((name, split(flat, corpus.offsets)))
+    if predicted is not None:
+        given = lengths_of(predicted, "predicted")
+        check_lengths(corpus.lengths.tolist(), given, "corpus", "predicted")
+        lists.append(("predicted", [list(sample) for sample in predicted]))
+    keys = [key for key, _ in lists]
+    if len(set(keys)) != len(keys):
+        raise DataError(f"two of the lists to write have the same name: {', '.join(keys)}")
     lines = []
-    labels = None if corpus.labels is None else corpus.label_lists()
-    for i, sample in enumerate(corpus):
-        record: dict[str, Any] = dict(sample.columns)
-        if corpus.features is not None:
-            record["features"] = _feature_dicts(corpus, i)
-        if labels is not None:
-            record[corpus.label_name if corpus.label_name != "label" else "labels"] = [
-                sorted(entry) if isinstance(entry, frozenset) else entry for entry in labels[i]
-            ]
-        if predicted is not None:
-            record["predicted"] = list(predicted[i])
-        lines.append(json.dumps(record, ensure_ascii=False))
+    for i in range(len(corpus)):
+        line = json.dumps({key: samples[i] for key, samples in lists}, ensure_ascii=False)
+        if _SURROGATE.search(line):
+            raise DataError(f"sample {i} holds half of a surrogate pair, which is not valid text")
+        lines.append(line)
     return lines
 
 
-def _feature_dicts(corpus: Corpus, sample: int) -> list[dict[str, float | bool]]:
-    features = corpus.features
-    assert features is not None
+def _feature_dicts(features: Features) -> list[dict[str, float | bool]]:
+    """The attributes of each position; one that stands there twice is written as the sum."""
     dicts = []
-    for t in range(corpus.offsets[sample], corpus.offsets[sample + 1]):
-        entry: dict[str, float | bool] = {}
-        for p in range(features.indptr[t], features.indptr[t + 1]):
-            value = True if features.values is None else float(features.values[p])
-            entry[features.names[features.indices[p]]] = True if value == 1 else value
-        dicts.append(entry)
+    for a, b in itertools.pairwise(features.indptr.tolist()):
+        entry: dict[str, float] = {}
+        for p in range(a, b):
+            name = features.names[features.indices[p]]
+            value = 1.0 if features.values is None else float(features.values[p])
+            entry[name] = entry.get(name, 0.0) + value
+        dicts.append({name: True if value == 1 else value for name, value in entry.items()})
     return dicts

@@ -4,11 +4,14 @@ Each position holds the id of a row of a boolean table (R, L): the set of labels
 first L rows are the single labels (a gold label is a set of one), row L is the full set (not
 annotated); further rows are whatever sets occur, each once. So ``id < L`` *is* the gold label, and
 the same ids serve partial annotation in training, constrained decoding and tag-scheme rules.
+
+A set that happens to name every class keeps a row of its own: among more classes it still means
+those it names, while «not annotated» means all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +26,7 @@ Label = str | None | Set[str]
 """What a user may say of one position: its label, nothing, or the set of allowed labels."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Labels:
     """Label sets of all positions of a corpus.
 
@@ -58,7 +61,7 @@ class Labels:
             raise DataError(f"label table must be (more than {n}, {n}), got {self.table.shape}")
         if not (np.array_equal(self.table[:n], np.eye(n, dtype=bool)) and self.table[n].all()):
             raise DataError("label table must start with the single labels and the full set")
-        if not self.table.any(axis=1).all():
+        if not self.table[n + 1 :].any(axis=1).all():
             raise DataError("a label set is empty: allow at least one label or use None")
         if self.ids.size and not 0 <= self.ids.min() <= self.ids.max() < len(self.table):
             raise DataError(f"label ids must lie in 0..{len(self.table) - 1}")
@@ -80,55 +83,44 @@ class Labels:
         cls, y: Iterable[Sequence[Label]], classes: Sequence[str] | None = None
     ) -> Labels:
         """Labels from lists of str, None or sets of str; with ``classes``, others are refused."""
-        known: dict[str, int] = {name: i for i, name in enumerate(classes or ())}
         closed = classes is not None
-        singles: list[int] = []
+        known: dict[str, int] = {name: i for i, name in enumerate(classes or ())}
+        if closed and len(known) != len(classes or ()):
+            raise DataError(f"a class is named twice: {', '.join(classes or ())}")
         sets: dict[frozenset[str], int] = {}
+        raw: list[int] = []  # a label's code, -1 for None, -2 - k for the k-th set
 
-        def code(label: str, place: str) -> int:
+        def code(label: str, s: int, t: int) -> int:
             if label not in known:
                 if closed:
-                    raise DataError(
-                        f"label {label!r} at {place} is unknown; known labels: "
-                        f"{', '.join(sorted(known)[:12])}"
-                    )
-                known[label] = len(known)
+                    raise DataError(f"label {label!r} at {_place(s, t)} is unknown; {_list(known)}")
+                known[str(label)] = len(known)
             return known[label]
 
         for s, sample in enumerate(y):
-            if isinstance(sample, str):
-                raise DataError(f"labels of sample {s} are a string; expected a list of labels")
+            if isinstance(sample, str | Set | Mapping) or not isinstance(sample, Iterable):
+                kind = type(sample).__name__
+                raise DataError(f"labels of sample {s} are a {kind}; expected a list of labels")
             for t, label in enumerate(sample):
                 if isinstance(label, str):  # the common case first; np.str_ is a str
-                    singles.append(known[label] if label in known else code(label, _place(s, t)))
+                    raw.append(known[label] if label in known else code(label, s, t))
                 elif label is None:
-                    singles.append(-1)
+                    raw.append(-1)
                 else:
                     members = _as_set(label, s, t)
-                    for member in sorted(members):
-                        code(member, _place(s, t))
-                    singles.append(-2 - sets.setdefault(members, len(sets)))
-        names = list(known) if closed else sorted(known)
-        n = len(names)
+                    codes = [code(member, s, t) for member in sorted(members)]
+                    only_one = len(codes) == 1
+                    raw.append(codes[0] if only_one else -2 - sets.setdefault(members, len(sets)))
+        names = tuple(known) if closed else tuple(sorted(known))
         position = {name: i for i, name in enumerate(names)}
-        renumber = np.array([position[name] for name in known], np.int32)
-        table, rows = basic_table(n), []
-        seen = {table[i].tobytes(): i for i in range(n, -1, -1)}
-        extra: list[NDArray[np.bool_]] = []
-        for members in sets:
-            row = np.zeros(n, bool)
-            row[[position[m] for m in members]] = True
-            key = row.tobytes()
-            if key not in seen:
-                seen[key] = n + 1 + len(extra)
-                extra.append(row)
-            rows.append(seen[key])
-        raw = np.array(singles, np.int32)
-        lookup = np.concatenate([renumber, np.array([*rows[::-1], n], np.int32)])
-        ids = lookup[raw]  # negative codes count from the end: -1 is None, -2 - k the k-th set
-        return cls(
-            ids.astype(np.int32), np.vstack([table, *extra]) if extra else table, tuple(names)
-        )
+        n = len(names)
+        rows = np.zeros((len(sets), n), bool)
+        for row, members in zip(rows, sets, strict=True):
+            row[[position[member] for member in members]] = True
+        # Negative codes count from the end of the lookup: None is -1, the k-th set -2 - k.
+        set_ids = np.arange(n + len(sets), n - 1, -1)
+        lookup = np.concatenate([[position[name] for name in known], set_ids]).astype(np.int32)
+        return cls(lookup[np.array(raw, np.int32)], np.vstack([basic_table(n), rows]), names)
 
     def take(self, positions: NDArray[Any] | slice) -> Labels:
         """Labels of some positions, in that order."""
@@ -146,40 +138,26 @@ class Labels:
         """The same labels in terms of other classes, which must contain every class used."""
         if tuple(classes) == self.classes:
             return self
-        position = {name: i for i, name in enumerate(classes)}
         n_old, n_new = len(self.classes), len(classes)
-        used = np.zeros(n_old, bool)
-        for row in np.unique(self.ids):
-            if row != n_old:
-                used |= self.table[row]
-        for i in np.flatnonzero(used):
-            if self.classes[i] not in position:
-                raise DataError(
-                    f"label {self.classes[i]!r} is unknown; known labels: "
-                    f"{', '.join(sorted(classes)[:12])}"
-                )
-        table = [*basic_table(n_new)]
-        seen = {row.tobytes(): i for i, row in reversed(list(enumerate(table)))}
-        lookup = np.full(len(self.table), n_new, np.int32)
-        for old, row in enumerate(self.table):
-            if old == n_old:
-                continue
-            new = np.zeros(n_new, bool)
-            new[
-                [
-                    position[self.classes[i]]
-                    for i in np.flatnonzero(row)
-                    if self.classes[i] in position
-                ]
-            ] = True
-            if not new.any():
-                continue  # a class that no position uses
-            key = new.tobytes()
-            if key not in seen:
-                seen[key] = len(table)
-                table.append(new)
-            lookup[old] = seen[key]
-        return Labels(lookup[self.ids], np.array(table), tuple(classes))
+        position = {name: i for i, name in enumerate(classes)}
+        new_index = np.array([position.get(name, -1) for name in self.classes], np.int64)
+        known = new_index >= 0
+        lookup = np.full(len(self.table), n_new, np.int32)  # row n_old, the full set, stays full
+        extra: list[NDArray[np.bool_]] = []
+        for old in np.unique(self.ids[self.ids != n_old]):
+            members = np.flatnonzero(self.table[old])
+            if not known[members].all():
+                unknown = self.classes[members[~known[members]][0]]
+                raise DataError(f"label {unknown!r} is unknown; {_list(classes)}")
+            if old < n_old:
+                lookup[old] = new_index[old]
+            else:
+                row = np.zeros(n_new, bool)
+                row[new_index[members]] = True
+                lookup[old] = n_new + 1 + len(extra)
+                extra.append(row)
+        table = np.vstack([basic_table(n_new), *extra])
+        return Labels(lookup[self.ids], table, tuple(classes))
 
     def allowed(self) -> NDArray[np.bool_]:
         """Boolean (N, L): the labels allowed at each position."""
@@ -189,6 +167,12 @@ class Labels:
 def basic_table(n_labels: int) -> NDArray[np.bool_]:
     """The label sets every table starts with: the single labels, then the full set."""
     return np.vstack([np.eye(n_labels, dtype=bool), np.ones((1, n_labels), dtype=bool)])
+
+
+def _list(classes: Iterable[str]) -> str:
+    names = sorted(classes)
+    more = f", … ({len(names)} in all)" if len(names) > 12 else ""
+    return f"known labels: {', '.join(names[:12])}{more}"
 
 
 def _place(sample: int, position: int) -> str:

@@ -6,15 +6,11 @@ segmentation is sequence labelling.
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 
-from trellis.corpus.columnfile import Source
-from trellis.corpus.corpus import Column, Corpus
+from trellis.corpus.columnfile import Source, read_text
+from trellis.corpus.corpus import Column, Corpus, bounds
 from trellis.corpus.labels import Labels
-from trellis.errors import DataError
-from trellis.files import display_name, open_text_bytes
 
 __all__ = ["read_segmented"]
 
@@ -42,19 +38,13 @@ def read_segmented(source: Source, *, segmented: bool = True) -> Corpus:
     >>> corpus[0].columns["char"], corpus[0].labels
     (['a', 'b', 'c'], ['B', 'E', 'S'])
     """
-    data = open_text_bytes(source)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        name = display_name(source) if isinstance(source, str | os.PathLike) else "input"
-        raise DataError(f"{name}, line {line}: not UTF-8 text; convert the file to UTF-8") from None
+    _, text = read_text(source)
     points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
     newline = points == ord("\n")
     is_space = newline | np.isin(points, [ord(c) for c in " \t\r"])
     is_character = ~is_space
     # Sentences: the characters between two line breaks, blank lines left out.
-    before = np.concatenate([[0], np.cumsum(is_character)])
+    before = bounds(is_character)
     ends = np.append(before[:-1][newline], before[-1])
     offsets = np.unique(np.append(0, ends)).astype(np.int64)
     where = np.flatnonzero(is_character)

@@ -4,6 +4,7 @@ regularisation (Sun 2014): p(y | x) ∝ e^{s(x, y)}, trained on randomly cut min
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, Self
@@ -12,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Corpus, Label, as_corpus
+from trellis.corpus.schemes import Scheme
 from trellis.decompose import partitioner
 from trellis.errors import DataError
 from trellis.models.chain_model import ChainModel
+from trellis.models.params import is_number
 from trellis.objectives import ChainData, ChainWeights, LogLikelihood
 from trellis.solvers import StochasticGradient, calibrate
-from trellis.structures import entropy, marginals, sample, span_probability
+from trellis.structures import ChainPotentials, entropy, event_probability, marginals, sample
 
 __all__ = ["ChainCRF"]
 
@@ -121,12 +124,13 @@ class ChainCRF(ChainModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not (math.isfinite(self.l2) and self.l2 >= 0):
+        if not (is_number(self.l2) and 0 <= self.l2 < math.inf):
             raise DataError(f"l2 must be a number of at least 0, got {self.l2!r}")
-        if not 0 < self.decay <= 1:
+        if not (is_number(self.decay) and 0 < self.decay <= 1):
             raise DataError(f"decay must lie in (0, 1], got {self.decay!r}")
-        rate = self.learning_rate
-        if rate != "auto" and not (isinstance(rate, int | float) and 0 < rate < math.inf):
+        rate: Any = self.learning_rate
+        automatic = isinstance(rate, str) and rate == "auto"
+        if not (automatic or (is_number(rate) and 0 < rate < math.inf)):
             raise DataError(f"learning_rate must be 'auto' or a positive number, got {rate!r}")
 
     def _rate(self, data: ChainData, rng: np.random.Generator) -> float:
@@ -161,22 +165,18 @@ class ChainCRF(ChainModel):
         them as ``classes`` unless the first batch holds them all. The penalty's share of a batch
         is its share of the sequences seen so far.
         """
-        corpus = self._check_partial(X, y, classes)
-        data, weights = self._learn_features(corpus, sample_weight)
-        calls = getattr(self, "n_batches_", 0)
-        rng = np.random.default_rng([calls, self.random_state or 0])
-        if calls == 0:
+        data, weights, rng = self._next_batch(X, y, classes, sample_weight)
+        if self.n_batches_ == 1:
             self.learning_rate_ = self._rate(data, rng)
-        self.n_seen_ = getattr(self, "n_seen_", 0) + len(corpus)
+        n = len(data.sample_weight)
         learner = StochasticGradient(
             LogLikelihood(data),
             weights,
             learning_rate=self.learning_rate_,
             decay=1.0,
-            l2=self.l2 * len(corpus) / self.n_seen_,
+            l2=self.l2 * n / self.n_seen_,
         )
         self._run(learner, rng, None, max_passes=1)
-        self.n_batches_ = calls + 1
         return self
 
     def predict_marginals(
@@ -200,30 +200,43 @@ class ChainCRF(ChainModel):
     def predict_spans(
         self, X: Any, *, scheme: str | None = None
     ) -> list[list[tuple[str, int, int, float]]]:
-        """Predicted spans (type, start, end, probability of exactly this span) of each sequence."""
+        """Predicted spans of each sequence as (type, start, end, probability).
+
+        The probability is that of the labels predicted for the span, with the span beginning and
+        ending right there: a labelling in which it goes on does not count. If the model has a
+        ``scheme``, a span can be written in one way only, and this is the span's probability.
+        """
         self._check_fitted()
         corpus = as_corpus(X)
         rules = self._span_scheme(scheme)
-        predicted = self.predict(corpus)
-        code = {name: i for i, name in enumerate(self.classes_)}
+        predicted = iter(self.predict(corpus))
         result: list[list[tuple[str, int, int, float]]] = []
-        done = 0
         for _, _, p in self._potentials(corpus):
-            for s in range(len(p.offsets) - 1):
-                labels = predicted[done + s]
-                spans = []
-                for kind, start, end in rules.spans(labels):
-                    ids = [code[label] for label in labels[start:end]]
-                    longer = [
-                        i
-                        for name, i in code.items()
-                        if (kind, start, end + 1) in rules.spans([*labels[:end], name])
+            for first, last in itertools.pairwise(p.offsets.tolist()):
+                alone = ChainPotentials(p.node[first:last], p.trans, np.array([0, last - first]))
+                labels = next(predicted)
+                result.append(
+                    [
+                        (kind, start, end, float(event_probability(alone, event)[0]))
+                        for kind, start, end in rules.spans(labels)
+                        for event in [self._span_event(rules, labels, kind, start, end)]
                     ]
-                    probability = span_probability(p, s, start, ids, not_followed_by=longer)
-                    spans.append((kind, start, end, probability))
-                result.append(spans)
-            done += len(p.offsets) - 1
+                )
         return result
+
+    def _span_event(
+        self, rules: Scheme, labels: list[str], kind: str, start: int, end: int
+    ) -> NDArray[np.bool_]:
+        """Label sets (n, L) of the labellings that have a predicted span as it was predicted."""
+        within, n = labels[start:end], end - start
+        names = self.classes_
+        allowed = np.ones((len(labels), len(names)), np.bool_)
+        allowed[start:end] = [[name == label for name in names] for label in within]
+        if start > 0:
+            allowed[start - 1] = [(kind, 1, n + 1) in rules.spans([m, *within]) for m in names]
+        if end < len(labels):
+            allowed[end] = [(kind, 0, n) in rules.spans([*within, m]) for m in names]
+        return allowed
 
     def sample(
         self, X: Any, n_samples: int = 1, *, random_state: int | None = None

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Corpus, Label, Labels, as_corpus
-from trellis.corpus.corpus import check_lengths, split
+from trellis.corpus.corpus import check_lengths, lengths_of, split
 from trellis.corpus.schemes import Scheme, detect_scheme, get_scheme
 from trellis.decompose import partitioner
-from trellis.errors import DataError
+from trellis.errors import DataError, InfeasibleError
 from trellis.features import (
     AttributeEncoder,
     Encoded,
@@ -30,11 +30,11 @@ from trellis.features import (
     as_templates,
 )
 from trellis.models.explain import Explanation, explain_sample
-from trellis.models.params import Estimator
+from trellis.models.params import Estimator, is_number
 from trellis.objectives import ChainData, ChainWeights
 from trellis.progress import Reporter
 from trellis.solvers.passes import Learner, PassRecord, run_passes
-from trellis.structures import ChainPotentials, best, kbest
+from trellis.structures import ChainPotentials, kbest
 
 __all__ = ["ChainModel"]
 
@@ -60,6 +60,10 @@ class ChainModel(Estimator):
     encoder_: Encoder
     weights_: ChainWeights
     history_: list[PassRecord]
+    n_batches_ = 0  # batches of partial_fit since the last fit
+    n_seen_ = 0  # sequences since and with the last fit
+    _stream: Any = None  # the learner of the last batch, for those that go on from it
+    input_format_: dict[str, Any] | None = None  # how the command line read the training file
 
     # ---------------------------------------------------------------- training
 
@@ -71,8 +75,13 @@ class ChainModel(Estimator):
             raise DataError(f"max_passes must be a positive integer, got {self.max_passes!r}")
         if self.visit not in ("permutation", "replacement"):
             raise DataError(f"visit must be 'permutation' or 'replacement', got {self.visit!r}")
-        if self.patience is not None and self.patience < 1:
+        if not is_number(self.tol):
+            raise DataError(f"tol must be a number, got {self.tol!r}")
+        if self.patience is not None and not (is_number(self.patience) and self.patience >= 1):
             raise DataError(f"patience must be None or at least 1, got {self.patience!r}")
+        seed = self.random_state
+        if seed is not None and not (isinstance(seed, int | np.integer) and seed >= 0):
+            raise DataError(f"random_state must be None or an integer of at least 0, got {seed!r}")
         partitioner(self.piece_size)
         if self.scheme is not None:
             get_scheme(self.scheme)
@@ -106,34 +115,44 @@ class ChainModel(Estimator):
         """
         self._check_parameters()
         corpus = _training_corpus(X, y)
-        if not (self.warm_start and self.__sklearn_is_fitted__()):
-            self._start(corpus)
-        data, weights = self._learn_features(corpus, sample_weight)
+        weight = _sample_weights(sample_weight, len(corpus))
+        held_out = None if dev is None else _dev_corpus(dev)
+        fresh = not (self.warm_start and self.__sklearn_is_fitted__())
+        data = self._learn_fresh(corpus, weight) if fresh else self._learn_more(corpus, weight)
+        self.n_batches_, self.n_seen_, self._stream = 0, len(corpus), None
         rng = np.random.default_rng(self.random_state)
-        learner = self._learner(data, weights, rng)
-        self._run(learner, rng, self._dev_score(dev), self.max_passes)
+        learner = self._learner(data, self.weights_.copy(), rng)
+        try:
+            self._run(learner, rng, self._dev_score(held_out), self.max_passes)
+        except DataError:
+            if fresh:
+                del self.classes_  # nothing was learned: not fitted
+            raise
         return self
 
-    def _start(self, corpus: Corpus) -> None:
+    def _learn_fresh(self, corpus: Corpus, sample_weight: NDArray[np.float64]) -> ChainData:
         """Forget everything learned; take the classes and the kind of features from the corpus."""
         assert corpus.labels is not None
-        if not corpus.labels.classes:
+        classes = corpus.labels.classes
+        if not classes:
             raise DataError("no position is annotated: there is nothing to learn from")
-        self.encoder_ = _encoder_for(self.features, corpus)
-        self.classes_ = corpus.labels.classes
         if self.scheme is not None:
-            get_scheme(self.scheme).validity(self.classes_)  # raises if a label does not fit
-        self.weights_ = ChainWeights.zeros(0, len(self.classes_))
+            get_scheme(self.scheme).validity(classes)  # raises if a label does not fit
+        encoder = _encoder_for(self.features, corpus)
+        encoded = encoder.learn(corpus)
+        self.classes_, self.encoder_, self.history_ = classes, encoder, []
+        self.weights_ = ChainWeights.zeros(encoder.n_features, len(classes))
+        return ChainData(encoded, corpus.labels, sample_weight)
 
-    def _learn_features(
-        self, corpus: Corpus, sample_weight: Sequence[float] | NDArray[Any] | None
-    ) -> tuple[ChainData, ChainWeights]:
+    def _learn_more(self, corpus: Corpus, sample_weight: NDArray[np.float64]) -> ChainData:
+        """Add the features of more data to those known; the classes stay."""
         assert corpus.labels is not None
         labels = corpus.labels.recoded(self.classes_)
-        encoded = self.encoder_.learn(corpus)
-        data = ChainData(encoded, labels, _sample_weights(sample_weight, len(corpus)))
-        self.weights_ = self.weights_.grown(self.encoder_.n_features)
-        return data, self.weights_.copy()
+        try:
+            encoded = self.encoder_.learn(corpus)
+        finally:  # a feature without weights would be read from beyond their end
+            self.weights_ = self.weights_.grown(self.encoder_.n_features)
+        return ChainData(encoded, labels, sample_weight)
 
     def _run(
         self,
@@ -160,30 +179,31 @@ class ChainModel(Estimator):
             for record in passes:
                 self.history_.append(record)
                 reporter.line(format_record(record))
-                self._after_pass(record)
                 if record.dev_score is not None and record.dev_score > best_score:
                     best_score, best_weights = record.dev_score, learner.weights().copy()
         finally:
             # Also when interrupted: what was learned so far is kept, and usable.
-            self.weights_ = learner.weights() if best_weights is None else best_weights
-            if not np.isfinite(self.weights_.node).all():
-                raise DataError(
-                    "training diverged: the weights are no longer finite; "
-                    "use a smaller learning_rate or rescale real-valued features"
-                )
+            found = learner.weights() if best_weights is None else best_weights
+            finite = bool(np.isfinite(found.node).all() and np.isfinite(found.transitions).all())
+            if finite:
+                self.weights_ = found
+        if not finite:
+            raise DataError(
+                "training diverged: the weights are no longer finite; "
+                "use a smaller learning_rate or rescale real-valued features"
+            )
 
-    def _after_pass(self, record: PassRecord) -> None:
-        """Hook for the command line's progress lines."""
-
-    def _dev_score(self, dev: Any) -> Callable[[ChainWeights], float] | None:
-        if dev is None:
+    def _dev_score(self, corpus: Corpus | None) -> Callable[[ChainWeights], float] | None:
+        if corpus is None:
             return None
-        corpus = _dev_corpus(dev)
-        encoded = self.encoder_.encode(corpus)
+        assert corpus.labels is not None
+        encoded = self._encode(corpus)
         gold = corpus.label_lists()
         scheme = self.scheme or detect_scheme(self.classes_)
         complete = all(isinstance(label, str) for sample in gold for label in sample)
-        in_scheme = scheme is not None and detect_scheme(corpus.labels.classes) is not None  # type: ignore[union-attr]
+        in_scheme = scheme is not None and detect_scheme(corpus.labels.classes) == (
+            get_scheme(scheme).name
+        )
 
         def score(weights: ChainWeights) -> float:
             from trellis.evaluation import span_scores, token_accuracy
@@ -195,20 +215,28 @@ class ChainModel(Estimator):
 
         return score
 
-    def _check_partial(
-        self, X: Any, y: Sequence[Sequence[Label]] | None, classes: Sequence[str] | None
-    ) -> Corpus:
-        """Door of partial_fit: on the first call the classes are fixed."""
+    def _next_batch(
+        self,
+        X: Any,
+        y: Sequence[Sequence[Label]] | None,
+        classes: Sequence[str] | None,
+        sample_weight: Sequence[float] | NDArray[Any] | None,
+    ) -> tuple[ChainData, ChainWeights, np.random.Generator]:
+        """Door of partial_fit: the batch, the present weights and the source of random numbers."""
         self._check_parameters()
         corpus = _training_corpus(X, y)
-        if not self.__sklearn_is_fitted__():
-            assert corpus.labels is not None
+        weight = _sample_weights(sample_weight, len(corpus))
+        if self.__sklearn_is_fitted__():
+            data = self._learn_more(corpus, weight)
+        else:
             if classes is not None:
-                names = tuple(sorted(set(classes)))
-                corpus = replace(corpus, labels=corpus.labels.recoded(names))
-            self._start(corpus)
-            self.history_ = []
-        return corpus
+                assert corpus.labels is not None
+                corpus = replace(corpus, labels=corpus.labels.recoded(_class_names(classes)))
+            data = self._learn_fresh(corpus, weight)
+        self.n_seen_ += len(corpus)
+        self.n_batches_ += 1
+        seed = None if self.random_state is None else [self.n_batches_ - 1, self.random_state]
+        return data, self.weights_.copy(), np.random.default_rng(seed)
 
     # ---------------------------------------------------------------- prediction
 
@@ -229,7 +257,13 @@ class ChainModel(Estimator):
         """
         self._check_fitted()
         corpus = as_corpus(X)
-        return self._decode(corpus, self.encoder_.encode(corpus), self.weights_, constraints)
+        return self._decode(corpus, self._encode(corpus), self.weights_, constraints)
+
+    def _encode(self, corpus: Corpus) -> Encoded:
+        if corpus.n_positions == 0:  # which kind of features it lacks cannot be told, nor matters
+            none = np.zeros(0, np.int32)
+            return Encoded(corpus.offsets, np.zeros(1, np.int64), none, np.zeros(0, np.float32))
+        return self.encoder_.encode(corpus)
 
     def _decode(
         self,
@@ -238,17 +272,12 @@ class ChainModel(Estimator):
         weights: ChainWeights,
         constraints: Sequence[Sequence[Label]] | None,
     ) -> list[list[str]]:
-        from trellis.kernels.chain import viterbi
-
         names = np.array(self.classes_, object)
         ids = np.empty(corpus.n_positions, np.int32)
         for first, last, node, trans, offsets in self._scores(
             corpus, encoded, weights, constraints
         ):
-            found, scores = viterbi(node, trans, offsets)
-            if np.isneginf(scores).any():
-                best(ChainPotentials(node, trans, offsets))  # raises, naming the sample
-            ids[first:last] = found
+            ids[first:last] = _best_labels(node, trans, offsets, corpus, first)
         return split(names[ids].tolist(), corpus.offsets)
 
     def predict_kbest(
@@ -293,15 +322,15 @@ class ChainModel(Estimator):
         corpus = as_corpus(X, y)
         if corpus.labels is None:
             raise DataError("score needs labels: pass y or a corpus that carries them")
-        predicted = np.array([p for sample in self.predict(corpus) for p in sample], object)
-        position = {name: i for i, name in enumerate(corpus.labels.classes)}
-        ids = np.array([position.get(p, -1) for p in predicted], np.int64)
-        allowed = corpus.labels.table[corpus.labels.ids, np.maximum(ids, 0)] & (ids >= 0)
         annotated = corpus.labels.ids != len(corpus.labels.classes)
         weights = _sample_weights(sample_weight, len(corpus))
         weight = np.repeat(weights, corpus.lengths)[annotated]
         if not weight.sum() > 0:
             raise DataError("score needs at least one annotated position")
+        position = {name: i for i, name in enumerate(corpus.labels.classes)}
+        predicted = [position.get(p, -1) for sample in self.predict(corpus) for p in sample]
+        ids = np.array(predicted, np.int64)
+        allowed = corpus.labels.table[corpus.labels.ids, np.maximum(ids, 0)] & (ids >= 0)
         return float(np.average(allowed[annotated], weights=weight))
 
     def explain(self, X: Any, *, n_features: int = 5) -> Explanation:
@@ -322,7 +351,7 @@ class ChainModel(Estimator):
         corpus = as_corpus(X)
         if len(corpus) != 1:
             raise DataError(f"explain takes one sequence, got {len(corpus)}; pass corpus[i]")
-        encoded = self.encoder_.encode(corpus)
+        encoded = self._encode(corpus)
         labels = self._decode(corpus, encoded, self.weights_, None)[0]
         return explain_sample(
             corpus, encoded, self.encoder_, self.weights_, self.classes_, labels, n_features,
@@ -344,10 +373,8 @@ class ChainModel(Estimator):
 
         allowed = None
         if constraints is not None:
-            constraints = list(constraints)
-            check_lengths(
-                corpus.lengths.tolist(), [len(c) for c in constraints], "X", "constraints"
-            )
+            lengths = lengths_of(constraints, "constraints")
+            check_lengths(corpus.lengths.tolist(), lengths, "X", "constraints")
             allowed = Labels.from_lists(constraints, self.classes_).allowed()
         trans = weights.transitions
         rules = None
@@ -374,10 +401,11 @@ class ChainModel(Estimator):
     def _potentials(
         self, corpus: Corpus, constraints: Sequence[Sequence[Label]] | None = None
     ) -> Iterator[tuple[int, int, ChainPotentials]]:
-        """Blocks of samples as checked potentials in float64."""
-        encoded = self.encoder_.encode(corpus)
-        blocks = self._scores(corpus, encoded, self.weights_, constraints)
+        """Blocks of samples as checked potentials in float64; every sample can be labelled."""
+        blocks = self._scores(corpus, self._encode(corpus), self.weights_, constraints)
         for first, last, node, trans, offsets in blocks:
+            if constraints is not None or self.scheme is not None:
+                _best_labels(node, trans, offsets, corpus, first)
             yield first, last, ChainPotentials(node, trans, offsets)
 
     def _span_scheme(self, scheme: str | None) -> Scheme:
@@ -441,21 +469,58 @@ def _training_corpus(X: Any, y: Sequence[Sequence[Label]] | None) -> Corpus:
 
 
 def _dev_corpus(dev: Any) -> Corpus:
-    corpus = as_corpus(*dev) if isinstance(dev, tuple) else as_corpus(dev)
-    if corpus.labels is None or corpus.n_positions == 0:
+    pair = dev if isinstance(dev, tuple) else (dev, None)
+    corpus = as_corpus(*pair) if len(pair) == 2 else None
+    if (
+        corpus is None
+        or corpus.labels is None
+        or np.all(corpus.labels.ids == len(corpus.labels.classes))
+    ):
         raise DataError("dev needs labelled sequences: a corpus with labels or a pair (X, y)")
     return corpus
+
+
+def _class_names(classes: Sequence[str]) -> tuple[str, ...]:
+    names = [classes] if isinstance(classes, str) else list(classes)
+    for name in names:
+        if not isinstance(name, str):
+            raise DataError(f"classes hold {name!r}; expected the labels, all strings")
+    return tuple(sorted(set(names)))
 
 
 def _sample_weights(weights: Sequence[float] | NDArray[Any] | None, n: int) -> NDArray[np.float64]:
     if weights is None:
         return np.ones(n)
-    array = np.asarray(weights, np.float64)
+    try:
+        array = np.asarray(weights, np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"sample_weight must be numbers: {error}") from None
     if array.shape != (n,):
         raise DataError(f"sample_weight must have shape ({n},), got {array.shape}")
     if not np.isfinite(array).all() or (array < 0).any():
         raise DataError("sample_weight must be finite and not negative")
     return array
+
+
+def _best_labels(
+    node: NDArray[Any],
+    trans: NDArray[Any],
+    offsets: NDArray[np.int64],
+    corpus: Corpus,
+    first: int,
+) -> NDArray[np.int32]:
+    """Best labels of a block that starts at position ``first``; an error names the sample."""
+    from trellis.kernels.chain import viterbi
+
+    ids, scores = viterbi(node, trans, offsets)
+    impossible = np.flatnonzero(np.isneginf(scores))
+    if impossible.size:
+        s = int(np.searchsorted(corpus.offsets, first + offsets[impossible[0]], side="right")) - 1
+        raise InfeasibleError(
+            f"sample {s} (of {corpus.lengths[s]} positions) has no allowed labelling under its "
+            "constraints and the tag scheme; allow more labels"
+        )
+    return ids
 
 
 def _blocks(offsets: NDArray[np.int64]) -> list[tuple[int, int]]:

@@ -102,15 +102,10 @@ class ChainPerceptron(ChainModel):
 
         Features not seen before are added; the labels are fixed by the first call.
         """
-        corpus = self._check_partial(X, y, classes)
-        data, averaged = self._learn_features(corpus, sample_weight)
-        calls = getattr(self, "n_batches_", 0)
-        earlier: AveragedPerceptron | None = getattr(self, "_stream", None)
+        data, averaged, rng = self._next_batch(X, y, classes, sample_weight)
         learner = AveragedPerceptron(PerceptronLoss(data), averaged)
-        if earlier is not None:
-            learner.resume(earlier)
-        rng = np.random.default_rng([calls, self.random_state or 0])
-        self._run(learner, rng, None, max_passes=1)
+        if self._stream is not None:
+            learner.resume(self._stream)
         self._stream = learner
-        self.n_batches_ = calls + 1
+        self._run(learner, rng, None, max_passes=1)
         return self

@@ -67,8 +67,11 @@ def explain_sample(
     """Explain the labels of the only sample of a corpus."""
     code = {name: i for i, name in enumerate(classes)}
     y = [code[label] for label in labels]
-    node, trans = weights.node.astype(np.float64), weights.transitions.astype(np.float64)
+    trans = weights.transitions.astype(np.float64)
     symbols = next((c.strings() for c in corpus.columns.values()), None)
+    # All names at once: an encoder goes through its whole vocabulary for each request.
+    known = np.unique(encoded.indices)
+    name_of = dict(zip(known.tolist(), encoder.names(known), strict=True))
     found = []
     for t, label in enumerate(y):
         part = slice(encoded.indptr[t], encoded.indptr[t + 1])
@@ -79,11 +82,12 @@ def explain_sample(
             around = around + trans[y[t - 1]]
         if t + 1 < len(y):
             around = around + trans[:, y[t + 1]]
-        total = around + values @ node[ids]
+        node = weights.node[ids].astype(np.float64)
+        total = around + values @ node
         others = np.delete(np.arange(len(classes)), label)
         rival = int(others[np.argmax(total[others])]) if len(others) else None
-        against = node[ids, rival] if rival is not None else 0.0
-        contribution = values * (node[ids, label] - against)
+        against = node[:, rival] if rival is not None else 0.0
+        contribution = values * (node[:, label] - against)
         order = np.argsort(-np.abs(contribution), kind="stable")[:n_features]
         found.append(
             PositionExplanation(
@@ -92,9 +96,7 @@ def explain_sample(
                 probability=None if marginals is None else float(marginals[t, label]),
                 rival=None if rival is None else classes[rival],
                 transitions=float(around[label] - (around[rival] if rival is not None else 0.0)),
-                features=list(
-                    zip(encoder.names(ids[order]), contribution[order].tolist(), strict=True)
-                ),
+                features=[(name_of[int(ids[i])], float(contribution[i])) for i in order],
                 unknown=len(ids) == 0,
             )
         )

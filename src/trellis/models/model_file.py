@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from trellis.corpus.schemes import get_scheme
 from trellis.errors import CorruptModelError, DataError
 from trellis.features import Templates
 from trellis.features.encoded import subset
@@ -47,6 +48,7 @@ def save_model(model: ChainModel, path: str | os.PathLike[Any]) -> None:
         "estimator": type(model).__name__,
         "parameters": parameters,
         "encoder": encoder_header,
+        "input_format": model.input_format_ or {},
     }
     arrays = {f"classes.{key}": a for key, a in pack_strings(list(model.classes_)).items()}
     arrays |= {f"encoder.{key}": array for key, array in encoder_arrays.items()}
@@ -58,7 +60,7 @@ def save_model(model: ChainModel, path: str | os.PathLike[Any]) -> None:
 def _plain(name: str, value: Any) -> Any:
     """Parameter as JSON can hold it."""
     if isinstance(value, Templates):
-        return value.text()
+        return value.text().split("\n")  # a list, since a lone «pos» would name a set
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, tuple | list):
@@ -108,6 +110,8 @@ def _build(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> ChainModel:
     )
     if not classes or classes != sorted(set(classes)):
         raise CorruptModelError("classes must be distinct and sorted")
+    if model.scheme is not None:
+        get_scheme(model.scheme).validity(classes)  # raises if a label does not fit
     encoder = encoder_from_state(
         header_value(header, "encoder", dict), subset(dict(arrays), "encoder.")
     )
@@ -118,4 +122,21 @@ def _build(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> ChainModel:
     model.encoder_ = encoder
     model.weights_ = ChainWeights(np.array(node), np.array(transitions))
     model.history_ = []
+    model.input_format_ = _layout(header_value(header, "input_format", dict))
     return model
+
+
+def _layout(found: dict[str, Any]) -> dict[str, Any] | None:
+    """The command line's layout of the input; only what it can have written."""
+    if not found:
+        return None
+    kinds = {"format": str, "columns": list, "label": str, "tabs": bool, "skip": str}
+    for key, value in found.items():
+        if key not in kinds or not isinstance(value, kinds[key]):
+            raise CorruptModelError(f"input format has a wrong entry {key!r}")
+    if not all(isinstance(c, str) for c in found.get("columns", [])):
+        raise CorruptModelError("input format has a wrong entry 'columns'")
+    needed = set(kinds) if found.get("format") == "conll" else {"format"}
+    if not needed <= set(found):
+        raise CorruptModelError("input format lacks an entry")
+    return found

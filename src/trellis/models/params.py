@@ -8,11 +8,18 @@ second, which every call of the command line would pay. Tags are built when scik
 from __future__ import annotations
 
 import inspect
+import math
+import numbers
 from typing import Any, Self
 
 from trellis.errors import DataError
 
-__all__ = ["Estimator"]
+__all__ = ["Estimator", "is_number"]
+
+
+def is_number(value: object) -> bool:
+    """Whether a parameter is a real number (NumPy's included) and not NaN."""
+    return isinstance(value, numbers.Real) and not math.isnan(value)
 
 
 class Estimator:
@@ -42,7 +49,7 @@ class Estimator:
         changed = [
             f"{name}={value!r}"
             for name, value in self.get_params().items()
-            if value is not defaults[name].default and value != defaults[name].default
+            if value is not defaults[name].default and repr(value) != repr(defaults[name].default)
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 

@@ -9,6 +9,7 @@ label. With pieces = whole samples and single labels it is the usual conditional
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trellis.objectives.chain import ChainData, ChainWeights, Visits
 
@@ -70,15 +71,18 @@ class LogLikelihood:
         rate: float,
         decay: float,
         shrink: float,
+        state: NDArray[np.float64] | None = None,
     ) -> tuple[float, float]:
         """One SGD step for each piece (rate · decay^k for the k-th); weights change in place.
 
         True node weights are scale · weights.node. Returns the summed loss met on the way and the
-        new scale. ``shrink`` is the L2 penalty's share of one step.
+        new scale. ``shrink`` is the L2 penalty's share of one step. The new scale is also left in
+        ``state[0]``: an interrupt strikes as soon as the kernel is done, before anything returns.
         """
         from trellis.kernels.chain_crf import crf_sgd
 
-        state = np.array([scale])
+        state = np.empty(1) if state is None else state
+        state[0] = scale
         loss = crf_sgd(
             *self.data.arrays(),
             visits.starts,

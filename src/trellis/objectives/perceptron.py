@@ -8,6 +8,7 @@ Its subgradient step with rate 1 is the structured perceptron's update (Collins 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trellis.objectives.chain import ChainData, ChainWeights, Visits
 
@@ -21,16 +22,25 @@ class PerceptronLoss:
         self.data = data
 
     def descend(
-        self, weights: ChainWeights, sums: ChainWeights, count: float, visits: Visits
+        self,
+        weights: ChainWeights,
+        sums: ChainWeights,
+        count: float,
+        visits: Visits,
+        *,
+        state: NDArray[np.float64] | None = None,
     ) -> tuple[float, float]:
         """Visit the pieces; weights and sums change in place.
 
         Returns the (weighted) number of wrong positions met and the new count of visits; the
-        average of the weights over all visits is weights − sums / count.
+        average of the weights over all visits is weights − sums / count. The new count is also
+        left in ``state[0]``: an interrupt strikes as soon as the kernel is done, before anything
+        returns.
         """
         from trellis.kernels.chain_perceptron import averaged_perceptron
 
-        state = np.array([count])
+        state = np.empty(1) if state is None else state
+        state[0] = count
         wrong = averaged_perceptron(
             *self.data.arrays(),
             visits.starts,

@@ -25,14 +25,14 @@ class AveragedPerceptron:
         self.objective = objective
         self._weights = start
         self._sums = ChainWeights.zeros(len(start.node), len(start.transitions), np.float64)
-        self._count = 0.0
+        self._count = np.zeros(1)  # in place, so that it is right after an interrupt
 
     def resume(self, earlier: AveragedPerceptron) -> None:
         """Go on from where another learner (with no more features) stopped."""
         n_features = len(self._weights.node)
         self._weights = earlier._weights.grown(n_features)
         self._sums = earlier._sums.grown(n_features)
-        self._count = earlier._count
+        self._count = earlier._count.copy()
 
     @property
     def data(self) -> ChainData:
@@ -43,15 +43,15 @@ class AveragedPerceptron:
         """Visit the pieces; returns the number of positions labelled wrong when visited."""
         wrong = 0.0
         for block in these.blocks(BLOCK):
-            part, self._count = self.objective.descend(
-                self._weights, self._sums, self._count, these[block]
+            part, _ = self.objective.descend(
+                self._weights, self._sums, self._count[0], these[block], state=self._count
             )
             wrong += part
         return wrong
 
     def weights(self) -> ChainWeights:
         """Average of the weights over all visits so far (a copy)."""
-        count = max(1.0, self._count)
+        count = max(1.0, self._count[0])
         kind = self._weights.node.dtype
         node = self._sums.node / -count
         node += self._weights.node

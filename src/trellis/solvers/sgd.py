@@ -53,7 +53,7 @@ class StochasticGradient:
         self.learning_rate, self.decay = learning_rate, decay
         self.l2, self.l2_once = l2, l2_once
         self._weights = start
-        self._scale = 1.0
+        self._scale = np.ones(1)  # in place, so that it is right after an interrupt
 
     @property
     def data(self) -> ChainData:
@@ -65,27 +65,28 @@ class StochasticGradient:
         n = max(1, len(these))
         loss = 0.0
         for block in these.blocks(BLOCK):
-            part, self._scale = self.objective.descend(
+            part, _ = self.objective.descend(
                 self._weights,
-                self._scale,
+                self._scale[0],
                 these[block],
                 rate=self.learning_rate * self.decay ** (number + block.start / n),
                 decay=self.decay ** (1 / n),
                 shrink=0.0 if self.l2_once else self.l2 / n,
+                state=self._scale,
             )
             loss += part
         if self.l2_once:
             last = self.learning_rate * self.decay ** (number + 1)
             keep = 1 / (1 + 2 * last * self.l2)
-            self._scale *= keep
+            self._scale[0] *= keep
             self._weights.transitions *= self._weights.transitions.dtype.type(keep)
         return loss + self.l2 * self.weights().squared_norm()
 
     def weights(self) -> ChainWeights:
         """The weights as of now (scaled in place; valid until the next pass)."""
-        if self._scale != 1.0:
-            self._weights.node *= self._weights.node.dtype.type(self._scale)
-            self._scale = 1.0
+        if self._scale[0] != 1.0:
+            self._weights.node *= self._weights.node.dtype.type(self._scale[0])
+            self._scale[0] = 1.0
         return self._weights
 
 
@@ -109,10 +110,13 @@ def calibrate(
     share = l2 / max(1, len(pieces))
 
     def loss(rate: float) -> float:
-        weights = ChainWeights.zeros(n_used, data.n_labels)
-        met, _ = LogLikelihood(compact).descend(
-            weights, 1.0, trial_visits, rate=rate, decay=1.0, shrink=share
-        )
+        """Loss met in the second half: the first steps from zero say little about a rate."""
+        weights, scale, met = ChainWeights.zeros(n_used, data.n_labels), 1.0, np.inf
+        half = len(trial_visits) // 2
+        for part in (slice(0, half), slice(half, None)):
+            met, scale = LogLikelihood(compact).descend(
+                weights, scale, trial_visits[part], rate=rate, decay=1.0, shrink=share
+            )
         return met if np.isfinite(met) else np.inf
 
     rate, best = first, loss(first)
@@ -121,7 +125,9 @@ def calibrate(
             rate, best = rate * factor, tried
         if rate != first:
             break
-    return rate
+    # The trial is short and has no decay; a run of many passes with a falling rate ends lower
+    # from twice its best rate (on every data set tried, of 4 to 49 labels, words or sensors).
+    return 2 * rate
 
 
 def _compact(data: ChainData, these: Visits) -> tuple[ChainData, Visits]:

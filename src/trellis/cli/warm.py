@@ -1,0 +1,31 @@
+"""``trellis warmup``: compile the kernels now instead of at first use."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+
+NAME = "warmup"
+HELP = "compile the kernels ahead of first use"
+DESCRIPTION = """\
+Compile all kernels for this machine now, so that no later run pauses for it. The code is kept in
+the user's cache folder (or in $TRELLIS_CACHE) until Trellis, Numba or Python change.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command (none)."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compile everything."""
+    from trellis.warmup import warmup
+
+    started = time.perf_counter()
+    print("trellis: compiling kernels (once for this machine, up to a minute)", file=sys.stderr)
+    logging.getLogger("trellis").setLevel(logging.ERROR)  # the line above says it already
+    warmup()
+    print(f"trellis: kernels ready ({time.perf_counter() - started:.1f} s)", file=sys.stderr)
+    return 0

@@ -1,0 +1,141 @@
+"""Loaders of the real data sets that benchmarks and reproductions use.
+
+The files are not part of Trellis. They are looked for in the folder ``$TRELLIS_DATA`` (default
+``../shared/data``), one sub-folder for each data set.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trellis.corpus import Corpus, as_corpus, read_conll, read_segmented
+from trellis.errors import DataError
+
+__all__ = ["DataSet", "data_folder", "load"]
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A task: corpora, the template set that suits it, and the tag scheme of its labels.
+
+    ``dev`` is None where the data have no development part; ``features`` is None where samples
+    come with features; ``scheme`` is None where accuracy is the measure.
+    """
+
+    name: str
+    train: Corpus
+    dev: Corpus | None
+    test: Corpus
+    features: str | None
+    scheme: str | None
+
+
+def data_folder(name: str) -> Path:
+    """Folder of a data set; raises if it is absent.
+
+    Examples
+    --------
+    >>> data_folder("no such data")
+    Traceback (most recent call last):
+    trellis.errors.DataError: no data set 'no such data' in ...; set TRELLIS_DATA to the folder...
+    """
+    root = Path(os.environ.get("TRELLIS_DATA", "../shared/data"))
+    folder = root / name
+    if not folder.is_dir():
+        raise DataError(f"no data set {name!r} in {root}; set TRELLIS_DATA to the folder of data")
+    return folder
+
+
+def load(name: str) -> DataSet:
+    """Load a real data set: conll2000, ud_ewt, jnlpba, sxu, msr, har or ocr."""
+    if name not in _LOADERS:
+        raise DataError(f"unknown data set {name!r}; known: {', '.join(_LOADERS)}")
+    return _LOADERS[name](data_folder(name))
+
+
+def _conll2000(folder: Path) -> DataSet:
+    columns = ["word", "pos", "chunk"]
+    train, test = (
+        read_conll(folder / f"{part}.txt.xz", columns, "chunk") for part in ("train", "test")
+    )
+    return DataSet("conll2000", train, None, test, "chunking", "BIO")
+
+
+def _ud_ewt(folder: Path) -> DataSet:
+    columns = ["word", "upos", "xpos", "head", "deprel"]
+    train, dev, test = (
+        read_conll(folder / f"{part}.tsv.xz", columns, "xpos", separator="\t")
+        for part in ("train", "dev", "test")
+    )
+    return DataSet("ud_ewt", train, dev, test, "pos", None)
+
+
+def _jnlpba(folder: Path) -> DataSet:
+    train, test = (
+        read_conll(folder / f"{part}.iob2.xz", ["word", "tag"], "tag", skip="###MEDLINE:")
+        for part in ("train", "test")
+    )
+    return DataSet("jnlpba", train, None, test, "ner", "BIO")
+
+
+def _sxu(folder: Path) -> DataSet:
+    train, test = (read_segmented(folder / f"{part}.txt.xz") for part in ("train", "test"))
+    return DataSet("sxu", train, None, test, "wordseg", "BMES")
+
+
+def _msr(folder: Path) -> DataSet:
+    train = read_segmented(folder / "train_tenth_preprocessed.txt.xz")
+    test = read_segmented(folder / "test_gold_preprocessed.txt.xz")
+    return DataSet("msr", train, None, test, "wordseg", "BMES")
+
+
+def _har(folder: Path) -> DataSet:
+    """Windows of one recording are a sequence; features standardised on the training part."""
+    with np.load(folder / "windows.npz") as stored:
+        X, y = stored["X"].astype(np.float64), stored["y"]
+        experiment, is_test = stored["experiment"], stored["is_test"]
+        names = [str(n) for n in stored["label_names"]]
+    mean, spread = X[~is_test].mean(0), X[~is_test].std(0)
+    X = (X - mean) / np.where(spread > 0, spread, 1)
+    X = np.hstack([X, np.ones((len(X), 1))])
+
+    def part(chosen: Any) -> Corpus:
+        runs = [chosen & (experiment == e) for e in np.unique(experiment[chosen])]
+        return as_corpus([X[r] for r in runs], [[names[i] for i in y[r]] for r in runs])
+
+    return DataSet("har", part(~is_test), None, part(is_test), None, None)
+
+
+def _ocr(folder: Path) -> DataSet:
+    """The «small» setting: train on fold 0, test on the other nine."""
+    from trellis.files import open_text_bytes
+
+    words: dict[tuple[int, int], tuple[list[Any], list[str]]] = {}
+    for line in open_text_bytes(folder / "letters.tsv.xz").decode().splitlines():
+        letter, word, _, fold, pixels = line.split("\t")
+        images, letters = words.setdefault((int(fold), int(word)), ([], []))
+        images.append(np.unpackbits(np.frombuffer(bytes.fromhex(pixels), np.uint8)))
+        letters.append(letter)
+
+    def part(first: bool) -> Corpus:
+        chosen = [words[key] for key in sorted(words) if (key[0] == 0) == first]
+        return as_corpus([np.array(images) for images, _ in chosen], [y for _, y in chosen])
+
+    return DataSet("ocr", part(True), None, part(False), None, None)
+
+
+_LOADERS: dict[str, Callable[[Path], DataSet]] = {
+    "conll2000": _conll2000,
+    "ud_ewt": _ud_ewt,
+    "jnlpba": _jnlpba,
+    "sxu": _sxu,
+    "msr": _msr,
+    "har": _har,
+    "ocr": _ocr,
+}

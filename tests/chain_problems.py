@@ -1,0 +1,199 @@
+"""Tiny learning problems on chains, their losses by brute force, and a small toy language.
+
+The oracle lists every labelling of every piece and scores it on its own; nothing is shared with
+the kernels but the arrays that go in.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+
+from trellis.corpus import Labels
+from trellis.features import Encoded
+from trellis.objectives import ChainData, ChainWeights
+from trellis.objectives.chain import Visits
+
+CLASSES = "ABCD"
+
+
+@dataclass
+class Problem:
+    """Data, weights and pieces, ready for an objective."""
+
+    data: ChainData
+    weights: ChainWeights
+    visits: Visits
+
+    @property
+    def allowed(self) -> np.ndarray:
+        return self.data.labels.allowed()
+
+
+def node_scores(data: ChainData, node: np.ndarray) -> np.ndarray:
+    """Scores (N, L) of all positions, one feature after the other."""
+    e = data.encoded
+    scores = np.zeros((len(e.indptr) - 1, node.shape[1]))
+    for t in range(len(scores)):
+        for p in range(e.indptr[t], e.indptr[t + 1]):
+            scores[t] += (float(e.values[p]) if e.values.size else 1.0) * node[e.indices[p]]
+    return scores
+
+
+def log_sum(scores: list[float]) -> float:
+    top = max(scores)
+    return top + math.log(math.fsum(math.exp(s - top) for s in scores))
+
+
+def brute_force(problem: Problem) -> tuple[float, ChainWeights]:
+    """Loss and gradient of the log-likelihood by listing all labellings."""
+    data, weights, visits = problem.data, problem.weights, problem.visits
+    node = weights.node.astype(np.float64)
+    trans = weights.transitions.astype(np.float64)
+    scores, allowed = node_scores(data, node), problem.allowed
+    gradient = ChainWeights.zeros(*node.shape, dtype=np.float64)
+    total = 0.0
+    for start, end, weight in zip(visits.starts, visits.ends, visits.weights, strict=True):
+        labellings = list(itertools.product(range(data.n_labels), repeat=int(end - start)))
+        value = [
+            sum(scores[start + t, y[t]] for t in range(len(y)))
+            + sum(trans[a, b] for a, b in itertools.pairwise(y))
+            for y in labellings
+        ]
+        good = [
+            k
+            for k, y in enumerate(labellings)
+            if all(allowed[start + t, label] for t, label in enumerate(y))
+        ]
+        log_z, log_good = log_sum(value), log_sum([value[k] for k in good])
+        total += weight * (log_z - log_good)
+        share = np.array([math.exp(v - log_z) for v in value])
+        for k in good:
+            share[k] -= math.exp(value[k] - log_good)
+        for y, p in zip(labellings, share, strict=True):
+            add_counts(data, int(start), y, weight * p, gradient)
+    return total, gradient
+
+
+def add_counts(data: ChainData, start: int, y, amount: float, into: ChainWeights) -> None:
+    """Add ``amount`` times the features of a labelling of the piece that begins at ``start``."""
+    e = data.encoded
+    for t, label in enumerate(y):
+        for p in range(e.indptr[start + t], e.indptr[start + t + 1]):
+            v = float(e.values[p]) if e.values.size else 1.0
+            into.node[e.indices[p], label] += amount * v
+        if t > 0:
+            into.transitions[y[t - 1], label] += amount
+
+
+VALUES = st.sampled_from([-2.0, -0.5, 0.25, 1.0, 3.0])
+ORDINARY = st.floats(-3, 3)
+EXTREME = st.sampled_from([-1000.0, -90.0, -65.0, -1.0, 0.0, 1.0, 65.0, 90.0, 1000.0])
+
+
+@st.composite
+def problems(draw, numbers=ORDINARY, partial=True, sample_weights=None) -> Problem:
+    """Up to three chains of up to four positions and four labels, cut into pieces."""
+    n_labels = draw(st.integers(1, 4))
+    lengths = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    n, n_features = sum(lengths), draw(st.integers(1, 4))
+    counts = draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    size = int(indptr[-1])
+    indices = draw(st.lists(st.integers(0, n_features - 1), min_size=size, max_size=size))
+    real = draw(st.booleans())
+    values = draw(st.lists(VALUES, min_size=size, max_size=size)) if real else []
+    label = st.sampled_from(CLASSES[:n_labels])
+    if partial:
+        some = st.sets(label, min_size=1)
+        label = st.one_of(label, st.none(), some)
+    y = draw(st.lists(label, min_size=n, max_size=n))
+    if sample_weights is None:
+        sample_weights = st.floats(0, 3)
+    weight = draw(st.lists(sample_weights, min_size=len(lengths), max_size=len(lengths)))
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    data = ChainData(
+        Encoded(offsets, indptr, np.array(indices, np.int32), np.array(values, np.float32)),
+        Labels.from_lists([y], CLASSES[:n_labels]),
+        np.array(weight),
+    )
+    flat = draw(
+        st.lists(
+            numbers,
+            min_size=(n_features + n_labels) * n_labels,
+            max_size=(n_features + n_labels) * n_labels,
+        )
+    )
+    matrix = np.array(flat).reshape(-1, n_labels)
+    weights = ChainWeights(matrix[:n_features].copy(), matrix[n_features:].copy())
+    cuts = draw(st.sets(st.integers(1, n)))
+    bounds = np.array(sorted({0, *offsets.tolist(), *(c for c in cuts if c < n)}), np.int64)
+    owner = np.searchsorted(offsets, bounds[:-1], side="right") - 1
+    order = np.array(draw(st.permutations(range(len(owner)))), np.int64)
+    visits = Visits(bounds[:-1][order], bounds[1:][order], data.sample_weight[owner[order]])
+    return Problem(data, weights, visits)
+
+
+def random_data(
+    rng: np.random.Generator,
+    *,
+    n_samples: int = 20,
+    n_labels: int = 3,
+    n_features: int = 12,
+    real: bool = False,
+) -> ChainData:
+    """Chains whose labels come from a random model: learnable, but not separable."""
+    lengths = rng.integers(1, 9, n_samples)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    n, width = int(offsets[-1]), 3
+    indices = rng.integers(0, n_features, (n, width)).astype(np.int32)
+    values = rng.normal(size=n * width).astype(np.float32) if real else np.zeros(0, np.float32)
+    encoded = Encoded(offsets, np.arange(0, n * width + 1, width), indices.ravel(), values)
+    truth = rng.normal(size=(n_features, n_labels))
+    labels = Labels.from_lists([], CLASSES[:n_labels])
+    blank = ChainData(encoded, labels, np.ones(n_samples))
+    noisy = node_scores(blank, truth) + rng.gumbel(size=(n, n_labels))
+    names = [CLASSES[i] for i in noisy.argmax(axis=1)]
+    return ChainData(encoded, Labels.from_lists([names], CLASSES[:n_labels]), np.ones(n_samples))
+
+
+def same_weights(a: ChainWeights, b: ChainWeights, **tolerance: float) -> None:
+    np.testing.assert_allclose(a.node, b.node, **tolerance)
+    np.testing.assert_allclose(a.transitions, b.transitions, **tolerance)
+
+
+def same_bits(a: ChainWeights, b: ChainWeights) -> bool:
+    return (
+        a.node.dtype == b.node.dtype
+        and a.node.shape == b.node.shape
+        and a.node.tobytes() == b.node.tobytes()
+        and a.transitions.tobytes() == b.transitions.tobytes()
+    )
+
+
+_NAMES = ("Ada", "Bohr", "Curie", "Dirac", "Euler")
+_WORDS = ("the", "old", "met", "saw", "a", "new", "of", "and")
+
+
+def toy_language(n: int, seed: int = 0) -> tuple[list[list[str]], list[list[str]]]:
+    """Sentences of plain words and names of one or two words, with BIO labels."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for _ in range(n):
+        words: list[str] = []
+        labels: list[str] = []
+        while len(words) < rng.integers(2, 9):
+            if rng.random() < 0.4:
+                k = int(rng.integers(1, 3))
+                words += [str(w) for w in rng.choice(_NAMES, k)]
+                labels += ["B-PER", "I-PER"][:k]
+            else:
+                words.append(str(rng.choice(_WORDS)))
+                labels.append("O")
+        X.append(words)
+        y.append(labels)
+    return X, y
