@@ -150,6 +150,6 @@ def check_writable(strings: Iterable[str], what: str, file: str, separators: str
 
 
 def encode_text(text: str) -> bytes:
-    """UTF-8 bytes of a file; a mark in front if it starts with one, since readers drop the first."""
+    """UTF-8 bytes of a file; if they start with a mark, with one more, since readers drop one."""
     data = text.encode("utf-8")
     return _BOM + data if data.startswith(_BOM) else data

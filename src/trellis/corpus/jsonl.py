@@ -136,7 +136,7 @@ def jsonl_lines(corpus: Corpus, predicted: Sequence[Sequence[str]] | None = None
         lists.append((name, split(column.strings(), corpus.offsets)))
     if corpus.features is not None:
         lists.append(("features", split(_feature_dicts(corpus.features), corpus.offsets)))
-    if not lists:
+    if not lists and len(corpus):
         raise DataError("this corpus has no columns and no features to write")
     if corpus.labels is not None:
         name = "labels" if corpus.label_name == "label" else corpus.label_name

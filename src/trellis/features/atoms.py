@@ -13,11 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Column, Corpus
+from trellis.corpus.corpus import bounds
 from trellis.errors import DataError
 from trellis.features.functions import ngrams, string_function
 from trellis.features.templates import Call
 
 __all__ = ["Atom", "local_table", "ngram_table", "number_table"]
+
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 class Atom:
@@ -28,17 +31,17 @@ class Atom:
         self.call = call
         self.vocabulary = {value: code for code, value in enumerate(values)}
 
-    @property
-    def key(self) -> tuple[str, Call | None]:
-        """What identifies the atom."""
-        return self.column, self.call
-
     def __len__(self) -> int:
         return len(self.vocabulary)
 
     def values(self) -> list[str]:
         """Distinct values, by code."""
         return list(self.vocabulary)
+
+    def forget(self, n: int) -> None:
+        """Keep only the first n values."""
+        while len(self.vocabulary) > n:
+            self.vocabulary.popitem()
 
     def table(self, column: Column, *, grow: bool) -> NDArray[np.int32]:
         """Code for each distinct symbol of a column; −1 for nothing or an unknown value."""
@@ -58,10 +61,8 @@ class Atom:
 
 
 def _used(column: Column) -> NDArray[np.int64]:
-    """Codes of the symbols that occur (all of them, if that is no more work)."""
-    if len(column.codes) >= len(column.values):
-        return np.arange(len(column.values))
-    return np.unique(column.codes).astype(np.int64)
+    """Codes of the symbols that occur: a part of a corpus shares the tables of the whole."""
+    return np.flatnonzero(np.bincount(column.codes, minlength=len(column.values)))
 
 
 def _derive(column: Column, call: Call | None, used: NDArray[np.int64]) -> list[str | None]:
@@ -91,7 +92,7 @@ def ngram_table(
             known = [vocabulary[gram] for gram in found if gram in vocabulary]
         counts[symbol] = len(known)
         codes += known
-    return np.concatenate([[0], np.cumsum(counts)]), np.array(codes, np.int64)
+    return bounds(counts), np.array(codes, np.int64)
 
 
 def number_table(corpus: Corpus, name: str) -> NDArray[np.float32]:
@@ -103,13 +104,12 @@ def number_table(corpus: Corpus, name: str) -> NDArray[np.float32]:
             number = float(column.values[symbol])
         except ValueError:
             number = math.nan
-        if math.isfinite(number):
-            table[symbol] = number
-        elif (places := np.flatnonzero(column.codes == symbol)).size:
-            sample = int(np.searchsorted(corpus.offsets, places[0], side="right")) - 1
+        if not abs(number) <= _LARGEST:
+            place = np.flatnonzero(column.codes == symbol)[0]
+            sample = int(np.searchsorted(corpus.offsets, place, side="right")) - 1
             raise DataError(
-                f"column {name!r}, sample {sample}, position "
-                f"{places[0] - corpus.offsets[sample]}: {column.values[symbol]!r} "
-                "is not a finite number"
+                f"column {name!r}, sample {sample}, position {place - corpus.offsets[sample]}: "
+                f"{column.values[symbol]!r} is not a finite number (float32)"
             )
+        table[symbol] = number
     return table

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.corpus import Corpus
+from trellis.corpus import Corpus, Features
 from trellis.errors import DataError
 from trellis.features.encoded import Encoded, drop_unknown
 from trellis.persistence import pack_strings
@@ -48,20 +48,21 @@ class AttributeEncoder:
     def learn(self, corpus: Corpus) -> Encoded:
         """Encode a corpus, adding attributes not seen before."""
         features = self._features(corpus)
-        known = len(self.vocabulary)
-        occurs = np.bincount(features.indices, minlength=len(features.names)) > 0
-        vocabulary = self.vocabulary
-        for i in np.flatnonzero(occurs):
-            vocabulary.setdefault(features.names[i], len(vocabulary))
-        new_scale = np.ones(len(vocabulary) - known, np.float32)
-        if features.values is not None and len(new_scale):
-            ids = self._mapping(features.names)[features.indices]
+        count = np.bincount(features.indices, minlength=len(features.names))
+        scale = np.ones(len(count))
+        if features.values is not None:
             squares = features.values.astype(np.float64) ** 2
-            total = np.bincount(ids, squares, minlength=len(vocabulary))[known:]
-            count = np.bincount(ids, minlength=len(vocabulary))[known:]
-            mean = total / np.maximum(count, 1)
-            new_scale = np.where(mean > 0, np.sqrt(mean), 1.0).astype(np.float32)
-        self.scale = np.concatenate([self.scale, new_scale])
+            total = np.bincount(features.indices, squares, minlength=len(count))
+            scale = np.sqrt(np.divide(total, count, out=np.ones_like(total), where=total > 0))
+        new: dict[str, int] = {}
+        for i in np.flatnonzero(count).tolist():
+            if features.names[i] not in self.vocabulary:
+                new.setdefault(features.names[i], i)
+        known = len(self.vocabulary)
+        # The scales first: if this is interrupted, spare ones do no harm.
+        new_scale = scale[list(new.values())].astype(np.float32)
+        self.scale = np.concatenate([self.scale[:known], new_scale])
+        self.vocabulary.update({name: known + k for k, name in enumerate(new)})
         return self.encode(corpus)
 
     def encode(self, corpus: Corpus) -> Encoded:
@@ -78,18 +79,15 @@ class AttributeEncoder:
             Encoded(corpus.offsets, features.indptr, ids, values.astype(np.float32))
         )
 
-    def _features(self, corpus: Corpus) -> Any:
-        if corpus.features is None:
-            if corpus.n_positions == 0:
-                from trellis.corpus import Features
-
-                empty = np.zeros(0, np.int32)
-                return Features(np.zeros(corpus.n_positions + 1, np.int64), empty, None, [])
-            raise DataError(
-                "this model learned from ready-made features (dicts, lists or arrays); "
-                "give it samples of the same kind"
-            )
-        return corpus.features
+    def _features(self, corpus: Corpus) -> Features:
+        if corpus.features is not None:
+            return corpus.features
+        if corpus.n_positions == 0:  # nothing to predict, of whatever kind
+            return Features(np.zeros(1, np.int64), np.zeros(0, np.int32), None, [])
+        raise DataError(
+            "this model learned from ready-made features (dicts, lists or arrays); "
+            "give it samples of the same kind"
+        )
 
     def _mapping(self, names: Sequence[str]) -> NDArray[np.int32]:
         get = self.vocabulary.get

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Column, Corpus
+from trellis.corpus.corpus import bounds, ranges
 from trellis.errors import TemplateError
 from trellis.features.atoms import Atom, local_table, ngram_table, number_table
 from trellis.features.keytable import KeyTable
@@ -32,38 +33,43 @@ __all__ = [
 
 NewIds = Callable[[int], NDArray[np.int32]]
 Ids = NDArray[np.int32]
-_KEY_LIMIT = 1 << 62
+KEY_LIMIT = 1 << 62
+"""Keys of conjunctions lie below this, well inside int64."""
 
 
 class FeatureColumn:
-    """Base: a template with the global ids of its values (−1: dropped by the count threshold)."""
+    """Base: a template, and the feature id of each of its values, by code."""
 
     def __init__(self, template: Template) -> None:
         self.template = template
         self.ids: Ids = np.zeros(0, np.int32)
 
-    n_rows = 1
-
     def prepare(self, corpus: Corpus, *, grow: bool) -> None:
         """Work on the distinct symbols of a corpus."""
 
     def rows(self, chunk: Corpus, new_ids: NewIds | None) -> Ids:
-        """Feature ids (n_rows, n) of a chunk; with ``new_ids``, unknown values get ids from it."""
+        """Feature ids (rows, n) of a chunk; with ``new_ids``, unknown values get ids from it."""
         raise NotImplementedError  # abstract
 
-    def value_name(self, code: int) -> str:
-        """Readable form of a value, by its code."""
-        return ""
+    def value_names(self, codes: NDArray[np.int64]) -> list[str]:
+        """Readable form of some values, by their codes; a template with one value is its name."""
+        return [str(self.template)] * len(codes)
+
+    def select(self, which: slice | NDArray[np.bool_]) -> None:
+        """Keep only some values, in their order."""
+        self.ids = self.ids[which]
+
+    def renumber(self, mapping: Ids) -> None:
+        """Follow a renumbering of all features; those that become −1 are dropped."""
+        self.ids = mapping[self.ids]
+        if np.any(self.ids < 0):
+            self.select(self.ids >= 0)
 
     def _to_ids(self, codes: NDArray[np.int32], n_codes: int, new_ids: NewIds | None) -> Ids:
         if new_ids is not None and n_codes > len(self.ids):
             self.ids = np.concatenate([self.ids, new_ids(n_codes - len(self.ids))])
         # code −1 picks the sentinel at the end
-        return np.concatenate([self.ids, np.array([-1], np.int32)])[codes]
-
-    def renumber(self, mapping: Ids) -> None:
-        """Follow a renumbering of all features (−1: dropped)."""
-        self.ids = np.where(self.ids >= 0, mapping[self.ids], np.int32(-1))
+        return np.append(self.ids, np.int32(-1))[codes]
 
 
 class ConjunctionColumn(FeatureColumn):
@@ -79,22 +85,24 @@ class ConjunctionColumn(FeatureColumn):
     def prepare(self, corpus: Corpus, *, grow: bool) -> None:
         needed = [len(atom) + self.marks for atom in self.atoms]
         if grow and any(n > r for n, r in zip(needed, self.radices, strict=True)):
+            radices = [max(1, n) for n in needed]
+            if math.prod(radices) >= KEY_LIMIT:
+                raise TemplateError(
+                    f"template {str(self.template)!r} joins too many large vocabularies "
+                    f"({' x '.join(map(str, radices))} values); use fewer terms"
+                )
             # The first time exactly; later with room, so that a stream does not re-key each batch.
-            room = 1 if not len(self.table) else 2
-            digits = self.digits(self.table.keys)
-            self.set_radices([max(1, room * n) for n in needed], digits)
+            roomy = [2 * n for n in radices]
+            if len(self.table) and math.prod(roomy) < KEY_LIMIT:
+                radices = roomy
+            self._use_radices(radices)
 
-    def set_radices(self, radices: list[int], digits: NDArray[np.int64]) -> None:
-        """Use new radices; ``digits`` (terms, keys) are those of the present keys."""
-        if math.prod(radices) >= _KEY_LIMIT:
-            raise TemplateError(
-                f"template {str(self.template)!r} joins too many large vocabularies "
-                f"({' x '.join(map(str, radices))} values); use fewer terms"
-            )
-        self.radices = radices
-        keys = np.zeros(digits.shape[1], np.int64)
+    def _use_radices(self, radices: list[int]) -> None:
+        digits = self.digits(self.table.keys)
+        keys = np.zeros(len(self.table), np.int64)
         for radix, digit in zip(radices, digits, strict=True):
             keys = keys * radix + digit
+        self.radices = radices
         self.table = KeyTable(math.prod(radices), keys)
 
     def digits(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -124,24 +132,22 @@ class ConjunctionColumn(FeatureColumn):
         found = self.table.code(self.keys_of(chunk, codes), grow=new_ids is not None)
         return self._to_ids(found, len(self.table), new_ids)
 
-    def renumber(self, mapping: Ids) -> None:
-        super().renumber(mapping)
-        kept = self.ids >= 0
-        if not kept.all():
-            self.ids = self.ids[kept]
-            self.table = KeyTable(self.table.space, self.table.keys[kept])
+    def select(self, which: slice | NDArray[np.bool_]) -> None:
+        super().select(which)
+        self.table = KeyTable(self.table.space, self.table.keys[which])
 
-    def value_name(self, code: int) -> str:
-        digits = self.digits(self.table.keys[code : code + 1])[:, 0]
+    def value_names(self, codes: NDArray[np.int64]) -> list[str]:
         parts = []
+        digits = self.digits(self.table.keys[codes])
         for atom, term, digit in zip(self.atoms, self.template.terms, digits, strict=True):
-            if digit < self.marks:
-                side = ("before", "after")[digit % 2]
-                value = f"<{side} {digit // 2 + 1}>"
-            else:
-                value = atom.values()[digit - self.marks]
-            parts.append(f"{term}={value}")
-        return " & ".join(parts)
+            values = [_boundary(mark) for mark in range(self.marks)] + atom.values()
+            parts.append([f"{term}={values[d]}" for d in digit])
+        return [" & ".join(row) for row in zip(*parts, strict=True)]
+
+
+def _boundary(mark: int) -> str:
+    """Name of a boundary symbol (see ``fold_term``)."""
+    return f"<{('before', 'after')[mark % 2]} {mark // 2 + 1}>"
 
 
 class FlagColumn(FeatureColumn):
@@ -176,9 +182,6 @@ class FlagColumn(FeatureColumn):
         fold_term(keys, codes, chunk.offsets, offset, 1, True, 0)
         return keys
 
-    def value_name(self, code: int) -> str:
-        return str(self.template)
-
 
 class NumberColumn(FeatureColumn):
     """A column's number as the value of one feature, divided by its root mean square."""
@@ -207,14 +210,14 @@ class NumberColumn(FeatureColumn):
         values = np.where(keys >= 0, self._table[keys], np.float32(0))
         return (values / np.float32(self.scale or 1.0)).astype(np.float32)
 
-    def value_name(self, code: int) -> str:
-        return str(self.template)
+    def select(self, which: slice | NDArray[np.bool_]) -> None:
+        super().select(which)
+        if not len(self.ids):
+            self.scale = None
 
 
 class NgramColumn(FeatureColumn):
     """Character n-grams: a bag of features at each position."""
-
-    n_rows = 0
 
     def __init__(self, template: Template) -> None:
         super().__init__(template)
@@ -229,13 +232,17 @@ class NgramColumn(FeatureColumn):
         """Bags of a chunk: (indptr (n+1,), ids)."""
         column: Column = chunk.columns[self.template.terms[0].column]
         counts = np.diff(self._ptr)[column.codes]
-        indptr = np.concatenate([[0], np.cumsum(counts)])
-        where = np.repeat(self._ptr[column.codes] - indptr[:-1], counts) + np.arange(indptr[-1])
-        codes = self._codes[where].astype(np.int32)
-        return indptr, self._to_ids(codes, len(self.vocabulary), new_ids)
+        codes = self._codes[ranges(self._ptr[column.codes], counts)].astype(np.int32)
+        return bounds(counts), self._to_ids(codes, len(self.vocabulary), new_ids)
 
-    def value_name(self, code: int) -> str:
-        return f"{self.template}={list(self.vocabulary)[code]}"
+    def select(self, which: slice | NDArray[np.bool_]) -> None:
+        super().select(which)
+        kept = np.array(list(self.vocabulary), object)[which]
+        self.vocabulary = {gram: code for code, gram in enumerate(kept)}
+
+    def value_names(self, codes: NDArray[np.int64]) -> list[str]:
+        grams = list(self.vocabulary)
+        return [f"{self.template}={grams[code]}" for code in codes]
 
 
 class WordListColumn(FeatureColumn):
@@ -244,16 +251,19 @@ class WordListColumn(FeatureColumn):
     def __init__(self, template: Template, words: WordList) -> None:
         super().__init__(template)
         self.words = words
-        self.table = KeyTable(words.key_space())
-        self.n_rows = words.n_columns
+        self.table = KeyTable(words.key_space)
 
     def rows(self, chunk: Corpus, new_ids: NewIds | None) -> Ids:
         keys = self.words.keys(chunk)
         codes = self.table.code(keys.ravel(), grow=new_ids is not None)
         return self._to_ids(codes, len(self.table), new_ids).reshape(keys.shape)
 
-    def value_name(self, code: int) -> str:
-        return f"wordlist {self.words.name(int(self.table.keys[code]))}"
+    def select(self, which: slice | NDArray[np.bool_]) -> None:
+        super().select(which)
+        self.table = KeyTable(self.table.space, self.table.keys[which])
+
+    def value_names(self, codes: NDArray[np.int64]) -> list[str]:
+        return [f"wordlist {self.words.name(key)}" for key in self.table.keys[codes].tolist()]
 
 
 def compile_template(

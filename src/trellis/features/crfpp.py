@@ -3,28 +3,44 @@ r"""Template files of CRF++ and Wapiti.
     U01:%x[-1,0]/%x[0,0]     features from columns: row offset and column number
     B                        transitions (Trellis always has them)
     U:wrd=%X[0,0]            Wapiti: upper-case X lower-cases the value
-    *:%t[0,0,"^\u"]          Wapiti: t tests a pattern, m takes the matched part; * is U and B
+    U:cap=%t[0,0,"^\u"]      Wapiti: t tests a pattern, m takes the matched part
+    *                        Wapiti: U and B in one
 
-A term beyond the sentence gives a boundary symbol, as in both tools. ``B`` and ``*`` lines that use
-columns need features on edges and are refused, not silently weakened.
+A term beyond the sentence gives a boundary symbol, as in both tools; a pattern that does not match
+gives no feature (in Wapiti «false» or an empty match). ``B`` and ``*`` lines that use columns need
+features on edges and are refused, not silently weakened.
+
+Wapiti's patterns are simpler than Python's: ``^`` at the start, ``$`` at the end, ``.``, ``*``
+(as few as possible), ``?``, and the ASCII classes ``\a \d \l \p \s \u \w`` with their complements
+in upper case; anything else stands for itself.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import string
 from collections.abc import Sequence
 from typing import Any
 
 from trellis.errors import TemplateError
-from trellis.features.functions import string_function
 from trellis.features.templates import Call, Template, Templates, Term
 from trellis.files import display_name, open_text_bytes
 
 __all__ = ["read_crfpp"]
 
-_MACRO = re.compile(r'%(?P<kind>[xXtTmM])\[\s*(?P<row>-?\d+|@-?\d+)\s*,\s*(?P<column>\d+)'
+_MACRO = re.compile(r'%(?P<kind>[xXtTmM])\[\s*(?P<row>@?[-+]?\d{1,3})\s*,\s*(?P<column>\d{1,3})'
                     r'\s*(?:,\s*"(?P<pattern>(?:[^"\\]|\\.)*)"\s*)?\]')  # fmt: skip
+
+_CLASSES = {
+    "a": "A-Za-z",
+    "d": "0-9",
+    "l": "a-z",
+    "p": re.escape(string.punctuation),
+    "s": r"\s",
+    "u": "A-Z",
+    "w": "A-Za-z0-9",
+}
 
 
 def read_crfpp(path: str | os.PathLike[Any], columns: Sequence[str]) -> Templates:
@@ -47,7 +63,7 @@ def read_crfpp(path: str | os.PathLike[Any], columns: Sequence[str]) -> Template
     word
     word[-1] & pos
     """
-    text = open_text_bytes(path).decode("utf-8", errors="replace")
+    text = open_text_bytes(path).decode("utf-8-sig", errors="replace")
     return parse_crfpp(text, columns, display_name(path))
 
 
@@ -63,7 +79,7 @@ def parse_crfpp(text: str, columns: Sequence[str], name: str = "templates") -> T
             template = _line(line, columns, identifiers)
         except TemplateError as error:
             raise TemplateError(f"{name}, line {number}: {error}") from None
-        if template is not None and template not in templates:
+        if template is not None:
             templates.append(template)
     if not templates:
         raise TemplateError(f"{name}: no templates that start with U")
@@ -75,16 +91,16 @@ def _line(line: str, columns: Sequence[str], identifiers: dict[str, str]) -> Tem
     if kind not in "UB*":
         raise TemplateError(f"{line!r} does not start with U, B or *")
     macros = list(_MACRO.finditer(line))
-    if line.count("%") != len(macros):
+    if "%" in _MACRO.sub("", line):
         raise TemplateError(f"{line!r}: a %-macro is not of the form %x[row,column]")
     if kind in "B*" and macros:
         raise TemplateError(
             f"{line!r} puts features on edges, which this version does not learn; use U"
         )
-    if kind in "B*":
+    if kind == "B":
         return None
     skeleton = _MACRO.sub("%", line)
-    if identifiers.setdefault(skeleton, line) != line and len(macros) > 0:
+    if identifiers.setdefault(skeleton, line) != line:
         raise TemplateError(
             f"{line!r} and {identifiers[skeleton]!r} share one identifier (a bag of words); "
             "give each its own, e.g. U01: and U02:"
@@ -111,15 +127,31 @@ def _term(macro: re.Match[str], columns: Sequence[str]) -> Term:
         call = Call("lower") if kind == "X" else None
     else:
         if pattern is None:
-            raise TemplateError(f'{macro[0]}: %{kind} takes a pattern, e.g. %t[0,0,"[0-9]"]')
+            raise TemplateError(f'{macro[0]}: %{kind} takes a pattern, e.g. %t[0,0,"\\d"]')
         if kind == "M":
             raise TemplateError(f"{macro[0]}: %M (lower-cased match) is not supported; use %m")
         call = Call("test" if kind in "tT" else "match", (_wapiti_pattern(pattern),))
-        string_function(call.name, call.arguments)  # raises on a bad pattern
     return Term(columns[index], call, int(row))
 
 
 def _wapiti_pattern(pattern: str) -> str:
-    """Wapiti's character classes as Python's."""
-    classes = {"u": "[A-Z]", "l": "[a-z]", "a": "[A-Za-z]", "p": r"[^\w\s]", "d": r"\d", "s": r"\s"}
-    return re.sub(r"\\([ulapds])", lambda hit: classes[hit[1]], pattern)
+    """One of Wapiti's regular expressions in Python's notation (see the module)."""
+    items = re.findall(r"\\.|.", pattern.removeprefix("^"))
+    start = "^" if pattern.startswith("^") else ""
+    end = "$" if items and items[-1] == "$" else ""
+    found = ""
+    repeatable = False
+    for item in items[:-1] if end else items:
+        if item in "*?":
+            if not repeatable:
+                raise TemplateError(f"pattern {pattern!r}: {item} follows nothing it can repeat")
+            found += "*?" if item == "*" else "?"
+        elif item == ".":
+            found += item
+        elif item[1:].lower() in _CLASSES:
+            complement = "^" if item[1:].isupper() else ""
+            found += f"[{complement}{_CLASSES[item[1:].lower()]}]"
+        else:
+            found += re.escape(item[-1])
+        repeatable = item not in "*?"
+    return f"{start}{found}{end}"

@@ -83,13 +83,26 @@ class TemplateEncoder:
                 compile_template(t, corpus, self.atoms_of, self.marks) for t in self.templates
             ]
         known = self._n_features
-        encoded = self._encode(corpus, grow=True)
-        return self._drop_rare(encoded, known)
+        n_values = [len(column.ids) for column in self.columns]
+        n_symbols = [len(atom) for atom in self.atoms.values()]
+        try:
+            return self._drop_rare(self._encode(corpus, grow=True), known)
+        except BaseException:
+            # A bad number, an interrupt: forget what is half learned, or later codes would not fit.
+            self._n_features = known
+            for column, n in zip(self.columns, n_values, strict=True):
+                column.select(slice(n))
+            for atom, n in zip(self.atoms.values(), n_symbols, strict=True):
+                atom.forget(n)
+            raise
 
     def encode(self, corpus: Corpus) -> Encoded:
         """Encode a corpus; features not in the vocabulary are left out."""
+        if corpus.n_positions == 0:  # nothing to encode, whatever its columns
+            none = np.zeros(0, np.int32), np.zeros(0, np.float32)
+            return Encoded(corpus.offsets, np.zeros(1, np.int64), *none)
         self._check(corpus)
-        return drop_unknown(self._encode(corpus, grow=False))
+        return self._encode(corpus, grow=False)
 
     def _check(self, corpus: Corpus) -> None:
         for name in self.templates.columns():
@@ -180,14 +193,16 @@ class TemplateEncoder:
     def names(self, features: Sequence[int] | NDArray[Any]) -> list[str]:
         """Readable names of some features: template and value."""
         wanted = np.asarray(features, np.int64)
-        result = [""] * len(wanted)
-        for column in self.columns:
-            code_of = np.full(self._n_features + 1, -1, np.int64)
-            live = np.flatnonzero(column.ids >= 0)
-            code_of[column.ids[live]] = live
-            for i in np.flatnonzero(code_of[wanted] >= 0):
-                result[i] = column.value_name(int(code_of[wanted[i]]))
-        return result
+        owner = np.empty(self._n_features, np.int64)
+        code = np.empty(self._n_features, np.int64)
+        for j, column in enumerate(self.columns):
+            owner[column.ids] = j
+            code[column.ids] = np.arange(len(column.ids))
+        result = np.empty(len(wanted), object)
+        for j in np.unique(owner[wanted]):
+            mine = owner[wanted] == j
+            result[mine] = self.columns[j].value_names(code[wanted[mine]])
+        return list(result)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything needed to rebuild the encoder: a JSON header and arrays."""

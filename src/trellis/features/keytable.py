@@ -1,6 +1,6 @@
 """An exact, growing map from integer keys to dense codes 0, 1, 2, … in order of first appearance.
 
-Keys below ``DIRECT`` use a direct table; larger key spaces an open-addressing hash table at most
+Key spaces up to ``_DIRECT`` use a direct table, larger ones an open-addressing hash table at most
 half full. Written by hand because a Python dict would need an object for each of millions of keys,
 and ``numpy.unique`` a sort for each call.
 """

@@ -13,6 +13,7 @@ from trellis.errors import CorruptModelError, TemplateError
 from trellis.features.atoms import Atom
 from trellis.features.attributes import AttributeEncoder
 from trellis.features.columns import (
+    KEY_LIMIT,
     ConjunctionColumn,
     FeatureColumn,
     FlagColumn,
@@ -94,12 +95,16 @@ def encoder_from_state(header: Mapping[str, Any], arrays: Mapping[str, NDArray[A
             raise CorruptModelError(f"a value of {atom.column!r} stands twice")
     for j, template in enumerate(templates):
         column = _column(encoder, template, subset(arrays, f"column{j}."))
-        check_range(column.ids, -1, encoder.n_features, f"feature ids of template {j}")
+        check_range(column.ids, 0, encoder.n_features, f"feature ids of template {j}")
         encoder.columns.append(column)
-    used = np.concatenate([np.zeros(0, np.int32), *(c.ids[c.ids >= 0] for c in encoder.columns)])
-    if len(np.unique(used)) != len(used):
-        raise CorruptModelError("a feature id stands twice")
+    used = np.concatenate([column.ids for column in encoder.columns])
+    if len(used) != encoder.n_features or not _distinct(used):
+        raise CorruptModelError("a feature id is missing or stands twice")
     return encoder
+
+
+def _distinct(numbers: NDArray[Any]) -> bool:
+    return len(np.unique(numbers)) == len(numbers)
 
 
 def _column(encoder: TemplateEncoder, template: Template, arrays: Arrays) -> FeatureColumn:
@@ -119,9 +124,11 @@ def _column(encoder: TemplateEncoder, template: Template, arrays: Arrays) -> Fea
         name = template.terms[0].column
         words = _unpacked(arrays, "words")
         pairs = take(arrays, "pairs", np.int64, (None,))
-        check_range(pairs, 0, max(1, len(words)) ** 2, "word pairs")
+        check_range(pairs, 0, len(words) ** 2, "word pairs")
         if len(set(words)) != len(words) or any(not w or len(w) > template.high for w in words):
             raise CorruptModelError("the word list holds a word twice or of a wrong length")
+        if not _distinct(pairs):
+            raise CorruptModelError("a word pair stands twice")
         column = WordListColumn(template, WordList(name, template.low, template.high, words, pairs))
         column.table = _key_table(arrays, column.table.space)
         size = len(column.table)
@@ -130,11 +137,12 @@ def _column(encoder: TemplateEncoder, template: Template, arrays: Arrays) -> Fea
         column = NumberColumn(template) if template.kind == "number" else FlagColumn(template)
         if isinstance(column, NumberColumn):
             column.scale = float(take(arrays, "scale", np.float64, (1,))[0])
-            if column.scale <= 0:
-                raise CorruptModelError("number scales must be positive")
+            limits = np.finfo(np.float32)
+            if not limits.smallest_subnormal <= column.scale <= limits.max:
+                raise CorruptModelError("number scales must be positive float32 numbers")
     column.ids = take(arrays, "ids", np.int32, (None,))
-    if len(column.ids) > size or (template.kind in ("conjunction", "wordlist", "ngrams")
-                                  and len(column.ids) != size):  # fmt: skip
+    may_be_unused = template.kind not in ("conjunction", "wordlist", "ngrams")
+    if len(column.ids) != size and not (may_be_unused and len(column.ids) == 0):
         raise CorruptModelError(f"{len(column.ids)} feature ids for {size} values")
     return column
 
@@ -142,7 +150,7 @@ def _column(encoder: TemplateEncoder, template: Template, arrays: Arrays) -> Fea
 def _key_table(arrays: Arrays, space: int) -> KeyTable:
     keys = take(arrays, "keys", np.int64, (None,))
     check_range(keys, 0, space, "template keys")
-    if len(np.unique(keys)) != len(keys):
+    if not _distinct(keys):
         raise CorruptModelError("a template key stands twice")
     return KeyTable(space, keys)
 
@@ -154,7 +162,7 @@ def _conjunction(
     radices = take(arrays, "radices", np.int64, (len(atoms),))
     check_range(radices, 1, 2**40, "template radices")
     column.radices = [int(r) for r in radices]
-    if math.prod(column.radices) >= 2**62:
+    if math.prod(column.radices) >= KEY_LIMIT:
         raise CorruptModelError("template radices are too large")
     sizes = [len(atom) + marks for atom in atoms]
     if any(size > radix for size, radix in zip(sizes, column.radices, strict=True)):

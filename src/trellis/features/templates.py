@@ -1,4 +1,4 @@
-"""The template language: which features a position has, in terms of the corpus's columns.
+r"""The template language: which features a position has, in terms of the corpus's columns.
 
 One template a line; ``#`` starts a comment. A *term* is a column, or a function of a column, at an
 offset from the current position; a template is a conjunction of terms:
@@ -17,6 +17,9 @@ offset from the current position; a template is a conjunction of terms:
 Functions: lower, shape, short_shape, digits, prefix, suffix, has_digit, has_hyphen, has_upper,
 initial_upper, all_upper, test(column, "regex"), match(column, "regex").
 
+A column whose name is not a plain word, or is a word of the language, stands in quotes:
+``"pos-tag"[-1]``. In quotes, ``\"``, ``\\``, ``\n`` and ``\r`` stand for the character.
+
 A term that reaches beyond the sample gives no feature, unless the line ``edges = mark`` asks for
 boundary symbols (as CRF++ has them); ``min_count = n`` on its own line holds for all templates.
 """
@@ -24,7 +27,7 @@ boundary symbols (as CRF++ has them); ``min_count = n`` on its own line holds fo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any
@@ -38,6 +41,12 @@ _TOKEN = re.compile(
     r"\s*(?:(?P<range>-?\d+\.\.-?\d+)|(?P<number>-?\d+)|(?P<name>[^\W\d]\w*)"
     r'|(?P<string>"(?:[^"\\]|\\.)*")|(?P<symbol>==|[\[\](),&@=]))'
 )
+_NAME = re.compile(r"[^\W\d]\w*")
+_FLAGS = ("bias", "bos", "eos")
+_SPECIAL = ("ngrams", "number", "wordlist")
+# Bounds that no sensible template meets, so that a slip (or a hostile model file) cannot ask for
+# millions of templates: of offsets and lengths, and of word lists, which need 2·n² columns.
+_MAX_NUMBER, _MAX_WORD = 1000, 20
 _ALIASES: dict[str, tuple[str, ...]] = {
     "word": ("word", "form", "token", "text"),
     "pos": ("pos", "xpos", "upos"),
@@ -54,9 +63,6 @@ class Call:
     name: str
     arguments: tuple[Argument, ...] = ()
 
-    def __str__(self) -> str:
-        return self.name
-
 
 @dataclass(frozen=True)
 class Term:
@@ -67,9 +73,11 @@ class Term:
     offset: int = 0
 
     def __str__(self) -> str:
-        text = self.column
+        text = _column(self.column)
         if self.call is not None:
-            arguments = "".join(f", {_quoted(a)}" for a in self.call.arguments)
+            arguments = "".join(
+                f", {a if isinstance(a, int) else _quoted(a)}" for a in self.call.arguments
+            )
             text = f"{self.call.name}({text}{arguments})"
         return f"{text}[{self.offset}]" if self.offset else text
 
@@ -93,11 +101,10 @@ class Template:
         if self.kind == "equal":
             return f"{self.terms[0]} == {self.terms[1]}"
         if self.kind in ("ngrams", "wordlist"):
-            return f"{self.kind}({self.terms[0].column}, {self.low}..{self.high})"
+            return f"{self.kind}({self.terms[0]}, {self.low}..{self.high})"
         if self.kind == "number":
             term = self.terms[0]
-            shift = f"[{term.offset}]" if term.offset else ""
-            return f"number({term.column}){shift}"
+            return str(replace(term, call=Call("number")))
         if self.kind == "conjunction":
             return " & ".join(str(term) for term in self.terms)
         return self.kind
@@ -110,11 +117,11 @@ class Template:
 
 @dataclass(frozen=True)
 class Templates:
-    """A set of feature templates.
+    """A set of feature templates; one that is given twice is kept once.
 
     Parameters
     ----------
-    templates : sequence of Template
+    templates : tuple of Template
     mark_edges : bool
         Whether a term beyond the sample gives a boundary symbol (True) or no feature (False).
 
@@ -138,19 +145,24 @@ class Templates:
     templates: tuple[Template, ...]
     mark_edges: bool = False
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "templates", tuple(dict.fromkeys(self.templates)))
+
     def __len__(self) -> int:
         return len(self.templates)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Template]:
         return iter(self.templates)
 
     @classmethod
     def parse(cls, text: str | Iterable[str]) -> Templates:
         """Read templates from text (lines or ``;``) or from a list of lines."""
-        lines = _split_lines(text) if isinstance(text, str) else list(text)
+        lines = _split_lines(text) if isinstance(text, str) else enumerate(text, 1)
         found: list[Template] = []
         mark_edges, min_count = False, 1
-        for number, raw in enumerate(lines, 1):
+        for number, raw in lines:
+            if not isinstance(raw, str):
+                raise TemplateError(f"template line {number} is {raw!r}; expected a string")
             line = _without_comment(raw)
             if not line:
                 continue
@@ -160,8 +172,8 @@ class Templates:
                     found += _Parser(line).templates()
                 elif setting[1] == "edges" and setting[2] in ("mark", "skip"):
                     mark_edges = setting[2] == "mark"
-                elif setting[1] == "min_count" and setting[2].isdigit() and int(setting[2]) > 0:
-                    min_count = int(setting[2])
+                elif setting[1] == "min_count" and setting[2].isdecimal():
+                    min_count = _count(setting[2])
                 else:
                     raise TemplateError(
                         "expected «edges = mark», «edges = skip» or «min_count = n»"
@@ -170,10 +182,7 @@ class Templates:
                 raise TemplateError(f"template line {number}, {line!r}: {error}") from None
         if not found:
             raise TemplateError("no templates: expected lines such as word[-2..2]")
-        unique = dict.fromkeys(
-            t if t.min_count > 1 else replace(t, min_count=min_count) for t in found
-        )
-        return cls(tuple(unique), mark_edges)
+        return cls(tuple(replace(t, min_count=t.min_count or min_count) for t in found), mark_edges)
 
     @classmethod
     def named(cls, name: str) -> Templates:
@@ -189,9 +198,9 @@ class Templates:
         if not columns:
             raise TemplateError("the corpus has neither columns nor features to learn from")
         lines = []
-        for column in columns:
+        for column in map(_column, columns):
             lines += [f"{column}[-2..2]", f"{column}[-1..0] & {column}[0..1]"]
-        first = columns[0]
+        first = _column(columns[0])
         lines += [f"lower({first})", f"short_shape({first})[-1..1]"]
         lines += [f"prefix({first}, 1..3)", f"suffix({first}, 1..3)", "bos", "eos"]
         return cls.parse(lines)
@@ -218,14 +227,14 @@ def named_sets() -> list[str]:
 
 def as_templates(features: Any, columns: Sequence[str]) -> Templates:
     """What a user passed as ``features=``, as templates over the given columns."""
-    if features is None or features == "auto":
+    if features is None or (isinstance(features, str) and features == "auto"):
         return Templates.default_for(columns)
     if isinstance(features, Templates):
         found = features
     elif isinstance(features, str):
-        known = ("bias", "bos", "eos", *columns)
-        is_name = re.fullmatch(r"[\w-]+", features) and features not in known
-        named = is_name or features in named_sets()
+        # One word is a set's name, unless it can only be a template.
+        is_template = features in (*_FLAGS, *columns, *_ALIASES) and features not in named_sets()
+        named = re.fullmatch(r"[\w-]+", features) and not is_template
         found = Templates.named(features) if named else Templates.parse(features)
     elif isinstance(features, Iterable) and not isinstance(features, Mapping):
         found = Templates.parse(features)
@@ -250,24 +259,48 @@ def _resolve(template: Template, columns: Sequence[str]) -> Template:
     return replace(template, terms=tuple(locate(term) for term in template.terms))
 
 
-def _split_lines(text: str) -> list[str]:
-    """Lines of the text, also divided at semicolons outside quotes."""
-    return [
-        part
-        for line in text.splitlines()
-        for part in re.findall(r'(?:"(?:[^"\\]|\\.)*"|#.*|[^;"])+', line)
-    ]
+def _split_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Numbered lines of the text, also divided at semicolons outside quotes and comments."""
+    for number, line in enumerate(re.split(r"\r\n|[\r\n]", text), 1):
+        for part in re.findall(r'(?:"(?:[^"\\]|\\.)*"?|#.*|[^;"])+', line):
+            yield number, part
 
 
 def _without_comment(line: str) -> str:
-    kept = re.match(r'(?:"(?:[^"\\]|\\.)*"|[^#"])*', line)
+    kept = re.match(r'(?:"(?:[^"\\]|\\.)*"?|[^#"])*', line)
     return kept.group().strip() if kept else ""
 
 
-def _quoted(argument: Argument) -> str:
-    if isinstance(argument, int):
-        return str(argument)
-    return '"' + argument.replace("\\", "\\\\").replace('"', '\\"') + '"'
+def _column(name: str) -> str:
+    """A column's name as it stands in a template."""
+    plain = _NAME.fullmatch(name) and name not in (*_FLAGS, *_SPECIAL)
+    return name if plain else _quoted(name)
+
+
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"}
+
+
+def _quoted(text: str) -> str:
+    return '"' + re.sub(r'[\\"\n\r]', lambda hit: _ESCAPES[hit[0]], text) + '"'
+
+
+def _unquoted(text: str) -> str:
+    """Undo :func:`_quoted`; any other backslash is kept, as regular expressions need it."""
+    plain = {escape: character for character, escape in _ESCAPES.items()}
+    return re.sub(r'\\[\\"nr]', lambda hit: plain[hit[0]], text[1:-1])
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > 9:
+        raise TemplateError(f"the number {digits[:9]}… is too large")
+    return int(digits)
+
+
+def _count(digits: str) -> int:
+    count = _integer(digits)
+    if count < 1:
+        raise TemplateError("min_count must be at least 1")
+    return count
 
 
 class _Parser:
@@ -304,9 +337,10 @@ class _Parser:
 
     def templates(self) -> list[Template]:
         kind, value = self.peek()
-        if kind == "name" and value in ("bias", "bos", "eos") and len(self.tokens) == 1:
-            return [Template(value)]
-        if kind == "name" and value in ("ngrams", "wordlist", "number") and len(self.tokens) > 1:
+        alone = len(self.tokens) == 1 or self.tokens[1] == ("symbol", "@")
+        if kind == "name" and value in _FLAGS and alone:
+            made = [Template(self.next("name"))]
+        elif kind == "name" and value in _SPECIAL and not alone:
             made = self.special(self.next("name"))
         else:
             parts = [self.term()]
@@ -323,20 +357,18 @@ class _Parser:
                 while self.accept("&"):
                     parts.append(self.term())
                 made = [Template("conjunction", terms) for terms in _together(parts)]
-        count = 1
+        count = 0  # not said: what holds for all templates
         if self.accept("@"):
             self.next("name", "min_count")
             self.next("symbol", "=")
-            count = int(self.next("number"))
-            if count < 1:
-                raise TemplateError("min_count must be at least 1")
+            count = _count(self.next("number"))
         if self.peek()[0] != "end":
             raise TemplateError(f"did not expect {self.peek()[1]}")
         return [replace(template, min_count=count) for template in made]
 
     def special(self, name: str) -> list[Template]:
         self.next("symbol", "(")
-        column = self.next("name")
+        column = self.column()
         low = high = 0
         if name != "number":
             self.next("symbol", ",")
@@ -344,22 +376,23 @@ class _Parser:
             low, high = lengths[0], lengths[-1]
             if low < 1:
                 raise TemplateError(f"{name} takes lengths from 1, e.g. {name}({column}, 2..4)")
+            if name == "wordlist" and high > _MAX_WORD:
+                raise TemplateError(f"wordlist takes lengths up to {_MAX_WORD}")
         self.next("symbol", ")")
         shifts = self.offsets() if name == "number" else (0,)
         return [Template(name, (Term(column, offset=k),), low, high) for k in shifts]
 
     def term(self) -> list[Term]:
         """All expansions of one term, in order."""
-        name = self.next("name")
+        may_call = self.peek()[0] == "name"
+        name = column = self.column()
         calls: list[Call | None] = [None]
-        column = name
-        if self.accept("("):
-            column = self.next("name")
+        if may_call and self.accept("("):
+            column = self.column()
             arguments: list[Sequence[Argument]] = []
             while self.accept(","):
                 if self.peek()[0] == "string":
-                    text = self.next("string")[1:-1]
-                    arguments.append([re.sub(r'\\(["\\])', r"\1", text)])
+                    arguments.append([_unquoted(self.next("string"))])
                 else:
                     arguments.append(self.integers())
             self.next("symbol", ")")
@@ -372,6 +405,12 @@ class _Parser:
         offsets = self.offsets()
         return [Term(column, call, k) for call in calls for k in offsets]
 
+    def column(self) -> str:
+        """A column's name: a word, or anything in quotes."""
+        if self.peek()[0] == "string":
+            return _unquoted(self.next("string"))
+        return self.next("name")
+
     def offsets(self) -> _Range:
         if not self.accept("["):
             return (0,)
@@ -380,14 +419,15 @@ class _Parser:
         return found
 
     def integers(self) -> _Range:
-        kind, value = self.peek()
-        if kind == "range":
-            self.at += 1
-            low, high = (int(v) for v in value.split(".."))
-            if low > high:
-                raise TemplateError(f"range {value} runs backwards")
-            return tuple(range(low, high + 1))
-        return (int(self.next("number")),)
+        is_range = self.peek()[0] == "range"
+        value = self.next("range" if is_range else "number")
+        low, *rest = (_integer(v) for v in value.split(".."))
+        high = rest[0] if rest else low
+        if low > high:
+            raise TemplateError(f"range {value} runs backwards")
+        if max(-low, high) > _MAX_NUMBER:
+            raise TemplateError(f"{value} is too large: at most {_MAX_NUMBER}")
+        return tuple(range(low, high + 1))
 
 
 def _together(parts: list[list[Term]]) -> list[tuple[Term, ...]]:

@@ -49,13 +49,23 @@ class WordList:
         """Collect the lists from a segmented corpus."""
         if corpus.labels is None:
             raise DataError("wordlist features need a labelled training corpus")
-        symbols = split(corpus.columns[column].strings(), corpus.offsets)
+        symbols = corpus.columns[column].strings()
+        for symbol in dict.fromkeys(symbols):
+            if len(symbol) != 1:
+                raise DataError(
+                    f"wordlist features need a column of single characters; {column!r} holds "
+                    f"{symbol!r}"
+                )
         single: Counter[str] = Counter()
         double: Counter[tuple[str, str]] = Counter()
-        for characters, tags in zip(symbols, corpus.label_lists(), strict=True):
+        sentences = zip(split(symbols, corpus.offsets), corpus.label_lists(), strict=True)
+        for s, (characters, tags) in enumerate(sentences):
             if not all(isinstance(tag, str) for tag in tags):
                 continue  # partly annotated sentences have no known words
-            words = tags_to_words(characters, [str(tag) for tag in tags])
+            try:
+                words = tags_to_words(characters, [str(tag) for tag in tags])
+            except DataError as error:
+                raise DataError(f"wordlist features, sample {s}, {error}") from None
             single.update(words)
             double.update(itertools.pairwise(words))
         words = sorted(w for w, n in single.items() if n >= _MIN_COUNT and len(w) <= high)
@@ -86,9 +96,10 @@ class WordList:
         """Number of key columns: starts, ends, pairs before and pairs after."""
         return 2 * (self.high - self.low + 1) + 2 * self.high**2
 
+    @property
     def key_space(self) -> int:
-        """Bound of all keys: four kinds of feature over words or pairs."""
-        return 2 * len(self.words) + 2 * max(1, len(self.pairs))
+        """Bound of all keys: words that start, words that end, pairs before and pairs after."""
+        return 2 * len(self.words) + 2 * len(self.pairs)
 
     def keys(self, corpus: Corpus) -> NDArray[np.int64]:
         """Keys (n_columns, N): the feature of each kind and length at each position, or −1."""
@@ -101,7 +112,7 @@ class WordList:
             where = position - length + 1
             ok = where >= bound
             ends[length, ok] = starts[length, where[ok]]
-        n_words, n_pairs = len(self.words), max(1, len(self.pairs))
+        n_words, n_pairs = len(self.words), len(self.pairs)
         columns = np.full((self.n_columns, n), -1, np.int64)
         j = 0
         for length in range(self.low, self.high + 1):
@@ -145,11 +156,9 @@ class WordList:
 
     def name(self, key: int) -> str:
         """Readable form of one key."""
-        n_words, n_pairs = len(self.words), max(1, len(self.pairs))
-        if key < n_words:
-            return f"starts={self.words[key]}"
+        n_words, n_pairs = len(self.words), len(self.pairs)
         if key < 2 * n_words:
-            return f"ends={self.words[key - n_words]}"
+            return f"{'starts' if key < n_words else 'ends'}={self.words[key % n_words]}"
         which, pair = divmod(key - 2 * n_words, n_pairs)
         a, b = divmod(int(self.pairs.keys[pair]), n_words)
         return f"{('before', 'after')[which]}={self.words[a]}|{self.words[b]}"

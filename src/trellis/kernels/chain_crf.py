@@ -26,7 +26,7 @@ from trellis.kernels.chain_lattice import (
     exponentiate,
     piece_loss,
 )
-from trellis.kernels.scoring import look_ahead, score_into
+from trellis.kernels.scoring import score_into, visiting_queue
 
 __all__ = ["crf_gradient", "crf_sgd"]
 
@@ -71,6 +71,8 @@ def crf_sgd(
     tables = np.zeros((N_TABLES, n_labels, n_labels), kind)
     pairs = np.zeros((n_labels, n_labels), np.float64)
     t_max = exponentiate(T, tables)
+    queue = visiting_queue(starts, ends)
+    done = 0
     scale = state[0]
     t_scale = 1.0
     pending = 0
@@ -80,27 +82,29 @@ def crf_sgd(
         start = starts[k]
         end = ends[k]
         weight = weights[k]
-        look_ahead(indptr, indices, label, starts, ends, k, W)
-        score_into(indptr, indices, values, W, start, end, kind.type(scale), work[NODE])
+        score_into(
+            indptr, indices, values, W, start, end, kind.type(scale), work, NODE, queue, done
+        )
+        done += end - start
         loss += weight * piece_loss(
             T, t_max, label, start, end, table, weight * r, work, tables, pairs
         )
         step = kind.type(-r * weight / scale)
         for t in range(start, end):
-            delta = work[GRADIENT, t - start]
+            row = t - start
             for j in range(n_labels):
-                delta[j] *= step
+                work[GRADIENT, row, j] *= step
             if values.size:
                 for p in range(indptr[t], indptr[t + 1]):
                     f = indices[p]
                     v = values[p]
                     for j in range(n_labels):
-                        W[f, j] += v * delta[j]
+                        W[f, j] += v * work[GRADIENT, row, j]
             else:
                 for p in range(indptr[t], indptr[t + 1]):
                     f = indices[p]
                     for j in range(n_labels):
-                        W[f, j] += delta[j]
+                        W[f, j] += work[GRADIENT, row, j]
         keep = 1.0 / (1.0 + 2.0 * r * shrink)
         scale *= keep
         t_scale *= keep
@@ -147,11 +151,14 @@ def crf_gradient(
     tables = np.zeros((N_TABLES, n_labels, n_labels), kind)
     pairs = np.zeros((n_labels, n_labels), np.float64)
     t_max = exponentiate(T, tables)
+    queue = visiting_queue(starts, ends)
+    done = 0
     loss = 0.0
     for k in range(starts.size):
         start = starts[k]
         end = ends[k]
-        score_into(indptr, indices, values, W, start, end, kind.type(1), work[NODE])
+        score_into(indptr, indices, values, W, start, end, kind.type(1), work, NODE, queue, done)
+        done += end - start
         loss += weights[k] * piece_loss(
             T, t_max, label, start, end, table, weights[k], work, tables, pairs
         )

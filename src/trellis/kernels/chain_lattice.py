@@ -91,12 +91,11 @@ def piece_loss(
     """
     n = end - start
     n_labels = T.shape[0]
-    P = work[GRADIENT]
     kind = annotation(label, start, end, n_labels)
     if kind == NOTHING:
         for t in range(n):
             for j in range(n_labels):
-                P[t, j] = 0
+                work[GRADIENT, t, j] = 0
         return 0.0
     loss = 0.0
     # First over all labellings, then over the allowed ones: one call in a loop, because two calls
@@ -109,22 +108,24 @@ def piece_loss(
             work, tables, pairs, into,
         )  # fmt: skip
     if kind == PARTLY:
-        Q = work[TARGET]
         for t in range(n):
             for j in range(n_labels):
-                P[t, j] -= Q[t, j]
+                work[GRADIENT, t, j] -= work[TARGET, t, j]
         return loss
-    node = work[NODE]
     gold = 0.0
     for t in range(n):
         y = label[start + t]
-        gold += node[t, y]
-        P[t, y] -= 1
+        gold += work[NODE, t, y]
+        work[GRADIENT, t, y] -= 1
         if t > 0:
             before = label[start + t - 1]
             gold += T[before, y]
             pairs[before, y] -= weight
     return loss - gold
+
+
+# The functions below index ``work`` and ``tables`` directly. Slices would read better, but each
+# makes a counted reference, which costs more than the arithmetic of a short piece.
 
 
 @subkernel
@@ -145,128 +146,149 @@ def _expectations(
     """Marginals of one piece into work[into], weighted transitions as in piece_loss; log Z."""
     n = end - start
     n_labels = T.shape[0]
-    node = work[NODE]
-    E = work[POTENTIAL]
     log_z = 0.0
-    zero = node.dtype.type(0)
+    zero = work.dtype.type(0)
     for t in range(n):
-        top = node.dtype.type(-np.inf)
+        top = work.dtype.type(-np.inf)
         if constrained:
             row = label[start + t]
             for j in range(n_labels):
                 if table[row, j]:
-                    top = max(top, node[t, j])
+                    top = max(top, work[NODE, t, j])
             for j in range(n_labels):
-                e = fast_exp(min(node[t, j] - top, zero))
-                E[t, j] = e if table[row, j] else zero
+                e = fast_exp(min(work[NODE, t, j] - top, zero))
+                work[POTENTIAL, t, j] = e if table[row, j] else zero
         else:
             for j in range(n_labels):
-                top = max(top, node[t, j])
+                top = max(top, work[NODE, t, j])
             for j in range(n_labels):
-                E[t, j] = fast_exp(node[t, j] - top)
+                work[POTENTIAL, t, j] = fast_exp(work[NODE, t, j] - top)
         log_z += top
-    alpha = work[ALPHA]
-    beta = work[BETA]
-    V = work[SCALED]
-    P = work[into]
-    log_c = _forward_backward(E, tables[U], tables[U_TRANSPOSED], n, alpha, beta, V)
+    log_c = _forward_backward(work, tables, n)
     if np.isnan(log_c):
-        S = np.empty((n, n_labels), np.float64)
-        for t in range(n):
-            for j in range(n_labels):
-                ok = not constrained or table[label[start + t], j]
-                S[t, j] = node[t, j] if ok else -np.inf
-        return _log_forward_backward(S, T, P, pairs, weight)
+        return _log_forward_backward(
+            T, label, start, table, constrained, work, n, into, pairs, weight
+        )
     for t in range(n):
         for j in range(n_labels):
-            P[t, j] = alpha[t, j] * beta[t, j]
-    _add_outer_products(alpha, V, n, weight, tables[OUTER])
+            work[into, t, j] = work[ALPHA, t, j] * work[BETA, t, j]
+    _add_outer_products(work, tables, n, weight)
     return log_z + log_c + (n - 1) * t_max
 
 
 @subkernel
-def _forward_backward(
-    E: Array, M: Array, M_transposed: Array, n: int, alpha: Array, beta: Array, V: Array
-) -> float:
+def _forward_backward(work: Array, tables: Array, n: int) -> float:
     """Scaled forward–backward; returns Σ_t log c_t, or NaN when a position underflows."""
-    n_labels = M.shape[0]
+    n_labels = tables.shape[1]
     log_c = 0.0
+    product = 1.0
     for t in range(n):
         if t == 0:
             for j in range(n_labels):
-                alpha[0, j] = E[0, j]
+                work[ALPHA, 0, j] = work[POTENTIAL, 0, j]
         else:
-            _times(alpha[t - 1], M, alpha[t])
+            _times(work, ALPHA, t - 1, tables, U, ALPHA, t)
             for j in range(n_labels):
-                alpha[t, j] *= E[t, j]
-        c = alpha.dtype.type(0)
+                work[ALPHA, t, j] *= work[POTENTIAL, t, j]
+        c = work.dtype.type(0)
         for j in range(n_labels):
-            c += alpha[t, j]
+            c += work[ALPHA, t, j]
         if not c > 1e-30:
             return np.nan
-        inverse = alpha.dtype.type(1) / c
+        inverse = work.dtype.type(1) / c
         for j in range(n_labels):
-            alpha[t, j] *= inverse
-            V[t, j] = E[t, j] * inverse
-        log_c += np.log(np.float64(c))
+            work[ALPHA, t, j] *= inverse
+            work[SCALED, t, j] = work[POTENTIAL, t, j] * inverse
+        product *= c  # one logarithm for many positions
+        if not 1e-200 < product < 1e200:
+            log_c += np.log(product)
+            product = 1.0
     for j in range(n_labels):
-        beta[n - 1, j] = 1
+        work[BETA, n - 1, j] = 1
     for t in range(n - 1, 0, -1):
         for j in range(n_labels):
-            V[t, j] *= beta[t, j]
-        _times(V[t], M_transposed, beta[t - 1])
-    return log_c
+            work[SCALED, t, j] *= work[BETA, t, j]
+        _times(work, SCALED, t, tables, U_TRANSPOSED, BETA, t - 1)
+    return log_c + np.log(product)
 
 
 @subkernel
-def _times(x: Array, M: Array, out: Array) -> None:
-    """Out = x M, four rows at a time: a quarter of the loads and stores of ``out``."""
-    n_labels = M.shape[0]
+def _times(
+    work: Array, source: int, row: int, tables: Array, matrix: int, target: int, target_row: int
+) -> None:
+    """work[target] = work[source] · tables[matrix] for one row each, four matrix rows at a time."""
+    n_labels = tables.shape[1]
     for j in range(n_labels):
-        out[j] = 0
+        work[target, target_row, j] = 0
     i = 0
     while i + 4 <= n_labels:
-        x0 = x[i]
-        x1 = x[i + 1]
-        x2 = x[i + 2]
-        x3 = x[i + 3]
+        x0 = work[source, row, i]
+        x1 = work[source, row, i + 1]
+        x2 = work[source, row, i + 2]
+        x3 = work[source, row, i + 3]
         for j in range(n_labels):
-            out[j] += x0 * M[i, j] + x1 * M[i + 1, j] + x2 * M[i + 2, j] + x3 * M[i + 3, j]
+            work[target, target_row, j] += (
+                x0 * tables[matrix, i, j]
+                + x1 * tables[matrix, i + 1, j]
+                + x2 * tables[matrix, i + 2, j]
+                + x3 * tables[matrix, i + 3, j]
+            )
         i += 4
     while i < n_labels:
-        x0 = x[i]
+        x0 = work[source, row, i]
         for j in range(n_labels):
-            out[j] += x0 * M[i, j]
+            work[target, target_row, j] += x0 * tables[matrix, i, j]
         i += 1
 
 
 @subkernel
-def _add_outer_products(alpha: Array, V: Array, n: int, weight: float, outer: Array) -> None:
-    """Outer += weight · Σ_t α_{t-1} V_tᵀ, four positions at a time."""
-    n_labels = outer.shape[0]
-    w = outer.dtype.type(weight)
+def _add_outer_products(work: Array, tables: Array, n: int, weight: float) -> None:
+    """tables[OUTER] += weight · Σ_t α_{t-1} V_tᵀ, four positions at a time."""
+    n_labels = tables.shape[1]
+    w = tables.dtype.type(weight)
     t = 1
     while t + 4 <= n:
         for i in range(n_labels):
-            x0 = w * alpha[t - 1, i]
-            x1 = w * alpha[t, i]
-            x2 = w * alpha[t + 1, i]
-            x3 = w * alpha[t + 2, i]
+            x0 = w * work[ALPHA, t - 1, i]
+            x1 = w * work[ALPHA, t, i]
+            x2 = w * work[ALPHA, t + 1, i]
+            x3 = w * work[ALPHA, t + 2, i]
             for j in range(n_labels):
-                outer[i, j] += x0 * V[t, j] + x1 * V[t + 1, j] + x2 * V[t + 2, j] + x3 * V[t + 3, j]
+                tables[OUTER, i, j] += (
+                    x0 * work[SCALED, t, j]
+                    + x1 * work[SCALED, t + 1, j]
+                    + x2 * work[SCALED, t + 2, j]
+                    + x3 * work[SCALED, t + 3, j]
+                )
         t += 4
     while t < n:
         for i in range(n_labels):
-            x0 = w * alpha[t - 1, i]
+            x0 = w * work[ALPHA, t - 1, i]
             for j in range(n_labels):
-                outer[i, j] += x0 * V[t, j]
+                tables[OUTER, i, j] += x0 * work[SCALED, t, j]
         t += 1
 
 
 @subkernel
-def _log_forward_backward(S: Array, T: Array, P: Array, pairs: Array, weight: float) -> float:
-    """Log-space twin for pieces that underflow: marginals into P, transitions into pairs; log Z."""
-    n, n_labels = S.shape
+def _log_forward_backward(
+    T: Array,
+    label: Array,
+    start: int,
+    table: Array,
+    constrained: bool,
+    work: Array,
+    n: int,
+    into: int,
+    pairs: Array,
+    weight: float,
+) -> float:
+    """Log-space twin for pieces that underflow: marginals into work[into]; returns log Z."""
+    n_labels = T.shape[0]
+    S = np.empty((n, n_labels), np.float64)
+    for t in range(n):
+        for j in range(n_labels):
+            ok = not constrained or table[label[start + t], j]
+            S[t, j] = work[NODE, t, j] if ok else -np.inf
     terms = np.empty(n_labels, np.float64)
     a = np.empty((n, n_labels), np.float64)
     b = np.zeros((n, n_labels), np.float64)
@@ -285,7 +307,7 @@ def _log_forward_backward(S: Array, T: Array, P: Array, pairs: Array, weight: fl
     log_z = _log_sum(a[n - 1])
     for t in range(n):
         for j in range(n_labels):
-            P[t, j] = np.exp(a[t, j] + b[t, j] - log_z)
+            work[into, t, j] = np.exp(a[t, j] + b[t, j] - log_z)
             if t > 0:
                 for i in range(n_labels):
                     both = a[t - 1, i] + T[i, j] + S[t, j] + b[t, j]

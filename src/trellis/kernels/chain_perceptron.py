@@ -15,42 +15,45 @@ import numpy as np
 
 from trellis.kernels._jit import kernel, subkernel
 from trellis.kernels.chain_lattice import FULLY, NOTHING, annotation
-from trellis.kernels.scoring import look_ahead, score_into
+from trellis.kernels.scoring import score_into, visiting_queue
 
 __all__ = ["averaged_perceptron"]
 
 Array = np.ndarray[Any, Any]
 
+# Rows of the workspace (2, longest piece, L): node scores, and scores of the best paths so far.
+NODE, SCORE = range(2)
+
 
 @subkernel
-def _best_path(node: Array, T: Array, n: int, score: Array, path: Array) -> None:
+def _best_path(work: Array, T: Array, n: int, path: Array) -> None:
     """Viterbi of one piece without back-pointers: the winner is found again on the way back."""
     n_labels = T.shape[0]
     for j in range(n_labels):
-        score[0, j] = node[0, j]
+        work[SCORE, 0, j] = work[NODE, 0, j]
     for t in range(1, n):
         for j in range(n_labels):
-            score[t, j] = -np.inf
+            work[SCORE, t, j] = -np.inf
         i = 0
         while i + 2 <= n_labels:
-            a = score[t - 1, i]
-            b = score[t - 1, i + 1]
+            a = work[SCORE, t - 1, i]
+            b = work[SCORE, t - 1, i + 1]
             for j in range(n_labels):
-                score[t, j] = max(score[t, j], a + T[i, j], b + T[i + 1, j])
+                work[SCORE, t, j] = max(work[SCORE, t, j], a + T[i, j], b + T[i + 1, j])
             i += 2
         if i < n_labels:
-            a = score[t - 1, i]
+            a = work[SCORE, t - 1, i]
             for j in range(n_labels):
-                score[t, j] = max(score[t, j], a + T[i, j])
+                work[SCORE, t, j] = max(work[SCORE, t, j], a + T[i, j])
         for j in range(n_labels):
-            score[t, j] += node[t, j]
-    path[n - 1] = np.argmax(score[n - 1])
+            work[SCORE, t, j] += work[NODE, t, j]
+    path[n - 1] = np.argmax(work[SCORE, n - 1])
     for t in range(n - 2, -1, -1):
         y = path[t + 1]
         best = -np.inf
         path[t] = 0
         for i in range(n_labels):
-            s = score[t, i] + T[i, y]
+            s = work[SCORE, t, i] + T[i, y]
             if s > best:
                 best = s
                 path[t] = i
@@ -80,24 +83,26 @@ def averaged_perceptron(
     longest = 1
     for k in range(starts.size):
         longest = max(longest, ends[k] - starts[k])
-    node = np.empty((longest, n_labels), W.dtype)
-    score = np.empty((longest, n_labels), W.dtype)
+    work = np.empty((2, longest, n_labels), W.dtype)
     path = np.empty(longest, np.int32)
     gold = np.empty(longest, np.int32)
     count = state[0]
     wrong = 0.0
+    queue = visiting_queue(starts, ends)
+    seen = 0
     for k in range(starts.size):
         start = starts[k]
         end = ends[k]
         n = end - start
         weight = weights[k]
         count += 1
+        done = seen
+        seen += n
         kind = annotation(label, start, end, n_labels)
         if kind == NOTHING:
             continue
-        look_ahead(indptr, indices, label, starts, ends, k, W)
-        score_into(indptr, indices, values, W, start, end, W.dtype.type(1), node)
-        _best_path(node, T, n, score, path)
+        score_into(indptr, indices, values, W, start, end, W.dtype.type(1), work, NODE, queue, done)
+        _best_path(work, T, n, path)
         errors = 0
         for t in range(n):
             if not table[label[start + t], path[t]]:
@@ -112,8 +117,8 @@ def averaged_perceptron(
             for t in range(n):
                 for j in range(n_labels):
                     if not table[label[start + t], j]:
-                        node[t, j] = -np.inf
-            _best_path(node, T, n, score, gold)
+                        work[NODE, t, j] = -np.inf
+            _best_path(work, T, n, gold)
         step = W.dtype.type(weight)
         late = (count - 1) * weight
         for t in range(n):

@@ -13,9 +13,14 @@ import numpy as np
 from trellis.kernels._jit import kernel, subkernel
 from trellis.kernels.prefetch import prefetch
 
-__all__ = ["look_ahead", "score_into", "score_nodes"]
+__all__ = ["score_into", "score_nodes", "visiting_queue"]
 
 Array = np.ndarray[Any, Any]
+
+
+# Fetching ahead, in positions: weights, then feature ids, then row pointers; floats in a line.
+_WEIGHTS_AHEAD, _FEATURES_AHEAD, _POINTERS_AHEAD = 3, 10, 20
+_LINE = 16
 
 
 @kernel
@@ -23,9 +28,25 @@ def score_nodes(
     indptr: Array, indices: Array, values: Array, W: Array, first: int, last: int
 ) -> Array:
     """Node scores (last − first, L) of positions first..last."""
-    node = np.empty((last - first, W.shape[1]), W.dtype)
-    score_into(indptr, indices, values, W, first, last, W.dtype.type(1), node)
-    return node
+    work = np.empty((1, last - first, W.shape[1]), W.dtype)
+    queue = np.arange(first, last)
+    score_into(indptr, indices, values, W, first, last, W.dtype.type(1), work, 0, queue, 0)
+    return work[0]
+
+
+@subkernel
+def visiting_queue(starts: Array, ends: Array) -> Array:
+    """All positions of the pieces in the order of visiting."""
+    total = 0
+    for k in range(starts.size):
+        total += ends[k] - starts[k]
+    queue = np.empty(total, np.int64)
+    i = 0
+    for k in range(starts.size):
+        for t in range(starts[k], ends[k]):
+            queue[i] = t
+            i += 1
+    return queue
 
 
 @subkernel
@@ -37,40 +58,45 @@ def score_into(
     first: int,
     last: int,
     scale: float,
-    node: Array,
+    work: Array,
+    plane: int,
+    queue: Array,
+    done: int,
 ) -> None:
-    """Write scale · node scores of positions first..last into the first rows of ``node``."""
+    """Write scale · node scores of positions first..last into the first rows of work[plane].
+
+    ``queue`` are all positions in the order of visiting, of which ``done`` came before: what the
+    following ones need is fetched on the way, whatever piece they are in.
+    """
     n_labels = W.shape[1]
+    end = queue.size - 1
     for t in range(first, last):
         r = t - first
+        _look_ahead(indptr, indices, W, queue, done + r, end)
         for j in range(n_labels):
-            node[r, j] = 0
+            work[plane, r, j] = 0
         if values.size:
             for p in range(indptr[t], indptr[t + 1]):
                 f = indices[p]
                 v = values[p]
                 for j in range(n_labels):
-                    node[r, j] += v * W[f, j]
+                    work[plane, r, j] += v * W[f, j]
         else:
             for p in range(indptr[t], indptr[t + 1]):
                 f = indices[p]
                 for j in range(n_labels):
-                    node[r, j] += W[f, j]
+                    work[plane, r, j] += W[f, j]
         for j in range(n_labels):
-            node[r, j] *= scale
+            work[plane, r, j] *= scale
 
 
 @subkernel
-def look_ahead(
-    indptr: Array, indices: Array, label: Array, starts: Array, ends: Array, k: int, W: Array
-) -> None:
-    """Fetch what pieces k+1 (weights), k+2 (features) and k+3 (row pointers) will need."""
-    last = starts.size - 1
-    prefetch(indptr, starts[min(k + 3, last)])
-    soon = min(k + 2, last)
-    prefetch(label, starts[soon])
-    for p in range(indptr[starts[soon]], indptr[ends[soon]], 16):
-        prefetch(indices, p)
-    after = min(k + 1, last)
-    for p in range(indptr[starts[after]], indptr[ends[after]]):
-        prefetch(W, indices[p])
+def _look_ahead(indptr: Array, indices: Array, W: Array, queue: Array, i: int, end: int) -> None:
+    prefetch(indptr, queue[min(i + _POINTERS_AHEAD, end)], 0)
+    later = queue[min(i + _FEATURES_AHEAD, end)]
+    for p in range(indptr[later], indptr[later + 1], _LINE):
+        prefetch(indices, p, 0)
+    soon = queue[min(i + _WEIGHTS_AHEAD, end)]
+    for p in range(indptr[soon], indptr[soon + 1]):
+        for j in range(0, W.shape[1], _LINE):
+            prefetch(W, indices[p], j)

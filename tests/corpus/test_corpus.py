@@ -1,0 +1,301 @@
+"""The flat container against a naive one: a list of samples, each a dict of plain lists."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trellis.corpus import Column, Corpus, Features, Labels, Sample
+from trellis.corpus.corpus import bounds, ranges, split
+from trellis.errors import DataError
+
+SYMBOLS = st.sampled_from(["a", "b", "", "é\n"])
+
+
+@st.composite
+def naive_samples(draw, min_size=0):
+    """Samples as dicts: words, labels, attributes [(name, value)] and edges within the sample."""
+    samples = []
+    for _ in range(draw(st.integers(min_size, 5))):
+        n = draw(st.integers(0, 4))
+        items = st.tuples(st.sampled_from("xyz"), st.sampled_from([1.0, 0.5, -2.0]))
+        positions = st.integers(0, n - 1) if n else st.nothing()
+        samples.append(
+            {
+                "word": draw(st.lists(SYMBOLS, min_size=n, max_size=n)),
+                "pos": draw(st.lists(SYMBOLS, min_size=n, max_size=n)),
+                "labels": draw(
+                    st.lists(
+                        st.sampled_from(["L", "M", None, frozenset("LM")]), min_size=n, max_size=n
+                    )
+                ),
+                "attributes": draw(st.lists(st.lists(items, max_size=3), min_size=n, max_size=n)),
+                "edges": draw(st.lists(st.tuples(positions, positions), max_size=3 if n else 0)),
+            }
+        )
+    return samples
+
+
+def build(samples):
+    offsets = bounds([len(s["word"]) for s in samples])
+    rows = [row for s in samples for row in s["attributes"]]
+    names = sorted({name for row in rows for name, _ in row})
+    edges = [(offsets[i] + a, offsets[i] + b) for i, s in enumerate(samples) for a, b in s["edges"]]
+    return Corpus(
+        offsets,
+        {
+            name: Column.from_strings([x for s in samples for x in s[name]])
+            for name in ("word", "pos")
+        },
+        Features(
+            bounds([len(row) for row in rows]),
+            np.array([names.index(name) for row in rows for name, _ in row], np.int32),
+            np.array([value for row in rows for _, value in row], np.float32),
+            names,
+        ),
+        Labels.from_lists([s["labels"] for s in samples]),
+        np.array(edges, np.int64).reshape(-1, 2),
+    )
+
+
+def unbuild(corpus):
+    samples = []
+    f = corpus.features
+    for i, sample in enumerate(corpus):
+        a, b = corpus.offsets[i : i + 2]
+        samples.append(
+            {
+                **sample.columns,
+                "labels": sample.labels,
+                "attributes": [
+                    [
+                        (f.names[f.indices[p]], float(f.values[p]))
+                        for p in range(*f.indptr[t : t + 2])
+                    ]
+                    for t in range(a, b)
+                ],
+                "edges": [(int(u - a), int(v - a)) for u, v in corpus.edges if a <= u < b],
+            }
+        )
+    return samples
+
+
+@given(naive_samples())
+def test_a_corpus_holds_its_samples(samples):
+    corpus = build(samples)
+    assert unbuild(corpus) == samples
+    assert len(corpus) == len(samples)
+    assert corpus.lengths.tolist() == [len(s["word"]) for s in samples]
+    assert [len(sample) for sample in corpus] == corpus.lengths.tolist()
+    assert corpus.n_positions == sum(len(s["word"]) for s in samples)
+    assert corpus.label_lists() == [s["labels"] for s in samples]
+
+
+@given(naive_samples(min_size=1), st.data())
+def test_take_is_indexing(samples, data):
+    chosen = data.draw(st.lists(st.integers(0, len(samples) - 1), max_size=6))
+    part = build(samples).take(chosen)
+    assert unbuild(part) == [samples[i] for i in chosen]
+    again = part.take(np.arange(len(part))[::-1])
+    assert unbuild(again) == [samples[i] for i in chosen[::-1]]
+
+
+@given(naive_samples(), st.slices(5))
+def test_slices(samples, where):
+    part = build(samples)[where]
+    assert isinstance(part, Corpus)
+    assert unbuild(part) == samples[where]
+
+
+@given(naive_samples(min_size=1), st.data())
+def test_samples_are_views(samples, data):
+    corpus = build(samples)
+    i = data.draw(st.integers(-len(samples), len(samples) - 1))
+    sample = corpus[np.int64(i)]
+    assert isinstance(sample, Sample)
+    assert sample.columns == {"word": samples[i]["word"], "pos": samples[i]["pos"]}
+    assert sample.labels == samples[i]["labels"]
+    assert sample == corpus[i % len(samples)]
+
+
+def test_take_shares_tables_of_strings():
+    corpus = Corpus.from_columns({"word": [["a", "b"], ["c"]]})
+    part = corpus.take([1])
+    assert part.columns["word"].values is corpus.columns["word"].values
+    assert part[0].columns == {"word": ["c"]}
+    assert part[0].labels is None
+
+
+@pytest.mark.parametrize("index", [2, -3])
+def test_no_such_sample(index):
+    corpus = Corpus.from_columns({"word": [["a"], ["b"]]})
+    with pytest.raises(IndexError, match=f"sample {index} of a corpus of 2"):
+        corpus[index]
+    with pytest.raises(IndexError, match=re.escape("samples must lie in 0..1")):
+        corpus.take([0, index])
+
+
+@pytest.mark.parametrize("chosen", [[True, False], [0.0, 1.0], ["0"]])
+def test_samples_are_taken_by_integers(chosen):
+    corpus = Corpus.from_columns({"word": [["a"], ["b"]]})
+    with pytest.raises(IndexError, match="samples are chosen by integers"):
+        corpus.take(chosen)
+    with pytest.raises(TypeError):
+        corpus[0.0]
+
+
+def test_from_columns():
+    corpus = Corpus.from_columns(
+        {"word": [["a", "b"], []], "pos": (("X", "Y"), ())}, [["L", None], []]
+    )
+    assert [s.columns for s in corpus] == [
+        {"word": ["a", "b"], "pos": ["X", "Y"]},
+        {"word": [], "pos": []},
+    ]
+    assert corpus.label_lists() == [["L", None], []]
+    assert len(Corpus.from_columns({"word": []}, [])) == 0
+
+
+def test_with_labels():
+    corpus = Corpus.from_columns({"word": [["a"], ["b", "c"]]})
+    assert corpus.labels is None
+    assert corpus.with_labels([["X"], ["Y", {"X", "Y"}]]).label_lists() == [
+        ["X"],
+        ["Y", {"X", "Y"}],
+    ]
+    with pytest.raises(DataError, match="samples and labels differ in number: 2 and 1 samples"):
+        corpus.with_labels([["X"]])
+    with pytest.raises(DataError, match="sample 1: samples has 2 positions, labels has 1"):
+        corpus.with_labels([["X"], ["Y"]])
+    with pytest.raises(DataError, match="labels of sample 1: expected a list of positions, got 3"):
+        corpus.with_labels([["X"], 3])
+    with pytest.raises(DataError, match="this corpus has no labels"):
+        corpus.label_lists()
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels", "message"),
+    [
+        ({}, None, "a corpus needs at least one column"),
+        ({"a": [["x"]], "b": [["x"], []]}, None, "a and b differ in number: 1 and 2 samples"),
+        ({"a": [["x"]], "b": [["x", "y"]]}, None, "sample 0: a has 1 positions, b has 2"),
+        ({"a": [["x"]]}, [["L", "L"]], "sample 0: a has 1 positions, labels has 2"),
+        ({"a": [["x", 3]]}, None, "column 'a' holds 3; expected strings"),
+        ({"a": 3}, None, "a must be a list of samples, got int"),
+        ({"a": "xy"}, None, "a must be a list of samples, got str"),
+        ({"a": [["x"], None]}, None, "a of sample 1: expected a list of positions, got None"),
+        ({"a": [["x"]]}, ["L"], "labels of sample 0 are of type str"),
+    ],
+)
+def test_bad_columns(columns, labels, message):
+    with pytest.raises(DataError, match=re.escape(message)):
+        Corpus.from_columns(columns, labels)
+
+
+def features(**changes):
+    parts = {
+        "indptr": np.array([0, 1, 1, 3], np.int64),
+        "indices": np.array([0, 1, 0], np.int32),
+        "values": np.array([1, 2, 3], np.float32),
+        "names": ["x", "y"],
+    }
+    return Features(**{**parts, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"indptr": np.zeros(0, np.int64)}, "must run from 0 to the number of indices"),
+        ({"indptr": np.array([1, 1, 3])}, "must run from 0 to the number of indices"),
+        ({"indptr": np.array([0, 1, 2])}, "must run from 0 to the number of indices"),
+        ({"indptr": np.array([0, 2, 1, 3])}, "must not decrease"),
+        ({"names": ["x"]}, "feature indices must lie in 0..0"),
+        ({"indices": np.array([0, -1, 0])}, "feature indices must lie in 0..1"),
+        ({"values": np.ones(2, np.float32)}, "must be as many as feature indices"),
+        (
+            {"values": np.array([1, np.nan, 1], np.float32)},
+            "attribute 'y' at position 2 of the corpus is nan; values must be finite",
+        ),
+        (
+            {"values": np.array([-np.inf, 1, 1], np.float32)},
+            "attribute 'x' at position 0 of the corpus is -inf",
+        ),
+    ],
+)
+def test_bad_features(changes, message):
+    features()
+    with pytest.raises(DataError, match=re.escape(message)):
+        features(**changes)
+
+
+def test_bad_column():
+    for codes in ([0, 2], [-1]):
+        with pytest.raises(DataError, match=re.escape("column codes must lie in 0..1")):
+            Column(np.array(codes, np.int32), ["a", "b"])
+
+
+def corpus(**changes):
+    parts = {
+        "offsets": np.array([0, 2, 3], np.int64),
+        "columns": {"word": Column.from_strings(["a", "b", "c"])},
+        "features": features(),
+        "labels": Labels.from_lists([["X", "Y", "Z"]]),
+        "edges": np.array([[0, 1], [2, 2]], np.int64),
+    }
+    return Corpus(**{**parts, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"offsets": np.zeros(0, np.int64)}, "must be one-dimensional and start with 0"),
+        ({"offsets": np.zeros((2, 2), np.int64)}, "must be one-dimensional and start with 0"),
+        ({"offsets": np.array([1, 3])}, "must be one-dimensional and start with 0"),
+        ({"offsets": np.array([0, 4, 3])}, "corpus offsets must not decrease"),
+        ({"columns": {"w": Column.from_strings(["a"])}}, "column 'w' has 1 symbols, expected 3"),
+        ({"features": Features(np.zeros(3, np.int64), np.zeros(0, np.int32), None, [])},
+         "features cover 2 positions, not 3"),
+        ({"labels": Labels.from_lists([["X"]])}, "there are 1 labels for 3 positions"),
+        ({"edges": np.zeros(2, np.int64)}, "edges must be pairs of positions in 0..2"),
+        ({"edges": np.zeros((1, 3), np.int64)}, "edges must be pairs of positions in 0..2"),
+        ({"edges": np.array([[0, 3]])}, "edges must be pairs of positions in 0..2"),
+        ({"edges": np.array([[0, -1]])}, "edges must be pairs of positions in 0..2"),
+        ({"edges": np.array([[0, 1], [1, 2]])}, "edge 1 joins samples 0 and 1"),
+    ],
+)  # fmt: skip
+def test_bad_corpus(changes, message):
+    corpus()
+    with pytest.raises(DataError, match=re.escape(message)):
+        corpus(**changes)
+
+
+def test_bytes_and_identity():
+    whole = corpus()
+    arrays = [whole.offsets, whole.columns["word"].codes, whole.labels.ids, whole.labels.table]
+    arrays += [whole.features.indptr, whole.features.indices, whole.features.values, whole.edges]
+    assert whole.nbytes == sum(a.nbytes for a in arrays)
+    assert Corpus(np.zeros(1, np.int64)).nbytes == 8
+    assert whole == whole
+    assert whole != corpus()
+    assert len({whole, replace(whole)}) == 2
+
+
+def test_a_corpus_of_indicators_keeps_no_values():
+    whole = corpus(features=features(values=None))
+    part = whole.take([1])
+    assert part.features.values is None
+    assert part.features.indices.tolist() == [1, 0]
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4))))
+def test_ranges(pairs):
+    starts = np.array([a for a, _ in pairs], np.int64)
+    counts = np.array([n for _, n in pairs], np.int64)
+    expected = [a + i for a, n in pairs for i in range(n)]
+    assert ranges(starts, counts).tolist() == expected
+    assert split(expected, bounds(counts)) == [[a + i for i in range(n)] for a, n in pairs]

@@ -1,0 +1,192 @@
+"""The door: every accepted form of samples, and a clear refusal of every other."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trellis.corpus import Corpus, as_corpus
+from trellis.errors import DataError
+
+
+def attributes(corpus):
+    """For each position the list of (name, value)."""
+    f = corpus.features
+    values = np.ones(len(f.indices)) if f.values is None else f.values
+    return [
+        [(f.names[f.indices[p]], float(values[p])) for p in range(*f.indptr[t : t + 2])]
+        for t in range(corpus.n_positions)
+    ]
+
+
+def test_dicts():
+    corpus = as_corpus(
+        [
+            [{"w": "the", "cap": False, "ok": np.True_, "len": 3}, {}],
+            ({"w": "", "len": np.float32(0.5), "half": Fraction(1, 2), "zero": 0},),
+            [],
+        ]
+    )
+    assert corpus.lengths.tolist() == [2, 1, 0]
+    assert attributes(corpus) == [
+        [("w=the", 1), ("ok", 1), ("len", 3)],
+        [],
+        [("w=", 1), ("len", 0.5), ("half", 0.5), ("zero", 0)],
+    ]
+    assert not corpus.columns
+    assert corpus.labels is None
+
+
+def test_indicators_need_no_values():
+    assert as_corpus([[{"w": "the", "cap": True, "one": 1}]]).features.values is None
+    assert as_corpus([[{"w": "the", "len": 2}]]).features.values.dtype == np.float32
+
+
+def test_lists_of_strings():
+    corpus = as_corpus([[["a", "b"], ("b",)], [[], np.array(["c", "a"])]])
+    assert attributes(corpus) == [
+        [("a", 1), ("b", 1)],
+        [("b", 1)],
+        [],
+        [("c", 1), ("a", 1)],
+    ]
+    assert corpus.features.values is None
+
+
+def test_sets_of_strings_are_taken_in_order():
+    names = [f"n{i}" for i in range(20)]
+    corpus = as_corpus([[set(names), frozenset(names)]])
+    assert [[n for n, _ in row] for row in attributes(corpus)] == [sorted(names)] * 2
+
+
+def test_dicts_and_lists_may_be_mixed():
+    assert attributes(as_corpus([[{"len": 2}, ["a"]]])) == [[("len", 2)], [("a", 1)]]
+
+
+def test_strings_are_a_column():
+    corpus = as_corpus([["the", "cat"], [], ("sat",)])
+    assert [s.columns["word"] for s in corpus] == [["the", "cat"], [], ["sat"]]
+    assert corpus.features is None
+
+
+@given(st.lists(st.lists(st.lists(st.sampled_from([0, 1, 2.5, -3]), min_size=2, max_size=2))))
+def test_arrays(rows):
+    samples = [np.array(sample, float).reshape(-1, 2) for sample in rows]
+    corpus = as_corpus(samples)
+    if samples:
+        assert list(corpus.features.names) == ["x0", "x1"]
+        assert attributes(corpus) == [
+            [(f"x{j}", value) for j, value in enumerate(row) if value]
+            for sample in rows
+            for row in sample
+        ]
+    assert corpus.lengths.tolist() == [len(sample) for sample in rows]
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float16, np.float64])
+def test_arrays_of_zeros_and_ones_are_indicators(dtype):
+    corpus = as_corpus([np.array([[0, 1], [1, 1]], dtype)])
+    assert corpus.features.values is None
+    assert corpus.features.indices.tolist() == [1, 0, 1]
+
+
+def test_a_stack_of_arrays():
+    corpus = as_corpus(np.arange(8.0).reshape(2, 2, 2))
+    assert corpus.lengths.tolist() == [2, 2]
+    assert attributes(corpus)[0] == [("x1", 1)]
+
+
+def test_generators():
+    corpus = as_corpus(([word] for word in ("a", "b")), (y for y in [["X"], ["Y"]]))
+    assert corpus.label_lists() == [["X"], ["Y"]]
+
+
+def test_corpora_and_views():
+    corpus = Corpus.from_columns({"word": [["a"], ["b", "c"], []]}, [["X"], ["Y", "Z"], []])
+    assert as_corpus(corpus) is corpus
+    assert as_corpus(corpus[1]).label_lists() == [["Y", "Z"]]
+    assert as_corpus([corpus[1], corpus[0]]).label_lists() == [["Y", "Z"], ["X"]]
+    assert as_corpus(iter(corpus)).label_lists() == corpus.label_lists()
+    relabelled = as_corpus(corpus, [["A"], [None, {"A", "B"}], []])
+    assert relabelled.label_lists() == [["A"], [None, {"A", "B"}], []]
+    assert relabelled.columns is corpus.columns
+
+
+def test_nothing():
+    assert len(as_corpus([])) == 0
+    assert len(as_corpus([], [])) == 0
+    corpus = as_corpus([[], []], [[], []])
+    assert corpus.lengths.tolist() == [0, 0]
+    assert len(as_corpus(np.zeros((0, 3, 2)))) == 0
+    assert as_corpus([np.zeros((0, 2))]).lengths.tolist() == [0]
+
+
+OTHER = Corpus.from_columns({"word": [["a"]]})
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ("text", "expected a corpus or a list of samples, got str; read files with read_conll"),
+        (b"text", "got bytes"),
+        ({"w": "a"}, "got dict"),
+        (3, "got int"),
+        (None, "got NoneType"),
+        (["the cat"], "sample 0 is str; expected a list of positions"),
+        ([[], "the cat"], "sample 1 is str; expected a list of positions"),
+        ([["a"], None], "sample 1 is NoneType; expected a list of positions"),
+        ([{"w": "a"}], "sample 0 is dict; expected a list of positions"),
+        ([[{"w": "a"}], iter([])], "sample 1 is list_iterator; expected a list of positions"),
+        ([OTHER[0], [{"w": "a"}]], "sample 0 is Sample; expected a list of positions"),
+        ([OTHER[0], Corpus.from_columns({"word": [["a"]]})[0]], "samples of different corpora"),
+        ([["a"], [{"w": "a"}]], "column 'word' holds {'w': 'a'}; expected strings"),
+        ([[{"w": "a"}], ["a"]], "sample 1, position 0 is 'a'; expected a dict of features or"),
+        ([[["a"], 3]], "sample 0, position 1 is 3; expected a dict of features or"),
+        ([[["a"], b"a"]], "sample 0, position 1 is b'a'; expected a dict of features or"),
+        ([[["a"], ["b", 3]]], "sample 0, position 1: attribute 3 is not a string"),
+        ([[["a"], {"b", 3}]], "sample 0, position 1: attribute 3 is not a string"),
+        ([[{"w": "a"}], [{3: "a"}]], "sample 1, position 0: feature key 3 is no string"),
+        ([[{"w": None}]], "feature 'w' is None; expected a string, a bool or a number"),
+        ([[{"w": ["a"]}]], "feature 'w' is ['a']; expected a string, a bool or a number"),
+        ([[{}, {"w": np.nan}]], "sample 0, position 1: feature 'w' is nan; must be a finite"),
+        ([[{"w": -np.inf}]], "feature 'w' is -inf; must be a finite float32"),
+        ([[{"w": 1e39}]], "feature 'w' is 1e+39; must be a finite float32"),
+        ([[{"w": 10**5000}]], "feature 'w' is inf; must be a finite float32"),
+        ([np.zeros(3)], "sample 0 is (3,); expected an (n, d) array"),
+        (np.zeros((2, 3)), "sample 0 is (3,); expected an (n, d) array"),
+        ([np.zeros((1, 2)), [[1, 2]]], "sample 1 is list; expected an (n, d) array"),
+        ([np.zeros((1, 2)), np.zeros((1, 3))], "sample 1 has 3 columns, sample 0 has 2"),
+        ([np.array([["a", "b"]])], "sample 0 has dtype <U1; expected numbers"),
+        ([np.zeros((1, 1), complex)], "sample 0 has dtype complex128; expected numbers"),
+        (
+            [np.zeros((1, 2)), np.array([[0, 1], [2, np.nan]])],
+            "sample 1, position 1, column 1 is nan; must be a finite float32",
+        ),
+        ([np.array([[1e39]])], "sample 0, position 0, column 0 is 1e+39; must be a finite"),
+    ],
+)
+def test_bad_samples(X, message):
+    with pytest.raises(DataError, match=re.escape(message)):
+        as_corpus(X)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([["X"]], "X and y differ in number: 2 and 1 samples"),
+        ([["X"], ["Y"]], "sample 1: X has 2 positions, y has 1"),
+        (3, "y must be a list of samples, got int"),
+        ("XY", "y must be a list of samples, got str"),
+        ([["X"], 3], "y of sample 1: expected a list of positions, got 3"),
+        (["X", "YZ"], "labels of sample 0 are of type str; expected a list of labels"),
+        ([["X"], ["Y", 3]], "label at sample 1, position 1 is 3 of type int"),
+    ],
+)
+def test_bad_labels(y, message):
+    with pytest.raises(DataError, match=re.escape(message)):
+        as_corpus([["a"], ["b", "c"]], y)

@@ -1,0 +1,188 @@
+"""Label sets: from what a user says to ids and a table, and back."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trellis.corpus.labels import Labels, basic_table
+from trellis.errors import DataError
+
+NAMES = st.sampled_from(["A", "B", "C", "", "é", "B-NP"])
+ENTRIES = st.none() | NAMES | st.frozensets(NAMES, min_size=1)
+SAMPLES = st.lists(st.lists(ENTRIES, max_size=4), max_size=4)
+
+
+def flat(y):
+    """The entries of all samples as ``tolist`` should give them: a set of one is a label."""
+    return [
+        next(iter(entry)) if isinstance(entry, frozenset) and len(entry) == 1 else entry
+        for sample in y
+        for entry in sample
+    ]
+
+
+def mentioned(y):
+    found = set()
+    for entry in flat(y):
+        found |= entry if isinstance(entry, frozenset) else {entry} - {None}
+    return found
+
+
+def allowed_by(entry, classes):
+    if entry is None:
+        return set(classes)
+    return set(entry) if isinstance(entry, frozenset) else {entry}
+
+
+@given(SAMPLES)
+def test_lists_to_labels_and_back(y):
+    labels = Labels.from_lists(y)
+    assert labels.tolist() == flat(y)
+    assert len(labels) == len(flat(y))
+    assert labels.classes == tuple(sorted(mentioned(y)))
+
+
+@given(SAMPLES)
+def test_table_and_ids(y):
+    labels = Labels.from_lists(y)
+    n = len(labels.classes)
+    assert labels.ids.dtype == np.int32
+    assert np.array_equal(labels.table[: n + 1], basic_table(n))
+    extra = [row.tobytes() for row in labels.table[n + 1 :]]
+    assert len(set(extra)) == len(extra)
+    assert all(row.sum() > 1 for row in labels.table[n + 1 :])
+    for entry, id_, row in zip(flat(y), labels.ids, labels.allowed(), strict=True):
+        assert (id_ < n) == isinstance(entry, str)
+        assert (id_ == n) == (entry is None)
+        found = {name for name, ok in zip(labels.classes, row, strict=True) if ok}
+        assert found == allowed_by(entry, labels.classes)
+
+
+@given(SAMPLES, st.permutations(["A", "B", "C", "", "é", "B-NP", "more"]))
+def test_closed_classes_keep_their_order(y, classes):
+    labels = Labels.from_lists(y, classes)
+    assert labels.classes == tuple(classes)
+    assert labels.tolist() == flat(y)
+
+
+@given(SAMPLES, st.permutations(["A", "B", "C", "", "é", "B-NP", "more"]))
+def test_recoding_says_the_same(y, classes):
+    labels = Labels.from_lists(y).recoded(classes)
+    assert labels.classes == tuple(classes)
+    assert labels.tolist() == flat(y)
+    for entry, row in zip(flat(y), labels.allowed(), strict=True):
+        found = {name for name, ok in zip(classes, row, strict=True) if ok}
+        assert found == allowed_by(entry, classes)
+    unchanged = labels.recoded(classes)
+    assert unchanged is labels
+
+
+def test_recoding_drops_classes_that_are_not_used():
+    labels = Labels.from_lists([["A", {"A", "B"}], ["C", None]]).take(np.array([0, 1, 3]))
+    fewer = labels.recoded(["B", "A"])
+    assert fewer.tolist() == ["A", {"A", "B"}, None]
+    assert fewer.table.shape == (4, 2)
+
+
+def test_a_set_of_all_classes_is_not_the_same_as_no_annotation():
+    labels = Labels.from_lists([[{"A", "B"}, None]])
+    assert labels.tolist() == [{"A", "B"}, None]
+    assert labels.recoded(["A", "B", "C"]).allowed().tolist() == [
+        [True, True, False],
+        [True, True, True],
+    ]
+
+
+def test_equal_sets_share_a_row():
+    labels = Labels.from_lists([[{"A", "B"}, {"B", "C"}], [{"B", "A"}]])
+    assert labels.ids.tolist() == [4, 5, 4]
+    assert labels.table.shape == (6, 3)
+
+
+def test_numpy_strings_become_plain_classes():
+    labels = Labels.from_lists([np.array(["b", "a"])])
+    assert labels.classes == ("a", "b")
+    assert all(type(name) is str for name in labels.classes)
+
+
+def test_codes_come_out_sorted():
+    labels = Labels.from_codes(np.array([0, 2, 1, 0], np.int32), ["X", "B", "M"])
+    assert labels.classes == ("B", "M", "X")
+    assert labels.tolist() == ["X", "M", "B", "X"]
+
+
+def test_no_labels_at_all():
+    assert Labels.from_lists([]).tolist() == []
+    assert Labels.from_codes(np.zeros(0, np.int32), []).classes == ()
+    assert Labels.from_lists([[None, None]]).tolist() == [None, None]
+    assert Labels.from_lists([[None]]).recoded(["A", "B"]).allowed().tolist() == [[True, True]]
+
+
+def test_labels_are_compared_by_identity():
+    labels = Labels.from_lists([["A"]])
+    assert labels == labels
+    assert labels != Labels.from_lists([["A"]])
+    assert {labels: 1}[labels] == 1
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (["BI"], "labels of sample 0 are of type str; expected a list"),
+        ([["B"], {"B", "I"}], "labels of sample 1 are of type set; expected a list"),
+        ([{"B": 1}], "labels of sample 0 are of type dict; expected a list"),
+        ([["B"], 3], "labels of sample 1 are of type int; expected a list"),
+        ([["B", 3]], "label at sample 0, position 1 is 3 of type int; expected a string, None"),
+        ([["B", ["I"]]], "label at sample 0, position 1 is ['I'] of type list"),
+        ([[], ["B", set()]], "label set at sample 1, position 1 is empty"),
+        ([["B", {"I", 3}]], "label set at sample 0, position 1 holds 3; expected strings"),
+    ],
+)
+def test_bad_lists(y, message):
+    with pytest.raises(DataError, match=re.escape(message)):
+        Labels.from_lists(y)
+
+
+def test_bad_classes():
+    with pytest.raises(DataError, match="label 'O' at sample 1, position 0 is unknown; known"):
+        Labels.from_lists([["B"], ["O"]], ["B", "I"])
+    with pytest.raises(DataError, match="label 'O' at sample 0, position 0 is unknown; known"):
+        Labels.from_lists([[{"B", "O"}]], ["B", "I"])
+    with pytest.raises(DataError, match="a class is named twice: B, I, B"):
+        Labels.from_lists([], ["B", "I", "B"])
+    many = [f"c{i:02}" for i in range(20)]
+    with pytest.raises(DataError, match=r"c10, c11, … \(20 in all\)"):
+        Labels.from_lists([["O"]], many)
+
+
+def test_bad_recoding():
+    with pytest.raises(DataError, match="label 'O' is unknown; known labels: B, I"):
+        Labels.from_lists([["B", "O"]]).recoded(["I", "B"])
+    with pytest.raises(DataError, match="label 'O' is unknown"):
+        Labels.from_lists([["B", {"B", "O"}]]).recoded(["I", "B"])
+
+
+IDS = np.zeros(1, np.int32)
+
+
+@pytest.mark.parametrize(
+    ("ids", "table", "message"),
+    [
+        (IDS, np.ones(2, bool), r"label table must be \(more than 2, 2\), got \(2,\)"),
+        (IDS, np.eye(2, dtype=bool), r"label table must be \(more than 2, 2\), got \(2, 2\)"),
+        (IDS, basic_table(3), r"label table must be \(more than 2, 2\), got \(4, 3\)"),
+        (IDS, basic_table(2)[::-1], "must start with the single labels and the full set"),
+        (IDS, np.vstack([np.eye(2), [[1, 0]]]) > 0, "must start with the single labels"),
+        (IDS, np.vstack([basic_table(2), [[False, False]]]), "a label set is empty"),
+        (IDS + 3, basic_table(2), "label ids must lie in 0..2"),
+        (IDS - 1, basic_table(2), "label ids must lie in 0..2"),
+    ],
+)
+def test_bad_arrays(ids, table, message):
+    with pytest.raises(DataError, match=message):
+        Labels(ids, table, ("A", "B"))

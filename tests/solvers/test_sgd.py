@@ -1,0 +1,419 @@
+"""SGD on the log-likelihood: single steps against the exact gradient, and the optimum reached."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import trellis.kernels.chain_crf as kernels
+import trellis.objectives.log_likelihood as objective_module
+import trellis.solvers.sgd as sgd_module
+from chain_problems import (
+    EXTREME,
+    Problem,
+    brute_force,
+    problems,
+    random_data,
+    same_bits,
+    same_weights,
+)
+from trellis.decompose import ChainPieces, WholeSamples
+from trellis.objectives import ChainData, ChainWeights, LogLikelihood
+from trellis.objectives.chain import Visits
+from trellis.solvers import StochasticGradient, calibrate, run_passes
+from trellis.solvers.sgd import _compact
+
+
+def naive_descent(
+    data: ChainData,
+    weights: ChainWeights,
+    visits: Visits,
+    *,
+    rate: float,
+    decay: float,
+    shrink: float,
+    refresh: int,
+) -> tuple[float, ChainWeights]:
+    """The steps as the kernel's documentation has them, with exact gradients and plain weights."""
+    loss = LogLikelihood(data)
+    node, trans = weights.node.astype(float), weights.transitions.astype(float)
+    waiting, pending, met, keep_all = np.zeros_like(trans), 0, 0.0, 1.0
+    for k in range(len(visits)):
+        one = visits[slice(k, k + 1)]
+        value, gradient = loss.value_and_gradient(ChainWeights(node, trans), one)
+        met += value
+        keep = 1 / (1 + 2 * rate * shrink)
+        node = keep * (node - rate * gradient.node)
+        waiting += rate * gradient.transitions
+        keep_all *= keep
+        pending += int(one.ends[0] - one.starts[0])
+        if pending >= refresh or k == len(visits) - 1:
+            trans = keep_all * (trans - waiting)
+            waiting, pending, keep_all = np.zeros_like(trans), 0, 1.0
+        rate *= decay
+    return met, ChainWeights(node, trans)
+
+
+@pytest.fixture
+def refresh(monkeypatch):
+    """Set the number of positions between two refreshes of the transitions."""
+    return lambda n: monkeypatch.setattr(objective_module, "_REFRESH", n)
+
+
+@given(problems(), st.floats(1e-3, 2.0))
+def test_one_step_is_the_weights_less_rate_times_gradient(problem, rate):
+    one = problem.visits[slice(0, 1)]
+    exact, gradient = brute_force(replace(problem, visits=one))
+    w = problem.weights.copy()
+    met, scale = LogLikelihood(problem.data).descend(w, 1.0, one, rate=rate, decay=0.5, shrink=0.0)
+    assert scale == 1.0
+    assert met == pytest.approx(exact, rel=1e-9, abs=1e-9)
+    same_weights(
+        w,
+        ChainWeights(
+            problem.weights.node - rate * gradient.node,
+            problem.weights.transitions - rate * gradient.transitions,
+        ),
+        rtol=1e-9,
+        atol=1e-9,
+    )
+
+
+@given(problems(), st.floats(1e-3, 2.0), st.floats(0.0, 5.0))
+def test_the_penalty_is_a_proximal_step(problem, rate, shrink):
+    """w' minimises ‖w' − (w − rate · g)‖² / (2 · rate) + shrink · ‖w'‖²."""
+    one = problem.visits[slice(0, 1)]
+    _, gradient = brute_force(replace(problem, visits=one))
+    w = problem.weights.copy()
+    _, scale = LogLikelihood(problem.data).descend(w, 1.0, one, rate=rate, decay=1.0, shrink=shrink)
+    keep = 1 / (1 + 2 * rate * shrink)
+    same_weights(
+        ChainWeights(scale * w.node, w.transitions),
+        ChainWeights(
+            keep * (problem.weights.node - rate * gradient.node),
+            keep * (problem.weights.transitions - rate * gradient.transitions),
+        ),
+        rtol=1e-9,
+        atol=1e-9,
+    )
+
+
+@pytest.mark.parametrize("positions", [1, 5, 48, 10**6])
+@pytest.mark.parametrize("real", [False, True])
+def test_a_pass_is_the_steps_written_out(refresh, positions, real):
+    refresh(positions)
+    data = random_data(np.random.default_rng(1), real=real)
+    data = replace(data, sample_weight=np.random.default_rng(2).uniform(0, 2, 20))
+    rng = np.random.default_rng(3)
+    visits = data.visits(ChainPieces(2.5).draw(data.encoded.offsets, rng))
+    start = ChainWeights(rng.normal(size=(12, 3)), rng.normal(size=(3, 3)))
+    options = {"rate": 0.3, "decay": 0.98, "shrink": 0.01}
+    expected = naive_descent(data, start, visits, refresh=positions, **options)
+    w = start.copy()
+    met, scale = LogLikelihood(data).descend(w, 1.0, visits, **options)
+    assert met == pytest.approx(expected[0], rel=1e-9)
+    assert 0 < scale < 1
+    same_weights(ChainWeights(scale * w.node, w.transitions), expected[1], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 0.3, 7.0])
+def test_scaled_weights_take_the_same_steps(scale):
+    data = random_data(np.random.default_rng(1))
+    rng = np.random.default_rng(3)
+    visits = data.visits(WholeSamples().draw(data.encoded.offsets, rng))
+    start = ChainWeights(rng.normal(size=(12, 3)), rng.normal(size=(3, 3)))
+    options = {"rate": 0.3, "decay": 0.98, "shrink": 0.02}
+    plain, scaled = start.copy(), ChainWeights(start.node / scale, start.transitions.copy())
+    met, end = LogLikelihood(data).descend(plain, 1.0, visits, **options)
+    met_scaled, end_scaled = LogLikelihood(data).descend(scaled, scale, visits, **options)
+    assert met == pytest.approx(met_scaled, rel=1e-10)
+    np.testing.assert_allclose(end * plain.node, end_scaled * scaled.node, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(plain.transitions, scaled.transitions, rtol=1e-9, atol=1e-12)
+
+
+def test_a_small_scale_is_folded_into_the_weights(refresh):
+    """A strong penalty shrinks the scale below any float32 many times over."""
+    refresh(1)
+    data = random_data(np.random.default_rng(1), n_samples=40)
+    visits = data.visits(ChainPieces(1).draw(data.encoded.offsets, np.random.default_rng(0)))
+    options = {"rate": 0.5, "decay": 1.0, "shrink": 2.0}
+    start = ChainWeights(np.ones((12, 3)), np.ones((3, 3)))
+    _, expected = naive_descent(data, start, visits, refresh=1, **options)
+    for kind, tolerance in ((np.float64, 1e-9), (np.float32, 1e-5)):
+        w = ChainWeights(np.ones((12, 3), kind), np.ones((3, 3), kind))
+        _, scale = LogLikelihood(data).descend(w, 1.0, visits, **options)
+        assert 1e-4 / 3 < scale <= 1  # one step divides by 3
+        same_weights(ChainWeights(scale * w.node, w.transitions), expected, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("real", [False, True])
+@pytest.mark.parametrize("size", [None, 2.5])
+def test_float32_stays_close_to_float64(real, size):
+    data = random_data(np.random.default_rng(4), n_samples=200, real=real)
+    part = WholeSamples() if size is None else ChainPieces(size)
+    visits = data.visits(part.draw(data.encoded.offsets, np.random.default_rng(0)))
+    ends = []
+    for kind in (np.float32, np.float64):
+        w = ChainWeights.zeros(12, 3, kind)
+        met, scale = LogLikelihood(data).descend(w, 1.0, visits, rate=0.1, decay=0.999, shrink=1e-3)
+        assert w.node.dtype == w.transitions.dtype == kind
+        ends.append((met, ChainWeights(scale * w.node, w.transitions)))
+    assert ends[0][0] == pytest.approx(ends[1][0], rel=1e-5)
+    same_weights(ends[0][1], ends[1][1], rtol=0, atol=1e-4)
+
+
+@given(problems(numbers=EXTREME))
+@settings(max_examples=50)
+def test_float32_stays_finite_and_right_on_extreme_weights(problem):
+    w = ChainWeights(
+        problem.weights.node.astype(np.float32), problem.weights.transitions.astype(np.float32)
+    )
+    one = problem.visits[slice(0, 1)]
+    exact, gradient = brute_force(Problem(problem.data, w, one))
+    before = w.copy()
+    met, _ = LogLikelihood(problem.data).descend(w, 1.0, one, rate=1.0, decay=1.0, shrink=0.0)
+    assert met == pytest.approx(exact, rel=1e-5, abs=1e-2)
+    same_weights(
+        w,
+        ChainWeights(before.node - gradient.node, before.transitions - gradient.transitions),
+        rtol=1e-4,
+        atol=1e-2,
+    )
+
+
+# ------------------------------------------------------------------------- passes
+
+
+def test_the_rate_falls_by_decay_a_pass_smoothly(refresh):
+    """At the k-th of N pieces of pass p the rate is r · β^(p + k/N), whatever the blocks."""
+    refresh(1)
+    data = random_data(np.random.default_rng(5))
+    start = ChainWeights.zeros(12, 3, np.float64)
+    learner = StochasticGradient(LogLikelihood(data), start, learning_rate=0.4, decay=0.5, l2=0.7)
+    rng = np.random.default_rng(0)
+    expected = ChainWeights.zeros(12, 3, np.float64)
+    for number in range(3):
+        visits = data.visits(ChainPieces(2.5).draw(data.encoded.offsets, rng))
+        objective = learner.one_pass(visits, number)
+        n = len(visits)
+        met, expected = naive_descent(
+            data,
+            expected,
+            visits,
+            rate=0.4 * 0.5**number,
+            decay=0.5 ** (1 / n),
+            shrink=0.7 / n,
+            refresh=1,
+        )
+        same_weights(learner.weights(), expected, rtol=1e-9, atol=1e-10)
+        assert objective == pytest.approx(met + 0.7 * expected.squared_norm(), rel=1e-9)
+
+
+def test_the_penalty_may_be_applied_once_a_pass(refresh):
+    refresh(1)
+    data = random_data(np.random.default_rng(5))
+    learner = StochasticGradient(
+        LogLikelihood(data),
+        ChainWeights.zeros(12, 3, np.float64),
+        learning_rate=0.4,
+        decay=0.5,
+        l2=0.7,
+        l2_once=True,
+    )
+    expected = ChainWeights.zeros(12, 3, np.float64)
+    for number in range(2):
+        visits = data.visits(WholeSamples().draw(data.encoded.offsets, np.random.default_rng(0)))
+        objective = learner.one_pass(visits, number)
+        met, after = naive_descent(
+            data,
+            expected,
+            visits,
+            rate=0.4 * 0.5**number,
+            decay=0.5 ** (1 / len(visits)),
+            shrink=0.0,
+            refresh=1,
+        )
+        keep = 1 / (1 + 2 * 0.4 * 0.5 ** (number + 1) * 0.7)
+        expected = ChainWeights(keep * after.node, keep * after.transitions)
+        same_weights(learner.weights(), expected, rtol=1e-9, atol=1e-10)
+        assert objective == pytest.approx(met + 0.7 * expected.squared_norm(), rel=1e-9)
+
+
+def test_blocks_take_the_same_steps(refresh, monkeypatch):
+    """With transitions refreshed at every piece, dividing a pass changes nothing but roundings."""
+    refresh(1)
+    data = random_data(np.random.default_rng(5))
+    ends = []
+    for block in (1 << 17, 7):
+        monkeypatch.setattr(sgd_module, "BLOCK", block)
+        start = ChainWeights.zeros(12, 3, np.float64)
+        learner = StochasticGradient(
+            LogLikelihood(data), start, learning_rate=0.4, decay=0.5, l2=0.7
+        )
+        rng = np.random.default_rng(0)
+        list(run_passes(learner, ChainPieces(2.5), rng, max_passes=3, tol=0.0))
+        ends.append(learner.weights())
+    same_weights(*ends, rtol=1e-9, atol=1e-10)
+
+
+def optimum(data: ChainData, visits: Visits, l2: float) -> float:
+    """The least penalised loss, found by L-BFGS."""
+    n_features, n_labels = 12, data.n_labels
+    loss = LogLikelihood(data)
+
+    def value(flat):
+        m = flat.reshape(-1, n_labels)
+        found, gradient = loss.value_and_gradient(
+            ChainWeights(m[:n_features], m[n_features:]), visits
+        )
+        slope = np.concatenate([gradient.node.ravel(), gradient.transitions.ravel()])
+        return found + l2 * float(flat @ flat), slope + 2 * l2 * flat
+
+    start = np.zeros((n_features + n_labels) * n_labels)
+    done = minimize(
+        value, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-13, "gtol": 1e-8}
+    )
+    assert done.success
+    return float(done.fun)
+
+
+@pytest.mark.parametrize("l2_once", [False, True])
+@pytest.mark.parametrize("piece_size", [None, 1])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_sgd_reaches_the_optimum_found_by_another_solver(l2_once, piece_size, kind):
+    """Pieces of one position are the same in every draw, so they too have one optimum."""
+    data = random_data(np.random.default_rng(6), n_samples=40)
+    part = WholeSamples() if piece_size is None else ChainPieces(piece_size)
+    visits = data.visits(part.draw(data.encoded.offsets, np.random.default_rng(0)))
+    least = optimum(data, visits, l2=0.5)
+    learner = StochasticGradient(
+        LogLikelihood(data),
+        ChainWeights.zeros(12, 3, kind),
+        learning_rate=0.2,
+        decay=0.96,
+        l2=0.5,
+        l2_once=l2_once,
+    )
+    rng = np.random.default_rng(0)
+    list(run_passes(learner, part, rng, max_passes=150, tol=-np.inf))
+    w = learner.weights()
+    value, _ = LogLikelihood(data).value_and_gradient(w, visits)
+    reached = value + 0.5 * w.squared_norm()
+    assert least <= reached * (1 + 1e-9)
+    assert reached - least < 2e-4 * least
+
+
+def test_a_fixed_rate_stays_near_the_optimum():
+    data = random_data(np.random.default_rng(6), n_samples=40)
+    visits = data.visits(WholeSamples().draw(data.encoded.offsets, np.random.default_rng(0)))
+    least = optimum(data, visits, l2=0.5)
+    learner = StochasticGradient(
+        LogLikelihood(data), ChainWeights.zeros(12, 3), learning_rate=0.02, decay=1.0, l2=0.5
+    )
+    rng = np.random.default_rng(0)
+    records = list(run_passes(learner, WholeSamples(), rng, max_passes=60, tol=-np.inf))
+    assert records[0].objective > records[-1].objective
+    value, _ = LogLikelihood(data).value_and_gradient(learner.weights(), visits)
+    assert value + 0.5 * learner.weights().squared_norm() < 1.02 * least
+
+
+def test_weight_two_is_a_duplicate_and_weight_zero_an_absence():
+    """For the exact objective: same value, same gradient, same optimum."""
+    data = random_data(np.random.default_rng(7), n_samples=4)
+    weighted = replace(data, sample_weight=np.array([2.0, 1.0, 0.0, 1.0]))
+    pieces = WholeSamples().draw(data.encoded.offsets, np.random.default_rng(0))
+    by_weight = weighted.visits(pieces)
+    by_hand = data.visits(pieces, np.array([0, 0, 1, 3]))
+    rng = np.random.default_rng(1)
+    w = ChainWeights(rng.normal(size=(12, 3)), rng.normal(size=(3, 3)))
+    values, gradients = zip(
+        *(LogLikelihood(data).value_and_gradient(w, v) for v in (by_weight, by_hand)), strict=True
+    )
+    assert values[0] == pytest.approx(values[1], rel=1e-12)
+    same_weights(*gradients, atol=1e-10)
+
+
+# ------------------------------------------------------------------------- interrupts
+
+
+def test_an_interrupt_leaves_the_weights_of_the_steps_taken(monkeypatch):
+    """Ctrl-C strikes while the kernel runs, and is raised before its scale can be returned."""
+    data = random_data(np.random.default_rng(5))
+    visits = data.visits(WholeSamples().draw(data.encoded.offsets, np.random.default_rng(0)))
+    options = {"learning_rate": 0.4, "decay": 0.5, "l2": 20.0}
+    learners = [
+        StochasticGradient(LogLikelihood(data), ChainWeights.zeros(12, 3), **options)
+        for _ in range(2)
+    ]
+    learners[0].one_pass(visits, 0)
+    real = kernels.crf_sgd
+
+    def interrupted(*arguments):
+        real(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kernels, "crf_sgd", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        learners[1].one_pass(visits, 0)
+    assert same_bits(learners[0].weights(), learners[1].weights())
+
+
+# ------------------------------------------------------------------------- calibration
+
+
+def test_calibration_is_a_power_of_two_and_repeats_with_its_seed():
+    data = random_data(np.random.default_rng(8), n_samples=100)
+    rates = [
+        calibrate(data, ChainPieces(2.5), np.random.default_rng(seed), l2=1.0) for seed in (0, 0, 1)
+    ]
+    assert rates[0] == rates[1]
+    for rate in rates:
+        assert np.log2(rate / 0.1) == pytest.approx(round(np.log2(rate / 0.1)))
+        assert 1e-6 < rate < 2e3
+
+
+def test_calibration_suits_the_size_of_the_features():
+    """Features ten times as large want a rate a hundred times as small."""
+    data = random_data(np.random.default_rng(8), n_samples=100, real=True)
+    rates = []
+    for factor in (1.0, 10.0, 100.0):
+        encoded = replace(data.encoded, values=data.encoded.values * np.float32(factor))
+        changed = replace(data, encoded=encoded)
+        rates.append(calibrate(changed, WholeSamples(), np.random.default_rng(0), l2=0.0))
+    for large, small in itertools.pairwise(rates):
+        assert 16 <= large / small <= 512
+
+
+def test_calibration_works_from_few_samples_and_from_one():
+    data = random_data(np.random.default_rng(8), n_samples=50)
+    assert calibrate(data, WholeSamples(), np.random.default_rng(0), l2=1.0, n_samples=3) > 0
+    single = random_data(np.random.default_rng(8), n_samples=1)
+    assert calibrate(single, WholeSamples(), np.random.default_rng(0), l2=1.0) > 0
+
+
+def test_trials_on_the_compact_copy_are_trials_on_the_data():
+    for real in (False, True):
+        data = random_data(np.random.default_rng(9), n_features=30, real=real)
+        data = replace(data, sample_weight=np.random.default_rng(0).uniform(0.5, 2, 20))
+        pieces = ChainPieces(2.5).draw(data.encoded.offsets, np.random.default_rng(0))
+        some = data.visits(pieces, np.random.default_rng(1).permutation(len(pieces))[:9])
+        compact, visits = _compact(data, some)
+        n_used = int(compact.encoded.indices.max()) + 1
+        touched = {
+            f
+            for a, b in zip(some.starts, some.ends, strict=True)
+            for f in data.encoded.indices[data.encoded.indptr[a] : data.encoded.indptr[b]]
+        }
+        assert n_used == len(touched) < 30
+        options = {"rate": 0.5, "decay": 1.0, "shrink": 0.01}
+        met, _ = LogLikelihood(data).descend(ChainWeights.zeros(30, 3, float), 1.0, some, **options)
+        tried, _ = LogLikelihood(compact).descend(
+            ChainWeights.zeros(n_used, 3, float), 1.0, visits, **options
+        )
+        assert tried == pytest.approx(met, rel=1e-12)
