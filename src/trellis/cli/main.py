@@ -55,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     args = parser().parse_args(argv)
-    logging.basicConfig(format="trellis: %(message)s", level=logging.WARNING, stream=sys.stderr)
+    _log_to_stderr()
     from trellis.errors import TrellisError
 
     try:
@@ -74,6 +74,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("trellis: interrupted", file=sys.stderr)
         return 130
+
+
+def _log_to_stderr() -> None:
+    """Show the library's log: progress as it is, warnings with the program's name."""
+
+    class Plain(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            mark = "" if record.levelno <= logging.INFO else "trellis: "
+            return mark + record.getMessage()
+
+    logger = logging.getLogger("trellis")
+    logger.handlers = [logging.StreamHandler(sys.stderr)]
+    logger.handlers[0].setFormatter(Plain())
+    logger.propagate = False
+    logger.setLevel(logging.WARNING)
 
 
 def _fail(message: str) -> int:

@@ -155,12 +155,6 @@ def _features(args: argparse.Namespace, layout: dict[str, Any]) -> str:
 
 
 def _show_progress(args: argparse.Namespace) -> None:
-    """Show the library's progress log as plain lines on standard error."""
-    if args.quiet or not (args.progress or sys.stderr.isatty()):
-        return
-    logger = logging.getLogger("trellis")
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    handler.addFilter(lambda record: record.levelno == logging.INFO)
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
+    """Let the library's progress lines through to standard error."""
+    if args.progress or (sys.stderr.isatty() and not args.quiet):
+        logging.getLogger("trellis").setLevel(logging.INFO)

@@ -24,7 +24,9 @@ def run(args: argparse.Namespace) -> int:
     from trellis.warmup import warmup
 
     started = time.perf_counter()
-    print("trellis: compiling kernels (once for this machine, up to a minute)", file=sys.stderr)
+    print(
+        "trellis: compiling kernels (once for this machine, about half a minute)", file=sys.stderr
+    )
     logging.getLogger("trellis").setLevel(logging.ERROR)  # the line above says it already
     warmup()
     print(f"trellis: kernels ready ({time.perf_counter() - started:.1f} s)", file=sys.stderr)

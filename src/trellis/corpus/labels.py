@@ -100,7 +100,9 @@ class Labels:
         for s, sample in enumerate(y):
             if isinstance(sample, str | Set | Mapping) or not isinstance(sample, Iterable):
                 kind = type(sample).__name__
-                raise DataError(f"labels of sample {s} are of type {kind}; expected a list of labels")
+                raise DataError(
+                    f"labels of sample {s} are of type {kind}; expected a list of labels"
+                )
             for t, label in enumerate(sample):
                 if isinstance(label, str):  # the common case first; np.str_ is a str
                     raw.append(known[label] if label in known else code(label, s, t))

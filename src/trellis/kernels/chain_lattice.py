@@ -209,7 +209,8 @@ def _forward_backward(work: Array, tables: Array, n: int) -> float:
         for j in range(n_labels):
             work[SCALED, t, j] *= work[BETA, t, j]
         _times(work, SCALED, t, tables, U_TRANSPOSED, BETA, t - 1)
-    return log_c + np.log(product)
+    total: float = log_c + np.log(product)
+    return total
 
 
 @subkernel

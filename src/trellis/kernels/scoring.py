@@ -31,7 +31,8 @@ def score_nodes(
     work = np.empty((1, last - first, W.shape[1]), W.dtype)
     queue = np.arange(first, last)
     score_into(indptr, indices, values, W, first, last, W.dtype.type(1), work, 0, queue, 0)
-    return work[0]
+    node: Array = work[0]
+    return node
 
 
 @subkernel
