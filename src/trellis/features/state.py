@@ -138,7 +138,7 @@ def _column(encoder: TemplateEncoder, template: Template, arrays: Arrays) -> Fea
         if isinstance(column, NumberColumn):
             column.scale = float(take(arrays, "scale", np.float64, (1,))[0])
             limits = np.finfo(np.float32)
-            if not limits.smallest_subnormal <= column.scale <= limits.max:
+            if not float(limits.tiny) <= column.scale <= float(limits.max):
                 raise CorruptModelError("number scales must be positive float32 numbers")
     column.ids = take(arrays, "ids", np.int32, (None,))
     may_be_unused = template.kind not in ("conjunction", "wordlist", "ngrams")
