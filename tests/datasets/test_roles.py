@@ -17,7 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trellis.datasets.roles import ROLES, Roles, _Walk, source_roles, stdlib_roles
+from trellis.datasets.roles import ROLES, Roles, source_roles, stdlib_roles
+from trellis.datasets.syntax import _Walk
 from trellis.errors import DataError
 
 STDLIB = Path(sysconfig.get_path("stdlib"))

@@ -424,6 +424,17 @@ def test_calibration_works_from_few_samples_and_from_one():
     assert calibrate(single, WholeSamples(), np.random.default_rng(0), l2=1.0) > 0
 
 
+def test_calibration_learns_even_from_few_and_noisy_samples():
+    """Labels at random: nothing helps to predict the next sample, so new samples are no guide."""
+    data = random_data(np.random.default_rng(8), n_samples=30, n_labels=4)
+    noise = Labels.from_codes(
+        np.random.default_rng(0).integers(0, 4, len(data.labels)).astype(np.int32), list("ABCD")
+    )
+    noisy = replace(data, labels=noise)
+    for seed in range(3):
+        assert calibrate(noisy, WholeSamples(), np.random.default_rng(seed), l2=0.01) > 0.01
+
+
 def test_trials_on_the_compact_copy_are_trials_on_the_data():
     for real in (False, True):
         data = random_data(np.random.default_rng(9), n_features=30, real=real)

@@ -137,8 +137,8 @@ def _column(encoder: TemplateEncoder, template: Template, arrays: Arrays) -> Fea
         column = NumberColumn(template) if template.kind == "number" else FlagColumn(template)
         if isinstance(column, NumberColumn):
             column.scale = float(take(arrays, "scale", np.float64, (1,))[0])
-            limits = np.finfo(np.float32)
-            if not float(limits.tiny) <= column.scale <= float(limits.max):
+            largest = float(np.finfo(np.float32).max)
+            if not (column.scale <= largest and np.float32(column.scale) > 0):
                 raise CorruptModelError("number scales must be positive float32 numbers")
     column.ids = take(arrays, "ids", np.int32, (None,))
     may_be_unused = template.kind not in ("conjunction", "wordlist", "ngrams")

@@ -109,11 +109,17 @@ def calibrate(
     n_used = int(compact.encoded.indices.max(initial=-1)) + 1
     share = l2 / max(1, len(pieces))
 
+    half = len(trial_visits) // 2
+    parts = [slice(0, half), slice(half, None)]
+    if n <= n_samples:
+        # All data are in the trial: measure in a second pass. Where few noisy samples say nothing
+        # about the next, the best rate for what is new would be none at all.
+        parts = [slice(None), slice(None)]
+
     def loss(rate: float) -> float:
-        """Loss met in the second half: the first steps from zero say little about a rate."""
+        """Loss met in the last part: the first steps from zero say little about a rate."""
         weights, scale, met = ChainWeights.zeros(n_used, data.n_labels), 1.0, np.inf
-        half = len(trial_visits) // 2
-        for part in (slice(0, half), slice(half, None)):
+        for part in parts:
             met, scale = LogLikelihood(compact).descend(
                 weights, scale, trial_visits[part], rate=rate, decay=1.0, shrink=share
             )
