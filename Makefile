@@ -2,36 +2,52 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-STAMP  := $(VENV)/.installed
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: test lint types unit demo bench docs-figures clean
+.PHONY: test lint types unit demo bench clean
 
 test: lint types unit
 
-$(STAMP): pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing trellis and its tools into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Trellis needs Python 3.11 or newer; try make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+
+# What users need, what developers need on top, and what benchmarks need on top.
+$(VENV)/.user: pyproject.toml | $(BIN)/python
+	@echo "installing trellis into $(VENV) …"
+	@$(PIP) -e ".[plot]"
 	@touch $@
 
-lint: $(STAMP)
+$(VENV)/.dev: $(VENV)/.user
+	@echo "installing the development tools …"
+	@$(PIP) -e ".[dev]"
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.user
+	@$(PIP) -e ".[bench]"
+	@touch $@
+
+lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(STAMP)
+types: $(VENV)/.dev
 	$(BIN)/mypy
 
-unit: $(STAMP)
+unit: $(VENV)/.dev
 	$(BIN)/trellis warmup
 	$(BIN)/pytest -n 2
 
-demo: $(STAMP)
-	@$(BIN)/trellis warmup
+demo: $(VENV)/.user
 	@$(BIN)/trellis demo --out demo
 
-bench: $(STAMP)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
+bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/chunking.py
+	$(BIN)/python benchmarks/passes.py --curves
+	$(BIN)/python benchmarks/same_features.py
+	$(BIN)/python benchmarks/footprint.py
+	$(BIN)/python benchmarks/large.py
 
 clean:
 	rm -rf $(VENV) demo build dist src/*.egg-info
