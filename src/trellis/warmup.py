@@ -7,7 +7,8 @@ uses. The two parts share no kernel, so they compile side by side in two process
 from __future__ import annotations
 
 import io
-import multiprocessing
+import subprocess
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -21,8 +22,10 @@ _TEMPLATES = "word[-1..1]; pos[-1] & word; ngrams(word, 2..3); number(n); pos ==
 def warm_training() -> None:
     """Readers, features, both trainers and decoding."""
     from trellis.corpus import read_conll
+    from trellis.features.keytable import KeyTable
     from trellis.models import ChainCRF, ChainPerceptron
 
+    KeyTable(1 << 60).code(np.zeros(1, np.int64), grow=True)  # what only large corpora need
     corpus = read_conll(io.BytesIO(_FILE), ["word", "pos", "chunk", "n"], "chunk")
     ChainCRF(_TEMPLATES, piece_size=1.5, max_passes=1).fit(corpus).predict(corpus)
     ChainPerceptron(_TEMPLATES, max_passes=1).fit(corpus)
@@ -52,13 +55,41 @@ PARTS: tuple[Callable[[], None], ...] = (warm_training, warm_inference)
 
 
 def warmup() -> None:
-    """Compile every kernel now (half a minute the first time on a machine, then seconds)."""
-    spawn = multiprocessing.get_context("spawn")
-    others = [spawn.Process(target=part, daemon=True) for part in PARTS[1:]]
-    for process in others:
-        process.start()
-    PARTS[0]()
-    for process, part in zip(others, PARTS[1:], strict=True):
-        process.join()
-        if process.exitcode != 0:  # e.g. no second process allowed here: do it in this one
-            part()
+    """Compile every kernel now (half a minute the first time on a machine, then seconds).
+
+    Examples
+    --------
+    >>> from trellis.warmup import warmup
+    >>> warmup()
+    """
+    others = [_start(part) for part in PARTS[1:]]
+    try:
+        PARTS[0]()
+        for process, part in zip(others, PARTS[1:], strict=True):
+            if process is None or process.wait() != 0:  # say, no second process is allowed here
+                part()
+    finally:
+        for process in others:
+            if process is not None and process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def _start(part: Callable[[], None]) -> subprocess.Popen[bytes] | None:
+    """Run a part in a Python of its own, silently; None if that cannot be started.
+
+    A new program, not a process of :mod:`multiprocessing`: that would run the caller's script once
+    more if it has no ``if __name__ == "__main__"``.
+    """
+    code = (
+        f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import {part.__name__} as f; f()"
+    )
+    quiet = subprocess.DEVNULL
+    if not sys.executable:  # Python inside another program
+        return None
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-c", code], stdin=quiet, stdout=quiet, stderr=quiet
+        )
+    except OSError:
+        return None

@@ -18,9 +18,8 @@ from trellis.errors import DataError
 
 # Characters that some notion of white space or line takes for a break, and Trellis does not.
 ODD = 'aé\u00a0\u2028\u3000\x0b\x0c\x1c\x85\ufeff\U0001f600#"\\_'
-FIELD = st.text(st.sampled_from(ODD) | st.characters(exclude_categories=["Cs"]), min_size=1).filter(
-    lambda text: not set(text) & set(" \t\r\n\0")
-)
+PLAIN = st.characters(exclude_categories=["Cs"], exclude_characters=" \t\r\n\0")
+FIELD = st.text(st.sampled_from(ODD), min_size=1, max_size=3) | st.text(PLAIN, min_size=1)
 SPACED_FIELD = FIELD | st.tuples(FIELD, FIELD).map(" ".join) | FIELD.map(lambda f: f" {f} ")
 
 
@@ -242,4 +241,5 @@ def test_arbitrary_bytes_give_a_corpus_or_a_data_error(data):
         corpus = read_conll(io.BytesIO(data), ["word"], skip="#")
     except DataError:
         return
-    assert rows_of(corpus) == plain_reader(data.decode(), skip="#")
+    # Bytes that are no text are allowed in lines that are skipped.
+    assert rows_of(corpus) == plain_reader(data.decode(errors="replace"), skip="#")

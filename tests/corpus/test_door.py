@@ -47,6 +47,16 @@ def test_indicators_need_no_values():
     assert as_corpus([[{"w": "the", "len": 2}]]).features.values.dtype == np.float32
 
 
+def test_the_largest_numbers():
+    largest = float(np.finfo(np.float32).max)
+    rounded = np.nextafter(2.0**128 * (1 - 2.0**-25), 0)  # above the largest, but rounds to it
+    for X in ([[{"a": rounded}]], [np.array([[rounded]])]):
+        assert as_corpus(X).features.values.tolist() == [largest]
+    for X in ([[{"a": np.nextafter(rounded, np.inf)}]], [np.array([[-(2.0**128)]])]):
+        with pytest.raises(DataError, match="must be a finite float32"):
+            as_corpus(X)
+
+
 def test_lists_of_strings():
     corpus = as_corpus([[["a", "b"], ("b",)], [[], np.array(["c", "a"])]])
     assert attributes(corpus) == [

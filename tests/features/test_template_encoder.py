@@ -60,6 +60,7 @@ def flags(templates):
     return {str(t) for t in templates if not hasattr(t, "terms") and not isinstance(t, Ngrams)}
 
 
+@settings(max_examples=60)
 @given(template_sets(), samples(SYMBOLS[:6]), samples())
 def test_encodes_what_it_knows(templates, train, test):
     text, expected, mark = templates
@@ -74,6 +75,7 @@ def test_encodes_what_it_knows(templates, train, test):
     assert encoder.n_features == before
 
 
+@settings(max_examples=60)
 @given(template_sets(), samples(SYMBOLS[:3]), samples(SYMBOLS[:6]), samples())
 def test_learning_more_keeps_what_is_known(templates, first, second, third):
     text, expected, mark = templates
@@ -91,6 +93,7 @@ def test_learning_more_keeps_what_is_known(templates, first, second, third):
         assert np.array_equal(again.indptr, encoded.indptr)
 
 
+@settings(max_examples=60)
 @given(template_sets(), samples(SYMBOLS[:6]), samples(), st.sampled_from([1, 2, 5]))
 def test_chunks_make_no_difference(templates, train, test, size):
     text, _, _ = templates

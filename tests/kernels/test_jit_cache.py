@@ -16,8 +16,6 @@ from trellis.kernels import _jit
 
 KINDS = (np.float64, np.float32)
 
-trusts_too_much = pytest.mark.xfail(strict=True, reason="_jit trusts what it finds in the cache")
-
 
 def doubled(x):
     return x[0] * 2
@@ -96,7 +94,6 @@ def test_a_cache_folder_of_somebody_else_is_not_trusted(choose, tmp_path):
     assert not choose().is_relative_to(tmp_path / "shared")
 
 
-@trusts_too_much
 @needs_root
 def test_a_temporary_folder_of_somebody_else_is_not_trusted(choose, tmp_path):
     """In a shared /tmp anybody may make it first, and exchange what is in it later."""
@@ -146,7 +143,6 @@ def test_damaged_code_is_compiled_anew(cached, tmp_path, how):
     assert cached() == ([3.0], 1)
 
 
-@trusts_too_much
 @pytest.mark.parametrize("how", ["empty", "truncated", "garbage"])
 def test_a_damaged_index_is_begun_anew(cached, tmp_path, how):
     cached()
@@ -162,7 +158,6 @@ def test_a_missing_index_is_begun_anew(cached, tmp_path):
     assert cached() == ([3.0], 1)
 
 
-@trusts_too_much
 def test_code_of_another_signature_is_not_taken(cached, tmp_path):
     """Two processes that compile at once may leave an index that points to the other's code."""
     cached(KINDS)

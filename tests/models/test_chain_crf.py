@@ -434,7 +434,7 @@ def test_held_out_data_may_be_a_corpus():
 
 @pytest.mark.parametrize(("patience", "passes"), [(2, 4), (None, 6)])
 def test_the_weights_of_the_best_pass_are_kept(monkeypatch, patience, passes):
-    options = {"tol": -math.inf, "random_state": 0}
+    options = {"tol": -1, "random_state": 0}
     expected = ChainCRF(max_passes=2, **options).fit(X, Y).weights_
     scores = iter([0.1, 0.9, 0.5, 0.9, 0.6, 0.7])
     monkeypatch.setattr(ChainCRF, "_dev_score", lambda self, dev: lambda weights: next(scores))
@@ -491,7 +491,7 @@ def converged(samples, labels, **options) -> ChainCRF:
         learning_rate=0.2,
         decay=0.94,
         max_passes=120,
-        tol=-math.inf,
+        tol=-1,
         random_state=0,
     )
     return model.fit(samples, labels, **options)
@@ -605,8 +605,8 @@ def test_ctrl_c_leaves_the_weights_of_the_passes_done(monkeypatch):
             raise KeyboardInterrupt
         return real(self, these, number)
 
-    expected = ChainCRF(max_passes=2, tol=-math.inf, random_state=0).fit(X, Y)
-    model = ChainCRF(max_passes=9, tol=-math.inf, random_state=0)
+    expected = ChainCRF(max_passes=2, tol=-1, random_state=0).fit(X, Y)
+    model = ChainCRF(max_passes=9, tol=-1, random_state=0)
     with monkeypatch.context() as patch:
         patch.setattr(StochasticGradient, "one_pass", interrupted)
         with pytest.raises(KeyboardInterrupt):

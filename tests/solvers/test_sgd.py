@@ -189,7 +189,6 @@ def test_float32_stays_finite_and_right_on_extreme_weights(problem):
     )
 
 
-@pytest.mark.xfail(strict=True, reason="kernels: what underflows in α may be large in β")
 @pytest.mark.parametrize(("first", "stay"), [(-88.0, -30.0), (-100.0, -60.0)])
 def test_float32_finds_a_label_that_underflows_at_first_and_wins_in_the_end(first, stay):
     """e^first underflows in float32, each step alone is harmless, and all-B comes close or wins."""

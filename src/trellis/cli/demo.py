@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trellis.cli.output import write_stdout
+from trellis.errors import DataError
+
 if TYPE_CHECKING:
     from trellis.solvers import PassRecord
 
@@ -18,8 +21,12 @@ HELP = "train on Python's own source: scores, times and curves, no data needed"
 DESCRIPTION = """\
 Every Python has its standard library. The task: given only the identifiers of its source code, in
 order (no punctuation, no keywords), tell the role of each: parameter, method call, attribute, local
-variable, … The demo trains CRFs on whole functions and on mini-samples of mean size n' (structure
-regularisation), prints a table of scores and times, and draws the curves to OUT/curves.png.
+variable, ... The demo trains CRFs on whole functions and on mini-samples of mean size n' (structure
+regularisation), prints a table of scores and times, and writes it to OUT/table.txt, with the curves
+in OUT/curves.png (if matplotlib is installed).
+
+  trellis demo
+  trellis demo --tokens 500000 --passes 20 --out /tmp/roles
 """
 
 # Sizes n' of the pieces; 1 cuts every edge, None keeps whole sequences.
@@ -57,37 +64,60 @@ class Run:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("--out", default="demo", metavar="OUT", help="folder (default: demo)")
     parser.add_argument(
-        "--tokens", type=int, default=100_000, metavar="N", help="identifiers to use (100000)"
+        "--out", default="demo", metavar="OUT", help="folder for the results (default: demo)"
     )
-    parser.add_argument("--passes", type=int, default=10, metavar="K", help="passes (10)")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--tokens",
+        type=int,
+        default=100_000,
+        metavar="N",
+        help="identifiers to use (default: 100000)",
+    )
+    parser.add_argument(
+        "--passes", type=int, default=10, metavar="K", help="passes of training (default: 10)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="K", help="of the random numbers (default: 0)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Train, print the table, draw the curves."""
     from trellis.datasets import stdlib_roles
+    from trellis.files import atomic_write
 
+    for option, least in (("tokens", 1), ("passes", 1), ("seed", 0)):
+        if getattr(args, option) < least:
+            raise DataError(f"--{option} must be at least {least}, got {getattr(args, option)}")
     folder = Path(args.out)
-    folder.mkdir(parents=True, exist_ok=True)
-    _say("reading the standard library …")
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{folder} is a file; name a folder with --out")
+    _say("reading the standard library ...")
     roles = stdlib_roles(max_tokens=args.tokens)
-    rest, test = roles.split(0.25)
-    train, dev = rest.split(0.2)
+    try:
+        rest, test = roles.split(0.25)
+        train, dev = rest.split(0.2)
+    except DataError:
+        raise DataError(
+            f"--tokens {args.tokens} is too little: all come from {len(set(roles.modules))} "
+            "module(s), too few to train, choose and test on"
+        ) from None
+    folder.mkdir(parents=True, exist_ok=True)
     _say(
         f"{roles.n_tokens} identifiers of {len(set(roles.modules))} modules: "
         f"{train.n_tokens} to train, {dev.n_tokens} for the curves, {test.n_tokens} to test"
     )
     _compile()
     runs = [_train(size, train, dev, test, args) for size in _SIZES]
-    table = format_table(runs, baseline(train, test))
-    print(table)
-    (folder / "table.txt").write_text(table + "\n", encoding="utf-8")
+    table = format_table(runs, baseline(train, test)) + "\n"
+    write_stdout(table)
+    with atomic_write(folder / "table.txt") as file:
+        file.write(table.encode("utf-8"))
     if draw(runs, folder / "curves.png"):
-        _say(f"table and curves are in {folder}{'/'}")
+        _say(f"table.txt and curves.png are in {folder}")
     else:
-        _say(f"table is in {folder}/ (install matplotlib for the curves)")
+        _say(f"table.txt is in {folder} (install matplotlib for the curves)")
     return 0
 
 
@@ -100,11 +130,11 @@ def _compile() -> None:
     from trellis.models import ChainCRF
 
     logging.getLogger("trellis").setLevel(logging.ERROR)  # the line below says it already
-    _say("compiling kernels (once for this machine, about half a minute) …")
+    _say("preparing kernels (half a minute, unless it is done) ...")
     started = time.perf_counter()
     X, y = [["a", "b", "c"]] * 2, [["x", "y", "x"]] * 2
     ChainCRF(_TEMPLATES, piece_size=1.5, max_passes=1).fit(X, y, dev=(X, y)).score(X, y)
-    _say(f"… done in {time.perf_counter() - started:.1f} s")
+    _say(f"... ready after {time.perf_counter() - started:.1f} s")
 
 
 def _train(size: float | None, train: Any, dev: Any, test: Any, args: argparse.Namespace) -> Run:
@@ -160,6 +190,8 @@ def draw(runs: list[Run], path: Path) -> bool:
         from matplotlib.figure import Figure
     except ImportError:
         return False
+    from trellis.files import atomic_write
+
     figure = Figure(figsize=(11, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
@@ -186,5 +218,6 @@ def draw(runs: list[Run], path: Path) -> bool:
     times.set_ylabel("seconds a pass")
     times.yaxis.label.set_color("C1")
     times.set_ylim(bottom=0)
-    figure.savefig(path, dpi=120)
+    with atomic_write(path) as file:
+        figure.savefig(file, format="png", dpi=120)
     return True

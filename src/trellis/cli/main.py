@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from trellis import __version__
 from trellis.cli import demo, evaluate, inspect_model, tag, train, warm
+from trellis.cli.output import flush_stdout
+from trellis.errors import TrellisError
 
 __all__ = ["main"]
 
+# Help is plain ASCII: it must print on any terminal.
 _DESCRIPTION = """\
 Structured prediction: label the parts of sequences, learned from examples.
 
@@ -54,29 +57,36 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
-    args = parser().parse_args(argv)
-    _log_to_stderr()
-    from trellis.errors import TrellisError
-
     try:
-        code: int = args.run(args)
-        sys.stdout.flush()
+        with _log_on_stderr():
+            code: int = _parse(argv)
         return code
     except TrellisError as error:
         return _fail(str(error))
     except BrokenPipeError:
-        # The reader of our output has gone (e.g. `| head`): that is its right.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return 0  # the reader of our output has gone (e.g. `| head`): that is its right
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
         return _fail(f"{name}{error.strerror or error}")
+    except MemoryError:
+        return _fail("not enough memory for this")
     except KeyboardInterrupt:
         print("trellis: interrupted", file=sys.stderr)
         return 130
 
 
-def _log_to_stderr() -> None:
+def _parse(argv: Sequence[str] | None) -> int:
+    try:
+        args = parser().parse_args(argv)
+    except SystemExit:  # after --help or --version
+        flush_stdout()
+        raise
+    code: int = args.run(args)
+    return code
+
+
+@contextmanager
+def _log_on_stderr() -> Iterator[None]:
     """Show the library's log: progress as it is, warnings with the program's name."""
 
     class Plain(logging.Formatter):
@@ -85,12 +95,18 @@ def _log_to_stderr() -> None:
             return mark + record.getMessage()
 
     logger = logging.getLogger("trellis")
+    handlers, propagate, level = logger.handlers, logger.propagate, logger.level
     logger.handlers = [logging.StreamHandler(sys.stderr)]
     logger.handlers[0].setFormatter(Plain())
     logger.propagate = False
     logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:  # main() may be called from a program with a log of its own
+        logger.handlers, logger.propagate = handlers, propagate
+        logger.setLevel(level)
 
 
 def _fail(message: str) -> int:
-    print(f"trellis: error: {message}", file=sys.stderr)
+    print(f"trellis: error: {' '.join(message.splitlines())}", file=sys.stderr)
     return 1

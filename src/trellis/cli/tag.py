@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from trellis.cli.inputs import Input, add_input_arguments, input_format, read_samples
+from trellis.cli.inputs import Input, add_input_arguments, layout_of_model, read_samples
+from trellis.cli.output import check_target, write_stdout
 from trellis.errors import DataError
 
 if TYPE_CHECKING:
@@ -16,113 +17,179 @@ if TYPE_CHECKING:
 NAME = "tag"
 HELP = "label new sequences with a model"
 DESCRIPTION = """\
-Label the sequences of a file and write them with the predicted label as one more column.
+Label the sequences of a file.
 
   trellis tag chunk.trellis new.txt > tagged.txt
   cat new.txt | trellis tag chunk.trellis -o tagged.txt
-  trellis tag ner.trellis new.txt --marginals        # probability of each predicted label
+  trellis tag ner.trellis new.txt --marginals        # and how probable each label is
   trellis tag ner.trellis new.txt --kbest 3          # the three best labellings
 
 The input has the layout the model was trained on, with or without the label's column; the options
-below override it. Jsonl files get a key «predicted», segmented text comes out with spaces.
+below override it. What comes out depends on the format:
+
+  conll      the columns of the input and, as one more column, the predicted label
+  conllu     the input with the predictions in place of the label's column
+  crfsuite   the predicted labels, one a line
+  jsonl      the input with one more key, "predicted"
+  segmented  the text with spaces between words (spaces in the input do not count)
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("model", help="model file")
+    parser.add_argument("model", metavar="MODEL", help="model file")
     parser.add_argument(
-        "file", nargs="?", default="-", help="sequences to label (default: standard input)"
+        "file", metavar="FILE", nargs="?", default="-", help="sequences (default: standard input)"
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="default: standard output")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="file to write (default: standard output)"
+    )
     more = parser.add_mutually_exclusive_group()
     more.add_argument(
-        "--marginals", action="store_true", help="add the probability of each label (CRF)"
+        "--marginals",
+        action="store_true",
+        help="add the probability of each predicted label (CRF; conll, crfsuite: one more column; "
+        "conllu: p=... in MISC)",
     )
-    more.add_argument("--kbest", type=int, metavar="K", help="write the K best labellings")
+    more.add_argument(
+        "--kbest",
+        type=int,
+        metavar="K",
+        help="write the K best labellings of each sequence as columns, each after a line "
+        "'# SEQUENCE RANK SCORE'",
+    )
     add_input_arguments(parser)
-
-
-def layout_of(model: Any, args: argparse.Namespace, source: Input) -> dict[str, Any]:
-    """Layout of the input: what the options say, else what the model was trained on."""
-    if args.format or args.columns or getattr(model, "input_format_", None) is None:
-        return input_format(args, source)
-    layout: dict[str, Any] = dict(model.input_format_)
-    if args.label:
-        layout["label"] = args.label
-    return layout
 
 
 def run(args: argparse.Namespace) -> int:
     """Label and write."""
     from trellis.models import ChainCRF, load_model
 
+    if args.output:
+        check_target(args.output)
+    if args.kbest is not None and args.kbest < 1:
+        raise DataError(f"--kbest must be at least 1, got {args.kbest}")
     model = load_model(args.model)
-    source = Input(args.file)
-    layout = layout_of(model, args, source)
-    corpus = read_samples(source, layout, labelled=False)
     if args.marginals and not isinstance(model, ChainCRF):
         raise DataError("--marginals needs a CRF; a perceptron has no probabilities")
-    if args.kbest is not None and args.kbest < 1:
-        raise DataError("--kbest must be at least 1")
-    text = _text(model, corpus, layout, args)
+    source = Input(args.file)
+    layout = layout_of_model(model, args, source, args.model)
+    if args.marginals and layout["format"] in ("jsonl", "segmented"):
+        raise DataError(f"--marginals cannot be written to {layout['format']} files")
+    corpus = read_samples(source, layout, labelled=False)
+    if args.kbest is not None:
+        text = _kbest_text(model, corpus, layout, args.kbest)
+    else:
+        predicted = model.predict(corpus)
+        probability = _probabilities(model, corpus, predicted) if args.marginals else None
+        text = _WRITERS[layout["format"]](source, layout, corpus, predicted, probability)
     if args.output:
         from trellis.files import atomic_write
 
         with atomic_write(args.output) as file:
             file.write(text.encode("utf-8"))
     else:
-        sys.stdout.buffer.write(text.encode("utf-8"))
+        write_stdout(text, "utf-8")
     return 0
 
 
-def _text(
-    model: ChainModel, corpus: Corpus, layout: dict[str, Any], args: argparse.Namespace
-) -> str:
-    if args.kbest is not None:
-        return _kbest_text(model, corpus, args.kbest)
-    kind = layout["format"]
-    gap = "\t" if kind == "conllu" or layout.get("tabs") else " "
-    predicted = model.predict(corpus)
-    if args.marginals:
-        if kind in ("jsonl", "segmented"):
-            raise DataError(f"--marginals cannot be written to {kind} files")
-        predicted = _with_probabilities(model, corpus, predicted, gap)
-    if kind == "segmented":
-        from trellis.corpus.schemes import tags_to_words
-
-        characters = (sample.columns["char"] for sample in corpus)
-        words = (tags_to_words(c, y) for c, y in zip(characters, predicted, strict=True))
-        return "".join(" ".join(sentence) + "\n" for sentence in words)
-    if kind == "jsonl":
-        from trellis.corpus.jsonl import jsonl_lines
-
-        return "".join(line + "\n" for line in jsonl_lines(corpus, predicted))
-    if kind == "crfsuite":
-        return "".join("".join(f"{y}\n" for y in sample) + "\n" for sample in predicted)
-    from trellis.corpus.conll import format_conll
-
-    return format_conll(corpus, labels=predicted, separator=gap)
-
-
-def _with_probabilities(
-    model: ChainModel, corpus: Corpus, predicted: list[list[str]], gap: str
+def _probabilities(
+    model: ChainModel, corpus: Corpus, predicted: list[list[str]]
 ) -> list[list[str]]:
+    """Probability of each predicted label, as text."""
     position = {name: i for i, name in enumerate(model.classes_)}
     marginals = model.predict_marginals(corpus)  # type: ignore[attr-defined]  # a CRF
     return [
-        [f"{y}{gap}{p[t, position[y]]:.4f}" for t, y in enumerate(labels)]
+        [f"{p[t, position[y]]:.4f}" for t, y in enumerate(labels)]
         for labels, p in zip(predicted, marginals, strict=True)
     ]
 
 
-def _kbest_text(model: ChainModel, corpus: Corpus, k: int) -> str:
-    """For each sequence a line «# sample rank score» before each labelling."""
+_Lists = list[list[str]]
+
+
+def _joined(predicted: _Lists, probability: _Lists | None, gap: str) -> _Lists:
+    if probability is None:
+        return predicted
+    return [
+        [f"{y}{gap}{p}" for y, p in zip(*pair, strict=True)]
+        for pair in zip(predicted, probability, strict=True)
+    ]
+
+
+def _conll_text(
+    source: Input, layout: dict[str, Any], corpus: Corpus, predicted: _Lists, p: _Lists | None
+) -> str:
+    from trellis.corpus.conll import format_conll
+
+    gap = "\t" if layout["tabs"] else " "
+    return format_conll(corpus, labels=_joined(predicted, p, gap), separator=gap)
+
+
+def _conllu_text(
+    source: Input, layout: dict[str, Any], corpus: Corpus, predicted: _Lists, p: _Lists | None
+) -> str:
+    """The input, comments and all, with one field of each word replaced."""
+    names = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+    field = names.index(layout["label"])
+    labels = iter([y for sample in predicted for y in sample])
+    chances = None if p is None else iter([x for sample in p for x in sample])
+    lines = source.getvalue().decode("utf-8").split("\n")
+    for i, line in enumerate(lines):
+        text, end = line.removesuffix("\r"), "\r" * line.endswith("\r")
+        fields = text.split("\t")
+        if line.startswith("#") or not fields[0].isdecimal():
+            continue  # a comment, a blank line, a range of words or an empty node
+        fields[field] = next(labels)
+        if chances is not None:
+            entry = f"p={next(chances)}"
+            fields[-1] = entry if fields[-1] == "_" else f"{fields[-1]}|{entry}"
+        lines[i] = "\t".join(fields) + end
+    return "\n".join(lines)
+
+
+def _crfsuite_text(
+    source: Input, layout: dict[str, Any], corpus: Corpus, predicted: _Lists, p: _Lists | None
+) -> str:
+    labels = _joined(predicted, p, "\t")
+    return "".join("".join(f"{y}\n" for y in sample) + "\n" for sample in labels)
+
+
+def _jsonl_text(
+    source: Input, layout: dict[str, Any], corpus: Corpus, predicted: _Lists, p: _Lists | None
+) -> str:
+    from trellis.corpus.jsonl import jsonl_lines
+
+    return "".join(line + "\n" for line in jsonl_lines(corpus, predicted))
+
+
+def _segmented_text(
+    source: Input, layout: dict[str, Any], corpus: Corpus, predicted: _Lists, p: _Lists | None
+) -> str:
+    from trellis.corpus.schemes import tags_to_words
+
+    characters = (sample.columns["char"] for sample in corpus)
+    words = (tags_to_words(c, y) for c, y in zip(characters, predicted, strict=True))
+    return "".join(" ".join(sentence) + "\n" for sentence in words)
+
+
+_WRITERS: dict[str, Callable[[Input, dict[str, Any], Corpus, _Lists, _Lists | None], str]] = {
+    "conll": _conll_text,
+    "conllu": _conllu_text,
+    "crfsuite": _crfsuite_text,
+    "jsonl": _jsonl_text,
+    "segmented": _segmented_text,
+}
+
+
+def _kbest_text(model: ChainModel, corpus: Corpus, layout: dict[str, Any], k: int) -> str:
+    """For each labelling of each sequence a line with its rank and score, then its positions."""
+    gap = "\t" if layout["format"] == "conllu" or layout.get("tabs") else " "
     lines = []
     for s, (sample, found) in enumerate(zip(corpus, model.predict_kbest(corpus, k), strict=True)):
         rows = list(zip(*sample.columns.values(), strict=True)) or [()] * len(sample)
         for rank, (labels, score) in enumerate(found, 1):
-            lines.append(f"# {s + 1} {rank} {score:.4f}")
-            lines += [" ".join((*row, y)) for row, y in zip(rows, labels, strict=True)]
-            lines.append("")
-    return "\n".join(lines) + "\n"
+            lines.append(f"# {s + 1} {rank} {score:.4f}\n")
+            lines += [gap.join((*row, y)) + "\n" for row, y in zip(rows, labels, strict=True)]
+            lines.append("\n")
+    return "".join(lines)

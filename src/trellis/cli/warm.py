@@ -12,6 +12,9 @@ HELP = "compile the kernels ahead of first use"
 DESCRIPTION = """\
 Compile all kernels for this machine now, so that no later run pauses for it. The code is kept in
 the user's cache folder (or in $TRELLIS_CACHE) until Trellis, Numba or Python change.
+
+  trellis warmup
+  TRELLIS_CACHE=/var/cache/trellis trellis warmup    # e.g. when building an image
 """
 
 
@@ -24,9 +27,7 @@ def run(args: argparse.Namespace) -> int:
     from trellis.warmup import warmup
 
     started = time.perf_counter()
-    print(
-        "trellis: compiling kernels (once for this machine, about half a minute)", file=sys.stderr
-    )
+    print("trellis: preparing kernels (half a minute, unless it is done)", file=sys.stderr)
     logging.getLogger("trellis").setLevel(logging.ERROR)  # the line above says it already
     warmup()
     print(f"trellis: kernels ready ({time.perf_counter() - started:.1f} s)", file=sys.stderr)

@@ -30,6 +30,9 @@ __all__ = ["Column", "Corpus", "Features", "Sample"]
 
 T = TypeVar("T")
 
+FLOAT32_LIMIT = 2.0**128 * (1 - 2.0**-25)
+"""Numbers smaller than this in size round to a finite float32, which is how values are kept."""
+
 
 @dataclass(frozen=True, eq=False)
 class Column:
@@ -209,6 +212,16 @@ class Corpus:
             arrays.append(self.edges)
         return sum(a.nbytes for a in arrays)
 
+    def __repr__(self) -> str:
+        parts = [f"{len(self)} samples", f"{self.n_positions} positions"]
+        if self.columns:
+            parts.append(f"columns {', '.join(self.columns)}")
+        if self.features is not None:
+            parts.append(f"{len(self.features.names)} attributes")
+        if self.labels is not None:
+            parts.append(f"{len(self.labels.classes)} labels")
+        return f"<Corpus: {'; '.join(parts)}>"
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -276,12 +289,15 @@ class Corpus:
         return split(self.labels.tolist(), self.offsets)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sample:
     """One sample of a corpus: a view, accepted wherever a corpus of one sample is."""
 
     corpus: Corpus
     index: int
+
+    def __repr__(self) -> str:
+        return f"<Sample {self.index}: {len(self)} positions>"
 
     def __len__(self) -> int:
         return int(self.corpus.lengths[self.index])

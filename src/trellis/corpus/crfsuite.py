@@ -18,7 +18,7 @@ from trellis.corpus.columnfile import (
     encode_text,
     read_fields,
 )
-from trellis.corpus.corpus import Corpus, Features, bounds, split
+from trellis.corpus.corpus import FLOAT32_LIMIT, Corpus, Features, bounds, split
 from trellis.corpus.labels import Labels
 from trellis.errors import DataError
 from trellis.files import atomic_write
@@ -26,7 +26,6 @@ from trellis.files import atomic_write
 __all__ = ["read_crfsuite", "write_crfsuite"]
 
 _FILE = "CRFsuite's format"
-_LARGEST = float(np.finfo(np.float32).max)  # values are kept as float32
 
 
 def read_crfsuite(source: Source) -> Corpus:
@@ -86,7 +85,7 @@ def _parse(text: str) -> tuple[str, float]:
                 raise ValueError(
                     f"{number!r} after the colon is no number (write a literal colon as \\:)"
                 ) from None
-            if not abs(value) <= _LARGEST:
+            if not abs(value) < FLOAT32_LIMIT:
                 raise ValueError("the value must be a finite float32")
             return _named("".join(name)), value
         else:

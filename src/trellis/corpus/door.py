@@ -21,13 +21,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.corpus.corpus import Corpus, Features, Sample, bounds, check_lengths, lengths_of
+from trellis.corpus.corpus import (
+    FLOAT32_LIMIT,
+    Corpus,
+    Features,
+    Sample,
+    bounds,
+    check_lengths,
+    lengths_of,
+)
 from trellis.corpus.labels import Label, Labels
 from trellis.errors import DataError
 
 __all__ = ["as_corpus"]
-
-_LARGEST = float(np.finfo(np.float32).max)  # values are kept as float32
 
 
 def as_corpus(X: Any, y: Sequence[Sequence[Label]] | None = None) -> Corpus:
@@ -101,7 +107,7 @@ def _from_arrays(samples: list[Any]) -> Corpus:
             raise DataError(f"sample {i} has {sample.shape[1]} columns, sample 0 has {width}")
         if sample.dtype.kind not in "biuf":
             raise DataError(f"sample {i} has dtype {sample.dtype}; expected numbers")
-        bad = np.argwhere(~(np.abs(sample.astype(np.float64)) <= _LARGEST))
+        bad = np.argwhere(~(np.abs(sample.astype(np.float64)) < FLOAT32_LIMIT))
         if len(bad):
             t, j = bad[0]
             raise DataError(
@@ -174,7 +180,7 @@ def _attribute(key: Any, value: Any, sample: int, position: int) -> tuple[str | 
             number = float(value)
         except OverflowError:  # an int of hundreds of digits
             number = math.inf
-        if not abs(number) <= _LARGEST:
+        if not abs(number) < FLOAT32_LIMIT:
             raise DataError(
                 f"sample {sample}, position {position}: feature {key!r} is {number}; "
                 "must be a finite float32"

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -53,7 +54,21 @@ def data_folder(name: str) -> Path:
 
 
 def load(name: str) -> DataSet:
-    """Load a real data set: conll2000, ud_ewt, jnlpba, sxu, msr, har or ocr."""
+    """Load a real data set: conll2000, ud_ewt, jnlpba, sxu, msr, har or ocr.
+
+    Raises
+    ------
+    DataError
+        If there is no such data set, or its files are missing or damaged.
+
+    Examples
+    --------
+    >>> load("conll2000").train.n_positions  # doctest: +SKIP
+    211727
+    >>> load("conll1999")
+    Traceback (most recent call last):
+    trellis.errors.DataError: unknown data set 'conll1999'; known: conll2000, ud_ewt, jnlpba, ...
+    """
     if name not in _LOADERS:
         raise DataError(f"unknown data set {name!r}; known: {', '.join(_LOADERS)}")
     return _LOADERS[name](data_folder(name))
@@ -97,10 +112,14 @@ def _msr(folder: Path) -> DataSet:
 
 def _har(folder: Path) -> DataSet:
     """Windows of one recording are a sequence; features standardised on the training part."""
-    with np.load(folder / "windows.npz") as stored:
-        X, y = stored["X"].astype(np.float64), stored["y"]
-        experiment, is_test = stored["experiment"], stored["is_test"]
-        names = [str(n) for n in stored["label_names"]]
+    path = folder / "windows.npz"
+    try:
+        with np.load(path) as stored:
+            X, y = stored["X"].astype(np.float64), stored["y"]
+            experiment, is_test = stored["experiment"], stored["is_test"]
+            names = [str(n) for n in stored["label_names"]]
+    except (OSError, EOFError, ValueError, KeyError, TypeError, BadZipFile) as error:
+        raise DataError(f"cannot read {path}: {error}") from None
     mean, spread = X[~is_test].mean(0), X[~is_test].std(0)
     X = (X - mean) / np.where(spread > 0, spread, 1)
     X = np.hstack([X, np.ones((len(X), 1))])
@@ -116,12 +135,18 @@ def _ocr(folder: Path) -> DataSet:
     """The «small» setting: train on fold 0, test on the other nine."""
     from trellis.files import open_text_bytes
 
+    path = folder / "letters.tsv.xz"
     words: dict[tuple[int, int], tuple[list[Any], list[str]]] = {}
-    for line in open_text_bytes(folder / "letters.tsv.xz").decode().splitlines():
-        letter, word, _, fold, pixels = line.split("\t")
-        images, letters = words.setdefault((int(fold), int(word)), ([], []))
-        images.append(np.unpackbits(np.frombuffer(bytes.fromhex(pixels), np.uint8)))
-        letters.append(letter)
+    try:
+        for line in open_text_bytes(path).decode("ascii").splitlines():
+            letter, word, _, fold, pixels = line.split("\t")
+            images, letters = words.setdefault((int(fold), int(word)), ([], []))
+            images.append(np.unpackbits(np.frombuffer(bytes.fromhex(pixels), np.uint8)))
+            letters.append(letter)
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(f"cannot read {path}: {error}") from None
 
     def part(first: bool) -> Corpus:
         chosen = [words[key] for key in sorted(words) if (key[0] == 0) == first]

@@ -13,14 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Column, Corpus
-from trellis.corpus.corpus import bounds
+from trellis.corpus.corpus import FLOAT32_LIMIT, bounds
 from trellis.errors import DataError
 from trellis.features.functions import ngrams, string_function
 from trellis.features.templates import Call
 
 __all__ = ["Atom", "local_table", "ngram_table", "number_table"]
-
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 class Atom:
@@ -104,7 +102,7 @@ def number_table(corpus: Corpus, name: str) -> NDArray[np.float32]:
             number = float(column.values[symbol])
         except ValueError:
             number = math.nan
-        if not abs(number) <= _LARGEST:
+        if not abs(number) < FLOAT32_LIMIT:
             place = np.flatnonzero(column.codes == symbol)[0]
             sample = int(np.searchsorted(corpus.offsets, place, side="right")) - 1
             raise DataError(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.corpus.corpus import FLOAT32_LIMIT
 from trellis.errors import CorruptModelError, TemplateError
 from trellis.features.atoms import Atom
 from trellis.features.attributes import AttributeEncoder
@@ -137,8 +138,7 @@ def _column(encoder: TemplateEncoder, template: Template, arrays: Arrays) -> Fea
         column = NumberColumn(template) if template.kind == "number" else FlagColumn(template)
         if isinstance(column, NumberColumn):
             column.scale = float(take(arrays, "scale", np.float64, (1,))[0])
-            largest = float(np.finfo(np.float32).max)
-            if not (column.scale <= largest and np.float32(column.scale) > 0):
+            if not (column.scale < FLOAT32_LIMIT and np.float32(column.scale) > 0):
                 raise CorruptModelError("number scales must be positive float32 numbers")
     column.ids = take(arrays, "ids", np.int32, (None,))
     may_be_unused = template.kind not in ("conjunction", "wordlist", "ngrams")

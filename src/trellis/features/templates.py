@@ -197,6 +197,8 @@ class Templates:
         """Return templates that suit any columns: windows, neighbour pairs, affixes and shape."""
         if not columns:
             raise TemplateError("the corpus has neither columns nor features to learn from")
+        if "form" in columns:  # CoNLL-U: the other columns are annotation that new text lacks
+            columns = ["form"]
         lines = []
         for column in map(_column, columns):
             lines += [f"{column}[-2..2]", f"{column}[-1..0] & {column}[0..1]"]

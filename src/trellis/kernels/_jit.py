@@ -54,7 +54,9 @@ def cache_dir() -> Path:
             parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             folder.mkdir(exist_ok=True, mode=0o700)
             # Cached code is executed: never take it from a folder that somebody else owns.
-            if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
+            # Nor from a parent of theirs, who could exchange it; one the user named is trusted.
+            mine = [folder] if parent == Path(own or "") else [parent, folder]
+            if hasattr(os, "getuid") and any(f.stat().st_uid != os.getuid() for f in mine):
                 continue
             with tempfile.NamedTemporaryFile(dir=folder):
                 return folder
@@ -105,13 +107,22 @@ class _KernelCache(caching.FunctionCache):  # type: ignore[misc]
         except Exception as error:  # a damaged cache file may raise anything; compile anew
             _log.debug("cached kernel could not be read: %s", error)
             found = None
+        # Two processes that save at once may leave an index that names the other's file.
+        if found is not None and tuple(found.signature.args) != tuple(sig):
+            found = None
         if found is None:
             _announce()
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
-            super().save_overload(sig, data)
+            try:
+                super().save_overload(sig, data)
+            except OSError:
+                raise
+            except Exception:  # a damaged index cannot be added to: begin a new one
+                self.flush()
+                super().save_overload(sig, data)
         except OSError as error:  # a full disk costs the cache, not the run
             _log.warning("compiled kernel not kept (%s); it will be compiled again", error)
 

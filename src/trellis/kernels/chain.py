@@ -14,12 +14,8 @@ finite or ``-inf`` (forbidden); ``offsets`` int64 (S + 1,), sample ``s`` being t
 feasible labelling gets the score or log Z ``-inf``, labels ``-1`` and probabilities 0; an empty
 sample has one labelling, of score 0. Nothing is checked here.
 
-**Maximum.** Viterbi, without back-pointers: the sums along the winning path are taken once more,
-which leaves the inner loop free to run over several labels at once. Ties go to the lowest label
-at the last position, then at the one before, and so on. ``kbest`` keeps the k best labellings that
-end in each label and merges these sorted lists (Seshadri & Sundberg, 1994).
-
-**Sum.** Forward–backward in probabilities, normalised at each position (Rabiner, 1989, sec. V.A):
+The best labellings are found in :mod:`trellis.kernels.chain_max`. Sums are by forward–backward in
+probabilities, normalised at each position (Rabiner, 1989, sec. V.A):
 
 .. math::
 
@@ -41,6 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trellis.kernels._jit import kernel, subkernel
+from trellis.kernels.chain_max import fill, kbest, longest_sample, padded, viterbi
 
 __all__ = [
     "entropies",
@@ -64,189 +61,6 @@ _FLOOR = 1e-100
 _SPAN = 230.0
 
 
-# --- what several kernels share ------------------------------------------------------------------
-
-
-@subkernel
-def _longest(offsets: Int64s) -> int:
-    longest = 0
-    for s in range(offsets.shape[0] - 1):
-        longest = max(longest, offsets[s + 1] - offsets[s])
-    return longest
-
-
-@subkernel
-def _padded(trans: Floats) -> Float64s:
-    """Copy the transitions, with forbidden labels added up to a multiple of four."""
-    n_labels = trans.shape[0]
-    width = (n_labels + 3) // 4 * 4
-    out = np.full((width, width), -np.inf)
-    for i in range(n_labels):
-        for j in range(n_labels):
-            out[i, j] = trans[i, j]
-    return out
-
-
-@subkernel
-def _fill(a: _Vector, value: float) -> None:
-    # An explicit loop compiles in a fraction of the time of a[:] = value, and runs as fast.
-    for j in range(a.shape[0]):
-        a[j] = value
-
-
-# --- maximum -------------------------------------------------------------------------------------
-
-
-@kernel
-def viterbi(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Int32s, Float64s]:
-    """Find the best labelling of each sample: labels int32 (N,), scores float64 (S,)."""
-    n_samples = offsets.shape[0] - 1
-    n_labels = node.shape[1]
-    T = _padded(trans)
-    into = np.ascontiguousarray(T.T)  # into[j]: the transitions into label j
-    nothing = np.zeros(T.shape[0])
-    width = T.shape[0]
-    # Row t: score of the best labelling of positions 0..t that ends in each label.
-    v = np.full((_longest(offsets), width), -np.inf)
-    labels = np.full(node.shape[0], -1, dtype=np.int32)
-    scores = np.zeros(n_samples)
-    for s in range(n_samples):
-        first = offsets[s]
-        n = offsets[s + 1] - first
-        if n == 0:
-            continue
-        for j in range(n_labels):
-            v[0, j] = node[first, j]
-        for t in range(1, n):
-            _max_step(v[t - 1], T, v[t])
-            for j in range(n_labels):
-                v[t, j] += node[first + t, j]
-        label = _argmax_sum(v[n - 1], nothing)
-        scores[s] = v[n - 1, label]
-        if scores[s] == -np.inf:
-            continue
-        labels[first + n - 1] = label
-        for t in range(n - 1, 0, -1):
-            label = _argmax_sum(v[t - 1], into[label])
-            labels[first + t - 1] = label
-    return labels, scores
-
-
-@subkernel
-def _max_step(previous: Float64s, T: Float64s, out: Float64s) -> None:
-    """Compute out[j] = max over i of previous[i] + T[i, j], four i at a time."""
-    width = T.shape[0]
-    _fill(out, -np.inf)
-    for i in range(0, width, 4):
-        a0, a1, a2, a3 = previous[i], previous[i + 1], previous[i + 2], previous[i + 3]
-        for j in range(width):
-            x0, x1 = a0 + T[i, j], a1 + T[i + 1, j]
-            x2, x3 = a2 + T[i + 2, j], a3 + T[i + 3, j]
-            x0 = x0 if x0 > x1 else x1
-            x2 = x2 if x2 > x3 else x3
-            x0 = x0 if x0 > x2 else x2
-            out[j] = x0 if x0 > out[j] else out[j]
-
-
-@subkernel
-def _argmax_sum(a: Float64s, b: Float64s) -> int:
-    best = -np.inf
-    arg = 0
-    for i in range(a.shape[0]):
-        x = a[i] + b[i]
-        if x > best:
-            best = x
-            arg = i
-    return arg
-
-
-@kernel
-def kbest(node: Floats, trans: Floats, offsets: Int64s, k: int) -> tuple[Int32s, Float64s]:
-    """Find the k best labellings of each sample: labels int32 (k, N), scores float64 (S, k).
-
-    Where a sample has fewer than k feasible labellings, the rest has score -inf and labels -1.
-    """
-    n_samples = offsets.shape[0] - 1
-    n_labels = node.shape[1]
-    longest = _longest(offsets)
-    # No list is longer than the number of labellings L ** longest.
-    depth = 1
-    for _ in range(longest):
-        if depth < k:
-            depth *= n_labels
-    depth = min(depth, k)
-    into = np.ascontiguousarray(trans.T).astype(np.float64)
-    nothing = np.zeros(n_labels)
-    # Row [t, j]: scores of the best labellings of positions 0..t that end in label j, descending,
-    # and for each its previous label i and its place r in the list of i, kept as i * depth + r.
-    values = np.empty((longest, n_labels, depth))
-    origins = np.empty((longest, n_labels, depth), dtype=np.int64)
-    counts = np.empty((longest, n_labels), dtype=np.int64)
-    heads = np.empty(n_labels, dtype=np.int64)
-    last_values = np.empty(depth)
-    last_origins = np.empty(depth, dtype=np.int64)
-
-    labels = np.full((k, node.shape[0]), -1, dtype=np.int32)
-    scores = np.full((n_samples, k), -np.inf)
-    for s in range(n_samples):
-        first = offsets[s]
-        n = offsets[s + 1] - first
-        if n == 0:
-            scores[s, 0] = 0.0
-            continue
-        for j in range(n_labels):
-            values[0, j, 0] = node[first, j]
-            counts[0, j] = 1 if node[first, j] > -np.inf else 0
-        for t in range(1, n):
-            for j in range(n_labels):
-                counts[t, j] = 0
-                if node[first + t, j] == -np.inf:
-                    continue
-                counts[t, j] = _merge(
-                    values[t - 1], counts[t - 1], into[j], heads, values[t, j], origins[t, j]
-                )
-                for r in range(counts[t, j]):
-                    values[t, j, r] += node[first + t, j]
-        found = _merge(values[n - 1], counts[n - 1], nothing, heads, last_values, last_origins)
-        for r in range(found):
-            scores[s, r] = last_values[r]
-            origin = last_origins[r]
-            for t in range(n - 1, 0, -1):
-                labels[r, first + t] = origin // depth
-                origin = origins[t, origin // depth, origin % depth]
-            labels[r, first] = origin // depth
-    return labels, scores
-
-
-@subkernel
-def _merge(
-    values: Float64s,
-    counts: Int64s,
-    bonus: Float64s,
-    heads: Int64s,
-    out_values: Float64s,
-    out_origins: Int64s,
-) -> int:
-    """Merge the lists values[i, :counts[i]] + bonus[i] into one, best first; return its length."""
-    depth: int = out_values.shape[0]
-    _fill(heads, 0)
-    for r in range(depth):
-        best = -np.inf
-        arg = -1
-        for i in range(counts.shape[0]):
-            if heads[i] < counts[i]:
-                x = values[i, heads[i]] + bonus[i]
-                if x > best:
-                    best = x
-                    arg = i
-        if arg < 0:
-            return r
-        out_values[r] = best
-        out_origins[r] = arg * depth + heads[arg]
-        heads[arg] += 1
-    return depth
-
-
 # --- sum: the messages of one sample --------------------------------------------------------------
 #
 # ``x``, ``alpha`` and ``beta`` hold, up to a factor per row, probabilities when a sample is
@@ -256,7 +70,7 @@ def _merge(
 @subkernel
 def _relative_trans(trans: Floats) -> tuple[Float64s, Float64s, float, float]:
     """Return R, E, max(trans) and how far the lowest finite transition lies below the maximum."""
-    R = _padded(trans)
+    R = padded(trans)
     E = np.zeros_like(R)
     top = -np.inf
     for i in range(R.shape[0]):
@@ -342,7 +156,7 @@ def _forward_scaled(n: int, E: Float64s, x: Float64s, alpha: Float64s) -> tuple[
     log_z = 0.0
     for t in range(n):
         if t == 0:
-            _fill(alpha[0], 1.0)
+            fill(alpha[0], 1.0)
         else:
             _sum_step(alpha[t - 1], E, alpha[t])
         norm = _normalise_times(alpha[t], x[t])
@@ -357,12 +171,12 @@ def _forward_scaled(n: int, E: Float64s, x: Float64s, alpha: Float64s) -> tuple[
 @subkernel
 def _backward_scaled(n: int, Et: Float64s, x: Float64s, beta: Float64s, w: Float64s) -> bool:
     """Fill beta; return whether all of it is safe from underflow. Et is E transposed."""
-    _fill(beta[n - 1], 1.0)
+    fill(beta[n - 1], 1.0)
     for t in range(n - 1, 0, -1):
         for j in range(w.shape[0]):
             w[j] = beta[t, j] * x[t, j]
         _sum_step(w, Et, beta[t - 1])
-        _fill(w, 1.0)
+        fill(w, 1.0)
         if _normalise_times(beta[t - 1], w) < 0.0:
             return False
     return True
@@ -372,7 +186,7 @@ def _backward_scaled(n: int, Et: Float64s, x: Float64s, beta: Float64s, w: Float
 def _sum_step(previous: Float64s, M: Float64s, out: Float64s) -> None:
     """Compute out = previous @ M, four rows of M at a time."""
     width = M.shape[0]
-    _fill(out, 0.0)
+    fill(out, 0.0)
     for i in range(0, width, 4):
         a0, a1, a2, a3 = previous[i], previous[i + 1], previous[i + 2], previous[i + 3]
         for j in range(width):
@@ -422,7 +236,7 @@ def _forward_log(n: int, R: Float64s, x: Float64s, alpha: Float64s) -> float:
 @subkernel
 def _backward_log(n: int, R: Float64s, x: Float64s, beta: Float64s, w: Float64s) -> None:
     """Do what _backward_scaled does, on logarithms."""
-    _fill(beta[n - 1], 0.0)
+    fill(beta[n - 1], 0.0)
     for t in range(n - 1, 0, -1):
         for j in range(w.shape[0]):
             w[j] = beta[t, j] + x[t, j]
@@ -497,7 +311,7 @@ def _posterior(
     """
     R, E, top, spread = _relative_trans(trans)
     Et = np.ascontiguousarray(E.T)
-    x = np.empty((_longest(offsets), R.shape[0]))
+    x = np.empty((longest_sample(offsets), R.shape[0]))
     alpha, beta, w = np.empty_like(x), np.empty_like(x), np.empty(R.shape[0])
     pair = np.empty((node.shape[1], node.shape[1]))
     log_z = np.zeros(offsets.shape[0] - 1)
@@ -596,7 +410,7 @@ def sample_paths(
     alpha_{t-1} * E[:, y_t]; ``uniforms`` in [0, 1) turn into labels by inverting the sums.
     """
     R, E, top, spread = _relative_trans(trans)
-    x = np.empty((_longest(offsets), R.shape[0]))
+    x = np.empty((longest_sample(offsets), R.shape[0]))
     alpha, w = np.empty_like(x), np.empty(R.shape[0])
     log_z = np.zeros(offsets.shape[0] - 1)
     labels = np.full(uniforms.shape, -1, dtype=np.int32)

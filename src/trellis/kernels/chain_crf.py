@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from trellis.kernels._jit import kernel, subkernel
+from trellis.kernels._jit import kernel
 from trellis.kernels.chain_lattice import (
     GRADIENT,
     N_TABLES,
@@ -26,19 +26,11 @@ from trellis.kernels.chain_lattice import (
     exponentiate,
     piece_loss,
 )
-from trellis.kernels.scoring import score_into, visiting_queue
+from trellis.kernels.scoring import longest_piece, score_into, visiting_queue
 
 __all__ = ["crf_gradient", "crf_sgd"]
 
 Array = np.ndarray[Any, Any]
-
-
-@subkernel
-def _longest(starts: Array, ends: Array) -> int:
-    longest = 1
-    for k in range(starts.size):
-        longest = max(longest, ends[k] - starts[k])
-    return longest
 
 
 @kernel
@@ -67,7 +59,7 @@ def crf_sgd(
     """
     n_labels = W.shape[1]
     kind = W.dtype
-    work = np.empty((N_WORK, _longest(starts, ends), n_labels), kind)
+    work = np.empty((N_WORK, longest_piece(starts, ends), n_labels), kind)
     tables = np.zeros((N_TABLES, n_labels, n_labels), kind)
     pairs = np.zeros((n_labels, n_labels), np.float64)
     t_max = exponentiate(T, tables)
@@ -147,7 +139,7 @@ def crf_gradient(
     """Summed weighted loss of all pieces; its gradient is added to G (F, L) and GT (L, L)."""
     n_labels = W.shape[1]
     kind = W.dtype
-    work = np.empty((N_WORK, _longest(starts, ends), n_labels), kind)
+    work = np.empty((N_WORK, longest_piece(starts, ends), n_labels), kind)
     tables = np.zeros((N_TABLES, n_labels, n_labels), kind)
     pairs = np.zeros((n_labels, n_labels), np.float64)
     t_max = exponentiate(T, tables)

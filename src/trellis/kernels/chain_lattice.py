@@ -44,7 +44,10 @@ FULLY, PARTLY, NOTHING = range(3)
 def exponentiate(T: Array, tables: Array) -> float:
     """Refresh U = e^{T − max T} and its transpose; returns max T."""
     n_labels = T.shape[0]
-    t_max: float = T.max()
+    t_max: float = T[0, 0]
+    for i in range(n_labels):
+        for j in range(n_labels):
+            t_max = max(t_max, T[i, j])
     for i in range(n_labels):
         for j in range(n_labels):
             tables[U, i, j] = fast_exp(T[i, j] - t_max)
@@ -146,8 +149,11 @@ def _expectations(
     """Marginals of one piece into work[into], weighted transitions as in piece_loss; log Z."""
     n = end - start
     n_labels = T.shape[0]
-    log_z = 0.0
     zero = work.dtype.type(0)
+    one = work.dtype.type(1)
+    log_z = 0.0
+    product = 1.0
+    lost = False
     for t in range(n):
         top = work.dtype.type(-np.inf)
         if constrained:
@@ -163,26 +169,6 @@ def _expectations(
                 top = max(top, work[NODE, t, j])
             for j in range(n_labels):
                 work[POTENTIAL, t, j] = fast_exp(work[NODE, t, j] - top)
-        log_z += top
-    log_c = _forward_backward(work, tables, n)
-    if np.isnan(log_c):
-        return _log_forward_backward(
-            T, label, start, table, constrained, work, n, into, pairs, weight
-        )
-    for t in range(n):
-        for j in range(n_labels):
-            work[into, t, j] = work[ALPHA, t, j] * work[BETA, t, j]
-    _add_outer_products(work, tables, n, weight)
-    return log_z + log_c + (n - 1) * t_max
-
-
-@subkernel
-def _forward_backward(work: Array, tables: Array, n: int) -> float:
-    """Scaled forward–backward; returns Σ_t log c_t, or NaN when a position underflows."""
-    n_labels = tables.shape[1]
-    log_c = 0.0
-    product = 1.0
-    for t in range(n):
         if t == 0:
             for j in range(n_labels):
                 work[ALPHA, 0, j] = work[POTENTIAL, 0, j]
@@ -190,26 +176,42 @@ def _forward_backward(work: Array, tables: Array, n: int) -> float:
             _times(work, ALPHA, t - 1, tables, U, ALPHA, t)
             for j in range(n_labels):
                 work[ALPHA, t, j] *= work[POTENTIAL, t, j]
-        c = work.dtype.type(0)
+        c = zero
         for j in range(n_labels):
             c += work[ALPHA, t, j]
-        if not c > 1e-30:
-            return np.nan
-        inverse = work.dtype.type(1) / c
+        if not c > 1e-15:  # underflow
+            lost = True
+            break
+        inverse = one / c
         for j in range(n_labels):
             work[ALPHA, t, j] *= inverse
             work[SCALED, t, j] = work[POTENTIAL, t, j] * inverse
+        log_z += top
         product *= c  # one logarithm for many positions
         if not 1e-200 < product < 1e200:
-            log_c += np.log(product)
+            log_z += np.log(product)
             product = 1.0
     for j in range(n_labels):
         work[BETA, n - 1, j] = 1
-    for t in range(n - 1, 0, -1):
+        work[into, n - 1, j] = work[ALPHA, n - 1, j]
+    for t in range(0 if lost else n - 1, 0, -1):
         for j in range(n_labels):
             work[SCALED, t, j] *= work[BETA, t, j]
         _times(work, SCALED, t, tables, U_TRANSPOSED, BETA, t - 1)
-    total: float = log_c + np.log(product)
+        future = zero
+        for j in range(n_labels):
+            work[into, t - 1, j] = work[ALPHA, t - 1, j] * work[BETA, t - 1, j]
+            future += work[BETA, t - 1, j]
+        # What α lost to underflow is below 1e-38 / c, but a large β would make it count.
+        if not future < 1e15:
+            lost = True
+            break
+    if lost:
+        return _log_forward_backward(
+            T, label, start, table, constrained, work, n, into, pairs, weight
+        )
+    _add_outer_products(work, tables, n, weight)
+    total: float = log_z + np.log(product) + (n - 1) * t_max
     return total
 
 
@@ -219,9 +221,10 @@ def _times(
 ) -> None:
     """work[target] = work[source] · tables[matrix] for one row each, four matrix rows at a time."""
     n_labels = tables.shape[1]
+    x0 = work[source, row, 0]
     for j in range(n_labels):
-        work[target, target_row, j] = 0
-    i = 0
+        work[target, target_row, j] = x0 * tables[matrix, 0, j]
+    i = 1
     while i + 4 <= n_labels:
         x0 = work[source, row, i]
         x1 = work[source, row, i + 1]

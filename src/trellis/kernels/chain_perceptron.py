@@ -15,7 +15,7 @@ import numpy as np
 
 from trellis.kernels._jit import kernel, subkernel
 from trellis.kernels.chain_lattice import FULLY, NOTHING, annotation
-from trellis.kernels.scoring import score_into, visiting_queue
+from trellis.kernels.scoring import longest_piece, score_into, visiting_queue
 
 __all__ = ["averaged_perceptron"]
 
@@ -80,9 +80,7 @@ def averaged_perceptron(
     ``state[0]`` counts visits; W, T, W_sum, T_sum (the lazy sums) and state change in place.
     """
     n_labels = W.shape[1]
-    longest = 1
-    for k in range(starts.size):
-        longest = max(longest, ends[k] - starts[k])
+    longest = longest_piece(starts, ends)
     work = np.empty((2, longest, n_labels), W.dtype)
     path = np.empty(longest, np.int32)
     gold = np.empty(longest, np.int32)

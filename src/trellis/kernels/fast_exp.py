@@ -1,7 +1,7 @@
 """``fast_exp``: an exponential that LLVM can vectorise.
 
 float32: exp(x) = 2^k · e^r with k = round(x / ln 2) and |r| ≤ ln 2 / 2, e^r by the degree-6
-Cephes polynomial, 2^k by writing k into the exponent bits; relative error below 2e-7 and exactly 0
+Cephes polynomial, 2^k by writing k into the exponent bits; relative error below 4e-7 and exactly 0
 for x < −87. float64 goes through ``math.exp``: that path serves tests and L-BFGS, where accuracy
 counts. Without a vectorised maths library Numba calls ``expf`` once for each number, which
 dominates a forward–backward pass.

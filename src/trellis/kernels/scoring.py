@@ -13,7 +13,7 @@ import numpy as np
 from trellis.kernels._jit import kernel, subkernel
 from trellis.kernels.prefetch import prefetch
 
-__all__ = ["score_into", "score_nodes", "visiting_queue"]
+__all__ = ["longest_piece", "score_into", "score_nodes", "visiting_queue"]
 
 Array = np.ndarray[Any, Any]
 
@@ -33,6 +33,15 @@ def score_nodes(
     score_into(indptr, indices, values, W, first, last, W.dtype.type(1), work, 0, queue, 0)
     node: Array = work[0]
     return node
+
+
+@subkernel
+def longest_piece(starts: Array, ends: Array) -> int:
+    """Positions of the longest piece (at least 1)."""
+    longest = 1
+    for k in range(starts.size):
+        longest = max(longest, ends[k] - starts[k])
+    return longest
 
 
 @subkernel
@@ -74,16 +83,24 @@ def score_into(
     for t in range(first, last):
         r = t - first
         _look_ahead(indptr, indices, W, queue, done + r, end)
+        start = indptr[t]
+        stop = indptr[t + 1]
+        if start == stop:
+            for j in range(n_labels):
+                work[plane, r, j] = 0
+            continue
+        f = indices[start]
+        v = values[start] if values.size else W.dtype.type(1)
         for j in range(n_labels):
-            work[plane, r, j] = 0
+            work[plane, r, j] = v * W[f, j]
         if values.size:
-            for p in range(indptr[t], indptr[t + 1]):
+            for p in range(start + 1, stop):
                 f = indices[p]
                 v = values[p]
                 for j in range(n_labels):
                     work[plane, r, j] += v * W[f, j]
         else:
-            for p in range(indptr[t], indptr[t + 1]):
+            for p in range(start + 1, stop):
                 f = indices[p]
                 for j in range(n_labels):
                     work[plane, r, j] += W[f, j]

@@ -55,7 +55,7 @@ class ChainCRF(ChainModel):
         Visit each piece once a pass in random order, or draw pieces uniformly with replacement.
     l2_once : bool
         Apply the penalty once a pass (as the paper's program does) instead of at every step.
-    scheme : "BIO", "BILOU", "BMES" or None
+    scheme : "BIO", "BILOU", "IOBES", "BMES" or None
         Predict only label sequences that are valid in this tag scheme.
     patience : int or None
         With ``dev`` data: stop after so many passes without a better score.
@@ -96,7 +96,7 @@ class ChainCRF(ChainModel):
         piece_size: float | None = None,
         l2: float = 1.0,
         learning_rate: float | str = "auto",
-        decay: float = 0.8,
+        decay: float = 0.75,
         max_passes: int = 12,
         tol: float = 1e-4,
         visit: str = "permutation",

@@ -75,8 +75,8 @@ class ChainModel(Estimator):
             raise DataError(f"max_passes must be a positive integer, got {self.max_passes!r}")
         if self.visit not in ("permutation", "replacement"):
             raise DataError(f"visit must be 'permutation' or 'replacement', got {self.visit!r}")
-        if not is_number(self.tol):
-            raise DataError(f"tol must be a number, got {self.tol!r}")
+        if not (is_number(self.tol) and abs(self.tol) < np.inf):
+            raise DataError(f"tol must be a finite number, got {self.tol!r}; -1 never stops early")
         if self.patience is not None and not (is_number(self.patience) and self.patience >= 1):
             raise DataError(f"patience must be None or at least 1, got {self.patience!r}")
         seed = self.random_state
@@ -356,6 +356,7 @@ class ChainModel(Estimator):
         return explain_sample(
             corpus, encoded, self.encoder_, self.weights_, self.classes_, labels, n_features,
             self._marginals_or_none(corpus),
+            None if self.scheme is None else get_scheme(self.scheme).validity(self.classes_),
         )  # fmt: skip
 
     def _marginals_or_none(self, corpus: Corpus) -> NDArray[np.float64] | None:
@@ -387,6 +388,13 @@ class ChainModel(Estimator):
                 encoded.indptr, encoded.indices, encoded.values, weights.node, first, last
             )
             offsets = corpus.offsets[a : b + 1] - first
+            if encoded.values.size and not (fine := np.isfinite(node).all(axis=1)).all():
+                t = first + int(np.argmin(fine))
+                s = int(np.searchsorted(corpus.offsets, t, side="right")) - 1
+                raise DataError(
+                    f"sample {s}, position {t - corpus.offsets[s]}: feature values are too large "
+                    "to be scored; rescale them as for training"
+                )
             if allowed is not None:
                 node[~allowed[first:last]] = -np.inf
             if rules is not None:

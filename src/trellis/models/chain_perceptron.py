@@ -31,7 +31,7 @@ class ChainPerceptron(ChainModel):
         Stop earlier, when the number of errors met falls relatively by less than this.
     visit : "permutation" or "replacement"
         Visit each piece once a pass in random order, or draw pieces uniformly with replacement.
-    scheme : "BIO", "BILOU", "BMES" or None
+    scheme : "BIO", "BILOU", "IOBES", "BMES" or None
         Predict only label sequences that are valid in this tag scheme.
     patience : int or None
         With ``dev`` data: stop after so many passes without a better score.

@@ -63,8 +63,12 @@ def explain_sample(
     labels: Sequence[str],
     n_features: int,
     marginals: NDArray[np.float64] | None,
+    rules: tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]] | None = None,
 ) -> Explanation:
-    """Explain the labels of the only sample of a corpus."""
+    """Explain the labels of the only sample of a corpus.
+
+    ``rules`` are the start, transition and end rules of a tag scheme that rivals must obey.
+    """
     code = {name: i for i, name in enumerate(classes)}
     y = [code[label] for label in labels]
     trans = weights.transitions.astype(np.float64)
@@ -84,7 +88,13 @@ def explain_sample(
             around = around + trans[:, y[t + 1]]
         node = weights.node[ids].astype(np.float64)
         total = around + values @ node
-        others = np.delete(np.arange(len(classes)), label)
+        may = np.ones(len(classes), bool)
+        if rules is not None:
+            start, follow, end = rules
+            may &= follow[y[t - 1]] if t > 0 else start
+            may &= follow[:, y[t + 1]] if t + 1 < len(y) else end
+        may[label] = False
+        others = np.flatnonzero(may)
         rival = int(others[np.argmax(total[others])]) if len(others) else None
         against = node[:, rival] if rival is not None else 0.0
         contribution = values * (node[:, label] - against)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from trellis.corpus.schemes import get_scheme
+from trellis.corpus.schemes import Scheme, get_scheme
 from trellis.errors import CorruptModelError, DataError
 from trellis.features import Templates
 from trellis.features.encoded import subset
@@ -61,9 +61,11 @@ def _plain(name: str, value: Any) -> Any:
     """Parameter as JSON can hold it."""
     if isinstance(value, Templates):
         return value.text().split("\n")  # a list, since a lone «pos» would name a set
+    if isinstance(value, Scheme):
+        return value.name
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, tuple | list):
+    if isinstance(value, tuple | list | np.ndarray):
         return [str(v) for v in value]
     if isinstance(value, str | int | float | bool | None):
         return value

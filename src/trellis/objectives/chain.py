@@ -67,6 +67,12 @@ class Visits:
     def __getitem__(self, part: slice) -> Visits:
         return Visits(self.starts[part], self.ends[part], self.weights[part])
 
+    def repeated(self, times: int) -> Visits:
+        """The same visits several times over."""
+        return Visits(
+            np.tile(self.starts, times), np.tile(self.ends, times), np.tile(self.weights, times)
+        )
+
     def blocks(self, positions: int) -> list[slice]:
         """Consecutive parts with about so many positions each."""
         total = np.cumsum(self.ends - self.starts)

@@ -91,9 +91,9 @@ class LogLikelihood:
             weights.node,
             weights.transitions,
             state,
-            rate,
-            decay,
-            shrink,
+            float(rate),  # a NumPy number of another type would have the kernel compiled anew
+            float(decay),
+            float(shrink),
             _REFRESH,
         )
         return float(loss), float(state[0])

@@ -22,6 +22,10 @@ from trellis.solvers.passes import BLOCK
 
 __all__ = ["StochasticGradient", "calibrate"]
 
+# Trials of learning rates: fewest visits, and the range that is searched.
+_TRIAL_VISITS = 64
+_SLOWEST, _FASTEST = 1e-4, 1.0
+
 
 class StochasticGradient:
     """SGD on the penalised log-likelihood of pieces.
@@ -106,6 +110,8 @@ def calibrate(
     mine = np.flatnonzero(np.isin(pieces.sample, chosen))
     trial_visits = data.visits(pieces, mine[visits(len(mine), rng, replacement=False)])
     compact, trial_visits = _compact(data, trial_visits)
+    # A few sequences are gone through several times: a single step says nothing about a rate.
+    trial_visits = trial_visits.repeated(-(-_TRIAL_VISITS // max(1, len(trial_visits))))
     n_used = int(compact.encoded.indices.max(initial=-1)) + 1
     share = l2 / max(1, len(pieces))
 
@@ -127,7 +133,7 @@ def calibrate(
 
     rate, best = first, loss(first)
     for factor in (2.0, 0.5):
-        while 1e-6 < rate * factor < 1e3 and (tried := loss(rate * factor)) < best:
+        while _SLOWEST < rate * factor < _FASTEST and (tried := loss(rate * factor)) < best:
             rate, best = rate * factor, tried
         if rate != first:
             break

@@ -1,0 +1,145 @@
+"""Warming up compiles every kernel, for the types that real work uses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from trellis import warmup as module
+from trellis.cli import main
+from trellis.warmup import PARTS, warmup
+
+SIGNATURES = """
+import importlib, pkgutil, sys
+import trellis.kernels
+from trellis.kernels._jit import _KernelCache
+
+def signatures():
+    found = {}
+    for info in pkgutil.iter_modules(trellis.kernels.__path__):
+        kernels = importlib.import_module(f"trellis.kernels.{info.name}")
+        for name, value in vars(kernels).items():
+            if isinstance(getattr(value, "_cache", None), _KernelCache):
+                if value.py_func.__module__ == kernels.__name__:
+                    found[f"{info.name}.{name}"] = set(value.signatures)
+    return found
+"""
+
+
+def python(code, folder):
+    result = subprocess.run(
+        [sys.executable, "-c", SIGNATURES + code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
+
+
+def test_every_kernel_is_compiled_and_work_needs_no_other(tmp_path):
+    """After both parts in one process: all kernels have code, and using the tools adds none."""
+    # Pairs of 1,100 words are too many for a direct table: hashed, as in any real corpus.
+    rows = [f"w{i} P{i % 7} {'BIO'[i % 3]}" for i in range(1100)]
+    (tmp_path / "txt").write_text(
+        "\n\n".join("\n".join(rows[i : i + 3]) for i in range(0, 1100, 3))
+    )
+    (tmp_path / "crfsuite").write_text("A\tx\ty:2\nB\tz\n\n")
+    (tmp_path / "segmented").write_text("ab c\nab\n" * 3)
+    lines = python(
+        """
+from trellis.warmup import PARTS
+for part in PARTS:
+    part()
+before = signatures()
+print("empty", *(name for name, found in before.items() if not found))
+
+from trellis.cli import main
+model = "model"
+main(["train", "txt", "--quiet", "-o", model, "--dev", "txt", "--scheme", "BIO"])
+main(["train", "txt", "--quiet", "-o", model, "--piece-size", "1.5", "--features", "chunking"])
+main(["eval", "--model", model, "txt"])
+main(["tag", model, "txt", "--marginals"])
+main(["tag", model, "txt", "--kbest", "2"])
+main(["train", "txt", "--quiet", "-o", model, "--warm-start", model])
+main(["train", "txt", "--quiet", "-o", model, "--model", "perceptron"])
+main(["tag", model, "txt"])
+for kind in ("crfsuite", "segmented"):
+    features = ["--features", "wordseg"] if kind == "segmented" else []
+    main(["train", kind, "--quiet", "-o", model, "--format", kind, *features])
+    main(["tag", model, kind])
+after = signatures()
+print("added", *(name for name, found in after.items() if found != before[name]))
+""",
+        tmp_path,
+    )
+    assert [line for line in lines if line.startswith(("empty", "added"))] == ["empty", "added"]
+
+
+def test_parts_run_side_by_side(monkeypatch, capfd):
+    """The real thing, once: no error, nothing printed, and the second part in its own process."""
+    started = []
+
+    def spy(part):
+        started.append(start(part))
+        return started[-1]
+
+    start = module._start
+    monkeypatch.setattr(module, "_start", spy)
+    monkeypatch.setattr(module, "PARTS", (lambda: None, PARTS[1]))
+    warmup()
+    assert [process.returncode for process in started] == [0]
+    assert capfd.readouterr() == ("", "")
+
+
+def recorder(calls, name, error=None):
+    def part():
+        calls.append(name)
+        if error is not None:
+            raise error
+
+    part.__name__ = "no_such_part"
+    return part
+
+
+@pytest.mark.parametrize("executable", ["", "/no/such/python", sys.executable])
+def test_without_a_second_process_all_is_done_in_this_one(monkeypatch, executable):
+    # With a working Python the process ends with an error: there is no part of that name.
+    monkeypatch.setattr(sys, "executable", executable)
+    calls = []
+    monkeypatch.setattr(module, "PARTS", (recorder(calls, "first"), recorder(calls, "second")))
+    warmup()
+    assert calls == ["first", "second"]
+
+
+def test_interrupt_ends_the_other_process(monkeypatch):
+    started = []
+
+    def start(_):
+        code = "import time; time.sleep(600)"
+        started.append(subprocess.Popen([sys.executable, "-c", code]))
+        return started[-1]
+
+    calls = []
+    monkeypatch.setattr(module, "_start", start)
+    parts = (recorder(calls, "first", KeyboardInterrupt()), recorder(calls, "second"))
+    monkeypatch.setattr(module, "PARTS", parts)
+    with pytest.raises(KeyboardInterrupt):
+        warmup()
+    assert calls == ["first"]
+    assert started[0].poll() is not None
+
+
+def test_command(monkeypatch, capsys):
+    calls = []
+    monkeypatch.setattr(module, "warmup", recorder(calls, "warmup"))
+    assert main(["warmup"]) == 0
+    assert calls == ["warmup"]
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[0] == "trellis: preparing kernels (half a minute, unless it is done)"
+    assert err.splitlines()[1].startswith("trellis: kernels ready (")
+    assert len(err.splitlines()) == 2
