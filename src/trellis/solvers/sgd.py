@@ -22,9 +22,11 @@ from trellis.solvers.passes import BLOCK
 
 __all__ = ["StochasticGradient", "calibrate"]
 
-# Trials of learning rates: fewest visits, and the range that is searched.
+# Trials of learning rates: fewest visits, and the range that is searched. The lower end is for a
+# squared feature norm of one: where new samples cannot be predicted at all, the smallest rate would
+# look best, and nothing would be learned.
 _TRIAL_VISITS = 64
-_SLOWEST, _FASTEST = 1e-4, 1.0
+_SLOWEST, _FASTEST = 1e-3, 1.0
 
 
 class StochasticGradient:
@@ -114,6 +116,11 @@ def calibrate(
     trial_visits = trial_visits.repeated(-(-_TRIAL_VISITS // max(1, len(trial_visits))))
     n_used = int(compact.encoded.indices.max(initial=-1)) + 1
     share = l2 / max(1, len(pieces))
+    e = compact.encoded
+    squares = (
+        float(np.square(e.values, dtype=np.float64).sum()) if e.values.size else len(e.indices)
+    )
+    slowest = _SLOWEST * max(1, len(compact.labels)) / max(squares, 1.0)
 
     half = len(trial_visits) // 2
     parts = [slice(0, half), slice(half, None)]
@@ -133,7 +140,7 @@ def calibrate(
 
     rate, best = first, loss(first)
     for factor in (2.0, 0.5):
-        while _SLOWEST < rate * factor < _FASTEST and (tried := loss(rate * factor)) < best:
+        while slowest < rate * factor < _FASTEST and (tried := loss(rate * factor)) < best:
             rate, best = rate * factor, tried
         if rate != first:
             break
