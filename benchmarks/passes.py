@@ -57,7 +57,7 @@ def time_passes(data: ChainData, n_features: int, rounds: int) -> tuple[Times, T
         for size, learner in learners.items():
             started = time.perf_counter()
             pieces = partitioner(size).draw(data.encoded.offsets, rng)
-            order = visits(len(pieces), rng, replacement=False)
+            order = visits(pieces, rng)
             learner.one_pass(data.visits(pieces, order), number)
             seconds[size].append(time.perf_counter() - started)
     return Times("n' = 5.5", seconds[SIZE]), Times("whole", seconds[None])

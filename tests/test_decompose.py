@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trellis import DataError
-from trellis.decompose import ChainPieces, WholeSamples, cut, partitioner, visits
+from trellis.decompose import VISITS, ChainPieces, Pieces, WholeSamples, cut, partitioner, visits
 
 
 def offsets_of(lengths) -> np.ndarray:
@@ -167,24 +167,57 @@ def test_cutting_a_chain_by_its_edges_is_cutting_it_into_blocks(lengths, size, s
 # ------------------------------------------------------------------------- order of visiting
 
 
-def test_visits_without_replacement_are_a_permutation():
+def some_pieces(n_samples: int, length: int = 6) -> Pieces:
+    offsets = np.arange(n_samples + 1) * length
+    return ChainPieces(2).draw(offsets, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("visit", ["pooled", "permutation"])
+def test_visits_without_replacement_are_a_permutation(visit):
     rng = np.random.default_rng(0)
-    first, second = (visits(50, rng, replacement=False).tolist() for _ in range(2))
-    assert sorted(first) == sorted(second) == list(range(50))
+    pieces = some_pieces(20)
+    first, second = (visits(pieces, rng, visit).tolist() for _ in range(2))
+    assert sorted(first) == sorted(second) == list(range(len(pieces)))
     assert first != second
 
 
 def test_visits_with_replacement_are_uniform_draws():
     rng = np.random.default_rng(0)
-    drawn = np.concatenate([visits(10, rng, replacement=True) for _ in range(1000)])
+    pieces = some_pieces(5, 4)  # ten pieces
+    drawn = np.concatenate([visits(pieces, rng, "replacement") for _ in range(1000)])
     counts = np.bincount(drawn, minlength=10)
     assert len(counts) == 10
     assert (abs(counts - 1000) < 200).all()  # six standard deviations
     assert any(len(set(drawn[i : i + 10])) < 10 for i in range(0, 10000, 10))
 
 
-def test_visits_repeat_with_the_seed_and_may_be_none():
-    for replacement in (False, True):
-        a, b = (visits(20, np.random.default_rng(7), replacement=replacement) for _ in range(2))
-        assert a.tolist() == b.tolist()
-        assert visits(0, np.random.default_rng(7), replacement=replacement).size == 0
+def test_pools_mix_the_pieces_of_nearby_samples_only(monkeypatch):
+    monkeypatch.setattr("trellis.decompose._POOL", 60)  # ten samples of six positions
+    pieces = some_pieces(100)
+    order = visits(pieces, np.random.default_rng(1), "pooled")
+    pools = pieces.sample[order].reshape(10, -1)
+    seen = [set(pool.tolist()) for pool in pools]
+    assert all(len(samples) == 10 for samples in seen)  # every pool holds ten whole samples
+    assert set().union(*seen) == set(range(100))
+    assert any(max(samples) - min(samples) > 50 for samples in seen)  # samples in random order
+    # Within a pool the pieces of one sample are spread, not in a row.
+    apart = [np.ptp(np.flatnonzero(pool == s)) for pool in pools for s in set(pool.tolist())]
+    assert np.mean(apart) > 8
+
+
+def test_every_place_in_a_pool_is_equally_likely():
+    pieces = some_pieces(2, 4)
+    rng = np.random.default_rng(2)
+    orders = np.array([visits(pieces, rng, "pooled") for _ in range(4000)])
+    for place in range(4):
+        counts = np.bincount(orders[:, place], minlength=4)
+        assert (abs(counts - 1000) < 170).all()  # six standard deviations
+
+
+@pytest.mark.parametrize("visit", VISITS)
+def test_visits_repeat_with_the_seed_and_may_be_none(visit):
+    pieces = some_pieces(7)
+    a, b = (visits(pieces, np.random.default_rng(7), visit) for _ in range(2))
+    assert a.tolist() == b.tolist()
+    nothing = Pieces(np.zeros(1, np.int64), np.zeros(0, np.int64))
+    assert visits(nothing, np.random.default_rng(7), visit).size == 0

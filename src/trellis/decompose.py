@@ -21,7 +21,22 @@ from numpy.typing import NDArray
 
 from trellis.errors import DataError
 
-__all__ = ["ChainPieces", "Partitioner", "Pieces", "WholeSamples", "cut", "partitioner", "visits"]
+__all__ = [
+    "VISITS",
+    "ChainPieces",
+    "Partitioner",
+    "Pieces",
+    "WholeSamples",
+    "cut",
+    "partitioner",
+    "visits",
+]
+
+VISITS = ("pooled", "permutation", "replacement")
+"""Ways to order the visits of a pass (see :func:`visits`)."""
+
+# Positions of a pool: their features (about 100 bytes each) fit a core's own cache.
+_POOL = 2048
 
 
 @dataclass(frozen=True)
@@ -135,8 +150,36 @@ def cut(offsets: NDArray[np.int64], edges: NDArray[np.int64], piece: NDArray[np.
     return Pieces(bounds.astype(np.int64), owner[first], nodes, edges[same])
 
 
-def visits(n_pieces: int, rng: np.random.Generator, *, replacement: bool) -> NDArray[np.int64]:
-    """Order of one pass: a permutation, or independent uniform draws (Algorithm 1 as printed)."""
-    if replacement:
-        return rng.integers(0, n_pieces, n_pieces)
-    return rng.permutation(n_pieces)
+def visits(pieces: Pieces, rng: np.random.Generator, visit: str = "pooled") -> NDArray[np.int64]:
+    """Order in which a pass visits the pieces.
+
+    Parameters
+    ----------
+    pieces : Pieces
+    rng : Generator
+    visit : {"pooled", "permutation", "replacement"}
+        ``pooled``: every piece once; samples come in random order, and their pieces are mixed
+        within pools of some hundred samples, whose features stay in the processor's cache.
+        ``permutation``: every piece once, all orders equally likely. ``replacement``: as many
+        independent uniform draws (Algorithm 1 as printed).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trellis.decompose import ChainPieces, visits
+    >>> rng = np.random.default_rng(0)
+    >>> pieces = ChainPieces(2).draw(np.array([0, 6, 10]), rng)
+    >>> sorted(visits(pieces, rng).tolist())
+    [0, 1, 2, 3, 4]
+    """
+    n = len(pieces)
+    if visit == "replacement":
+        return rng.integers(0, n, n) if n else np.zeros(0, np.int64)
+    if visit == "permutation":
+        return rng.permutation(n)
+    from trellis.kernels.pieces import pooled_order
+
+    n_samples = int(pieces.sample[-1]) + 1 if n else 0
+    first = np.searchsorted(pieces.sample, np.arange(n_samples + 1))
+    samples = rng.permutation(n_samples)
+    return pooled_order(first, np.diff(pieces.offsets), samples, rng.random(n), _POOL)

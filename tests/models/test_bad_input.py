@@ -250,7 +250,7 @@ COMMON = {
     "piece_size": ([0, 0.5, math.nan, math.inf, "2"], "piece_size must be a number of at least 1"),
     "max_passes": ([0, -1, 1.5, "3", None], "max_passes must be a positive integer, got"),
     "tol": ([math.nan, math.inf, -math.inf, "x", None], "tol must be a finite number, got"),
-    "visit": (["random", None], "visit must be 'permutation' or 'replacement', got"),
+    "visit": (["random", None], "visit must be one of pooled, permutation, replacement, got"),
     "patience": ([0, "x"], "patience must be None or at least 1, got"),
     "random_state": ([-1, 1.5, "x"], "random_state must be None or an integer of at least 0, got"),
     "scheme": (["XYZ"], "unknown tag scheme 'XYZ': expected one of BIO"),

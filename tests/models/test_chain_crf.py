@@ -45,7 +45,7 @@ SHORT = [["Ada", "met"], ["the", "Bohr", "Curie"], ["Zuse", "Ada", "Ada"]]
 
 
 @pytest.mark.parametrize("piece_size", [None, 1, 2.5])
-@pytest.mark.parametrize("visit", ["permutation", "replacement"])
+@pytest.mark.parametrize("visit", ["pooled", "permutation", "replacement"])
 @pytest.mark.parametrize("l2_once", [False, True])
 def test_it_learns_the_toy_language(piece_size, visit, l2_once):
     model = ChainCRF(

@@ -26,7 +26,7 @@ def perceptron() -> ChainPerceptron:
 
 
 @pytest.mark.parametrize("piece_size", [None, 1, 2.5])
-@pytest.mark.parametrize("visit", ["permutation", "replacement"])
+@pytest.mark.parametrize("visit", ["pooled", "permutation", "replacement"])
 def test_it_learns_the_toy_language(piece_size, visit):
     model = ChainPerceptron(piece_size=piece_size, visit=visit, random_state=0).fit(X, Y)
     assert model.score(X_NEW, Y_NEW) > 0.97

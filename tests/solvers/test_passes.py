@@ -69,7 +69,7 @@ def test_pieces_are_drawn_anew_each_pass():
 
 def test_with_replacement_there_are_as_many_visits_with_repeats():
     learner = Scripted([3.0], n_samples=50)
-    run(learner, replacement=True)
+    run(learner, visit="replacement")
     (seen,) = learner.seen
     assert len(seen) == 50 and len(set(seen)) < 50
 

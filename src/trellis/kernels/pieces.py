@@ -8,7 +8,7 @@ import numpy as np
 
 from trellis.kernels._jit import kernel
 
-__all__ = ["chain_blocks"]
+__all__ = ["chain_blocks", "pooled_order"]
 
 Array = np.ndarray[Any, Any]
 
@@ -40,3 +40,29 @@ def chain_blocks(offsets: Array, small: int, larger: Array, reverse: Array) -> t
     for k in range(n):
         bounds[k + 1] += bounds[k]
     return bounds[: n + 1].copy(), sample[:n].copy()
+
+
+@kernel
+def pooled_order(first: Array, sizes: Array, samples: Array, draws: Array, pool: int) -> Array:
+    """Order of visiting: samples in the given order, their pieces shuffled within pools.
+
+    ``first`` (S+1,) is the first piece of each sample, ``sizes`` (K,) the positions of each piece,
+    ``draws`` (K,) uniform numbers. A pool is closed when it holds ``pool`` positions.
+    """
+    order = np.empty(draws.size, np.int64)
+    begin = 0
+    end = 0
+    held = 0
+    for i in range(samples.size):
+        s = samples[i]
+        for k in range(first[s], first[s + 1]):
+            order[end] = k
+            end += 1
+            held += sizes[k]
+        if held >= pool or i == samples.size - 1:
+            for a in range(end - 1, begin, -1):  # Fisher–Yates
+                b = begin + np.int64(draws[a] * (a - begin + 1))
+                order[a], order[b] = order[b], order[a]
+            begin = end
+            held = 0
+    return order

@@ -51,8 +51,10 @@ class ChainCRF(ChainModel):
     tol : float
         Stop earlier, when the mean relative improvement of the objective over the last passes
         falls below this (the paper's rule is ``tol=1e-4`` with many passes).
-    visit : "permutation" or "replacement"
-        Visit each piece once a pass in random order, or draw pieces uniformly with replacement.
+    visit : "pooled", "permutation" or "replacement"
+        Visit each piece once a pass, in a random order that is kind to the processor's cache or
+        in a uniformly random one, or draw pieces uniformly with replacement (see
+        :func:`trellis.decompose.visits`).
     l2_once : bool
         Apply the penalty once a pass (as the paper's program does) instead of at every step.
     scheme : "BIO", "BILOU", "IOBES", "BMES" or None
@@ -99,7 +101,7 @@ class ChainCRF(ChainModel):
         decay: float = 0.75,
         max_passes: int = 12,
         tol: float = 1e-4,
-        visit: str = "permutation",
+        visit: str = "pooled",
         l2_once: bool = False,
         scheme: str | None = None,
         patience: int | None = None,

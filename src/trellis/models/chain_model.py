@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from trellis.corpus import Corpus, Label, Labels, as_corpus
 from trellis.corpus.corpus import check_lengths, lengths_of, split
 from trellis.corpus.schemes import Scheme, detect_scheme, get_scheme
-from trellis.decompose import partitioner
+from trellis.decompose import VISITS, partitioner
 from trellis.errors import DataError, InfeasibleError
 from trellis.features import (
     AttributeEncoder,
@@ -73,8 +73,8 @@ class ChainModel(Estimator):
     def _check_parameters(self) -> None:
         if not isinstance(self.max_passes, int | np.integer) or self.max_passes < 1:
             raise DataError(f"max_passes must be a positive integer, got {self.max_passes!r}")
-        if self.visit not in ("permutation", "replacement"):
-            raise DataError(f"visit must be 'permutation' or 'replacement', got {self.visit!r}")
+        if self.visit not in VISITS:
+            raise DataError(f"visit must be one of {', '.join(VISITS)}, got {self.visit!r}")
         if not (is_number(self.tol) and abs(self.tol) < np.inf):
             raise DataError(f"tol must be a finite number, got {self.tol!r}; -1 never stops early")
         if self.patience is not None and not (is_number(self.patience) and self.patience >= 1):
@@ -171,7 +171,7 @@ class ChainModel(Estimator):
             rng,
             max_passes=max_passes,
             tol=self.tol,
-            replacement=self.visit == "replacement",
+            visit=self.visit,
             dev_score=dev_score,
             patience=self.patience,
         )

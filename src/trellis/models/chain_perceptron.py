@@ -29,8 +29,10 @@ class ChainPerceptron(ChainModel):
         Number of passes over the data.
     tol : float
         Stop earlier, when the number of errors met falls relatively by less than this.
-    visit : "permutation" or "replacement"
-        Visit each piece once a pass in random order, or draw pieces uniformly with replacement.
+    visit : "pooled", "permutation" or "replacement"
+        Visit each piece once a pass, in a random order that is kind to the processor's cache or
+        in a uniformly random one, or draw pieces uniformly with replacement (see
+        :func:`trellis.decompose.visits`).
     scheme : "BIO", "BILOU", "IOBES", "BMES" or None
         Predict only label sequences that are valid in this tag scheme.
     patience : int or None
@@ -67,7 +69,7 @@ class ChainPerceptron(ChainModel):
         piece_size: float | None = None,
         max_passes: int = 10,
         tol: float = 0.0,
-        visit: str = "permutation",
+        visit: str = "pooled",
         scheme: str | None = None,
         patience: int | None = None,
         warm_start: bool = False,

@@ -73,7 +73,7 @@ def run_passes(
     *,
     max_passes: int,
     tol: float,
-    replacement: bool = False,
+    visit: str = "pooled",
     dev_score: Callable[[ChainWeights], float] | None = None,
     patience: int | None = None,
 ) -> Iterator[PassRecord]:
@@ -83,7 +83,7 @@ def run_passes(
     for number in range(max_passes):
         started = time.perf_counter()
         pieces = partitioner.draw(learner.data.encoded.offsets, rng)
-        order = visits(len(pieces), rng, replacement=replacement)
+        order = visits(pieces, rng, visit)
         objectives.append(learner.one_pass(learner.data.visits(pieces, order), number))
         seconds = time.perf_counter() - started
         change = convergence_value(objectives)

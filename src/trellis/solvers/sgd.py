@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from trellis.decompose import Partitioner, visits
+from trellis.decompose import Partitioner
 from trellis.objectives import ChainData, ChainWeights, LogLikelihood
 from trellis.objectives.chain import Visits
 from trellis.solvers.passes import BLOCK
@@ -110,7 +110,7 @@ def calibrate(
     chosen = np.sort(rng.choice(n, min(n, n_samples), replace=False))
     pieces = partitioner.draw(data.encoded.offsets, rng)
     mine = np.flatnonzero(np.isin(pieces.sample, chosen))
-    trial_visits = data.visits(pieces, mine[visits(len(mine), rng, replacement=False)])
+    trial_visits = data.visits(pieces, rng.permutation(mine))
     compact, trial_visits = _compact(data, trial_visits)
     # A few sequences are gone through several times: a single step says nothing about a rate.
     trial_visits = trial_visits.repeated(-(-_TRIAL_VISITS // max(1, len(trial_visits))))
