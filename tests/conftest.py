@@ -11,6 +11,9 @@ from hypothesis import settings
 settings.register_profile("trellis", deadline=None, derandomize=True)
 settings.load_profile("trellis")
 
+# They hold fixtures, no doctests, and two files of one name cannot both be collected as modules.
+collect_ignore_glob = ["conftest.py", "*/conftest.py"]
+
 DATA = Path(os.environ.get("TRELLIS_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
