@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-import trellis.models.chain_model as model_module
+import trellis.models.chain_predictor as model_module
 import trellis.solvers.sgd as sgd_module
 from chain_problems import (
     in_scheme,

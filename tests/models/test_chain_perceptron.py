@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import trellis.kernels.chain_perceptron as kernels
-import trellis.models.chain_model as model_module
+import trellis.models.chain_predictor as model_module
 import trellis.solvers.perceptron as perceptron_module
 from chain_problems import in_scheme, labelling_scores, same_bits, toy_language
 from trellis import ChainPerceptron
