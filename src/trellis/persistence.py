@@ -295,7 +295,7 @@ def _parse(payload: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     from safetensors import deserialize
 
     # `deserialize` checks the table and the data, but does not give the metadata.
-    tensors = deserialize(payload)  # type: ignore[no-untyped-call]
+    tensors = deserialize(payload)  # type: ignore[no-untyped-call]  # safetensors
     table = _load_json(payload[8 : 8 + int.from_bytes(payload[:8], "little")].decode())
     metadata = table.get("__metadata__")
     if not isinstance(metadata, dict) or set(metadata) != {"trellis"}:

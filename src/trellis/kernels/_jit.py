@@ -94,11 +94,11 @@ class _Locator(caching._CacheLocator):  # type: ignore[misc]  # Numba is untyped
         return cls(py_func)
 
 
-class _Impl(caching.CompileResultCacheImpl):  # type: ignore[misc]
+class _Impl(caching.CompileResultCacheImpl):  # type: ignore[misc]  # Numba is untyped
     _locator_classes = (_Locator,)
 
 
-class _KernelCache(caching.FunctionCache):  # type: ignore[misc]
+class _KernelCache(caching.FunctionCache):  # type: ignore[misc]  # Numba is untyped
     _impl_class = _Impl
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
