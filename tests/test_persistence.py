@@ -22,16 +22,8 @@ from numpy.typing import NDArray
 
 from trellis import persistence
 from trellis.errors import CorruptModelError, DataError
-from trellis.persistence import (
-    check_range,
-    header_value,
-    loading,
-    pack_strings,
-    read_container,
-    take,
-    unpack_strings,
-    write_container,
-)
+from trellis.persistence import loading, read_container, write_container
+from trellis.stored import check_range, header_value, pack_strings, take, unpack_strings
 
 DTYPES = ["?", "u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8"]
 GOLDEN = Path(__file__).parent / "golden" / "container_v1.trellis"

@@ -21,7 +21,7 @@ Nothing in a file is ever executed. Whatever is wrong with the content,
 :class:`~trellis.errors.CorruptModelError` is raised.
 
 To load a model: :func:`read_container`, then, inside ``with loading(path)``, fetch each part with
-:func:`header_value`, :func:`take`, :func:`check_range` and :func:`unpack_strings`.
+the functions of :mod:`trellis.stored`.
 
 References
 ----------
@@ -34,27 +34,22 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from trellis.errors import CorruptModelError, DataError, TrellisError
 from trellis.files import atomic_write, display_name
+from trellis.stored import check_text
 
 __all__ = [
     "FORMAT",
-    "check_range",
-    "header_value",
     "loading",
-    "pack_strings",
     "read_container",
-    "take",
-    "unpack_strings",
     "write_container",
 ]
 
@@ -154,13 +149,13 @@ def _check_json(value: object, where: str, depth: int) -> None:
         for key, item in value.items():
             if not isinstance(key, str):
                 raise DataError(f"{where} has the key {key!r}: keys must be str")
-            _check_text(key, f"a key of {where}")
+            check_text(key, f"a key of {where}")
             _check_json(item, f"{where}[{key!r}]", depth + 1)
     elif isinstance(value, list):
         for i, item in enumerate(value):
             _check_json(item, f"{where}[{i}]", depth + 1)
     elif isinstance(value, str):
-        _check_text(value, where)
+        check_text(value, where)
     elif isinstance(value, float):
         if not math.isfinite(value):
             raise DataError(f"{where} is {value}: JSON has finite numbers only")
@@ -169,21 +164,11 @@ def _check_json(value: object, where: str, depth: int) -> None:
         raise DataError(f"{where} is a {kind}: use dict, list, str, int, float, bool or None")
 
 
-def _check_text(text: str, where: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise DataError(
-            f"{where} holds a lone surrogate ({text[:40]!r}), which is not valid text; "
-            "decode the input as UTF-8 without errors='surrogateescape'"
-        ) from None
-
-
 def _storable(name: object, array: object) -> NDArray[Any]:
     """Return the array as safetensors wants it: little-endian, C order."""
     if not isinstance(name, str) or name == "__metadata__":
         raise DataError(f"{name!r} cannot name an array: use a str other than '__metadata__'")
-    _check_text(name, "the name of an array")
+    check_text(name, "the name of an array")
     if not isinstance(array, np.ndarray):
         raise DataError(f"array {name!r} is a {type(array).__name__}, not a numpy array")
     dtype = array.dtype.newbyteorder("<")
@@ -206,6 +191,7 @@ def loading(path: str | os.PathLike[Any]) -> Iterator[None]:
 
     Examples
     --------
+    >>> from trellis.stored import take
     >>> with loading("m.trellis"):
     ...     weights = take({}, "weights", "f4", (None,))
     Traceback (most recent call last):
@@ -327,240 +313,3 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise CorruptModelError(f"the header has the key {key!r} twice")
         result[key] = value
     return result
-
-
-# ---------------------------------------------------------------------------- tables of strings
-
-
-def pack_strings(strings: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Store strings as two arrays: string i is ``blob[offsets[i]:offsets[i + 1]]`` in UTF-8.
-
-    Parameters
-    ----------
-    strings
-        Any number of strings, each of any length; lone surrogates are refused (`DataError`).
-
-    Returns
-    -------
-    dict
-        ``"blob"``, uint8, and ``"offsets"``, int64, one more than there are strings.
-
-    Examples
-    --------
-    >>> pack_strings(["a", "", "é"])
-    {'blob': array([ 97, 195, 169], dtype=uint8), 'offsets': array([0, 1, 1, 3])}
-    """
-    encoded: list[bytes] = []
-    for i, text in enumerate(strings):
-        if not isinstance(text, str):
-            raise DataError(f"string {i} is a {type(text).__name__}, not a str")
-        try:
-            encoded.append(text.encode())
-        except UnicodeEncodeError:
-            _check_text(text, f"string {i}")
-    offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
-    np.cumsum([len(text) for text in encoded], out=offsets[1:])
-    return {"blob": np.frombuffer(b"".join(encoded), dtype=np.uint8), "offsets": offsets}
-
-
-def unpack_strings(blob: NDArray[Any], offsets: NDArray[Any]) -> list[str]:
-    """Undo :func:`pack_strings`, checking everything.
-
-    Parameters
-    ----------
-    blob, offsets
-        The two arrays.
-
-    Returns
-    -------
-    list of str
-        The strings.
-
-    Raises
-    ------
-    CorruptModelError
-        If the offsets do not divide the blob, or a string is not valid UTF-8.
-
-    Examples
-    --------
-    >>> unpack_strings(**pack_strings(["a", "", "é"]))
-    ['a', '', 'é']
-    """
-    table = {"blob": blob, "offsets": offsets}
-    data = take(table, "blob", np.uint8, (None,)).tobytes()
-    bounds = take(table, "offsets", np.int64, (None,))
-    if not len(bounds) or bounds[0] != 0 or bounds[-1] != len(data):
-        raise CorruptModelError("the offsets of a string table do not begin and end with its blob")
-    if np.any(bounds[1:] < bounds[:-1]):
-        raise CorruptModelError("the offsets of a string table are not in order")
-    strings: list[str] = []
-    try:
-        strings.extend(data[begin:end].decode() for begin, end in pairwise(bounds.tolist()))
-    except UnicodeDecodeError as error:
-        raise CorruptModelError(f"string {len(strings)} of a table is not valid UTF-8") from error
-    return strings
-
-
-# ---------------------------------------------------------------------------- checks after reading
-
-
-def take(
-    arrays: Mapping[str, NDArray[Any]],
-    name: str,
-    dtype: DTypeLike,
-    shape: tuple[int | None, ...],
-    *,
-    finite: bool = True,
-) -> NDArray[Any]:
-    """Fetch an array of a known type and shape.
-
-    Parameters
-    ----------
-    arrays
-        Arrays by name.
-    name
-        The one wanted.
-    dtype
-        The type it must have, exactly.
-    shape
-        The shape it must have; None stands for any length.
-    finite
-        Whether infinities and NaN are refused.
-
-    Returns
-    -------
-    ndarray
-        ``arrays[name]``.
-
-    Raises
-    ------
-    CorruptModelError
-        If it is missing or not as wanted.
-
-    Examples
-    --------
-    >>> take({"w": np.zeros((2, 3))}, "w", np.float64, (None, 3)).shape
-    (2, 3)
-    """
-    if name not in arrays:
-        raise CorruptModelError(f"array {name!r} is missing")
-    array = arrays[name]
-    if array.dtype != np.dtype(dtype):
-        raise CorruptModelError(
-            f"array {name!r} has dtype {array.dtype}, {np.dtype(dtype)} expected"
-        )
-    fits = len(shape) == array.ndim and all(
-        want is None or want == length for want, length in zip(shape, array.shape, strict=True)
-    )
-    if not fits:
-        wanted = ", ".join("any" if want is None else str(want) for want in shape)
-        raise CorruptModelError(f"array {name!r} has shape {array.shape}, ({wanted}) expected")
-    if finite and array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise CorruptModelError(f"array {name!r} holds a number that is not finite")
-    return array
-
-
-def check_range(array: NDArray[Any], low: float, high: float, what: str) -> None:
-    """Check that ``low <= x < high`` for each element (as in ``range``); empty arrays pass.
-
-    Parameters
-    ----------
-    array
-        Numbers of any type.
-    low, high
-        The bounds; `high` itself is out.
-    what
-        What the numbers are, for the message.
-
-    Raises
-    ------
-    CorruptModelError
-        If an element lies outside or is NaN.
-
-    Examples
-    --------
-    >>> check_range(np.array([0, 4]), 0, 4, "label ids")
-    Traceback (most recent call last):
-    trellis.errors.CorruptModelError: label ids lie in 0 .. 4, outside 0 <= x < 4
-    """
-    if array.size == 0:
-        return
-    # As Python numbers, because numpy would compare a uint64 and a negative bound as floats.
-    smallest, largest = array.min().item(), array.max().item()
-    if not (low <= smallest and largest < high):
-        raise CorruptModelError(
-            f"{what} lie in {smallest} .. {largest}, outside {low} <= x < {high}"
-        )
-
-
-def header_value(
-    header: Mapping[str, Any],
-    key: str,
-    kind: type[T],
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    choices: Collection[T] | None = None,
-    items: type | None = None,
-) -> T:
-    """Fetch a header entry of a known type.
-
-    Parameters
-    ----------
-    header
-        The header, or a dict inside it.
-    key
-        The entry wanted.
-    kind
-        ``bool``, ``int``, ``float``, ``str``, ``list`` or ``dict``. A bool does not pass for an
-        int; an int passes for a float and is turned into one.
-    low, high
-        Bounds of a number: ``low <= value < high``.
-    choices
-        The values allowed.
-    items
-        The type each element of a list, or value of a dict, must have.
-
-    Returns
-    -------
-    value
-        The entry.
-
-    Raises
-    ------
-    CorruptModelError
-        If it is missing or not as wanted.
-
-    Examples
-    --------
-    >>> header_value({"order": 1}, "order", int, low=1, high=3)
-    1
-    >>> header_value({"order": "1"}, "order", int)
-    Traceback (most recent call last):
-    trellis.errors.CorruptModelError: header entry 'order' is a str, int expected
-    """
-    if key not in header:
-        raise CorruptModelError(f"header entry {key!r} is missing")
-    value: Any = header[key]
-    if kind is float and type(value) is int:
-        try:
-            value = float(value)
-        except OverflowError:
-            raise CorruptModelError(f"header entry {key!r} is too large for a float") from None
-    found = type(value)
-    if found is not kind:
-        raise CorruptModelError(
-            f"header entry {key!r} is a {found.__name__}, {kind.__name__} expected"
-        )
-    if (low is not None and value < low) or (high is not None and value >= high):
-        raise CorruptModelError(f"header entry {key!r} is {value}, outside {low} <= x < {high}")
-    if choices is not None and value not in choices:
-        allowed = ", ".join(map(repr, choices))
-        raise CorruptModelError(f"header entry {key!r} is {value!r}, one of {allowed} expected")
-    if items is not None:
-        for item in value.values() if isinstance(value, dict) else value:
-            if type(item) is not items:
-                raise CorruptModelError(
-                    f"header entry {key!r} holds a {type(item).__name__}, {items.__name__} expected"
-                )
-    return cast(T, value)

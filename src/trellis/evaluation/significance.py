@@ -356,9 +356,9 @@ def _scorer(
     if callable(metric):
         return _score_by_call(metric, [*gold, *gold], [*pred_a, *pred_b])
     if metric == "f1":
-        # Gold entries that are no labels are refused by the tag scheme.
+        # Gold entries that are no labels are refused by the tag scheme, hence the «ignore».
         counts = [
-            spans.sample_counts(gold, pred, scheme, name)  # type: ignore[arg-type]  # checked above
+            spans.sample_counts(gold, pred, scheme, name)  # type: ignore[arg-type]
             for pred, name in systems
         ]
         correct, predicted, support = np.concatenate(counts).T

@@ -22,15 +22,8 @@ from trellis.models.chain_crf import ChainCRF
 from trellis.models.chain_model import ChainModel
 from trellis.models.chain_perceptron import ChainPerceptron
 from trellis.objectives import ChainWeights
-from trellis.persistence import (
-    header_value,
-    loading,
-    pack_strings,
-    read_container,
-    take,
-    unpack_strings,
-    write_container,
-)
+from trellis.persistence import loading, read_container, write_container
+from trellis.stored import header_value, pack_strings, take, unpack_strings
 
 __all__ = ["load_model", "save_model"]
 
