@@ -43,11 +43,13 @@ class Enumeration:
 
 
 def score(node, trans, y) -> float:
+    """Score of a labelling; ``trans`` is (L, L), or (n, L, L) with a matrix into each position."""
     total = 0.0
     for t, label in enumerate(y):
         total += float(node[t, label])
         if t > 0:
-            total += float(trans[y[t - 1], label])
+            into = trans if trans.ndim == 2 else trans[t]
+            total += float(into[y[t - 1], label])
     return total
 
 
@@ -66,5 +68,6 @@ def enumerate_chain(node, trans, offsets) -> list[Enumeration]:
     """One enumeration for each of the stacked samples."""
     node, trans = np.asarray(node), np.asarray(trans)
     return [
-        enumerate_sample(node[first:stop], trans) for first, stop in itertools.pairwise(offsets)
+        enumerate_sample(node[first:stop], trans if trans.ndim == 2 else trans[first:stop])
+        for first, stop in itertools.pairwise(offsets)
     ]

@@ -1,4 +1,7 @@
-"""Chains: every inference routine against brute force, both regimes of the sums, all errors."""
+"""Chains: every inference routine against brute force, both regimes of the sums, all errors.
+
+Transitions are shared by all positions in some examples and differ between them in others.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,7 @@ from hypothesis import strategies as st
 from trellis import structures
 from trellis.errors import DataError, InfeasibleError
 from trellis.kernels import chain as kernels
-from trellis.structures import chain
-from trellis.structures.chain import ChainPotentials
+from trellis.structures import ChainPotentials, chain, chain_potentials
 
 CASES = settings(deadline=None, max_examples=100)
 
@@ -38,14 +40,22 @@ def array(draw, shape, elements, dtype=np.float64):
 
 @st.composite
 def arrays(draw, dtype=np.float64):
-    """node, trans and offsets of up to three samples, some of them empty or infeasible."""
+    """node, trans and offsets of up to three samples, some of them empty or infeasible.
+
+    Where the transitions are those of each position, NaN stands where they must not be looked at.
+    """
     n_labels = draw(st.integers(1, 5))
     longest = {1: 5, 2: 5, 3: 4, 4: 3, 5: 3}[n_labels]
     lengths = draw(st.lists(st.integers(0, longest), max_size=3))
     elements = SCORES[draw(st.sampled_from(sorted(SCORES)))]
     node = array(draw, (sum(lengths), n_labels), elements, dtype)
-    trans = array(draw, (n_labels, n_labels), elements, dtype)
-    return node, trans, np.cumsum([0, *lengths])
+    offsets = np.cumsum([0, *lengths])
+    if draw(st.booleans()):
+        trans = array(draw, (n_labels, n_labels), elements, dtype)
+    else:
+        trans = array(draw, (len(node), n_labels, n_labels), elements, dtype)
+        trans[offsets[:-1][np.diff(offsets) > 0]] = np.nan
+    return node, trans, offsets
 
 
 @st.composite
@@ -125,7 +135,7 @@ def test_pair_marginals(p):
         if stop > first:
             assert (pairs[first] == 0).all()
         for t in range(1, stop - first):
-            expected = np.zeros_like(p.trans)
+            expected = np.zeros((p.node.shape[1], p.node.shape[1]))
             for y, probability in zip(e.labellings, e.probabilities, strict=True):
                 expected[y[t - 1], y[t]] += probability
             np.testing.assert_allclose(pairs[first + t], expected, rtol=1e-9, atol=1e-13)
@@ -186,7 +196,10 @@ def test_labelling_score(a, data):
     p = ChainPotentials(*a)
     assume(all(e.labellings for e in oracle(p)))
     labels = array(data.draw, (len(p.node),), st.integers(0, p.node.shape[1] - 1), np.int32)
-    expected = [score(p.node[i:j], p.trans, labels[i:j]) for i, j in rows(p)]
+    expected = [
+        score(p.node[i:j], p.trans if p.trans.ndim == 2 else p.trans[i:j], labels[i:j])
+        for i, j in rows(p)
+    ]
     assert chain.labelling_score(p, labels).tolist() == expected
 
 
@@ -215,10 +228,13 @@ def test_samples_are_feasible_and_follow_the_seed(p, seed):
         assert {tuple(draw) for draw in y[:, first:stop]} <= set(e.labellings)
 
 
+@pytest.mark.parametrize("per_position", [False, True])
 @pytest.mark.parametrize("far", [-3.0, -900.0], ids=["scaled", "logarithms"])
-def test_sample_frequencies(far):
+def test_sample_frequencies(far, per_position):
     rng = np.random.default_rng(1)
     trans = np.array([[0.5, -1.0, far], [1.0, 0.0, -np.inf], [0.0, 0.3, 0.0]])
+    if per_position:
+        trans = trans + rng.normal(size=(7, 3, 3))
     p = ChainPotentials(rng.normal(size=(7, 3)), trans, [0, 4, 4, 7])
     n_draws = 20_000
     y = chain.sample(p, n_draws, rng)
@@ -244,6 +260,16 @@ def test_float32_gives_the_results_of_float64(a):
 
 
 @CASES
+@given(arrays(np.float32))
+def test_float32_viterbi(a):
+    labels, scores = kernels.viterbi(*a)
+    for s, e in enumerate(enumerate_chain(*a)):
+        if e.labellings:
+            assert tuple(labels[a[2][s] : a[2][s + 1]]) == e.labellings[0]
+            assert scores[s] == e.scores[0]
+
+
+@CASES
 @given(arrays())
 def test_kernels_signal_infeasible_samples(a):
     node, _, offsets = a
@@ -264,16 +290,19 @@ def test_kernels_signal_infeasible_samples(a):
             assert (node_marginals[sample] == 0).all()
 
 
+@pytest.mark.parametrize("per_position", [False, True])
 @pytest.mark.parametrize("n_labels", [6, 22, 45])
-def test_many_labels_against_plain_recursions(n_labels):
+def test_many_labels_against_plain_recursions(n_labels, per_position):
     rng = np.random.default_rng(n_labels)
     node = rng.normal(size=(60, n_labels), scale=3)
-    trans = rng.normal(size=(n_labels, n_labels))
+    trans = rng.normal(size=(60, n_labels, n_labels) if per_position else (n_labels, n_labels))
     trans[rng.random(trans.shape) < 0.2] = -np.inf
     best, total = node[0], node[0]
-    for row in node[1:]:
-        best = row + (best[:, None] + trans).max(axis=0)
-        total = row + np.logaddexp.reduce(total[:, None] + trans, axis=0)
+    for row, into in zip(
+        node[1:], np.broadcast_to(trans, (60, *trans.shape[-2:]))[1:], strict=True
+    ):
+        best = row + (best[:, None] + into).max(axis=0)
+        total = row + np.logaddexp.reduce(total[:, None] + into, axis=0)
     p = ChainPotentials(node, trans, [0, 60])
     labels, scores = chain.best(p)
     assert scores[0] == pytest.approx(best.max(), rel=1e-13)
@@ -292,25 +321,105 @@ def test_many_labels_against_plain_recursions(n_labels):
 @given(potentials())
 def test_stacking_changes_no_bit(p):
     labels, node_marginals = chain.best(p)[0], chain.marginals(p)[1]
-    for first, stop in rows(p):
-        alone = ChainPotentials(p.node[first:stop], p.trans, [0, stop - first])
+    for s, (first, stop) in enumerate(rows(p)):
+        alone = p.alone(s)
+        np.testing.assert_array_equal(alone.node, p.node[first:stop])
+        assert alone.offsets.tolist() == [0, stop - first]
         assert chain.best(alone)[0].tolist() == labels[first:stop].tolist()
         assert chain.marginals(alone)[1].tolist() == node_marginals[first:stop].tolist()
+
+
+# --- transitions of each position -----------------------------------------------------------------
+
+
+def repeated(p):
+    """The same scores, with the shared transitions written out for each position."""
+    trans = np.repeat(p.trans[None], len(p.node), axis=0)
+    trans[p.offsets[:-1][np.diff(p.offsets) > 0]] = np.nan
+    return ChainPotentials(p.node, trans, p.offsets)
+
+
+@CASES
+@given(potentials(), st.data())
+def test_equal_matrices_are_a_shared_matrix(p, data):
+    assume(p.trans.ndim == 2)
+    q = repeated(p)
+    allowed = array(data.draw, p.node.shape, st.sampled_from([True, True, False]), np.bool_)
+    labels = array(data.draw, (len(p.node),), st.integers(0, p.node.shape[1] - 1), np.int32)
+    for infer in (chain.best, lambda p: chain.kbest(p, 4)):
+        for ours, theirs in zip(infer(p), infer(q), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    for infer in (chain.marginals, chain.pair_marginals):
+        for ours, theirs in zip(infer(p), infer(q), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(chain.entropy(p), chain.entropy(q), rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(
+        chain.event_probability(p, allowed), chain.event_probability(q, allowed), rtol=1e-9
+    )
+    np.testing.assert_array_equal(
+        chain.labelling_score(p, labels), chain.labelling_score(q, labels)
+    )
+    draws = [chain.sample(r, 5, np.random.default_rng(0)) for r in (p, q)]
+    assert (draws[0] == draws[1]).all()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
+@pytest.mark.parametrize("lengths", [[1], [0, 1, 0], [1, 1], [1, 0, 3, 1]])
+def test_the_matrix_of_a_first_position_is_never_looked_at(lengths, value):
+    rng = np.random.default_rng(0)
+    offsets = np.cumsum([0, *lengths])
+    node, trans = rng.normal(size=(offsets[-1], 3)), rng.normal(size=(offsets[-1], 3, 3))
+    plain = ChainPotentials(node, trans, offsets)
+    marked = trans.copy()
+    marked[offsets[:-1][np.diff(offsets) > 0]] = value
+    p = ChainPotentials(node, marked, offsets)
+
+    def answers(p):
+        yield from chain.best(p)
+        yield from chain.kbest(p, 3)
+        yield from chain.marginals(p)
+        yield from chain.pair_marginals(p)
+        yield chain.entropy(p)
+        yield chain.sample(p, 4, np.random.default_rng(0))
+        yield chain.event_probability(p, node < 1)
+        yield chain.labelling_score(p, np.zeros(len(node), int))
+
+    for ours, theirs in zip(answers(p), answers(plain), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_one_wide_matrix_sends_only_its_own_sample_to_logarithms():
+    """The two samples share no scale: a score far below in one changes no bit of the other."""
+    rng = np.random.default_rng(0)
+    node, trans = rng.normal(size=(8, 3)), rng.normal(size=(8, 3, 3))
+    wide = trans.copy()
+    wide[6, 0, 1] = -900.0
+    before = chain.marginals(ChainPotentials(node, trans, [0, 4, 8]))[1]
+    p = ChainPotentials(node, wide, [0, 4, 8])
+    after = chain.marginals(p)[1]
+    assert after[:4].tolist() == before[:4].tolist()
+    e = oracle(p)[1]
+    for t, j in np.ndindex(4, 3):
+        expected = e.probability(lambda y, t=t, j=j: y[t] == j)
+        assert after[4 + t, j] == pytest.approx(expected, rel=1e-11)
 
 
 # --- scaling and logarithms ----------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("per_position", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_both_regimes_agree(seed):
+def test_both_regimes_agree(seed, per_position):
     """A label that is all but impossible sends a sample to logarithms and changes nothing else."""
     rng = np.random.default_rng(seed)
     node = rng.normal(size=(40, 4), scale=4)
-    trans = rng.normal(size=(4, 4), scale=2)
+    trans = rng.normal(size=(40, 4, 4) if per_position else (4, 4), scale=2)
     offsets = [0, 25, 26, 40]
     plain = ChainPotentials(node, trans, offsets)
     wide = ChainPotentials(
-        np.hstack([node, np.full((40, 1), -900.0)]), np.pad(trans, ((0, 1), (0, 1))), offsets
+        np.hstack([node, np.full((40, 1), -900.0)]),
+        np.pad(trans, [(0, 0)] * (trans.ndim - 2) + [(0, 1), (0, 1)]),
+        offsets,
     )
     for ours, theirs in zip(chain.marginals(plain), chain.marginals(wide), strict=True):
         np.testing.assert_allclose(ours, theirs[..., :4], rtol=1e-11)
@@ -324,8 +433,11 @@ def test_both_regimes_agree(seed):
     ).all()
 
 
-def test_a_path_that_falls_behind_and_catches_up_is_not_lost():
+@pytest.mark.parametrize("per_position", [False, True])
+def test_a_path_that_falls_behind_and_catches_up_is_not_lost(per_position):
     p = left_to_right(n=401, gain=5.0)
+    if per_position:
+        p = repeated(p)
     log_z, node_marginals = chain.marginals(p)
     # Label 0 pays 199 times, label 1 pays 201 times.
     lead = 1 / (1 + math.exp(-10.0))
@@ -362,9 +474,10 @@ def test_a_common_shift_changes_only_log_z(magnitude):
         assert np.isfinite(node_marginals).all()
 
 
-def test_empty_inputs():
-    nothing = ChainPotentials(np.empty((0, 2)), np.zeros((2, 2)), [0])
-    empty = ChainPotentials(np.empty((0, 2)), np.zeros((2, 2)), [0, 0, 0])
+@pytest.mark.parametrize("trans", [np.zeros((2, 2)), np.zeros((0, 2, 2))])
+def test_empty_inputs(trans):
+    nothing = ChainPotentials(np.empty((0, 2)), trans, [0])
+    empty = ChainPotentials(np.empty((0, 2)), trans, [0, 0, 0])
     for p, n_samples in ((nothing, 0), (empty, 2)):
         assert chain.best(p)[0].shape == (0,)
         assert chain.best(p)[1].tolist() == [0.0] * n_samples
@@ -394,7 +507,7 @@ def test_input_arrays_of_any_kind_are_taken_and_left_alone():
 
 
 def test_package_exports_the_module():
-    assert set(chain.__all__) == set(structures.__all__)
+    assert {*chain_potentials.__all__, *chain.__all__} == set(structures.__all__)
 
 
 # --- errors --------------------------------------------------------------------------------------
@@ -418,7 +531,20 @@ def changed(values, index, value):
             NODE,
             np.zeros((2, 3)),
             [0, 3],
-            r"transition scores have shape \(2, 3\); expected \(2, 2\)",
+            r"transition scores have shape \(2, 3\); expected \(2, 2\) or, .*, \(3, 2, 2\)",
+        ),
+        (NODE, np.zeros((2, 2, 2)), [0, 3], r"scores have shape \(2, 2, 2\); expected \(2, 2\)"),
+        (
+            NODE,
+            changed([TRANS] * 3, (2, 1, 0), np.nan),
+            [0, 1, 3],
+            "from label 1 to label 0 into position 1 of sample 1 is nan",
+        ),
+        (
+            NODE,
+            changed([TRANS] * 3, (1, 0, 1), np.inf),
+            [0, 3],
+            "from label 0 to label 1 into position 1 of sample 0 is inf",
         ),
         (NODE, TRANS, [], "starts with 0"),
         (NODE, TRANS, [[0, 3]], "starts with 0"),
@@ -458,6 +584,7 @@ def test_bad_potentials(node, trans, offsets, message):
         (lambda p: chain.sample(p, -1, np.random.default_rng(0)), "n_samples is -1"),
         (lambda p: chain.span_probability(p, 2, 0, [0]), "no sample 2; .* 0 to 1"),
         (lambda p: chain.span_probability(p, -1, 0, [0]), "no sample -1"),
+        (lambda p: p.alone(2), "no sample 2; samples are numbered 0 to 1"),
         (lambda p: chain.span_probability(p, 0, 0, [0, 0]), "2 labels from position 0 does not"),
         (lambda p: chain.span_probability(p, 1, -1, [0]), "from position -1 does not fit"),
         (lambda p: chain.span_probability(p, 1, 0, []), "0 labels .* at least one"),
@@ -488,14 +615,17 @@ def test_bad_arguments(call, message):
         lambda p: chain.labelling_score(p, [0, 0, 0, 0, 0]),
     ],
 )
-@pytest.mark.parametrize("by", ["labels", "transitions"])
+@pytest.mark.parametrize("by", ["labels", "transitions", "transitions of positions"])
 def test_infeasible_samples_are_named(call, by):
     # Samples 1 and 2, of two positions each, have no way through.
     node, trans = np.zeros((5, 2)), np.zeros((2, 2))
     if by == "labels":
         node[[2, 4]] = -np.inf
-    else:
+    elif by == "transitions":
         trans[0, 0] = -np.inf
         node[1:, 1] = -np.inf
+    else:
+        trans = np.zeros((5, 2, 2))
+        trans[[2, 4]] = -np.inf
     with pytest.raises(InfeasibleError, match=r"sample 1 \(of 2 positions\) has no labelling"):
         call(ChainPotentials(node, trans, [0, 1, 3, 5]))

@@ -5,12 +5,14 @@ A labelling :math:`y` of a sample of :math:`n` positions has the score and proba
 .. math::
 
     s(y) = \sum_{t=0}^{n-1} \mathrm{node}_{t, y_t}
-         + \sum_{t=1}^{n-1} \mathrm{trans}_{y_{t-1}, y_t},
+         + \sum_{t=1}^{n-1} \mathrm{trans}_{t, y_{t-1}, y_t},
     \qquad p(y) = e^{s(y)} / Z.
 
-Arguments of every kernel: ``node`` (N, L) and ``trans`` (L, L), both float32 or float64, C-ordered,
+Arguments of every kernel: ``node`` (N, L) and ``trans``, either one matrix (L, L) shared by all
+positions or (N, L, L) with the transitions into each position, both float32 or float64, C-ordered,
 finite or ``-inf`` (forbidden); ``offsets`` int64 (S + 1,), sample ``s`` being the rows
-``offsets[s]:offsets[s + 1]``. Sums are taken in float64 whatever the input. A sample that has no
+``offsets[s]:offsets[s + 1]``. Of (N, L, L) transitions, the matrix at the first position of a
+sample is never looked at. Sums are taken in float64 whatever the input. A sample that has no
 feasible labelling gets the score or log Z ``-inf``, labels ``-1`` and probabilities 0; an empty
 sample has one labelling, of score 0. Nothing is checked here.
 
@@ -19,10 +21,10 @@ probabilities, normalised at each position (Rabiner, 1989, sec. V.A):
 
 .. math::
 
-    \alpha_t \propto x_t \odot E^\top \alpha_{t-1}, \qquad
-    \beta_{t-1} \propto E (x_t \odot \beta_t), \qquad
+    \alpha_t \propto x_t \odot E_t^\top \alpha_{t-1}, \qquad
+    \beta_{t-1} \propto E_t (x_t \odot \beta_t), \qquad
     x_{tj} = e^{\mathrm{node}_{tj} - \max_j \mathrm{node}_{tj}}, \quad
-    E_{ij} = e^{\mathrm{trans}_{ij} - \max \mathrm{trans}}.
+    E_{tij} = e^{\mathrm{trans}_{tij} - \max_{ij} \mathrm{trans}_{tij}}.
 
 A sample is done in this way only while every quantity that is not a true zero stays so large
 (``_FLOOR``, ``_SPAN``) that no product of them can vanish; otherwise the same recursions run on
@@ -37,7 +39,14 @@ import numpy as np
 import numpy.typing as npt
 
 from trellis.kernels._jit import kernel, subkernel
-from trellis.kernels.chain_max import fill, kbest, longest_sample, padded, viterbi
+from trellis.kernels.chain_max import (
+    as_stack,
+    fill,
+    kbest,
+    longest_sample,
+    padded_width,
+    viterbi,
+)
 
 __all__ = [
     "entropies",
@@ -64,27 +73,41 @@ _SPAN = 230.0
 # --- sum: the messages of one sample --------------------------------------------------------------
 #
 # ``x``, ``alpha`` and ``beta`` hold, up to a factor per row, probabilities when a sample is
-# «scaled» and their logarithms otherwise. R is trans - max(trans), padded, and E = exp(R).
+# «scaled» and their logarithms otherwise. R[k] is a matrix of transitions less its maximum, padded,
+# and E[k] = exp(R[k]). Shared transitions have k = 0 alone, others those of one sample at a time:
+# the matrix into position t is number ``step * (t - 1)``, with ``step`` 0 or 1.
 
 
 @subkernel
-def _relative_trans(trans: Floats) -> tuple[Float64s, Float64s, float, float]:
-    """Return R, E, max(trans) and how far the lowest finite transition lies below the maximum."""
-    R = padded(trans)
-    E = np.zeros_like(R)
-    top = -np.inf
-    for i in range(R.shape[0]):
-        top = max(top, _row_max(R[i]))
-    if top == -np.inf:
-        return R, E, 0.0, 0.0
+def _relative_trans(trans: Floats, R: Float64s, E: Float64s) -> tuple[float, float]:
+    """Fill R and E; return the sum of the maxima and how far a finite entry lies below its maximum.
+
+    The padding of R and E is left as it is.
+    """
+    n_labels = trans.shape[1]
+    total = 0.0
     spread = 0.0
-    for i in range(R.shape[0]):
-        for j in range(R.shape[0]):
-            R[i, j] -= top
-            E[i, j] = np.exp(R[i, j])
-            if R[i, j] > -np.inf:
-                spread = max(spread, -R[i, j])
-    return R, E, top, spread
+    for k in range(trans.shape[0]):
+        top = -np.inf
+        for i in range(n_labels):
+            top = max(top, _row_max(trans[k, i]))
+        if top == -np.inf:
+            top = 0.0
+        total += top
+        for i in range(n_labels):
+            for j in range(n_labels):
+                R[k, i, j] = trans[k, i, j] - top
+                E[k, i, j] = np.exp(R[k, i, j])
+                if R[k, i, j] > -np.inf:
+                    spread = max(spread, -R[k, i, j])
+    return total, spread
+
+
+@subkernel
+def _transpose(M: Float64s, out: Float64s) -> None:
+    for i in range(M.shape[0]):
+        for j in range(M.shape[0]):
+            out[j, i] = M[i, j]
 
 
 @subkernel
@@ -129,36 +152,39 @@ def _forward(
     n: int,
     R: Float64s,
     E: Float64s,
-    top: float,
+    step: int,
+    tops: float,
     spread: float,
     x: Float64s,
     alpha: Float64s,
 ) -> tuple[float, bool]:
     """Fill x and alpha for the sample at row ``first``; return log Z and whether it is scaled."""
     total, fits = _relative_node(node, first, n, _SPAN - spread, x)
-    total += (n - 1) * top
+    total += tops if step == 1 else (n - 1) * tops
     if total == -np.inf:
         return total, True
     if fits and spread <= _SPAN:
         for t in range(n):
             for j in range(x.shape[1]):
                 x[t, j] = np.exp(x[t, j])
-        log_z, fits = _forward_scaled(n, E, x, alpha)
+        log_z, fits = _forward_scaled(n, E, step, x, alpha)
         if fits:
             return total + log_z, True
         _relative_node(node, first, n, _SPAN, x)
-    return total + _forward_log(n, R, x, alpha), False
+    return total + _forward_log(n, R, step, x, alpha), False
 
 
 @subkernel
-def _forward_scaled(n: int, E: Float64s, x: Float64s, alpha: Float64s) -> tuple[float, bool]:
+def _forward_scaled(
+    n: int, E: Float64s, step: int, x: Float64s, alpha: Float64s
+) -> tuple[float, bool]:
     """Return log Z (-inf if infeasible) and whether all of alpha is safe from underflow."""
     log_z = 0.0
     for t in range(n):
         if t == 0:
             fill(alpha[0], 1.0)
         else:
-            _sum_step(alpha[t - 1], E, alpha[t])
+            _sum_step(alpha[t - 1], E[step * (t - 1)], alpha[t])
         norm = _normalise_times(alpha[t], x[t])
         if norm == 0.0:
             return -np.inf, True
@@ -169,12 +195,19 @@ def _forward_scaled(n: int, E: Float64s, x: Float64s, alpha: Float64s) -> tuple[
 
 
 @subkernel
-def _backward_scaled(n: int, Et: Float64s, x: Float64s, beta: Float64s, w: Float64s) -> bool:
-    """Fill beta; return whether all of it is safe from underflow. Et is E transposed."""
+def _backward_scaled(
+    n: int, E: Float64s, step: int, Et: Float64s, x: Float64s, beta: Float64s, w: Float64s
+) -> bool:
+    """Fill beta; return whether all of it is safe from underflow. Et is room for E transposed.
+
+    With shared transitions, Et holds E[0] transposed.
+    """
     fill(beta[n - 1], 1.0)
     for t in range(n - 1, 0, -1):
         for j in range(w.shape[0]):
             w[j] = beta[t, j] * x[t, j]
+        if step == 1:
+            _transpose(E[t - 1], Et)
         _sum_step(w, Et, beta[t - 1])
         fill(w, 1.0)
         if _normalise_times(beta[t - 1], w) < 0.0:
@@ -211,40 +244,41 @@ def _normalise_times(a: Float64s, x: Float64s) -> float:
 
 
 @subkernel
-def _forward_log(n: int, R: Float64s, x: Float64s, alpha: Float64s) -> float:
+def _forward_log(n: int, R: Float64s, step: int, x: Float64s, alpha: Float64s) -> float:
     """Do what _forward_scaled does, on logarithms."""
+    width = x.shape[1]
     log_z = 0.0
     for t in range(n):
         top = -np.inf
-        for j in range(R.shape[0]):
+        for j in range(width):
             alpha[t, j] = x[t, j]
             if t > 0 and x[t, j] > -np.inf:
-                alpha[t, j] += _log_sum_exp(alpha[t - 1], R[:, j])
+                alpha[t, j] += _log_sum_exp(alpha[t - 1], R[step * (t - 1), :, j])
             top = max(top, alpha[t, j])
         if top == -np.inf:
             return top
         total = 0.0
-        for j in range(R.shape[0]):
+        for j in range(width):
             total += np.exp(alpha[t, j] - top)
         norm = top + np.log(total)
-        for j in range(R.shape[0]):
+        for j in range(width):
             alpha[t, j] -= norm
         log_z += norm
     return log_z
 
 
 @subkernel
-def _backward_log(n: int, R: Float64s, x: Float64s, beta: Float64s, w: Float64s) -> None:
+def _backward_log(n: int, R: Float64s, step: int, x: Float64s, beta: Float64s, w: Float64s) -> None:
     """Do what _backward_scaled does, on logarithms."""
     fill(beta[n - 1], 0.0)
     for t in range(n - 1, 0, -1):
         for j in range(w.shape[0]):
             w[j] = beta[t, j] + x[t, j]
         top = -np.inf
-        for i in range(R.shape[0]):
-            beta[t - 1, i] = _log_sum_exp(w, R[i])
+        for i in range(w.shape[0]):
+            beta[t - 1, i] = _log_sum_exp(w, R[step * (t - 1), i])
             top = max(top, beta[t - 1, i])
-        for i in range(R.shape[0]):
+        for i in range(w.shape[0]):
             beta[t - 1, i] -= top
 
 
@@ -267,13 +301,15 @@ def _log_sum_exp(a: Float64s, b: Float64s) -> float:
 
 def log_partition(node: Floats, trans: Floats, offsets: Int64s) -> Float64s:
     """Compute log Z of each sample: float64 (S,)."""
-    return _posterior(node, trans, offsets, np.empty((0, 0)), np.empty((0, 0, 0)), np.empty(0))
+    return _posterior(
+        node, as_stack(trans), offsets, np.empty((0, 0)), np.empty((0, 0, 0)), np.empty(0)
+    )
 
 
 def forward_backward(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Float64s, Float64s]:
     """Compute log Z (S,) and the marginals P(y_t = j) (N, L), both float64."""
     marginals = np.zeros(node.shape)
-    log_z = _posterior(node, trans, offsets, marginals, np.empty((0, 0, 0)), np.empty(0))
+    log_z = _posterior(node, as_stack(trans), offsets, marginals, np.empty((0, 0, 0)), np.empty(0))
     return log_z, marginals
 
 
@@ -281,7 +317,7 @@ def pair_marginals(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Float6
     """Compute log Z (S,) and P(y_{t-1} = i, y_t = j) (N, L, L), zero where a sample starts."""
     n_rows, n_labels = node.shape
     pairs = np.zeros((n_rows, n_labels, n_labels))
-    log_z = _posterior(node, trans, offsets, np.empty((0, 0)), pairs, np.empty(0))
+    log_z = _posterior(node, as_stack(trans), offsets, np.empty((0, 0)), pairs, np.empty(0))
     return log_z, pairs
 
 
@@ -292,7 +328,9 @@ def entropies(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Float64s, F
     score would cancel.
     """
     entropy = np.zeros(offsets.shape[0] - 1)
-    log_z = _posterior(node, trans, offsets, np.empty((0, 0)), np.empty((0, 0, 0)), entropy)
+    log_z = _posterior(
+        node, as_stack(trans), offsets, np.empty((0, 0)), np.empty((0, 0, 0)), entropy
+    )
     return log_z, entropy
 
 
@@ -309,35 +347,47 @@ def _posterior(
 
     One loop for four purposes, because each further copy of it costs seconds to compile.
     """
-    R, E, top, spread = _relative_trans(trans)
-    Et = np.ascontiguousarray(E.T)
-    x = np.empty((longest_sample(offsets), R.shape[0]))
-    alpha, beta, w = np.empty_like(x), np.empty_like(x), np.empty(R.shape[0])
+    width = padded_width(node.shape[1])
+    step = 0 if trans.shape[0] == 1 else 1
+    longest = longest_sample(offsets)
+    R = np.full((max(longest - 1, 0) if step == 1 else 1, width, width), -np.inf)
+    E, Et = np.zeros_like(R), np.empty((width, width))
+    tops = spread = 0.0
+    x = np.empty((longest, width))
+    alpha, beta, w = np.empty_like(x), np.empty_like(x), np.empty(width)
     pair = np.empty((node.shape[1], node.shape[1]))
     log_z = np.zeros(offsets.shape[0] - 1)
     for s in range(log_z.shape[0]):
         first = offsets[s]
         n = offsets[s + 1] - first
+        if s == 0 or step == 1:
+            tops, spread = _relative_trans(
+                trans[first + 1 : first + n] if step == 1 else trans, R, E
+            )
+        if s == 0 and step == 0:
+            _transpose(E[0], Et)
         if n == 0:
             continue
-        log_z[s], scaled = _forward(node, first, n, R, E, top, spread, x, alpha)
+        log_z[s], scaled = _forward(node, first, n, R, E, step, tops, spread, x, alpha)
         if log_z[s] == -np.inf or marginals.size + pairs.size + entropy.size == 0:
             continue
-        if scaled and not _backward_scaled(n, Et, x, beta, w):
-            log_z[s], scaled = _forward(node, first, n, R, E, top, np.inf, x, alpha)
+        if scaled and not _backward_scaled(n, E, step, Et, x, beta, w):
+            log_z[s], scaled = _forward(node, first, n, R, E, step, tops, np.inf, x, alpha)
         if not scaled:
-            _backward_log(n, R, x, beta, w)
+            _backward_log(n, R, step, x, beta, w)
         if marginals.size > 0:
             for t in range(n):
                 _node_marginal(alpha[t], beta[t], scaled, marginals[first + t])
         if pairs.size > 0:
             for t in range(1, n):
-                _pair_marginal(alpha[t - 1], R, E, x[t], beta[t], scaled, w, pairs[first + t])
+                k = step * (t - 1)
+                _pair_marginal(alpha[t - 1], R[k], E[k], x[t], beta[t], scaled, w, pairs[first + t])
         if entropy.size > 0:
             _node_marginal(alpha[0], beta[0], scaled, pair[0])
             entropy[s] = _row_entropy(pair[0])
             for t in range(1, n):
-                _pair_marginal(alpha[t - 1], R, E, x[t], beta[t], scaled, w, pair)
+                k = step * (t - 1)
+                _pair_marginal(alpha[t - 1], R[k], E[k], x[t], beta[t], scaled, w, pair)
                 for i in range(pair.shape[0]):
                     entropy[s] += _row_entropy(pair[i])
     return log_z
@@ -400,26 +450,41 @@ def _row_entropy(p: Float64s) -> float:
     return entropy
 
 
-@kernel
 def sample_paths(
     node: Floats, trans: Floats, offsets: Int64s, uniforms: Float64s
 ) -> tuple[Float64s, Int32s]:
     """Draw labellings from p(y): log Z (S,) and labels int32 of the shape of ``uniforms`` (K, N).
 
     Forward filtering, backward sampling: y_{n-1} from alpha_{n-1}, then y_{t-1} given y_t from
-    alpha_{t-1} * E[:, y_t]; ``uniforms`` in [0, 1) turn into labels by inverting the sums.
+    alpha_{t-1} * E_t[:, y_t]; ``uniforms`` in [0, 1) turn into labels by inverting the sums.
     """
-    R, E, top, spread = _relative_trans(trans)
-    x = np.empty((longest_sample(offsets), R.shape[0]))
-    alpha, w = np.empty_like(x), np.empty(R.shape[0])
+    return _sample_paths(node, as_stack(trans), offsets, uniforms)
+
+
+@kernel
+def _sample_paths(
+    node: Floats, trans: Floats, offsets: Int64s, uniforms: Float64s
+) -> tuple[Float64s, Int32s]:
+    width = padded_width(node.shape[1])
+    step = 0 if trans.shape[0] == 1 else 1
+    longest = longest_sample(offsets)
+    R = np.full((max(longest - 1, 0) if step == 1 else 1, width, width), -np.inf)
+    E = np.zeros_like(R)
+    tops = spread = 0.0
+    x = np.empty((longest, width))
+    alpha, w = np.empty_like(x), np.empty(width)
     log_z = np.zeros(offsets.shape[0] - 1)
     labels = np.full(uniforms.shape, -1, dtype=np.int32)
     for s in range(log_z.shape[0]):
         first = offsets[s]
         n = offsets[s + 1] - first
+        if s == 0 or step == 1:
+            tops, spread = _relative_trans(
+                trans[first + 1 : first + n] if step == 1 else trans, R, E
+            )
         if n == 0:
             continue
-        log_z[s], scaled = _forward(node, first, n, R, E, top, spread, x, alpha)
+        log_z[s], scaled = _forward(node, first, n, R, E, step, tops, spread, x, alpha)
         if log_z[s] == -np.inf:
             continue
         for r in range(uniforms.shape[0]):
@@ -427,9 +492,9 @@ def sample_paths(
             for t in range(n - 1, -1, -1):
                 for i in range(w.shape[0]):
                     if scaled:
-                        w[i] = alpha[t, i] * (E[i, label] if label >= 0 else 1.0)
+                        w[i] = alpha[t, i] * (E[step * t, i, label] if label >= 0 else 1.0)
                     else:
-                        w[i] = alpha[t, i] + (R[i, label] if label >= 0 else 0.0)
+                        w[i] = alpha[t, i] + (R[step * t, i, label] if label >= 0 else 0.0)
                 if not scaled:
                     shift = _row_max(w)
                     for i in range(w.shape[0]):

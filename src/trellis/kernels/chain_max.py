@@ -17,13 +17,24 @@ import numpy.typing as npt
 
 from trellis.kernels._jit import kernel, subkernel
 
-__all__ = ["fill", "kbest", "longest_sample", "padded", "viterbi"]
+__all__ = ["as_stack", "fill", "kbest", "longest_sample", "padded_width", "viterbi"]
 
 Floats = npt.NDArray[np.floating[Any]]
 Float64s = npt.NDArray[np.float64]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 _Vector = npt.NDArray[Any]
+
+
+def as_stack(trans: Floats) -> Floats:
+    """Transitions as the kernels take them: (1, L, L) if shared, (N, L, L) with N > 1 if not.
+
+    So one compiled kernel serves both, and tells them apart by the length.
+    """
+    if trans.ndim == 2:
+        return trans[None]
+    # Up to one position there is no transition, and what the caller's array holds must not matter.
+    return trans if len(trans) > 1 else np.zeros((1, *trans.shape[1:]), trans.dtype)
 
 
 @subkernel
@@ -36,15 +47,9 @@ def longest_sample(offsets: Int64s) -> int:
 
 
 @subkernel
-def padded(trans: Floats) -> Float64s:
-    """Copy the transitions, with forbidden labels added up to a multiple of four."""
-    n_labels = trans.shape[0]
-    width = (n_labels + 3) // 4 * 4
-    out = np.full((width, width), -np.inf)
-    for i in range(n_labels):
-        for j in range(n_labels):
-            out[i, j] = trans[i, j]
-    return out
+def padded_width(n_labels: int) -> int:
+    """Return the number of labels with forbidden ones added up to a multiple of four."""
+    return (n_labels + 3) // 4 * 4
 
 
 @subkernel
@@ -55,15 +60,37 @@ def fill(a: _Vector, value: float) -> None:
         a[j] = value
 
 
-@kernel
+@subkernel
+def _copy(trans: Floats, out: Float64s) -> None:
+    for i in range(trans.shape[0]):
+        for j in range(trans.shape[0]):
+            out[i, j] = trans[i, j]
+
+
+@subkernel
+def _copy_transposed(trans: Floats, out: Float64s) -> None:
+    for i in range(trans.shape[0]):
+        for j in range(trans.shape[0]):
+            out[j, i] = trans[i, j]
+
+
 def viterbi(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Int32s, Float64s]:
     """Find the best labelling of each sample: labels int32 (N,), scores float64 (S,)."""
+    return _viterbi(node, as_stack(trans), offsets)
+
+
+@kernel
+def _viterbi(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Int32s, Float64s]:
     n_samples = offsets.shape[0] - 1
     n_labels = node.shape[1]
-    T = padded(trans)
-    into = np.ascontiguousarray(T.T)  # into[j]: the transitions into label j
-    nothing = np.zeros(T.shape[0])
-    width = T.shape[0]
+    width = padded_width(n_labels)
+    shared = trans.shape[0] == 1
+    T = np.full((width, width), -np.inf)
+    into = np.full((width, width), -np.inf)  # into[j]: the transitions into label j
+    if shared:
+        _copy(trans[0], T)
+        _copy_transposed(trans[0], into)
+    nothing = np.zeros(width)
     # Row t: score of the best labelling of positions 0..t that ends in each label.
     v = np.full((longest_sample(offsets), width), -np.inf)
     labels = np.full(node.shape[0], -1, dtype=np.int32)
@@ -76,6 +103,8 @@ def viterbi(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Int32s, Float
         for j in range(n_labels):
             v[0, j] = node[first, j]
         for t in range(1, n):
+            if not shared:
+                _copy(trans[first + t], T)
             _max_step(v[t - 1], T, v[t])
             for j in range(n_labels):
                 v[t, j] += node[first + t, j]
@@ -85,6 +114,9 @@ def viterbi(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Int32s, Float
             continue
         labels[first + n - 1] = label
         for t in range(n - 1, 0, -1):
+            if not shared:
+                for i in range(n_labels):
+                    into[label, i] = trans[first + t, i, label]
             label = _argmax_sum(v[t - 1], into[label])
             labels[first + t - 1] = label
     return labels, scores
@@ -118,12 +150,16 @@ def _argmax_sum(a: Float64s, b: Float64s) -> int:
     return arg
 
 
-@kernel
 def kbest(node: Floats, trans: Floats, offsets: Int64s, k: int) -> tuple[Int32s, Float64s]:
     """Find the k best labellings of each sample: labels int32 (k, N), scores float64 (S, k).
 
     Where a sample has fewer than k feasible labellings, the rest has score -inf and labels -1.
     """
+    return _kbest(node, as_stack(trans), offsets, k)
+
+
+@kernel
+def _kbest(node: Floats, trans: Floats, offsets: Int64s, k: int) -> tuple[Int32s, Float64s]:
     n_samples = offsets.shape[0] - 1
     n_labels = node.shape[1]
     longest = longest_sample(offsets)
@@ -133,7 +169,10 @@ def kbest(node: Floats, trans: Floats, offsets: Int64s, k: int) -> tuple[Int32s,
         if depth < k:
             depth *= n_labels
     depth = min(depth, k)
-    into = np.ascontiguousarray(trans.T).astype(np.float64)
+    shared = trans.shape[0] == 1
+    into = np.empty((n_labels, n_labels))  # into[j]: the transitions into label j
+    if shared:
+        _copy_transposed(trans[0], into)
     nothing = np.zeros(n_labels)
     # Row [t, j]: scores of the best labellings of positions 0..t that end in label j, descending,
     # and for each its previous label i and its place r in the list of i, kept as i * depth + r.
@@ -156,6 +195,8 @@ def kbest(node: Floats, trans: Floats, offsets: Int64s, k: int) -> tuple[Int32s,
             values[0, j, 0] = node[first, j]
             counts[0, j] = 1 if node[first, j] > -np.inf else 0
         for t in range(1, n):
+            if not shared:
+                _copy_transposed(trans[first + t], into)
             for j in range(n_labels):
                 counts[t, j] = 0
                 if node[first + t, j] == -np.inf:

@@ -7,7 +7,6 @@ label sets and added costs.
 from __future__ import annotations
 
 from trellis.structures.chain import (
-    ChainPotentials,
     best,
     entropy,
     event_probability,
@@ -18,6 +17,7 @@ from trellis.structures.chain import (
     sample,
     span_probability,
 )
+from trellis.structures.chain_potentials import ChainPotentials
 
 __all__ = [
     "ChainPotentials",

@@ -5,12 +5,12 @@ A labelling :math:`y` of a sample of :math:`n` positions has the score and proba
 .. math::
 
     s(y) = \sum_{t=0}^{n-1} \mathrm{node}_{t, y_t}
-         + \sum_{t=1}^{n-1} \mathrm{trans}_{y_{t-1}, y_t},
+         + \sum_{t=1}^{n-1} \mathrm{trans}_{t, y_{t-1}, y_t},
     \qquad p(y) = e^{s(y)} / Z, \qquad Z = \sum_y e^{s(y)}.
 
-All samples are stacked: sample ``s`` is the rows ``offsets[s]:offsets[s + 1]`` of ``node``. A score
-of ``-inf`` forbids a label or a transition. An empty sample has one labelling, of score 0. A
-sample all of whose labellings are forbidden raises :class:`~trellis.errors.InfeasibleError`.
+The scores are held in :class:`~trellis.structures.ChainPotentials`; the transitions may be the same
+at all positions. An empty sample has one labelling, of score 0. A sample all of whose labellings
+are forbidden raises :class:`~trellis.errors.InfeasibleError`.
 
 Among labellings of equal score the first is the one with the lowest label at the last position,
 then at the one before, and so on back to the start.
@@ -18,16 +18,13 @@ then at the one before, and so on back to the start.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from trellis.errors import DataError, InfeasibleError
+from trellis.structures.chain_potentials import ChainPotentials, integers
 
 __all__ = [
-    "ChainPotentials",
     "best",
     "entropy",
     "event_probability",
@@ -43,144 +40,6 @@ Float64s = npt.NDArray[np.float64]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True, eq=False)
-class ChainPotentials:
-    """Scores of stacked linear chains.
-
-    Parameters
-    ----------
-    node : array of float, shape (N, L)
-        Score of each label at each position of all samples; ``-inf`` forbids it. Held in float64.
-    trans : array of float, shape (L, L)
-        Score of label j right after label i in ``trans[i, j]``; ``-inf`` forbids it.
-    offsets : array of int, shape (S + 1,)
-        Sample s is the rows ``offsets[s]:offsets[s + 1]``.
-
-    Raises
-    ------
-    DataError
-        If shapes or offsets do not fit each other, or a score is NaN or +inf.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> p = ChainPotentials(
-    ...     node=[[1.0, 0.0], [0.0, 0.5], [0.0, 0.0]], trans=[[1.0, 0.0], [0.0, 1.0]],
-    ...     offsets=[0, 2, 3],
-    ... )
-    >>> labels, scores = best(p)
-    >>> labels.tolist(), scores.tolist()
-    ([0, 0, 0], [2.0, 0.0])
-    >>> labels, scores = best(p.constrained(np.array([[0, 1], [1, 1], [1, 1]], dtype=bool)))
-    >>> labels.tolist(), scores.tolist()
-    ([1, 1, 0], [1.5, 0.0])
-    """
-
-    node: npt.NDArray[Any]
-    trans: npt.NDArray[Any]
-    offsets: npt.NDArray[Any]
-
-    def __post_init__(self) -> None:
-        node = _scores(self.node, "node scores")
-        trans = _scores(self.trans, "transition scores")
-        offsets = _integers(self.offsets, "offsets")
-        object.__setattr__(self, "node", node)
-        object.__setattr__(self, "trans", trans)
-        object.__setattr__(self, "offsets", offsets)
-
-        if node.ndim != 2 or node.shape[1] == 0:
-            raise DataError(
-                f"node scores have shape {node.shape}; expected (positions, labels) with at "
-                "least one label"
-            )
-        n_labels = node.shape[1]
-        if trans.shape != (n_labels, n_labels):
-            raise DataError(
-                f"transition scores have shape {trans.shape}; expected ({n_labels}, {n_labels}), "
-                f"since the node scores have {n_labels} labels"
-            )
-        if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0:
-            raise DataError("offsets must be a one-dimensional array that starts with 0")
-        falling = np.flatnonzero(np.diff(offsets) < 0)
-        if len(falling) > 0:
-            s = falling[0]
-            raise DataError(f"offsets fall at sample {s}, from {offsets[s]} to {offsets[s + 1]}")
-        if offsets[-1] != len(node):
-            raise DataError(
-                f"offsets end at {offsets[-1]}, but there are {len(node)} rows of node scores; "
-                "the last offset must be the number of rows"
-            )
-        self._refuse(node, "node score")
-        bad = np.argwhere(~(trans < np.inf))
-        if len(bad) > 0:
-            i, j = bad[0]
-            raise DataError(
-                f"transition score from label {i} to label {j} is {trans[i, j]}; "
-                "scores must be finite, or -inf to forbid"
-            )
-
-    def constrained(self, allowed: Bools) -> ChainPotentials:
-        """Forbid every label that is not in the label set of its position.
-
-        Parameters
-        ----------
-        allowed : array of bool, shape (N, L)
-            Whether a label is in the set of a position.
-
-        Returns
-        -------
-        ChainPotentials
-            The same scores, with ``-inf`` outside the sets.
-        """
-        allowed = np.asarray(allowed)
-        if allowed.dtype != np.bool_ or allowed.shape != self.node.shape:
-            raise DataError(
-                f"label sets are {allowed.dtype} of shape {allowed.shape}; "
-                f"expected bool of shape {self.node.shape}"
-            )
-        return ChainPotentials(np.where(allowed, self.node, -np.inf), self.trans, self.offsets)
-
-    def with_costs(self, costs: npt.NDArray[Any]) -> ChainPotentials:
-        """Add a cost of either sign to each label at each position.
-
-        Parameters
-        ----------
-        costs : array of float, shape (N, L)
-            Added to the node scores, as for loss-augmented inference.
-
-        Returns
-        -------
-        ChainPotentials
-            The scores with the costs added.
-        """
-        costs = _scores(costs, "costs")
-        if costs.shape != self.node.shape:
-            raise DataError(f"costs have shape {costs.shape}; expected {self.node.shape}")
-        self._refuse(costs, "cost")
-        return ChainPotentials(self.node + costs, self.trans, self.offsets)
-
-    def _refuse(self, values: Float64s, what: str) -> None:
-        """Raise if one of the values is NaN or +inf, and say where."""
-        bad = np.argwhere(~(values < np.inf))
-        if len(bad) > 0:
-            row, label = bad[0]
-            s = np.searchsorted(self.offsets, row, side="right") - 1
-            raise DataError(
-                f"{what} of label {label} at position {row - self.offsets[s]} of sample {s} is "
-                f"{values[row, label]}; scores must be finite, or -inf to forbid"
-            )
-
-    def _require_feasible(self, scores: Float64s, first: int = 0) -> None:
-        """Raise if a score or log Z is not finite; ``first`` is the number of the first sample."""
-        bad = np.flatnonzero(~np.isfinite(scores))
-        if len(bad) > 0:
-            s = bad[0]
-            raise InfeasibleError(
-                f"sample {first + s} (of {self.offsets[s + 1] - self.offsets[s]} positions) has no "
-                "labelling of finite score; allow more labels or transitions"
-            )
 
 
 def best(p: ChainPotentials) -> tuple[Int32s, Float64s]:
@@ -213,7 +72,7 @@ def best(p: ChainPotentials) -> tuple[Int32s, Float64s]:
     from trellis.kernels import chain as kernels
 
     labels, scores = kernels.viterbi(p.node, p.trans, p.offsets)
-    p._require_feasible(scores)
+    _require_feasible(p, scores)
     return labels, scores
 
 
@@ -251,7 +110,7 @@ def kbest(p: ChainPotentials, k: int) -> tuple[Int32s, Float64s]:
 
     _at_least(k, 1, "k")
     labels, scores = kernels.kbest(p.node, p.trans, p.offsets, int(k))
-    p._require_feasible(scores[:, 0])
+    _require_feasible(p, scores[:, 0])
     return labels, scores
 
 
@@ -285,7 +144,7 @@ def marginals(p: ChainPotentials) -> tuple[Float64s, Float64s]:
     from trellis.kernels import chain as kernels
 
     log_z, node_marginals = kernels.forward_backward(p.node, p.trans, p.offsets)
-    p._require_feasible(log_z)
+    _require_feasible(p, log_z)
     return log_z, node_marginals
 
 
@@ -318,7 +177,7 @@ def pair_marginals(p: ChainPotentials) -> tuple[Float64s, Float64s]:
     from trellis.kernels import chain as kernels
 
     log_z, pairs = kernels.pair_marginals(p.node, p.trans, p.offsets)
-    p._require_feasible(log_z)
+    _require_feasible(p, log_z)
     return log_z, pairs
 
 
@@ -356,7 +215,7 @@ def sample(p: ChainPotentials, n_samples: int, rng: np.random.Generator) -> Int3
     _at_least(n_samples, 0, "n_samples")
     uniforms = rng.random((int(n_samples), len(p.node)))
     log_z, labels = kernels.sample_paths(p.node, p.trans, p.offsets, uniforms)
-    p._require_feasible(log_z)
+    _require_feasible(p, log_z)
     return labels
 
 
@@ -387,7 +246,7 @@ def entropy(p: ChainPotentials) -> Float64s:
     from trellis.kernels import chain as kernels
 
     log_z, entropies = kernels.entropies(p.node, p.trans, p.offsets)
-    p._require_feasible(log_z)
+    _require_feasible(p, log_z)
     return entropies
 
 
@@ -426,7 +285,7 @@ def _event_probability(p: ChainPotentials, allowed: Bools, first: int = 0) -> Fl
 
     event = p.constrained(allowed)
     log_z = kernels.log_partition(p.node, p.trans, p.offsets)
-    p._require_feasible(log_z, first)
+    _require_feasible(p, log_z, first)
     log_event = kernels.log_partition(event.node, event.trans, event.offsets)
     # An event as good as certain may come out a rounding error above 1.
     return np.exp(np.minimum(log_event - log_z, 0.0))
@@ -477,25 +336,22 @@ def span_probability(
     >>> round(span_probability(p, 0, 0, [0], not_followed_by=[0]), 3)
     0.333
     """
-    n_samples, n_labels = len(p.offsets) - 1, p.node.shape[1]
-    if not 0 <= sample < n_samples:
-        raise DataError(f"there is no sample {sample}; samples are numbered 0 to {n_samples - 1}")
-    first, stop = p.offsets[sample], p.offsets[sample + 1]
+    alone = p.alone(sample)
+    n, n_labels = alone.node.shape
     ids = _label_ids(labels, n_labels, "labels")
     end = start + len(ids)
-    if len(ids) == 0 or start < 0 or end > stop - first:
+    if len(ids) == 0 or start < 0 or end > n:
         raise DataError(
             f"a span of {len(ids)} labels from position {start} does not fit sample {sample}, "
-            f"which has {stop - first} positions; give at least one label, inside the sample"
+            f"which has {n} positions; give at least one label, inside the sample"
         )
-    allowed = np.ones((stop - first, n_labels), dtype=np.bool_)
+    allowed = np.ones((n, n_labels), dtype=np.bool_)
     allowed[start:end] = False
     allowed[np.arange(start, end), ids] = True
     if not_followed_by is not None:
         excluded = _label_ids(not_followed_by, n_labels, "not_followed_by")
-        if end < stop - first:
+        if end < n:
             allowed[end, excluded] = False
-    alone = ChainPotentials(p.node[first:stop], p.trans, np.array([0, stop - first]))
     return float(_event_probability(alone, allowed, first=sample)[0])
 
 
@@ -534,42 +390,30 @@ def labelling_score(p: ChainPotentials, labels: npt.ArrayLike) -> Float64s:
     terms: Float64s = p.node[np.arange(len(ids)), ids]
     follows = np.ones(len(ids), dtype=np.bool_)
     follows[p.offsets[:-1][np.diff(p.offsets) > 0]] = False
-    terms[follows] += p.trans[ids[:-1][follows[1:]], ids[follows]]
+    t = np.flatnonzero(follows)
+    pair = (ids[t - 1], ids[t])
+    terms[t] += p.trans[pair] if p.trans.ndim == 2 else p.trans[(t, *pair)]
     sample_of = np.repeat(np.arange(n_samples), np.diff(p.offsets))
     sums = np.bincount(sample_of, weights=terms, minlength=n_samples)
     scores = sums.astype(np.float64, copy=False)
     if not np.isfinite(scores).all():
-        p._require_feasible(kernels.log_partition(p.node, p.trans, p.offsets))
+        _require_feasible(p, kernels.log_partition(p.node, p.trans, p.offsets))
     return scores
 
 
-# Arrays are brought to one kind, because each further kind (layout, read-only) would have the
-# kernels compiled anew.
-
-
-def _scores(values: npt.ArrayLike, what: str) -> Float64s:
-    array = _array(values, what)
-    if array.dtype.kind not in "fiub":
-        raise DataError(f"{what} have dtype {array.dtype}; expected numbers")
-    return np.require(array, np.float64, ["C", "A", "W"])
-
-
-def _integers(values: npt.ArrayLike, what: str) -> Int64s:
-    array = _array(values, what)
-    if array.size > 0 and array.dtype.kind not in "iu":
-        raise DataError(f"{what} have dtype {array.dtype}; expected integers")
-    return np.require(array, np.int64, ["C", "A", "W"])
-
-
-def _array(values: npt.ArrayLike, what: str) -> npt.NDArray[Any]:
-    try:
-        return np.asarray(values)
-    except ValueError as error:
-        raise DataError(f"{what} cannot be read as an array: {error}") from error
+def _require_feasible(p: ChainPotentials, scores: Float64s, first: int = 0) -> None:
+    """Raise if a score or log Z is not finite; ``first`` is the number of the first sample."""
+    bad = np.flatnonzero(~np.isfinite(scores))
+    if len(bad) > 0:
+        s = bad[0]
+        raise InfeasibleError(
+            f"sample {first + s} (of {p.offsets[s + 1] - p.offsets[s]} positions) has no "
+            "labelling of finite score; allow more labels or transitions"
+        )
 
 
 def _label_ids(values: npt.ArrayLike, n_labels: int, what: str) -> Int64s:
-    ids = _integers(values, what)
+    ids = integers(values, what)
     if ids.ndim != 1:
         raise DataError(f"{what} have shape {ids.shape}; expected one dimension")
     bad = np.flatnonzero((ids < 0) | (ids >= n_labels))
