@@ -1,24 +1,27 @@
-r"""The container of model files: named arrays and a JSON header under one checksum.
+r"""The container of all files of Trellis: named arrays and a JSON header under one checksum.
 
 A file is, byte for byte,
 
 ====== ======= ====================================================================
 offset length  content
 ====== ======= ====================================================================
-0      8       magic, ``b"TRELLIS\0"``
+0      8       magic: ``b"TRELLIS\0"`` a model, ``b"TRELLISP"`` a prepared corpus
 8      4       format number, unsigned little-endian
 12     32      SHA-256 of all other bytes: magic, format number and payload
 44     rest    payload
 ====== ======= ====================================================================
 
 These first 44 bytes mean the same in every format. In format 1 the payload is a safetensors file
-[1]_ with the arrays, and with the header as JSON text under ``__metadata__["trellis"]``. Equal
-input gives equal bytes.
+[1]_ with the arrays, and with the header as JSON text under ``__metadata__["trellis"]``. Its table
+is padded so that the arrays begin at a multiple of 64 bytes of the file: together with their order,
+larger types first, that aligns every array, and a file can be mapped into memory. Equal input gives
+equal bytes.
 
 Reading checks the checksum before it looks at anything else, so that a changed file is never
 believed; but a checksum stops accidents, not malice, so everything behind it is checked too.
-Nothing in a file is ever executed. Whatever is wrong with the content,
-:class:`~trellis.errors.CorruptModelError` is raised.
+Nothing in a file is ever executed. Whatever is wrong with the content of a model,
+:class:`~trellis.errors.CorruptModelError` is raised; of a prepared corpus,
+:class:`~trellis.errors.DataError`.
 
 To load a model: :func:`read_container`, then, inside ``with loading(path)``, fetch each part with
 the functions of :mod:`trellis.stored`.
@@ -33,11 +36,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import mmap
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,16 +54,34 @@ from trellis.stored import check_text
 
 __all__ = [
     "FORMAT",
+    "MODEL",
+    "PREPARED",
+    "FileKind",
     "loading",
+    "map_container",
     "read_container",
+    "stream_container",
     "write_container",
 ]
 
-T = TypeVar("T")
+
+@dataclass(frozen=True)
+class FileKind:
+    """What a file holds: its first eight bytes, its name in messages, what a bad one raises."""
+
+    magic: bytes
+    name: str
+    error: type[TrellisError]
+
 
 FORMAT = 1
-_MAGIC = b"TRELLIS\0"
+MODEL = FileKind(b"TRELLIS\0", "model file", CorruptModelError)
+PREPARED = FileKind(b"TRELLISP", "prepared corpus", DataError)
+_MAGIC = MODEL.magic
 _PREFIX_SIZE = len(_MAGIC) + 4 + 32
+_ALIGNMENT = 64
+_BLOCK = 1 << 20  # bytes written or checked at once
+_MAX_TABLE_BYTES = 100_000_000  # as safetensors has it
 _MAX_DEPTH = 64
 # Well below the 100 MB that safetensors allows for its table, where quoting can double the text.
 _MAX_HEADER_BYTES = 10_000_000
@@ -70,6 +94,7 @@ _DTYPES = {
     **{f"I{8 * n}": np.dtype(f"<i{n}") for n in (1, 2, 4, 8)},
     **{f"F{8 * n}": np.dtype(f"<f{n}") for n in (2, 4, 8)},
 }
+_DTYPE_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
 # ---------------------------------------------------------------------------- writing
@@ -105,15 +130,64 @@ def write_container(
     >>> read_container(path)
     ({'labels': ['B', 'O']}, {'w': array([ 0.5, -1. ])})
     """
-    from safetensors.numpy import save
+    with atomic_write(path) as file:
+        stream_container(file, header, arrays)
 
+
+def stream_container(
+    file: IO[bytes],
+    header: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    kind: FileKind = MODEL,
+) -> None:
+    """Write a container to an open file, a block at a time: arrays may be larger than memory.
+
+    Parameters
+    ----------
+    file
+        A new binary file, as :func:`trellis.files.atomic_write` gives it.
+    header, arrays
+        As for :func:`write_container`; an array may be a ``np.memmap``.
+    kind
+        What the file holds.
+
+    Examples
+    --------
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> stream_container(file, {}, {"w": np.arange(8)}, PREPARED)
+    >>> file.getvalue()[:8], len(file.getvalue())
+    (b'TRELLISP', 256)
+    """
     text = _header_text(header)
     stored = {name: _storable(name, array) for name, array in arrays.items()}
-    payload = save(stored, metadata={"trellis": text})  # sorts the arrays by type and name
-    start = _MAGIC + FORMAT.to_bytes(4, "little")
-    with atomic_write(path) as file:
-        file.write(start + _digest(start, payload))
-        file.write(payload)
+    order = sorted(stored, key=lambda name: (-stored[name].itemsize, name))
+    table: dict[str, Any] = {"__metadata__": {"trellis": text}}
+    end = 0
+    for name in order:
+        begin, end = end, end + stored[name].nbytes
+        shape = list(stored[name].shape)
+        dtype = _DTYPE_NAMES[stored[name].dtype]
+        table[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+    raw = json.dumps(table, ensure_ascii=False, separators=(",", ":")).encode()
+    raw += b" " * (-(_PREFIX_SIZE + 8 + len(raw)) % _ALIGNMENT)
+    start = kind.magic + FORMAT.to_bytes(4, "little")
+    sha = hashlib.sha256(start)
+    file.write(start + bytes(32))
+    for block in _blocks(len(raw).to_bytes(8, "little") + raw, [stored[name] for name in order]):
+        sha.update(block)
+        file.write(block)
+    file.seek(len(start))
+    file.write(sha.digest())
+
+
+def _blocks(first: bytes, arrays: list[NDArray[Any]]) -> Iterator[bytes]:
+    """The bytes of a payload, a block at a time."""
+    yield first
+    for array in arrays:
+        flat = array.reshape(-1).view(np.uint8)
+        for a in range(0, len(flat), _BLOCK):
+            yield flat[a : a + _BLOCK].tobytes()
 
 
 def _digest(start: bytes, payload: bytes) -> bytes:
@@ -184,10 +258,10 @@ def _storable(name: object, array: object) -> NDArray[Any]:
 
 
 @contextmanager
-def loading(path: str | os.PathLike[Any]) -> Iterator[None]:
-    """Turn any failure inside the block into a `CorruptModelError` that names the file.
+def loading(path: str | os.PathLike[Any], kind: FileKind = MODEL) -> Iterator[None]:
+    """Turn any failure inside the block into the kind's error (for a model, `CorruptModelError`).
 
-    Only ``OSError`` (a missing file, say) passes through as it is.
+    The message names the file. Only ``OSError`` (a missing file, say) passes through as it is.
 
     Examples
     --------
@@ -204,12 +278,12 @@ def loading(path: str | os.PathLike[Any]) -> Iterator[None]:
         raise
     except Exception as error:
         reason = str(error)
-        if isinstance(error, CorruptModelError) and reason.startswith(f"{name}: "):
+        if isinstance(error, kind.error) and reason.startswith(f"{name}: "):
             raise  # a nested block has named it
         if not isinstance(error, (TrellisError, ValueError)):
             # The text alone ("'w'" of a KeyError, "" of a MemoryError) would not tell.
             reason = f"{type(error).__name__}: {reason}"
-        raise CorruptModelError(f"{name}: {_one_line(reason)}") from error
+        raise kind.error(f"{name}: {_one_line(reason)}") from error
 
 
 def _one_line(text: str) -> str:
@@ -252,28 +326,40 @@ def read_container(path: str | os.PathLike[Any]) -> tuple[dict[str, Any], dict[s
     with loading(path):
         with Path(os.fsdecode(path)).open("rb") as file:
             prefix = file.read(_PREFIX_SIZE)
-            _check_start(prefix)
+            _check_start(prefix, MODEL)
             payload = file.read()
         start, digest = prefix[:-32], prefix[-32:]
-        if _digest(start, payload) != digest:
-            raise CorruptModelError("the checksum does not match: the file is damaged or truncated")
-        number = int.from_bytes(start[len(_MAGIC) :], "little")
-        if number > FORMAT:
-            raise CorruptModelError(
-                f"the file has format {number}, this Trellis reads up to {FORMAT}: upgrade Trellis"
-            )
-        if number < 1:
-            raise CorruptModelError(f"the file has format {number}, which does not exist")
+        _check_digest(_digest(start, payload), digest)
+        _check_format(start)
         return _parse(payload)
 
 
-def _check_start(prefix: bytes) -> None:
+def _check_start(prefix: bytes, kind: FileKind) -> None:
     if not prefix:
         raise CorruptModelError("the file is empty")
-    if prefix[: len(_MAGIC)] != _MAGIC[: len(prefix)]:
-        raise CorruptModelError("not a Trellis model file")
+    found = prefix[: len(kind.magic)]
+    for other in (MODEL, PREPARED):
+        if other != kind and found == other.magic:
+            raise CorruptModelError(f"a Trellis {other.name}, not a {kind.name}")
+    if found != kind.magic[: len(prefix)]:
+        raise CorruptModelError(f"not a Trellis {kind.name}")
     if len(prefix) < _PREFIX_SIZE:
         raise CorruptModelError(f"the file is truncated, it ends after {len(prefix)} bytes")
+
+
+def _check_digest(found: bytes, wanted: bytes) -> None:
+    if found != wanted:
+        raise CorruptModelError("the checksum does not match: the file is damaged or truncated")
+
+
+def _check_format(start: bytes) -> None:
+    number = int.from_bytes(start[-4:], "little")
+    if number > FORMAT:
+        raise CorruptModelError(
+            f"the file has format {number}, this Trellis reads up to {FORMAT}: upgrade Trellis"
+        )
+    if number < 1:
+        raise CorruptModelError(f"the file has format {number}, which does not exist")
 
 
 def _parse(payload: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -283,20 +369,29 @@ def _parse(payload: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     # `deserialize` checks the table and the data, but does not give the metadata.
     tensors = deserialize(payload)  # type: ignore[no-untyped-call]  # safetensors
     table = _load_json(payload[8 : 8 + int.from_bytes(payload[:8], "little")].decode())
+    header = _header_of(table)
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, tensor in sorted(tensors, key=lambda item: item[0]):
+        arrays[name] = _array(name, tensor["dtype"], tensor["shape"], tensor["data"])
+    return header, arrays
+
+
+def _header_of(table: dict[str, Any]) -> dict[str, Any]:
     metadata = table.get("__metadata__")
     if not isinstance(metadata, dict) or set(metadata) != {"trellis"}:
         raise CorruptModelError("the payload holds no Trellis header")
     header = _load_json(metadata["trellis"])
     _check_json(header, "header", 0)
-    arrays: dict[str, NDArray[Any]] = {}
-    for name, tensor in sorted(tensors, key=lambda item: item[0]):
-        if tensor["dtype"] not in _DTYPES:
-            raise CorruptModelError(f"array {name!r} has the unknown type {tensor['dtype']}")
-        array = np.frombuffer(tensor["data"], dtype=_DTYPES[tensor["dtype"]])
-        if array.dtype == np.bool_ and array.size and array.view(np.uint8).max() > 1:
-            raise CorruptModelError(f"array {name!r} has a truth value that is neither 0 nor 1")
-        arrays[name] = array.reshape(tensor["shape"])
-    return header, arrays
+    return header
+
+
+def _array(name: str, dtype: str, shape: list[int], data: Any) -> NDArray[Any]:
+    if dtype not in _DTYPES:
+        raise CorruptModelError(f"array {name!r} has the unknown type {dtype}")
+    array = np.frombuffer(data, dtype=_DTYPES[dtype])
+    if array.dtype == np.bool_ and array.size and array.view(np.uint8).max() > 1:
+        raise CorruptModelError(f"array {name!r} has a truth value that is neither 0 nor 1")
+    return array.reshape(shape)
 
 
 def _load_json(text: str) -> dict[str, Any]:
@@ -313,3 +408,116 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise CorruptModelError(f"the header has the key {key!r} twice")
         result[key] = value
     return result
+
+
+# ---------------------------------------------------------------------------- mapping
+
+
+def map_container(
+    path: str | os.PathLike[Any], kind: FileKind = MODEL, *, verify: bool = True
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read a container without loading its arrays: they are pages of the file, read when touched.
+
+    Parameters
+    ----------
+    path
+        The file. It must not be changed in place while arrays are in use; replacing it by another,
+        as :func:`write_container` does, is safe.
+    kind
+        What the file must hold.
+    verify
+        Whether to compare the checksum, for which the whole file is read once, a block at a time.
+
+    Returns
+    -------
+    header : dict
+        The header.
+    arrays : dict of ndarray
+        The arrays: C order, aligned. Writing to them changes memory, never the file.
+
+    Raises
+    ------
+    TrellisError
+        The kind's error, if the file is damaged, truncated, extended, of another kind, or from a
+        newer Trellis.
+    OSError
+        If it cannot be opened, read or mapped.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "m.trellis"
+    >>> write_container(path, {}, {"w": np.arange(3)})
+    >>> map_container(path)
+    ({}, {'w': array([0, 1, 2])})
+    """
+    with loading(path, kind), Path(os.fsdecode(path)).open("rb") as file:
+        prefix = file.read(_PREFIX_SIZE)
+        _check_start(prefix, kind)
+        start, digest = prefix[:-32], prefix[-32:]
+        if verify:
+            sha = hashlib.sha256(start)
+            while block := file.read(_BLOCK):
+                sha.update(block)
+            _check_digest(sha.digest(), digest)
+        _check_format(start)
+        try:
+            data = np.frombuffer(_private_map(file), np.uint8)
+        except OSError as error:  # knows no file name; e.g. strict accounting of memory
+            raise OSError(error.errno, f"Cannot map the file: {error.strerror}", path) from error
+        return _parse_mapped(data)
+
+
+def _private_map(file: IO[bytes]) -> mmap.mmap:
+    """Map a file so that memory may be written to but the file never is.
+
+    Not read-only, because Numba would compile every kernel again for read-only arrays.
+    """
+    if sys.platform == "win32":
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    # Nothing is set aside for copies of pages: Linux would refuse a file larger than its memory.
+    no_reserve = getattr(mmap, "MAP_NORESERVE", 0x4000 if sys.platform == "linux" else 0)
+    return mmap.mmap(
+        file.fileno(),
+        0,
+        flags=mmap.MAP_PRIVATE | no_reserve,
+        prot=mmap.PROT_READ | mmap.PROT_WRITE,
+    )
+
+
+def _parse_mapped(data: NDArray[np.uint8]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Take a mapped file apart, by the rules of safetensors; any exception means it is corrupt."""
+    begin = _PREFIX_SIZE + 8
+    length = int.from_bytes(data[_PREFIX_SIZE:begin].tobytes(), "little")
+    if length > min(len(data) - begin, _MAX_TABLE_BYTES):
+        raise CorruptModelError("the file is truncated, its table is not complete")
+    table = _load_json(data[begin : begin + length].tobytes().decode())
+    header = _header_of(table)
+    payload = data[begin + length :]
+    arrays: dict[str, NDArray[Any]] = {}
+    covered = 0
+    entries = {name: entry for name, entry in table.items() if name != "__metadata__"}
+    for name, (dtype, shape, first, last) in sorted(
+        ((name, _entry(name, entry)) for name, entry in entries.items()),
+        key=lambda item: item[1][2:],
+    ):
+        if first != covered or not first <= last <= len(payload):
+            raise CorruptModelError(f"array {name!r} does not lie where it should, or is cut off")
+        covered = last
+        arrays[name] = _array(name, dtype, shape, payload[first:last])
+        if not arrays[name].flags.aligned:
+            raise CorruptModelError(f"array {name!r} is not aligned")
+    if covered != len(payload):
+        raise CorruptModelError("the file is longer than its arrays")
+    return header, arrays
+
+
+def _entry(name: str, entry: Any) -> tuple[str, list[int], int, int]:
+    """An entry of the table: type, shape, first and last byte."""
+    if isinstance(entry, dict) and set(entry) == {"dtype", "shape", "data_offsets"}:
+        dtype, shape, place = entry["dtype"], entry["shape"], entry["data_offsets"]
+        numbers = [*shape, *place] if isinstance(shape, list) and isinstance(place, list) else [-1]
+        whole = all(type(n) is int and n >= 0 for n in numbers)
+        if isinstance(dtype, str) and whole and len(place) == 2:
+            return dtype, shape, place[0], place[1]
+    raise CorruptModelError(f"the entry of array {name!r} cannot be read")

@@ -16,7 +16,15 @@ from numpy.typing import DTypeLike, NDArray
 
 from trellis.errors import CorruptModelError, DataError
 
-__all__ = ["check_range", "check_text", "header_value", "pack_strings", "take", "unpack_strings"]
+__all__ = [
+    "check_range",
+    "check_text",
+    "header_value",
+    "input_layout",
+    "pack_strings",
+    "take",
+    "unpack_strings",
+]
 
 T = TypeVar("T")
 
@@ -272,3 +280,31 @@ def header_value(
                     f"header entry {key!r} holds a {type(item).__name__}, {items.__name__} expected"
                 )
     return cast(T, value)
+
+
+def input_layout(header: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Fetch the entry ``input_format``: how the command line read a file, None if it did not.
+
+    Raises
+    ------
+    CorruptModelError
+        If it holds anything that the command line cannot have written.
+
+    Examples
+    --------
+    >>> input_layout({"input_format": {"format": "crfsuite"}})
+    {'format': 'crfsuite'}
+    """
+    found = header_value(header, "input_format", dict)
+    if not found:
+        return None
+    kinds = {"format": str, "columns": list, "label": str, "tabs": bool, "skip": str}
+    for key, value in found.items():
+        if key not in kinds or not isinstance(value, kinds[key]):
+            raise CorruptModelError(f"input format has a wrong entry {key!r}")
+    if not all(isinstance(c, str) for c in found.get("columns", [])):
+        raise CorruptModelError("input format has a wrong entry 'columns'")
+    needed = set(kinds) if found.get("format") == "conll" else {"format"}
+    if not needed <= set(found):
+        raise CorruptModelError("input format lacks an entry")
+    return found

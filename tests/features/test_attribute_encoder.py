@@ -130,3 +130,11 @@ def test_drop_unknown(ids, valued):
     ] == kept
     if valued:
         assert found.values.tolist() == np.flatnonzero(flat >= 0).tolist()
+
+
+def test_groups_are_the_names_before_the_equals_sign():
+    encoder = AttributeEncoder(["w=a", "n", "w=b=c", "w", "n=1", "=x", "v"])
+    assert encoder.groups().tolist() == [0, 1, 0, 0, 1, 2, 3]
+    assert encoder.groups().dtype == np.int32
+    assert encoder.crossed().tolist() == [False] * 7
+    assert AttributeEncoder().groups().tolist() == AttributeEncoder().crossed().tolist() == []

@@ -69,6 +69,30 @@ def test_a_line_without_macros_is_a_bias():
     assert parse_crfpp("U00\nB\n", COLUMNS).text() == "edges = mark\nbias"
 
 
+def test_b_and_star_lines_with_columns_are_edge_templates():
+    found = parse_crfpp("U0:%x[0,0]\nB1:%x[-1,0]/%x[0,1]\n*2:%X[0,0]\nb3:%x[1,0]\nB", COLUMNS)
+    assert found.text().split("\n") == [
+        "edges = mark",
+        "word",
+        'word[-1] & "pos-tag" @ edge',
+        "lower(word) @ edge",
+        "word[1] @ edge",
+    ]
+    assert [t.edge for t in found] == [False, True, True, True]
+    assert Templates.parse(found.text()) == found
+
+
+@pytest.mark.parametrize("text", ["U0:%x[0,0]\nB0:%x[0,0]", "B0:%x[0,0]\nU0:%x[0,0]", "*:%x[0,0]"])
+def test_u_and_b_of_the_same_columns_are_one_template(text):
+    assert parse_crfpp(text + "\nU1:%x[1,0]", COLUMNS).text() == (
+        "edges = mark\nword @ edge\nword[1]"
+    )
+
+
+def test_a_b_line_alone_is_enough():
+    assert parse_crfpp("B0:%x[0,0]", COLUMNS).text() == "edges = mark\nword @ edge"
+
+
 def test_boundary_symbols():
     encoder = TemplateEncoder(parse_crfpp("U00:%x[-2,0]/%x[1,0]", ["word"]))
     encoded = encoder.learn(Corpus.from_columns({"word": [["a", "b", "c"]]}))
@@ -109,8 +133,9 @@ def test_files(tmp_path):
         ('U0:%t[0,0,"*a"]', "pattern '*a': * follows nothing it can repeat"),
         ('U0:%t[0,0,"^?"]', "pattern '^?': ? follows nothing it can repeat"),
         ('U0:%t[0,0,"a*?"]', "pattern 'a*?': ? follows nothing it can repeat"),
-        ("B0:%x[0,0]", "'B0:%x[0,0]' puts features on edges, which this version does not learn"),
-        ("*:%x[0,0]", "'*:%x[0,0]' puts features on edges"),
+        ("B0:%x[0]", "'B0:%x[0]': a %-macro is not of the form %x[row,column]"),
+        ("*:%x[0,2]", "%x[0,2] names column 2; there are 2"),
+        ("B:%x[0,0]\nB:%x[1,0]", "'B:%x[1,0]' and 'B:%x[0,0]' share one identifier"),
         (
             "U:%x[0,0]\nU:%x[1,0]",
             "templates, line 2: 'U:%x[1,0]' and 'U:%x[0,0]' share one identifier (a bag of words)",

@@ -16,6 +16,7 @@ from reference_encoder import SYMBOLS, Ngrams, reference, samples, template_sets
 from trellis.corpus import Corpus
 from trellis.errors import DataError, TemplateError
 from trellis.features import TemplateEncoder, Templates
+from trellis.features.state import encoder_from_state
 
 
 def corpus_of(samples):
@@ -354,3 +355,37 @@ def test_too_many_features():
     encoder._n_features = 2**31 - 3
     with pytest.raises(TemplateError, match=re.escape("more than 2^31 features; raise min_count")):
         encoder.learn(words("abc"))
+
+
+# ------------------------------------------------------------------------- groups and edges
+
+
+def test_groups_and_crossed_features():
+    templates = Templates.parse(
+        "word @ edge; pos; word[-1] & word @ edge; ngrams(word, 2..2) @ min_count=2;"
+        "number(n) @ edge"
+    )
+    encoder = TemplateEncoder(templates)
+    assert encoder.groups().tolist() == encoder.crossed().tolist() == []
+    data = {"word": [["ab", "abc", "ab"]], "pos": [["x", "y", "x"]], "n": [["1", "2", "3"]]}
+    encoder.learn(Corpus.from_columns(data))
+    data = {"word": [["new", "ab"]], "pos": [["z", "x"]], "n": [["1", "2"]]}
+    encoder.learn(Corpus.from_columns(data))  # ids of a template need not follow each other
+    names = encoder.names(range(encoder.n_features))
+    groups, crossed = encoder.groups(), encoder.crossed()
+    assert groups.dtype == np.int32 and crossed.dtype == np.bool_
+    for name, group, edge in zip(names, groups, crossed, strict=True):
+        first = name.split("=")[0]
+        expected = {"word": 0, "pos": 1, "word[-1]": 2, "number(n)": 4}.get(first, 3)
+        assert group == expected, name
+        assert edge == (expected in (0, 2, 4)), name
+    assert set(groups.tolist()) == {0, 1, 2, 3, 4}
+    assert np.diff(np.flatnonzero(groups == 0)).max() > 1
+
+
+def test_edges_survive_the_state():
+    encoder = TemplateEncoder(Templates.parse("word @ edge; word[-1]"))
+    encoder.learn(Corpus.from_columns({"word": [["a", "b"]]}))
+    again = encoder_from_state(*encoder.state())
+    assert again.crossed().tolist() == encoder.crossed().tolist() == [True, True, False]
+    assert again.groups().tolist() == encoder.groups().tolist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -47,6 +48,16 @@ def lines(text):
          ["word @ min_count=3", "bos @ min_count=3", "pos", "x @ min_count=2"]),
         ("word; min_count=2", ["word @ min_count=2"]),
         ("word @ min_count = 1", ["word"]),
+        ("word @ edge", ["word @ edge"]),
+        ("word @ edge @ min_count=2", ["word @ min_count=2 @ edge"]),
+        ("word @ min_count=2 @ edge @ edge", ["word @ min_count=2 @ edge"]),
+        ("min_count = 2; word @ edge; pos", ["word @ min_count=2 @ edge", "pos @ min_count=2"]),
+        ("word[-1..0] & pos @ edge", ["word[-1] & pos @ edge", "word & pos @ edge"]),
+        ("bias @ edge; number(h) @ edge", ["bias @ edge", "number(h) @ edge"]),
+        ("ngrams(word, 2..3)@edge; char == char[1] @edge",
+         ["ngrams(word, 2..3) @ edge", "char == char[1] @ edge"]),
+        ("edge @ edge", ["edge @ edge"]),
+        ("edges = mark; word @ edge", ["word @ edge"]),
         ("word;word\nword", ["word"]),
         ("# only\n\nword # the word; pos\n  pos  ;; ", ["word", "pos"]),
         ("word\r\npos\rx", ["word", "pos", "x"]),
@@ -109,9 +120,9 @@ def templates(draw):
     return Template(kind, (Term(column),), low, low + draw(st.integers(0, 9)), count)
 
 
-@given(st.lists(templates(), min_size=1, max_size=4), st.booleans())
+@given(st.lists(st.tuples(templates(), st.booleans()), min_size=1, max_size=4), st.booleans())
 def test_any_set_survives_writing(found, mark_edges):
-    whole = Templates(tuple(found), mark_edges)
+    whole = Templates(tuple(replace(t, edge=edge) for t, edge in found), mark_edges)
     assert Templates.parse(whole.text()) == whole
     assert Templates.parse([t.line() for t in whole]).templates == whole.templates
 
@@ -162,7 +173,12 @@ def test_a_template_is_kept_once():
         ("ngrams(word, 2)[1]", "did not expect ["),
         ("wordlist(char, -1..2)", "wordlist takes lengths from 1"),
         ("wordlist(char, 2..21)", "wordlist takes lengths up to 20"),
-        ("word @ 3", "expected min_count, found 3"),
+        ("word @ 3", "expected min_count or edge, found 3"),
+        ("word @ edges", "expected min_count or edge, found edges"),
+        ("word @", "expected min_count or edge, found the end"),
+        ("word @ edge=1", "did not expect ="),
+        ("word @ edge edge", "did not expect edge"),
+        ("word @ edge & pos", "did not expect &"),
         ("word @ min_count 3", "expected =, found 3"),
         ("word @ min_count=0", "min_count must be at least 1"),
         ("word @ min_count=-1", "min_count must be at least 1"),

@@ -1,19 +1,22 @@
-"""Features: the template language, the encoders, and readers of other tools' templates."""
+"""Features: the template language, the encoders, prepared corpora, readers of other templates."""
 
 from trellis.features.attributes import AttributeEncoder
 from trellis.features.crfpp import read_crfpp
 from trellis.features.encoded import Encoded, Encoder
 from trellis.features.encoder import TemplateEncoder
+from trellis.features.prepared import Prepared, prepare
 from trellis.features.templates import Template, Templates, as_templates, named_sets
 
 __all__ = [
     "AttributeEncoder",
     "Encoded",
     "Encoder",
+    "Prepared",
     "Template",
     "TemplateEncoder",
     "Templates",
     "as_templates",
     "named_sets",
+    "prepare",
     "read_crfpp",
 ]

@@ -6,7 +6,7 @@ that one step size and one penalty suit all; for indicators that is 1, and they 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Corpus, Features
 from trellis.errors import DataError
-from trellis.features.encoded import Encoded, drop_unknown
+from trellis.features.encoded import Encoded, PartList, Parts, drop_unknown, joined
 from trellis.stored import pack_strings
 
 __all__ = ["AttributeEncoder"]
+
+_CHUNK = 1 << 16
 
 
 class AttributeEncoder:
@@ -47,13 +49,22 @@ class AttributeEncoder:
 
     def learn(self, corpus: Corpus) -> Encoded:
         """Encode a corpus, adding attributes not seen before."""
+        parts = PartList()
+        self.learn_into(corpus, parts)
+        return joined(corpus.offsets, parts)
+
+    def learn_into(self, corpus: Corpus, parts: Parts) -> None:
+        """As ``learn``, part by part, for a corpus whose features need not fit into memory."""
         features = self._features(corpus)
-        count = np.bincount(features.indices, minlength=len(features.names))
-        scale = np.ones(len(count))
-        if features.values is not None:
-            squares = features.values.astype(np.float64) ** 2
-            total = np.bincount(features.indices, squares, minlength=len(count))
-            scale = np.sqrt(np.divide(total, count, out=np.ones_like(total), where=total > 0))
+        count = np.zeros(len(features.names), np.int64)
+        total = np.zeros(len(count))
+        for a in range(0, len(features.indices), _CHUNK):
+            here = slice(a, a + _CHUNK)
+            np.add.at(count, features.indices[here], 1)
+            if features.values is not None:
+                squares = features.values[here].astype(np.float64) ** 2
+                np.add.at(total, features.indices[here], squares)
+        scale = np.sqrt(np.divide(total, count, out=np.ones_like(total), where=total > 0))
         new: dict[str, int] = {}
         for i in np.flatnonzero(count).tolist():
             if features.names[i] not in self.vocabulary:
@@ -63,21 +74,28 @@ class AttributeEncoder:
         new_scale = scale[list(new.values())].astype(np.float32)
         self.scale = np.concatenate([self.scale[:known], new_scale])
         self.vocabulary.update({name: known + k for k, name in enumerate(new)})
-        return self.encode(corpus)
+        for part in self._encode(corpus):
+            parts.append(part)
 
     def encode(self, corpus: Corpus) -> Encoded:
         """Encode a corpus; unknown attributes are left out."""
+        return joined(corpus.offsets, self._encode(corpus))
+
+    def _encode(self, corpus: Corpus) -> Iterator[Encoded]:
         features = self._features(corpus)
-        ids = self._mapping(features.names)[features.indices]
-        if features.values is not None:
-            values = features.values / np.append(self.scale, np.float32(1))[ids]
-        elif np.any(self.scale != 1):
-            values = 1 / np.append(self.scale, np.float32(1))[ids]
-        else:
+        mapping = self._mapping(features.names)
+        divisor = np.append(self.scale, np.float32(1))  # code −1, unknown, picks the 1
+        plain = features.values is None and not np.any(self.scale != 1)
+        for a in range(0, len(features.indptr) - 1, _CHUNK):
+            indptr = features.indptr[a : a + _CHUNK + 1]
+            here = slice(indptr[0], indptr[-1])
+            ids = mapping[features.indices[here]]
             values = np.zeros(0, np.float32)
-        return drop_unknown(
-            Encoded(corpus.offsets, features.indptr, ids, values.astype(np.float32))
-        )
+            if not plain:
+                raw = np.float32(1) if features.values is None else features.values[here]
+                values = (raw / divisor[ids]).astype(np.float32)
+            bounds = np.array([0, len(indptr) - 1])  # where samples end is not looked at
+            yield drop_unknown(Encoded(bounds, indptr - indptr[0], ids, values))
 
     def _features(self, corpus: Corpus) -> Features:
         if corpus.features is not None:
@@ -97,6 +115,16 @@ class AttributeEncoder:
         """Names of some attributes."""
         names = list(self.vocabulary)
         return [names[i] for i in features]
+
+    def crossed(self) -> NDArray[np.bool_]:
+        """Which features are to be crossed with label pairs: attributes do not say."""
+        return np.zeros(self.n_features, bool)
+
+    def groups(self) -> NDArray[np.int32]:
+        """Group of each attribute (F,): those with the same name before «=» belong together."""
+        known: dict[str, int] = {}
+        names = (name.split("=", 1)[0] for name in self.vocabulary)
+        return np.array([known.setdefault(name, len(known)) for name in names], np.int32)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything needed to rebuild the encoder: a JSON header and arrays."""

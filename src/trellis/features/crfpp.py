@@ -7,8 +7,9 @@ r"""Template files of CRF++ and Wapiti.
     *                        Wapiti: U and B in one
 
 A term beyond the sentence gives a boundary symbol, as in both tools; a pattern that does not match
-gives no feature (in Wapiti «false» or an empty match). ``B`` and ``*`` lines that use columns need
-features on edges and are refused, not silently weakened.
+gives no feature (in Wapiti «false» or an empty match). ``B`` and ``*`` lines that use columns
+become templates with ``@ edge``, crossed with single labels and with pairs: after a ``B`` line, a
+model has some weights that CRF++ does not have.
 
 Wapiti's patterns are simpler than Python's: ``^`` at the start, ``$`` at the end, ``.``, ``*``
 (as few as possible), ``?``, and the ASCII classes ``\a \d \l \p \s \u \w`` with their complements
@@ -21,6 +22,7 @@ import os
 import re
 import string
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from trellis.errors import TemplateError
@@ -79,7 +81,12 @@ def parse_crfpp(text: str, columns: Sequence[str], name: str = "templates") -> T
             template = _line(line, columns, identifiers)
         except TemplateError as error:
             raise TemplateError(f"{name}, line {number}: {error}") from None
-        if template is not None:
+        if template is None:
+            continue
+        plain = replace(template, edge=False)
+        if plain in templates and template.edge:
+            templates[templates.index(plain)] = template  # a U and a B line of the same columns
+        elif replace(template, edge=True) not in templates:
             templates.append(template)
     if not templates:
         raise TemplateError(f"{name}: no templates that start with U")
@@ -93,11 +100,7 @@ def _line(line: str, columns: Sequence[str], identifiers: dict[str, str]) -> Tem
     macros = list(_MACRO.finditer(line))
     if "%" in _MACRO.sub("", line):
         raise TemplateError(f"{line!r}: a %-macro is not of the form %x[row,column]")
-    if kind in "B*" and macros:
-        raise TemplateError(
-            f"{line!r} puts features on edges, which this version does not learn; use U"
-        )
-    if kind == "B":
+    if kind == "B" and not macros:
         return None
     skeleton = _MACRO.sub("%", line)
     if identifiers.setdefault(skeleton, line) != line:
@@ -107,7 +110,8 @@ def _line(line: str, columns: Sequence[str], identifiers: dict[str, str]) -> Tem
         )
     if not macros:
         return Template("bias")
-    return Template("conjunction", tuple(_term(macro, columns) for macro in macros))
+    terms = tuple(_term(macro, columns) for macro in macros)
+    return Template("conjunction", terms, edge=kind in "B*")
 
 
 def _term(macro: re.Match[str], columns: Sequence[str]) -> Term:

@@ -3,11 +3,14 @@
 An *encoder* turns corpora into features with a vocabulary learned from the training corpus. There
 are two: templates over columns (:mod:`trellis.features.encoder`) and named attributes given by the
 user (:mod:`trellis.features.attributes`).
+
+Encoders work on *parts*, chunks of consecutive samples, each an :class:`Encoded` of its own; where
+parts are kept, in memory or on disk, is the business of whoever asks for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -34,6 +37,43 @@ class Encoded:
         return sum(a.nbytes for a in (self.offsets, self.indptr, self.indices, self.values))
 
 
+class Parts(Protocol):
+    """Encoded chunks of a corpus, in order, wherever they are kept."""
+
+    def append(self, part: Encoded, /) -> None:
+        """Add a part."""
+        ...
+
+    def __iter__(self) -> Iterator[Encoded]:
+        """All parts, in order."""
+        ...
+
+    def rewrite(self, change: Callable[[Encoded], Encoded]) -> None:
+        """Change every part; it may only lose entries."""
+        ...
+
+
+class PartList(list[Encoded]):
+    """Parts in memory."""
+
+    def rewrite(self, change: Callable[[Encoded], Encoded]) -> None:
+        """Change every part."""
+        self[:] = [change(part) for part in self]
+
+
+def joined(offsets: NDArray[np.int64], parts: Iterable[Encoded]) -> Encoded:
+    """One :class:`Encoded` of all parts; ``offsets`` are those of the whole corpus."""
+    kept = list(parts)
+    shift = np.cumsum([0] + [len(part.indices) for part in kept])
+    indptr = [part.indptr[1:] + s for part, s in zip(kept, shift[:-1], strict=True)]
+    return Encoded(
+        offsets,
+        np.concatenate([np.zeros(1, np.int64), *indptr]),
+        np.concatenate([np.zeros(0, np.int32), *(part.indices for part in kept)]),
+        np.concatenate([np.zeros(0, np.float32), *(part.values for part in kept)]),
+    )
+
+
 class Encoder(Protocol):
     """Turns corpora into features of a fixed or growing vocabulary."""
 
@@ -46,12 +86,24 @@ class Encoder(Protocol):
         """Encode a corpus, adding features not seen before to the vocabulary."""
         ...
 
+    def learn_into(self, corpus: Corpus, parts: Parts) -> None:
+        """As ``learn``, part by part, for a corpus whose features need not fit into memory."""
+        ...
+
     def encode(self, corpus: Corpus) -> Encoded:
         """Encode a corpus; features not in the vocabulary are left out."""
         ...
 
     def names(self, features: Sequence[int] | NDArray[Any]) -> list[str]:
         """Readable names of some features."""
+        ...
+
+    def crossed(self) -> NDArray[np.bool_]:
+        """Which features the templates ask to be crossed with label pairs (F,)."""
+        ...
+
+    def groups(self) -> NDArray[np.int32]:
+        """Group of each feature (F,): those of one template belong together."""
         ...
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

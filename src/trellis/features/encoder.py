@@ -7,8 +7,8 @@ feature's id is exact: it stands for one value of one template, and can be named
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from trellis.corpus import Column, Corpus
 from trellis.errors import DataError, TemplateError
 from trellis.features.atoms import Atom
+from trellis.features.attributes import AttributeEncoder
 from trellis.features.columns import (
     ConjunctionColumn,
     FeatureColumn,
@@ -25,10 +26,10 @@ from trellis.features.columns import (
     NumberColumn,
     compile_template,
 )
-from trellis.features.encoded import Encoded, drop_unknown
-from trellis.features.templates import Call, Template, Templates
+from trellis.features.encoded import Encoded, Encoder, PartList, Parts, drop_unknown, joined
+from trellis.features.templates import Call, Template, Templates, as_templates
 
-__all__ = ["TemplateEncoder"]
+__all__ = ["TemplateEncoder", "encoder_for"]
 
 _CHUNK = 1 << 16
 
@@ -77,6 +78,12 @@ class TemplateEncoder:
 
     def learn(self, corpus: Corpus) -> Encoded:
         """Encode a corpus, adding features not seen before to the vocabulary."""
+        parts = PartList()
+        self.learn_into(corpus, parts)
+        return joined(corpus.offsets, parts)
+
+    def learn_into(self, corpus: Corpus, parts: Parts) -> None:
+        """As ``learn``, part by part, for a corpus whose features need not fit into memory."""
         self._check(corpus)
         if not self.columns:
             self.columns = [
@@ -86,7 +93,9 @@ class TemplateEncoder:
         n_values = [len(column.ids) for column in self.columns]
         n_symbols = [len(atom) for atom in self.atoms.values()]
         try:
-            return self._drop_rare(self._encode(corpus, grow=True), known)
+            for part in self._encode(corpus, grow=True):
+                parts.append(part)
+            self._drop_rare(parts, known)
         except BaseException:
             # A bad number, an interrupt: forget what is half learned, or later codes would not fit.
             self._n_features = known
@@ -99,10 +108,9 @@ class TemplateEncoder:
     def encode(self, corpus: Corpus) -> Encoded:
         """Encode a corpus; features not in the vocabulary are left out."""
         if corpus.n_positions == 0:  # nothing to encode, whatever its columns
-            none = np.zeros(0, np.int32), np.zeros(0, np.float32)
-            return Encoded(corpus.offsets, np.zeros(1, np.int64), *none)
+            return joined(corpus.offsets, [])
         self._check(corpus)
-        return self._encode(corpus, grow=False)
+        return joined(corpus.offsets, self._encode(corpus, grow=False))
 
     def _check(self, corpus: Corpus) -> None:
         for name in self.templates.columns():
@@ -119,7 +127,7 @@ class TemplateEncoder:
         self._n_features += n
         return np.arange(first, first + n, dtype=np.int32)
 
-    def _encode(self, corpus: Corpus, *, grow: bool) -> Encoded:
+    def _encode(self, corpus: Corpus, *, grow: bool) -> Iterator[Encoded]:
         tables = {
             id(atom): atom.table(corpus.columns[atom.column], grow=grow)
             for atom in self.atoms.values()
@@ -127,18 +135,12 @@ class TemplateEncoder:
         for column in self.columns:
             column.prepare(corpus, grow=grow)
         new_ids = self._new_ids if grow else None
-        parts = [self._chunk(chunk, tables, new_ids) for chunk in _chunks(corpus)]
-        shift = np.cumsum([0] + [len(indices) for _, indices, _ in parts])
-        indptr = np.concatenate(
-            [[0]] + [p[1:] + s for (p, _, _), s in zip(parts, shift[:-1], strict=True)]
-        ).astype(np.int64)
-        indices = np.concatenate([np.zeros(0, np.int32), *(i for _, i, _ in parts)])
-        values = np.concatenate([np.zeros(0, np.float32), *(v for _, _, v in parts)])
-        return Encoded(corpus.offsets, indptr, indices, values)
+        for chunk in _chunks(corpus):
+            yield self._chunk(chunk, tables, new_ids)
 
     def _chunk(
         self, chunk: Corpus, tables: dict[int, NDArray[np.int32]], new_ids: NewIds | None
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    ) -> Encoded:
         from trellis.kernels.coding import assemble
 
         n = chunk.n_positions
@@ -164,7 +166,7 @@ class TemplateEncoder:
         single = np.concatenate([empty, *plain, *valued])
         shift = np.cumsum([0] + [len(ids) for _, ids in bags])
         bag_ptr = np.array([p + s for (p, _), s in zip(bags, shift[:-1], strict=True)], np.int64)
-        return assemble(
+        rows = assemble(
             single,
             np.array(numbers, np.float32).reshape(len(numbers), n),
             bag_ptr.reshape(len(bags), n + 1),
@@ -172,12 +174,15 @@ class TemplateEncoder:
             len(single) - len(numbers),
             bool(numbers),
         )
+        return Encoded(chunk.offsets, *rows)
 
-    def _drop_rare(self, encoded: Encoded, known: int) -> Encoded:
+    def _drop_rare(self, parts: Parts, known: int) -> None:
         """Apply the templates' count thresholds to the features learned since ``known``."""
         if all(t.min_count <= 1 for t in self.templates):
-            return encoded
-        counts = np.bincount(encoded.indices, minlength=self._n_features)
+            return
+        counts = np.zeros(self._n_features, np.int64)
+        for part in parts:
+            np.add.at(counts, part.indices, 1)  # np.bincount would touch every feature, each time
         keep = np.ones(self._n_features, bool)
         for column in self.columns:
             new = column.ids[column.ids >= known]
@@ -186,9 +191,7 @@ class TemplateEncoder:
         self._n_features = int(keep.sum())
         for column in self.columns:
             column.renumber(mapping)
-        return drop_unknown(
-            Encoded(encoded.offsets, encoded.indptr, mapping[encoded.indices], encoded.values)
-        )
+        parts.rewrite(lambda part: drop_unknown(replace(part, indices=mapping[part.indices])))
 
     def names(self, features: Sequence[int] | NDArray[Any]) -> list[str]:
         """Readable names of some features: template and value."""
@@ -204,6 +207,18 @@ class TemplateEncoder:
             result[mine] = self.columns[j].value_names(code[wanted[mine]])
         return list(result)
 
+    def crossed(self) -> NDArray[np.bool_]:
+        """Which features the templates ask to be crossed with label pairs (F,)."""
+        edge = np.array([column.template.edge for column in self.columns], bool)
+        return edge[self.groups()] if len(edge) else np.zeros(0, bool)
+
+    def groups(self) -> NDArray[np.int32]:
+        """Template of each feature (F,), by its number."""
+        owner = np.zeros(self._n_features, np.int32)
+        for j, column in enumerate(self.columns):
+            owner[column.ids] = j
+        return owner
+
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything needed to rebuild the encoder: a JSON header and arrays."""
         from trellis.features.state import encoder_state
@@ -211,19 +226,29 @@ class TemplateEncoder:
         return encoder_state(self)
 
 
-def _chunks(corpus: Corpus) -> list[Corpus]:
+def encoder_for(features: Any, corpus: Corpus) -> Encoder:
+    """Return a new encoder of the kind a corpus needs, for what a user passed as ``features=``."""
+    automatic = features is None or (isinstance(features, str) and features == "auto")
+    if corpus.features is not None:
+        if not automatic:
+            raise DataError(
+                "features= names templates over columns, but the samples are ready-made features; "
+                "leave features='auto'"
+            )
+        return AttributeEncoder()
+    return TemplateEncoder(as_templates(features, list(corpus.columns)))
+
+
+def _chunks(corpus: Corpus) -> Iterator[Corpus]:
     """Consecutive samples with about ``_CHUNK`` positions in each chunk; arrays are views."""
-    bounds = [0]
-    while bounds[-1] < len(corpus):
-        target = corpus.offsets[bounds[-1]] + _CHUNK
-        after = int(np.searchsorted(corpus.offsets, target, side="right")) - 1
-        bounds.append(max(after, bounds[-1] + 1))
-    chunks = []
-    for a, b in itertools.pairwise(bounds):
+    a = 0
+    while a < len(corpus):
+        target = corpus.offsets[a] + _CHUNK
+        b = max(int(np.searchsorted(corpus.offsets, target, side="right")) - 1, a + 1)
         first, last = corpus.offsets[a], corpus.offsets[b]
         columns = {
             name: Column(column.codes[first:last], column.values)
             for name, column in corpus.columns.items()
         }
-        chunks.append(Corpus(corpus.offsets[a : b + 1] - first, columns))
-    return chunks
+        yield Corpus(corpus.offsets[a : b + 1] - first, columns)
+        a = b

@@ -13,6 +13,7 @@ offset from the current position; a template is a conjunction of terms:
     wordlist(char, 2..6)             words of the training data that start or end here
     bias / bos / eos                 always / only at the first / last position
     word & pos @ min_count=3         keep only values seen at least three times in training
+    word @ edge                      cross with pairs of neighbouring labels, too (rich edges)
 
 Functions: lower, shape, short_shape, digits, prefix, suffix, has_digit, has_hyphen, has_upper,
 initial_upper, all_upper, test(column, "regex"), match(column, "regex").
@@ -95,6 +96,7 @@ class Template:
     low: int = 0
     high: int = 0
     min_count: int = 1
+    edge: bool = False
 
     def __str__(self) -> str:
         """Return the template as a line of the language (without its count threshold)."""
@@ -112,6 +114,7 @@ class Template:
     def line(self) -> str:
         """Return the template as a line that parses back to it."""
         count = f" @ min_count={self.min_count}" if self.min_count > 1 else ""
+        count += " @ edge" if self.edge else ""
         return f"{self}{count}"
 
 
@@ -360,13 +363,20 @@ class _Parser:
                     parts.append(self.term())
                 made = [Template("conjunction", terms) for terms in _together(parts)]
         count = 0  # not said: what holds for all templates
-        if self.accept("@"):
-            self.next("name", "min_count")
+        edge = False
+        while self.accept("@"):
+            if self.peek() == ("name", "edge"):
+                self.next("name")
+                edge = True
+                continue
+            if self.peek() != ("name", "min_count"):
+                raise TemplateError(f"expected min_count or edge, found {self.peek()[1]}")
+            self.next("name")
             self.next("symbol", "=")
             count = _count(self.next("number"))
         if self.peek()[0] != "end":
             raise TemplateError(f"did not expect {self.peek()[1]}")
-        return [replace(template, min_count=count) for template in made]
+        return [replace(template, min_count=count, edge=edge) for template in made]
 
     def special(self, name: str) -> list[Template]:
         self.next("symbol", "(")

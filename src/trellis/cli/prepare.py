@@ -1,0 +1,53 @@
+"""``trellis prepare``: encode a training file once, for training larger than memory."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from trellis.cli.inputs import Input, add_input_arguments, layout_for, read_labelled
+from trellis.cli.options import add_feature_arguments
+from trellis.cli.output import check_target
+from trellis.cli.train import features_for
+
+NAME = "prepare"
+HELP = "encode a training file once, for data larger than memory"
+DESCRIPTION = """\
+Encode a file of labelled sequences by its features and write them to PREPARED. 'trellis train'
+takes PREPARED in place of FILE and gives the same model; the features, which take far more room
+than the text, stay on the disk, and training starts at once.
+
+  trellis prepare train.txt --columns word,pos,chunk --features chunking -o train.prepared
+  trellis train train.prepared -o chunk.trellis
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("file", metavar="FILE", help="labelled sequences ('-': standard input)")
+    parser.add_argument("-o", "--output", required=True, metavar="PREPARED", help="file to write")
+    parser.add_argument("--quiet", action="store_true", help="print warnings and errors only")
+    add_input_arguments(parser)
+    add_feature_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Encode and write."""
+    from trellis.features import prepare
+
+    check_target(args.output)
+    source = Input(args.file)
+    layout = layout_for(args, source)
+    corpus = read_labelled(source, layout)
+    features = features_for(args, corpus, source.name)
+    made = prepare(corpus, args.output, features, input_format=layout)
+    if not args.quiet:
+        size = Path(args.output).stat().st_size
+        print(
+            f"{args.output}: {len(made)} sequences, {made.n_positions} positions, "
+            f"{len(made.labels.classes)} labels, {made.encoder.n_features} features, "
+            f"{size / 1e6:.1f} MB",
+            file=sys.stderr,
+        )
+    return 0

@@ -1,0 +1,390 @@
+"""Prepared corpora: a corpus encoded once, in a file that training maps instead of loading.
+
+The file is a container (:mod:`trellis.persistence`, magic ``b"TRELLISP"``) with all that training
+takes from a corpus of S samples, N positions and E feature entries:
+
+    offsets (S+1,) int64         sample s is the positions offsets[s] .. offsets[s+1]
+    indptr (N+1,) int64          features in CSR form, see :class:`trellis.features.Encoded`;
+    indices (E,) int32           with E about 20 N, most of the file
+    values (E,) float32          or empty, when all features are indicators
+    labels.ids (N,) int32        label sets, see :class:`trellis.corpus.Labels`
+    labels.table (R, L) bool
+    classes.*, encoder.*         names of the labels; the vocabulary of features
+
+Neither writing nor training needs memory for the entries: parts of the corpus are encoded one after
+the other and go to scratch files without a name in the target's folder, from where the container
+is written in one go; training reads the pages it visits, and the system may drop them again.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Self
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from trellis.corpus import Corpus, Labels, as_corpus
+from trellis.corpus.corpus import FLOAT32_LIMIT
+from trellis.errors import CorruptModelError, DataError, TemplateError
+from trellis.features.encoded import Encoded, Encoder, subset
+from trellis.features.encoder import TemplateEncoder, encoder_for
+from trellis.features.state import encoder_from_state
+from trellis.features.templates import as_templates
+from trellis.files import atomic_write
+from trellis.persistence import PREPARED, loading, map_container, stream_container
+from trellis.stored import (
+    check_range,
+    header_value,
+    input_layout,
+    pack_strings,
+    take,
+    unpack_strings,
+)
+
+__all__ = ["Prepared", "is_prepared", "prepare"]
+
+_BLOCK = 1 << 20  # numbers checked at once
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Prepared:
+    """A prepared corpus; ``fit`` takes it in place of the corpus it was made of.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        The vocabulary of features.
+    encoded : Encoded
+        Features of all positions, mapped from the file.
+    labels : Labels
+        Label sets of all positions, mapped from the file.
+    features : str or list of str
+        What was given to :func:`prepare`.
+    input_format : dict or None
+        How the command line read the corpus.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from trellis import ChainCRF, Corpus
+    >>> from trellis.features import Prepared, prepare
+    >>> corpus = Corpus.from_columns({"word": [["a", "b"], ["b"]]}, [["X", "Y"], ["Y"]])
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "train.prepared"
+    >>> prepare(corpus, file, "word[-1..1]")
+    <Prepared: 2 samples; 3 positions; 4 features; 2 labels>
+    >>> ChainCRF(random_state=0).fit(Prepared.open(file)).predict([["b"]])
+    [['Y']]
+    """
+
+    encoder: Encoder
+    encoded: Encoded
+    labels: Labels
+    features: str | list[str] = "auto"
+    input_format: dict[str, Any] | None = None
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[Any], *, verify: bool = True) -> Self:
+        """Map a file written by :func:`prepare`.
+
+        Parameters
+        ----------
+        path
+            The file. Do not change it in place while it is in use.
+        verify
+            True reads the whole file once, in constant memory, to compare its checksum and to
+            check every number. False skips that for the feature entries, which are most of a
+            file, and checks the rest: truncation is still found, but damaged entries are not, and
+            training on them can crash. Use it only for files that you have just verified or
+            written.
+
+        Raises
+        ------
+        DataError
+            If the file is damaged, truncated, no prepared corpus, or from a newer Trellis.
+        OSError
+            If it cannot be opened; ``FileNotFoundError`` if it is missing.
+        """
+        header, arrays = map_container(path, PREPARED, verify=verify)
+        with loading(path, PREPARED):
+            return cls(*_build(header, arrays, verify=verify))
+
+    def __len__(self) -> int:
+        return len(self.encoded.offsets) - 1
+
+    @property
+    def n_positions(self) -> int:
+        """Number of positions (tokens) of all samples."""
+        return len(self.labels)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Prepared: {len(self)} samples; {self.n_positions} positions; "
+            f"{self.encoder.n_features} features; {len(self.labels.classes)} labels>"
+        )
+
+    def encoder_for(self, features: Any) -> Encoder:
+        """Return a copy of the encoder, for a model with ``features=``; they must be the same."""
+        if not (isinstance(features, str | None) and features in (None, "auto", self.features)):
+            self._check_features(features)
+        return copy.deepcopy(self.encoder)
+
+    def _check_features(self, features: Any) -> None:
+        if not isinstance(self.encoder, TemplateEncoder):
+            raise DataError(
+                "features= names templates over columns, but the prepared corpus holds ready-made "
+                "features; leave features='auto'"
+            )
+        own = self.encoder.templates
+        try:
+            same = as_templates(features, own.columns()) == own
+        except TemplateError as error:
+            if "needs the column" not in str(error):
+                raise
+            same = False
+        if not same:
+            raise DataError(
+                "features= differs from the templates the corpus was prepared with "
+                f"({own.text().replace(chr(10), '; ')}); leave features='auto', or prepare it anew"
+            )
+
+    def check_made_by(self, encoder: Encoder) -> None:
+        """Raise a DataError unless feature ids mean the same to this encoder."""
+        (header, arrays), (own_header, own) = encoder.state(), self.encoder.state()
+        same = header == own_header and arrays.keys() == own.keys()
+        if not (same and all(np.array_equal(arrays[name], own[name]) for name in own)):
+            raise DataError(
+                "warm_start: the model has other features than the prepared corpus; go on with "
+                "the prepared corpus it was trained on, or with a corpus that is not prepared"
+            )
+
+
+def prepare(
+    corpus: Corpus,
+    path: str | os.PathLike[Any],
+    features: Any = "auto",
+    *,
+    input_format: dict[str, Any] | None = None,
+) -> Prepared:
+    """Encode a labelled corpus into a file, for training that need not fit into memory.
+
+    Memory is needed for the corpus and the vocabulary, not for the features; on the disk, twice
+    the size of the file while it is written.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        Labelled samples, none of them empty.
+    path
+        The file; an old one is replaced only when the new one is complete.
+    features
+        Templates, or ``"auto"``, as a model takes them.
+    input_format
+        How the command line read the corpus, for models trained on it.
+
+    Returns
+    -------
+    Prepared
+        The file, opened.
+
+    Raises
+    ------
+    DataError
+        If the corpus cannot be used for training, or does not have what the templates need.
+    OSError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from trellis import Corpus
+    >>> from trellis.features import prepare
+    >>> corpus = Corpus.from_columns({"word": [["a", "b", "a"]]}, [["X", "Y", "X"]])
+    >>> prepared = prepare(corpus, pathlib.Path(tempfile.mkdtemp()) / "file", "word; word[-1]")
+    >>> prepared.encoded.indices
+    array([0, 1, 2, 0, 3], dtype=int32)
+    """
+    corpus = as_corpus(corpus)
+    labels = _checked_labels(corpus)
+    encoder = encoder_for(features, corpus)
+    plain: str | list[str] = "auto"
+    if isinstance(features, str):
+        plain = features
+    elif isinstance(encoder, TemplateEncoder) and features is not None:
+        plain = encoder.templates.text().split("\n")  # lines, since a lone «pos» would name a set
+    folder = Path(os.path.realpath(os.fsdecode(path))).parent
+    with atomic_write(path) as file, _DiskParts(folder) as parts:
+        encoder.learn_into(corpus, parts)
+        encoder_header, encoder_arrays = encoder.state()
+        header = {
+            "encoder": encoder_header,
+            "features": plain,
+            "input_format": input_format or {},
+        }
+        arrays = {"offsets": corpus.offsets, **parts.arrays()}
+        arrays |= {"labels.ids": labels.ids, "labels.table": labels.table}
+        arrays |= {f"classes.{key}": a for key, a in pack_strings(labels.classes).items()}
+        arrays |= {f"encoder.{key}": array for key, array in encoder_arrays.items()}
+        stream_container(file, header, arrays, PREPARED)
+    return Prepared.open(path, verify=False)
+
+
+def is_prepared(path: str | os.PathLike[Any]) -> bool:
+    """Tell a prepared corpus from other files, by its first bytes."""
+    file = Path(os.fsdecode(path))
+    if not file.is_file():  # what is read from a pipe would be lost
+        return False
+    with file.open("rb") as opened:
+        return opened.read(len(PREPARED.magic)) == PREPARED.magic
+
+
+def _checked_labels(corpus: Corpus) -> Labels:
+    if corpus.labels is None:
+        raise DataError("the corpus has no labels: only labelled data can be prepared for training")
+    if len(corpus) == 0:
+        raise DataError("the corpus is empty: there is nothing to prepare")
+    empty = np.flatnonzero(corpus.lengths == 0)
+    if empty.size:
+        raise DataError(f"sample {empty[0]} is empty; remove empty sequences before prepare")
+    if not corpus.labels.classes:
+        raise DataError("no position is annotated: there is nothing to learn from")
+    return corpus.labels
+
+
+# ---------------------------------------------------------------------------- writing
+
+
+class _DiskParts:
+    """Parts on disk: their arrays one after the other, in scratch files that have no name."""
+
+    def __init__(self, folder: Path) -> None:
+        with ExitStack() as stack:
+            # In the target's folder, because the usual one may be a disk in memory.
+            self._indptr, self._indices, self._values = (
+                stack.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in range(3)
+            )
+            self._indptr.write(bytes(8))
+            self._stack = stack.pop_all()
+        self._sizes: list[tuple[int, int]] = []  # positions and entries of each part
+        self._n_positions = self._n_entries = 0
+        self._valued = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def append(self, part: Encoded) -> None:
+        """Write a part behind the others."""
+        _write_at(self._indptr, self._n_positions + 1, part.indptr[1:] + self._n_entries)
+        _write_at(self._indices, self._n_entries, part.indices)
+        if part.values.size:
+            self._valued = True
+            _write_at(self._values, self._n_entries, part.values)
+        self._sizes.append((len(part.indptr) - 1, len(part.indices)))
+        self._n_positions += len(part.indptr) - 1
+        self._n_entries += len(part.indices)
+
+    def __iter__(self) -> Iterator[Encoded]:
+        return self._read(self._sizes)
+
+    def _read(self, sizes: list[tuple[int, int]]) -> Iterator[Encoded]:
+        nowhere = np.zeros(1, np.int64)  # where samples end matters to none who reads parts
+        position = entry = 0
+        for n, m in sizes:
+            ends = _read_at(self._indptr, np.int64, position + 1, n) - entry
+            indices = _read_at(self._indices, np.int32, entry, m)
+            values = _read_at(self._values, np.float32, entry, m if self._valued else 0)
+            yield Encoded(nowhere, np.append(0, ends), indices, values)
+            position, entry = position + n, entry + m
+
+    def rewrite(self, change: Callable[[Encoded], Encoded]) -> None:
+        """Change every part in place: as none grows, writing never overtakes reading."""
+        old, self._sizes = self._sizes, []
+        self._n_positions = self._n_entries = 0
+        for part in self._read(old):
+            self.append(change(part))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All parts joined, as arrays mapped from the scratch files."""
+        n_values = self._n_entries if self._valued else 0
+        return {
+            "indptr": _mapped(self._indptr, np.int64, self._n_positions + 1),
+            "indices": _mapped(self._indices, np.int32, self._n_entries),
+            "values": _mapped(self._values, np.float32, n_values),
+        }
+
+
+def _write_at(file: IO[bytes], index: int, array: NDArray[Any]) -> None:
+    file.seek(index * array.itemsize)
+    file.write(array.tobytes())
+
+
+def _read_at(file: IO[bytes], dtype: DTypeLike, index: int, n: int) -> NDArray[Any]:
+    size = np.dtype(dtype).itemsize
+    file.seek(index * size)
+    return np.frombuffer(file.read(n * size), dtype)
+
+
+def _mapped(file: IO[bytes], dtype: DTypeLike, n: int) -> NDArray[Any]:
+    file.flush()
+    return np.memmap(file, dtype, "r", shape=(n,)) if n else np.zeros(0, dtype)
+
+
+# ---------------------------------------------------------------------------- reading
+
+
+def _build(
+    header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, verify: bool
+) -> tuple[Encoder, Encoded, Labels, str | list[str], dict[str, Any] | None]:
+    """Check everything and put it together; without ``verify``, entries are taken on trust."""
+    offsets = take(arrays, "offsets", np.int64, (None,))
+    if len(offsets) < 2:
+        raise CorruptModelError("there are no samples")
+    _check_bounds(offsets, operator.le, "sample offsets")
+    n = int(offsets[-1])
+    indptr = take(arrays, "indptr", np.int64, (n + 1,))
+    _check_bounds(indptr, operator.lt, "feature pointers")
+    indices = take(arrays, "indices", np.int32, (int(indptr[-1]),))
+    values = take(arrays, "values", np.float32, (None,), finite=False)
+    if values.size not in (0, indices.size):
+        raise CorruptModelError(f"{values.size} values for {indices.size} features")
+    own = {name: np.array(array) for name, array in subset(arrays, "encoder.").items()}
+    encoder = encoder_from_state(header_value(header, "encoder", dict), own)
+    if verify:
+        check_range(indices, 0, encoder.n_features, "feature ids")
+        check_range(values, -FLOAT32_LIMIT, FLOAT32_LIMIT, "feature values")
+    classes = unpack_strings(
+        take(arrays, "classes.blob", np.uint8, (None,)),
+        take(arrays, "classes.offsets", np.int64, (None,)),
+    )
+    if not classes or len(set(classes)) != len(classes):
+        raise CorruptModelError("classes must be distinct, and at least one")
+    labels = Labels(
+        take(arrays, "labels.ids", np.int32, (n,)),
+        np.array(take(arrays, "labels.table", np.bool_, (None, len(classes)))),
+        tuple(classes),
+    )
+    features = header.get("features")
+    if not isinstance(features, str):
+        features = header_value(header, "features", list, items=str)
+    encoded = Encoded(offsets, indptr, indices, values)
+    return encoder, encoded, labels, features, input_layout(header)
+
+
+def _check_bounds(array: NDArray[np.int64], wrong: Callable[[Any, Any], Any], what: str) -> None:
+    """Check that pointers begin with 0 and that none is followed by a ``wrong`` one."""
+    fine = len(array) > 0 and array[0] == 0
+    for a in range(0, len(array), _BLOCK):  # a comparison of all would need memory of its own
+        part = array[a : a + _BLOCK + 1]
+        fine = fine and not wrong(part[1:], part[:-1]).any()
+    if not fine:
+        raise CorruptModelError(f"{what} are not in order")
