@@ -45,6 +45,36 @@ def node_scores(data: ChainData, node: np.ndarray) -> np.ndarray:
     return scores
 
 
+def edge_scores(data: ChainData, weights: ChainWeights) -> np.ndarray:
+    """Scores (N, L, L) of the edge into every position, one weight after the other."""
+    e = data.encoded
+    scores = np.tile(weights.transitions.astype(np.float64), (len(e.indptr) - 1, 1, 1))
+    for t in range(1, len(scores)):
+        for place, pair, v, _ in edge_entries(data, weights, t):
+            scores[t].reshape(-1)[pair] += v * float(weights.edge.values[place])
+    return scores
+
+
+def edge_entries(data: ChainData, weights: ChainWeights, t: int):
+    """Every rich edge weight met by the edge into t: its place, pair, value and feature."""
+    e, edge, n_pairs = data.encoded, weights.edge, data.n_labels**2
+    if edge is None:
+        return
+    for back in range(2 if edge.both else 1):
+        for p in range(e.indptr[t - back], e.indptr[t - back + 1]):
+            f = int(e.indices[p])
+            if edge.row[f] < 0:
+                continue
+            row = edge.row[f] + back * edge.n_crossed
+            v = float(e.values[p]) if e.values.size else 1.0
+            if edge.ptr.size:
+                for place in range(edge.ptr[row], edge.ptr[row + 1]):
+                    yield place, int(edge.pair[place]), v, f
+            else:
+                for pair in range(n_pairs):
+                    yield row * n_pairs + pair, pair, v, f
+
+
 def log_sum(scores: list[float]) -> float:
     top = max(scores)
     return top + math.log(math.fsum(math.exp(s - top) for s in scores))
@@ -54,15 +84,15 @@ def brute_force(problem: Problem) -> tuple[float, ChainWeights]:
     """Loss and gradient of the log-likelihood by listing all labellings."""
     data, weights, visits = problem.data, problem.weights, problem.visits
     node = weights.node.astype(np.float64)
-    trans = weights.transitions.astype(np.float64)
+    edges = edge_scores(data, weights)
     scores, allowed = node_scores(data, node), problem.allowed
-    gradient = ChainWeights.zeros(*node.shape, dtype=np.float64)
+    gradient = weights.zeros_like(np.float64)
     total = 0.0
     for start, end, weight in zip(visits.starts, visits.ends, visits.weights, strict=True):
         labellings = list(itertools.product(range(data.n_labels), repeat=int(end - start)))
         value = [
             sum(scores[start + t, y[t]] for t in range(len(y)))
-            + sum(trans[a, b] for a, b in itertools.pairwise(y))
+            + sum(edges[start + t, y[t - 1], y[t]] for t in range(1, len(y)))
             for y in labellings
         ]
         good = [
@@ -75,9 +105,30 @@ def brute_force(problem: Problem) -> tuple[float, ChainWeights]:
         share = np.array([math.exp(v - log_z) for v in value])
         for k in good:
             share[k] -= math.exp(value[k] - log_good)
-        for y, p in zip(labellings, share, strict=True):
-            add_counts(data, int(start), y, weight * p, gradient)
+        chance = np.zeros((end - start, data.n_labels))
+        pairs = np.zeros((end - start, data.n_labels, data.n_labels))
+        for y, p in zip(labellings, weight * share, strict=True):
+            for t, label in enumerate(y):
+                chance[t, label] += p
+                if t > 0:
+                    pairs[t, y[t - 1], label] += p
+        add_expected(data, int(start), chance, pairs, gradient)
     return total, gradient
+
+
+def add_expected(
+    data: ChainData, start: int, chance: np.ndarray, pairs: np.ndarray, into: ChainWeights
+) -> None:
+    """Add the expected features of a piece: chances of its labels (n, L) and pairs (n, L, L)."""
+    e = data.encoded
+    for t in range(len(chance)):
+        for p in range(e.indptr[start + t], e.indptr[start + t + 1]):
+            v = float(e.values[p]) if e.values.size else 1.0
+            into.node[e.indices[p]] += v * chance[t]
+        if t > 0:
+            into.transitions += pairs[t]
+            for place, pair, v, _ in edge_entries(data, into, start + t):
+                into.edge.values[place] += v * pairs[t].reshape(-1)[pair]
 
 
 def add_counts(data: ChainData, start: int, y, amount: float, into: ChainWeights) -> None:
@@ -89,6 +140,9 @@ def add_counts(data: ChainData, start: int, y, amount: float, into: ChainWeights
             into.node[e.indices[p], label] += amount * v
         if t > 0:
             into.transitions[y[t - 1], label] += amount
+            for place, pair, v, _ in edge_entries(data, into, start + t):
+                if pair == y[t - 1] * data.n_labels + label:
+                    into.edge.values[place] += amount * v
 
 
 VALUES = st.sampled_from([-2.0, -0.5, 0.25, 1.0, 3.0])
@@ -163,16 +217,14 @@ def random_data(
 
 
 def same_weights(a: ChainWeights, b: ChainWeights, **tolerance: float) -> None:
-    np.testing.assert_allclose(a.node, b.node, **tolerance)
-    np.testing.assert_allclose(a.transitions, b.transitions, **tolerance)
+    for x, y in zip(a.arrays(), b.arrays(), strict=True):
+        np.testing.assert_allclose(x, y, **tolerance)
 
 
 def same_bits(a: ChainWeights, b: ChainWeights) -> bool:
-    return (
-        a.node.dtype == b.node.dtype
-        and a.node.shape == b.node.shape
-        and a.node.tobytes() == b.node.tobytes()
-        and a.transitions.tobytes() == b.transitions.tobytes()
+    return all(
+        x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
+        for x, y in zip(a.arrays(), b.arrays(), strict=True)
     )
 
 

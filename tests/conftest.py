@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,11 @@ from hypothesis import settings
 
 settings.register_profile("trellis", deadline=None, derandomize=True)
 settings.load_profile("trellis")
+
+# A shell that runs the tests in the background has them ignore Ctrl-C, and so would every process
+# that a test starts in order to interrupt it.
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # They hold fixtures, no doctests, and two files of one name cannot both be collected as modules.
 collect_ignore_glob = ["conftest.py", "*/conftest.py"]

@@ -11,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trellis import DataError
+from trellis.corpus import Labels
 from trellis.decompose import VISITS, ChainPieces, Pieces, WholeSamples, cut, partitioner, visits
+from trellis.features import Encoded
+from trellis.objectives import ChainData
 
 
 def offsets_of(lengths) -> np.ndarray:
@@ -107,6 +110,52 @@ def test_impossible_sizes_are_refused(size):
         ChainPieces(size)
 
 
+@given(LENGTHS, SIZES, st.integers(0, 4), st.integers(0, 2**32))
+def test_pieces_with_overlap_go_on_into_the_next_of_their_sample(lengths, size, overlap, seed):
+    offsets = offsets_of(lengths)
+    plain = ChainPieces(size).draw(offsets, np.random.default_rng(seed))
+    pieces = ChainPieces(size, overlap).draw(offsets, np.random.default_rng(seed))
+    assert pieces.overlap == overlap
+    assert pieces.offsets.tolist() == plain.offsets.tolist()  # the same draw, which covers all once
+    order = np.random.default_rng(seed).permutation(len(pieces))
+    visited = chains(offsets).visits(pieces, order)
+    for k, start, end in zip(order, visited.starts, visited.ends, strict=True):
+        last = offsets[pieces.sample[k] + 1]
+        assert start == pieces.offsets[k]
+        assert end == min(pieces.offsets[k + 1] + overlap, last)  # never out of the sample
+    times = np.zeros(offsets[-1], int)
+    for start, end in zip(visited.starts, visited.ends, strict=True):
+        times[start:end] += 1
+    assert (times >= 1).all() and (times <= 1 + overlap).all()
+    # With an overlap every edge of a sample is in some piece, so nothing is cut any more.
+    if overlap:
+        kept = {
+            t for a, b in zip(visited.starts, visited.ends, strict=True) for t in range(a + 1, b)
+        }
+        inside = {t for a, b in itertools.pairwise(offsets) for t in range(a + 1, b)}
+        assert kept == inside
+
+
+def chains(offsets: np.ndarray) -> ChainData:
+    """Data without features."""
+    n = int(offsets[-1])
+    encoded = Encoded(
+        offsets, np.zeros(n + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
+    )
+    return ChainData(encoded, Labels.from_lists([["A"] * n], "A"), np.ones(len(offsets) - 1))
+
+
+@pytest.mark.parametrize("overlap", [-1, 0.5, 1.0, "1", None])
+def test_impossible_overlaps_are_refused(overlap):
+    message = "overlap must be an integer of at least 0, got"
+    with pytest.raises(DataError, match=message):
+        ChainPieces(2.5, overlap)
+    with pytest.raises(DataError, match=message):
+        partitioner(None, overlap)
+    with pytest.raises(DataError, match=message):
+        partitioner(2.5, overlap)
+
+
 def test_whole_samples_are_one_piece_each_and_empty_ones_none():
     pieces = WholeSamples().draw(offsets_of([2, 0, 3]), np.random.default_rng(0))
     assert pieces.offsets.tolist() == [0, 2, 5]
@@ -116,6 +165,8 @@ def test_whole_samples_are_one_piece_each_and_empty_ones_none():
 def test_partitioner_chooses_by_piece_size():
     assert partitioner(None) == WholeSamples()
     assert partitioner(2.5) == ChainPieces(2.5)
+    assert partitioner(2.5, 1) == ChainPieces(2.5, overlap=1) != ChainPieces(2.5)
+    assert partitioner(None, 1) == WholeSamples()
 
 
 # ------------------------------------------------------------------------- general structures

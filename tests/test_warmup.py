@@ -41,7 +41,7 @@ def python(code, folder):
 
 
 def test_every_kernel_is_compiled_and_work_needs_no_other(tmp_path):
-    """After both parts in one process: all kernels have code, and using the tools adds none."""
+    """After all parts in one process: all kernels have code, and using the tools adds none."""
     # Pairs of 1,100 words are too many for a direct table: hashed, as in any real corpus.
     rows = [f"w{i} P{i % 7} {'BIO'[i % 3]}" for i in range(1100)]
     (tmp_path / "txt").write_text(
@@ -71,6 +71,22 @@ for kind in ("crfsuite", "segmented"):
     features = ["--features", "wordseg"] if kind == "segmented" else []
     main(["train", kind, "--quiet", "-o", model, "--format", kind, *features])
     main(["tag", model, kind])
+from trellis import ChainCRF, ChainPerceptron
+from trellis.models import RegularisedDecoder
+X, y = [["a", "b", "c"], ["b"]], [["B-X", "I-X", "O"], ["O"]]
+for options in (
+    {"batch_size": 2, "n_jobs": 2}, {"solver": "adf"}, {"solver": "lbfgs"}, {"lock_free": True},
+    {"rich_edges": True}, {"rich_edges": "both", "edge_pairs": "observed", "n_jobs": 2},
+    {"rich_edges": "both", "solver": "adf"}, {"l1": 0.1, "group_lasso": 0.1},
+    {"features": "word @ edge; bias", "edge_pairs": "observed", "solver": "lbfgs"},
+    {"piece_size": 1.5, "overlap": 1},
+):
+    crf = ChainCRF(max_passes=2, **options).fit(X, y, dev=(X, y))
+    crf.predict_marginals(X), crf.predict_kbest(X, 2), crf.sample(X), crf.entropy(X)
+    crf.predict_spans(X), crf.explain(X[:1]), crf.partial_fit(X, y)
+    RegularisedDecoder(crf, ChainCRF(max_passes=1).fit(X, y)).predict(X)
+for options in ({}, {"rich_edges": True}, {"rich_edges": "both", "edge_pairs": "observed"}):
+    ChainPerceptron(max_passes=2, batch_size=2, **options).fit(X, y).predict(X)
 after = signatures()
 print("added", *(name for name, found in after.items() if found != before[name]))
 """,
@@ -80,7 +96,7 @@ print("added", *(name for name, found in after.items() if found != before[name])
 
 
 def test_parts_run_side_by_side(monkeypatch, capfd):
-    """The real thing, once: no error, nothing printed, and the second part in its own process."""
+    """The real thing, once: no error, nothing printed, the other parts in their own processes."""
     started = []
 
     def spy(part):
@@ -89,9 +105,9 @@ def test_parts_run_side_by_side(monkeypatch, capfd):
 
     start = module._start
     monkeypatch.setattr(module, "_start", spy)
-    monkeypatch.setattr(module, "PARTS", (lambda: None, PARTS[1]))
+    monkeypatch.setattr(module, "PARTS", (lambda: None, *PARTS[1:]))
     warmup()
-    assert [process.returncode for process in started] == [0]
+    assert [process.returncode for process in started] == [0, 0]
     assert capfd.readouterr() == ("", "")
 
 
@@ -140,6 +156,6 @@ def test_command(monkeypatch, capsys):
     assert calls == ["warmup"]
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.splitlines()[0] == "trellis: preparing kernels (half a minute, unless it is done)"
+    assert err.splitlines()[0] == "trellis: preparing kernels (some minutes, unless it is done)"
     assert err.splitlines()[1].startswith("trellis: kernels ready (")
     assert len(err.splitlines()) == 2

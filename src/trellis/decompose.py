@@ -53,12 +53,15 @@ class Pieces:
         Positions by piece; None when they are simply in order (chains).
     edges : int64 array (m, 2) or None
         The edges that remain; None for chains, whose neighbours are implied.
+    overlap : int
+        Positions that each piece of a chain goes on into the next one of its sample.
     """
 
     offsets: NDArray[np.int64]
     sample: NDArray[np.int64]
     nodes: NDArray[np.int64] | None = None
     edges: NDArray[np.int64] | None = None
+    overlap: int = 0
 
     def __len__(self) -> int:
         return len(self.sample)
@@ -86,6 +89,9 @@ class WholeSamples:
 class ChainPieces:
     """Consecutive blocks of mean size ``piece_size``.
 
+    With an ``overlap`` of k each block goes on for k positions into the next one of its sample,
+    whose edges and labels are then learned from twice (Sun 2014, appendix A.2).
+
     Examples
     --------
     >>> import numpy as np
@@ -96,9 +102,12 @@ class ChainPieces:
     """
 
     piece_size: float
+    overlap: int = 0
 
     def __post_init__(self) -> None:
         size = self.piece_size
+        if not isinstance(self.overlap, numbers.Integral) or self.overlap < 0:
+            raise DataError(f"overlap must be an integer of at least 0, got {self.overlap!r}")
         if not (isinstance(size, numbers.Real) and math.isfinite(size) and size >= 1):
             raise DataError(f"piece_size must be a number of at least 1, got {size!r}")
 
@@ -113,12 +122,15 @@ class ChainPieces:
         reverse = rng.random(len(lengths)) < 0.5
         larger = rng.random(most) < self.piece_size - math.floor(self.piece_size)
         bounds, sample = chain_blocks(offsets, small, larger, reverse)
-        return Pieces(bounds, sample)
+        return Pieces(bounds, sample, overlap=int(self.overlap))
 
 
-def partitioner(piece_size: float | None) -> Partitioner:
+def partitioner(piece_size: float | None, overlap: int = 0) -> Partitioner:
     """Return the partitioner of chains for a piece size; None means whole samples."""
-    return WholeSamples() if piece_size is None else ChainPieces(piece_size)
+    if piece_size is None:
+        ChainPieces(1, overlap)  # checks the overlap
+        return WholeSamples()
+    return ChainPieces(piece_size, overlap)
 
 
 def cut(offsets: NDArray[np.int64], edges: NDArray[np.int64], piece: NDArray[np.int64]) -> Pieces:

@@ -1,7 +1,7 @@
 """Compile all kernels ahead, so that no later run pauses for it.
 
 A tiny problem is sent through everything that ends in a kernel, in the array types that real work
-uses. The two parts share no kernel, so they compile side by side in two processes.
+uses. The parts share no machine code, so they compile side by side in processes of their own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["PARTS", "warm_inference", "warm_training", "warmup"]
+__all__ = ["PARTS", "warm_inference", "warm_rich_edges", "warm_training", "warmup"]
 
 _FILE = b"The DT B-NP 1\ncat NN I-NP 2\nsat VB O 3\n\nIt PRP B-NP 1\nran VB O 2\n"
 _TEMPLATES = "word[-1..1]; pos[-1] & word; ngrams(word, 2..3); number(n); pos == pos[1]"
@@ -39,11 +39,12 @@ def warm_inference() -> None:
     from trellis.objectives import ChainData, ChainWeights, LogLikelihood
     from trellis.structures import ChainPotentials, best, entropy, kbest, marginals, sample
 
-    p = ChainPotentials(np.zeros((3, 2)), np.zeros((2, 2)), np.array([0, 3]))
-    for infer in (best, marginals, entropy):
-        infer(p)
-    kbest(p, 2)
-    sample(p, 1, np.random.default_rng(0))
+    for trans in (np.zeros((2, 2)), np.zeros((3, 2, 2))):
+        p = ChainPotentials(np.zeros((3, 2)), trans, np.array([0, 3]))
+        for infer in (best, marginals, entropy):
+            infer(p)
+        kbest(p, 2)
+        sample(p, 1, np.random.default_rng(0))
     corpus = as_corpus([[["a"], ["b"]]], [["X", "Y"]])
     assert corpus.labels is not None
     data = ChainData(AttributeEncoder().learn(corpus), corpus.labels, np.ones(1))
@@ -51,11 +52,26 @@ def warm_inference() -> None:
     LogLikelihood(data).value_and_gradient(ChainWeights.zeros(2, 2), data.visits(pieces))
 
 
-PARTS: tuple[Callable[[], None], ...] = (warm_training, warm_inference)
+def warm_rich_edges() -> None:
+    """Rich edges, with all pairs and with few, and the penalties that are not smooth."""
+    from trellis.models import ChainCRF, ChainPerceptron
+
+    X, y = [["a", "b"]], [["X", "Y"]]
+    for pairs in ("all", "observed"):
+        for solver in ("sgd", "lbfgs"):
+            crf = ChainCRF(
+                "word", rich_edges=True, edge_pairs=pairs, l1=1e-3, group_lasso=1e-3, max_passes=1,
+                solver=solver,
+            )  # fmt: skip
+            crf.fit(X, y).predict(X)
+        ChainPerceptron("word", rich_edges=True, edge_pairs=pairs, max_passes=1).fit(X, y)
+
+
+PARTS: tuple[Callable[[], None], ...] = (warm_training, warm_inference, warm_rich_edges)
 
 
 def warmup() -> None:
-    """Compile every kernel now (half a minute the first time on a machine, then seconds).
+    """Compile every kernel now (minutes the first time on a machine, then seconds).
 
     Examples
     --------

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import trellis.models.chain_predictor as model_module
-import trellis.solvers.sgd as sgd_module
+import trellis.solvers.passes as passes_module
 from chain_problems import (
     in_scheme,
     labelling_scores,
@@ -129,7 +129,7 @@ def test_the_seed_decides_the_bits():
 def test_the_division_into_blocks_does_not_change_what_is_learned(monkeypatch):
     options = {"l2": 0.1, "max_passes": 10, "learning_rate": 0.2, "random_state": 0}
     whole = ChainCRF(**options).fit(X, Y)
-    monkeypatch.setattr(sgd_module, "BLOCK", 50)
+    monkeypatch.setattr(passes_module, "BLOCK", 50)
     divided = ChainCRF(**options).fit(X, Y)
     assert divided.predict(X_NEW) == whole.predict(X_NEW)
     for a, b in zip(divided.predict_marginals(X_NEW), whole.predict_marginals(X_NEW), strict=True):
@@ -583,35 +583,36 @@ def test_the_penalty_of_a_batch_is_its_share_of_what_was_seen(monkeypatch):
     shares = []
     real = StochasticGradient.__init__
 
-    def spy(self, *arguments, l2, **options):
-        shares.append(l2)
-        real(self, *arguments, l2=l2, **options)
+    def spy(self, *arguments, penalty, **options):
+        shares.append((penalty.l2, penalty.l1, penalty.group_lasso))
+        real(self, *arguments, penalty=penalty, **options)
 
     monkeypatch.setattr(StochasticGradient, "__init__", spy)
-    model = ChainCRF(l2=6.0, learning_rate=0.1, random_state=0)
+    model = ChainCRF(l2=6.0, l1=3.0, group_lasso=1.5, learning_rate=0.1, random_state=0)
     for a, b in itertools.pairwise([0, 10, 20, 60]):
         model.partial_fit(X[a:b], Y[a:b])
-    assert shares == [6.0, 3.0, 4.0]
+    assert shares == [(6.0, 3.0, 1.5), (3.0, 1.5, 0.75), (4.0, 2.0, 1.0)]
 
 
 # ------------------------------------------------------------------------- interrupts
 
 
 def test_ctrl_c_leaves_the_weights_of_the_passes_done(monkeypatch):
-    real = StochasticGradient.one_pass
+    real = StochasticGradient.visit
 
-    def interrupted(self, these, number):
+    def interrupted(self, these, number, done, total):
         if number == 2:
             raise KeyboardInterrupt
-        return real(self, these, number)
+        return real(self, these, number, done, total)
 
     expected = ChainCRF(max_passes=2, tol=-1, random_state=0).fit(X, Y)
     model = ChainCRF(max_passes=9, tol=-1, random_state=0)
     with monkeypatch.context() as patch:
-        patch.setattr(StochasticGradient, "one_pass", interrupted)
+        patch.setattr(StochasticGradient, "visit", interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, Y)
     assert model.n_passes_ == 2
+    assert model.stop_reason_ == "interrupted"
     assert same_bits(model.weights_, expected.weights_)
     assert model.predict(X_NEW) == expected.predict(X_NEW)
 

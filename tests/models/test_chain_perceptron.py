@@ -7,7 +7,7 @@ import pytest
 
 import trellis.kernels.chain_perceptron as kernels
 import trellis.models.chain_predictor as model_module
-import trellis.solvers.perceptron as perceptron_module
+import trellis.solvers.passes as passes_module
 from chain_problems import in_scheme, labelling_scores, same_bits, toy_language
 from trellis import ChainPerceptron
 from trellis.corpus import as_corpus
@@ -97,7 +97,7 @@ def test_partial_labels_teach():
 def test_blocks_change_not_a_bit(monkeypatch):
     whole = ChainPerceptron(piece_size=2.5, random_state=0).fit(X, Y)
     at_once = whole.predict(X_NEW)
-    monkeypatch.setattr(perceptron_module, "BLOCK", 10)
+    monkeypatch.setattr(passes_module, "BLOCK", 10)
     monkeypatch.setattr(model_module, "_BLOCK", 5)
     divided = ChainPerceptron(piece_size=2.5, random_state=0).fit(X, Y)
     assert same_bits(whole.weights_, divided.weights_)
@@ -142,7 +142,7 @@ def test_a_stream_averages_over_all_its_batches():
     data = ChainData(model.encoder_.encode(corpus), corpus.labels, np.ones(60))
     learner = AveragedPerceptron(PerceptronLoss(data), ChainWeights.zeros(model.n_features_, 3))
     pieces = WholeSamples().draw(corpus.offsets, np.random.default_rng(0))
-    learner.one_pass(data.visits(pieces), 0)
+    learner.visit(data.visits(pieces), 0, 0, 60)
     np.testing.assert_allclose(model.weights_.node, learner.weights().node, atol=1e-5)
 
 
@@ -157,17 +157,17 @@ def test_fit_forgets_a_stream():
 
 
 def test_ctrl_c_leaves_a_usable_model(monkeypatch):
-    real = AveragedPerceptron.one_pass
+    real = AveragedPerceptron.visit
 
-    def interrupted(self, these, number):
+    def interrupted(self, these, number, done, total):
         if number == 1:
             raise KeyboardInterrupt
-        return real(self, these, number)
+        return real(self, these, number, done, total)
 
     expected = ChainPerceptron(max_passes=1, random_state=0).fit(X, Y)
     model = ChainPerceptron(random_state=0)
     with monkeypatch.context() as patch:
-        patch.setattr(AveragedPerceptron, "one_pass", interrupted)
+        patch.setattr(AveragedPerceptron, "visit", interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, Y)
     assert same_bits(model.weights_, expected.weights_)

@@ -281,3 +281,35 @@ def test_visits_follow_the_order_and_carry_the_weight_of_their_sample():
         assert visits.starts[k] == pieces.offsets[piece]
         assert visits.ends[k] == pieces.offsets[piece + 1]
         assert visits.weights[k] == [0.5, 1.0, 2.0][pieces.sample[piece]]
+
+
+@given(st.lists(st.integers(1, 9), max_size=30), st.integers(1, 8))
+def test_the_largest_batch_is_found_by_adding_up(lengths, size):
+    ends = np.cumsum(lengths, dtype=np.int64)
+    visits = Visits(ends - np.array(lengths, np.int64), ends, np.ones(len(lengths)))
+    batches = [range(k, min(k + size, len(lengths))) for k in range(0, len(lengths), size)]
+    expected = max((sum(lengths[k] for k in batch) for batch in batches), default=0)
+    assert visits.largest_batch(size) == expected
+    squares = np.append(0, np.cumsum(np.arange(sum(lengths)) ** 2))
+    most = max(
+        (sum(squares[ends[k]] - squares[ends[k] - lengths[k]] for k in b) for b in batches),
+        default=0,
+    )
+    assert visits.largest_batch(size, squares) == most
+
+
+def test_visits_can_be_repeated():
+    visits = Visits(np.array([0, 4]), np.array([4, 6]), np.array([1.0, 2.0])).repeated(3)
+    assert visits.starts.tolist() == [0, 4] * 3
+    assert visits.ends.tolist() == [4, 6] * 3
+    assert visits.weights.tolist() == [1.0, 2.0] * 3
+
+
+def test_no_visits_cost_nothing_and_change_nothing():
+    data = random_data(np.random.default_rng(0))
+    none = whole(data)[slice(0, 0)]
+    value, gradient = LogLikelihood(data).value_and_gradient(ChainWeights.zeros(12, 3), none)
+    assert value == 0 and not gradient.node.any()
+    w, state = ChainWeights(np.ones((12, 3)), np.ones((3, 3))), np.array([0.5, 7.0])
+    assert LogLikelihood(data).descend(w, none, state, rate=1.0, batch_size=3) == 0
+    assert (w.node == 1).all() and (w.transitions == 1).all() and state.tolist() == [0.5, 7.0]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from trellis.corpus import Labels
 from trellis.features import Encoded
-from trellis.objectives import ChainData, ChainWeights, PerceptronLoss
+from trellis.objectives import ChainData, ChainWeights, EdgeWeights, PerceptronLoss
 from trellis.objectives.chain import Visits
 
 
@@ -25,10 +27,11 @@ def chain(labels, values=()) -> ChainData:
 
 def visit(data: ChainData, weights: ChainWeights, *, count: float = 0.0, weight: float = 1.0):
     n = len(data.labels)
-    sums = ChainWeights.zeros(n, 2, np.float64)
+    sums = weights.zeros_like(np.float64)
     once = Visits(np.array([0]), np.array([n]), np.array([weight]))
-    wrong, after = PerceptronLoss(data).descend(weights, sums, count, once)
-    assert after == count + 1
+    state = np.array([count])
+    wrong = PerceptronLoss(data).descend(weights, sums, once, state)
+    assert state.tolist() == [count + 1]
     return wrong, sums
 
 
@@ -81,9 +84,60 @@ def test_nothing_is_wrong_where_everything_is_allowed(labels):
     assert wrong == 0 and not w.node.any()
 
 
-def test_the_count_is_left_where_an_interrupt_cannot_lose_it():
-    data, state = chain(["B"]), np.zeros(1)
-    once = Visits(np.array([0, 0]), np.array([1, 1]), np.ones(2))
-    sums = ChainWeights.zeros(1, 2, np.float64)
-    PerceptronLoss(data).descend(ChainWeights.zeros(1, 2), sums, 3.0, once, state=state)
-    assert state.tolist() == [5.0]
+def crossed(values, *, both: bool, pairs=None) -> EdgeWeights:
+    """Edges of two features, the first not crossed; with pairs of labels if not all."""
+    row = np.array([-1, 0], np.int32)
+    n_rows = 2 if both else 1
+    ptr, pair = np.zeros(0, np.int64), np.zeros(0, np.int32)
+    if pairs is not None:
+        ptr = np.arange(n_rows + 1, dtype=np.int64) * len(pairs)
+        pair = np.tile(np.array(pairs, np.int32), n_rows)
+    return EdgeWeights(row, ptr, pair, np.array(values, np.float32), both)
+
+
+def test_rich_edges_move_like_transitions_for_the_features_of_their_end():
+    w = ChainWeights.zeros(2, 2)
+    w.edge = crossed(np.zeros(8), both=True)
+    wrong, sums = visit(chain(["B", "B"], values=[1.0, 0.5]), w, count=2.0)
+    assert wrong == 2
+    # The feature of position 1 is crossed, that of position 0 is not; nothing has it before.
+    assert w.edge.values.tolist() == [-0.5, 0, 0, 0.5, 0, 0, 0, 0]
+    assert sums.edge.values.tolist() == [-1, 0, 0, 1, 0, 0, 0, 0]
+
+
+def test_rich_edges_may_belong_to_the_position_before():
+    data = chain(["B", "B"])
+    flipped = replace(data.encoded, indices=np.array([1, 0], np.int32))
+    w = ChainWeights.zeros(2, 2)
+    w.edge = crossed(np.zeros(8), both=True)
+    visit(replace(data, encoded=flipped), w)
+    assert w.edge.values.tolist() == [0, 0, 0, 0, -1, 0, 0, 1]
+
+
+def test_pairs_that_a_row_lacks_have_no_weight_to_move():
+    w = ChainWeights.zeros(2, 2)
+    w.edge = crossed(np.zeros(2), both=False, pairs=[1, 3])
+    visit(chain(["B", "B"]), w)
+    assert w.edge.values.tolist() == [0, 1]  # B B gains, A A has no weight
+
+
+def test_rich_edges_decide_the_path():
+    w = ChainWeights.zeros(2, 2)
+    w.edge = crossed([0, 2], both=False, pairs=[1, 3])
+    wrong, _ = visit(chain(["B", "B"]), w)
+    assert wrong == 0 and w.edge.values.tolist() == [0, 2]
+
+
+def test_paths_of_a_batch_are_found_with_the_same_weights():
+    """One at a time, the first update makes the second visit right; together both are wrong."""
+    data = chain(["B"])
+    twice = Visits(np.array([0, 0]), np.array([1, 1]), np.ones(2))
+    for batch_size, expected in ((1, 1.0), (2, 2.0)):
+        w, state = ChainWeights.zeros(1, 2), np.array([3.0])
+        sums = w.zeros_like(np.float64)
+        wrong = PerceptronLoss(data).descend(w, sums, twice, state, batch_size=batch_size)
+        assert wrong == expected
+        assert w.node.tolist() == [[-expected, expected]]
+        late = 3 if batch_size == 1 else 3 + 4
+        assert sums.node.tolist() == [[-late, late]]
+        assert state.tolist() == [5.0]

@@ -3,29 +3,45 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import trellis.solvers.passes as passes_module
 from chain_problems import random_data
 from trellis.decompose import ChainPieces, WholeSamples
 from trellis.objectives import ChainWeights
-from trellis.solvers import convergence_value, run_passes
+from trellis.solvers import Progress, convergence_value, run_passes
 
 
 class Scripted:
     """Returns the objectives it was given and remembers what it was shown."""
 
-    def __init__(self, objectives, n_samples: int = 6) -> None:
+    def __init__(self, objectives, n_samples: int = 6, windows: int = 1) -> None:
         self.data = random_data(np.random.default_rng(0), n_samples=n_samples)
         self.objectives = list(objectives)
         self.seen: list[list[tuple[int, int]]] = []
         self.numbers: list[int] = []
+        self.events: list[tuple] = []
+        self.windows = windows
 
-    def one_pass(self, these, number):
-        self.seen.append(list(zip(these.starts.tolist(), these.ends.tolist(), strict=True)))
-        self.numbers.append(number)
-        return self.objectives[number]
+    def visit(self, these, number, done, total):
+        if done == 0:
+            self.seen.append([])
+            self.numbers.append(number)
+        assert done == len(self.seen[-1])
+        self.seen[-1] += zip(these.starts.tolist(), these.ends.tolist(), strict=True)
+        self.events.append(("visit", number, done, done + len(these)))
+        # Half of the objective is the penalty, the other half is met evenly.
+        return self.objectives[number] / 2 * len(these) / total
+
+    def end_window(self, number, visited, total):
+        self.events.append(("window", number, visited, total))
+
+    def end_pass(self, number):
+        self.events.append(("pass", number))
+        return self.objectives[number] / 2
 
     def weights(self):
         return ChainWeights.zeros(len(self.seen), 2)  # tells how many passes there were
@@ -42,7 +58,7 @@ def test_one_record_a_pass():
     records = run(learner)
     assert [r.number for r in records] == [1, 2, 3, 4]
     assert learner.numbers == [0, 1, 2, 3]
-    assert [r.objective for r in records] == objectives
+    assert [r.objective for r in records] == objectives  # with the penalty
     assert [r.change for r in records] == [convergence_value(objectives[:p]) for p in (1, 2, 3, 4)]
     assert all(r.dev_score is None and r.seconds >= 0 for r in records)
 
@@ -125,3 +141,60 @@ def test_passes_are_done_one_at_a_time():
     assert learner.numbers == [0]
     next(passes)
     assert learner.numbers == [0, 1]
+
+
+# ------------------------------------------------------------------------- windows and blocks
+
+
+def test_windows_divide_a_pass_evenly():
+    learner = Scripted([4.0, 2.0], n_samples=25, windows=10)
+    run(learner)
+    for number in range(2):
+        mine = [e for e in learner.events if e[1] == number]
+        assert mine[-1] == ("pass", number)
+        sizes = [e[2] for e in mine if e[0] == "window"]
+        assert len(sizes) == 10 and sum(sizes) == 25 and set(sizes) <= {2, 3}
+        assert all(e[3] == 25 for e in mine if e[0] == "window")
+        # A window ends when its last piece has been visited, and not before.
+        ends = np.cumsum(sizes).tolist()
+        order = [e[3] if e[0] == "visit" else "end" for e in mine[:-1]]
+        assert order == [x for end in ends for x in (end, "end")]
+
+
+def test_there_are_no_more_windows_than_pieces():
+    learner = Scripted([4.0], n_samples=3, windows=10)
+    run(learner)
+    assert [e[2] for e in learner.events if e[0] == "window"] == [1, 1, 1]
+
+
+def test_blocks_divide_windows_and_are_saved_one_by_one(monkeypatch):
+    monkeypatch.setattr(passes_module, "BLOCK", 10)
+    learner = Scripted([4.0, 2.0], n_samples=25, windows=2)
+    saved = []
+    run(learner, save=lambda now: saved.append((len(now.records), now.visited, now.met)))
+    assert [e[2] for e in learner.events if e[0] == "window"] == [12, 13, 12, 13]
+    blocks = [e for e in learner.events if e[0] == "visit" and e[1] == 0]
+    assert len(blocks) > 6
+    assert [b[2] for b in blocks] == [0, *(b[3] for b in blocks[:-1])]
+    assert {12, 25} <= {b[3] for b in blocks}  # no block reaches across the end of a window
+    first = [s for s in saved if s[0] == 0]
+    assert [s[1] for s in first] == [b[3] for b in blocks[:-1]]
+    np.testing.assert_allclose([s[2] for s in first], [2.0 * b[3] / 25 for b in blocks[:-1]])
+    assert saved[-1] == (2, 0, 0.0)  # nothing of a pass that has not begun
+
+
+def test_a_progress_that_is_finished_stays_so():
+    learner = Scripted([4.0, 2.0, 1.0])
+    done = Progress()
+    records = run(learner, max_passes=2, progress=done)
+    assert done.records == records
+    assert run(learner, max_passes=2, progress=done) == []
+    assert [r.number for r in run(learner, max_passes=3, progress=done)] == [3]
+
+
+def test_no_pieces_are_no_steps():
+    learner = Scripted([4.0])
+    nothing = replace(learner.data.encoded, offsets=np.zeros(3, np.int64))
+    learner.data = replace(learner.data, encoded=nothing)
+    (record,) = run(learner)
+    assert learner.seen == [] and record.objective == 2.0  # the penalty

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 
 import trellis.kernels.chain_crf as kernels
 import trellis.objectives.log_likelihood as objective_module
-import trellis.solvers.sgd as sgd_module
+import trellis.solvers.passes as passes_module
 from chain_problems import (
     EXTREME,
     Problem,
@@ -23,13 +23,14 @@ from chain_problems import (
     same_bits,
     same_weights,
 )
+from rich_problems import partial_data, random_weights
 from trellis.corpus import Labels
 from trellis.decompose import ChainPieces, WholeSamples
 from trellis.features import Encoded
-from trellis.objectives import ChainData, ChainWeights, LogLikelihood
+from trellis.objectives import ChainData, ChainWeights, LogLikelihood, Penalty
 from trellis.objectives.chain import Visits
 from trellis.solvers import StochasticGradient, calibrate, run_passes
-from trellis.solvers.sgd import _compact
+from trellis.solvers.sgd import _compact, _only
 
 
 def naive_descent(
@@ -41,25 +42,54 @@ def naive_descent(
     decay: float,
     shrink: float,
     refresh: int,
+    batch_size: int = 1,
 ) -> tuple[float, ChainWeights]:
-    """The steps as the kernel's documentation has them, with exact gradients and plain weights."""
+    """The steps as the kernel's documentation has them, with exact gradients and plain weights.
+
+    Transitions wait for ``refresh`` positions; dense edges make them due after every batch.
+    """
     loss = LogLikelihood(data)
-    node, trans = weights.node.astype(float), weights.transitions.astype(float)
-    waiting, pending, met, keep_all = np.zeros_like(trans), 0, 0.0, 1.0
-    for k in range(len(visits)):
-        one = visits[slice(k, k + 1)]
-        value, gradient = loss.value_and_gradient(ChainWeights(node, trans), one)
-        met += value
-        keep = 1 / (1 + 2 * rate * shrink)
-        node = keep * (node - rate * gradient.node)
-        waiting += rate * gradient.transitions
+    w = weights.map(lambda a: a.astype(float))
+    dense = w.edge is not None and not w.edge.ptr.size
+    waiting, pending, met, keep_all = np.zeros_like(w.transitions), 0, 0.0, 1.0
+    for first in range(0, len(visits), batch_size):
+        steps, keep = w.zeros_like(float), 1.0
+        batch = visits[slice(first, first + batch_size)]
+        for k in range(len(batch)):
+            value, gradient = loss.value_and_gradient(w, batch[slice(k, k + 1)])
+            met += value
+            for total, part in zip(steps.arrays(), gradient.arrays(), strict=True):
+                total += rate * part
+            keep /= 1 + 2 * rate * shrink
+            rate *= decay
+        waiting += steps.transitions
         keep_all *= keep
-        pending += int(one.ends[0] - one.starts[0])
-        if pending >= refresh or k == len(visits) - 1:
-            trans = keep_all * (trans - waiting)
-            waiting, pending, keep_all = np.zeros_like(trans), 0, 1.0
-        rate *= decay
-    return met, ChainWeights(node, trans)
+        pending += int((batch.ends - batch.starts).sum())
+        w.node[:] = keep * (w.node - steps.node)
+        if w.edge is not None:
+            w.edge.values[:] = keep * (w.edge.values - steps.edge.values)
+        if pending >= refresh or dense or first + batch_size >= len(visits):
+            w.transitions[:] = keep_all * (w.transitions - waiting)
+            waiting[:], pending, keep_all = 0, 0, 1.0
+    return met, w
+
+
+def descend(
+    data: ChainData, weights: ChainWeights, visits: Visits, *, scale: float = 1.0, **options
+) -> tuple[float, ChainWeights, float]:
+    """Loss met, true weights and scale after a descent from stored weights, which change."""
+    state = np.array([scale, 0.0])
+    met = LogLikelihood(data).descend(weights, visits, state, **options)
+    assert state[1] == len(visits)
+    scaled = iter([state[0], 1.0, state[0]])  # node, transitions, edges
+    return met, weights.map(lambda a: a * next(scaled)), float(state[0])
+
+
+def one_pass(learner, visits: Visits, number: int) -> float:
+    """All visits of a pass at once; returns the objective."""
+    met = learner.visit(visits, number, 0, len(visits))
+    learner.end_window(number, len(visits), len(visits))
+    return met + learner.end_pass(number)
 
 
 @pytest.fixture
@@ -73,7 +103,7 @@ def test_one_step_is_the_weights_less_rate_times_gradient(problem, rate):
     one = problem.visits[slice(0, 1)]
     exact, gradient = brute_force(replace(problem, visits=one))
     w = problem.weights.copy()
-    met, scale = LogLikelihood(problem.data).descend(w, 1.0, one, rate=rate, decay=0.5, shrink=0.0)
+    met, w, scale = descend(problem.data, w, one, rate=rate, decay=0.5, shrink=0.0)
     assert scale == 1.0
     assert met == pytest.approx(exact, rel=1e-9, abs=1e-9)
     same_weights(
@@ -93,10 +123,11 @@ def test_the_penalty_is_a_proximal_step(problem, rate, shrink):
     one = problem.visits[slice(0, 1)]
     _, gradient = brute_force(replace(problem, visits=one))
     w = problem.weights.copy()
-    _, scale = LogLikelihood(problem.data).descend(w, 1.0, one, rate=rate, decay=1.0, shrink=shrink)
+    _, w, scale = descend(problem.data, w, one, rate=rate, decay=1.0, shrink=shrink)
     keep = 1 / (1 + 2 * rate * shrink)
+    assert scale == pytest.approx(keep)
     same_weights(
-        ChainWeights(scale * w.node, w.transitions),
+        w,
         ChainWeights(
             keep * (problem.weights.node - rate * gradient.node),
             keep * (problem.weights.transitions - rate * gradient.transitions),
@@ -117,11 +148,28 @@ def test_a_pass_is_the_steps_written_out(refresh, positions, real):
     start = ChainWeights(rng.normal(size=(12, 3)), rng.normal(size=(3, 3)))
     options = {"rate": 0.3, "decay": 0.98, "shrink": 0.01}
     expected = naive_descent(data, start, visits, refresh=positions, **options)
-    w = start.copy()
-    met, scale = LogLikelihood(data).descend(w, 1.0, visits, **options)
+    met, w, scale = descend(data, start.copy(), visits, **options)
     assert met == pytest.approx(expected[0], rel=1e-9)
     assert 0 < scale < 1
-    same_weights(ChainWeights(scale * w.node, w.transitions), expected[1], rtol=1e-9, atol=1e-9)
+    same_weights(w, expected[1], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("positions", [1, 48])
+@pytest.mark.parametrize("batch_size", [1, 2, 7, 40, 1000])
+@pytest.mark.parametrize("edges", ["plain", "dense", "sparse"])
+def test_batches_are_the_steps_written_out(refresh, edges, batch_size, positions):
+    """Gradients at the weights before the batch, each with the rate of its piece, summed."""
+    refresh(positions)
+    data = partial_data(np.random.default_rng(1), n_samples=40, real=True)
+    rng = np.random.default_rng(3)
+    pieces = ChainPieces(2.5).draw(data.encoded.offsets, rng)
+    visits = data.visits(pieces, rng.permutation(len(pieces)))
+    start = random_weights(rng, edges)
+    options = {"rate": 0.1, "decay": 0.98, "shrink": 0.01, "batch_size": batch_size}
+    expected = naive_descent(data, start, visits, refresh=positions, **options)
+    met, w, _ = descend(data, start.copy(), visits, **options)
+    assert met == pytest.approx(expected[0], rel=1e-8)
+    same_weights(w, expected[1], rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 0.3, 7.0])
@@ -131,12 +179,11 @@ def test_scaled_weights_take_the_same_steps(scale):
     visits = data.visits(WholeSamples().draw(data.encoded.offsets, rng))
     start = ChainWeights(rng.normal(size=(12, 3)), rng.normal(size=(3, 3)))
     options = {"rate": 0.3, "decay": 0.98, "shrink": 0.02}
-    plain, scaled = start.copy(), ChainWeights(start.node / scale, start.transitions.copy())
-    met, end = LogLikelihood(data).descend(plain, 1.0, visits, **options)
-    met_scaled, end_scaled = LogLikelihood(data).descend(scaled, scale, visits, **options)
+    stored = ChainWeights(start.node / scale, start.transitions.copy())
+    met, plain, _ = descend(data, start.copy(), visits, **options)
+    met_scaled, scaled, _ = descend(data, stored, visits, scale=scale, **options)
     assert met == pytest.approx(met_scaled, rel=1e-10)
-    np.testing.assert_allclose(end * plain.node, end_scaled * scaled.node, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(plain.transitions, scaled.transitions, rtol=1e-9, atol=1e-12)
+    same_weights(plain, scaled, rtol=1e-9, atol=1e-12)
 
 
 def test_a_small_scale_is_folded_into_the_weights(refresh):
@@ -149,9 +196,22 @@ def test_a_small_scale_is_folded_into_the_weights(refresh):
     _, expected = naive_descent(data, start, visits, refresh=1, **options)
     for kind, tolerance in ((np.float64, 1e-9), (np.float32, 1e-5)):
         w = ChainWeights(np.ones((12, 3), kind), np.ones((3, 3), kind))
-        _, scale = LogLikelihood(data).descend(w, 1.0, visits, **options)
+        _, w, scale = descend(data, w, visits, **options)
         assert 1e-4 / 3 < scale <= 1  # one step divides by 3
-        same_weights(ChainWeights(scale * w.node, w.transitions), expected, rtol=0, atol=tolerance)
+        same_weights(w, expected, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("edges", ["dense", "sparse"])
+def test_a_small_scale_is_folded_into_the_edges(refresh, edges):
+    refresh(1)
+    data = random_data(np.random.default_rng(1), n_samples=40)
+    visits = data.visits(ChainPieces(2).draw(data.encoded.offsets, np.random.default_rng(0)))
+    options = {"rate": 0.5, "decay": 1.0, "shrink": 2.0, "batch_size": 2}
+    start = random_weights(np.random.default_rng(0), edges)
+    _, expected = naive_descent(data, start, visits, refresh=1, **options)
+    _, w, scale = descend(data, start.copy(), visits, **options)
+    assert 1e-4 / 9 < scale <= 1
+    same_weights(w, expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("real", [False, True])
@@ -163,9 +223,9 @@ def test_float32_stays_close_to_float64(real, size):
     ends = []
     for kind in (np.float32, np.float64):
         w = ChainWeights.zeros(12, 3, kind)
-        met, scale = LogLikelihood(data).descend(w, 1.0, visits, rate=0.1, decay=0.999, shrink=1e-3)
+        met, true, _ = descend(data, w, visits, rate=0.1, decay=0.999, shrink=1e-3)
         assert w.node.dtype == w.transitions.dtype == kind
-        ends.append((met, ChainWeights(scale * w.node, w.transitions)))
+        ends.append((met, true))
     assert ends[0][0] == pytest.approx(ends[1][0], rel=1e-5)
     same_weights(ends[0][1], ends[1][1], rtol=0, atol=1e-4)
 
@@ -179,7 +239,7 @@ def test_float32_stays_finite_and_right_on_extreme_weights(problem):
     one = problem.visits[slice(0, 1)]
     exact, gradient = brute_force(Problem(problem.data, w, one))
     before = w.copy()
-    met, _ = LogLikelihood(problem.data).descend(w, 1.0, one, rate=1.0, decay=1.0, shrink=0.0)
+    met, w, _ = descend(problem.data, w, one, rate=1.0)
     assert met == pytest.approx(exact, rel=1e-5, abs=1e-2)
     same_weights(
         w,
@@ -203,7 +263,7 @@ def test_float32_finds_a_label_that_underflows_at_first_and_wins_in_the_end(firs
     visits = Visits(np.array([0]), np.array([n]), np.ones(1))
     exact, gradient = brute_force(Problem(data, w, visits))
     before = w.copy()
-    met, _ = LogLikelihood(data).descend(w, 1.0, visits, rate=1.0, decay=1.0, shrink=0.0)
+    met, w, _ = descend(data, w, visits, rate=1.0)
     assert met == pytest.approx(exact, rel=1e-5, abs=1e-4)
     same_weights(
         w,
@@ -221,12 +281,14 @@ def test_the_rate_falls_by_decay_a_pass_smoothly(refresh):
     refresh(1)
     data = random_data(np.random.default_rng(5))
     start = ChainWeights.zeros(12, 3, np.float64)
-    learner = StochasticGradient(LogLikelihood(data), start, learning_rate=0.4, decay=0.5, l2=0.7)
+    learner = StochasticGradient(
+        LogLikelihood(data), start, learning_rate=0.4, decay=0.5, penalty=Penalty(l2=0.7)
+    )
     rng = np.random.default_rng(0)
     expected = ChainWeights.zeros(12, 3, np.float64)
     for number in range(3):
         visits = data.visits(ChainPieces(2.5).draw(data.encoded.offsets, rng))
-        objective = learner.one_pass(visits, number)
+        objective = one_pass(learner, visits, number)
         n = len(visits)
         met, expected = naive_descent(
             data,
@@ -249,13 +311,13 @@ def test_the_penalty_may_be_applied_once_a_pass(refresh):
         ChainWeights.zeros(12, 3, np.float64),
         learning_rate=0.4,
         decay=0.5,
-        l2=0.7,
+        penalty=Penalty(l2=0.7),
         l2_once=True,
     )
     expected = ChainWeights.zeros(12, 3, np.float64)
     for number in range(2):
         visits = data.visits(WholeSamples().draw(data.encoded.offsets, np.random.default_rng(0)))
-        objective = learner.one_pass(visits, number)
+        objective = one_pass(learner, visits, number)
         met, after = naive_descent(
             data,
             expected,
@@ -271,16 +333,39 @@ def test_the_penalty_may_be_applied_once_a_pass(refresh):
         assert objective == pytest.approx(met + 0.7 * expected.squared_norm(), rel=1e-9)
 
 
+def test_l1_and_groups_are_applied_once_a_pass(refresh):
+    """With the rate of the middle of the pass; what is reported has the whole penalty."""
+    refresh(1)
+    data = random_data(np.random.default_rng(5))
+    groups = np.arange(12, dtype=np.int32) // 4
+    penalty = Penalty(l2=0.7, l1=0.9, group_lasso=0.3, groups=groups)
+    start = random_weights(np.random.default_rng(0), "sparse")
+    learner = StochasticGradient(
+        LogLikelihood(data), start.copy(), learning_rate=0.2, decay=0.5, penalty=penalty
+    )
+    expected = start
+    for number in range(2):
+        visits = data.visits(WholeSamples().draw(data.encoded.offsets, np.random.default_rng(0)))
+        objective = one_pass(learner, visits, number)
+        n = len(visits)
+        options = {"rate": 0.2 * 0.5**number, "decay": 0.5 ** (1 / n), "shrink": 0.7 / n}
+        met, expected = naive_descent(data, expected, visits, refresh=1, **options)
+        penalty.proximal(expected, 0.2 * 0.5 ** (number + 0.5))
+        same_weights(learner.weights(), expected, rtol=1e-8, atol=1e-9)
+        assert objective == pytest.approx(met + penalty.value(expected), rel=1e-9)
+    assert (learner.weights().edge.values == 0).any()
+
+
 def test_blocks_take_the_same_steps(refresh, monkeypatch):
     """With transitions refreshed at every piece, dividing a pass changes nothing but roundings."""
     refresh(1)
     data = random_data(np.random.default_rng(5))
     ends = []
     for block in (1 << 17, 7):
-        monkeypatch.setattr(sgd_module, "BLOCK", block)
+        monkeypatch.setattr(passes_module, "BLOCK", block)
         start = ChainWeights.zeros(12, 3, np.float64)
         learner = StochasticGradient(
-            LogLikelihood(data), start, learning_rate=0.4, decay=0.5, l2=0.7
+            LogLikelihood(data), start, learning_rate=0.4, decay=0.5, penalty=Penalty(l2=0.7)
         )
         rng = np.random.default_rng(0)
         list(run_passes(learner, ChainPieces(2.5), rng, max_passes=3, tol=0.0))
@@ -323,7 +408,7 @@ def test_sgd_reaches_the_optimum_found_by_another_solver(l2_once, piece_size, ki
         ChainWeights.zeros(12, 3, kind),
         learning_rate=0.2,
         decay=0.96,
-        l2=0.5,
+        penalty=Penalty(l2=0.5),
         l2_once=l2_once,
     )
     rng = np.random.default_rng(0)
@@ -340,7 +425,11 @@ def test_a_fixed_rate_stays_near_the_optimum():
     visits = data.visits(WholeSamples().draw(data.encoded.offsets, np.random.default_rng(0)))
     least = optimum(data, visits, l2=0.5)
     learner = StochasticGradient(
-        LogLikelihood(data), ChainWeights.zeros(12, 3), learning_rate=0.02, decay=1.0, l2=0.5
+        LogLikelihood(data),
+        ChainWeights.zeros(12, 3),
+        learning_rate=0.02,
+        decay=1.0,
+        penalty=Penalty(l2=0.5),
     )
     rng = np.random.default_rng(0)
     records = list(run_passes(learner, WholeSamples(), rng, max_passes=60, tol=-np.inf))
@@ -372,21 +461,21 @@ def test_an_interrupt_leaves_the_weights_of_the_steps_taken(monkeypatch):
     """Ctrl-C strikes while the kernel runs, and is raised before its scale can be returned."""
     data = random_data(np.random.default_rng(5))
     visits = data.visits(WholeSamples().draw(data.encoded.offsets, np.random.default_rng(0)))
-    options = {"learning_rate": 0.4, "decay": 0.5, "l2": 20.0}
+    options = {"learning_rate": 0.4, "decay": 0.5, "penalty": Penalty(l2=20.0)}
     learners = [
         StochasticGradient(LogLikelihood(data), ChainWeights.zeros(12, 3), **options)
         for _ in range(2)
     ]
-    learners[0].one_pass(visits, 0)
-    real = kernels.crf_sgd
+    one_pass(learners[0], visits, 0)
+    real = kernels.crf_steps
 
     def interrupted(*arguments):
         real(*arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(kernels, "crf_sgd", interrupted)
+    monkeypatch.setattr(kernels, "crf_steps", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        learners[1].one_pass(visits, 0)
+        one_pass(learners[1], visits, 0)
     assert same_bits(learners[0].weights(), learners[1].weights())
 
 
@@ -440,7 +529,7 @@ def test_trials_on_the_compact_copy_are_trials_on_the_data():
         data = replace(data, sample_weight=np.random.default_rng(0).uniform(0.5, 2, 20))
         pieces = ChainPieces(2.5).draw(data.encoded.offsets, np.random.default_rng(0))
         some = data.visits(pieces, np.random.default_rng(1).permutation(len(pieces))[:9])
-        compact, visits = _compact(data, some)
+        compact, visits, used = _compact(data, some)
         n_used = int(compact.encoded.indices.max()) + 1
         touched = {
             f
@@ -448,9 +537,38 @@ def test_trials_on_the_compact_copy_are_trials_on_the_data():
             for f in data.encoded.indices[data.encoded.indptr[a] : data.encoded.indptr[b]]
         }
         assert n_used == len(touched) < 30
+        assert used.tolist() == sorted(touched)
         options = {"rate": 0.5, "decay": 1.0, "shrink": 0.01}
-        met, _ = LogLikelihood(data).descend(ChainWeights.zeros(30, 3, float), 1.0, some, **options)
-        tried, _ = LogLikelihood(compact).descend(
-            ChainWeights.zeros(n_used, 3, float), 1.0, visits, **options
-        )
+        met, _, _ = descend(data, ChainWeights.zeros(30, 3, float), some, **options)
+        tried, _, _ = descend(compact, ChainWeights.zeros(n_used, 3, float), visits, **options)
         assert tried == pytest.approx(met, rel=1e-12)
+
+
+@pytest.mark.parametrize("edges", ["dense", "sparse"])
+def test_trials_have_the_rich_edges_of_the_features_they_meet(edges):
+    data = random_data(np.random.default_rng(9), n_features=30)
+    pieces = ChainPieces(2.5).draw(data.encoded.offsets, np.random.default_rng(0))
+    some = data.visits(pieces, np.random.default_rng(1).permutation(len(pieces))[:9])
+    compact, visits, used = _compact(data, some)
+    like = random_weights(np.random.default_rng(0), edges, n_features=30)
+    trial = _only(like, used, 3)
+    assert not any(a.any() for a in trial.arrays())
+    assert trial.edge.n_crossed == (like.edge.row[used] >= 0).sum() > 0
+    # Given the weights of the model, the trial's own loss is that of the model.
+    trial = trial.map(lambda a: a.astype(float))
+    trial.node[:], trial.transitions[:] = like.node[used], like.transitions
+    old, new = like.edge.rows(), trial.edge.rows()
+    for back in range(2):
+        for f, row in zip(used, trial.edge.row, strict=True):
+            if row < 0:
+                assert like.edge.row[f] < 0
+                continue
+            theirs = like.edge.row[f] + back * like.edge.n_crossed
+            mine = row + back * trial.edge.n_crossed
+            trial.edge.values[new[mine] : new[mine + 1]] = like.edge.values[
+                old[theirs] : old[theirs + 1]
+            ]
+    value, _ = LogLikelihood(data).value_and_gradient(like, some)
+    assert LogLikelihood(compact).value_and_gradient(trial, visits)[0] == pytest.approx(value)
+    rate = calibrate(data, ChainPieces(2.5), np.random.default_rng(0), l2=1.0, like=like)
+    assert 1e-4 < rate < 10

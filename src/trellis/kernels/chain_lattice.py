@@ -11,7 +11,7 @@ pass (α normalised at every position by c_t, V = E ∘ β / c):
 
 with E = e^{s − row maximum} and U = e^{T − max T}. Expected transition counts are
 U ∘ Σ_t α_{t-1} V_tᵀ, so only outer products are summed here and U is multiplied in once for many
-pieces. A piece whose scaling underflows is done again in log space.
+pieces (those of chunk c, in outer[c]). A piece whose scaling underflows is done again in log space.
 
 ``label`` (N,) holds ids of rows of the label-set table (R, L): the first L rows are the single
 labels, row L is the full set.
@@ -26,15 +26,14 @@ import numpy as np
 from trellis.kernels._jit import subkernel
 from trellis.kernels.fast_exp import fast_exp
 
-__all__ = ["annotation", "exponentiate", "piece_loss"]
+__all__ = ["annotation", "exponentiate", "log_sum", "piece_loss"]
 
 Array = np.ndarray[Any, Any]
 
-# Rows of the workspace ``work`` (7, longest piece, L) and of ``tables`` (3, L, L). Passing two
-# arrays instead of ten is what keeps calls for short pieces cheap.
+# Planes of the workspace ``work`` (7, longest piece, L) and of ``tables`` (2, L, L).
 NODE, POTENTIAL, ALPHA, BETA, SCALED, GRADIENT, TARGET = range(7)
-U, U_TRANSPOSED, OUTER = range(3)
-N_WORK, N_TABLES = 7, 3
+U, U_TRANSPOSED = range(2)
+N_WORK, N_TABLES = 7, 2
 
 # How much of a piece is annotated.
 FULLY, PARTLY, NOTHING = range(3)
@@ -85,12 +84,18 @@ def piece_loss(
     weight: float,
     work: Array,
     tables: Array,
+    outer: Array,
     pairs: Array,
+    c: int,
+    hits: Any,
+    shares: Any,
 ) -> float:
     """Loss of the piece [start, end) whose node scores are in work[NODE].
 
-    work[GRADIENT] becomes ∂loss/∂node (unweighted); weight · ∂loss/∂T is added to tables[OUTER]
-    (still to be multiplied by U) and to ``pairs``.
+    work[GRADIENT] becomes ∂loss/∂node (unweighted); weight · ∂loss/∂T is added to outer[c]
+    (still to be multiplied by U) and to pairs[c]. With sparse edges (``hits`` is not None, see
+    :mod:`trellis.kernels.sparse_edges`) the hits' ∂loss/∂δ goes to their gradient; ``shares`` are
+    (begin, count, gold), where the hits of each position are.
     """
     n = end - start
     n_labels = T.shape[0]
@@ -99,6 +104,9 @@ def piece_loss(
         for t in range(n):
             for j in range(n_labels):
                 work[GRADIENT, t, j] = 0
+            if hits is not None:
+                for h in range(shares[0][t], shares[0][t] + shares[1][t]):
+                    hits[4][h] = 0
         return 0.0
     loss = 0.0
     # First over all labellings, then over the allowed ones: one call in a loop, because two calls
@@ -108,7 +116,7 @@ def piece_loss(
         into = TARGET if constrained else GRADIENT
         loss += sign * _expectations(
             T, t_max, label, start, end, table, constrained == 1, sign * weight,
-            work, tables, pairs, into,
+            work, tables, outer, pairs, c, into, hits, shares,
         )  # fmt: skip
     if kind == PARTLY:
         for t in range(n):
@@ -123,7 +131,10 @@ def piece_loss(
         if t > 0:
             before = label[start + t - 1]
             gold += T[before, y]
-            pairs[before, y] -= weight
+            pairs[c, before, y] -= weight
+            if hits is not None and shares[2][t] >= 0:
+                gold += hits[2][shares[2][t]]
+                hits[4][shares[2][t]] -= 1
     return loss - gold
 
 
@@ -143,8 +154,12 @@ def _expectations(
     weight: float,
     work: Array,
     tables: Array,
+    outer: Array,
     pairs: Array,
+    chunk: int,
     into: int,
+    hits: Any,
+    shares: Any,
 ) -> float:
     """Marginals of one piece into work[into], weighted transitions as in piece_loss; log Z."""
     n = end - start
@@ -174,12 +189,17 @@ def _expectations(
                 work[ALPHA, 0, j] = work[POTENTIAL, 0, j]
         else:
             _times(work, ALPHA, t - 1, tables, U, ALPHA, t)
+            if hits is not None:
+                for h in range(shares[0][t], shares[0][t] + shares[1][t]):
+                    work[ALPHA, t, hits[1][h]] += work[ALPHA, t - 1, hits[0][h]] * hits[3][h]
+                for j in range(n_labels):  # rounding may leave less than nothing
+                    work[ALPHA, t, j] = max(work[ALPHA, t, j], zero)
             for j in range(n_labels):
                 work[ALPHA, t, j] *= work[POTENTIAL, t, j]
         c = zero
         for j in range(n_labels):
             c += work[ALPHA, t, j]
-        if not c > 1e-15:  # underflow
+        if not 1e-15 < c < 1e30:  # underflow, or a sparse edge too large
             lost = True
             break
         inverse = one / c
@@ -198,19 +218,39 @@ def _expectations(
         for j in range(n_labels):
             work[SCALED, t, j] *= work[BETA, t, j]
         _times(work, SCALED, t, tables, U_TRANSPOSED, BETA, t - 1)
+        cancelled = zero
+        if hits is not None:
+            for h in range(shares[0][t], shares[0][t] + shares[1][t]):
+                x = hits[3][h] * work[SCALED, t, hits[1][h]]
+                work[BETA, t - 1, hits[0][h]] += x
+                cancelled -= work[ALPHA, t - 1, hits[0][h]] * min(x, zero)
+            for j in range(n_labels):
+                work[BETA, t - 1, j] = max(work[BETA, t - 1, j], zero)
         future = zero
         for j in range(n_labels):
             work[into, t - 1, j] = work[ALPHA, t - 1, j] * work[BETA, t - 1, j]
             future += work[BETA, t - 1, j]
-        # What α lost to underflow is below 1e-38 / c, but a large β would make it count.
-        if not future < 1e15:
+        # What α lost to underflow is below 1e-38 / c, but a large β would make it count. And where
+        # sparse edges take away far more than they leave (which is 1), roundings are left.
+        if not (future < 1e15 and cancelled < 1e3):
             lost = True
             break
     if lost:
         return _log_forward_backward(
-            T, label, start, table, constrained, work, n, into, pairs, weight
-        )
-    _add_outer_products(work, tables, n, weight)
+            T, label, start, table, constrained, work, n, into, pairs, chunk, weight,
+            hits, shares,
+        )  # fmt: skip
+    _add_outer_products(work, outer, chunk, n, weight)
+    if hits is not None:
+        source, target, _, extra, gradient, _ = hits
+        for t in range(1, n):
+            for h in range(shares[0][t], shares[0][t] + shares[1][t]):
+                i = source[h]
+                j = target[h]
+                both = work[ALPHA, t - 1, i] * work[SCALED, t, j]
+                here = both * (tables[U, i, j] + extra[h])
+                gradient[h] = gradient[h] - here if constrained else here
+                pairs[chunk, i, j] += weight * (both * extra[h])
     total: float = log_z + np.log(product) + (n - 1) * t_max
     return total
 
@@ -246,10 +286,10 @@ def _times(
 
 
 @subkernel
-def _add_outer_products(work: Array, tables: Array, n: int, weight: float) -> None:
-    """tables[OUTER] += weight · Σ_t α_{t-1} V_tᵀ, four positions at a time."""
-    n_labels = tables.shape[1]
-    w = tables.dtype.type(weight)
+def _add_outer_products(work: Array, outer: Array, chunk: int, n: int, weight: float) -> None:
+    """outer[chunk] += weight · Σ_t α_{t-1} V_tᵀ, four positions at a time."""
+    n_labels = outer.shape[1]
+    w = outer.dtype.type(weight)
     t = 1
     while t + 4 <= n:
         for i in range(n_labels):
@@ -258,7 +298,7 @@ def _add_outer_products(work: Array, tables: Array, n: int, weight: float) -> No
             x2 = w * work[ALPHA, t + 1, i]
             x3 = w * work[ALPHA, t + 2, i]
             for j in range(n_labels):
-                tables[OUTER, i, j] += (
+                outer[chunk, i, j] += (
                     x0 * work[SCALED, t, j]
                     + x1 * work[SCALED, t + 1, j]
                     + x2 * work[SCALED, t + 2, j]
@@ -269,7 +309,7 @@ def _add_outer_products(work: Array, tables: Array, n: int, weight: float) -> No
         for i in range(n_labels):
             x0 = w * work[ALPHA, t - 1, i]
             for j in range(n_labels):
-                tables[OUTER, i, j] += x0 * work[SCALED, t, j]
+                outer[chunk, i, j] += x0 * work[SCALED, t, j]
         t += 1
 
 
@@ -284,7 +324,10 @@ def _log_forward_backward(
     n: int,
     into: int,
     pairs: Array,
+    chunk: int,
     weight: float,
+    hits: Any,
+    shares: Any,
 ) -> float:
     """Log-space twin for pieces that underflow: marginals into work[into]; returns log Z."""
     n_labels = T.shape[0]
@@ -293,6 +336,12 @@ def _log_forward_backward(
         for j in range(n_labels):
             ok = not constrained or table[label[start + t], j]
             S[t, j] = work[NODE, t, j] if ok else -np.inf
+    edge = np.empty((n, n_labels, n_labels), np.float64)
+    for t in range(n):
+        edge[t] = T
+        if hits is not None:
+            for h in range(shares[0][t], shares[0][t] + shares[1][t]):
+                edge[t, hits[0][h], hits[1][h]] += hits[2][h]
     terms = np.empty(n_labels, np.float64)
     a = np.empty((n, n_labels), np.float64)
     b = np.zeros((n, n_labels), np.float64)
@@ -301,26 +350,33 @@ def _log_forward_backward(
     for t in range(1, n):
         for j in range(n_labels):
             for i in range(n_labels):
-                terms[i] = a[t - 1, i] + T[i, j]
-            a[t, j] = S[t, j] + _log_sum(terms)
+                terms[i] = a[t - 1, i] + edge[t, i, j]
+            a[t, j] = S[t, j] + log_sum(terms)
     for t in range(n - 1, 0, -1):
         for i in range(n_labels):
             for j in range(n_labels):
-                terms[j] = T[i, j] + S[t, j] + b[t, j]
-            b[t - 1, i] = _log_sum(terms)
-    log_z = _log_sum(a[n - 1])
+                terms[j] = edge[t, i, j] + S[t, j] + b[t, j]
+            b[t - 1, i] = log_sum(terms)
+    log_z = log_sum(a[n - 1])
     for t in range(n):
         for j in range(n_labels):
             work[into, t, j] = np.exp(a[t, j] + b[t, j] - log_z)
             if t > 0:
                 for i in range(n_labels):
-                    both = a[t - 1, i] + T[i, j] + S[t, j] + b[t, j]
-                    pairs[i, j] += weight * np.exp(both - log_z)
+                    both = a[t - 1, i] + edge[t, i, j] + S[t, j] + b[t, j]
+                    pairs[chunk, i, j] += weight * np.exp(both - log_z)
+        if hits is not None:
+            for h in range(shares[0][t], shares[0][t] + shares[1][t]):
+                i = hits[0][h]
+                j = hits[1][h]
+                here = np.exp(a[t - 1, i] + edge[t, i, j] + S[t, j] + b[t, j] - log_z)
+                hits[4][h] = hits[4][h] - here if constrained else here
     return log_z
 
 
 @subkernel
-def _log_sum(x: Array) -> float:
+def log_sum(x: Array) -> float:
+    """Log Σ e^x, −inf if all are."""
     top = -np.inf
     for i in range(x.size):
         top = max(top, x[i])

@@ -4,7 +4,6 @@ regularisation (Sun 2014): p(y | x) ∝ e^{s(x, y)}, trained on randomly cut min
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, Self
@@ -18,17 +17,24 @@ from trellis.decompose import partitioner
 from trellis.errors import DataError
 from trellis.models.chain_model import ChainModel
 from trellis.models.params import is_number
-from trellis.objectives import ChainData, ChainWeights, LogLikelihood
-from trellis.solvers import StochasticGradient, calibrate
-from trellis.structures import ChainPotentials, entropy, event_probability, marginals, sample
+from trellis.objectives import ChainData, ChainWeights, LogLikelihood, Penalty
+from trellis.solvers import AdaptiveFrequency, LimitedMemoryBFGS, StochasticGradient, calibrate
+from trellis.structures import entropy, event_probability, marginals, sample
 
 __all__ = ["ChainCRF"]
+
+_PASSES = {"sgd": 12, "adf": 12, "lbfgs": 500, "auto": 0}
+"""Solvers, and how many passes or iterations they make at most."""
+
+# «auto» takes L-BFGS up to so many additions for the scores of the data.
+_LITTLE_DATA = 2_000_000
 
 
 class ChainCRF(ChainModel):
     """Linear-chain CRF.
 
-    Minimises  Σ log-losses + l2 · ‖w‖²  over mini-samples by stochastic gradient descent.
+    Minimises  Σ log-losses + l2 · ‖w‖² + l1 · ‖w‖₁ + group_lasso · Σ_g √|g| ‖w_g‖  over
+    mini-samples.
 
     Parameters
     ----------
@@ -40,17 +46,50 @@ class ChainCRF(ChainModel):
     piece_size : float or None
         Mean size n′ of the mini-samples that sequences are cut into for training, anew in each
         pass; None trains on whole sequences. Prediction is always on whole sequences.
+    overlap : int
+        Positions that a mini-sample goes on into the next one.
+    rich_edges : False, "current", "both" or True
+        Cross the features of every position with pairs of labels, too: those of the position where
+        the pair ends ("current", True), or also those where it begins ("both"). False: only
+        templates that say ``@ edge``.
+    edge_pairs : "auto", "all" or "observed"
+        Give every crossed feature all L² pairs, or those it was seen with and some random others;
+        "auto": all up to 8 labels.
+    edge_negatives : int
+        Random pairs for each crossed feature that does not have all.
+    edge_min_share : float
+        Leave out pairs seen in less than this share of a feature's occurrences; 0 keeps all.
     l2 : float
         Strength of the L2 penalty (CRFsuite's ``c2``).
+    l1 : float
+        Strength of the L1 penalty, which makes weights exactly zero.
+    group_lasso : float
+        Strength of the group lasso, which drops whole templates.
+    solver : "sgd", "adf", "lbfgs" or "auto"
+        Stochastic gradient descent; the same with rates that adapt to the frequency of features;
+        L-BFGS on the exact objective (pieces are then cut once); "auto": L-BFGS for whole
+        sequences of little data, else SGD.
+    states : "all" or "observed"
+        With L-BFGS, "observed" leaves weights at zero whose feature and label were never seen
+        together (CRFsuite's default).
     learning_rate : float or "auto"
         Initial rate; "auto" finds it by short trials on up to 1,000 sequences.
     decay : float
         Factor by which the rate falls in one pass; 1 is a fixed rate.
-    max_passes : int
-        Number of passes over the data.
+    batch_size : int
+        Mini-samples whose gradients are taken at the same weights; part of the algorithm.
+    n_jobs : int or None
+        Threads (-1: one a core). They share the work of a batch, or of an L-BFGS gradient; the
+        result is the same, bit by bit, for any number.
+    lock_free : bool
+        With SGD, let every thread take its own steps without waiting for the others: the result
+        is not reproducible.
+    max_passes : int or "auto"
+        Number of passes over the data; "auto": 12, or 500 iterations of L-BFGS.
     tol : float
         Stop earlier, when the mean relative improvement of the objective over the last passes
-        falls below this (the paper's rule is ``tol=1e-4`` with many passes).
+        falls below this (the paper's rule is ``tol=1e-4`` with many passes); L-BFGS stops when an
+        iteration improves it by less than a hundredth of this.
     visit : "pooled", "permutation" or "replacement"
         Visit each piece once a pass, in a random order that is kind to the processor's cache or
         in a uniformly random one, or draw pieces uniformly with replacement (see
@@ -77,7 +116,11 @@ class ChainCRF(ChainModel):
     learning_rate_ : float
         The initial rate used.
     weights_ : ChainWeights
-        Node weights (F, L) and transitions (L, L).
+        Node weights (F, L), transitions (L, L), and rich edge weights if there are any.
+    solver_ : str
+        The solver used.
+    stop_reason_ : str
+        Why training ended.
 
     Examples
     --------
@@ -96,10 +139,22 @@ class ChainCRF(ChainModel):
         features: Any = "auto",
         *,
         piece_size: float | None = None,
+        overlap: int = 0,
+        rich_edges: bool | str = False,
+        edge_pairs: str = "auto",
+        edge_negatives: int = 10,
+        edge_min_share: float = 0.02,
         l2: float = 1.0,
+        l1: float = 0.0,
+        group_lasso: float = 0.0,
+        solver: str = "sgd",
+        states: str = "all",
         learning_rate: float | str = "auto",
         decay: float = 0.75,
-        max_passes: int = 12,
+        batch_size: int = 1,
+        n_jobs: int | None = None,
+        lock_free: bool = False,
+        max_passes: int | str = "auto",
         tol: float = 1e-4,
         visit: str = "pooled",
         l2_once: bool = False,
@@ -111,9 +166,21 @@ class ChainCRF(ChainModel):
     ) -> None:
         self.features = features
         self.piece_size = piece_size
+        self.overlap = overlap
+        self.rich_edges = rich_edges
+        self.edge_pairs = edge_pairs
+        self.edge_negatives = edge_negatives
+        self.edge_min_share = edge_min_share
         self.l2 = l2
+        self.l1 = l1
+        self.group_lasso = group_lasso
+        self.solver = solver
+        self.states = states
         self.learning_rate = learning_rate
         self.decay = decay
+        self.batch_size = batch_size
+        self.n_jobs = n_jobs
+        self.lock_free = lock_free
         self.max_passes = max_passes
         self.tol = tol
         self.visit = visit
@@ -126,32 +193,67 @@ class ChainCRF(ChainModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not (is_number(self.l2) and 0 <= self.l2 < math.inf):
-            raise DataError(f"l2 must be a number of at least 0, got {self.l2!r}")
+        for name in ("l2", "l1", "group_lasso"):
+            value = getattr(self, name)
+            if not (is_number(value) and 0 <= value < math.inf):
+                raise DataError(f"{name} must be a number of at least 0, got {value!r}")
         if not (is_number(self.decay) and 0 < self.decay <= 1):
             raise DataError(f"decay must lie in (0, 1], got {self.decay!r}")
         rate: Any = self.learning_rate
         automatic = isinstance(rate, str) and rate == "auto"
         if not (automatic or (is_number(rate) and 0 < rate < math.inf)):
             raise DataError(f"learning_rate must be 'auto' or a positive number, got {rate!r}")
+        if self.solver not in _PASSES:
+            raise DataError(f"solver must be one of {', '.join(_PASSES)}, got {self.solver!r}")
+        if self.states not in ("all", "observed"):
+            raise DataError(f"states must be 'all' or 'observed', got {self.states!r}")
+        if self.states == "observed" and self.solver != "lbfgs":
+            raise DataError("states='observed' is for solver='lbfgs'")
+        if self.lock_free and self.solver != "sgd":
+            raise DataError("lock_free is for solver='sgd'")
 
-    def _rate(self, data: ChainData, rng: np.random.Generator) -> float:
+    def _pass_limit(self) -> int:
+        return _PASSES[self.solver_] if isinstance(self.max_passes, str) else self.max_passes
+
+    def _rate(self, data: ChainData, weights: ChainWeights, rng: np.random.Generator) -> float:
         if isinstance(self.learning_rate, str):
-            return calibrate(data, partitioner(self.piece_size), rng, l2=self.l2)
+            pieces = partitioner(self.piece_size, self.overlap)
+            return calibrate(
+                data, pieces, rng, l2=self.l2, like=weights, batch_size=self.batch_size
+            )
         return float(self.learning_rate)
+
+    def _penalty(self, share: float = 1.0) -> Penalty:
+        groups = self.encoder_.groups() if self.group_lasso else None
+        return Penalty(share * self.l2, share * self.l1, share * self.group_lasso, groups)
 
     def _learner(
         self, data: ChainData, start: ChainWeights, rng: np.random.Generator
-    ) -> StochasticGradient:
-        self.learning_rate_ = self._rate(data, rng)
+    ) -> StochasticGradient | AdaptiveFrequency | LimitedMemoryBFGS:
+        objective = LogLikelihood(data, self._threads)
+        penalty = self._penalty()
+        self.solver_ = self.solver
+        if self.solver == "auto":
+            entries = len(data.encoded.indices) * data.n_labels
+            small = self.piece_size is None and entries <= _LITTLE_DATA
+            self.solver_ = "lbfgs" if small else "sgd"
+        if self.solver_ == "lbfgs":
+            pieces = partitioner(self.piece_size, self.overlap).draw(data.encoded.offsets, rng)
+            return LimitedMemoryBFGS(
+                objective, start, data.visits(pieces), penalty=penalty,
+                observed=self.states == "observed",
+            )  # fmt: skip
+        self.learning_rate_ = self._rate(data, start, rng)
+        if self.solver_ == "adf":
+            return AdaptiveFrequency(
+                objective, start, learning_rate=self.learning_rate_, penalty=penalty,
+                batch_size=self.batch_size,
+            )  # fmt: skip
         return StochasticGradient(
-            LogLikelihood(data),
-            start,
-            learning_rate=self.learning_rate_,
-            decay=self.decay,
-            l2=self.l2,
-            l2_once=self.l2_once,
-        )
+            objective, start, learning_rate=self.learning_rate_, decay=self.decay,
+            penalty=penalty, l2_once=self.l2_once, batch_size=self.batch_size,
+            lock_free=self.lock_free,
+        )  # fmt: skip
 
     def partial_fit(
         self,
@@ -169,14 +271,16 @@ class ChainCRF(ChainModel):
         """
         data, weights, rng = self._next_batch(X, y, classes, sample_weight)
         if self.n_batches_ == 1:
-            self.learning_rate_ = self._rate(data, rng)
+            self.learning_rate_ = self._rate(data, weights, rng)
+        self.solver_ = "sgd"
         n = len(data.sample_weight)
         learner = StochasticGradient(
-            LogLikelihood(data),
+            LogLikelihood(data, self._threads),
             weights,
             learning_rate=self.learning_rate_,
             decay=1.0,
-            l2=self.l2 * n / self.n_seen_,
+            penalty=self._penalty(n / self.n_seen_),
+            batch_size=self.batch_size,
         )
         self._run(learner, rng, None, max_passes=1)
         return self
@@ -214,8 +318,8 @@ class ChainCRF(ChainModel):
         predicted = iter(self.predict(corpus))
         result: list[list[tuple[str, int, int, float]]] = []
         for _, _, p in self._potentials(corpus):
-            for first, last in itertools.pairwise(p.offsets.tolist()):
-                alone = ChainPotentials(p.node[first:last], p.trans, np.array([0, last - first]))
+            for s in range(len(p.offsets) - 1):
+                alone = p.alone(s)
                 labels = next(predicted)
                 result.append(
                     [

@@ -25,8 +25,19 @@ class ChainPerceptron(ChainModel):
         As for :class:`trellis.ChainCRF`.
     piece_size : float or None
         Mean size n′ of the mini-samples of training; None trains on whole sequences.
-    max_passes : int
-        Number of passes over the data.
+    overlap : int
+        Positions that a mini-sample goes on into the next one.
+    rich_edges, edge_pairs, edge_negatives, edge_min_share
+        As for :class:`trellis.ChainCRF`.
+    averaged : bool
+        Predict with the average of the weights over all visits, else with the last weights.
+    batch_size : int
+        Mini-samples labelled with the same weights; part of the algorithm.
+    n_jobs : int or None
+        Threads that share the work of a batch (-1: one a core); the result is the same, bit by
+        bit, for any number.
+    max_passes : int or "auto"
+        Number of passes over the data; "auto": 10.
     tol : float
         Stop earlier, when the number of errors met falls relatively by less than this.
     visit : "pooled", "permutation" or "replacement"
@@ -51,7 +62,7 @@ class ChainPerceptron(ChainModel):
     history_ : list of PassRecord
         What each pass brought; the objective is the number of positions labelled wrong.
     weights_ : ChainWeights
-        Averaged node weights (F, L) and transitions (L, L).
+        Averaged node weights (F, L), transitions (L, L), and rich edge weights if there are any.
 
     Examples
     --------
@@ -67,7 +78,15 @@ class ChainPerceptron(ChainModel):
         features: Any = "auto",
         *,
         piece_size: float | None = None,
-        max_passes: int = 10,
+        overlap: int = 0,
+        rich_edges: bool | str = False,
+        edge_pairs: str = "auto",
+        edge_negatives: int = 10,
+        edge_min_share: float = 0.02,
+        averaged: bool = True,
+        batch_size: int = 1,
+        n_jobs: int | None = None,
+        max_passes: int | str = "auto",
         tol: float = 0.0,
         visit: str = "pooled",
         scheme: str | None = None,
@@ -78,6 +97,14 @@ class ChainPerceptron(ChainModel):
     ) -> None:
         self.features = features
         self.piece_size = piece_size
+        self.overlap = overlap
+        self.rich_edges = rich_edges
+        self.edge_pairs = edge_pairs
+        self.edge_negatives = edge_negatives
+        self.edge_min_share = edge_min_share
+        self.averaged = averaged
+        self.batch_size = batch_size
+        self.n_jobs = n_jobs
         self.max_passes = max_passes
         self.tol = tol
         self.visit = visit
@@ -90,7 +117,13 @@ class ChainPerceptron(ChainModel):
     def _learner(
         self, data: ChainData, start: ChainWeights, rng: np.random.Generator
     ) -> AveragedPerceptron:
-        return AveragedPerceptron(PerceptronLoss(data), start)
+        return AveragedPerceptron(
+            PerceptronLoss(data, self._threads), start, batch_size=self.batch_size,
+            averaged=self.averaged,
+        )  # fmt: skip
+
+    def _pass_limit(self) -> int:
+        return 10 if isinstance(self.max_passes, str) else self.max_passes
 
     def partial_fit(
         self,
@@ -105,7 +138,7 @@ class ChainPerceptron(ChainModel):
         Features not seen before are added; the labels are fixed by the first call.
         """
         data, averaged, rng = self._next_batch(X, y, classes, sample_weight)
-        learner = AveragedPerceptron(PerceptronLoss(data), averaged)
+        learner = self._learner(data, averaged, rng)
         if self._stream is not None:
             learner.resume(self._stream)
         self._stream = learner

@@ -2,7 +2,9 @@
 
 A chain model scores a labelling y of a sequence x by
 
-    s(x, y) = Σ_t Σ_{f ∈ x_t} v_tf · node[f, y_t] + Σ_{t ≥ 1} transitions[y_{t-1}, y_t]
+    s(x, y) = Σ_t Σ_{f ∈ x_t} v_tf · node[f, y_t] + Σ_{t ≥ 1} S_t[y_{t-1}, y_t],
+
+S_t being the transitions and what rich edge features add to them at t,
 
 and predicts the best y, under whatever label sets and tag-scheme rules are asked for.
 """
@@ -27,8 +29,9 @@ from trellis.structures import ChainPotentials, kbest
 
 __all__ = ["ChainPredictor", "sample_weights"]
 
-# Positions scored at once: bounds the memory of dense (N, L) scores.
+# Positions scored at once, and edge scores at once: bounds the memory of dense scores.
 _BLOCK = 1 << 16
+_EDGES = 1 << 22
 
 
 class ChainPredictor(Estimator):
@@ -168,8 +171,14 @@ class ChainPredictor(Estimator):
         encoded: Encoded,
         weights: ChainWeights,
         constraints: Sequence[Sequence[Label]] | None,
+        edges: bool = False,
     ) -> Iterator[tuple[int, int, NDArray[Any], NDArray[Any], NDArray[np.int64]]]:
-        """Blocks of samples as (first, last position, node scores, transitions, offsets)."""
+        """Blocks of samples as (first, last position, node scores, transitions, offsets).
+
+        Transitions are (L, L) or, for rich edges, (positions, L, L); with ``edges`` the blocks are
+        those that rich edges would have.
+        """
+        from trellis.kernels.rich_edges import score_edges
         from trellis.kernels.scoring import score_nodes
 
         allowed = None
@@ -177,24 +186,40 @@ class ChainPredictor(Estimator):
             lengths = lengths_of(constraints, "constraints")
             check_lengths(corpus.lengths.tolist(), lengths, "X", "constraints")
             allowed = Labels.from_lists(constraints, self.classes_).allowed()
-        trans = weights.transitions
+        transitions = weights.transitions
+        n_labels = len(transitions)
         rules = None
         if self.scheme is not None:
             rules = get_scheme(self.scheme).validity(self.classes_)
-            trans = np.where(rules[1], trans, trans.dtype.type(-np.inf))
-        for a, b in _blocks(corpus.offsets):
+        edge = weights.edge
+        small = edge is not None or edges
+        for a, b in _blocks(corpus.offsets, _EDGES // n_labels**2 if small else _BLOCK):
             first, last = int(corpus.offsets[a]), int(corpus.offsets[b])
             node = score_nodes(
                 encoded.indptr, encoded.indices, encoded.values, weights.node, first, last
             )
             offsets = corpus.offsets[a : b + 1] - first
-            if encoded.values.size and not (fine := np.isfinite(node).all(axis=1)).all():
+            trans = transitions
+            if edge is not None:
+                trans = score_edges(
+                    encoded.indptr, encoded.indices, encoded.values, transitions,
+                    edge.rows_of_features(), edge.ptr, edge.pair, edge.values, edge.n_crossed,
+                    edge.both, first, last,
+                )  # fmt: skip
+            fine = np.isfinite(node).all(axis=1)
+            if trans.ndim == 3:
+                sound = np.isfinite(trans).all(axis=(1, 2))
+                sound[offsets[:-1][np.diff(offsets) > 0]] = True  # no edge leads there
+                fine &= sound
+            if encoded.values.size and not fine.all():
                 t = first + int(np.argmin(fine))
                 s = int(np.searchsorted(corpus.offsets, t, side="right")) - 1
                 raise DataError(
                     f"sample {s}, position {t - corpus.offsets[s]}: feature values are too large "
                     "to be scored; rescale them as for training"
                 )
+            if rules is not None:
+                trans = np.where(rules[1], trans, trans.dtype.type(-np.inf))
             if allowed is not None:
                 node[~allowed[first:last]] = -np.inf
             if rules is not None:
@@ -207,10 +232,13 @@ class ChainPredictor(Estimator):
             yield first, last, node, trans, offsets
 
     def _potentials(
-        self, corpus: Corpus, constraints: Sequence[Sequence[Label]] | None = None
+        self,
+        corpus: Corpus,
+        constraints: Sequence[Sequence[Label]] | None = None,
+        edges: bool = False,
     ) -> Iterator[tuple[int, int, ChainPotentials]]:
         """Blocks of samples as checked potentials in float64; every sample can be labelled."""
-        blocks = self._scores(corpus, self._encode(corpus), self.weights_, constraints)
+        blocks = self._scores(corpus, self._encode(corpus), self.weights_, constraints, edges)
         for first, last, node, trans, offsets in blocks:
             if constraints is not None or self.scheme is not None:
                 _best_labels(node, trans, offsets, corpus, first)
@@ -259,12 +287,12 @@ def _best_labels(
     return ids
 
 
-def _blocks(offsets: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Runs of samples with about ``_BLOCK`` positions each."""
+def _blocks(offsets: NDArray[np.int64], size: int) -> list[tuple[int, int]]:
+    """Runs of samples with about ``size`` positions each."""
     n = len(offsets) - 1
     blocks, a = [], 0
     while a < n:
-        b = int(np.searchsorted(offsets, offsets[a] + _BLOCK, side="right")) - 1
+        b = int(np.searchsorted(offsets, offsets[a] + size, side="right")) - 1
         b = min(n, max(b, a + 1))
         blocks.append((a, b))
         a = b

@@ -1,9 +1,10 @@
 """Why a position got its label: the features and transitions that made the difference.
 
 For the predicted label ŷ_t and the strongest other label r_t at position t, each feature
-contributes v_tf · (node[f, ŷ_t] − node[f, r_t]); the transitions from and to the predicted
-neighbours contribute likewise. The strongest other label is the one with the next best score given
-those neighbours.
+contributes v_tf · (node[f, ŷ_t] − node[f, r_t]), and what its rich edge weights add to the edges
+from and to the predicted neighbours; the transitions, with what the features of the positions after
+and before add to those edges, contribute likewise. The strongest other label is the one with the
+next best score given those neighbours.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Corpus
 from trellis.features import Encoded, Encoder
-from trellis.objectives import ChainWeights
+from trellis.objectives import ChainWeights, EdgeWeights
 
 __all__ = ["Explanation", "PositionExplanation", "explain_sample"]
 
@@ -72,6 +73,7 @@ def explain_sample(
     code = {name: i for i, name in enumerate(classes)}
     y = [code[label] for label in labels]
     trans = weights.transitions.astype(np.float64)
+    crossed = _Crossed(weights.edge, len(classes))
     symbols = next((c.strings() for c in corpus.columns.values()), None)
     # All names at once: an encoder goes through its whole vocabulary for each request.
     known = np.unique(encoded.indices)
@@ -82,11 +84,22 @@ def explain_sample(
         ids = encoded.indices[part]
         values = encoded.values[part] if encoded.values.size else np.ones(len(ids))
         around = np.zeros(len(classes))
+        node = weights.node[ids].astype(np.float64)
         if t > 0:
             around = around + trans[y[t - 1]]
+            node = node + crossed.rows(ids)[:, y[t - 1], :]
         if t + 1 < len(y):
             around = around + trans[:, y[t + 1]]
-        node = weights.node[ids].astype(np.float64)
+            node = node + crossed.rows(ids, back=1)[:, :, y[t + 1]]
+            after = slice(encoded.indptr[t + 1], encoded.indptr[t + 2])
+            theirs = encoded.indices[after]
+            strength = encoded.values[after] if encoded.values.size else np.ones(len(theirs))
+            around = around + strength @ crossed.rows(theirs)[:, :, y[t + 1]]
+        if t > 0:
+            before = slice(encoded.indptr[t - 1], encoded.indptr[t])
+            theirs = encoded.indices[before]
+            strength = encoded.values[before] if encoded.values.size else np.ones(len(theirs))
+            around = around + strength @ crossed.rows(theirs, back=1)[:, y[t - 1], :]
         total = around + values @ node
         may = np.ones(len(classes), bool)
         if rules is not None:
@@ -111,3 +124,28 @@ def explain_sample(
             )
         )
     return Explanation(found)
+
+
+class _Crossed:
+    """Rich edge weights of some features as dense (features, L, L) arrays; zero without any."""
+
+    def __init__(self, edge: EdgeWeights | None, n_labels: int) -> None:
+        self.edge = edge
+        self.n_labels = n_labels
+
+    def rows(self, features: NDArray[np.int32], back: int = 0) -> NDArray[np.float64]:
+        """Weights of features of the position where an edge ends, or where it begins (back=1)."""
+        n = self.n_labels
+        found = np.zeros((len(features), n * n))
+        edge = self.edge
+        if edge is None or (back and not edge.both):
+            return found.reshape(-1, n, n)
+        bounds = edge.rows()
+        for k, row in enumerate(edge.row[features]):
+            if row < 0:
+                continue
+            i = row + back * edge.n_crossed
+            part = slice(bounds[i], bounds[i + 1])
+            where = edge.pair[part] if edge.ptr.size else slice(None)
+            found[k, where] = edge.values[part]
+        return found.reshape(-1, n, n)

@@ -21,9 +21,16 @@ from trellis.features.state import encoder_from_state
 from trellis.models.chain_crf import ChainCRF
 from trellis.models.chain_model import ChainModel
 from trellis.models.chain_perceptron import ChainPerceptron
-from trellis.objectives import ChainWeights
+from trellis.objectives import ChainWeights, EdgeWeights
 from trellis.persistence import loading, read_container, write_container
-from trellis.stored import header_value, pack_strings, take, unpack_strings
+from trellis.stored import (
+    check_range,
+    header_value,
+    input_layout,
+    pack_strings,
+    take,
+    unpack_strings,
+)
 
 __all__ = ["load_model", "save_model"]
 
@@ -42,11 +49,17 @@ def save_model(model: ChainModel, path: str | os.PathLike[Any]) -> None:
         "parameters": parameters,
         "encoder": encoder_header,
         "input_format": model.input_format_ or {},
+        "training": {"solver": getattr(model, "solver_", ""), "stop_reason": model.stop_reason_},
     }
     arrays = {f"classes.{key}": a for key, a in pack_strings(list(model.classes_)).items()}
     arrays |= {f"encoder.{key}": array for key, array in encoder_arrays.items()}
     arrays["node"] = np.ascontiguousarray(model.weights_.node, np.float32)
     arrays["transitions"] = np.ascontiguousarray(model.weights_.transitions, np.float32)
+    edge = model.weights_.edge
+    if edge is not None:
+        header["edges"] = {"both": edge.both}
+        arrays |= {"edge.row": edge.row, "edge.ptr": edge.ptr, "edge.pair": edge.pair}
+        arrays["edge.values"] = np.ascontiguousarray(edge.values, np.float32)
     write_container(path, header, arrays)
 
 
@@ -95,7 +108,8 @@ def _build(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> ChainModel:
     name = header_value(header, "estimator", str, choices=tuple(_ESTIMATORS))
     kind = _ESTIMATORS[name]
     parameters = header_value(header, "parameters", dict)
-    if set(parameters) != set(kind._parameters()):
+    # A file of an earlier version lacks parameters that were added since; their defaults hold.
+    if not set(parameters) <= set(kind._parameters()):
         raise CorruptModelError(f"parameters are not those of {name}")
     model = kind(**parameters)
     model._check_parameters()
@@ -115,23 +129,37 @@ def _build(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> ChainModel:
     transitions = take(arrays, "transitions", np.float32, (n, n))
     model.classes_ = tuple(classes)
     model.encoder_ = encoder
-    model.weights_ = ChainWeights(np.array(node), np.array(transitions))
+    edge = None
+    if "edges" in header:
+        both = header_value(header_value(header, "edges", dict), "both", bool)
+        edge = _edges(arrays, both, encoder.n_features, n)
+    model.weights_ = ChainWeights(np.array(node), np.array(transitions), edge)
     model.history_ = []
-    model.input_format_ = _layout(header_value(header, "input_format", dict))
+    training = header.get("training", {"solver": "", "stop_reason": ""})  # first files have none
+    model.stop_reason_ = header_value(training, "stop_reason", str)
+    if isinstance(model, ChainCRF):
+        model.solver_ = header_value(training, "solver", str)
+    model.input_format_ = input_layout(header)
     return model
 
 
-def _layout(found: dict[str, Any]) -> dict[str, Any] | None:
-    """The command line's layout of the input; only what it can have written."""
-    if not found:
-        return None
-    kinds = {"format": str, "columns": list, "label": str, "tabs": bool, "skip": str}
-    for key, value in found.items():
-        if key not in kinds or not isinstance(value, kinds[key]):
-            raise CorruptModelError(f"input format has a wrong entry {key!r}")
-    if not all(isinstance(c, str) for c in found.get("columns", [])):
-        raise CorruptModelError("input format has a wrong entry 'columns'")
-    needed = set(kinds) if found.get("format") == "conll" else {"format"}
-    if not needed <= set(found):
-        raise CorruptModelError("input format lacks an entry")
-    return found
+def _edges(arrays: Mapping[str, Any], both: bool, n_features: int, n_labels: int) -> EdgeWeights:
+    """Rich edge weights, checked: kernels trust rows, pointers and pairs."""
+    row = take(arrays, "edge.row", np.int32, (n_features,))
+    ptr = take(arrays, "edge.ptr", np.int64, (None,))
+    pair = take(arrays, "edge.pair", np.int32, (None,))
+    values = take(arrays, "edge.values", np.float32, (None,))
+    crossed = row[row >= 0]
+    if row.min(initial=0) < -1 or not np.array_equal(crossed, np.arange(len(crossed))):
+        raise CorruptModelError("rows of edge features are not numbered in order")
+    n_rows = (2 if both else 1) * len(crossed)
+    n_pairs = n_labels * n_labels
+    if not ptr.size:
+        if pair.size or values.size != n_rows * n_pairs:
+            raise CorruptModelError("edge weights do not fit the number of features and labels")
+    else:
+        fits = len(ptr) == n_rows + 1 and ptr[0] == 0 and ptr[-1] == len(pair) == len(values)
+        if not fits or (np.diff(ptr) < 0).any():
+            raise CorruptModelError("pointers to edge weights do not fit them")
+        check_range(pair, 0, n_pairs, "pairs of edge features")
+    return EdgeWeights(np.array(row), np.array(ptr), np.array(pair), np.array(values), both)

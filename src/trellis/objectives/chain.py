@@ -1,12 +1,16 @@
-"""The learning problem of a chain model: data in flat arrays, weights in two matrices.
+"""The learning problem of a chain model: data in flat arrays, weights in matrices.
 
-s(x, y) = Σ_t Σ_{f ∈ x_t} v_tf · node[f, y_t] + Σ_{t ≥ 1} transitions[y_{t-1}, y_t]
+s(x, y) = Σ_t Σ_{f ∈ x_t} v_tf · node[f, y_t] + Σ_{t ≥ 1} S_t[y_{t-1}, y_t]
+
+where S_t are the transitions, or the transitions and what the features at t add to them
+(:mod:`trellis.objectives.edge_weights`).
 """
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,42 +19,66 @@ from numpy.typing import NDArray
 from trellis.corpus import Labels
 from trellis.decompose import Pieces
 from trellis.features import Encoded
+from trellis.objectives.edge_weights import EdgeWeights
 
 __all__ = ["ChainData", "ChainWeights", "Visits"]
 
 
 @dataclass
 class ChainWeights:
-    """Weights of a chain model: node (F, L) and transitions (L, L)."""
+    """Weights of a chain model: node (F, L), transitions (L, L), and rich edges if it has any."""
 
     node: NDArray[Any]
     transitions: NDArray[Any]
+    edge: EdgeWeights | None = None
 
     @classmethod
     def zeros(cls, n_features: int, n_labels: int, dtype: Any = np.float32) -> ChainWeights:
-        """All weights zero."""
+        """All weights zero, without rich edges."""
         return cls(np.zeros((n_features, n_labels), dtype), np.zeros((n_labels, n_labels), dtype))
+
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """The arrays of weights: node, transitions and, if there are any, edge values."""
+        both = (self.node, self.transitions)
+        return both if self.edge is None else (*both, self.edge.values)
+
+    def map(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> ChainWeights:
+        """Weights of the same shape with a function applied to each array."""
+        node, transitions, *edge = (function(a) for a in self.arrays())
+        return ChainWeights(
+            node, transitions, None if self.edge is None else self.edge.like(edge[0])
+        )
 
     def copy(self) -> ChainWeights:
         """Independent copy."""
-        return ChainWeights(self.node.copy(), self.transitions.copy())
+        return self.map(np.copy)
+
+    def zeros_like(self, dtype: Any) -> ChainWeights:
+        """Weights of the same shape, all zero."""
+        return self.map(lambda a: np.zeros(a.shape, dtype))
+
+    def finite(self) -> bool:
+        """Whether all weights are finite."""
+        return all(bool(np.isfinite(a).all()) for a in self.arrays())
 
     def grown(self, n_features: int) -> ChainWeights:
-        """The same weights with room for more features (new ones zero)."""
+        """The same weights with room for more features (new ones zero, and not crossed)."""
         more = n_features - len(self.node)
         if more <= 0:
             return self
         new = np.zeros((more, self.node.shape[1]), self.node.dtype)
-        return ChainWeights(np.concatenate([self.node, new]), self.transitions)
+        edge = self.edge
+        if edge is not None:
+            edge = replace(edge, row=np.append(edge.row, np.full(more, -1, np.int32)))
+        return ChainWeights(np.concatenate([self.node, new]), self.transitions, edge)
 
     def squared_norm(self) -> float:
-        """‖w‖² over both matrices, summed in float64 without a float64 copy of the weights."""
-        node = self.node.ravel()
-        total = sum(
-            float(np.square(node[i : i + 65536], dtype=np.float64).sum())
-            for i in range(0, node.size, 65536)
+        """‖w‖² over all weights, summed in float64 without a float64 copy of the weights."""
+        return sum(
+            float(np.square(flat[i : i + 65536], dtype=np.float64).sum())
+            for flat in (a.ravel() for a in self.arrays())
+            for i in range(0, flat.size, 65536)
         )
-        return total + float(np.square(self.transitions, dtype=np.float64).sum())
 
 
 @dataclass(frozen=True)
@@ -72,6 +100,16 @@ class Visits:
         return Visits(
             np.tile(self.starts, times), np.tile(self.ends, times), np.tile(self.weights, times)
         )
+
+    def largest_batch(self, size: int, total: NDArray[np.int64] | None = None) -> int:
+        """Most positions in a batch of ``size`` consecutive pieces.
+
+        With ``total`` (N + 1,), a running sum over positions: the most of what it sums.
+        """
+        if not len(self):
+            return 0
+        amount = self.ends - self.starts if total is None else total[self.ends] - total[self.starts]
+        return int(np.add.reduceat(amount, np.arange(0, len(self), size)).max())
 
     def blocks(self, positions: int) -> list[slice]:
         """Consecutive parts with about so many positions each."""
@@ -107,6 +145,8 @@ class ChainData:
     def visits(self, pieces: Pieces, order: NDArray[np.int64] | None = None) -> Visits:
         """Pieces of this data in visiting order (as drawn, if none is given)."""
         starts, ends, sample = pieces.offsets[:-1], pieces.offsets[1:], pieces.sample
+        if pieces.overlap:
+            ends = np.minimum(ends + pieces.overlap, self.encoded.offsets[1:][sample])
         if order is not None:
             starts, ends, sample = starts[order], ends[order], sample[order]
         return Visits(starts, ends, self.sample_weight[sample])

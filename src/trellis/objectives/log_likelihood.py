@@ -8,20 +8,60 @@ label. With pieces = whole samples and single labels it is the usual conditional
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.objectives.chain import ChainData, ChainWeights, Visits
+from trellis.objectives.edge_weights import EdgeWeights
+from trellis.objectives.threads import N_CHUNKS, feature_bounds, run_threads
 
-__all__ = ["LogLikelihood"]
+__all__ = ["FeatureRates", "LogLikelihood"]
 
 # Positions between two refreshes of e^transitions: long enough to make short pieces cheap, short
 # enough that transitions lag by no more than a sentence or two.
 _REFRESH = 48
 
+# Numbers in the buffer of score gradients when the exact gradient is computed (some megabytes).
+_BUFFER = 1 << 18
+
+
+@dataclass
+class FeatureRates:
+    """Learning rates of ADF: one a feature, and one for the transitions.
+
+    Parameters
+    ----------
+    gamma : float64 array (F + 1,)
+        The rates; the last is that of the transitions.
+    fired : int64 array (2, F + 1)
+        Pieces that each occurred in since the count was reset, and the last piece counted.
+    """
+
+    gamma: NDArray[np.float64]
+    fired: NDArray[np.int64]
+
+    @classmethod
+    def constant(cls, n_features: int, rate: float) -> FeatureRates:
+        """The same rate for all, nothing counted."""
+        fired = np.zeros((2, n_features + 1), np.int64)
+        fired[1] = -1
+        return cls(np.full(n_features + 1, rate), fired)
+
+
+_NO_RATES = FeatureRates(np.zeros(0), np.zeros((2, 0), np.int64))
+
 
 class LogLikelihood:
     """The CRF loss of a chain problem.
+
+    Parameters
+    ----------
+    data : ChainData
+    n_jobs : int
+        Threads; the results are the same for any number.
 
     Examples
     --------
@@ -39,61 +79,157 @@ class LogLikelihood:
     1.3863
     """
 
-    def __init__(self, data: ChainData) -> None:
+    def __init__(self, data: ChainData, n_jobs: int = 1) -> None:
         self.data = data
+        self.n_jobs = n_jobs
+        self._known: dict[Any, Any] = {}  # what depends on the data alone, found when first needed
 
     def value_and_gradient(
-        self, weights: ChainWeights, visits: Visits
+        self, weights: ChainWeights, visits: Visits, into: ChainWeights | None = None
     ) -> tuple[float, ChainWeights]:
-        """Exact summed loss of the pieces and its gradient, in float64."""
-        from trellis.kernels.chain_crf import crf_gradient
+        """Exact summed loss of the pieces and its gradient, in float64.
 
-        n_features, n_labels = weights.node.shape
-        gradient = ChainWeights.zeros(n_features, n_labels, np.float64)
-        value = crf_gradient(
-            *self.data.arrays(),
-            visits.starts,
-            visits.ends,
-            visits.weights,
-            np.ascontiguousarray(weights.node, np.float64),
-            np.ascontiguousarray(weights.transitions, np.float64),
-            gradient.node,
-            gradient.transitions,
-        )
-        return float(value), gradient
+        The gradient is written to ``into``, if that is given: fresh memory is dear.
+        """
+        weights = weights.map(lambda a: np.ascontiguousarray(a, np.float64))
+        gradient = weights.zeros_like(np.float64) if into is None else into
+        for array in () if into is None else into.arrays():
+            array.fill(0)
+        n_labels = self.data.n_labels
+        a_position = n_labels + (n_labels * n_labels if weights.edge is not None else 0)
+        mean_size = max(1.0, float((visits.ends - visits.starts).mean())) if len(visits) else 1.0
+        batch = max(N_CHUNKS, int(_BUFFER / a_position / mean_size))
+        value = self._run(
+            weights, gradient, visits, np.array([1.0, 0.0]), _NO_RATES,
+            rate=-1.0, decay=1.0, shrink=0.0, refresh=1 << 60, batch=batch,
+        )  # fmt: skip
+        return value, gradient
 
     def descend(
         self,
         weights: ChainWeights,
-        scale: float,
         visits: Visits,
+        state: NDArray[np.float64],
+        *,
+        rate: float = 1.0,
+        decay: float = 1.0,
+        shrink: float = 0.0,
+        batch_size: int = 1,
+        rates: FeatureRates | None = None,
+    ) -> float:
+        """One step for each batch of pieces; weights and state change in place.
+
+        Parameters
+        ----------
+        weights : ChainWeights
+            True node and edge weights are ``state[0]`` times those stored.
+        visits : Visits
+        state : float64 array (2,)
+            The scale, and the number of pieces visited so far.
+        rate, decay : float
+            The k-th piece has the rate ``rate · decay^k``.
+        shrink : float
+            Share of the L2 penalty of one piece.
+        batch_size : int
+            Pieces whose gradients are taken at the same weights and summed.
+        rates : FeatureRates, optional
+            Rates of their own for all features, instead of ``rate``.
+
+        Returns
+        -------
+        float
+            The summed loss met on the way.
+        """
+        return self._run(
+            weights, weights, visits, state, rates or _NO_RATES,
+            rate=float(rate), decay=float(decay), shrink=float(shrink), refresh=_REFRESH,
+            batch=batch_size,
+        )  # fmt: skip
+
+    def _run(
+        self,
+        weights: ChainWeights,
+        into: ChainWeights,
+        visits: Visits,
+        state: NDArray[np.float64],
+        rates: FeatureRates,
         *,
         rate: float,
         decay: float,
         shrink: float,
-        state: NDArray[np.float64] | None = None,
-    ) -> tuple[float, float]:
-        """One SGD step for each piece (rate · decay^k for the k-th); weights change in place.
+        refresh: int,
+        batch: int,
+    ) -> float:
+        from trellis.kernels.chain_crf import crf_steps
 
-        True node weights are scale · weights.node. Returns the summed loss met on the way and the
-        new scale. ``shrink`` is the L2 penalty's share of one step. The new scale is also left in
-        ``state[0]``: an interrupt strikes as soon as the kernel is done, before anything returns.
-        """
-        from trellis.kernels.chain_crf import crf_sgd
-
-        state = np.empty(1) if state is None else state
-        state[0] = scale
-        loss = crf_sgd(
-            *self.data.arrays(),
-            visits.starts,
-            visits.ends,
-            visits.weights,
-            weights.node,
-            weights.transitions,
-            state,
-            float(rate),  # a NumPy number of another type would have the kernel compiled anew
-            float(decay),
-            float(shrink),
-            _REFRESH,
+        n_labels = self.data.n_labels
+        n_chunks = min(N_CHUNKS, batch)
+        n_threads = min(self.n_jobs, n_chunks)
+        kind = weights.node.dtype
+        dense = sparse = hits = None
+        edge = weights.edge
+        if edge is not None and not edge.n_crossed:
+            edge = None  # kernels take it that there is a row
+        if edge is not None and edge.ptr.size:
+            entries = self._entries(edge)
+            sparse = (
+                edge.rows_of_features(), edge.ptr, edge.pair, edge.values, edge.n_crossed,
+                edge.both, entries,
+            )  # fmt: skip
+            room = visits.largest_batch(batch, entries)
+            hits = (
+                *(np.empty(room, np.int32) for _ in range(2)),
+                *(np.empty(room, kind) for _ in range(3)),
+                np.empty(room, np.int64),
+            )
+        elif edge is not None:
+            dense = edge.rows_of_features(), edge.values, edge.n_crossed, edge.both
+        into_edge = np.zeros(0, kind) if into.edge is None else into.edge.values
+        positions = visits.largest_batch(batch)
+        losses = np.zeros(n_chunks, np.float64)
+        shared: tuple[Any, ...] = (
+            np.zeros(3, np.int64),
+            np.empty((positions, n_labels), kind),
+            np.empty((0 if dense is None else positions, n_labels * n_labels), kind),
+            hits,
+            np.zeros((n_chunks, n_labels, n_labels), kind),
+            np.zeros((n_chunks, n_labels, n_labels), np.float64),
+            losses,
         )
-        return float(loss), float(state[0])
+        bounds = self._bounds(len(weights.node), n_threads)
+
+        def work(thread: int) -> None:
+            crf_steps(
+                *self.data.arrays(),
+                visits.starts, visits.ends, visits.weights,
+                weights.node, weights.transitions, dense, sparse,
+                into.node, into.transitions, into_edge,
+                rates.gamma, rates.fired, state, rate, decay, shrink, refresh, batch,
+                bounds, thread, *shared,
+            )  # fmt: skip
+
+        run_threads(n_threads, work)
+        return float(losses.sum())
+
+    def _entries(self, edge: EdgeWeights) -> NDArray[np.int64]:
+        """Running number of edge weights met at each position; the same for all steps of a run."""
+        known = self._known.get("entries")
+        if known is None or known[0] is not edge.ptr:
+            from trellis.kernels.sparse_edges import count_entries
+
+            e = self.data.encoded
+            counted = count_entries(
+                e.indptr, e.indices, edge.rows_of_features(), edge.ptr, edge.n_crossed, edge.both
+            )
+            known = self._known["entries"] = (edge.ptr, counted)
+        entries: NDArray[np.int64] = known[1]
+        return entries
+
+    def _bounds(self, n_features: int, n_threads: int) -> NDArray[np.int64]:
+        if n_threads == 1:
+            return np.array([0, n_features])
+        if n_threads not in self._known:
+            indices = self.data.encoded.indices
+            self._known[n_threads] = feature_bounds(indices, n_features, n_threads)
+        bounds: NDArray[np.int64] = self._known[n_threads]
+        return bounds

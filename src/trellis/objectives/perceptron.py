@@ -11,45 +11,64 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.objectives.chain import ChainData, ChainWeights, Visits
+from trellis.objectives.threads import N_CHUNKS, feature_bounds, run_threads
 
 __all__ = ["PerceptronLoss"]
 
 
 class PerceptronLoss:
-    """Perceptron updates of a chain problem, with the sums needed for averaging."""
+    """Perceptron updates of a chain problem, with the sums needed for averaging.
 
-    def __init__(self, data: ChainData) -> None:
+    Parameters
+    ----------
+    data : ChainData
+    n_jobs : int
+        Threads; the results are the same for any number.
+    """
+
+    def __init__(self, data: ChainData, n_jobs: int = 1) -> None:
         self.data = data
+        self.n_jobs = n_jobs
 
     def descend(
         self,
         weights: ChainWeights,
         sums: ChainWeights,
-        count: float,
         visits: Visits,
+        state: NDArray[np.float64],
         *,
-        state: NDArray[np.float64] | None = None,
-    ) -> tuple[float, float]:
-        """Visit the pieces; weights and sums change in place.
+        batch_size: int = 1,
+    ) -> float:
+        """Visit the pieces; weights, sums and the count of visits ``state[0]`` change in place.
 
-        Returns the (weighted) number of wrong positions met and the new count of visits; the
-        average of the weights over all visits is weights − sums / count. The new count is also
-        left in ``state[0]``: an interrupt strikes as soon as the kernel is done, before anything
-        returns.
+        Returns the (weighted) number of wrong positions met; the average of the weights over all
+        visits is weights − sums / count.
         """
         from trellis.kernels.chain_perceptron import averaged_perceptron
 
-        state = np.empty(1) if state is None else state
-        state[0] = count
-        wrong = averaged_perceptron(
-            *self.data.arrays(),
-            visits.starts,
-            visits.ends,
-            visits.weights,
-            weights.node,
-            weights.transitions,
-            sums.node,
-            sums.transitions,
-            state,
+        n_threads = min(self.n_jobs, batch_size, N_CHUNKS)
+        rich, values, edge_sums = None, np.zeros(0, weights.node.dtype), np.zeros(0)
+        if weights.edge is not None and sums.edge is not None:
+            e = weights.edge
+            rich = (e.rows_of_features(), e.ptr, e.pair, e.n_crossed, e.both)
+            values, edge_sums = e.values, sums.edge.values
+        positions = visits.largest_batch(batch_size)
+        shared = (
+            np.zeros(3, np.int64),
+            np.empty(positions, np.int32),
+            np.empty(positions, np.int32),
+            np.zeros(len(visits)),
         )
-        return float(wrong), float(state[0])
+        bounds = feature_bounds(self.data.encoded.indices, len(weights.node), n_threads)
+
+        def work(thread: int) -> None:
+            averaged_perceptron(
+                *self.data.arrays(),
+                visits.starts, visits.ends, visits.weights,
+                weights.node, weights.transitions, rich,
+                sums.node, sums.transitions, values, edge_sums,
+                state, batch_size, bounds, thread, *shared,
+            )  # fmt: skip
+
+        run_threads(n_threads, work)
+        return float(shared[-1].sum())

@@ -1,43 +1,70 @@
 """Training pass by pass: draw pieces, visit them, look at the objective and at held-out data.
 
-What happens at a visit is the learner's business (SGD, perceptron); the loop here is the same for
-all: fresh pieces and a fresh order each pass, one record a pass, and the rules for stopping.
+What happens at a visit is the learner's business (SGD, ADF, perceptron); the loop here is the same
+for all: fresh pieces and a fresh order each pass, one record a pass, and the rules for stopping.
+
+Where a run is, is a :class:`Progress`. With it and the learner's state, a run that was cut off goes
+on to the same bits: the pieces of a pass follow from the state of the random numbers at its start.
 """
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trellis.decompose import Partitioner, visits
 from trellis.objectives import ChainData, ChainWeights
 from trellis.objectives.chain import Visits
 from trellis.solvers.convergence import convergence_value
 
-__all__ = ["Learner", "PassRecord", "run_passes"]
+__all__ = ["Learner", "PassRecord", "Progress", "run_passes"]
 
 # Positions visited by one kernel call, so that Ctrl-C is noticed within a fraction of a second.
 BLOCK = 1 << 17
 
 
 class Learner(Protocol):
-    """Something that learns from pieces, a pass at a time."""
+    """Something that learns from pieces, a part of a pass at a time."""
+
+    windows: int
+    """Parts of a pass after each of which ``end_window`` is called."""
 
     @property
     def data(self) -> ChainData:
         """The training data."""
         ...
 
-    def one_pass(self, these: Visits, number: int) -> float:
-        """Visit the pieces of pass ``number`` (from 0); returns the objective met."""
+    def visit(self, these: Visits, number: int, done: int, total: int) -> float:
+        """Visit pieces of pass ``number`` (from 0), ``done`` of ``total`` being visited already.
+
+        Returns the objective met.
+        """
+        ...
+
+    def end_window(self, number: int, visited: int, total: int) -> None:
+        """Do what is due after a window in which so many pieces were visited."""
+        ...
+
+    def end_pass(self, number: int) -> float:
+        """Do what is due after a pass; returns the penalty, to be added to the objective."""
         ...
 
     def weights(self) -> ChainWeights:
         """The weights to predict with, as of now."""
+        ...
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Everything that later visits depend on."""
+        ...
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take up a state."""
         ...
 
 
@@ -66,6 +93,31 @@ class PassRecord:
     seconds: float
 
 
+@dataclass
+class Progress:
+    """How far a run has come.
+
+    Parameters
+    ----------
+    records : list of PassRecord
+        The passes that are done.
+    visited : int
+        Pieces visited in the pass under way.
+    met : float
+        Objective met in the pass under way.
+    seconds : float
+        Seconds spent on the pass under way.
+    generator : dict
+        State of the random numbers at the start of the pass under way.
+    """
+
+    records: list[PassRecord] = field(default_factory=list)
+    visited: int = 0
+    met: float = 0.0
+    seconds: float = 0.0
+    generator: dict[str, Any] = field(default_factory=dict)
+
+
 def run_passes(
     learner: Learner,
     partitioner: Partitioner,
@@ -76,22 +128,60 @@ def run_passes(
     visit: str = "pooled",
     dev_score: Callable[[ChainWeights], float] | None = None,
     patience: int | None = None,
+    progress: Progress | None = None,
+    save: Callable[[Progress], None] | None = None,
 ) -> Iterator[PassRecord]:
-    """Train, yielding a record a pass, until converged, out of patience or out of passes."""
-    objectives: list[float] = []
-    best, best_pass = -np.inf, 0
-    for number in range(max_passes):
-        started = time.perf_counter()
+    """Train, yielding a record a pass, until converged, out of patience or out of passes.
+
+    With ``progress`` of an earlier run (and a learner in that run's state) go on from there;
+    ``save`` is called with the progress after every block of pieces.
+    """
+    now = Progress() if progress is None else progress
+    if now.generator:
+        rng.bit_generator.state = now.generator
+    while not _finished(now.records, max_passes, tol, patience):
+        number = len(now.records)
+        started = time.perf_counter() - now.seconds
+        now.generator = dict(rng.bit_generator.state)
         pieces = partitioner.draw(learner.data.encoded.offsets, rng)
         order = visits(pieces, rng, visit)
-        objectives.append(learner.one_pass(learner.data.visits(pieces, order), number))
+        these = learner.data.visits(pieces, order)
+        total = len(these)
+        for window in _windows(total, learner.windows):
+            for block in these[window].blocks(BLOCK):
+                first, last = window.start + block.start, window.start + block.stop
+                if last <= now.visited:
+                    continue
+                now.met += learner.visit(these[first:last], number, first, total)
+                if last == window.stop:
+                    learner.end_window(number, window.stop - window.start, total)
+                now.visited, now.seconds = last, time.perf_counter() - started
+                if save is not None and last < total:
+                    save(now)
+        objective = now.met + learner.end_pass(number)
         seconds = time.perf_counter() - started
-        change = convergence_value(objectives)
+        change = convergence_value([*(r.objective for r in now.records), objective])
         score = dev_score(learner.weights()) if dev_score is not None else None
-        yield PassRecord(number + 1, objectives[-1], change, score, seconds)
-        if score is not None and score > best:
-            best, best_pass = score, number
-        if patience is not None and score is not None and number - best_pass >= patience:
-            return
-        if change is not None and change < tol:
-            return
+        record = PassRecord(number + 1, objective, change, score, seconds)
+        now.records.append(record)
+        now.visited, now.met, now.seconds = 0, 0.0, 0.0
+        now.generator = dict(rng.bit_generator.state)
+        yield record
+        if save is not None:
+            save(now)
+
+
+def _finished(records: list[PassRecord], max_passes: int, tol: float, patience: int | None) -> bool:
+    if not records:
+        return max_passes < 1
+    last = records[-1]
+    if patience is not None and last.dev_score is not None:
+        scores = [-np.inf if r.dev_score is None else r.dev_score for r in records]
+        if last.number - 1 - int(np.argmax(scores)) >= patience:
+            return True
+    return len(records) >= max_passes or (last.change is not None and last.change < tol)
+
+
+def _windows(total: int, n: int) -> list[slice]:
+    bounds = np.unique(np.linspace(0, total, n + 1).astype(int))
+    return [slice(int(a), int(b)) for a, b in itertools.pairwise(bounds)]

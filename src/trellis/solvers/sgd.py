@@ -1,9 +1,15 @@
 """Stochastic gradient descent with the schedule of Sun (2014).
 
 At the k-th visited piece of pass p (N pieces a pass) the rate is r_0 · β^(p + k/N): it falls by β a
-pass, smoothly. The gradient of a piece is not divided by anything; the penalty reg·‖w‖² is spread
-evenly over the pass (each visit takes the proximal step of its share reg/N) or, as in the authors'
-program, applied once at the end of the pass with the last rate.
+pass, smoothly. The gradient of a piece is not divided by anything; ``batch_size`` pieces share the
+weights that their gradients are taken at. Penalties:
+
+- l2 · ‖w‖² is spread evenly over the pass: each visit takes the proximal step of its share l2/N,
+  exactly and at no cost, since only a common scale changes; or, as in the authors' program, it is
+  applied once at the end of the pass with the last rate (``l2_once``).
+- L1 and the group lasso take one proximal step at the end of each pass. A weight whose summed
+  gradient of a pass stays below l1 is then exactly zero, as optimality demands; steps after every
+  visit would leave it to chance which weights are zero at the end.
 
 ``calibrate`` finds r_0 by trial, as Bottou's CRF programs do: the rate with the lowest loss on one
 pass over a small part of the data, searched by doubling and halving.
@@ -11,16 +17,20 @@ pass over a small part of the data, searched by doubling and halving.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trellis.decompose import Partitioner
-from trellis.objectives import ChainData, ChainWeights, LogLikelihood
+from trellis.objectives import ChainData, ChainWeights, LogLikelihood, Penalty
 from trellis.objectives.chain import Visits
-from trellis.solvers.passes import BLOCK
+from trellis.objectives.edge_weights import EdgeWeights
+from trellis.objectives.threads import run_threads
 
-__all__ = ["StochasticGradient", "calibrate"]
+__all__ = ["StochasticGradient", "calibrate", "restore_weights", "weight_state"]
 
 # Trials of learning rates: fewest visits, and the range that is searched. The lower end is for a
 # squared feature norm of one: where new samples cannot be predicted at all, the smallest rate would
@@ -39,11 +49,17 @@ class StochasticGradient:
         Initial weights (float32 or float64); changed in place.
     learning_rate, decay : float
         r_0 and β; β = 1 is a fixed rate.
-    l2 : float
-        reg in sum of losses + reg · ‖w‖².
+    penalty : Penalty
     l2_once : bool
-        Apply the penalty once a pass instead of at every visit.
+        Apply the L2 penalty once a pass instead of at every visit.
+    batch_size : int
+        Pieces of a mini-batch.
+    lock_free : bool
+        Let every thread of the objective's ``n_jobs`` take steps on its own share of the pieces,
+        without waiting for the others (Niu et al. 2011): the result depends on chance.
     """
+
+    windows = 1
 
     def __init__(
         self,
@@ -52,48 +68,103 @@ class StochasticGradient:
         *,
         learning_rate: float,
         decay: float,
-        l2: float,
+        penalty: Penalty,
         l2_once: bool = False,
+        batch_size: int = 1,
+        lock_free: bool = False,
     ) -> None:
         self.objective = objective
         self.learning_rate, self.decay = learning_rate, decay
-        self.l2, self.l2_once = l2, l2_once
+        self.penalty, self.l2_once = penalty, l2_once
+        self.batch_size, self.lock_free = batch_size, lock_free
         self._weights = start
-        self._scale = np.ones(1)  # in place, so that it is right after an interrupt
+        self._state = np.array([1.0, 0.0])  # in place, so that it is right after an interrupt
 
     @property
     def data(self) -> ChainData:
         """The training data."""
         return self.objective.data
 
-    def one_pass(self, these: Visits, number: int) -> float:
-        """Visit the pieces; returns the summed loss met plus the penalty at the end."""
-        n = max(1, len(these))
-        loss = 0.0
-        for block in these.blocks(BLOCK):
-            part, _ = self.objective.descend(
-                self._weights,
-                self._scale[0],
-                these[block],
-                rate=self.learning_rate * self.decay ** (number + block.start / n),
-                decay=self.decay ** (1 / n),
-                shrink=0.0 if self.l2_once else self.l2 / n,
-                state=self._scale,
+    def visit(self, these: Visits, number: int, done: int, total: int) -> float:
+        """Visit pieces; returns the summed loss met."""
+        rate = self.learning_rate * self.decay ** (number + done / total)
+        decay = self.decay ** (1 / total)
+        shrink = 0.0 if self.l2_once else self.penalty.l2 / total
+        if not self.lock_free:
+            return self.objective.descend(
+                self._weights, these, self._state, rate=rate, decay=decay, shrink=shrink,
+                batch_size=self.batch_size,
+            )  # fmt: skip
+        return self._visit_lock_free(these, rate, decay, shrink)
+
+    def _visit_lock_free(self, these: Visits, rate: float, decay: float, shrink: float) -> float:
+        n = self.objective.n_jobs
+        alone = LogLikelihood(self.data)
+        weights = self.weights()  # the scale cannot be shared
+        losses = np.zeros(n)
+
+        def work(thread: int) -> None:
+            mine = these[slice(thread * len(these) // n, (thread + 1) * len(these) // n)]
+            losses[thread] = alone.descend(
+                weights, mine, np.array([1.0, 0.0]), rate=rate, decay=decay**n
             )
-            loss += part
+
+        run_threads(n, work)
+        self._shrink(1 / (1 + 2 * rate * shrink) ** len(these))
+        return float(losses.sum())
+
+    def end_window(self, number: int, visited: int, total: int) -> None:
+        """Nothing is due within a pass."""
+
+    def end_pass(self, number: int) -> float:
+        """Apply what is applied once a pass; returns the penalty."""
         if self.l2_once:
             last = self.learning_rate * self.decay ** (number + 1)
-            keep = 1 / (1 + 2 * last * self.l2)
-            self._scale[0] *= keep
-            self._weights.transitions *= self._weights.transitions.dtype.type(keep)
-        return loss + self.l2 * self.weights().squared_norm()
+            self._shrink(1 / (1 + 2 * last * self.penalty.l2))
+        weights = self.weights()
+        if not self.penalty.smooth:
+            self.penalty.proximal(weights, self.learning_rate * self.decay ** (number + 0.5))
+        return self.penalty.value(weights)
+
+    def _shrink(self, keep: float) -> None:
+        """Multiply all weights by a factor."""
+        self._state[0] *= keep
+        self._weights.transitions *= self._weights.transitions.dtype.type(keep)
 
     def weights(self) -> ChainWeights:
-        """The weights as of now (scaled in place; valid until the next pass)."""
-        if self._scale[0] != 1.0:
-            self._weights.node *= self._weights.node.dtype.type(self._scale[0])
-            self._scale[0] = 1.0
+        """The weights as of now (scaled in place; valid until the next visit)."""
+        if self._state[0] != 1.0:
+            scale = self._weights.node.dtype.type(self._state[0])
+            self._weights.node *= scale
+            if self._weights.edge is not None:
+                self._weights.edge.values *= scale
+            self._state[0] = 1.0
         return self._weights
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Weights, scale and rate."""
+        rate = np.array([self.learning_rate])
+        return weight_state(self._weights) | {"state": self._state, "rate": rate}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take up a state."""
+        restore_weights(self._weights, state)
+        self._state[:] = state["state"]
+        self.learning_rate = float(state["rate"][0])
+
+
+def weight_state(weights: ChainWeights, prefix: str = "") -> dict[str, NDArray[Any]]:
+    """Arrays of weights by name."""
+    names = ("node", "transitions", "edge")
+    return {prefix + name: a for name, a in zip(names, weights.arrays(), strict=False)}
+
+
+def restore_weights(
+    weights: ChainWeights, state: Mapping[str, NDArray[Any]], prefix: str = ""
+) -> None:
+    """Overwrite weights by those of :func:`weight_state`."""
+    for name, mine in weight_state(weights, prefix).items():
+        mine[...] = state[name]
 
 
 def calibrate(
@@ -102,19 +173,24 @@ def calibrate(
     rng: np.random.Generator,
     *,
     l2: float,
+    like: ChainWeights | None = None,
+    batch_size: int = 1,
     n_samples: int = 1000,
     first: float = 0.1,
 ) -> float:
-    """Initial rate r_0 with the lowest loss on one pass over up to ``n_samples`` samples."""
+    """Initial rate r_0 with the lowest loss on one pass over up to ``n_samples`` samples.
+
+    ``like`` are weights of the model to be trained, if it has rich edges.
+    """
     n = len(data.encoded.offsets) - 1
     chosen = np.sort(rng.choice(n, min(n, n_samples), replace=False))
     pieces = partitioner.draw(data.encoded.offsets, rng)
     mine = np.flatnonzero(np.isin(pieces.sample, chosen))
     trial_visits = data.visits(pieces, rng.permutation(mine))
-    compact, trial_visits = _compact(data, trial_visits)
+    compact, trial_visits, used = _compact(data, trial_visits)
     # A few sequences are gone through several times: a single step says nothing about a rate.
     trial_visits = trial_visits.repeated(-(-_TRIAL_VISITS // max(1, len(trial_visits))))
-    n_used = int(compact.encoded.indices.max(initial=-1)) + 1
+    zero = _only(like, used, data.n_labels)
     share = l2 / max(1, len(pieces))
     e = compact.encoded
     squares = (
@@ -129,12 +205,14 @@ def calibrate(
         # about the next, the best rate for what is new would be none at all.
         parts = [slice(None), slice(None)]
 
+    objective = LogLikelihood(compact)
+
     def loss(rate: float) -> float:
         """Loss met in the last part: the first steps from zero say little about a rate."""
-        weights, scale, met = ChainWeights.zeros(n_used, data.n_labels), 1.0, np.inf
+        weights, state, met = zero.zeros_like(np.float32), np.array([1.0, 0.0]), np.inf
         for part in parts:
-            met, scale = LogLikelihood(compact).descend(
-                weights, scale, trial_visits[part], rate=rate, decay=1.0, shrink=share
+            met = objective.descend(
+                weights, trial_visits[part], state, rate=rate, shrink=share, batch_size=batch_size
             )
         return met if np.isfinite(met) else np.inf
 
@@ -149,8 +227,11 @@ def calibrate(
     return 2 * rate
 
 
-def _compact(data: ChainData, these: Visits) -> tuple[ChainData, Visits]:
-    """The same visits over only the positions and features they touch, for cheap trials."""
+def _compact(data: ChainData, these: Visits) -> tuple[ChainData, Visits, NDArray[np.int64]]:
+    """The same visits over only the positions and features they touch, for cheap trials.
+
+    Returns data, visits and the features that are left, in the order of their new numbers.
+    """
     lengths = these.ends - these.starts
     ends = np.cumsum(lengths)
     starts = ends - lengths
@@ -160,7 +241,7 @@ def _compact(data: ChainData, these: Visits) -> tuple[ChainData, Visits]:
     counts = e.indptr[positions + 1] - e.indptr[positions]
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     where = np.repeat(e.indptr[positions] - indptr[:-1], counts) + np.arange(indptr[-1])
-    _, indices = np.unique(e.indices[where], return_inverse=True)
+    used, indices = np.unique(e.indices[where], return_inverse=True)
     encoded = replace(
         e,
         indptr=indptr,
@@ -168,4 +249,26 @@ def _compact(data: ChainData, these: Visits) -> tuple[ChainData, Visits]:
         values=e.values[where] if e.values.size else e.values,
     )
     compact = replace(data, encoded=encoded, labels=data.labels.take(positions))
-    return compact, Visits(starts, ends, these.weights)
+    return compact, Visits(starts, ends, these.weights), used
+
+
+def _only(like: ChainWeights | None, used: NDArray[np.int64], n_labels: int) -> ChainWeights:
+    """Weights, all zero, with the rich edges of the features that are used."""
+    weights = ChainWeights.zeros(len(used), n_labels)
+    if like is None or like.edge is None:
+        return weights
+    edge = like.edge
+    old = edge.row[used]
+    row = np.where(old >= 0, np.cumsum(old >= 0) - 1, -1).astype(np.int32)
+    kept = old[old >= 0].astype(np.int64)
+    rows = np.concatenate([kept, kept + edge.n_crossed]) if edge.both else kept
+    bounds = edge.rows()
+    sizes = bounds[rows + 1] - bounds[rows]
+    ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    values = np.zeros(ptr[-1], np.float32)
+    if not edge.ptr.size:
+        weights.edge = EdgeWeights(row, edge.ptr, edge.pair, values, edge.both)
+        return weights
+    where = np.repeat(bounds[rows] - ptr[:-1], sizes) + np.arange(ptr[-1])
+    weights.edge = EdgeWeights(row, ptr, edge.pair[where], values, edge.both)
+    return weights

@@ -1,0 +1,272 @@
+"""L-BFGS on the exact penalised loss (SciPy's L-BFGS-B; Zhu, Byrd, Lu & Nocedal 1997).
+
+    minimise  ℓ(w) + Ω(w),   ℓ the summed log-loss of fixed pieces, Ω as in
+    :mod:`trellis.objectives.penalty`
+
+- L1: w = u − v with u, v ≥ 0 makes ‖w‖₁ = Σ u + v linear; SciPy handles the bounds.
+- Group lasso: ‖w_g‖ is replaced by √(‖w_g‖² + ε²) − ε; a group that ends at about ε and whose
+  gradient without the penalty is within the penalty's reach is then set to zero.
+- ``states="observed"``: only weights whose feature was seen with their label in training are free,
+  the others are zero (CRFsuite's default): fewer weights, another optimum.
+
+SciPy does not hand out its memory of past steps, so a run is made of legs of ``LEG`` iterations,
+each from a fresh start; a run that is taken up at the start of a leg goes on to the same bits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.objectives import ChainData, ChainWeights, LogLikelihood, Penalty
+from trellis.objectives.chain import Visits
+from trellis.solvers.convergence import convergence_value
+from trellis.solvers.passes import PassRecord, Progress
+from trellis.solvers.sgd import restore_weights, weight_state
+
+__all__ = ["LEG", "LimitedMemoryBFGS"]
+
+LEG = 100
+"""Iterations between fresh starts."""
+
+_SMOOTHING = 1e-4
+
+
+class LimitedMemoryBFGS:
+    """L-BFGS on all pieces at once.
+
+    Parameters
+    ----------
+    objective : LogLikelihood
+    start : ChainWeights
+        Initial weights.
+    visits : Visits
+        The pieces; they stay the same.
+    penalty : Penalty
+    observed : bool
+        Leave weights of feature and label (or pair) never seen together at zero.
+    memory : int
+        Past steps that are remembered.
+    """
+
+    def __init__(
+        self,
+        objective: LogLikelihood,
+        start: ChainWeights,
+        visits: Visits,
+        *,
+        penalty: Penalty,
+        observed: bool = False,
+        memory: int = 8,
+    ) -> None:
+        self.objective = objective
+        self.visits = visits
+        self.penalty = penalty
+        self.memory = memory
+        self.stop_reason = ""
+        self._kind = start.node.dtype
+        self._weights = start.map(lambda a: a.astype(np.float64))
+        self._free = _observed(objective.data, start) if observed else None
+        size = sum(a.size for a in start.arrays())
+        # Buffers that every evaluation uses again; the gradient is one flat array with views.
+        self._spare = np.zeros(size if observed else 0)
+        self._trial = self._weights.copy()
+        self._slope_flat = np.zeros(size)
+        self._slope = _views(self._slope_flat, self._weights)
+
+    @property
+    def data(self) -> ChainData:
+        """The training data."""
+        return self.objective.data
+
+    def run(
+        self,
+        *,
+        max_iterations: int,
+        tol: float,
+        dev_score: Callable[[ChainWeights], float] | None = None,
+        patience: int | None = None,
+        progress: Progress | None = None,
+        save: Callable[[Progress], None] | None = None,
+        report: Callable[[PassRecord], None] | None = None,
+    ) -> Progress:
+        """Iterate until the objective falls by less than ``tol`` of itself in one iteration.
+
+        There is a record for each iteration in the progress returned; ``report`` sees each at
+        once. ``stop_reason`` says why the run ended.
+        """
+        import scipy.optimize
+
+        now = Progress() if progress is None else progress
+        clock = time.perf_counter()
+        finished = 0  # iterations of finished legs
+
+        def after(intermediate_result: Any) -> None:
+            nonlocal clock
+            seconds = time.perf_counter() - clock
+            self._set(intermediate_result.x)  # so that an interrupt finds the best point so far
+            before = [r.objective for r in now.records]
+            objective = float(intermediate_result.fun)
+            change = convergence_value([*before, objective])
+            score = None if dev_score is None else dev_score(self.weights())
+            record = PassRecord(len(before) + 1, objective, change, score, seconds)
+            now.records.append(record)
+            if report is not None:
+                report(record)
+            if patience is not None and score is not None:
+                scores = [-np.inf if r.dev_score is None else r.dev_score for r in now.records]
+                if len(scores) - 1 - int(np.argmax(scores)) >= patience:
+                    raise StopIteration
+            clock = time.perf_counter()
+
+        bounds = scipy.optimize.Bounds(0, np.inf) if self.penalty.l1 else None
+        while (finished := len(now.records)) < max_iterations:
+            x = self._flat()
+            if self.penalty.l1:  # u and v anew: a run that is taken up knows only u − v
+                x = np.concatenate([np.maximum(x, 0), np.maximum(-x, 0)])
+            found = scipy.optimize.minimize(
+                self._value_and_gradient, self._flat(), jac=True, method="L-BFGS-B", bounds=bounds,
+                callback=after,
+                options={
+                    "maxiter": min(LEG, max_iterations - finished), "maxcor": self.memory,
+                    "ftol": max(tol, 0.0), "gtol": 1e-6, "maxfun": 1 << 30, "maxls": 40,
+                },
+            )  # fmt: skip
+            self._set(found.x)
+            self.stop_reason = str(found.message).lower()
+            if found.status != 1 or len(now.records) == finished:
+                break  # not merely the end of a leg
+            if save is not None:
+                save(now)
+        self._finish()
+        return now
+
+    def weights(self) -> ChainWeights:
+        """The weights as of now, in the type of those given at the start."""
+        return self._weights.map(lambda a: a.astype(self._kind))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Weights at the start of a leg."""
+        return weight_state(self._weights)
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take up a state."""
+        restore_weights(self._weights, state)
+
+    # ---------------------------------------------------------------- flat weights
+
+    def _flat(self) -> NDArray[np.float64]:
+        """The weights as a point of the search."""
+        flat = np.concatenate([a.ravel() for a in self._weights.arrays()])
+        if self._free is not None:
+            flat = flat[self._free]
+        if self.penalty.l1:
+            return np.concatenate([np.maximum(flat, 0), np.maximum(-flat, 0)])
+        return flat
+
+    def _set(self, x: NDArray[np.float64], weights: ChainWeights | None = None) -> None:
+        """Make the weights those of a point of the search."""
+        if self.penalty.l1:
+            x = x[: x.size // 2] - x[x.size // 2 :]
+        if self._free is not None:
+            self._spare[self._free] = x
+            x = self._spare
+        at = 0
+        for array in (self._weights if weights is None else weights).arrays():
+            array.ravel()[:] = x[at : at + array.size]
+            at += array.size
+
+    def _value_and_gradient(self, x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        self._set(x, self._trial)
+        value, _ = self.objective.value_and_gradient(self._trial, self.visits, self._slope)
+        if self.penalty.group_lasso:
+            value += self._add_group_lasso(self._trial, self._slope_flat)
+        slope = self._slope_flat if self._free is None else self._slope_flat[self._free]
+        l2, l1 = self.penalty.l2, self.penalty.l1
+        if l1:
+            w = x[: x.size // 2] - x[x.size // 2 :]
+            value += l2 * float(w @ w) + l1 * float(x.sum())
+            slope = slope + 2 * l2 * w
+            return value, np.concatenate([slope, -slope]) + l1
+        value += l2 * float(x @ x)
+        return value, slope + (2 * l2) * x
+
+    def _add_group_lasso(self, weights: ChainWeights, flat: NDArray[np.float64]) -> float:
+        """Value of the smoothed group lasso; its gradient is added to ``flat``."""
+        norms, sizes = self.penalty.group_norms(weights)
+        smooth = np.sqrt(norms**2 + _SMOOTHING**2)
+        strength = self.penalty.group_lasso * np.sqrt(sizes)
+        factor = strength / smooth
+        at = 0
+        for array, expand in zip(
+            weights.arrays(), self.penalty.spread(weights, factor), strict=True
+        ):
+            flat[at : at + array.size] += expand * array.ravel()
+            at += array.size
+        return float(strength @ (smooth - _SMOOTHING))
+
+    def _finish(self) -> None:
+        """Set groups to zero that the smoothing kept from it."""
+        if not self.penalty.group_lasso:
+            return
+        norms, sizes = self.penalty.group_norms(self._weights)
+        reach = self.penalty.group_lasso * np.sqrt(sizes)
+        candidate = np.flatnonzero(norms < 100 * _SMOOTHING)
+        if not len(candidate):
+            return
+        keep = np.ones(len(norms))
+        keep[candidate] = 0
+        trial = self._weights.copy()
+        for array, factor in zip(trial.arrays(), self.penalty.spread(trial, keep), strict=True):
+            array.ravel()[:] *= factor
+        _, slope = self.objective.value_and_gradient(trial, self.visits)
+        pull, _ = self.penalty.group_norms(self._pull(slope))
+        keep[candidate] = pull[candidate] > reach[candidate] * (1 + 1e-3)
+        for array, factor in zip(
+            self._weights.arrays(), self.penalty.spread(self._weights, keep), strict=True
+        ):
+            array.ravel()[:] *= factor
+
+    def _pull(self, slope: ChainWeights) -> ChainWeights:
+        """What of a gradient moves weights away from zero: that of free ones, beyond L1's reach."""
+        if self._free is not None:
+            fixed = np.ones(sum(a.size for a in slope.arrays()), bool)
+            fixed[self._free] = False
+            at = 0
+            for array in slope.arrays():
+                array.ravel()[fixed[at : at + array.size]] = 0
+                at += array.size
+        return slope.map(lambda a: np.sign(a) * np.maximum(np.abs(a) - self.penalty.l1, 0))
+
+
+def _views(flat: NDArray[np.float64], like: ChainWeights) -> ChainWeights:
+    """Weights whose arrays are consecutive parts of a flat one."""
+    at = 0
+
+    def part(a: NDArray[Any]) -> NDArray[Any]:
+        nonlocal at
+        at += a.size
+        return flat[at - a.size : at].reshape(a.shape)
+
+    return like.map(part)
+
+
+def _observed(data: ChainData, weights: ChainWeights) -> NDArray[np.int64]:
+    """Places of the weights whose feature occurs with a label that is allowed there."""
+    e, labels = data.encoded, data.labels
+    n_labels = data.n_labels
+    node = np.zeros(weights.node.shape, bool)
+    annotated = labels.ids != n_labels
+    position = np.repeat(np.arange(len(labels.ids)), np.diff(e.indptr))
+    use = annotated[position]
+    feature, ids = e.indices[use], labels.ids[position[use]]
+    single = ids < n_labels
+    node[feature[single], ids[single]] = True
+    for f, row in zip(feature[~single], ids[~single], strict=True):
+        node[f] |= labels.table[row]
+    n_rest = sum(a.size for a in weights.arrays()[1:])
+    return np.flatnonzero(np.concatenate([node.ravel(), np.ones(n_rest, bool)]))

@@ -1,0 +1,278 @@
+"""Solvers, penalties and threads as parameters of the estimators."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from rich_models import same_model, switches
+
+import trellis.models.chain_crf as chain_crf_module
+from chain_problems import toy_language
+from trellis import ChainCRF, ChainPerceptron, Corpus
+from trellis.decompose import WholeSamples
+from trellis.objectives import ChainData, LogLikelihood
+
+X, Y = toy_language(60)
+X_NEW, Y_NEW = toy_language(20, seed=1)
+RICH, RICH_Y = switches(60, 3)
+BOTH = pytest.mark.parametrize("kind", [ChainCRF, ChainPerceptron])
+
+
+def objective(model, X, Y) -> float:
+    """The penalised loss at a model's weights, exactly."""
+    corpus = Corpus.from_columns({"word": X}, Y)
+    data = ChainData(model.encoder_.encode(corpus), corpus.labels, np.ones(len(X)))
+    pieces = WholeSamples().draw(corpus.offsets, np.random.default_rng(0))
+    loss, _ = LogLikelihood(data).value_and_gradient(model.weights_, data.visits(pieces))
+    return loss + model._penalty().value(model.weights_)
+
+
+# ------------------------------------------------------------------------- the solver
+
+
+@pytest.mark.parametrize("solver", ["sgd", "adf", "lbfgs", "auto"])
+@pytest.mark.parametrize("piece_size", [None, 2.5])
+def test_every_solver_learns_the_toy_language(solver, piece_size):
+    model = ChainCRF(solver=solver, piece_size=piece_size, l2=0.1, random_state=0).fit(X, Y)
+    assert model.score(X_NEW, Y_NEW) > 0.98
+    assert model.solver_ == (
+        {None: "lbfgs", 2.5: "sgd"}[piece_size] if solver == "auto" else solver
+    )
+    assert model.history_[-1].objective < model.history_[0].objective
+
+
+def test_auto_chooses_by_size(monkeypatch):
+    def chosen(**options):
+        return ChainCRF("word", solver="auto", max_passes=1, **options).fit(X, Y).solver_
+
+    n = 3 * sum(map(len, X))  # one feature a position, three labels
+    for limit, solver in ((n, "lbfgs"), (n - 1, "sgd")):
+        monkeypatch.setattr(chain_crf_module, "_LITTLE_DATA", limit)
+        assert chosen() == solver
+        assert chosen(piece_size=5) == "sgd"
+
+
+def test_the_same_optimum():
+    """L-BFGS finds it; SGD and ADF come close, and never below."""
+    best = ChainCRF("word", solver="lbfgs", tol=1e-8, random_state=0).fit(X, Y)
+    lowest = objective(best, X, Y)
+    assert lowest == pytest.approx(best.history_[-1].objective, rel=1e-5)
+    for solver, near in (("sgd", 1.02), ("adf", 1.1)):  # the rates of ADF fall fast
+        other = ChainCRF("word", solver=solver, max_passes=60, decay=0.93, tol=-1, random_state=0)
+        assert lowest * (1 - 1e-5) < objective(other.fit(X, Y), X, Y) < lowest * near
+
+
+def test_observed_states_only():
+    few = ChainCRF("word", solver="lbfgs", states="observed", random_state=0).fit(X, Y)
+    all_ = ChainCRF("word", solver="lbfgs", random_state=0).fit(X, Y)
+    names = few.encoder_.names(range(few.n_features_))
+    seen = {
+        (f"word={w}", y)
+        for s, labels in zip(X, Y, strict=True)
+        for w, y in zip(s, labels, strict=True)
+    }
+    for (f, name), (j, label) in itertools.product(enumerate(names), enumerate(few.classes_)):
+        assert (few.weights_.node[f, j] != 0) == ((name, label) in seen)
+    assert all_.weights_.node.all()
+
+
+def test_passes_of_each_solver():
+    for solver, passes in (("sgd", 12), ("adf", 12), ("lbfgs", 500), ("auto", 500)):
+        model = ChainCRF(solver=solver, tol=-1).fit(X[:5], Y[:5])
+        assert model._pass_limit() == passes
+    assert ChainCRF(tol=-1).fit(X, Y).n_passes_ == 12
+    assert ChainPerceptron(tol=-1).fit(X, Y).n_passes_ == 10
+    assert ChainCRF(solver="lbfgs", tol=-1, max_passes=7).fit(X, Y).n_passes_ == 7
+
+
+def test_a_stream_is_learned_by_sgd_whatever_the_solver():
+    model = ChainCRF("word", solver="lbfgs", random_state=0).partial_fit(X, Y)
+    assert model.solver_ == "sgd" and model.learning_rate_ > 0
+    plain = ChainCRF("word", random_state=0).partial_fit(X, Y)
+    assert same_model(model.weights_, plain.weights_)
+    model.fit(X, Y)
+    assert model.solver_ == "lbfgs"
+    model.partial_fit(X, Y)  # and goes on from there
+    assert model.solver_ == "sgd"
+
+
+def test_the_last_or_the_average_weights():
+    options = {"max_passes": 1, "random_state": 0}
+    last = ChainPerceptron("word", averaged=False, **options).fit(X, Y).weights_
+    mean = ChainPerceptron("word", **options).fit(X, Y).weights_
+    assert (last.node == np.round(last.node)).all() and last.node.any()  # updates are whole numbers
+    assert (mean.node != np.round(mean.node)).any()
+
+
+# ------------------------------------------------------------------------- why it stopped
+
+
+@pytest.mark.parametrize(
+    ("solver", "one", "three"),
+    [("sgd", "pass", "passes"), ("adf", "pass", "passes"), ("lbfgs", "iteration", "iterations")],
+)
+def test_out_of_passes(solver, one, three):
+    for n, text in ((1, f"1 {one} made"), (3, f"3 {three} made")):
+        model = ChainCRF(solver=solver, max_passes=n, tol=-1, random_state=0).fit(X, Y)
+        assert model.stop_reason_ == text and model.n_passes_ == n
+
+
+def test_converged():
+    model = ChainCRF(tol=0.05, max_passes=100, random_state=0).fit(X, Y)
+    change = model.history_[-1].change
+    assert model.stop_reason_ == f"converged: the objective changes by {change:.1e} a pass"
+    model = ChainPerceptron(tol=0.5, max_passes=100, random_state=0).fit(X, Y)
+    assert model.stop_reason_.startswith("converged: the objective changes by")
+    model = ChainCRF(solver="lbfgs", random_state=0).fit(X, Y)
+    assert "convergence" in model.stop_reason_ and model.n_passes_ < 500
+
+
+@pytest.mark.parametrize("solver", ["sgd", "adf", "lbfgs"])
+@pytest.mark.parametrize(("patience", "text"), [(1, "1 pass"), (2, "2 passes")])
+def test_out_of_patience(solver, patience, text):
+    model = ChainCRF(solver=solver, patience=patience, max_passes=50, tol=-1, random_state=0)
+    model.fit(X, Y, dev=(X_NEW, Y_NEW))
+    assert model.stop_reason_ == f"no better score on held-out data for {text}"
+    assert model.n_passes_ < 50
+    scores = [r.dev_score for r in model.history_]
+    assert max(scores) == scores[-1 - patience]
+
+
+def test_a_stream():
+    model = ChainCRF(random_state=0).partial_fit(X, Y)
+    assert model.stop_reason_ == "1 pass made"
+
+
+# ------------------------------------------------------------------------- penalties
+
+
+@pytest.mark.parametrize("solver", ["sgd", "adf", "lbfgs"])
+def test_l1_gives_exact_zeros(solver):
+    plain, sparse = (
+        ChainCRF(solver=solver, l2=0.01, l1=l1, max_passes=40, random_state=0).fit(X, Y)
+        for l1 in (0.0, 1.0)
+    )
+    zero = np.mean(sparse.weights_.node == 0)
+    assert np.mean(plain.weights_.node == 0) < 0.05 and zero > 0.5
+    assert sparse.weights_.node.any() and sparse.score(X_NEW, Y_NEW) > 0.98
+
+
+@pytest.mark.parametrize("solver", ["sgd", "lbfgs"])
+def test_the_group_lasso_drops_a_useless_template_entirely(solver):
+    rng = np.random.default_rng(0)
+    corpus = Corpus.from_columns(
+        {"word": X, "noise": [[f"n{rng.integers(10)}" for _ in s] for s in X]}, Y
+    )
+    templates = "word; noise; noise[-1]; word[-1]"
+    model = ChainCRF(
+        templates, solver=solver, l2=0.01, group_lasso=1.0, max_passes=40, random_state=0
+    )
+    model.fit(corpus)
+    group = model.encoder_.groups()
+    size = [np.abs(model.weights_.node[group == g]).sum() for g in range(4)]
+    assert size[0] > 1 and size[1] == 0 and size[2] == 0
+    assert model.score(corpus) > 0.95
+    plain = ChainCRF(templates, solver=solver, l2=0.01, random_state=0).fit(corpus)
+    assert all(np.abs(plain.weights_.node[group == g]).sum() > 0.1 for g in range(4))
+
+
+def test_the_group_lasso_drops_useless_edges_and_keeps_others():
+    """The labels follow from the words alone: rich edges of the noise are not needed."""
+    rng = np.random.default_rng(0)
+    corpus = Corpus.from_columns(
+        {"word": RICH, "noise": [[f"n{rng.integers(5)}" for _ in s] for s in RICH]}, RICH_Y
+    )
+    model = ChainCRF(
+        "word @ edge; noise @ edge", solver="lbfgs", l2=0.01, group_lasso=0.5, random_state=0
+    ).fit(corpus)
+    edge = model.weights_.edge
+    group = model.encoder_.groups()[edge.row >= 0]
+    values = edge.values.reshape(edge.n_rows, -1)
+    assert np.abs(values[group == 0]).sum() > 1 and not values[group == 1].any()
+    assert model.score(corpus) > 0.98
+
+
+# ------------------------------------------------------------------------- threads
+
+
+RUNS = {
+    "batches": (ChainCRF, {"batch_size": 8}),
+    "adf": (ChainCRF, {"batch_size": 8, "solver": "adf", "piece_size": 2.5, "overlap": 1}),
+    "lbfgs": (ChainCRF, {"solver": "lbfgs", "max_passes": 8}),
+    "rich": (ChainCRF, {"batch_size": 8, "rich_edges": "both"}),
+    "rich, observed": (ChainCRF, {"batch_size": 8, "rich_edges": "both", "edge_pairs": "observed"}),
+    "rich, lbfgs": (ChainCRF, {"solver": "lbfgs", "rich_edges": True, "max_passes": 8}),
+    "perceptron": (ChainPerceptron, {"batch_size": 8}),
+    "rich perceptron": (ChainPerceptron, {"batch_size": 8, "rich_edges": True}),
+    "one by one": (ChainCRF, {}),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_number_of_threads_does_not_change_a_bit(name, tmp_path):
+    kind, options = RUNS[name]
+    files = []
+    for n_jobs in (None, 1, 2, 3, -1):
+        model = kind(
+            "word; word[-1]", **{"max_passes": 3, "random_state": 0, **options}, n_jobs=n_jobs
+        )
+        model.fit(RICH, RICH_Y)
+        model.set_params(n_jobs=None).save(tmp_path / "m")
+        files.append((tmp_path / "m").read_bytes())
+    assert len(set(files)) == 1
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"rich_edges": True}, {"rich_edges": "both", "edge_pairs": "observed"}]
+)
+@BOTH
+def test_nor_that_of_a_stream(kind, options):
+    def streamed(n_jobs):
+        model = kind("word", batch_size=6, n_jobs=n_jobs, random_state=0, **options)
+        for i in range(0, 60, 20):
+            model.partial_fit(RICH[i : i + 20], RICH_Y[i : i + 20], classes=["L00", "L01", "L02"])
+        return model.weights_
+
+    first = streamed(None)
+    assert all(same_model(first, streamed(n)) for n in (2, 3))
+
+
+@BOTH
+def test_the_size_of_a_batch_is_part_of_the_algorithm(kind):
+    rate = {"learning_rate": 0.1} if kind is ChainCRF else {}
+    a, b = (
+        kind(batch_size=n, max_passes=2, random_state=0, **rate).fit(X, Y).weights_ for n in (1, 8)
+    )
+    assert not same_model(a, b)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("rich", [False, True])
+def test_lock_free_learns(n_jobs, rich):
+    model = ChainCRF("word; word[-1]", lock_free=True, n_jobs=n_jobs, rich_edges=rich, l2=0.1)
+    model.fit(X, Y)
+    assert model.score(X_NEW, Y_NEW) > 0.95
+    assert model.weights_.finite()
+
+
+def test_lock_free_with_one_thread_differs_only_in_when_the_penalty_is_applied():
+    options = {"l2": 0.0, "learning_rate": 0.1, "max_passes": 2, "random_state": 0}
+    a, b = (ChainCRF(lock_free=free, **options).fit(X, Y).weights_ for free in (False, True))
+    np.testing.assert_allclose(a.node, b.node, atol=1e-5)
+
+
+# ------------------------------------------------------------------------- pieces that overlap
+
+
+@BOTH
+def test_overlapping_pieces(kind):
+    plain, lapped = (
+        kind("word", piece_size=2, overlap=k, max_passes=2, random_state=0).fit(RICH, RICH_Y)
+        for k in (0, 2)
+    )
+    assert not same_model(plain.weights_, lapped.weights_)
+    none = kind("word", overlap=2, max_passes=2, random_state=0).fit(RICH, RICH_Y)
+    whole = kind("word", max_passes=2, random_state=0).fit(RICH, RICH_Y)
+    assert same_model(none.weights_, whole.weights_)  # whole sequences have nothing to go on into
