@@ -17,7 +17,7 @@ from trellis.cli import main
 from trellis.cli.main import parser
 from trellis.cli.output import flush_stdout, write_stdout
 
-COMMANDS = ("train", "tag", "eval", "inspect", "demo", "warmup")
+COMMANDS = ("train", "prepare", "tune", "tag", "eval", "inspect", "demo", "reproduce", "warmup")
 
 
 # ------------------------------------------------------------------ help and usage
@@ -61,7 +61,7 @@ def test_help_names_all_commands(run):
     assert result.code == 0
     assert result.out.isascii()
     for command in COMMANDS:
-        assert re.search(rf"^    {command} ", result.out, re.M)
+        assert re.search(rf"^    {command}\s", result.out, re.M)
 
 
 def test_version(run):

@@ -12,6 +12,8 @@ import pytest
 from toy_files import FORMATS, GOLD, LABELLED, SENTENCES, conll, lines_of
 
 from trellis import ChainCRF, ChainPerceptron, load_model
+from trellis.cli.options import in_words_of_options
+from trellis.cli.train import summary
 from trellis.progress import Reporter
 
 PASS_LINE = re.compile(
@@ -164,6 +166,78 @@ def test_options_become_parameters(run, toys, tmp_path):
     assert {name: found[name] for name in expected} == expected
 
 
+EDGES = [
+    ("--rich-edges", {"rich_edges": "current"}),
+    ("--rich-edges current", {"rich_edges": "current"}),
+    ("--rich-edges both", {"rich_edges": "both"}),
+    ("--edge-pairs all", {"edge_pairs": "all"}),
+    ("--edge-negatives 3", {"edge_negatives": 3}),
+    ("--edge-min-share 0.1", {"edge_min_share": 0.1}),
+    ("--piece-size 4.5 --overlap 2", {"piece_size": 4.5, "overlap": 2}),
+    ("--batch-size 8", {"batch_size": 8}),
+    ("--visit permutation", {"visit": "permutation"}),
+    ("--jobs 3", {"n_jobs": 3}),
+    ("--jobs -1", {"n_jobs": -1}),
+]
+FOR_A_CRF = [
+    ("--l1 0.25", {"l1": 0.25}),
+    ("--group-lasso 0.5", {"group_lasso": 0.5}),
+    ("--l2-once", {"l2_once": True}),
+    ("--solver adf", {"solver": "adf"}),
+    ("--solver auto", {"solver": "auto"}),
+    ("--solver lbfgs --states observed", {"solver": "lbfgs", "states": "observed"}),
+    ("--lock-free --jobs 2", {"lock_free": True, "n_jobs": 2}),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "expected"),
+    [
+        *(("perceptron", *case) for case in EDGES),
+        *(("crf", *case) for case in (*EDGES, *FOR_A_CRF)),
+    ],
+)
+def test_each_option_arrives_alone(run, toys, tmp_path, monkeypatch, kind, options, expected):
+    estimator = {"crf": ChainCRF, "perceptron": ChainPerceptron}[kind]
+    arrived = {}
+
+    def fit(self, *_, **__):
+        arrived.update(self.get_params())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(estimator, "fit", fit)
+    options = [*options.split(), "--model", kind, "-o", tmp_path / "m"]
+    assert run("train", toys / "train.txt", *options).err == ["trellis: interrupted"]
+    assert arrived == estimator(random_state=0).get_params() | expected
+
+
+@pytest.mark.parametrize(("options", "expected"), FOR_A_CRF)
+def test_options_that_are_not_for_a_perceptron(fails, toys, tmp_path, options, expected):
+    option = options.split(" -")[0].split()[0]
+    options = [*options.split(), "--model", "perceptron", "-o", tmp_path / "m"]
+    message = fails("train", toys / "train.txt", *options)
+    assert message.removesuffix(" is not for a perceptron") == option
+
+
+def test_rich_edges_are_learned(run, toys, tmp_path):
+    options = ["--rich-edges", "both", "--features", "word", "-o", tmp_path / "m"]
+    assert run("train", toys / "train.txt", *options).code == 0
+    edge = load_model(tmp_path / "m").weights_.edge
+    assert edge.both
+    assert edge.values.any()
+
+
+@pytest.mark.parametrize(
+    "options", ["--batch-size 4", "--solver lbfgs", "--model perceptron --batch-size 4"]
+)
+def test_any_number_of_threads_gives_the_same_file(run, toys, tmp_path, options):
+    for name, jobs in (("a", []), ("b", ["--jobs", "2"]), ("c", ["--jobs", "-1"])):
+        options_ = [*options.split(), *jobs, "-o", tmp_path / name]
+        assert run("train", toys / "train.txt", *options_).code == 0
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "c").read_bytes()
+
+
 @pytest.mark.parametrize("model", ["crf", "perceptron"])
 def test_same_seed_same_file(run, toys, tmp_path, model):
     def train(seed, name):
@@ -190,7 +264,8 @@ def test_dev_with_patience_stops_early_and_keeps_the_best_pass(run, toys, tmp_pa
     scores = [float(re.search(r"dev +([\d.]+)", line)[1]) for line in passes]
     best = scores.index(max(scores)) + 1
     assert len(passes) == best + 3 < 50
-    assert f"{len(passes)} passes (kept pass {best}, dev {max(scores):.2f})" in result.err[-1]
+    kept = f"{len(passes)} passes (kept pass {best}, dev {max(scores):.2f}; out of patience)"
+    assert kept in result.err[-1]
     assert max(scores) == 100
     assert run("tag", tmp_path / "m", toys / "new.txt").out == conll()
 
@@ -229,8 +304,13 @@ def test_warm_start_refuses_what_cannot_change(fails, toys, models, tmp_path):
 
     assert message("conll", "--model", "perceptron").endswith("holds a crf, not a perceptron")
     assert message("perceptron", "--model", "crf").endswith("holds a perceptron, not a crf")
-    for option in ("--features", "--crfpp"):
-        assert message("conll", option, "pos") == (
+    for option, value in (
+        ("--features", "pos"),
+        ("--crfpp", "pos"),
+        ("--rich-edges", "both"),
+        ("--edge-pairs", "all"),
+    ):
+        assert message("conll", option, value) == (
             f"{option} cannot go with --warm-start: the model has its features"
         )
     assert not (tmp_path / "m").exists()
@@ -257,6 +337,43 @@ def test_progress_is_one_line_a_pass(run, toys, tmp_path):
         assert ("change" in line) == (number >= 3)
         assert "dev" in line
     assert last.startswith(f"{tmp_path / 'm'}: 5 labels, ")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("--max-passes 4 --tol -1", r"4 passes, "),
+        ("--max-passes 50 --tol 0.5", r"[1-4]?\d passes \(converged\), "),
+        ("--l1 1", r"\d passes \(no more improvement\), "),
+        ("--solver lbfgs", r"\d+ L-BFGS iterations \(converged\), "),
+        ("--solver auto", r"\d+ L-BFGS iterations \(converged\), "),
+        ("--solver lbfgs --max-passes 2", r"2 L-BFGS iterations \(not converged\), "),
+        (
+            "--solver lbfgs --dev DEV --patience 1",
+            r"\d+ L-BFGS iterations \(kept iteration \d+, dev 100.00; out of patience\), ",
+        ),
+        ("--dev DEV --tol 0.5", r"\d+ passes \(kept pass \d+, dev 100.00; converged\), "),
+        ("--model perceptron --max-passes 3 --tol -1", r"3 passes, "),
+    ],
+)
+def test_the_last_line_says_why_training_ended(run, toys, tmp_path, options, expected):
+    options = options.replace("DEV", str(toys / "train.txt")).split()
+    result = run("train", toys / "train.txt", *options, "-o", tmp_path / "m")
+    assert len(result.err) == 1
+    assert re.search(r"5 labels, \d+ features, " + expected + r"\d+\.\d\d s$", result.err[0]), (
+        result
+    )
+
+
+def test_a_reason_that_has_no_short_name_is_told_as_it_is():
+    model = ChainCRF(random_state=0).fit([["a", "b"]], [["X", "Y"]])
+    model.stop_reason_ = "abnormal: line search"
+    assert "passes (abnormal: line search), " in summary(model, "m")
+
+
+def test_divergence_is_told_in_words_of_options():
+    message = "training diverged; use a smaller learning_rate"
+    assert in_words_of_options(message) == "training diverged; use a smaller --learning-rate"
 
 
 def test_no_progress_without_a_terminal(run, toys, tmp_path):
@@ -309,7 +426,8 @@ def test_interrupt_after_a_pass_writes_the_model(run, toys, tmp_path, monkeypatc
     result = run("train", toys / "train.txt", "-o", tmp_path / "m")
     assert result.code == 130
     assert result.err == [
-        f"trellis: interrupted in pass 3; what was learned by then is in {tmp_path / 'm'}"
+        f"trellis: interrupted in pass 3; what was learned by then is in {tmp_path / 'm'}; "
+        "the same command with --resume goes on"
     ]
     assert run("tag", tmp_path / "m", toys / "new.txt").out == conll()
 
@@ -318,7 +436,7 @@ def test_interrupt_before_a_pass_leaves_nothing(run, toys, models, tmp_path, mon
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("trellis.solvers.sgd.StochasticGradient.one_pass", interrupted)
+    monkeypatch.setattr("trellis.solvers.sgd.StochasticGradient.visit", interrupted)
     for options in ([], ["--warm-start", models["conll"]]):
         result = run("train", toys / "train.txt", *options, "-o", tmp_path / "m")
         assert (result.code, result.err) == (130, ["trellis: interrupted"])
@@ -329,7 +447,7 @@ def test_ctrl_c_during_training(spawn, run, toys, tmp_path):
     options = ["--max-passes", "10000000", "--tol", "-1", "--progress", "-o", tmp_path / "m"]
     process = spawn("train", toys / "train.txt", *options)
     for line in process.stderr:
-        if line.startswith(b"pass"):
+        if line.startswith(b"pass   2"):  # so that there is a checkpoint
             break
     process.send_signal(signal.SIGINT)
     rest = process.stderr.read().decode()
@@ -337,7 +455,7 @@ def test_ctrl_c_during_training(spawn, run, toys, tmp_path):
     assert "Traceback" not in rest
     last = rest.splitlines()[-1]
     assert re.fullmatch(r"trellis: interrupted in pass \d+; what was learned by .* is in .*", last)
-    assert [p.name for p in tmp_path.iterdir()] == ["m"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m", "m.checkpoint"]
     assert run("tag", tmp_path / "m", toys / "new.txt").out == conll()
 
 
@@ -444,11 +562,21 @@ CONTENT = {
         ("spaces", "--piece-size -3", "--piece-size must be a number of at least 1, got -3.0"),
         ("spaces", "--piece-size nan", "--piece-size must be a number of at least 1, got nan"),
         ("spaces", "--l2 -1", "--l2 must "),
-        ("spaces", "--max-passes 0", "--max-passes must "),
+        ("spaces", "--max-passes 0", "--max-passes must be a positive integer, got 0"),
         ("spaces", "--seed -1", "--seed must "),
         ("spaces", "--decay 2", "--decay must "),
-        ("spaces", "--learning-rate 0", "--learning-rate must be "),
+        ("spaces", "--learning-rate 0", "--learning-rate must be a positive number, got 0.0"),
         ("spaces", "--tol nan", "--tol must be a "),
+        ("spaces", "--l1 -1", "--l1 must be a number of at least 0, got -1.0"),
+        ("spaces", "--group-lasso nan", "--group-lasso must be a number of at least 0, got nan"),
+        ("spaces", "--edge-negatives -1", "--edge-negatives must be an integer of at least 0"),
+        ("spaces", "--edge-min-share 2", "--edge-min-share must lie in [0, 1], got 2.0"),
+        ("spaces", "--overlap 1", "--overlap needs --piece-size: whole sequences cannot overlap"),
+        ("spaces", "--overlap -1 --piece-size 2", "--overlap must be an integer of at least 0"),
+        ("spaces", "--batch-size 0", "--batch-size must be a positive integer, got 0"),
+        ("spaces", "--jobs 0", "--jobs must be -1 (all cores) or a positive integer, got 0"),
+        ("spaces", "--states observed", "--states observed is for --solver lbfgs"),
+        ("spaces", "--lock-free --solver adf", "--lock-free is for --solver sgd"),
         ("spaces", "--patience 2", "--patience needs --dev"),
         ("spaces", "--model perceptron --l2 1", "--l2 is not for a perceptron"),
         ("spaces", "--model perceptron --decay 1", "--decay is not for a perceptron"),
@@ -503,11 +631,13 @@ def test_warm_start_from_what_is_no_model(fails, toys, tmp_path):
     assert fails("train", toys / "train.txt", *options).endswith("not a Trellis model file")
 
 
-def test_full_disk_leaves_an_older_model_as_it_was(spawn, toys, tmp_path):
+@pytest.mark.parametrize("option", [[], ["--no-checkpoint"]])
+def test_full_disk_leaves_an_older_model_as_it_was(spawn, toys, tmp_path, option):
     (tmp_path / "m").write_text("older")
     process = spawn(
         "train",
         toys / "train.txt",
+        *option,
         "-o",
         tmp_path / "m",
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
@@ -515,8 +645,12 @@ def test_full_disk_leaves_an_older_model_as_it_was(spawn, toys, tmp_path):
     out, err = process.communicate()
     assert process.returncode == 1
     assert out == b""
-    assert lines_of(err.decode()) == [
-        f"trellis: error: {tmp_path / 'm'}: File too large (while writing)"
-    ]
+    message = (
+        f"{tmp_path / 'm'}: File too large (while writing)"
+        if option
+        else f"{tmp_path / 'm'}.checkpoint: File too large (while writing); --no-checkpoint trains "
+        "without this file"
+    )
+    assert lines_of(err.decode()) == [f"trellis: error: {message}"]
     assert [p.name for p in tmp_path.iterdir()] == ["m"]
     assert (tmp_path / "m").read_text() == "older"

@@ -10,6 +10,7 @@ from trellis.errors import DataError
 
 if TYPE_CHECKING:
     from trellis.models.chain_model import ChainModel
+    from trellis.objectives import EdgeWeights
 
 NAME = "inspect"
 HELP = "show what a model has learned"
@@ -29,7 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=5,
         metavar="K",
-        help="features to list for each label, and twice as many transitions (default: 5)",
+        help="features to list for each label, and twice as many transitions and edge features "
+        "(default: 5)",
     )
     parser.add_argument("--label", metavar="NAME", help="only this label")
 
@@ -53,6 +55,13 @@ def describe(model: ChainModel, top: int, label: str | None) -> str:
 
     lines = [repr(model), f"labels      {len(model.classes_)}: {', '.join(model.classes_)}"]
     lines.append(f"features    {model.n_features_}")
+    lines.append(f"weights     {_sparsity_text(model)}")
+    if getattr(model, "group_lasso", 0):
+        lines.append(f"dropped     {_dropped_text(model)}")
+    # What the model file does not say is unknown.
+    training = [getattr(model, name, "") for name in ("solver_", "stop_reason_")]
+    if any(training):
+        lines.append(f"training    {', '.join(filter(None, training))}")
     if isinstance(model.encoder_, TemplateEncoder):
         lines.append("templates   " + "; ".join(str(t) for t in model.encoder_.templates))
     if model.input_format_ is not None:
@@ -74,6 +83,51 @@ def _layout_text(layout: dict[str, Any]) -> str:
     if layout.get("skip"):
         parts.append(f"without lines that start with {layout['skip']}")
     return ", ".join(parts)
+
+
+def _sparsity_text(model: ChainModel) -> str:
+    """Number of weights and how many are exactly zero."""
+    import numpy as np
+
+    arrays = model.weights_.arrays()
+    n = sum(a.size for a in arrays)
+    zero = n - sum(int(np.count_nonzero(a)) for a in arrays)
+    share = f", {zero} of them zero ({100 * zero / n:.1f} %)" if zero else ""
+    return f"{n}{share}"
+
+
+def _dropped_text(model: ChainModel) -> str:
+    """Groups of the group lasso whose weights are all zero: templates, their edges, transitions."""
+    import numpy as np
+
+    weights = model.weights_
+    groups = model.encoder_.groups()
+    used = {"": np.count_nonzero(weights.node, axis=1)}
+    members = {"": groups}
+    if weights.edge is not None:
+        before = np.concatenate([[0], np.cumsum(weights.edge.values != 0)])
+        used["edges of "] = np.diff(before[weights.edge.rows()])
+        crossed = groups[weights.edge.row >= 0]
+        members["edges of "] = np.tile(crossed, 2 if weights.edge.both else 1)
+    names, n_groups = [], 1
+    for prefix, member in members.items():
+        there = np.bincount(member) > 0
+        n_groups += int(there.sum())
+        for group in np.flatnonzero(there & (np.bincount(member, used[prefix]) == 0)):
+            names.append(prefix + _group_name(model, int(group)))
+    if not weights.transitions.any():
+        names.append("transitions")
+    return f"{len(names)} of {n_groups} groups{': ' if names else ''}{'; '.join(names)}"
+
+
+def _group_name(model: ChainModel, group: int) -> str:
+    """The template of a group, or what ready-made features have before «=»."""
+    from trellis.features import TemplateEncoder
+
+    if isinstance(model.encoder_, TemplateEncoder):
+        return str(list(model.encoder_.templates)[group])
+    first = int((model.encoder_.groups() == group).argmax())
+    return model.encoder_.names([first])[0].split("=", 1)[0]
 
 
 def _weights_text(model: ChainModel, top: int, label: str | None) -> list[str]:
@@ -99,4 +153,30 @@ def _weights_text(model: ChainModel, top: int, label: str | None) -> list[str]:
     for flat in pairs[: 2 * top]:
         i, j = divmod(int(flat), n)
         lines.append(f"  {trans[i, j]:+8.3f}  {model.classes_[i]} → {model.classes_[j]}")
+    if model.weights_.edge is not None:
+        lines += _edges_text(model, model.weights_.edge, 2 * top, label)
+    return lines
+
+
+def _edges_text(model: ChainModel, edge: EdgeWeights, top: int, label: str | None) -> list[str]:
+    """Strongest weights of features crossed with pairs of labels."""
+    import numpy as np
+
+    n = len(model.classes_)
+    pair = edge.pair if edge.ptr.size else np.tile(np.arange(n * n), edge.n_rows)
+    strength = np.abs(edge.values)
+    if label is not None:
+        j = model.classes_.index(label)
+        strength = np.where((pair // n == j) | (pair % n == j), strength, 0)
+    strongest = np.argsort(-strength, kind="stable")[:top]
+    strongest = strongest[strength[strongest] > 0]
+    row = np.searchsorted(edge.rows(), strongest, side="right") - 1
+    feature = np.flatnonzero(edge.row >= 0)[row % max(1, edge.n_crossed)]
+    ids = np.unique(feature)
+    name_of = dict(zip(ids.tolist(), model.encoder_.names(ids), strict=True))
+    lines = ["", "strongest edge features"] if len(strongest) else []
+    for i, r, f in zip(strongest.tolist(), row.tolist(), feature.tolist(), strict=True):
+        first, second = (model.classes_[k] for k in divmod(int(pair[i]), n))
+        where = f" at {first}" if r >= edge.n_crossed else ""
+        lines.append(f"  {edge.values[i]:+8.3f}  {first} → {second}  {name_of[f]}{where}")
     return lines

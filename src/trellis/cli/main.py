@@ -13,7 +13,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from trellis import __version__
-from trellis.cli import demo, evaluate, inspect_model, tag, train, warm
+from trellis.cli import (
+    demo,
+    evaluate,
+    inspect_model,
+    prepare,
+    reproduce,
+    tag,
+    train,
+    tune,
+    warm,
+)
 from trellis.cli.output import flush_stdout
 from trellis.errors import TrellisError
 
@@ -43,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"trellis {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (train, tag, evaluate, inspect_model, demo, warm):
+    for module in (train, prepare, tune, tag, evaluate, inspect_model, demo, reproduce, warm):
         command = commands.add_parser(
             module.NAME,
             help=module.HELP,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trellis.cli.inputs import (
@@ -14,11 +15,22 @@ from trellis.cli.inputs import (
     layout_of_model,
     read_labelled,
 )
+from trellis.cli.options import (
+    add_feature_arguments,
+    add_model_arguments,
+    add_parallel_arguments,
+    add_penalty_arguments,
+    add_solver_arguments,
+    given_parameters,
+    in_words_of_options,
+    option_name,
+)
 from trellis.cli.output import check_target
-from trellis.errors import DataError
+from trellis.errors import DataError, TrellisError
 
 if TYPE_CHECKING:
     from trellis.corpus import Corpus
+    from trellis.features import Prepared
     from trellis.models.chain_model import ChainModel
 
 NAME = "train"
@@ -30,29 +42,27 @@ Learn a model from a file of labelled sequences and write it to MODEL.
   trellis train train.txt --dev dev.txt --patience 3 -o model.trellis
   trellis train train.txt --features 'word[-1..1]; suffix(word, 1..3)' -o model.trellis
   trellis train train.jsonl --format jsonl --model perceptron -o model.trellis
+  trellis train train.txt --solver lbfgs --l1 0.5 --l2 0 --jobs -1 -o model.trellis
+  trellis train train.prepared --rich-edges --piece-size 5.5 -o model.trellis
+  trellis train train.prepared --rich-edges --piece-size 5.5 -o model.trellis --resume
 
 On a terminal each pass prints one line: the objective, its convergence value (from the third pass
 on), the score on the --dev data (span F1 if the labels follow a tag scheme, else accuracy) and
 seconds. With --dev the weights of the best pass are kept. Ctrl-C writes what is learned so far.
+The same command with --resume goes on where training was interrupted, however that happened.
+FILE may be the result of 'trellis prepare', for data larger than memory.
 """
 
-# Options that become parameters of the model as they are, where they are given.
-_PARAMETERS = {
-    "seed": "random_state",
-    "piece_size": "piece_size",
-    "l2": "l2",
-    "scheme": "scheme",
-    "patience": "patience",
-    "max_passes": "max_passes",
-    "tol": "tol",
-    "learning_rate": "learning_rate",
-    "decay": "decay",
-}
+_AFRESH = "training starts afresh"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("file", metavar="FILE", help="labelled sequences ('-': standard input)")
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        help="labelled sequences ('-': standard input), or what 'trellis prepare' made of them",
+    )
     parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="file to write")
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--quiet", action="store_true", help="print warnings and errors only")
@@ -60,136 +70,202 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--progress", action="store_true", help="print a line a pass even without a terminal"
     )
     add_input_arguments(parser)
-    group = parser.add_argument_group("features")
-    group.add_argument(
-        "--features",
-        metavar="SET",
-        help="a template set (chunking, pos, ner or wordseg), templates as text, or @FILE with "
-        "templates (default: the file's own features, or windows and affixes of all columns)",
-    )
-    group.add_argument(
-        "--crfpp",
-        metavar="FILE",
-        help="a CRF++ or Wapiti template file instead; it numbers the columns from 0, the "
-        "label's not counted",
-    )
-    group = parser.add_argument_group("model")
-    group.add_argument(
-        "--model", choices=("crf", "perceptron"), help="kind of model (default: crf)"
-    )
-    group.add_argument(
-        "--piece-size",
-        type=float,
-        metavar="N",
-        help="structure regularisation: train on pieces of mean size N, e.g. 5.5 (default: "
-        "whole sequences)",
-    )
-    group.add_argument(
-        "--l2", type=float, metavar="X", help="strength of the CRF's L2 penalty (default: 1)"
-    )
-    group.add_argument(
-        "--scheme",
-        choices=("BIO", "BILOU", "IOBES", "BMES"),
-        help="predict only what is valid in this tag scheme",
-    )
-    group = parser.add_argument_group("training")
+    add_feature_arguments(parser)
+    add_model_arguments(parser.add_argument_group("model"))
+    add_penalty_arguments(parser.add_argument_group("pieces and penalties"))
+    add_solver_arguments(parser.add_argument_group("solver"))
+    add_parallel_arguments(parser.add_argument_group("parallel"))
+    group = parser.add_argument_group("course of training")
     group.add_argument("--dev", metavar="FILE", help="held-out data, scored after each pass")
     group.add_argument(
         "--patience", type=int, metavar="K", help="stop after K passes without a better dev score"
-    )
-    group.add_argument(
-        "--max-passes",
-        type=int,
-        metavar="K",
-        help="passes over the data at most (default: 12 for a CRF, 10 for a perceptron)",
-    )
-    group.add_argument(
-        "--tol",
-        type=float,
-        metavar="X",
-        help="stop when the convergence value falls below X (default: 1e-4 for a CRF, 0 for a "
-        "perceptron)",
-    )
-    group.add_argument(
-        "--learning-rate",
-        type=float,
-        metavar="X",
-        help="initial rate of the CRF (default: found by short trials)",
-    )
-    group.add_argument(
-        "--decay",
-        type=float,
-        metavar="X",
-        help="factor by which the CRF's rate falls in a pass (default: 0.8)",
-    )
-    group.add_argument(
-        "--seed", type=int, metavar="K", help="same seed, same model file (default: 0)"
     )
     group.add_argument(
         "--warm-start",
         metavar="MODEL",
         help="go on from this model, with its features, labels and parameters",
     )
+    group.add_argument(
+        "--checkpoint-minutes",
+        type=float,
+        default=5.0,
+        metavar="X",
+        help="MODEL.checkpoint, for --resume, is written after a pass and every X minutes within "
+        "one (default: 5), and removed at the end",
+    )
+    group = group.add_mutually_exclusive_group()
+    group.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on from the checkpoint of an interrupted run: the model will be the same as "
+        "without the interruption",
+    )
+    group.add_argument("--no-checkpoint", action="store_true", help="write no checkpoint")
 
 
 def run(args: argparse.Namespace) -> int:
     """Train and write the model."""
+    from trellis.models import Checkpoint
+
     check_target(args.output)
+    if not args.no_checkpoint:
+        check_target(f"{args.output}.checkpoint")
+    if not args.checkpoint_minutes >= 0:
+        raise DataError(f"--checkpoint-minutes must be at least 0, got {args.checkpoint_minutes}")
     if args.patience is not None and not args.dev:
         raise DataError("--patience needs --dev: data on which to look for a better score")
     if args.progress or (sys.stderr is not None and sys.stderr.isatty() and not args.quiet):
         logging.getLogger("trellis").setLevel(logging.INFO)  # lets progress lines through
     earlier = _earlier_model(args)
-    source = Input(args.file)
-    if earlier is None:
-        layout = layout_for(args, source)
-    else:
-        layout = layout_of_model(earlier, args, source, args.warm_start)
-    corpus = read_labelled(source, layout)
-    dev = read_labelled(Input(args.dev), layout) if args.dev else None
-    model = _new_model(args, corpus, source.name) if earlier is None else earlier
-    model.set_params(**_parameters(args, model))
+    corpus, layout, name = _training_data(args, earlier)
+    dev = None
+    if args.dev:
+        source = Input(args.dev)
+        dev = read_labelled(source, layout_for(args, source, layout))
+    model = new_model(args, corpus, name) if earlier is None else earlier
+    model.set_params(**given_parameters(args, model))
+    if args.overlap and model.piece_size is None:
+        raise DataError("--overlap needs --piece-size: whole sequences cannot overlap")
     model.input_format_ = layout
     assert corpus.labels is not None
     logging.getLogger("trellis").info(
         f"{len(corpus)} sequences, {corpus.n_positions} positions, "
         f"{len(corpus.labels.classes)} labels"
     )
+    checkpoint = None if args.no_checkpoint else Path(f"{args.output}.checkpoint")
+    older = _stamp(checkpoint)
+    _tell_about_checkpoint(args, checkpoint)
+    kept = None if checkpoint is None else Checkpoint(checkpoint, args.checkpoint_minutes)
     try:
-        model.fit(corpus, dev=dev)
-    except DataError as error:
-        raise DataError(_in_words_of_options(str(error))) from error
-    except KeyboardInterrupt:
-        if not getattr(model, "history_", None):
+        model.fit(corpus, dev=dev, checkpoint=kept, resume=args.resume)
+    except TrellisError as error:
+        raise DataError(_in_words_of_training(str(error), checkpoint)) from error
+    except OSError as error:
+        if checkpoint is None or "while writing" not in (error.strerror or ""):
             raise
-        _save(model, args.output)
-        print(
-            f"trellis: interrupted in pass {model.n_passes_ + 1}; "
-            f"what was learned by then is in {args.output}",
-            file=sys.stderr,
-        )
-        return 130
+        advice = f"{error.strerror}; --no-checkpoint trains without this file"
+        raise OSError(error.errno, advice, error.filename) from error
+    except KeyboardInterrupt:
+        goes_on = _stamp(checkpoint) is not None and (args.resume or _stamp(checkpoint) != older)
+        return _interrupted(model, args.output, goes_on=goes_on)
     _save(model, args.output)
+    if kept is not None:
+        kept.remove()
     if not args.quiet:
-        print(_summary(model, args.output), file=sys.stderr)
+        print(summary(model, args.output), file=sys.stderr)
     return 0
 
 
+def _stamp(file: Path | None) -> tuple[int, int] | None:
+    """What tells a file from one that took its place; None if there is none."""
+    if file is None or not file.exists():
+        return None
+    state = file.stat()
+    return state.st_ino, state.st_mtime_ns
+
+
+def _tell_about_checkpoint(args: argparse.Namespace, checkpoint: Path | None) -> None:
+    if checkpoint is None:
+        return
+    if checkpoint.exists() and not args.resume:
+        print(
+            f"trellis: {checkpoint} of an interrupted run is not used, training starts afresh "
+            "(--resume would go on from it)",
+            file=sys.stderr,
+        )
+    elif args.resume and not checkpoint.exists() and not args.quiet:
+        print(
+            f"trellis: there is no {checkpoint}, training starts from the beginning",
+            file=sys.stderr,
+        )
+
+
+def _in_words_of_training(message: str, checkpoint: Path | None) -> str:
+    if checkpoint is not None and message.startswith(str(checkpoint)):
+        what, other, _ = message.partition(" is the checkpoint of a run with other data or ")
+        if other:
+            return f"{what}{other}options; --resume needs those of that run, without it " + _AFRESH
+        return f"{message}; without --resume {_AFRESH}"
+    return in_words_of_options(message)
+
+
+def _interrupted(model: ChainModel, path: str, *, goes_on: bool) -> int:
+    """Write what was learned, if anything was, and say how to go on."""
+    learned = bool(getattr(model, "history_", None))
+    if not learned and not goes_on:
+        raise KeyboardInterrupt
+    where = f"interrupted in {_round(model)} {len(model.history_) + 1}"
+    parts = [f"trellis: {where}"]
+    if learned:
+        _save(model, path)
+        parts.append(f"what was learned by then is in {path}")
+    if goes_on:
+        parts.append("the same command with --resume goes on")
+    print("; ".join(parts), file=sys.stderr)
+    return 130
+
+
+def _round(model: ChainModel) -> str:
+    """What the records of training are about."""
+    return "iteration" if getattr(model, "solver_", "") == "lbfgs" else "pass"
+
+
+def _training_data(
+    args: argparse.Namespace, earlier: ChainModel | None
+) -> tuple[Corpus | Prepared, dict[str, Any] | None, str]:
+    """The data, how their file is, or was, read (None: prepared in Python), and its name."""
+    from trellis.features.prepared import Prepared, is_prepared
+
+    if is_prepared(args.file):
+        for option in ("format", "columns", "label", "tabs", "skip", "features", "crfpp"):
+            if getattr(args, option) not in (None, False):
+                raise DataError(f"--{option} is for 'trellis prepare', {args.file} is its result")
+        prepared = Prepared.open(args.file)
+        known = None if earlier is None else earlier.input_format_
+        return prepared, prepared.input_format or known, args.file
+    source = Input(args.file)
+    if earlier is None:
+        layout = layout_for(args, source)
+    else:
+        layout = layout_of_model(earlier, args, source, args.warm_start)
+    return read_labelled(source, layout), layout, source.name
+
+
 def _save(model: ChainModel, path: str) -> None:
-    model.set_params(warm_start=False)  # was for this run only
+    model.set_params(warm_start=False, n_jobs=None)  # were for this run only
     model.save(path)
 
 
-def _summary(model: ChainModel, path: str) -> str:
+def summary(model: ChainModel, path: str) -> str:
+    """One line about a model that was written."""
     history = model.history_
-    kept = ""
+    notes = []
     if history[-1].dev_score is not None:
         best = max(history, key=lambda record: record.dev_score or 0.0)
-        kept = f" (kept pass {best.number}, dev {100 * (best.dev_score or 0.0):.2f})"
+        notes.append(f"kept {_round(model)} {best.number}, dev {100 * (best.dev_score or 0.0):.2f}")
+    if ending := ending_in_short(model):
+        notes.append(ending)
+    rounds = "L-BFGS iterations" if _round(model) == "iteration" else "passes"
+    noted = f" ({'; '.join(notes)})" if notes else ""
     return (
         f"{path}: {len(model.classes_)} labels, {model.n_features_} features, "
-        f"{len(history)} passes{kept}, {sum(record.seconds for record in history):.2f} s"
+        f"{len(history)} {rounds}{noted}, "
+        f"{sum(record.seconds for record in history):.2f} s"
     )
+
+
+def ending_in_short(model: ChainModel) -> str:
+    """Why training ended, in a word or two; nothing for passes that were made as asked."""
+    reason = model.stop_reason_
+    if reason.startswith("converge"):
+        return "converged"
+    if reason == "the objective no longer falls":
+        return "no more improvement"
+    if reason.startswith("no better score"):
+        return "out of patience"
+    if reason.endswith(("iteration made", "iterations made")):
+        return "not converged"
+    return "" if reason.endswith("passes made") else reason
 
 
 def _earlier_model(args: argparse.Namespace) -> ChainModel | None:
@@ -201,29 +277,27 @@ def _earlier_model(args: argparse.Namespace) -> ChainModel | None:
     kind = "perceptron" if isinstance(model, ChainPerceptron) else "crf"
     if args.model not in (None, kind):
         raise DataError(f"{args.warm_start} holds a {kind}, not a {args.model}")
-    for option in ("features", "crfpp"):
-        if getattr(args, option) is not None:
-            raise DataError(f"--{option} cannot go with --warm-start: the model has its features")
+    for name in ("features", "crfpp", "rich_edges", "edge_pairs"):
+        if getattr(args, name) is not None:
+            raise DataError(
+                f"{option_name(name)} cannot go with --warm-start: the model has its features"
+            )
     return model.set_params(warm_start=True)
 
 
-def _new_model(args: argparse.Namespace, corpus: Corpus, name: str) -> ChainModel:
+def new_model(args: argparse.Namespace, corpus: Corpus | Prepared, name: str) -> ChainModel:
+    """An estimator of the kind and with the features asked for."""
+    from trellis.features import Prepared
     from trellis.models import ChainCRF, ChainPerceptron
 
     kind = ChainPerceptron if args.model == "perceptron" else ChainCRF
-    return kind(_features(args, corpus, name), random_state=0)
+    if isinstance(corpus, Prepared):
+        return kind(corpus.features, random_state=0)
+    return kind(features_for(args, corpus, name), random_state=0)
 
 
-def _parameters(args: argparse.Namespace, model: ChainModel) -> dict[str, Any]:
-    """The parameters given as options; the others stay as they are."""
-    given = {name: getattr(args, name) for name in _PARAMETERS if getattr(args, name) is not None}
-    for name in given:
-        if _PARAMETERS[name] not in model.get_params():
-            raise DataError(f"--{name.replace('_', '-')} is not for a perceptron")
-    return {_PARAMETERS[name]: value for name, value in given.items()}
-
-
-def _features(args: argparse.Namespace, corpus: Corpus, name: str) -> str:
+def features_for(args: argparse.Namespace, corpus: Corpus, name: str) -> str:
+    """What the options say about features, as the library takes it."""
     if corpus.features is not None:
         if args.features is not None or args.crfpp is not None:
             raise DataError(f"--features and --crfpp are for columns; {name} has ready features")
@@ -250,12 +324,3 @@ def _features(args: argparse.Namespace, corpus: Corpus, name: str) -> str:
         except UnicodeDecodeError:
             raise DataError(f"{args.features[1:]} is not UTF-8 text") from None
     return str(args.features)
-
-
-def _in_words_of_options(message: str) -> str:
-    """Message of the library with a leading parameter called by its option."""
-    name, space, rest = message.partition(" ")
-    option = {parameter: option for option, parameter in _PARAMETERS.items()}.get(name)
-    if option is None:
-        return message
-    return f"--{option.replace('_', '-')}{space}{rest.replace('None or ', '')}"

@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     from trellis.warmup import warmup
 
     started = time.perf_counter()
-    print("trellis: preparing kernels (half a minute, unless it is done)", file=sys.stderr)
+    print("trellis: preparing kernels (some minutes, unless it is done)", file=sys.stderr)
     logging.getLogger("trellis").setLevel(logging.ERROR)  # the line above says it already
     warmup()
     print(f"trellis: kernels ready ({time.perf_counter() - started:.1f} s)", file=sys.stderr)

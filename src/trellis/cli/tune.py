@@ -1,0 +1,188 @@
+"""``trellis tune``: choose the penalty and the piece size by held-out data."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from contextlib import AbstractContextManager
+from typing import Any
+
+from trellis.cli.inputs import Input, add_input_arguments, layout_for, read_labelled
+from trellis.cli.options import (
+    add_feature_arguments,
+    add_model_arguments,
+    add_penalty_arguments,
+    add_solver_arguments,
+    given_parameters,
+    in_words_of_options,
+)
+from trellis.cli.output import check_target, write_stdout
+from trellis.cli.train import new_model, summary
+from trellis.errors import DataError
+
+NAME = "tune"
+HELP = "choose parameters by development data or cross-validation"
+DESCRIPTION = """\
+Try penalties and piece sizes, print what each scores (span F1 if the labels follow a tag scheme,
+else accuracy), and write the model trained on all of FILE with the best of them to MODEL.
+
+  trellis tune train.txt --columns word,pos,chunk --features chunking -o chunk.trellis
+  trellis tune train.txt --dev dev.txt --l2 0.5,1,2 --piece-size 5.5,10.5,whole
+  trellis tune train.txt --search coordinate --jobs 4 --log tune.jsonl -o model.trellis
+
+With --log each finished fit is kept: the same command goes on where it was interrupted.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("file", metavar="FILE", help="labelled sequences ('-': standard input)")
+    parser.add_argument(
+        "-o", "--output", metavar="MODEL", help="file to write the best model to (default: none)"
+    )
+    parser.add_argument(
+        "--quiet", action="store_true", help="print the table, warnings and errors only"
+    )
+    add_input_arguments(parser)
+    add_feature_arguments(parser)
+    add_model_arguments(parser.add_argument_group("model"))
+    group = parser.add_argument_group("tuning")
+    group.add_argument(
+        "--l2",
+        dest="l2_values",
+        type=_numbers,
+        metavar="X,...",
+        help="penalties of a CRF to try (default: 0.1,0.5,1,2,5)",
+    )
+    group.add_argument(
+        "--piece-size",
+        dest="piece_sizes",
+        type=_sizes,
+        metavar="N,...",
+        help="mean sizes of pieces to try, or 'whole' sequences (default: "
+        "whole,20.5,15.5,10.5,5.5,3.5,2.5,1.5)",
+    )
+    group.add_argument(
+        "--search",
+        choices=("grid", "coordinate"),
+        default="grid",
+        help="all combinations (default), or penalties on whole sequences first and then piece "
+        "sizes with the best penalty",
+    )
+    scored = group.add_mutually_exclusive_group()
+    scored.add_argument("--dev", metavar="FILE", help="score on this data")
+    scored.add_argument(
+        "--folds", type=int, default=4, metavar="K", help="else cross-validate (default: 4 folds)"
+    )
+    group.add_argument(
+        "--jobs",
+        type=int,
+        default=1,
+        metavar="K",
+        help="fits at once; -1: one a processor (default: 1)",
+    )
+    group.add_argument("--log", metavar="FILE", help="keep finished fits here, and go on from them")
+    add_penalty_arguments(parser.add_argument_group("pieces and penalties"), lists=True)
+    add_solver_arguments(parser.add_argument_group("solver"))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Try everything, print the table, write the best model."""
+    from trellis.tuning import default_grid, tune
+
+    for path in (args.output, args.log):
+        if path is not None:
+            check_target(path)
+    if args.output is not None and args.output == args.log:
+        raise DataError(f"-o and --log both name {args.log}; the model would take the log's place")
+    if args.folds < 2:
+        raise DataError(f"--folds must be at least 2, got {args.folds}")
+    if args.jobs == 0:
+        raise DataError("--jobs must not be 0; -1 makes one fit on each processor")
+    source = Input(args.file)
+    layout = layout_for(args, source)
+    corpus = read_labelled(source, layout)
+    dev = read_labelled(Input(args.dev), layout) if args.dev else None
+    model = new_model(args, corpus, source.name)
+    model.set_params(**given_parameters(args, model))
+    grid = default_grid(model)
+    if args.l2_values is not None:
+        if "l2" not in grid:
+            raise DataError("--l2 is not for a perceptron")
+        grid["l2"] = args.l2_values
+    if args.piece_sizes is not None:
+        grid["piece_size"] = args.piece_sizes
+    try:
+        with warnings.catch_warnings(), _deaf_workers():
+            # How many fits it gives up when interrupted is of no interest.
+            warnings.filterwarnings("ignore", category=UserWarning, module="joblib")
+            result = tune(
+                model,
+                corpus,
+                grid=grid,
+                search=args.search,
+                dev=dev,
+                folds=args.folds,
+                n_jobs=args.jobs,
+                random_state=model.random_state or 0,
+                log=args.log,
+                verbose=not args.quiet,
+            )
+    except DataError as error:
+        raise DataError(in_words_of_options(str(error))) from error
+    except KeyboardInterrupt:
+        advice = (
+            "with --log FILE the fits made so far would have been kept"
+            if args.log is None
+            else f"the fits made so far are in {args.log}; the same command goes on from them"
+        )
+        print(f"trellis: interrupted; {advice}", file=sys.stderr)
+        return 130
+    write_stdout(f"{result}\n")
+    if args.output is not None:
+        best = result.best_model()
+        best.input_format_ = layout
+        best.save(args.output)
+        if not args.quiet:
+            print(summary(best, args.output), file=sys.stderr)
+    return 0
+
+
+def _deaf_workers() -> AbstractContextManager[Any]:
+    """Let worker processes ignore Ctrl-C: they are ended by this process, without tracebacks."""
+    import signal
+
+    from joblib import parallel_config
+
+    ignore = (signal.SIGINT, signal.SIG_IGN)
+    settings: AbstractContextManager[Any] = parallel_config(
+        "loky", initializer=signal.signal, initargs=ignore
+    )
+    return settings
+
+
+def _numbers(text: str) -> list[float]:
+    """Numbers between commas."""
+    return _distinct([_number(part) for part in text.split(",")])
+
+
+def _sizes(text: str) -> list[float | None]:
+    """Numbers, or the word «whole», between commas."""
+    parts = [part.strip() for part in text.split(",")]
+    return _distinct([None if part == "whole" else _number(part) for part in parts])
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text.strip()!r} is not a number") from None
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    for i, value in enumerate(values):
+        if value in values[:i]:
+            shown = "whole" if value is None else f"{value:g}"
+            raise argparse.ArgumentTypeError(f"{shown} is named twice")
+    return values
