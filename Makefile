@@ -38,6 +38,7 @@ types: $(VENV)/.dev
 unit: $(VENV)/.dev
 	$(BIN)/trellis warmup
 	$(BIN)/pytest -n 2
+	$(BIN)/trellis reproduce structure-regularisation --quick --out .quick --quiet
 
 demo: $(VENV)/.user
 	@$(BIN)/trellis demo --out demo
@@ -48,6 +49,10 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/same_features.py
 	$(BIN)/python benchmarks/footprint.py
 	$(BIN)/python benchmarks/large.py
+	$(BIN)/python benchmarks/rich_edges.py
+	$(BIN)/python benchmarks/solvers.py
+	$(BIN)/python benchmarks/threads.py
+	$(BIN)/python benchmarks/scaling.py
 
 clean:
-	rm -rf $(VENV) demo build dist src/*.egg-info
+	rm -rf $(VENV) .quick demo build dist src/*.egg-info
