@@ -31,16 +31,6 @@ in OUT/curves.png (if matplotlib is installed).
 
 # Sizes n' of the pieces; 1 cuts every edge, None keeps whole sequences.
 _SIZES: tuple[float | None, ...] = (1.0, 1.5, 2.5, 5.5, 10.5, 20.5, None)
-_TEMPLATES = """
-word[-2..2]
-word[-1..0] & word[0..1]
-prefix(word, 1..3)
-suffix(word, 1..3)
-short_shape(word)[-1..1]
-has_digit(word)
-bos
-eos
-"""
 
 
 @dataclass(frozen=True)
@@ -127,20 +117,22 @@ def _say(text: str) -> None:
 
 def _compile() -> None:
     """Compile what the demo needs before anything is timed, and say so."""
+    from trellis.datasets.roles import TEMPLATES
     from trellis.models import ChainCRF
 
     logging.getLogger("trellis").setLevel(logging.ERROR)  # the line below says it already
     _say("preparing kernels (half a minute, unless it is done) ...")
     started = time.perf_counter()
     X, y = [["a", "b", "c"]] * 2, [["x", "y", "x"]] * 2
-    ChainCRF(_TEMPLATES, piece_size=1.5, max_passes=1).fit(X, y, dev=(X, y)).score(X, y)
+    ChainCRF(TEMPLATES, piece_size=1.5, max_passes=1).fit(X, y, dev=(X, y)).score(X, y)
     _say(f"... ready after {time.perf_counter() - started:.1f} s")
 
 
 def _train(size: float | None, train: Any, dev: Any, test: Any, args: argparse.Namespace) -> Run:
+    from trellis.datasets.roles import TEMPLATES
     from trellis.models import ChainCRF
 
-    crf = ChainCRF(_TEMPLATES, piece_size=size, max_passes=args.passes, random_state=args.seed)
+    crf = ChainCRF(TEMPLATES, piece_size=size, max_passes=args.passes, random_state=args.seed)
     crf.fit(train.tokens, train.labels, dev=(dev.tokens, dev.labels))
     result = Run(size, crf.history_, crf.score(test.tokens, test.labels))
     _say(f"n' = {result.name:>5}: {100 * result.score:.2f} %, {result.seconds:.2f} s")

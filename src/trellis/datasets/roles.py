@@ -35,6 +35,18 @@ from trellis.errors import DataError
 
 __all__ = ["ROLES", "Roles", "source_roles", "stdlib_roles"]
 
+TEMPLATES = """
+word[-2..2]
+word[-1..0] & word[0..1]
+prefix(word, 1..3)
+suffix(word, 1..3)
+short_shape(word)[-1..1]
+has_digit(word)
+bos
+eos
+"""
+"""Features of identifiers that the demonstration and the reproduction use."""
+
 ROLES: Mapping[str, str] = MappingProxyType(
     {
         "class_name": "the name in `class name`",

@@ -38,7 +38,7 @@ FIGURES = {
 def check_matplotlib() -> None:
     """Refuse to go on without matplotlib."""
     try:
-        import matplotlib.figure  # noqa: F401
+        import matplotlib.figure  # noqa: F401 (only whether it is there)
     except ImportError:
         raise DataError(
             "figures need matplotlib: install it, or trellis-structured[plot], or go without "

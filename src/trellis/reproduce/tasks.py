@@ -16,22 +16,12 @@ import numpy as np
 from trellis._tuning_log import fingerprint_of_corpora
 from trellis.corpus import Corpus, as_corpus
 from trellis.datasets import DataSet, data_folder, load, stdlib_roles
+from trellis.datasets.roles import TEMPLATES
 from trellis.errors import DataError
 from trellis.reproduce.packing import pack
 from trellis.reproduce.protocol import Protocol
 
 __all__ = ["TASKS", "Task", "TaskData", "available_tasks", "checked_tasks", "task_data"]
-
-_ROLES = """
-word[-2..2]
-word[-1..0] & word[0..1]
-prefix(word, 1..3)
-suffix(word, 1..3)
-short_shape(word)[-1..1]
-has_digit(word)
-bos
-eos
-"""
 
 
 @dataclass(frozen=True)
@@ -210,7 +200,7 @@ def _roles(protocol: Protocol) -> DataSet:
     rest, test = roles.split(0.25)
     train, dev = rest.split(0.2)
     parts = [as_corpus(part.tokens, part.labels) for part in (train, dev, test)]
-    return DataSet("roles", parts[0], parts[1], parts[2], _ROLES, None)
+    return DataSet("roles", parts[0], parts[1], parts[2], TEMPLATES, None)
 
 
 def _spread(corpus: Corpus, limit: int | None) -> Corpus:
