@@ -7,7 +7,7 @@ import shutil
 import pytest
 from tiny import TINY
 
-from trellis.reproduce import reproduce
+from trellis.reproduce.structure_regularisation import reproduce
 
 
 @pytest.fixture(scope="session")

@@ -12,8 +12,15 @@ import pytest
 from tiny import N_FITS, TINY
 
 from trellis import DataError
-from trellis.reproduce import PROTOCOLS, TASKS, fits, render, reproduce, run
-from trellis.reproduce.figures import FIGURES
+from trellis.reproduce.structure_regularisation import (
+    PROTOCOLS,
+    TASKS,
+    fits,
+    render,
+    reproduce,
+    run,
+)
+from trellis.reproduce.structure_regularisation.figures import FIGURES
 
 LOG = "log.jsonl"
 

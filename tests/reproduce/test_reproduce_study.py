@@ -12,21 +12,22 @@ from tiny import TINY
 from trellis import ChainCRF, DataError
 from trellis.corpus import as_corpus
 from trellis.evaluation import paired_bootstrap, paired_t_test, span_scores
-from trellis.reproduce import TASKS
-from trellis.reproduce.companions import companion_task, gaps
-from trellis.reproduce.comparison import Verdict, compare
-from trellis.reproduce.fits import Fit, _mean_loss, perform
+from trellis.reproduce.markdown import markdown
 from trellis.reproduce.packing import pack
-from trellis.reproduce.sentences import (
+from trellis.reproduce.structure_regularisation import TASKS
+from trellis.reproduce.structure_regularisation.companions import companion_task, gaps
+from trellis.reproduce.structure_regularisation.comparison import Verdict, compare
+from trellis.reproduce.structure_regularisation.fits import Fit, _mean_loss, perform
+from trellis.reproduce.structure_regularisation.sentences import (
     choice_sentence,
     companion_sentences,
     gap_sentence,
     time_sentence,
     verdict_sentence,
 )
-from trellis.reproduce.study import Study
-from trellis.reproduce.tables import best_runs, markdown, p_text, rate_table
-from trellis.reproduce.tasks import available_tasks, task_data
+from trellis.reproduce.structure_regularisation.study import Study
+from trellis.reproduce.structure_regularisation.tables import best_runs, p_text, rate_table
+from trellis.reproduce.structure_regularisation.tasks import available_tasks, task_data
 from trellis.theory import point_losses
 
 PROTOCOL = replace(TINY, retrain=False, resamples=500)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trellis.reproduce import PROTOCOLS
+from trellis.reproduce.structure_regularisation import PROTOCOLS
 
 TINY = replace(
     PROTOCOLS["quick"],

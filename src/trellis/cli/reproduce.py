@@ -8,31 +8,33 @@ import warnings
 
 from trellis.cli.output import write_stdout
 from trellis.errors import DataError
+from trellis.reproduce import STUDIES
 
 NAME = "reproduce"
-HELP = "repeat the experiments of the paper on structure regularisation"
+HELP = "repeat the experiments of a paper"
 DESCRIPTION = """\
-Repeat the experiments of Sun (2014), "Structure regularization for structured prediction": scores
-and times of CRFs and perceptrons against the size of mini-samples, the baselines, tests of
-significance, and the theory's quantities beside their bounds. Writes figures, report.md and
-results.json to DIR.
+Repeat the experiments behind a part of Trellis. Writes figures, report.md and results.json to DIR.
+
+  structure-regularisation  Sun (2014): scores and times of CRFs and perceptrons against the size of
+                            mini-samples, the baselines, tests of significance, and the theory's
+                            quantities beside their bounds. Tasks: pos, bio-ner, word-seg,
+                            word-seg-msr, act-recog, chunking (data in $TRELLIS_DATA), and roles
+                            (embedded data). On two cores --quick takes about a minute, the default
+                            half an hour, --full many hours.
 
   trellis reproduce structure-regularisation --quick --out quick
   trellis reproduce structure-regularisation --out reproduction
   trellis reproduce structure-regularisation --full --out full
 
-On two cores the first takes about a minute, the second half an hour, the third many hours.
-Tasks: pos, bio-ner, word-seg, word-seg-msr, act-recog, chunking (data in $TRELLIS_DATA), and roles
-(embedded data). Every finished fit is kept in DIR/log.jsonl: with --resume the same command goes
-on where it was interrupted.
+Every finished computation is kept in DIR/log.jsonl: with --resume the same command goes on where it
+was interrupted.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument(
-        "what", choices=("structure-regularisation",), metavar="PAPER",
-        help="structure-regularisation",
+        "study", choices=tuple(STUDIES), metavar="STUDY", help=", ".join(STUDIES),
     )  # fmt: skip
     size = parser.add_mutually_exclusive_group()
     size.add_argument(
@@ -48,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="tasks to run (default: all; with --quick those whose data are there)",
     )  # fmt: skip
     parser.add_argument(
-        "--jobs", type=int, metavar="K", help="fits at once (default: one a processor)"
+        "--jobs", type=int, metavar="K", help="computations at once (default: one a processor)"
     )
     parser.add_argument("--resume", action="store_true", help="go on from the log in DIR")
     parser.add_argument(
@@ -56,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="compute nothing: write report.md and results.json again from the log in DIR",
     )  # fmt: skip
     parser.add_argument("--no-figures", action="store_true", help="do not draw figures")
-    parser.add_argument("--quiet", action="store_true", help="no line for each fit")
+    parser.add_argument("--quiet", action="store_true", help="no line for each computation")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -67,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     if args.jobs is not None and args.jobs < 1:
         raise DataError(f"--jobs must be at least 1, got {args.jobs}")
     if args.markdown_only:
-        render(args.out, figures=False)
+        render(args.study, args.out, figures=False)
         write_stdout(f"report.md and results.json are in {args.out}\n")
         return 0
     try:
@@ -75,6 +77,7 @@ def run(args: argparse.Namespace) -> int:
             # How many fits it gives up when interrupted is of no interest.
             warnings.filterwarnings("ignore", category=UserWarning, module="joblib")
             reproduce(
+                args.study,
                 args.out,
                 protocol="quick" if args.quick else "full" if args.full else "default",
                 tasks=args.tasks,

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from trellis.reproduce.companions import gaps
-from trellis.reproduce.comparison import Verdict
-from trellis.reproduce.study import Result, Study
-from trellis.reproduce.tables import best_runs, p_text, percent, size_text
+from trellis.reproduce.structure_regularisation.companions import gaps
+from trellis.reproduce.structure_regularisation.comparison import Verdict
+from trellis.reproduce.structure_regularisation.study import Result, Study
+from trellis.reproduce.structure_regularisation.tables import best_runs, p_text, percent, size_text
 
 __all__ = [
     "choice_sentence",

@@ -19,7 +19,7 @@ from trellis.datasets import DataSet, data_folder, load, stdlib_roles
 from trellis.datasets.roles import TEMPLATES
 from trellis.errors import DataError
 from trellis.reproduce.packing import pack
-from trellis.reproduce.protocol import Protocol
+from trellis.reproduce.structure_regularisation.protocol import Protocol
 
 __all__ = ["TASKS", "Task", "TaskData", "available_tasks", "checked_tasks", "task_data"]
 

@@ -9,17 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trellis.errors import DataError
-from trellis.files import atomic_write
-from trellis.reproduce.companions import gaps
-from trellis.reproduce.study import Study
-from trellis.reproduce.tables import best_runs, size_text
-from trellis.reproduce.tasks import TASKS
+from trellis.reproduce.drawing import check_matplotlib, new_figure, save_figure
+from trellis.reproduce.structure_regularisation.companions import gaps
+from trellis.reproduce.structure_regularisation.study import Study
+from trellis.reproduce.structure_regularisation.tables import best_runs, size_text
+from trellis.reproduce.structure_regularisation.tasks import TASKS
 
 if TYPE_CHECKING:
-    from trellis.reproduce.run import Outcome
+    from trellis.reproduce.structure_regularisation.run import Outcome
 
-__all__ = ["FIGURES", "check_matplotlib", "draw_all"]
+__all__ = ["FIGURES", "draw_all"]
 
 _NAMES = {"crf": "CRF", "perceptron": "averaged perceptron"}
 _BASELINES = {"crf": "WeightReg", "perceptron": "WeightAvg"}
@@ -33,17 +32,6 @@ FIGURES = {
     "theory.png": "Measured stability and rate against α",
 }
 """The files and what they show."""
-
-
-def check_matplotlib() -> None:
-    """Refuse to go on without matplotlib."""
-    try:
-        import matplotlib.figure  # noqa: F401 (only whether it is there)
-    except ImportError:
-        raise DataError(
-            "figures need matplotlib: install it, or trellis-structured[plot], or go without "
-            "figures (--no-figures)"
-        ) from None
 
 
 def draw_all(outcome: Outcome, folder: Path) -> None:
@@ -66,29 +54,10 @@ def draw_all(outcome: Outcome, folder: Path) -> None:
     _theory(outcome, folder / "theory.png")
 
 
-def _figure(n_panels: int, columns: int = 3) -> tuple[Any, list[Any]]:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    columns = min(columns, n_panels)
-    rows = -(-n_panels // columns)
-    figure = Figure(figsize=(max(6.5, 4.6 * columns), 3.7 * rows + 0.4), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
-    for unused in axes[n_panels:]:
-        unused.set_axis_off()
-    return figure, axes[:n_panels]
-
-
-def _save(figure: Any, path: Path) -> None:
-    with atomic_write(path) as file:
-        figure.savefig(file, format="png", dpi=120)
-
-
 def _panels(
     studies: list[Study], path: Path, draw: Callable[[Study, Any], None], title: str
 ) -> None:
-    figure, axes = _figure(len(studies))
+    figure, axes = new_figure(len(studies))
     figure.suptitle(title)
     for study, ax in zip(studies, axes, strict=True):
         ax.set_title(TASKS[study.task].title)
@@ -96,7 +65,7 @@ def _panels(
         draw(study, ax)
     handles, labels = axes[0].get_legend_handles_labels()  # the same in all panels
     figure.legend(handles, labels, loc="outside lower center", ncols=2 * min(2, len(axes)))
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def _size_axis(ax: Any, sizes: list[float | None]) -> list[int]:
@@ -164,7 +133,7 @@ def _gap_panel(study: Study, ax: Any) -> None:
 
 def _theory(outcome: Outcome, path: Path) -> None:
     stability, rate = (outcome.companions[what] for what in ("stability", "rate"))
-    figure, (left, right) = _figure(2)
+    figure, (left, right) = new_figure(2)
     figure.suptitle(
         f"{stability['n_sequences']} sequences of {TASKS[stability['task']].title}, exact training"
     )
@@ -197,7 +166,7 @@ def _theory(outcome: Outcome, path: Path) -> None:
         ax.set_xscale("log")
         _plain_ticks(ax, ticks)
         ax.grid(alpha=0.3)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def _plain_ticks(ax: Any, values: list[float]) -> None:

@@ -20,7 +20,7 @@ from trellis.errors import DataError
 from trellis.evaluation import paired_bootstrap, paired_t_test
 from trellis.evaluation.accuracy import sample_counts
 from trellis.reproduce.packing import unpack
-from trellis.reproduce.study import Result, Study
+from trellis.reproduce.structure_regularisation.study import Result, Study
 
 __all__ = ["Verdict", "compare"]
 

@@ -7,34 +7,41 @@ number of its run, so that results (but for times) do not depend on how many wor
 from __future__ import annotations
 
 import os
-import platform
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from trellis import __version__
 from trellis.errors import DataError
 from trellis.files import display_name
 from trellis.progress import Reporter
-from trellis.reproduce.companions import (
+from trellis.reproduce.folder import (
+    LOG,
+    Call,
+    Pool,
+    checked_jobs,
+    finished_log,
+    new_folder,
+    run_facts,
+)
+from trellis.reproduce.log import Log
+from trellis.reproduce.structure_regularisation.companions import (
     COMPANIONS,
     companion_key,
     companion_task,
     measure,
 )
-from trellis.reproduce.fits import perform
-from trellis.reproduce.log import Log
-from trellis.reproduce.protocol import PROTOCOLS, Protocol
-from trellis.reproduce.study import Study
-from trellis.reproduce.tasks import TaskData, available_tasks, checked_tasks, task_data
+from trellis.reproduce.structure_regularisation.fits import perform
+from trellis.reproduce.structure_regularisation.protocol import PROTOCOLS, Protocol
+from trellis.reproduce.structure_regularisation.study import Study
+from trellis.reproduce.structure_regularisation.tasks import (
+    TaskData,
+    available_tasks,
+    checked_tasks,
+    task_data,
+)
 
-__all__ = ["LOG", "Outcome", "render", "reproduce"]
-
-LOG = "log.jsonl"
-_Call = tuple[str, str, Callable[..., dict[str, Any]], tuple[Any, ...]]  # key, name, function, args
+__all__ = ["Outcome", "render", "reproduce"]
 
 
 @dataclass(frozen=True)
@@ -101,26 +108,25 @@ def reproduce(
     Examples
     --------
     >>> import tempfile
-    >>> from trellis.reproduce import reproduce
+    >>> from trellis.reproduce.structure_regularisation import reproduce
     >>> reproduce(tempfile.mkdtemp(), tasks=["parsing"])
     Traceback (most recent call last):
     trellis.errors.DataError: unknown task 'parsing'; known: pos, bio-ner, word-seg, ...
     """
     setting = _protocol(protocol)
     names = checked_tasks(list(tasks)) if tasks is not None else available_tasks(setting)
-    if n_jobs is not None and (not isinstance(n_jobs, int) or n_jobs < 1):
-        raise DataError(f"n_jobs must be None or a positive integer, got {n_jobs!r}")
+    checked_jobs(n_jobs)
     if figures:
-        from trellis.reproduce.figures import check_matplotlib
+        from trellis.reproduce.drawing import check_matplotlib
 
         check_matplotlib()
-    folder = _folder(out, resume)
+    folder = new_folder(out, resume)
     reporter = Reporter(verbose, always=True)
     log = Log(folder / LOG)
     started = time.perf_counter()
-    run = _run_record(setting, names, n_jobs)
+    run = run_facts(n_jobs) | {"protocol": asdict(setting), "tasks": names}
     log.add(run)
-    pool = _Pool(log, n_jobs, reporter)
+    pool = Pool(log, n_jobs, reporter, _summary)
     try:
         for name in names:
             reporter.line(f"{name}: reading data ...")
@@ -153,14 +159,12 @@ def render(out: str | os.PathLike[Any], *, figures: bool = True) -> Outcome:
     Traceback (most recent call last):
     trellis.errors.DataError: no/such/folder holds no log.jsonl: nothing was run there
     """
-    from trellis.reproduce.report import write_report
+    from trellis.reproduce.structure_regularisation.report import write_report
 
-    folder = Path(os.fsdecode(out))
-    if not (folder / LOG).is_file():
-        raise DataError(f"{display_name(folder)} holds no {LOG}: nothing was run there")
-    outcome = _outcome(Log(folder / LOG))
+    folder, log = finished_log(out)
+    outcome = _outcome(log)
     if figures:
-        from trellis.reproduce.figures import draw_all
+        from trellis.reproduce.structure_regularisation.figures import draw_all
 
         draw_all(outcome, folder)
     write_report(outcome, folder)
@@ -175,84 +179,7 @@ def _protocol(protocol: str | Protocol) -> Protocol:
     return PROTOCOLS[protocol]
 
 
-def _folder(out: str | os.PathLike[Any], resume: bool) -> Path:
-    folder = Path(os.fsdecode(out))
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        writable = os.access(folder, os.W_OK)
-    except OSError as error:
-        raise DataError(
-            f"cannot make the folder {display_name(folder)}: {error.strerror or error}"
-        ) from error
-    if not writable:
-        raise DataError(f"cannot write to the folder {display_name(folder)}; name another")
-    if (folder / LOG).exists() and not resume:
-        raise DataError(
-            f"{display_name(folder)} holds a run already; go on from it with resume (--resume), "
-            "or name another folder"
-        )
-    return folder
-
-
-def _run_record(protocol: Protocol, tasks: list[str], n_jobs: int | None) -> dict[str, Any]:
-    import numba
-    import numpy
-    import scipy
-
-    return {
-        "key": "run",
-        "kind": "run",
-        "protocol": asdict(protocol),
-        "tasks": tasks,
-        "n_jobs": n_jobs,
-        "n_cores": os.cpu_count(),
-        "versions": {
-            "Trellis": __version__,
-            "Python": platform.python_version(),
-            "NumPy": numpy.__version__,
-            "SciPy": scipy.__version__,
-            "Numba": numba.__version__,
-        },
-        "machine": f"{platform.system()} {platform.machine()}",
-        "seconds": None,
-    }
-
-
 # ------------------------------------------------------------------------------- computing
-
-
-class _Pool:
-    """Makes records that the log does not have yet."""
-
-    def __init__(self, log: Log, n_jobs: int | None, reporter: Reporter) -> None:
-        self.log, self._reporter = log, reporter
-        self._n_jobs = -1 if n_jobs is None else n_jobs
-
-    def complete(self, calls: Sequence[_Call]) -> None:
-        """Call what is missing, in worker processes; each result is logged as it comes."""
-        from joblib import Parallel, delayed
-
-        missing = [call for call in calls if call[0] not in self.log.records]
-        done = len(calls) - len(missing)
-        if done:
-            self._reporter.line(f"  {done} of {len(calls)} results are in the log")
-        parallel = Parallel(self._n_jobs, batch_size=1, return_as="generator_unordered")
-        work = (
-            delayed(_numbered)(i, function, args)
-            for i, (_, _, function, args) in enumerate(missing)
-        )
-        with closing(parallel(work)) as results:
-            for i, record in results:
-                key, name, _, _ = missing[i]
-                self.log.add({"key": key} | record)
-                done += 1
-                self._reporter.line(f"  {done}/{len(calls)}  {name}{_summary(record)}")
-
-
-def _numbered(
-    number: int, function: Callable[..., dict[str, Any]], args: tuple[Any, ...]
-) -> tuple[int, dict[str, Any]]:
-    return number, function(*args)
 
 
 def _summary(record: dict[str, Any]) -> str:
@@ -264,7 +191,7 @@ def _summary(record: dict[str, Any]) -> str:
     )
 
 
-def _compute(pool: _Pool, name: str, protocol: Protocol, names: list[str]) -> None:
+def _compute(pool: Pool, name: str, protocol: Protocol, names: list[str]) -> None:
     """Everything about one task."""
     data = task_data(name, protocol)
     facts = {"key": _data_key(name), "kind": "data"} | data.facts()
@@ -272,14 +199,14 @@ def _compute(pool: _Pool, name: str, protocol: Protocol, names: list[str]) -> No
     study = Study(name, protocol, facts, pool.log.records)
     extra = _companions(data, facts, protocol) if companion_task(names) == name else []
     for fits in study.stages():
-        calls: list[_Call] = [(fit.key(facts), str(fit), perform, (fit, data)) for fit in fits()]
+        calls = [Call(fit.key(facts), str(fit), perform, (fit, data)) for fit in fits()]
         pool.complete([*extra, *calls])
         extra = []
 
 
-def _companions(data: TaskData, facts: dict[str, Any], protocol: Protocol) -> list[_Call]:
+def _companions(data: TaskData, facts: dict[str, Any], protocol: Protocol) -> list[Call]:
     return [
-        (
+        Call(
             companion_key(what, facts, protocol), f"{data.task}, {what}", measure,
             (what, data.train, data.features, protocol),
         )

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trellis.files import atomic_write
-from trellis.reproduce.companions import gaps
-from trellis.reproduce.comparison import Verdict, compare
-from trellis.reproduce.figures import FIGURES
-from trellis.reproduce.sentences import (
+from trellis.reproduce.structure_regularisation.companions import gaps
+from trellis.reproduce.structure_regularisation.comparison import Verdict, compare
+from trellis.reproduce.structure_regularisation.figures import FIGURES
+from trellis.reproduce.structure_regularisation.sentences import (
     choice_sentence,
     companion_sentences,
     convergence_sentence,
@@ -21,8 +21,8 @@ from trellis.reproduce.sentences import (
     time_sentence,
     verdict_sentence,
 )
-from trellis.reproduce.study import METHODS, Result, Study
-from trellis.reproduce.tables import (
+from trellis.reproduce.structure_regularisation.study import METHODS, Result, Study
+from trellis.reproduce.structure_regularisation.tables import (
     comparison_table,
     curve_table,
     data_table,
@@ -34,10 +34,10 @@ from trellis.reproduce.tables import (
     stability_table,
     tuning_table,
 )
-from trellis.reproduce.tasks import TASKS
+from trellis.reproduce.structure_regularisation.tasks import TASKS
 
 if TYPE_CHECKING:
-    from trellis.reproduce.run import Outcome
+    from trellis.reproduce.structure_regularisation.run import Outcome
 
 __all__ = ["PAIRS", "write_report"]
 

@@ -16,8 +16,8 @@ from typing import Any
 from trellis import __version__
 from trellis._tuning_log import fingerprint
 from trellis.corpus import Corpus
-from trellis.reproduce.protocol import Protocol
-from trellis.reproduce.study import Study
+from trellis.reproduce.structure_regularisation.protocol import Protocol
+from trellis.reproduce.structure_regularisation.study import Study
 from trellis.theory import measure_rate, measure_stability, overfit_bound
 from trellis.theory.quantities import RHO, TAU
 

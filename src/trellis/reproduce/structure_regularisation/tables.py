@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from trellis.reproduce.companions import gaps
-from trellis.reproduce.study import METHODS, Result, Study
-from trellis.reproduce.tasks import TASKS
+from trellis.reproduce.markdown import markdown
+from trellis.reproduce.structure_regularisation.companions import gaps
+from trellis.reproduce.structure_regularisation.study import METHODS, Result, Study
+from trellis.reproduce.structure_regularisation.tasks import TASKS
 
 if TYPE_CHECKING:
-    from trellis.reproduce.comparison import Verdict
+    from trellis.reproduce.structure_regularisation.comparison import Verdict
 
 __all__ = [
     "comparison_table",
     "curve_table",
     "data_table",
     "gap_table",
-    "markdown",
     "methods_table",
     "p_text",
     "percent",
@@ -28,28 +28,6 @@ __all__ = [
     "stability_table",
     "tuning_table",
 ]
-
-
-def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table; columns of numbers are right-aligned.
-
-    Examples
-    --------
-    >>> print(markdown(["n′", "F1"], [["1.5", "93.10"]]))
-    | n′ | F1 |
-    |---|---:|
-    | 1.5 | 93.10 |
-    """
-    numbers = [
-        any(cell[:1] in "+-" or cell[:1].isdigit() for cell in column)
-        for column in zip(*rows, strict=True)
-    ]
-    marks = ["---:" if i and number else "---" for i, number in enumerate(numbers)]
-    return "\n".join([_row(head), "|" + "|".join(marks) + "|", *map(_row, rows)])
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 def percent(score: float) -> str:

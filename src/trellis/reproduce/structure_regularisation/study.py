@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from trellis.reproduce.fits import Fit
-from trellis.reproduce.protocol import Protocol
+from trellis.reproduce.structure_regularisation.fits import Fit
+from trellis.reproduce.structure_regularisation.protocol import Protocol
 
 __all__ = ["METHODS", "Result", "Study"]
 
