@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from trellis.corpus import Labels, as_corpus
 from trellis.corpus.schemes import get_scheme
 from trellis.features import Encoded
-from trellis.objectives import ChainData, ChainWeights
+from trellis.objectives import ChainData, Weights
 from trellis.objectives.chain import Visits
 
 CLASSES = "ABCD"
@@ -27,7 +27,7 @@ class Problem:
     """Data, weights and pieces, ready for an objective."""
 
     data: ChainData
-    weights: ChainWeights
+    weights: Weights
     visits: Visits
 
     @property
@@ -45,7 +45,7 @@ def node_scores(data: ChainData, node: np.ndarray) -> np.ndarray:
     return scores
 
 
-def edge_scores(data: ChainData, weights: ChainWeights) -> np.ndarray:
+def edge_scores(data: ChainData, weights: Weights) -> np.ndarray:
     """Scores (N, L, L) of the edge into every position, one weight after the other."""
     e = data.encoded
     scores = np.tile(weights.transitions.astype(np.float64), (len(e.indptr) - 1, 1, 1))
@@ -55,7 +55,7 @@ def edge_scores(data: ChainData, weights: ChainWeights) -> np.ndarray:
     return scores
 
 
-def edge_entries(data: ChainData, weights: ChainWeights, t: int):
+def edge_entries(data: ChainData, weights: Weights, t: int):
     """Every rich edge weight met by the edge into t: its place, pair, value and feature."""
     e, edge, n_pairs = data.encoded, weights.edge, data.n_labels**2
     if edge is None:
@@ -80,7 +80,7 @@ def log_sum(scores: list[float]) -> float:
     return top + math.log(math.fsum(math.exp(s - top) for s in scores))
 
 
-def brute_force(problem: Problem) -> tuple[float, ChainWeights]:
+def brute_force(problem: Problem) -> tuple[float, Weights]:
     """Loss and gradient of the log-likelihood by listing all labellings."""
     data, weights, visits = problem.data, problem.weights, problem.visits
     node = weights.node.astype(np.float64)
@@ -117,7 +117,7 @@ def brute_force(problem: Problem) -> tuple[float, ChainWeights]:
 
 
 def add_expected(
-    data: ChainData, start: int, chance: np.ndarray, pairs: np.ndarray, into: ChainWeights
+    data: ChainData, start: int, chance: np.ndarray, pairs: np.ndarray, into: Weights
 ) -> None:
     """Add the expected features of a piece: chances of its labels (n, L) and pairs (n, L, L)."""
     e = data.encoded
@@ -131,7 +131,7 @@ def add_expected(
                 into.edge.values[place] += v * pairs[t].reshape(-1)[pair]
 
 
-def add_counts(data: ChainData, start: int, y, amount: float, into: ChainWeights) -> None:
+def add_counts(data: ChainData, start: int, y, amount: float, into: Weights) -> None:
     """Add ``amount`` times the features of a labelling of the piece that begins at ``start``."""
     e = data.encoded
     for t, label in enumerate(y):
@@ -184,7 +184,7 @@ def problems(draw, numbers=ORDINARY, partial=True, sample_weights=None) -> Probl
         )
     )
     matrix = np.array(flat).reshape(-1, n_labels)
-    weights = ChainWeights(matrix[:n_features].copy(), matrix[n_features:].copy())
+    weights = Weights(matrix[:n_features].copy(), matrix[n_features:].copy())
     cuts = draw(st.sets(st.integers(1, n)))
     bounds = np.array(sorted({0, *offsets.tolist(), *(c for c in cuts if c < n)}), np.int64)
     owner = np.searchsorted(offsets, bounds[:-1], side="right") - 1
@@ -216,12 +216,12 @@ def random_data(
     return ChainData(encoded, Labels.from_lists([names], CLASSES[:n_labels]), np.ones(n_samples))
 
 
-def same_weights(a: ChainWeights, b: ChainWeights, **tolerance: float) -> None:
+def same_weights(a: Weights, b: Weights, **tolerance: float) -> None:
     for x, y in zip(a.arrays(), b.arrays(), strict=True):
         np.testing.assert_allclose(x, y, **tolerance)
 
 
-def same_bits(a: ChainWeights, b: ChainWeights) -> bool:
+def same_bits(a: Weights, b: Weights) -> bool:
     return all(
         x.dtype == y.dtype and x.shape == y.shape and x.tobytes() == y.tobytes()
         for x, y in zip(a.arrays(), b.arrays(), strict=True)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from chain_problems import ORDINARY, Problem, problems, random_data
 from trellis.corpus import Labels
-from trellis.objectives import ChainData, ChainWeights, EdgeWeights
+from trellis.objectives import ChainData, EdgeWeights, Weights
 
 KINDS = ("dense", "sparse", "all pairs")
 
@@ -40,11 +40,11 @@ def rich_problems(draw, numbers=ORDINARY, kinds=KINDS, **options) -> Problem:
         size = len(pair)
     values = np.array(draw(st.lists(numbers, min_size=size, max_size=size)), np.float64)
     edge = EdgeWeights(row, ptr, pair, values, bool(both))
-    weights = ChainWeights(problem.weights.node, problem.weights.transitions, edge)
+    weights = Weights(problem.weights.node, problem.weights.transitions, edge)
     return replace(problem, weights=weights)
 
 
-def with_all_pairs(weights: ChainWeights) -> ChainWeights:
+def with_all_pairs(weights: Weights) -> Weights:
     """Dense rich edges written as sparse ones whose rows have every pair."""
     edge, n_pairs = weights.edge, weights.node.shape[1] ** 2
     ptr = np.arange(edge.n_rows + 1, dtype=np.int64) * n_pairs
@@ -60,9 +60,9 @@ def random_weights(
     n_labels: int = 3,
     size: float = 1.0,
     dtype=np.float64,
-) -> ChainWeights:
+) -> Weights:
     """Random weights with ``plain``, ``dense`` or ``sparse`` edges (two features not crossed)."""
-    weights = ChainWeights(
+    weights = Weights(
         (size * rng.normal(size=(n_features, n_labels))).astype(dtype),
         (size * rng.normal(size=(n_labels, n_labels))).astype(dtype),
     )

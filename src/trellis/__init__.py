@@ -15,11 +15,13 @@ if TYPE_CHECKING:
         read_conll,
         read_conllu,
         read_crfsuite,
+        read_graphs,
         read_jsonl,
         read_segmented,
         write_conll,
         write_conllu,
         write_crfsuite,
+        write_graphs,
         write_jsonl,
     )
     from trellis.errors import (
@@ -30,7 +32,16 @@ if TYPE_CHECKING:
         TrellisError,
     )
     from trellis.features import Templates
-    from trellis.models import ChainCRF, ChainPerceptron, load_model
+    from trellis.models import (
+        ChainCRF,
+        ChainPerceptron,
+        GraphCRF,
+        GraphPerceptron,
+        MaxMargin,
+        TreeCRF,
+        TreePerceptron,
+        load_model,
+    )
 
 __version__ = "0.1.0"
 
@@ -40,19 +51,26 @@ _HOME = {
     "Corpus": "corpus",
     "CorruptModelError": "errors",
     "DataError": "errors",
+    "GraphCRF": "models",
+    "GraphPerceptron": "models",
     "InfeasibleError": "errors",
+    "MaxMargin": "models",
     "TemplateError": "errors",
     "Templates": "features",
+    "TreeCRF": "models",
+    "TreePerceptron": "models",
     "TrellisError": "errors",
     "load_model": "models",
     "read_conll": "corpus",
     "read_conllu": "corpus",
     "read_crfsuite": "corpus",
+    "read_graphs": "corpus",
     "read_jsonl": "corpus",
     "read_segmented": "corpus",
     "write_conll": "corpus",
     "write_conllu": "corpus",
     "write_crfsuite": "corpus",
+    "write_graphs": "corpus",
     "write_jsonl": "corpus",
 }
 
@@ -62,20 +80,27 @@ __all__ = [
     "Corpus",
     "CorruptModelError",
     "DataError",
+    "GraphCRF",
+    "GraphPerceptron",
     "InfeasibleError",
+    "MaxMargin",
     "TemplateError",
     "Templates",
+    "TreeCRF",
+    "TreePerceptron",
     "TrellisError",
     "__version__",
     "load_model",
     "read_conll",
     "read_conllu",
     "read_crfsuite",
+    "read_graphs",
     "read_jsonl",
     "read_segmented",
     "write_conll",
     "write_conllu",
     "write_crfsuite",
+    "write_graphs",
     "write_jsonl",
 ]
 

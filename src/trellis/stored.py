@@ -304,7 +304,7 @@ def input_layout(header: Mapping[str, Any]) -> dict[str, Any] | None:
             raise CorruptModelError(f"input format has a wrong entry {key!r}")
     if not all(isinstance(c, str) for c in found.get("columns", [])):
         raise CorruptModelError("input format has a wrong entry 'columns'")
-    needed = set(kinds) if found.get("format") == "conll" else {"format"}
+    needed = set(kinds) if found.get("format") in ("conll", "graphs") else {"format"}
     if not needed <= set(found):
         raise CorruptModelError("input format lacks an entry")
     return found

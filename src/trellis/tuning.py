@@ -32,11 +32,12 @@ from numpy.typing import NDArray
 
 from trellis import __version__
 from trellis._tuning_log import TuningLog, fingerprint, fingerprint_of_corpora, plain
-from trellis.corpus import Corpus, Label
+from trellis.corpus import Corpus, Label, as_corpus
 from trellis.errors import DataError
 from trellis.evaluation._held_out import held_out_score, scoring_scheme
 from trellis.files import display_name
-from trellis.models.chain_model import ChainModel, _dev_corpus, _training_corpus
+from trellis.models.chain_model import ChainModel, _dev_corpus
+from trellis.models.trained_model import training_corpus
 from trellis.progress import Reporter
 
 __all__ = ["Trial", "Tuning", "default_grid", "tune"]
@@ -215,7 +216,7 @@ def tune(
     if search not in ("grid", "coordinate"):
         raise DataError(f"search must be 'grid' or 'coordinate', got {search!r}")
     values = _checked_grid(model, default_grid(model) if grid is None else grid)
-    corpus = _training_corpus(X, y)
+    corpus = training_corpus(as_corpus(X, y))
     held_out = None if dev is None else _only_its_labels(_dev_corpus(dev))
     splits = [None] if held_out is not None else _folds(corpus, folds, random_state)
     task = _Task(model, _only_its_labels(corpus), held_out, splits, int(random_state))

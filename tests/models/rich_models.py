@@ -12,7 +12,7 @@ import numpy as np
 
 from chain_problems import node_scores
 from trellis.corpus import as_corpus
-from trellis.objectives import ChainData, ChainWeights, EdgeWeights
+from trellis.objectives import ChainData, EdgeWeights, Weights
 
 
 def switches(n: int, n_labels: int = 2, seed: int = 0, late: bool = False, length: int = 7):
@@ -56,7 +56,7 @@ def edge_weight(edge: EdgeWeights, n_labels: int, feature: int, back: int, a: in
     )
 
 
-def edge_matrices(data: ChainData, weights: ChainWeights) -> np.ndarray:
+def edge_matrices(data: ChainData, weights: Weights) -> np.ndarray:
     """S_t (N, L, L) of one sample: transitions and what the features at t and t − 1 add."""
     n_labels = len(weights.transitions)
     e = data.encoded
@@ -100,7 +100,7 @@ def same_edges(a: EdgeWeights | None, b: EdgeWeights | None) -> bool:
     )
 
 
-def same_model(a: ChainWeights, b: ChainWeights) -> bool:
+def same_model(a: Weights, b: Weights) -> bool:
     """Whether all weights are the same, bit by bit."""
     return (
         a.node.shape == b.node.shape

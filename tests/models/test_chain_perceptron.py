@@ -12,7 +12,7 @@ from chain_problems import in_scheme, labelling_scores, same_bits, toy_language
 from trellis import ChainPerceptron
 from trellis.corpus import as_corpus
 from trellis.decompose import WholeSamples
-from trellis.objectives import ChainData, ChainWeights, PerceptronLoss
+from trellis.objectives import ChainData, PerceptronLoss, Weights
 from trellis.solvers import AveragedPerceptron
 
 X, Y = toy_language(60)
@@ -140,7 +140,7 @@ def test_a_stream_averages_over_all_its_batches():
     assert model.score(X_NEW, Y_NEW) > 0.9
     corpus = as_corpus(X, Y)
     data = ChainData(model.encoder_.encode(corpus), corpus.labels, np.ones(60))
-    learner = AveragedPerceptron(PerceptronLoss(data), ChainWeights.zeros(model.n_features_, 3))
+    learner = AveragedPerceptron(PerceptronLoss(data), Weights.zeros(model.n_features_, 3))
     pieces = WholeSamples().draw(corpus.offsets, np.random.default_rng(0))
     learner.visit(data.visits(pieces), 0, 0, 60)
     np.testing.assert_allclose(model.weights_.node, learner.weights().node, atol=1e-5)

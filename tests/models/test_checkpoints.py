@@ -60,7 +60,7 @@ def eager(monkeypatch):
             self._cost = 0.0
             super().save(*arguments)
 
-    monkeypatch.setattr("trellis.models.chain_model.Checkpoint", Free)
+    monkeypatch.setattr("trellis.models.trained_model.Checkpoint", Free)
 
 
 class Killed(BaseException):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich_models import same_model, switches
 
-import trellis.models.chain_crf as chain_crf_module
+import trellis.models.crf_training as chain_crf_module
 from chain_problems import toy_language
 from trellis import ChainCRF, ChainPerceptron, Corpus
 from trellis.decompose import WholeSamples

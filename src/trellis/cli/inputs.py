@@ -27,7 +27,8 @@ __all__ = [
     "read_samples",
 ]
 
-FORMATS = ("conll", "conllu", "crfsuite", "jsonl", "segmented")
+FORMATS = ("conll", "conllu", "crfsuite", "jsonl", "segmented", "graphs")
+_IN_COLUMNS = ("conll", "graphs")
 _DEFAULT_LABEL = {"conllu": "upos", "jsonl": "labels"}
 
 
@@ -39,7 +40,8 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
         choices=FORMATS,
         help="conll: fields in columns, a blank line after each sentence (default); conllu: "
         "Universal Dependencies; crfsuite: label, then attributes, separated by tabs; jsonl: one "
-        "object of lists a line; segmented: one sentence a line, spaces between words",
+        "object of lists a line; segmented: one sentence a line, spaces between words; graphs: as "
+        "conll, with lines '@edge A B [TYPE]' after the nodes of a sample",
     )
     group.add_argument(
         "--columns",
@@ -92,7 +94,7 @@ def layout_for(
     kind = args.format or (known or {}).get("format", "conll")
     if known is None or known["format"] != kind:
         known = {}
-    if kind != "conll":
+    if kind not in _IN_COLUMNS:
         for option in ("columns", "tabs", "skip"):
             if getattr(args, option):
                 raise DataError(f"--{option} is for conll files, not for {kind}")
@@ -134,7 +136,7 @@ def layout_of_model(
 ) -> dict[str, Any]:
     """Layout of an input for a model: what the options say, else what it was trained on."""
     known = model.input_format_
-    if known is None and args.format in (None, "conll"):  # a model made in Python
+    if known is None and args.format in (None, *_IN_COLUMNS):  # a model made in Python
         known = _layout_from_templates(model, args, file)
     return layout_for(args, source, known)
 
@@ -158,7 +160,8 @@ def _layout_from_templates(model: Any, args: argparse.Namespace, file: str) -> d
             f"{file} does not say how its input looks; name the columns in their order with "
             f"--columns, e.g. --columns {','.join(needed)},label"
         )
-    layout = {"format": "conll", "columns": [*needed, "label"], "label": label}
+    kind = args.format or ("graphs" if hasattr(model, "edge_types_") else "conll")
+    layout = {"format": kind, "columns": [*needed, "label"], "label": label}
     return layout | {"tabs": False, "skip": ""}
 
 
@@ -167,13 +170,14 @@ def read_samples(source: Input, layout: dict[str, Any], *, labelled: bool = True
     from trellis import corpus
 
     kind = layout["format"]
-    if kind == "conll":
+    if kind in _IN_COLUMNS:
         columns, label = list(layout["columns"]), layout["label"]
         tabs, skip = layout["tabs"], layout["skip"]
         if not labelled:
             columns, label = _present_columns(source, columns, label, tabs, skip)
         separator = "\t" if tabs else None
-        return corpus.read_conll(source, columns, label, separator=separator, skip=skip)
+        read = corpus.read_conll if kind == "conll" else corpus.read_graphs
+        return read(source, columns, label, separator=separator, skip=skip)
     if kind == "conllu":
         return corpus.read_conllu(source, layout["label"])
     if kind == "crfsuite":

@@ -9,7 +9,7 @@ from trellis.cli.output import write_stdout
 from trellis.errors import DataError
 
 if TYPE_CHECKING:
-    from trellis.models.chain_model import ChainModel
+    from trellis.models.trained_model import TrainedModel
     from trellis.objectives import EdgeWeights
 
 NAME = "inspect"
@@ -49,11 +49,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def describe(model: ChainModel, top: int, label: str | None) -> str:
+def describe(model: TrainedModel, top: int, label: str | None) -> str:
     """Text of the summary."""
     from trellis.features import TemplateEncoder
 
     lines = [repr(model), f"labels      {len(model.classes_)}: {', '.join(model.classes_)}"]
+    if types := getattr(model, "edge_types_", ()):
+        lines.append(f"edge types  {len(types)}: {', '.join(types)}")
     lines.append(f"features    {model.n_features_}")
     lines.append(f"weights     {_sparsity_text(model)}")
     if getattr(model, "group_lasso", 0):
@@ -85,7 +87,7 @@ def _layout_text(layout: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _sparsity_text(model: ChainModel) -> str:
+def _sparsity_text(model: TrainedModel) -> str:
     """Number of weights and how many are exactly zero."""
     import numpy as np
 
@@ -96,7 +98,7 @@ def _sparsity_text(model: ChainModel) -> str:
     return f"{n}{share}"
 
 
-def _dropped_text(model: ChainModel) -> str:
+def _dropped_text(model: TrainedModel) -> str:
     """Groups of the group lasso whose weights are all zero: templates, their edges, transitions."""
     import numpy as np
 
@@ -120,7 +122,7 @@ def _dropped_text(model: ChainModel) -> str:
     return f"{len(names)} of {n_groups} groups{': ' if names else ''}{'; '.join(names)}"
 
 
-def _group_name(model: ChainModel, group: int) -> str:
+def _group_name(model: TrainedModel, group: int) -> str:
     """The template of a group, or what ready-made features have before «=»."""
     from trellis.features import TemplateEncoder
 
@@ -130,11 +132,11 @@ def _group_name(model: ChainModel, group: int) -> str:
     return model.encoder_.names([first])[0].split("=", 1)[0]
 
 
-def _weights_text(model: ChainModel, top: int, label: str | None) -> list[str]:
+def _weights_text(model: TrainedModel, top: int, label: str | None) -> list[str]:
     """Strongest features for each label (or one), and strongest transitions."""
     import numpy as np
 
-    node, trans = model.weights_.node, model.weights_.transitions
+    node = model.weights_.node
     shown = [j for j, name in enumerate(model.classes_) if label in (None, name)]
     strongest = {j: np.argsort(-node[:, j], kind="stable")[:top] for j in shown}
     # All names at once: an encoder goes through its whole vocabulary for each request.
@@ -144,21 +146,32 @@ def _weights_text(model: ChainModel, top: int, label: str | None) -> list[str]:
     for j, features in strongest.items():
         lines += ["", f"{model.classes_[j]}: strongest features"]
         lines += [f"  {node[f, j]:+8.3f}  {name_of[f]}" for f in features.tolist()]
-    n = len(model.classes_)
-    pairs = np.argsort(-np.abs(trans), axis=None, kind="stable")
-    if label is not None:
-        j = model.classes_.index(label)
-        pairs = pairs[(pairs // n == j) | (pairs % n == j)]
-    lines += ["", "strongest transitions"]
-    for flat in pairs[: 2 * top]:
-        i, j = divmod(int(flat), n)
-        lines.append(f"  {trans[i, j]:+8.3f}  {model.classes_[i]} → {model.classes_[j]}")
+    lines += ["", "strongest transitions", *_transitions_text(model, 2 * top, label)]
     if model.weights_.edge is not None:
         lines += _edges_text(model, model.weights_.edge, 2 * top, label)
     return lines
 
 
-def _edges_text(model: ChainModel, edge: EdgeWeights, top: int, label: str | None) -> list[str]:
+def _transitions_text(model: TrainedModel, top: int, label: str | None) -> list[str]:
+    """Strongest transitions; those of typed edges with their type."""
+    import numpy as np
+
+    n = len(model.classes_)
+    trans = model.weights_.transitions.reshape(-1, n, n)
+    types = getattr(model, "edge_types_", ()) or ("",)
+    places = np.argsort(-np.abs(trans), axis=None, kind="stable")
+    if label is not None:
+        j = model.classes_.index(label)
+        places = places[(places // n % n == j) | (places % n == j)]
+    lines = []
+    for flat in places[:top].tolist():
+        k, i, j = flat // (n * n), flat // n % n, flat % n
+        kind = f"  ({types[k]})" if types[k] else ""
+        lines.append(f"  {trans[k, i, j]:+8.3f}  {model.classes_[i]} → {model.classes_[j]}{kind}")
+    return lines
+
+
+def _edges_text(model: TrainedModel, edge: EdgeWeights, top: int, label: str | None) -> list[str]:
     """Strongest weights of features crossed with pairs of labels."""
     import numpy as np
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from trellis.errors import DataError
 
 if TYPE_CHECKING:
-    from trellis.models.chain_model import ChainModel
+    from trellis.models.trained_model import TrainedModel
 
 __all__ = [
     "add_feature_arguments",
@@ -21,6 +21,7 @@ __all__ = [
     "add_parallel_arguments",
     "add_penalty_arguments",
     "add_solver_arguments",
+    "add_structure_arguments",
     "given_parameters",
     "in_words_of_options",
     "option_name",
@@ -31,9 +32,13 @@ _PARAMETERS = (
     "piece_size", "overlap", "l2", "l1", "group_lasso", "l2_once",
     "solver", "states", "max_passes", "tol", "learning_rate", "decay", "batch_size", "visit",
     "random_state", "patience", "n_jobs", "lock_free",
+    "pieces", "directed", "inference",
 )  # fmt: skip
 
-_OTHER_NAMES = {"random_state": "--seed", "n_jobs": "--jobs"}
+_OTHER_NAMES = {"random_state": "--seed", "n_jobs": "--jobs", "directed": "--directed"}
+
+LOSSES = {"crf": "log", "perceptron": "perceptron", "max-margin": "hinge"}
+"""Kinds of models, and the losses they are trained with."""
 
 
 def option_name(parameter: str) -> str:
@@ -58,11 +63,42 @@ def add_feature_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_model_arguments(group: argparse._ArgumentGroup) -> None:
-    """--model, --scheme and what is about rich edges."""
+def add_structure_arguments(group: argparse._ArgumentGroup) -> None:
+    """--structure and what is about edges."""
     group.add_argument(
-        "--model", choices=("crf", "perceptron"), help="kind of model (default: crf)"
+        "--structure",
+        choices=("chain", "tree", "graph"),
+        help="what joins the positions: their order (chain, default), or the edges of the file "
+        "(--format conllu or graphs)",
     )
+    group.add_argument(
+        "--loss",
+        choices=tuple(LOSSES.values()),
+        help="another way to name the model: log for crf, perceptron, hinge for max-margin",
+    )
+    group.add_argument(
+        "--pieces",
+        choices=("tree", "graph"),
+        help="with graphs: train on spanning trees of pieces (default) or on all their edges",
+    )
+    group.add_argument(
+        "--directed",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="whether the two ends of an edge play different parts (default: in trees)",
+    )
+    group.add_argument(
+        "--inference",
+        choices=("auto", "exact", "elimination", "max-flow", "dual", "lp", "ilp"),
+        help="with graphs: how the best labels are found (default: auto)",
+    )
+
+
+def add_model_arguments(
+    group: argparse._ArgumentGroup, kinds: tuple[str, ...] = tuple(LOSSES)
+) -> None:
+    """--model, --scheme and what is about rich edges."""
+    group.add_argument("--model", choices=kinds, help="kind of model (default: crf)")
     group.add_argument(
         "--scheme",
         choices=("BIO", "BILOU", "IOBES", "BMES"),
@@ -140,10 +176,10 @@ def add_solver_arguments(group: argparse._ArgumentGroup) -> None:
     """--solver and what says how long and how fast it goes."""
     group.add_argument(
         "--solver",
-        choices=("sgd", "adf", "lbfgs", "auto"),
+        choices=("sgd", "adf", "lbfgs", "auto", "frank-wolfe", "bundle"),
         help="of a CRF; sgd: stochastic gradient descent (default); adf: with rates that adapt to "
         "the frequency of features; lbfgs: L-BFGS on the exact objective; auto: lbfgs for whole "
-        "sequences of little data, else sgd",
+        "sequences of little data, else sgd; of a max-margin model frank-wolfe (default) or bundle",
     )
     group.add_argument(
         "--states",
@@ -216,14 +252,24 @@ def add_parallel_arguments(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def given_parameters(args: argparse.Namespace, model: ChainModel) -> dict[str, Any]:
+def given_parameters(args: argparse.Namespace, model: TrainedModel) -> dict[str, Any]:
     """The parameters given as options; the others stay as they are."""
     options = {name: getattr(args, name, None) for name in _PARAMETERS}
     given = {name: value for name, value in options.items() if value is not None}
     for name in given:
         if name not in model.get_params():
-            raise DataError(f"{option_name(name)} is not for a perceptron")
+            raise DataError(f"{option_name(name)} is not for {_called(model)}")
     return given
+
+
+def _called(model: TrainedModel) -> str:
+    """What a kind of model is called: «a perceptron», «a chain CRF»."""
+    name = type(model).__name__
+    special = {"ChainPerceptron": "a perceptron", "MaxMargin": "a max-margin model"}
+    if name in special:
+        return special[name]
+    words = re.sub("([a-z])([A-Z])", r"\1 \2", name).replace("Perceptron", "perceptron")
+    return f"a {words[0].lower()}{words[1:]}"
 
 
 def in_words_of_options(message: str) -> str:

@@ -12,7 +12,6 @@ from trellis.errors import DataError
 
 if TYPE_CHECKING:
     from trellis.corpus import Corpus
-    from trellis.models.chain_model import ChainModel
 
 NAME = "tag"
 HELP = "label new sequences with a model"
@@ -32,6 +31,7 @@ below override it. What comes out depends on the format:
   crfsuite   the predicted labels, one a line
   jsonl      the input with one more key, "predicted"
   segmented  the text with spaces between words (spaces in the input do not count)
+  graphs     as conll, with the lines of edges
 """
 
 
@@ -63,15 +63,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Label and write."""
-    from trellis.models import ChainCRF, load_model
+    from trellis.models import load_model
 
     if args.output:
         check_target(args.output)
     if args.kbest is not None and args.kbest < 1:
         raise DataError(f"--kbest must be at least 1, got {args.kbest}")
     model = load_model(args.model)
-    if args.marginals and not isinstance(model, ChainCRF):
-        raise DataError("--marginals needs a CRF; a perceptron has no probabilities")
+    if args.marginals and not hasattr(model, "predict_marginals"):
+        kind = "perceptron" if "Perceptron" in type(model).__name__ else "max-margin model"
+        raise DataError(f"--marginals needs a CRF; a {kind} has no probabilities")
     source = Input(args.file)
     layout = layout_of_model(model, args, source, args.model)
     if args.marginals and layout["format"] in ("jsonl", "segmented"):
@@ -93,12 +94,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _probabilities(
-    model: ChainModel, corpus: Corpus, predicted: list[list[str]]
-) -> list[list[str]]:
+def _probabilities(model: Any, corpus: Corpus, predicted: list[list[str]]) -> list[list[str]]:
     """Probability of each predicted label, as text."""
     position = {name: i for i, name in enumerate(model.classes_)}
-    marginals = model.predict_marginals(corpus)  # type: ignore[attr-defined]  # a CRF
+    marginals = model.predict_marginals(corpus)
     return [
         [f"{p[t, position[y]]:.4f}" for t, y in enumerate(labels)]
         for labels, p in zip(predicted, marginals, strict=True)
@@ -124,6 +123,15 @@ def _conll_text(
 
     gap = "\t" if layout["tabs"] else " "
     return format_conll(corpus, labels=_joined(predicted, p, gap), separator=gap)
+
+
+def _graphs_text(
+    source: Input, layout: dict[str, Any], corpus: Corpus, predicted: _Lists, p: _Lists | None
+) -> str:
+    from trellis.corpus.graphs import format_graphs
+
+    gap = "\t" if layout["tabs"] else " "
+    return format_graphs(corpus, labels=_joined(predicted, p, gap), separator=gap)
 
 
 def _conllu_text(
@@ -179,10 +187,11 @@ _WRITERS: dict[str, Callable[[Input, dict[str, Any], Corpus, _Lists, _Lists | No
     "crfsuite": _crfsuite_text,
     "jsonl": _jsonl_text,
     "segmented": _segmented_text,
+    "graphs": _graphs_text,
 }
 
 
-def _kbest_text(model: ChainModel, corpus: Corpus, layout: dict[str, Any], k: int) -> str:
+def _kbest_text(model: Any, corpus: Corpus, layout: dict[str, Any], k: int) -> str:
     """For each labelling of each sequence a line with its rank and score, then its positions."""
     gap = "\t" if layout["format"] == "conllu" or layout.get("tabs") else " "
     lines = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import logging
 import sys
 from pathlib import Path
@@ -16,11 +17,13 @@ from trellis.cli.inputs import (
     read_labelled,
 )
 from trellis.cli.options import (
+    LOSSES,
     add_feature_arguments,
     add_model_arguments,
     add_parallel_arguments,
     add_penalty_arguments,
     add_solver_arguments,
+    add_structure_arguments,
     given_parameters,
     in_words_of_options,
     option_name,
@@ -31,7 +34,8 @@ from trellis.errors import DataError, TrellisError
 if TYPE_CHECKING:
     from trellis.corpus import Corpus
     from trellis.features import Prepared
-    from trellis.models.chain_model import ChainModel
+    from trellis.models import Checkpoint
+    from trellis.models.trained_model import TrainedModel
 
 NAME = "train"
 HELP = "learn a model from labelled sequences"
@@ -45,6 +49,8 @@ Learn a model from a file of labelled sequences and write it to MODEL.
   trellis train train.txt --solver lbfgs --l1 0.5 --l2 0 --jobs -1 -o model.trellis
   trellis train train.prepared --rich-edges --piece-size 5.5 -o model.trellis
   trellis train train.prepared --rich-edges --piece-size 5.5 -o model.trellis --resume
+  trellis train train.conllu --format conllu --structure tree --piece-size 5.5 -o tree.trellis
+  trellis train scenes.txt --format graphs --structure graph --loss perceptron -o scene.trellis
 
 On a terminal each pass prints one line: the objective, its convergence value (from the third pass
 on), the score on the --dev data (span F1 if the labels follow a tag scheme, else accuracy) and
@@ -71,7 +77,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_input_arguments(parser)
     add_feature_arguments(parser)
-    add_model_arguments(parser.add_argument_group("model"))
+    model = parser.add_argument_group("model")
+    add_structure_arguments(model)
+    add_model_arguments(model)
     add_penalty_arguments(parser.add_argument_group("pieces and penalties"))
     add_solver_arguments(parser.add_argument_group("solver"))
     add_parallel_arguments(parser.add_argument_group("parallel"))
@@ -105,7 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train and write the model."""
-    from trellis.models import Checkpoint
+    from trellis.models import Checkpoint, MaxMargin
 
     check_target(args.output)
     if not args.no_checkpoint:
@@ -124,8 +132,12 @@ def run(args: argparse.Namespace) -> int:
         dev = read_labelled(source, layout_for(args, source, layout))
     model = new_model(args, corpus, name) if earlier is None else earlier
     model.set_params(**given_parameters(args, model))
-    if args.overlap and model.piece_size is None:
+    if getattr(args, "overlap", None) and model.piece_size is None:
         raise DataError("--overlap needs --piece-size: whole sequences cannot overlap")
+    if isinstance(model, MaxMargin):
+        for option in ("dev", "resume"):
+            if getattr(args, option):
+                raise DataError(f"--{option} is not for a max-margin model")
     model.input_format_ = layout
     assert corpus.labels is not None
     logging.getLogger("trellis").info(
@@ -137,7 +149,7 @@ def run(args: argparse.Namespace) -> int:
     _tell_about_checkpoint(args, checkpoint)
     kept = None if checkpoint is None else Checkpoint(checkpoint, args.checkpoint_minutes)
     try:
-        model.fit(corpus, dev=dev, checkpoint=kept, resume=args.resume)
+        _fit(model, corpus, dev, kept, args)
     except TrellisError as error:
         raise DataError(_in_words_of_training(str(error), checkpoint)) from error
     except OSError as error:
@@ -154,6 +166,18 @@ def run(args: argparse.Namespace) -> int:
     if not args.quiet:
         print(summary(model, args.output), file=sys.stderr)
     return 0
+
+
+def _fit(
+    model: Any, corpus: Any, dev: Corpus | None, kept: Checkpoint | None, args: argparse.Namespace
+) -> None:
+    """Train; a max-margin model has neither held-out data nor checkpoints."""
+    from trellis.models import MaxMargin
+
+    if isinstance(model, MaxMargin):
+        model.fit(corpus)
+    else:
+        model.fit(corpus, dev=dev, checkpoint=kept, resume=args.resume)
 
 
 def _stamp(file: Path | None) -> tuple[int, int] | None:
@@ -189,7 +213,7 @@ def _in_words_of_training(message: str, checkpoint: Path | None) -> str:
     return in_words_of_options(message)
 
 
-def _interrupted(model: ChainModel, path: str, *, goes_on: bool) -> int:
+def _interrupted(model: TrainedModel, path: str, *, goes_on: bool) -> int:
     """Write what was learned, if anything was, and say how to go on."""
     learned = bool(getattr(model, "history_", None))
     if not learned and not goes_on:
@@ -205,13 +229,13 @@ def _interrupted(model: ChainModel, path: str, *, goes_on: bool) -> int:
     return 130
 
 
-def _round(model: ChainModel) -> str:
+def _round(model: TrainedModel) -> str:
     """What the records of training are about."""
     return "iteration" if getattr(model, "solver_", "") == "lbfgs" else "pass"
 
 
 def _training_data(
-    args: argparse.Namespace, earlier: ChainModel | None
+    args: argparse.Namespace, earlier: TrainedModel | None
 ) -> tuple[Corpus | Prepared, dict[str, Any] | None, str]:
     """The data, how their file is, or was, read (None: prepared in Python), and its name."""
     from trellis.features.prepared import Prepared, is_prepared
@@ -231,16 +255,18 @@ def _training_data(
     return read_labelled(source, layout), layout, source.name
 
 
-def _save(model: ChainModel, path: str) -> None:
-    model.set_params(warm_start=False, n_jobs=None)  # were for this run only
+def _save(model: TrainedModel, path: str) -> None:
+    known = model.get_params()
+    for_this_run = {"warm_start": False, "n_jobs": None}
+    model.set_params(**{name: value for name, value in for_this_run.items() if name in known})
     model.save(path)
 
 
-def summary(model: ChainModel, path: str) -> str:
+def summary(model: TrainedModel, path: str) -> str:
     """One line about a model that was written."""
     history = model.history_
     notes = []
-    if history[-1].dev_score is not None:
+    if getattr(history[-1], "dev_score", None) is not None:
         best = max(history, key=lambda record: record.dev_score or 0.0)
         notes.append(f"kept {_round(model)} {best.number}, dev {100 * (best.dev_score or 0.0):.2f}")
     if ending := ending_in_short(model):
@@ -254,9 +280,13 @@ def summary(model: ChainModel, path: str) -> str:
     )
 
 
-def ending_in_short(model: ChainModel) -> str:
+def ending_in_short(model: TrainedModel) -> str:
     """Why training ended, in a word or two; nothing for passes that were made as asked."""
     reason = model.stop_reason_
+    if (gap := getattr(model, "gap_", None)) is not None:
+        objective: float = model.objective_  # type: ignore[attr-defined]  # of a max-margin model
+        within = f"within {100 * gap / max(objective, 1e-300):.2g} % of the optimum"
+        return within if objective < float("inf") else ""
     if reason.startswith("converge"):
         return "converged"
     if reason == "the objective no longer falls":
@@ -268,15 +298,19 @@ def ending_in_short(model: ChainModel) -> str:
     return "" if reason.endswith("passes made") else reason
 
 
-def _earlier_model(args: argparse.Namespace) -> ChainModel | None:
-    from trellis.models import ChainPerceptron, load_model
+def _earlier_model(args: argparse.Namespace) -> TrainedModel | None:
+    from trellis.models import MaxMargin, load_model
 
     if not args.warm_start:
         return None
-    model = load_model(args.warm_start)
-    kind = "perceptron" if isinstance(model, ChainPerceptron) else "crf"
-    if args.model not in (None, kind):
-        raise DataError(f"{args.warm_start} holds a {kind}, not a {args.model}")
+    model: TrainedModel = load_model(args.warm_start)
+    if isinstance(model, MaxMargin):
+        raise DataError(f"{args.warm_start} is a max-margin model, which cannot go on learning")
+    structure, kind = next(k for k, c in _estimators().items() if c is type(model))
+    if _kind(args) not in (None, kind):
+        raise DataError(f"{args.warm_start} holds a {kind}, not a {_kind(args)}")
+    if args.structure not in (None, structure):
+        raise DataError(f"{args.warm_start} is for structure {structure}, not {args.structure}")
     for name in ("features", "crfpp", "rich_edges", "edge_pairs"):
         if getattr(args, name) is not None:
             raise DataError(
@@ -285,15 +319,52 @@ def _earlier_model(args: argparse.Namespace) -> ChainModel | None:
     return model.set_params(warm_start=True)
 
 
-def new_model(args: argparse.Namespace, corpus: Corpus | Prepared, name: str) -> ChainModel:
-    """An estimator of the kind and with the features asked for."""
-    from trellis.features import Prepared
-    from trellis.models import ChainCRF, ChainPerceptron
+def _estimators() -> dict[tuple[str, str], type[TrainedModel]]:
+    """Estimators by structure and kind."""
+    from trellis import models
 
-    kind = ChainPerceptron if args.model == "perceptron" else ChainCRF
+    return {
+        ("chain", "crf"): models.ChainCRF,
+        ("chain", "perceptron"): models.ChainPerceptron,
+        ("tree", "crf"): models.TreeCRF,
+        ("tree", "perceptron"): models.TreePerceptron,
+        ("graph", "crf"): models.GraphCRF,
+        ("graph", "perceptron"): models.GraphPerceptron,
+    }
+
+
+def _kind(args: argparse.Namespace) -> str | None:
+    """The kind of model that --model or --loss ask for, if they do."""
+    loss = getattr(args, "loss", None)
+    by_loss = next((kind for kind, name in LOSSES.items() if name == loss), None)
+    if args.model and by_loss and args.model != by_loss:
+        raise DataError(f"--model {args.model} has the loss {LOSSES[args.model]}, not {loss}")
+    kind: str | None = args.model or by_loss
+    return kind
+
+
+def new_model(args: argparse.Namespace, corpus: Corpus | Prepared, name: str) -> Any:
+    """An estimator of the kind and with the features asked for."""
+    from trellis import models
+    from trellis.features import Prepared
+
+    structure = getattr(args, "structure", None) or "chain"
+    kind = _kind(args) or "crf"
+    make: Any = functools.partial(models.MaxMargin, structure=structure)
+    if kind != "max-margin":
+        make = _estimators()[structure, kind]
     if isinstance(corpus, Prepared):
-        return kind(corpus.features, random_state=0)
-    return kind(features_for(args, corpus, name), random_state=0)
+        if structure != "chain":
+            raise DataError(f"{name} is prepared for chains, which have no edges")
+        if kind == "max-margin":
+            raise DataError(f"{name} is prepared; a max-margin model learns from the file itself")
+        return make(corpus.features, random_state=0)
+    if structure != "chain" and corpus.edges is None:
+        raise DataError(
+            f"{name} has no edges, which --structure {structure} needs; they are in files of "
+            "--format conllu (heads) or graphs (lines '@edge A B')"
+        )
+    return make(features_for(args, corpus, name), random_state=0)
 
 
 def features_for(args: argparse.Namespace, corpus: Corpus, name: str) -> str:

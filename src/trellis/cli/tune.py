@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_input_arguments(parser)
     add_feature_arguments(parser)
-    add_model_arguments(parser.add_argument_group("model"))
+    add_model_arguments(parser.add_argument_group("model"), ("crf", "perceptron"))
     group = parser.add_argument_group("tuning")
     group.add_argument(
         "--l2",

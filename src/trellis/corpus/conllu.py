@@ -20,7 +20,7 @@ from trellis.corpus.columnfile import (
     code_column,
     read_fields,
 )
-from trellis.corpus.corpus import Corpus, bounds, split
+from trellis.corpus.corpus import Column, Corpus, bounds, split
 from trellis.corpus.labels import Labels
 from trellis.errors import DataError
 from trellis.files import atomic_write
@@ -45,7 +45,8 @@ def read_conllu(source: Source, label: str | None = "upos") -> Corpus:
     -------
     Corpus
         With the columns form, lemma, upos, xpos, feats, head, deprel, deps, misc (without the
-        label's) and with edges (dependent, head) where heads are given.
+        label's) and with edges (dependent, head) where heads are given; their types are the
+        relations, unless those are the labels.
 
     Examples
     --------
@@ -87,7 +88,13 @@ def read_conllu(source: Source, label: str | None = "upos") -> Corpus:
     if label is not None:
         column = columns.pop(label)
         labels = Labels.from_codes(column.codes, column.values)
-    return Corpus(offsets, columns, labels=labels, edges=edges, label_name=label or "label")
+    types = None
+    if edges is not None and "deprel" in columns:
+        types = Column(columns["deprel"].codes[edges[:, 0]], columns["deprel"].values)
+    return Corpus(
+        offsets, columns, labels=labels, edges=edges, label_name=label or "label",
+        edge_types=types,
+    )  # fmt: skip
 
 
 def _edges(

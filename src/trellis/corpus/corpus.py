@@ -7,6 +7,7 @@ A corpus of S samples with N positions in all is
     features                  attributes in CSR over positions, with their names
     labels                    a label set for each position (see :mod:`trellis.corpus.labels`)
     edges (m, 2)              pairs of positions; None for chains, whose neighbours are implied
+    edge_types                a symbol for each edge, or None
 
 Everything but ``offsets`` is optional: a file of columns has no features yet, a list of feature
 dicts has no columns. No Python object is kept per position.
@@ -134,6 +135,7 @@ class Corpus:
     labels: Labels | None = None
     edges: NDArray[np.int64] | None = None
     label_name: str = "label"
+    edge_types: Column | None = None
 
     def __post_init__(self) -> None:
         offsets = self.offsets
@@ -161,6 +163,10 @@ class Corpus:
             if across.size:
                 a, b = ends[across[0]]
                 raise DataError(f"edge {across[0]} joins samples {a} and {b}; edges stay in one")
+        n_edges = 0 if self.edges is None else len(self.edges)
+        if self.edge_types is not None and len(self.edge_types.codes) != n_edges:
+            found = len(self.edge_types.codes)
+            raise DataError(f"there are {found} edge types for {n_edges} edges")
 
     @classmethod
     def from_columns(
@@ -210,6 +216,8 @@ class Corpus:
             arrays += [self.labels.ids, self.labels.table]
         if self.edges is not None:
             arrays.append(self.edges)
+        if self.edge_types is not None:
+            arrays.append(self.edge_types.codes)
         return sum(a.nbytes for a in arrays)
 
     def __repr__(self) -> str:
@@ -220,6 +228,8 @@ class Corpus:
             parts.append(f"{len(self.features.names)} attributes")
         if self.labels is not None:
             parts.append(f"{len(self.labels.classes)} labels")
+        if self.edges is not None:
+            parts.append(f"{len(self.edges)} edges")
         return f"<Corpus: {'; '.join(parts)}>"
 
     def __len__(self) -> int:
@@ -251,9 +261,12 @@ class Corpus:
         lengths = self.lengths[chosen]
         offsets = bounds(lengths)
         positions = ranges(self.offsets[chosen], lengths)
-        edges = None
-        if self.edges is not None:
-            edges = self._edges_of(chosen, offsets)
+        edges, types = self.edges, self.edge_types
+        if edges is not None:
+            numbers, shift = self._edges_of(chosen, offsets)
+            edges = edges[numbers] + shift[:, None]
+            if types is not None:
+                types = Column(types.codes[numbers], types.values)
         return replace(
             self,
             offsets=offsets,
@@ -264,18 +277,20 @@ class Corpus:
             features=None if self.features is None else self.features.take(positions),
             labels=None if self.labels is None else self.labels.take(positions),
             edges=edges,
+            edge_types=types,
         )
 
-    def _edges_of(self, chosen: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _edges_of(
+        self, chosen: NDArray[np.int64], offsets: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Numbers of the edges of some samples, and by how much their positions move."""
         assert self.edges is not None
         owner = np.searchsorted(self.offsets, self.edges[:, 0], side="right") - 1
         by_owner = np.argsort(owner, kind="stable")
         start = np.searchsorted(owner[by_owner], np.arange(len(self) + 1))
-        parts = [
-            self.edges[by_owner[start[s] : start[s + 1]]] - self.offsets[s] + offsets[k]
-            for k, s in enumerate(chosen)
-        ]
-        return np.concatenate(parts) if parts else np.zeros((0, 2), np.int64)
+        counts = np.diff(start)[chosen]
+        numbers = by_owner[ranges(start[chosen], counts)]
+        return numbers, np.repeat(offsets[:-1] - self.offsets[chosen], counts)
 
     def with_labels(self, y: Sequence[Sequence[Label]]) -> Corpus:
         """The same corpus with other labels (str, None or sets of str at each position)."""

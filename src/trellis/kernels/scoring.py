@@ -13,7 +13,7 @@ import numpy as np
 from trellis.kernels._jit import kernel, subkernel
 from trellis.kernels.prefetch import prefetch
 
-__all__ = ["longest_piece", "score_into", "score_nodes", "visiting_queue"]
+__all__ = ["longest_piece", "look_ahead", "score_into", "score_nodes", "visiting_queue"]
 
 Array = np.ndarray[Any, Any]
 
@@ -82,7 +82,7 @@ def score_into(
     end = queue.size - 1
     for t in range(first, last):
         r = t - first
-        _look_ahead(indptr, indices, W, queue, done + r, end)
+        look_ahead(indptr, indices, W, queue, done + r, end)
         start = indptr[t]
         stop = indptr[t + 1]
         if start == stop:
@@ -109,7 +109,8 @@ def score_into(
 
 
 @subkernel
-def _look_ahead(indptr: Array, indices: Array, W: Array, queue: Array, i: int, end: int) -> None:
+def look_ahead(indptr: Array, indices: Array, W: Array, queue: Array, i: int, end: int) -> None:
+    """Fetch what the positions soon to come in the queue need."""
     prefetch(indptr, queue[min(i + _POINTERS_AHEAD, end)], 0)
     later = queue[min(i + _FEATURES_AHEAD, end)]
     for p in range(indptr[later], indptr[later + 1], _LINE):

@@ -4,7 +4,6 @@ regularisation (Sun 2014): p(y | x) ∝ e^{s(x, y)}, trained on randomly cut min
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -13,24 +12,14 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Corpus, Label, as_corpus
 from trellis.corpus.schemes import Scheme
-from trellis.decompose import partitioner
-from trellis.errors import DataError
 from trellis.models.chain_model import ChainModel
-from trellis.models.params import is_number
-from trellis.objectives import ChainData, ChainWeights, LogLikelihood, Penalty
-from trellis.solvers import AdaptiveFrequency, LimitedMemoryBFGS, StochasticGradient, calibrate
+from trellis.models.crf_training import CRFTraining
 from trellis.structures import entropy, event_probability, marginals, sample
 
 __all__ = ["ChainCRF"]
 
-_PASSES = {"sgd": 12, "adf": 12, "lbfgs": 500, "auto": 0}
-"""Solvers, and how many passes or iterations they make at most."""
 
-# «auto» takes L-BFGS up to so many additions for the scores of the data.
-_LITTLE_DATA = 2_000_000
-
-
-class ChainCRF(ChainModel):
+class ChainCRF(CRFTraining, ChainModel):
     """Linear-chain CRF.
 
     Minimises  Σ log-losses + l2 · ‖w‖² + l1 · ‖w‖₁ + group_lasso · Σ_g √|g| ‖w_g‖  over
@@ -115,7 +104,7 @@ class ChainCRF(ChainModel):
         What each pass brought.
     learning_rate_ : float
         The initial rate used.
-    weights_ : ChainWeights
+    weights_ : Weights
         Node weights (F, L), transitions (L, L), and rich edge weights if there are any.
     solver_ : str
         The solver used.
@@ -191,70 +180,6 @@ class ChainCRF(ChainModel):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        for name in ("l2", "l1", "group_lasso"):
-            value = getattr(self, name)
-            if not (is_number(value) and 0 <= value < math.inf):
-                raise DataError(f"{name} must be a number of at least 0, got {value!r}")
-        if not (is_number(self.decay) and 0 < self.decay <= 1):
-            raise DataError(f"decay must lie in (0, 1], got {self.decay!r}")
-        rate: Any = self.learning_rate
-        automatic = isinstance(rate, str) and rate == "auto"
-        if not (automatic or (is_number(rate) and 0 < rate < math.inf)):
-            raise DataError(f"learning_rate must be 'auto' or a positive number, got {rate!r}")
-        if self.solver not in _PASSES:
-            raise DataError(f"solver must be one of {', '.join(_PASSES)}, got {self.solver!r}")
-        if self.states not in ("all", "observed"):
-            raise DataError(f"states must be 'all' or 'observed', got {self.states!r}")
-        if self.states == "observed" and self.solver != "lbfgs":
-            raise DataError("states='observed' is for solver='lbfgs'")
-        if self.lock_free and self.solver != "sgd":
-            raise DataError("lock_free is for solver='sgd'")
-
-    def _pass_limit(self) -> int:
-        return _PASSES[self.solver_] if isinstance(self.max_passes, str) else self.max_passes
-
-    def _rate(self, data: ChainData, weights: ChainWeights, rng: np.random.Generator) -> float:
-        if isinstance(self.learning_rate, str):
-            pieces = partitioner(self.piece_size, self.overlap)
-            return calibrate(
-                data, pieces, rng, l2=self.l2, like=weights, batch_size=self.batch_size
-            )
-        return float(self.learning_rate)
-
-    def _penalty(self, share: float = 1.0) -> Penalty:
-        groups = self.encoder_.groups() if self.group_lasso else None
-        return Penalty(share * self.l2, share * self.l1, share * self.group_lasso, groups)
-
-    def _learner(
-        self, data: ChainData, start: ChainWeights, rng: np.random.Generator
-    ) -> StochasticGradient | AdaptiveFrequency | LimitedMemoryBFGS:
-        objective = LogLikelihood(data, self._threads)
-        penalty = self._penalty()
-        self.solver_ = self.solver
-        if self.solver == "auto":
-            entries = len(data.encoded.indices) * data.n_labels
-            small = self.piece_size is None and entries <= _LITTLE_DATA
-            self.solver_ = "lbfgs" if small else "sgd"
-        if self.solver_ == "lbfgs":
-            pieces = partitioner(self.piece_size, self.overlap).draw(data.encoded.offsets, rng)
-            return LimitedMemoryBFGS(
-                objective, start, data.visits(pieces), penalty=penalty,
-                observed=self.states == "observed",
-            )  # fmt: skip
-        self.learning_rate_ = self._rate(data, start, rng)
-        if self.solver_ == "adf":
-            return AdaptiveFrequency(
-                objective, start, learning_rate=self.learning_rate_, penalty=penalty,
-                batch_size=self.batch_size,
-            )  # fmt: skip
-        return StochasticGradient(
-            objective, start, learning_rate=self.learning_rate_, decay=self.decay,
-            penalty=penalty, l2_once=self.l2_once, batch_size=self.batch_size,
-            lock_free=self.lock_free,
-        )  # fmt: skip
-
     def partial_fit(
         self,
         X: Any,
@@ -269,21 +194,7 @@ class ChainCRF(ChainModel):
         them as ``classes`` unless the first batch holds them all. The penalty's share of a batch
         is its share of the sequences seen so far.
         """
-        data, weights, rng = self._next_batch(X, y, classes, sample_weight)
-        if self.n_batches_ == 1:
-            self.learning_rate_ = self._rate(data, weights, rng)
-        self.solver_ = "sgd"
-        n = len(data.sample_weight)
-        learner = StochasticGradient(
-            LogLikelihood(data, self._threads),
-            weights,
-            learning_rate=self.learning_rate_,
-            decay=1.0,
-            penalty=self._penalty(n / self.n_seen_),
-            batch_size=self.batch_size,
-        )
-        self._run(learner, rng, None, max_passes=1)
-        return self
+        return self._learn_batch(*self._batch(X, y, classes, sample_weight))
 
     def predict_marginals(
         self, X: Any, *, constraints: Sequence[Sequence[Label]] | None = None

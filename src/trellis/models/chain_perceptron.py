@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Label
 from trellis.models.chain_model import ChainModel
-from trellis.objectives import ChainData, ChainWeights, PerceptronLoss
+from trellis.objectives import ChainData, PerceptronLoss, Weights
 from trellis.solvers import AveragedPerceptron
 
 __all__ = ["ChainPerceptron"]
@@ -61,7 +61,7 @@ class ChainPerceptron(ChainModel):
         The labels, sorted.
     history_ : list of PassRecord
         What each pass brought; the objective is the number of positions labelled wrong.
-    weights_ : ChainWeights
+    weights_ : Weights
         Averaged node weights (F, L), transitions (L, L), and rich edge weights if there are any.
 
     Examples
@@ -115,7 +115,7 @@ class ChainPerceptron(ChainModel):
         self.random_state = random_state
 
     def _learner(
-        self, data: ChainData, start: ChainWeights, rng: np.random.Generator
+        self, data: ChainData, start: Weights, rng: np.random.Generator
     ) -> AveragedPerceptron:
         return AveragedPerceptron(
             PerceptronLoss(data, self._threads), start, batch_size=self.batch_size,
@@ -137,7 +137,7 @@ class ChainPerceptron(ChainModel):
 
         Features not seen before are added; the labels are fixed by the first call.
         """
-        data, averaged, rng = self._next_batch(X, y, classes, sample_weight)
+        data, averaged, rng = self._batch(X, y, classes, sample_weight)
         learner = self._learner(data, averaged, rng)
         if self._stream is not None:
             learner.resume(self._stream)

@@ -22,12 +22,13 @@ from trellis.corpus.corpus import check_lengths, lengths_of, split
 from trellis.corpus.schemes import Scheme, detect_scheme, get_scheme
 from trellis.errors import DataError, InfeasibleError
 from trellis.features import Encoded, Encoder
+from trellis.models.accuracy import accuracy
 from trellis.models.explain import Explanation, explain_sample
 from trellis.models.params import Estimator
-from trellis.objectives import ChainWeights
+from trellis.objectives import Weights
 from trellis.structures import ChainPotentials, kbest
 
-__all__ = ["ChainPredictor", "sample_weights"]
+__all__ = ["ChainPredictor"]
 
 # Positions scored at once, and edge scores at once: bounds the memory of dense scores.
 _BLOCK = 1 << 16
@@ -41,7 +42,7 @@ class ChainPredictor(Estimator):
 
     classes_: tuple[str, ...]
     encoder_: Encoder
-    weights_: ChainWeights
+    weights_: Weights
 
     def predict(
         self, X: Any, *, constraints: Sequence[Sequence[Label]] | None = None
@@ -72,7 +73,7 @@ class ChainPredictor(Estimator):
         self,
         corpus: Corpus,
         encoded: Encoded,
-        weights: ChainWeights,
+        weights: Weights,
         constraints: Sequence[Sequence[Label]] | None,
     ) -> list[list[str]]:
         names = np.array(self.classes_, object)
@@ -123,18 +124,7 @@ class ChainPredictor(Estimator):
         """
         self._check_fitted()
         corpus = as_corpus(X, y)
-        if corpus.labels is None:
-            raise DataError("score needs labels: pass y or a corpus that carries them")
-        annotated = corpus.labels.ids != len(corpus.labels.classes)
-        weights = sample_weights(sample_weight, len(corpus))
-        weight = np.repeat(weights, corpus.lengths)[annotated]
-        if not weight.sum() > 0:
-            raise DataError("score needs at least one annotated position")
-        position = {name: i for i, name in enumerate(corpus.labels.classes)}
-        predicted = [position.get(p, -1) for sample in self.predict(corpus) for p in sample]
-        ids = np.array(predicted, np.int64)
-        allowed = corpus.labels.table[corpus.labels.ids, np.maximum(ids, 0)] & (ids >= 0)
-        return float(np.average(allowed[annotated], weights=weight))
+        return accuracy(corpus, self.predict, sample_weight)
 
     def explain(self, X: Any, *, n_features: int = 5) -> Explanation:
         """Say why a sequence got its labels: the features that spoke for each label.
@@ -169,7 +159,7 @@ class ChainPredictor(Estimator):
         self,
         corpus: Corpus,
         encoded: Encoded,
-        weights: ChainWeights,
+        weights: Weights,
         constraints: Sequence[Sequence[Label]] | None,
         edges: bool = False,
     ) -> Iterator[tuple[int, int, NDArray[Any], NDArray[Any], NDArray[np.int64]]]:
@@ -249,21 +239,6 @@ class ChainPredictor(Estimator):
         if name is None:
             raise DataError("the labels follow no known tag scheme; name one with scheme=")
         return get_scheme(name)
-
-
-def sample_weights(weights: Sequence[float] | NDArray[Any] | None, n: int) -> NDArray[np.float64]:
-    """Weights of the samples, checked; ones if none are given."""
-    if weights is None:
-        return np.ones(n)
-    try:
-        array = np.asarray(weights, np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"sample_weight must be numbers: {error}") from None
-    if array.shape != (n,):
-        raise DataError(f"sample_weight must have shape ({n},), got {array.shape}")
-    if not np.isfinite(array).all() or (array < 0).any():
-        raise DataError("sample_weight must be finite and not negative")
-    return array
 
 
 def _best_labels(

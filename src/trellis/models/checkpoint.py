@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from trellis.errors import DataError
 from trellis.models.params import is_number
-from trellis.objectives import ChainData, ChainWeights
+from trellis.objectives import ChainData, Weights
 from trellis.persistence import loading, read_container, write_container
 from trellis.solvers.passes import PassRecord, Progress
 from trellis.solvers.sgd import restore_weights, weight_state
@@ -49,7 +49,7 @@ class Resumed:
     arrays: dict[str, NDArray[Any]]
     best: float | None
 
-    def restore(self, learner: _Learner, like: ChainWeights) -> ChainWeights | None:
+    def restore(self, learner: _Learner, like: Weights) -> Weights | None:
         """Put the learner into the state saved; returns the best weights, if any were kept."""
         shapes = {name: (a.shape, a.dtype) for name, a in learner.state().items()}
         found = {
@@ -114,7 +114,7 @@ class Checkpoint:
             )
 
     def save(
-        self, progress: Progress, learner: _Learner, best: tuple[float, ChainWeights] | None
+        self, progress: Progress, learner: _Learner, best: tuple[float, Weights] | None
     ) -> None:
         """Write a checkpoint, if it is time."""
         passed = time.monotonic() - self._last
@@ -153,7 +153,7 @@ def fingerprint(parameters: Mapping[str, Any], data: ChainData, dev: ChainData |
         if part is None:
             continue
         digest.update(repr(part.labels.classes).encode())
-        for array in (*part.arrays(), part.encoded.offsets, part.sample_weight):
+        for array in part.identity():
             digest.update(repr((array.shape, array.dtype.str)).encode())
             digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()

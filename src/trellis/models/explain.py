@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Corpus
 from trellis.features import Encoded, Encoder
-from trellis.objectives import ChainWeights, EdgeWeights
+from trellis.objectives import EdgeWeights, Weights
+from trellis.structures import GraphPotentials
 
-__all__ = ["Explanation", "PositionExplanation", "explain_sample"]
+__all__ = ["Explanation", "PositionExplanation", "explain_graph_sample", "explain_sample"]
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def explain_sample(
     corpus: Corpus,
     encoded: Encoded,
     encoder: Encoder,
-    weights: ChainWeights,
+    weights: Weights,
     classes: Sequence[str],
     labels: Sequence[str],
     n_features: int,
@@ -119,6 +120,57 @@ def explain_sample(
                 probability=None if marginals is None else float(marginals[t, label]),
                 rival=None if rival is None else classes[rival],
                 transitions=float(around[label] - (around[rival] if rival is not None else 0.0)),
+                features=[(name_of[int(ids[i])], float(contribution[i])) for i in order],
+                unknown=len(ids) == 0,
+            )
+        )
+    return Explanation(found)
+
+
+def explain_graph_sample(
+    corpus: Corpus,
+    encoded: Encoded,
+    encoder: Encoder,
+    weights: Weights,
+    classes: Sequence[str],
+    labels: Sequence[str],
+    p: GraphPotentials,
+    n_features: int,
+    marginals: NDArray[np.float64] | None,
+) -> Explanation:
+    """Explain the labels of the only sample of a corpus with edges, whose scores are ``p``.
+
+    What rich edge features add counts with the edges, under ``transitions``.
+    """
+    code = {name: i for i, name in enumerate(classes)}
+    y = np.array([code[label] for label in labels], np.int64)
+    around = np.zeros((len(y), len(classes)))
+    for (a, b), k in zip(p.edges, p.types, strict=True):
+        around[a] += p.pair[k][:, y[b]]
+        around[b] += p.pair[k][y[a], :]
+    symbols = next((c.strings() for c in corpus.columns.values()), None)
+    known = np.unique(encoded.indices)
+    name_of = dict(zip(known.tolist(), encoder.names(known), strict=True))
+    found = []
+    for v, label in enumerate(y.tolist()):
+        part = slice(encoded.indptr[v], encoded.indptr[v + 1])
+        ids = encoded.indices[part]
+        values = encoded.values[part] if encoded.values.size else np.ones(len(ids))
+        node = weights.node[ids].astype(np.float64)
+        total = around[v] + values @ node
+        total[label] = -np.inf
+        rival = int(np.argmax(total)) if len(classes) > 1 else None
+        against = node[:, rival] if rival is not None else 0.0
+        contribution = values * (node[:, label] - against)
+        order = np.argsort(-np.abs(contribution), kind="stable")[:n_features]
+        rest = around[v, rival] if rival is not None else 0.0
+        found.append(
+            PositionExplanation(
+                symbol=f"{v}" if symbols is None else symbols[v],
+                label=classes[label],
+                probability=None if marginals is None else float(marginals[v, label]),
+                rival=None if rival is None else classes[rival],
+                transitions=float(around[v, label] - rest),
                 features=[(name_of[int(ids[i])], float(contribution[i])) for i in order],
                 unknown=len(ids) == 0,
             )

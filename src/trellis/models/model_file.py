@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -21,7 +21,13 @@ from trellis.features.state import encoder_from_state
 from trellis.models.chain_crf import ChainCRF
 from trellis.models.chain_model import ChainModel
 from trellis.models.chain_perceptron import ChainPerceptron
-from trellis.objectives import ChainWeights, EdgeWeights
+from trellis.models.crf_training import CRFTraining
+from trellis.models.graph_crf import GraphCRF
+from trellis.models.graph_model import GraphModel
+from trellis.models.graph_perceptrons import GraphPerceptron, TreePerceptron
+from trellis.models.max_margin import MaxMargin
+from trellis.models.tree_crf import TreeCRF
+from trellis.objectives import EdgeWeights, Weights
 from trellis.persistence import loading, read_container, write_container
 from trellis.stored import (
     check_range,
@@ -34,17 +40,24 @@ from trellis.stored import (
 
 __all__ = ["load_model", "save_model"]
 
-_ESTIMATORS: dict[str, type[ChainModel]] = {
+_Model = ChainModel | GraphModel | MaxMargin
+
+_ESTIMATORS: dict[str, type[_Model]] = {
     "ChainCRF": ChainCRF,
     "ChainPerceptron": ChainPerceptron,
+    "GraphCRF": GraphCRF,
+    "GraphPerceptron": GraphPerceptron,
+    "MaxMargin": MaxMargin,
+    "TreeCRF": TreeCRF,
+    "TreePerceptron": TreePerceptron,
 }
 
 
-def save_model(model: ChainModel, path: str | os.PathLike[Any]) -> None:
-    """Write a fitted chain model."""
+def save_model(model: _Model, path: str | os.PathLike[Any]) -> None:
+    """Write a fitted model."""
     encoder_header, encoder_arrays = model.encoder_.state()
     parameters = {name: _plain(name, value) for name, value in model.get_params().items()}
-    header = {
+    header: dict[str, Any] = {
         "estimator": type(model).__name__,
         "parameters": parameters,
         "encoder": encoder_header,
@@ -55,12 +68,24 @@ def save_model(model: ChainModel, path: str | os.PathLike[Any]) -> None:
     arrays |= {f"encoder.{key}": array for key, array in encoder_arrays.items()}
     arrays["node"] = np.ascontiguousarray(model.weights_.node, np.float32)
     arrays["transitions"] = np.ascontiguousarray(model.weights_.transitions, np.float32)
+    if _has_edges(model):
+        names = pack_strings(list(model.edge_types_))
+        arrays |= {f"edge_types.{key}": a for key, a in names.items()}
+    if isinstance(model, GraphCRF):
+        header["edge_share"] = model.edge_share_
     edge = model.weights_.edge
     if edge is not None:
         header["edges"] = {"both": edge.both}
         arrays |= {"edge.row": edge.row, "edge.ptr": edge.ptr, "edge.pair": edge.pair}
         arrays["edge.values"] = np.ascontiguousarray(edge.values, np.float32)
     write_container(path, header, arrays)
+
+
+def _has_edges(model: _Model) -> TypeGuard[GraphModel | MaxMargin]:
+    """Whether the samples of a model have edges of their own."""
+    if isinstance(model, MaxMargin):
+        return model.structure != "chain"
+    return isinstance(model, GraphModel)
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -71,6 +96,8 @@ def _plain(name: str, value: Any) -> Any:
         return value.name
     if isinstance(value, np.generic):
         return value.item()
+    if name == "loss" and not isinstance(value, str) and not callable(value):
+        return np.asarray(value, np.float64).tolist()
     if isinstance(value, tuple | list | np.ndarray):
         return [str(v) for v in value]
     if isinstance(value, str | int | float | bool | None):
@@ -81,7 +108,7 @@ def _plain(name: str, value: Any) -> Any:
     )
 
 
-def load_model(path: str | os.PathLike[Any]) -> ChainModel:
+def load_model(path: str | os.PathLike[Any]) -> Any:
     """Read a model written by ``save``.
 
     Raises
@@ -104,7 +131,7 @@ def load_model(path: str | os.PathLike[Any]) -> ChainModel:
         return _build(header, arrays)
 
 
-def _build(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> ChainModel:
+def _build(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> _Model:
     name = header_value(header, "estimator", str, choices=tuple(_ESTIMATORS))
     kind = _ESTIMATORS[name]
     parameters = header_value(header, "parameters", dict)
@@ -119,28 +146,49 @@ def _build(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> ChainModel:
     )
     if not classes or classes != sorted(set(classes)):
         raise CorruptModelError("classes must be distinct and sorted")
-    if model.scheme is not None:
+    if isinstance(model, ChainModel | MaxMargin) and model.scheme is not None:
         get_scheme(model.scheme).validity(classes)  # raises if a label does not fit
     encoder = encoder_from_state(
         header_value(header, "encoder", dict), subset(dict(arrays), "encoder.")
     )
     n = len(classes)
     node = take(arrays, "node", np.float32, (encoder.n_features, n))
-    transitions = take(arrays, "transitions", np.float32, (n, n))
+    tables: tuple[int, ...] = (n, n)
+    if isinstance(model, MaxMargin):
+        model.edge_types_ = ()
+    if _has_edges(model):
+        model.edge_types_ = _edge_types(arrays)
+        tables = (max(1, len(model.edge_types_)), n, n)
+    transitions = take(arrays, "transitions", np.float32, tables)
     model.classes_ = tuple(classes)
     model.encoder_ = encoder
     edge = None
     if "edges" in header:
         both = header_value(header_value(header, "edges", dict), "both", bool)
         edge = _edges(arrays, both, encoder.n_features, n)
-    model.weights_ = ChainWeights(np.array(node), np.array(transitions), edge)
+    model.weights_ = Weights(np.array(node), np.array(transitions), edge)
+    if isinstance(model, GraphCRF):
+        model.edge_share_ = float(header_value(header, "edge_share", float))
+        if not 0 < model.edge_share_ <= 1:
+            raise CorruptModelError("the share of edges must lie between 0 and 1")
     model.history_ = []
     training = header.get("training", {"solver": "", "stop_reason": ""})  # first files have none
     model.stop_reason_ = header_value(training, "stop_reason", str)
-    if isinstance(model, ChainCRF):
+    if isinstance(model, CRFTraining):
         model.solver_ = header_value(training, "solver", str)
     model.input_format_ = input_layout(header)
     return model
+
+
+def _edge_types(arrays: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of the types of edges, checked."""
+    types = unpack_strings(
+        take(arrays, "edge_types.blob", np.uint8, (None,)),
+        take(arrays, "edge_types.offsets", np.int64, (None,)),
+    )
+    if types != sorted(set(types)):
+        raise CorruptModelError("types of edges must be distinct and sorted")
+    return tuple(types)
 
 
 def _edges(arrays: Mapping[str, Any], both: bool, n_features: int, n_labels: int) -> EdgeWeights:

@@ -10,11 +10,15 @@ from __future__ import annotations
 import inspect
 import math
 import numbers
+from collections.abc import Sequence
 from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from trellis.errors import DataError
 
-__all__ = ["Estimator", "is_number"]
+__all__ = ["Estimator", "is_number", "sample_weights"]
 
 
 def is_number(value: object) -> bool:
@@ -72,3 +76,18 @@ class Estimator:
             raise NotFittedError(
                 f"this {type(self).__name__} is not fitted yet; call fit before using it"
             )
+
+
+def sample_weights(weights: Sequence[float] | NDArray[Any] | None, n: int) -> NDArray[np.float64]:
+    """Weights of the samples, checked; ones if none are given."""
+    if weights is None:
+        return np.ones(n)
+    try:
+        array = np.asarray(weights, np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"sample_weight must be numbers: {error}") from None
+    if array.shape != (n,):
+        raise DataError(f"sample_weight must have shape ({n},), got {array.shape}")
+    if not np.isfinite(array).all() or (array < 0).any():
+        raise DataError("sample_weight must be finite and not negative")
+    return array

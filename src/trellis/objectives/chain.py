@@ -1,4 +1,4 @@
-"""The learning problem of a chain model: data in flat arrays, weights in matrices.
+"""The training data of a chain model in flat arrays, and the pieces of a pass.
 
 s(x, y) = Σ_t Σ_{f ∈ x_t} v_tf · node[f, y_t] + Σ_{t ≥ 1} S_t[y_{t-1}, y_t]
 
@@ -9,8 +9,7 @@ where S_t are the transitions, or the transitions and what the features at t add
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,66 +18,8 @@ from numpy.typing import NDArray
 from trellis.corpus import Labels
 from trellis.decompose import Pieces
 from trellis.features import Encoded
-from trellis.objectives.edge_weights import EdgeWeights
 
-__all__ = ["ChainData", "ChainWeights", "Visits"]
-
-
-@dataclass
-class ChainWeights:
-    """Weights of a chain model: node (F, L), transitions (L, L), and rich edges if it has any."""
-
-    node: NDArray[Any]
-    transitions: NDArray[Any]
-    edge: EdgeWeights | None = None
-
-    @classmethod
-    def zeros(cls, n_features: int, n_labels: int, dtype: Any = np.float32) -> ChainWeights:
-        """All weights zero, without rich edges."""
-        return cls(np.zeros((n_features, n_labels), dtype), np.zeros((n_labels, n_labels), dtype))
-
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """The arrays of weights: node, transitions and, if there are any, edge values."""
-        both = (self.node, self.transitions)
-        return both if self.edge is None else (*both, self.edge.values)
-
-    def map(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> ChainWeights:
-        """Weights of the same shape with a function applied to each array."""
-        node, transitions, *edge = (function(a) for a in self.arrays())
-        return ChainWeights(
-            node, transitions, None if self.edge is None else self.edge.like(edge[0])
-        )
-
-    def copy(self) -> ChainWeights:
-        """Independent copy."""
-        return self.map(np.copy)
-
-    def zeros_like(self, dtype: Any) -> ChainWeights:
-        """Weights of the same shape, all zero."""
-        return self.map(lambda a: np.zeros(a.shape, dtype))
-
-    def finite(self) -> bool:
-        """Whether all weights are finite."""
-        return all(bool(np.isfinite(a).all()) for a in self.arrays())
-
-    def grown(self, n_features: int) -> ChainWeights:
-        """The same weights with room for more features (new ones zero, and not crossed)."""
-        more = n_features - len(self.node)
-        if more <= 0:
-            return self
-        new = np.zeros((more, self.node.shape[1]), self.node.dtype)
-        edge = self.edge
-        if edge is not None:
-            edge = replace(edge, row=np.append(edge.row, np.full(more, -1, np.int32)))
-        return ChainWeights(np.concatenate([self.node, new]), self.transitions, edge)
-
-    def squared_norm(self) -> float:
-        """‖w‖² over all weights, summed in float64 without a float64 copy of the weights."""
-        return sum(
-            float(np.square(flat[i : i + 65536], dtype=np.float64).sum())
-            for flat in (a.ravel() for a in self.arrays())
-            for i in range(0, flat.size, 65536)
-        )
+__all__ = ["ChainData", "Visits"]
 
 
 @dataclass(frozen=True)
@@ -141,6 +82,10 @@ class ChainData:
         """What every kernel takes first: indptr, indices, values, label ids, label-set table."""
         e = self.encoded
         return e.indptr, e.indices, e.values, self.labels.ids, self.labels.table
+
+    def identity(self) -> tuple[NDArray[Any], ...]:
+        """Everything that tells these data from others."""
+        return (*self.arrays(), self.encoded.offsets, self.sample_weight)
 
     def visits(self, pieces: Pieces, order: NDArray[np.int64] | None = None) -> Visits:
         """Pieces of this data in visiting order (as drawn, if none is given)."""

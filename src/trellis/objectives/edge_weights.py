@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Labels
+from trellis.corpus.corpus import bounds, ranges
 from trellis.features import Encoded
 
 __all__ = ["EdgeWeights", "cross"]
@@ -85,6 +86,8 @@ def cross(
     rng: np.random.Generator,
     known: EdgeWeights | None = None,
     dtype: Any = np.float32,
+    edges: NDArray[np.int64] | None = None,
+    directed: bool = True,
 ) -> EdgeWeights:
     """Rows and pairs for the features of a corpus, all weights zero.
 
@@ -105,9 +108,11 @@ def cross(
     rng : Generator
     known : EdgeWeights, optional
         Weights of the first features, which keep their pairs and values.
+    edges : int64 array (E, 2), optional
+        Edges of a graph; by default neighbouring positions are joined.
+    directed : bool
+        Whether a pair and its mirror image differ.
     """
-    from trellis.kernels.crossing import observed_pairs
-
     n_labels = len(labels.classes)
     n_pairs = n_labels * n_labels
     n_known = 0 if known is None else len(known.row)
@@ -122,13 +127,14 @@ def cross(
     else:
         found = []
         for back in range(families):
-            drawn = _draw_pairs(encoded, labels, (n_new, negatives), rng)
+            drawn = _draw_pairs(encoded, labels, (n_new, negatives), rng, edges)
             found.append(
-                observed_pairs(
-                    encoded.offsets, encoded.indptr, encoded.indices, labels.ids,
-                    row, n_new, n_labels, back, drawn, least,
+                _pairs_on_chains(encoded, labels, row, n_new, back, drawn, least)
+                if edges is None
+                else _pairs_on_edges(
+                    encoded, labels, edges, row, n_new, back, drawn, least, directed
                 )
-            )  # fmt: skip
+            )
         blocks = [np.zeros(len(p), dtype) for _, p in found]
     if known is None:
         if not dense:
@@ -136,8 +142,8 @@ def cross(
         return EdgeWeights(row, ptr, pair, np.concatenate(blocks), both)
     n_old = known.n_crossed
     row = np.concatenate([known.row, np.where(row >= 0, row + n_old, -1)[n_known:]])
-    bounds = known.rows()
-    cuts = [slice(bounds[i * n_old], bounds[(i + 1) * n_old]) for i in range(families)]
+    ends = known.rows()
+    cuts = [slice(ends[i * n_old], ends[(i + 1) * n_old]) for i in range(families)]
     values = np.concatenate(
         [a for c, b in zip(cuts, blocks, strict=True) for a in (known.values[c], b)]
     )
@@ -145,7 +151,7 @@ def cross(
         lengths = [
             part
             for i, (p, _) in enumerate(found)
-            for part in (np.diff(bounds[i * n_old : (i + 1) * n_old + 1]), np.diff(p))
+            for part in (np.diff(ends[i * n_old : (i + 1) * n_old + 1]), np.diff(p))
         ]
         ptr = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
         pair = np.concatenate(
@@ -154,18 +160,92 @@ def cross(
     return EdgeWeights(row.astype(np.int32), ptr, pair, values, both)
 
 
+def _pairs_on_chains(
+    encoded: Encoded,
+    labels: Labels,
+    row: NDArray[np.int32],
+    n_rows: int,
+    back: int,
+    drawn: NDArray[np.int32],
+    least: float,
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    from trellis.kernels.crossing import observed_pairs
+
+    return observed_pairs(
+        encoded.offsets, encoded.indptr, encoded.indices, labels.ids, row, n_rows,
+        len(labels.classes), back, drawn, least,
+    )  # fmt: skip
+
+
+def _pairs_on_edges(
+    encoded: Encoded,
+    labels: Labels,
+    edges: NDArray[np.int64],
+    row: NDArray[np.int32],
+    n_rows: int,
+    back: int,
+    drawn: NDArray[np.int32],
+    least: float,
+    directed: bool,
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Pairs seen with each row's feature at an end of edges, and those drawn, ascending by row.
+
+    The feature is at the second end, or at the first if ``back``; without direction at either.
+    """
+    n_labels = len(labels.classes)
+    n_pairs = n_labels * n_labels
+    pair = _edge_pairs(labels, edges)
+    single, joined = pair >= 0, [1 - back] if directed else [1, 0]
+    if not directed:
+        pair = _canonical(pair, n_labels)
+        drawn = _canonical(drawn, n_labels)
+    keys = [np.zeros(0, np.int64)]
+    for end in joined:
+        nodes = edges[single, end]
+        counts = encoded.indptr[nodes + 1] - encoded.indptr[nodes]
+        rows = row[encoded.indices[ranges(encoded.indptr[nodes], counts)]].astype(np.int64)
+        here = rows * n_pairs + np.repeat(pair[single], counts)
+        keys.append(here[rows >= 0])
+    key, times = np.unique(np.concatenate(keys), return_counts=True)
+    total = np.bincount(key // n_pairs, times, n_rows)
+    seen = key[times >= least * total[key // n_pairs]]
+    more = (np.arange(n_rows)[:, None] * n_pairs + drawn).ravel()
+    kept = np.unique(np.concatenate([seen, more]))
+    return bounds(np.bincount(kept // n_pairs, minlength=n_rows)), (kept % n_pairs).astype(np.int32)
+
+
+def _canonical(pair: NDArray[Any], n_labels: int) -> NDArray[Any]:
+    """One of a pair and its mirror image (−1 stays)."""
+    a, b = pair // n_labels, pair % n_labels
+    mirrored: NDArray[Any] = np.minimum(a, b) * n_labels + np.maximum(a, b)
+    return np.where(pair < 0, pair, mirrored)
+
+
+def _edge_pairs(labels: Labels, edges: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Pair of labels of each edge, −1 where an end has not one label."""
+    n_labels = len(labels.classes)
+    ends = labels.ids[edges].astype(np.int64)
+    single = (ends < n_labels).all(axis=1)
+    return np.where(single, ends[:, 0] * n_labels + ends[:, 1], -1)
+
+
 def _draw_pairs(
-    encoded: Encoded, labels: Labels, shape: tuple[int, int], rng: np.random.Generator
+    encoded: Encoded,
+    labels: Labels,
+    shape: tuple[int, int],
+    rng: np.random.Generator,
+    edges: NDArray[np.int64] | None,
 ) -> NDArray[np.int32]:
     """Random label pairs, as often as they occur between neighbours (uniformly if none do)."""
     n_labels = len(labels.classes)
-    ids = labels.ids.astype(np.int64)
-    inside = np.ones(max(0, len(ids) - 1), bool)
-    inside[
-        encoded.offsets[1:-1][(encoded.offsets[1:-1] > 0) & (encoded.offsets[1:-1] < len(ids))] - 1
-    ] = False
-    inside &= (ids[:-1] < n_labels) & (ids[1:] < n_labels)
-    seen = (ids[:-1] * n_labels + ids[1:])[inside]
+    if edges is None:
+        inside = np.ones(max(0, len(labels.ids) - 1), bool)
+        starts = encoded.offsets[1:-1]
+        inside[starts[(starts > 0) & (starts < len(labels.ids))] - 1] = False
+        first = np.flatnonzero(inside)
+        edges = np.stack([first, first + 1], axis=1)
+    seen = _edge_pairs(labels, edges)
+    seen = seen[seen >= 0]
     if not len(seen):
         return rng.integers(0, n_labels * n_labels, shape).astype(np.int32)
     return seen[rng.integers(0, len(seen), shape)].astype(np.int32)

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.objectives.chain import ChainData, ChainWeights, Visits
+from trellis.objectives.chain import ChainData, Visits
 from trellis.objectives.edge_weights import EdgeWeights
 from trellis.objectives.threads import N_CHUNKS, feature_bounds, run_threads
+from trellis.objectives.weights import Weights
 
 __all__ = ["FeatureRates", "LogLikelihood"]
 
@@ -69,12 +70,12 @@ class LogLikelihood:
     >>> from trellis.corpus import as_corpus
     >>> from trellis.decompose import WholeSamples
     >>> from trellis.features import AttributeEncoder
-    >>> from trellis.objectives import ChainData, ChainWeights, LogLikelihood
+    >>> from trellis.objectives import ChainData, Weights, LogLikelihood
     >>> corpus = as_corpus([[["a"], ["b"]]], [["X", "Y"]])
     >>> data = ChainData(AttributeEncoder().learn(corpus), corpus.labels, np.ones(1))
     >>> loss = LogLikelihood(data)
     >>> pieces = data.visits(WholeSamples().draw(corpus.offsets, np.random.default_rng(0)))
-    >>> value, gradient = loss.value_and_gradient(ChainWeights.zeros(2, 2, float), pieces)
+    >>> value, gradient = loss.value_and_gradient(Weights.zeros(2, 2, float), pieces)
     >>> round(value, 4)  # log 4: all four labellings are as likely
     1.3863
     """
@@ -85,8 +86,8 @@ class LogLikelihood:
         self._known: dict[Any, Any] = {}  # what depends on the data alone, found when first needed
 
     def value_and_gradient(
-        self, weights: ChainWeights, visits: Visits, into: ChainWeights | None = None
-    ) -> tuple[float, ChainWeights]:
+        self, weights: Weights, visits: Visits, into: Weights | None = None
+    ) -> tuple[float, Weights]:
         """Exact summed loss of the pieces and its gradient, in float64.
 
         The gradient is written to ``into``, if that is given: fresh memory is dear.
@@ -107,7 +108,7 @@ class LogLikelihood:
 
     def descend(
         self,
-        weights: ChainWeights,
+        weights: Weights,
         visits: Visits,
         state: NDArray[np.float64],
         *,
@@ -121,7 +122,7 @@ class LogLikelihood:
 
         Parameters
         ----------
-        weights : ChainWeights
+        weights : Weights
             True node and edge weights are ``state[0]`` times those stored.
         visits : Visits
         state : float64 array (2,)
@@ -148,8 +149,8 @@ class LogLikelihood:
 
     def _run(
         self,
-        weights: ChainWeights,
-        into: ChainWeights,
+        weights: Weights,
+        into: Weights,
         visits: Visits,
         state: NDArray[np.float64],
         rates: FeatureRates,

@@ -1,4 +1,4 @@
-"""Penalties on the weights of a chain model, added to the summed loss.
+"""Penalties on the weights of a model, added to the summed loss.
 
     Ω(w) = l2 · ‖w‖² + l1 · ‖w‖₁ + group_lasso · Σ_g √|g| · ‖w_g‖
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.objectives.chain import ChainWeights
+from trellis.objectives.weights import Weights
 
 __all__ = ["Penalty"]
 
@@ -32,8 +32,8 @@ class Penalty:
     Examples
     --------
     >>> import numpy as np
-    >>> from trellis.objectives import ChainWeights, Penalty
-    >>> weights = ChainWeights(np.array([[3.0, -0.5]]), np.zeros((2, 2)))
+    >>> from trellis.objectives import Weights, Penalty
+    >>> weights = Weights(np.array([[3.0, -0.5]]), np.zeros((2, 2)))
     >>> penalty = Penalty(l1=2.0)
     >>> penalty.value(weights)
     7.0
@@ -52,7 +52,7 @@ class Penalty:
         """Whether there is no L1 and no group lasso."""
         return self.l1 == 0 and self.group_lasso == 0
 
-    def value(self, weights: ChainWeights) -> float:
+    def value(self, weights: Weights) -> float:
         """Ω(w)."""
         total = self.l2 * weights.squared_norm() if self.l2 else 0.0
         if self.l1:
@@ -62,7 +62,7 @@ class Penalty:
             total += self.group_lasso * float(np.sqrt(sizes) @ norms)
         return total
 
-    def proximal(self, weights: ChainWeights, rates: float | NDArray[np.float64]) -> None:
+    def proximal(self, weights: Weights, rates: float | NDArray[np.float64]) -> None:
         """Take the proximal step of the terms that are not smooth; weights change in place.
 
         ``rates`` is one rate, or one for each feature and a last one for the transitions; a group
@@ -90,7 +90,7 @@ class Penalty:
             for (flat, ptr, _), mine in zip(parts, group, strict=True):
                 scale_rows(flat, ptr, mine, factor)
 
-    def group_norms(self, weights: ChainWeights) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def group_norms(self, weights: Weights) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """‖w_g‖ and |g| of each group: node groups, edge groups, transitions."""
         from trellis.kernels.proximal import row_squares
 
@@ -102,16 +102,14 @@ class Penalty:
             sizes += np.bincount(mine, np.diff(ptr), n_groups).astype(np.int64)
         return np.sqrt(squares), sizes
 
-    def spread(
-        self, weights: ChainWeights, factor: NDArray[np.float64]
-    ) -> list[NDArray[np.float64]]:
+    def spread(self, weights: Weights, factor: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """A number for each group, repeated for each of its weights, array by array."""
         return [
             np.repeat(factor[mine], np.diff(ptr))
             for (_, ptr, _), mine in zip(_rows(weights), self._group_of(weights), strict=True)
         ]
 
-    def _group_of(self, weights: ChainWeights) -> list[NDArray[np.int64]]:
+    def _group_of(self, weights: Weights) -> list[NDArray[np.int64]]:
         """Group of each row of each array of weights."""
         assert self.groups is not None
         groups = np.append(self.groups.astype(np.int64), 0)
@@ -124,7 +122,7 @@ class Penalty:
 
 
 def _rows(
-    weights: ChainWeights,
+    weights: Weights,
 ) -> list[tuple[NDArray[np.floating], NDArray[np.int64], NDArray[np.int64]]]:
     """Flat view, bounds of rows and feature of each row, for every array of weights.
 
@@ -133,7 +131,7 @@ def _rows(
     n, n_labels = weights.node.shape
     found = [
         (weights.node.reshape(-1), np.arange(n + 1) * n_labels, np.arange(n)),
-        (weights.transitions.reshape(-1), np.array([0, n_labels * n_labels]), np.array([n])),
+        (weights.transitions.reshape(-1), np.array([0, weights.transitions.size]), np.array([n])),
     ]
     if weights.edge is not None:
         crossed = np.flatnonzero(weights.edge.row >= 0)

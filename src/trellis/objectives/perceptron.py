@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.objectives.chain import ChainData, ChainWeights, Visits
+from trellis.objectives.chain import ChainData, Visits
 from trellis.objectives.threads import N_CHUNKS, feature_bounds, run_threads
+from trellis.objectives.weights import Weights
 
 __all__ = ["PerceptronLoss"]
 
@@ -32,8 +33,8 @@ class PerceptronLoss:
 
     def descend(
         self,
-        weights: ChainWeights,
-        sums: ChainWeights,
+        weights: Weights,
+        sums: Weights,
         visits: Visits,
         state: NDArray[np.float64],
         *,

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.objectives import ChainData, ChainWeights, FeatureRates, LogLikelihood, Penalty
+from trellis.objectives import ChainData, FeatureRates, LogLikelihood, Penalty, Weights
 from trellis.objectives.chain import Visits
 from trellis.solvers.sgd import restore_weights, weight_state
 
@@ -34,7 +34,7 @@ class AdaptiveFrequency:
     Parameters
     ----------
     objective : LogLikelihood
-    start : ChainWeights
+    start : Weights
         Initial weights; changed in place.
     learning_rate : float
         c, the rate that all features start with.
@@ -48,7 +48,7 @@ class AdaptiveFrequency:
     def __init__(
         self,
         objective: LogLikelihood,
-        start: ChainWeights,
+        start: Weights,
         *,
         learning_rate: float,
         penalty: Penalty,
@@ -99,7 +99,7 @@ class AdaptiveFrequency:
         self._spent[:] = 0
         return self.penalty.value(self._weights)
 
-    def weights(self) -> ChainWeights:
+    def weights(self) -> Weights:
         """The weights as of now (valid until the next visit)."""
         return self._weights
 

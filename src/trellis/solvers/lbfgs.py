@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.objectives import ChainData, ChainWeights, LogLikelihood, Penalty
+from trellis.objectives import ChainData, LogLikelihood, Penalty, Weights
 from trellis.objectives.chain import Visits
 from trellis.solvers.convergence import convergence_value
 from trellis.solvers.passes import PassRecord, Progress
@@ -42,7 +42,7 @@ class LimitedMemoryBFGS:
     Parameters
     ----------
     objective : LogLikelihood
-    start : ChainWeights
+    start : Weights
         Initial weights.
     visits : Visits
         The pieces; they stay the same.
@@ -56,7 +56,7 @@ class LimitedMemoryBFGS:
     def __init__(
         self,
         objective: LogLikelihood,
-        start: ChainWeights,
+        start: Weights,
         visits: Visits,
         *,
         penalty: Penalty,
@@ -88,7 +88,7 @@ class LimitedMemoryBFGS:
         *,
         max_iterations: int,
         tol: float,
-        dev_score: Callable[[ChainWeights], float] | None = None,
+        dev_score: Callable[[Weights], float] | None = None,
         patience: int | None = None,
         progress: Progress | None = None,
         save: Callable[[Progress], None] | None = None,
@@ -145,7 +145,7 @@ class LimitedMemoryBFGS:
         self._finish()
         return now
 
-    def weights(self) -> ChainWeights:
+    def weights(self) -> Weights:
         """The weights as of now, in the type of those given at the start."""
         return self._weights.map(lambda a: a.astype(self._kind))
 
@@ -168,7 +168,7 @@ class LimitedMemoryBFGS:
             return np.concatenate([np.maximum(flat, 0), np.maximum(-flat, 0)])
         return flat
 
-    def _set(self, x: NDArray[np.float64], weights: ChainWeights | None = None) -> None:
+    def _set(self, x: NDArray[np.float64], weights: Weights | None = None) -> None:
         """Make the weights those of a point of the search."""
         if self.penalty.l1:
             x = x[: x.size // 2] - x[x.size // 2 :]
@@ -195,7 +195,7 @@ class LimitedMemoryBFGS:
         value += l2 * float(x @ x)
         return value, slope + (2 * l2) * x
 
-    def _add_group_lasso(self, weights: ChainWeights, flat: NDArray[np.float64]) -> float:
+    def _add_group_lasso(self, weights: Weights, flat: NDArray[np.float64]) -> float:
         """Value of the smoothed group lasso; its gradient is added to ``flat``."""
         norms, sizes = self.penalty.group_norms(weights)
         smooth = np.sqrt(norms**2 + _SMOOTHING**2)
@@ -231,7 +231,7 @@ class LimitedMemoryBFGS:
         ):
             array.ravel()[:] *= factor
 
-    def _pull(self, slope: ChainWeights) -> ChainWeights:
+    def _pull(self, slope: Weights) -> Weights:
         """What of a gradient moves weights away from zero: that of free ones, beyond L1's reach."""
         if self._free is not None:
             fixed = np.ones(sum(a.size for a in slope.arrays()), bool)
@@ -243,7 +243,7 @@ class LimitedMemoryBFGS:
         return slope.map(lambda a: np.sign(a) * np.maximum(np.abs(a) - self.penalty.l1, 0))
 
 
-def _views(flat: NDArray[np.float64], like: ChainWeights) -> ChainWeights:
+def _views(flat: NDArray[np.float64], like: Weights) -> Weights:
     """Weights whose arrays are consecutive parts of a flat one."""
     at = 0
 
@@ -255,7 +255,7 @@ def _views(flat: NDArray[np.float64], like: ChainWeights) -> ChainWeights:
     return like.map(part)
 
 
-def _observed(data: ChainData, weights: ChainWeights) -> NDArray[np.int64]:
+def _observed(data: ChainData, weights: Weights) -> NDArray[np.int64]:
     """Places of the weights whose feature occurs with a label that is allowed there."""
     e, labels = data.encoded, data.labels
     n_labels = data.n_labels

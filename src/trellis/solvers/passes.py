@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.decompose import Partitioner, visits
-from trellis.objectives import ChainData, ChainWeights
+from trellis.objectives import ChainData, Weights
 from trellis.objectives.chain import Visits
 from trellis.solvers.convergence import convergence_value
 
@@ -55,7 +55,7 @@ class Learner(Protocol):
         """Do what is due after a pass; returns the penalty, to be added to the objective."""
         ...
 
-    def weights(self) -> ChainWeights:
+    def weights(self) -> Weights:
         """The weights to predict with, as of now."""
         ...
 
@@ -126,7 +126,7 @@ def run_passes(
     max_passes: int,
     tol: float,
     visit: str = "pooled",
-    dev_score: Callable[[ChainWeights], float] | None = None,
+    dev_score: Callable[[Weights], float] | None = None,
     patience: int | None = None,
     progress: Progress | None = None,
     save: Callable[[Progress], None] | None = None,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.objectives import ChainData, ChainWeights, PerceptronLoss
+from trellis.objectives import ChainData, PerceptronLoss, Weights
 from trellis.objectives.chain import Visits
 from trellis.solvers.sgd import restore_weights, weight_state
 
@@ -21,7 +21,7 @@ class AveragedPerceptron:
     Parameters
     ----------
     objective : PerceptronLoss
-    start : ChainWeights
+    start : Weights
         Initial weights, changed in place.
     batch_size : int
         Pieces whose paths are found with the same weights.
@@ -34,7 +34,7 @@ class AveragedPerceptron:
     def __init__(
         self,
         objective: PerceptronLoss,
-        start: ChainWeights,
+        start: Weights,
         *,
         batch_size: int = 1,
         averaged: bool = True,
@@ -72,7 +72,7 @@ class AveragedPerceptron:
         """Nothing is due; there is no penalty."""
         return 0.0
 
-    def weights(self) -> ChainWeights:
+    def weights(self) -> Weights:
         """Average of the weights over all visits so far (a copy), or the last weights."""
         if not self.averaged:
             return self._weights.copy()
@@ -102,7 +102,7 @@ class AveragedPerceptron:
         self._count[:] = state["count"]
 
 
-def _take_over(mine: ChainWeights, theirs: ChainWeights) -> None:
+def _take_over(mine: Weights, theirs: Weights) -> None:
     """Copy the weights of another learner, whose features are the first of these."""
     mine.node[: len(theirs.node)] = theirs.node
     mine.transitions[...] = theirs.transitions

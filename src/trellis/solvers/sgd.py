@@ -17,7 +17,7 @@ pass over a small part of the data, searched by doubling and halving.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.decompose import Partitioner
-from trellis.objectives import ChainData, ChainWeights, LogLikelihood, Penalty
+from trellis.objectives import ChainData, GraphData, LogLikelihood, Penalty, Weights
 from trellis.objectives.chain import Visits
 from trellis.objectives.edge_weights import EdgeWeights
 from trellis.objectives.threads import run_threads
@@ -45,7 +45,7 @@ class StochasticGradient:
     Parameters
     ----------
     objective : LogLikelihood
-    start : ChainWeights
+    start : Weights
         Initial weights (float32 or float64); changed in place.
     learning_rate, decay : float
         r_0 and β; β = 1 is a fixed rate.
@@ -64,7 +64,7 @@ class StochasticGradient:
     def __init__(
         self,
         objective: LogLikelihood,
-        start: ChainWeights,
+        start: Weights,
         *,
         learning_rate: float,
         decay: float,
@@ -131,7 +131,7 @@ class StochasticGradient:
         self._state[0] *= keep
         self._weights.transitions *= self._weights.transitions.dtype.type(keep)
 
-    def weights(self) -> ChainWeights:
+    def weights(self) -> Weights:
         """The weights as of now (scaled in place; valid until the next visit)."""
         if self._state[0] != 1.0:
             scale = self._weights.node.dtype.type(self._state[0])
@@ -153,15 +153,13 @@ class StochasticGradient:
         self.learning_rate = float(state["rate"][0])
 
 
-def weight_state(weights: ChainWeights, prefix: str = "") -> dict[str, NDArray[Any]]:
+def weight_state(weights: Weights, prefix: str = "") -> dict[str, NDArray[Any]]:
     """Arrays of weights by name."""
     names = ("node", "transitions", "edge")
     return {prefix + name: a for name, a in zip(names, weights.arrays(), strict=False)}
 
 
-def restore_weights(
-    weights: ChainWeights, state: Mapping[str, NDArray[Any]], prefix: str = ""
-) -> None:
+def restore_weights(weights: Weights, state: Mapping[str, NDArray[Any]], prefix: str = "") -> None:
     """Overwrite weights by those of :func:`weight_state`."""
     for name, mine in weight_state(weights, prefix).items():
         mine[...] = state[name]
@@ -173,24 +171,28 @@ def calibrate(
     rng: np.random.Generator,
     *,
     l2: float,
-    like: ChainWeights | None = None,
+    like: Weights | None = None,
     batch_size: int = 1,
     n_samples: int = 1000,
     first: float = 0.1,
+    objective_of: Callable[..., LogLikelihood] = LogLikelihood,
 ) -> float:
     """Initial rate r_0 with the lowest loss on one pass over up to ``n_samples`` samples.
 
-    ``like`` are weights of the model to be trained, if it has rich edges.
+    ``like`` are weights of the model to be trained, if it has rich edges or is no chain.
     """
     n = len(data.encoded.offsets) - 1
     chosen = np.sort(rng.choice(n, min(n, n_samples), replace=False))
     pieces = partitioner.draw(data.encoded.offsets, rng)
     mine = np.flatnonzero(np.isin(pieces.sample, chosen))
     trial_visits = data.visits(pieces, rng.permutation(mine))
-    compact, trial_visits, used = _compact(data, trial_visits)
+    compact, zero = data, like
+    if not isinstance(data, GraphData):
+        compact, trial_visits, used = _compact(data, trial_visits)
+        zero = _only(like, used, data.n_labels)
+    assert zero is not None
     # A few sequences are gone through several times: a single step says nothing about a rate.
     trial_visits = trial_visits.repeated(-(-_TRIAL_VISITS // max(1, len(trial_visits))))
-    zero = _only(like, used, data.n_labels)
     share = l2 / max(1, len(pieces))
     e = compact.encoded
     squares = (
@@ -205,10 +207,11 @@ def calibrate(
         # about the next, the best rate for what is new would be none at all.
         parts = [slice(None), slice(None)]
 
-    objective = LogLikelihood(compact)
+    objective = objective_of(compact)
 
     def loss(rate: float) -> float:
         """Loss met in the last part: the first steps from zero say little about a rate."""
+        assert zero is not None
         weights, state, met = zero.zeros_like(np.float32), np.array([1.0, 0.0]), np.inf
         for part in parts:
             met = objective.descend(
@@ -252,9 +255,9 @@ def _compact(data: ChainData, these: Visits) -> tuple[ChainData, Visits, NDArray
     return compact, Visits(starts, ends, these.weights), used
 
 
-def _only(like: ChainWeights | None, used: NDArray[np.int64], n_labels: int) -> ChainWeights:
+def _only(like: Weights | None, used: NDArray[np.int64], n_labels: int) -> Weights:
     """Weights, all zero, with the rich edges of the features that are used."""
-    weights = ChainWeights.zeros(len(used), n_labels)
+    weights = Weights.zeros(len(used), n_labels)
     if like is None or like.edge is None:
         return weights
     edge = like.edge

@@ -22,7 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from trellis.errors import DataError, InfeasibleError
-from trellis.structures.chain_potentials import ChainPotentials, integers
+from trellis.structures._arrays import integers
+from trellis.structures.chain_potentials import ChainPotentials
 
 __all__ = [
     "best",

@@ -15,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from trellis.errors import DataError
+from trellis.structures._arrays import integers, place, refuse_node, require_offsets, scores
 
 __all__ = ["ChainPotentials"]
 
-Float64s = npt.NDArray[np.float64]
-Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
@@ -72,8 +71,8 @@ class ChainPotentials:
     offsets: npt.NDArray[Any]
 
     def __post_init__(self) -> None:
-        node = _scores(self.node, "node scores")
-        trans = _scores(self.trans, "transition scores")
+        node = scores(self.node, "node scores")
+        trans = scores(self.trans, "transition scores")
         offsets = integers(self.offsets, "offsets")
         object.__setattr__(self, "node", node)
         object.__setattr__(self, "trans", trans)
@@ -92,18 +91,8 @@ class ChainPotentials:
                 f"from position to position, {(n, *shared)}, since the node scores have {n_labels} "
                 f"labels at {n} positions"
             )
-        if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0:
-            raise DataError("offsets must be a one-dimensional array that starts with 0")
-        falling = np.flatnonzero(np.diff(offsets) < 0)
-        if len(falling) > 0:
-            s = falling[0]
-            raise DataError(f"offsets fall at sample {s}, from {offsets[s]} to {offsets[s + 1]}")
-        if offsets[-1] != len(node):
-            raise DataError(
-                f"offsets end at {offsets[-1]}, but there are {len(node)} rows of node scores; "
-                "the last offset must be the number of rows"
-            )
-        self._refuse(node, "node score")
+        require_offsets(offsets, len(node))
+        refuse_node(node, "node score", offsets, "position")
         self._refuse_transitions()
 
     def constrained(self, allowed: Bools) -> ChainPotentials:
@@ -140,10 +129,10 @@ class ChainPotentials:
         ChainPotentials
             The scores with the costs added.
         """
-        costs = _scores(costs, "costs")
+        costs = scores(costs, "costs")
         if costs.shape != self.node.shape:
             raise DataError(f"costs have shape {costs.shape}; expected {self.node.shape}")
-        self._refuse(costs, "cost")
+        refuse_node(costs, "cost", self.offsets, "position")
         return ChainPotentials(self.node + costs, self.trans, self.offsets)
 
     def alone(self, sample: int) -> ChainPotentials:
@@ -169,16 +158,6 @@ class ChainPotentials:
         trans = self.trans if self.trans.ndim == 2 else self.trans[rows]
         return ChainPotentials(node, trans, np.array([0, len(node)]))
 
-    def _refuse(self, values: Float64s, what: str) -> None:
-        """Raise if one of the values is NaN or +inf, and say where."""
-        bad = np.argwhere(~(values < np.inf))
-        if len(bad) > 0:
-            row, label = bad[0]
-            raise DataError(
-                f"{what} of label {label} at {self._place(row)} is {values[row, label]}; "
-                "scores must be finite, or -inf to forbid"
-            )
-
     def _refuse_transitions(self) -> None:
         """Raise if a transition that counts is NaN or +inf, and say where."""
         wrong = ~(self.trans < np.inf)
@@ -187,39 +166,9 @@ class ChainPotentials:
         bad = np.argwhere(wrong)
         if len(bad) > 0:
             *row, i, j = bad[0]
-            into = f" into {self._place(row[0])}" if row else ""
+            into = f" into {place(self.offsets, row[0], 'position')}" if row else ""
             value = self.trans[tuple(bad[0])]
             raise DataError(
                 f"transition score from label {i} to label {j}{into} is {value}; "
                 "scores must be finite, or -inf to forbid"
             )
-
-    def _place(self, row: int) -> str:
-        s = np.searchsorted(self.offsets, row, side="right") - 1
-        return f"position {row - self.offsets[s]} of sample {s}"
-
-
-# Arrays are brought to one kind, because each further kind (layout, read-only) would have the
-# kernels compiled anew.
-
-
-def _scores(values: npt.ArrayLike, what: str) -> Float64s:
-    array = _array(values, what)
-    if array.dtype.kind not in "fiub":
-        raise DataError(f"{what} have dtype {array.dtype}; expected numbers")
-    return np.require(array, np.float64, ["C", "A", "W"])
-
-
-def integers(values: npt.ArrayLike, what: str) -> Int64s:
-    """Read integers (label ids, offsets) as a writable int64 array."""
-    array = _array(values, what)
-    if array.size > 0 and array.dtype.kind not in "iu":
-        raise DataError(f"{what} have dtype {array.dtype}; expected integers")
-    return np.require(array, np.int64, ["C", "A", "W"])
-
-
-def _array(values: npt.ArrayLike, what: str) -> npt.NDArray[Any]:
-    try:
-        return np.asarray(values)
-    except ValueError as error:
-        raise DataError(f"{what} cannot be read as an array: {error}") from error

@@ -20,7 +20,7 @@ import numpy as np
 
 from trellis.decompose import VISITS
 from trellis.errors import DataError
-from trellis.objectives import ChainWeights
+from trellis.objectives import Weights
 from trellis.theory._checks import choice, fraction, positive
 from trellis.theory.mini_samples import MiniSamples, check_setting, encode
 
@@ -128,7 +128,7 @@ def measure_rate(
     for size in piece_sizes:
         problem = MiniSamples.draw(train, n_features, size, l2, random_state)
         lowest = problem.minimise().value
-        zero = ChainWeights.zeros(n_features, train.n_labels, np.float64)
+        zero = Weights.zeros(n_features, train.n_labels, np.float64)
         scale = problem.value(zero) - lowest
         for rate in learning_rates:
             gaps = _run(

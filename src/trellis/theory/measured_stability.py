@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError
-from trellis.objectives import ChainData, ChainWeights
+from trellis.objectives import ChainData, Weights
 from trellis.structures import ChainPotentials, marginals
 from trellis.theory._checks import choice
 from trellis.theory.mini_samples import MiniSamples, check_setting, encode
@@ -188,7 +188,7 @@ def measure_stability(
 
 
 def _predictions(
-    weights: ChainWeights, data: ChainData
+    weights: Weights, data: ChainData
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Log-probabilities (N, L) of all labels and the losses (N,) of the gold ones."""
     from trellis.kernels.scoring import score_nodes
@@ -217,5 +217,5 @@ def _combined(changes: list[Stability], how: Any) -> Stability:
     )
 
 
-def _distance(a: ChainWeights, b: ChainWeights) -> float:
-    return math.sqrt(ChainWeights(a.node - b.node, a.transitions - b.transitions).squared_norm())
+def _distance(a: Weights, b: Weights) -> float:
+    return math.sqrt(Weights(a.node - b.node, a.transitions - b.transitions).squared_norm())

@@ -21,7 +21,7 @@ from trellis.corpus import Corpus
 from trellis.decompose import Pieces, partitioner
 from trellis.errors import DataError
 from trellis.features import Encoded
-from trellis.objectives import ChainData, ChainWeights, LogLikelihood
+from trellis.objectives import ChainData, LogLikelihood, Weights
 from trellis.theory.quantities import labelled
 
 __all__ = ["MiniSamples", "Solution", "check_setting", "encode"]
@@ -34,7 +34,7 @@ _TOLERANCE = 1e-6
 class Solution:
     """A minimiser and how far it can be from the true one."""
 
-    weights: ChainWeights
+    weights: Weights
     value: float
     error: float
     """Upper bound on the distance to the exact minimiser."""
@@ -63,14 +63,14 @@ class MiniSamples:
         """Mini-samples a sample, on average."""
         return len(self.pieces) / len(self.data.sample_weight)
 
-    def value(self, weights: ChainWeights) -> float:
+    def value(self, weights: Weights) -> float:
         """F(w)."""
         visits = self.data.visits(self.pieces)
         loss, _ = LogLikelihood(self.data).value_and_gradient(weights, visits)
         return loss + self.l2 * weights.squared_norm()
 
     def minimise(
-        self, *, start: ChainWeights | None = None, without: NDArray[np.int64] | None = None
+        self, *, start: Weights | None = None, without: NDArray[np.int64] | None = None
     ) -> Solution:
         """Minimise F, or F without some mini-samples, by L-BFGS in float64."""
         from scipy.optimize import minimize
@@ -176,10 +176,10 @@ def _data(corpus: Corpus, encoded: Encoded, classes: tuple[str, ...]) -> ChainDa
     return ChainData(encoded, corpus.labels.recoded(classes), np.ones(len(corpus)))
 
 
-def _packed(weights: ChainWeights) -> NDArray[np.float64]:
+def _packed(weights: Weights) -> NDArray[np.float64]:
     return np.concatenate([weights.node.ravel(), weights.transitions.ravel()]).astype(np.float64)
 
 
-def _unpacked(flat: NDArray[np.float64], n_labels: int) -> ChainWeights:
+def _unpacked(flat: NDArray[np.float64], n_labels: int) -> Weights:
     matrix = flat.reshape(-1, n_labels)
-    return ChainWeights(matrix[:-n_labels], matrix[-n_labels:])
+    return Weights(matrix[:-n_labels], matrix[-n_labels:])

@@ -243,7 +243,7 @@ def test_visits_with_replacement_are_uniform_draws():
 
 
 def test_pools_mix_the_pieces_of_nearby_samples_only(monkeypatch):
-    monkeypatch.setattr("trellis.decompose._POOL", 60)  # ten samples of six positions
+    monkeypatch.setattr("trellis.decompose.pieces._POOL", 60)  # ten samples of six positions
     pieces = some_pieces(100)
     order = visits(pieces, np.random.default_rng(1), "pooled")
     pools = pieces.sample[order].reshape(10, -1)

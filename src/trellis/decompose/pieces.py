@@ -1,36 +1,22 @@
-"""Structure regularisation: training samples cut into mini-samples (Sun 2014, Algorithm 1).
+"""Pieces of samples, and the order in which a pass visits them (Sun 2014, Algorithm 1).
 
 A sample is its positions and edges. A *partitioner* assigns every position to a piece; edges that
 join two pieces are dropped, features stay as they are. Pieces are drawn anew for each pass, and
 their mean size is n′, so that a structure of n positions becomes α = n / n′ simpler ones.
-
-For chains the pieces are runs of consecutive positions. Their sizes are drawn independently, ⌊n′⌋
-or ⌊n′⌋ + 1 so that the mean is n′; a fair coin for each sample decides whether blocks are laid from
-the left or from the right, so the short remainder is at either end. Prediction never cuts.
+Prediction never cuts.
 """
 
 from __future__ import annotations
 
-import math
-import numbers
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.errors import DataError
+from trellis.structures.forest import Forest
 
-__all__ = [
-    "VISITS",
-    "ChainPieces",
-    "Partitioner",
-    "Pieces",
-    "WholeSamples",
-    "cut",
-    "partitioner",
-    "visits",
-]
+__all__ = ["VISITS", "Partitioner", "Pieces", "WholeSamples", "cut", "visits"]
 
 VISITS = ("pooled", "permutation", "replacement")
 """Ways to order the visits of a pass (see :func:`visits`)."""
@@ -55,6 +41,11 @@ class Pieces:
         The edges that remain; None for chains, whose neighbours are implied.
     overlap : int
         Positions that each piece of a chain goes on into the next one of its sample.
+    forest : Forest or None
+        For pieces that are trees: their nodes, each after its parent (then ``nodes`` is its
+        ``order`` and the pieces are its trees), with the numbers of the edges.
+    kept : int64 array (m,) or None
+        Numbers of the edges that remain, by piece, where pieces need not be trees.
     """
 
     offsets: NDArray[np.int64]
@@ -62,6 +53,8 @@ class Pieces:
     nodes: NDArray[np.int64] | None = None
     edges: NDArray[np.int64] | None = None
     overlap: int = 0
+    forest: Forest | None = None
+    kept: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.sample)
@@ -83,54 +76,6 @@ class WholeSamples:
         """Return the samples as they are."""
         filled = np.flatnonzero(np.diff(offsets))
         return Pieces(np.append(0, offsets[1:][filled]), filled)
-
-
-@dataclass(frozen=True)
-class ChainPieces:
-    """Consecutive blocks of mean size ``piece_size``.
-
-    With an ``overlap`` of k each block goes on for k positions into the next one of its sample,
-    whose edges and labels are then learned from twice (Sun 2014, appendix A.2).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from trellis.decompose import ChainPieces
-    >>> pieces = ChainPieces(2.5).draw(np.array([0, 10, 12]), np.random.default_rng(0))
-    >>> pieces.offsets, pieces.sample
-    (array([ 0,  3,  6,  8, 10, 12]), array([0, 0, 0, 0, 1]))
-    """
-
-    piece_size: float
-    overlap: int = 0
-
-    def __post_init__(self) -> None:
-        size = self.piece_size
-        if not isinstance(self.overlap, numbers.Integral) or self.overlap < 0:
-            raise DataError(f"overlap must be an integer of at least 0, got {self.overlap!r}")
-        if not (isinstance(size, numbers.Real) and math.isfinite(size) and size >= 1):
-            raise DataError(f"piece_size must be a number of at least 1, got {size!r}")
-
-    def draw(self, offsets: NDArray[np.int64], rng: np.random.Generator) -> Pieces:
-        """Cut every chain into blocks of ⌊n′⌋ or ⌊n′⌋ + 1 positions, from a random end."""
-        from trellis.kernels.pieces import chain_blocks
-
-        lengths = np.diff(offsets)
-        whole = max(1, int(lengths.max(initial=0)))
-        small = min(math.floor(self.piece_size), whole)  # a size beyond int64 is whole samples too
-        most = int(np.sum(-(-lengths // small)))  # room for blocks of the smaller size only
-        reverse = rng.random(len(lengths)) < 0.5
-        larger = rng.random(most) < self.piece_size - math.floor(self.piece_size)
-        bounds, sample = chain_blocks(offsets, small, larger, reverse)
-        return Pieces(bounds, sample, overlap=int(self.overlap))
-
-
-def partitioner(piece_size: float | None, overlap: int = 0) -> Partitioner:
-    """Return the partitioner of chains for a piece size; None means whole samples."""
-    if piece_size is None:
-        ChainPieces(1, overlap)  # checks the overlap
-        return WholeSamples()
-    return ChainPieces(piece_size, overlap)
 
 
 def cut(offsets: NDArray[np.int64], edges: NDArray[np.int64], piece: NDArray[np.int64]) -> Pieces:

@@ -1,0 +1,272 @@
+"""Samples with edges: the door of tree and graph models, and a plain text format.
+
+At the door edges are given sample by sample, (m, 2) integers that number the positions of the
+sample from 0: in the corpus itself, as ``edges=``, or with each sample as a pair (features, edges).
+
+The text format is a column file (:mod:`trellis.corpus.conll`) whose samples may have lines of edges
+after their nodes, which are numbered from 1; an edge may have a type:
+
+    sky     blue   A
+    roof    red    B
+    wall    white  B
+    @edge 1 2 above
+    @edge 2 3 above
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.corpus.columnfile import Source, encode_text, read_bytes
+from trellis.corpus.conll import format_conll, read_conll
+from trellis.corpus.corpus import Column, Corpus, Sample, bounds, split
+from trellis.corpus.door import as_corpus
+from trellis.corpus.labels import Label
+from trellis.errors import DataError
+from trellis.files import atomic_write
+
+__all__ = ["as_graph_corpus", "format_graphs", "read_graphs", "write_graphs"]
+
+_MARK = b"@edge"
+_HIDDEN = b"\x01"  # stands for a line that is not a node, so that lines keep their numbers
+
+
+def as_graph_corpus(
+    X: Any,
+    y: Sequence[Sequence[Label]] | None = None,
+    edges: Sequence[Any] | None = None,
+    edge_types: Sequence[Sequence[str]] | None = None,
+) -> Corpus:
+    """Turn samples, labels and edges in any accepted form into a corpus with edges.
+
+    Parameters
+    ----------
+    X : Corpus, list of samples or list of pairs (sample, edges)
+        Samples as for :func:`trellis.corpus.as_corpus`.
+    y : list of label lists, optional
+    edges : list of integer arrays (m, 2), optional
+        One for each sample, in place of edges that ``X`` has. Positions count from 0 in each.
+    edge_types : list of lists of str, optional
+        Type of each edge.
+
+    Examples
+    --------
+    >>> from trellis.corpus import as_graph_corpus
+    >>> corpus = as_graph_corpus([["a", "b"], ["c", "d"]], edges=[[(0, 1)], [(1, 0)]])
+    >>> corpus.edges.tolist()
+    [[0, 1], [3, 2]]
+    """
+    if edges is None and not isinstance(X, Corpus | Sample | str) and isinstance(X, Iterable):
+        X = list(X)
+        if X and all(_is_pair(sample) for sample in X):
+            X, edges = [s for s, _ in X], [e for _, e in X]
+    corpus = as_corpus(X, y)
+    if edges is not None:
+        stacked = _stacked(edges, corpus)
+        corpus = replace(corpus, edges=stacked, edge_types=None)
+    if edge_types is not None:
+        corpus = replace(corpus, edge_types=_types(edge_types, edges, corpus))
+    if corpus.edges is None:
+        raise DataError(
+            "there are no edges: pass edges=, samples (features, edges), or a corpus with edges "
+            "(read_conllu, read_graphs)"
+        )
+    _refuse_loops(corpus.edges, corpus.offsets)
+    return corpus
+
+
+def _is_pair(sample: Any) -> bool:
+    """Whether a sample is (features, edges): a tuple whose second part is pairs of integers."""
+    if not (isinstance(sample, tuple) and len(sample) == 2):
+        return False
+    second = sample[1]
+    if isinstance(second, np.ndarray):
+        return second.ndim == 2 or second.size == 0
+    return isinstance(second, list | tuple) and all(
+        isinstance(e, list | tuple | np.ndarray) and len(e) == 2 and not isinstance(e[0], str)
+        for e in second
+    )
+
+
+def _stacked(edges: Sequence[Any], corpus: Corpus) -> NDArray[np.int64]:
+    if isinstance(edges, str) or not isinstance(edges, Iterable):
+        raise DataError(f"edges must be a list of arrays, one a sample, got {edges!r}")
+    given = list(edges)
+    if len(given) != len(corpus):
+        raise DataError(f"there are edges for {len(given)} samples, but {len(corpus)} samples")
+    parts = [np.zeros((0, 2), np.int64)]
+    for s, pairs in enumerate(given):
+        try:
+            array = np.asarray(pairs)
+        except ValueError:
+            array = np.zeros(1, object)
+        if array.size == 0:
+            continue
+        if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+            raise DataError(
+                f"edges of sample {s} are {array.dtype} of shape {array.shape}; expected integers "
+                "of shape (edges, 2)"
+            )
+        n = int(corpus.lengths[s])
+        outside = np.flatnonzero((array < 0).any(axis=1) | (array >= n).any(axis=1))
+        if outside.size:
+            a, b = array[outside[0]]
+            raise DataError(
+                f"sample {s}, edge {outside[0]} joins nodes {a} and {b}; it has nodes 0 to {n - 1}"
+            )
+        parts.append(array.astype(np.int64) + corpus.offsets[s])
+    return np.concatenate(parts)
+
+
+def _types(types: Sequence[Sequence[str]], edges: Sequence[Any] | None, corpus: Corpus) -> Column:
+    if corpus.edges is None:
+        raise DataError("edge_types need edges")
+    flat: list[str] = []
+    owner = np.searchsorted(corpus.offsets, corpus.edges[:, 0], side="right") - 1
+    counts = np.bincount(owner, minlength=len(corpus))
+    if edges is None and np.any(np.diff(owner) < 0):
+        raise DataError("edge_types need the edges of the corpus sample by sample; pass edges=")
+    given = list(types)
+    if len(given) != len(corpus):
+        raise DataError(f"there are edge types for {len(given)} samples, not {len(corpus)}")
+    for s, names in enumerate(given):
+        if isinstance(names, str) or len(names) != counts[s]:
+            raise DataError(f"sample {s} has {counts[s]} edges, but edge_types of another number")
+        for name in names:
+            if not isinstance(name, str):
+                raise DataError(f"edge_types of sample {s} hold {name!r}; expected strings")
+            flat.append(name)
+    return Column.from_strings(flat)
+
+
+def _refuse_loops(edges: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
+    def place(e: int) -> str:
+        s = int(np.searchsorted(offsets, edges[e, 0], side="right")) - 1
+        a, b = edges[e] - offsets[s]
+        return f"sample {s}: the edge between nodes {a} and {b}"
+
+    loops = np.flatnonzero(edges[:, 0] == edges[:, 1])
+    if loops.size:
+        raise DataError(f"{place(int(loops[0]))} joins a node to itself; remove it")
+    low, high = edges.min(axis=1, initial=1 << 62), edges.max(axis=1, initial=-1)
+    order = np.lexsort((high, low))
+    again = np.flatnonzero((np.diff(low[order]) == 0) & (np.diff(high[order]) == 0))
+    if again.size:
+        raise DataError(f"{place(int(order[again[0] + 1]))} is there twice; give each edge once")
+
+
+def read_graphs(
+    source: Source,
+    columns: Sequence[str],
+    label: str | None = None,
+    *,
+    separator: str | None = None,
+    skip: str = "",
+) -> Corpus:
+    r"""Read a column file with lines of edges.
+
+    Parameters
+    ----------
+    source, columns, label, separator, skip
+        As for :func:`trellis.read_conll`.
+
+    Returns
+    -------
+    Corpus
+        With edges, and their types if there are any (then those without one have the type "").
+
+    Examples
+    --------
+    >>> import io
+    >>> from trellis import read_graphs
+    >>> file = io.BytesIO(b"a X\nb Y\n@edge 1 2\n\nc X\n")
+    >>> corpus = read_graphs(file, ["word", "label"], "label")
+    >>> len(corpus), corpus.edges.tolist(), corpus.label_lists()
+    (2, [[0, 1]], [['X', 'Y'], ['X']])
+    """
+    name, data = read_bytes(source)
+    lines = data.split(b"\n")
+    comment = skip.encode()
+    edges: list[tuple[int, int]] = []
+    types: list[str] = []
+    first = n = 0  # nodes before the sample, and so far
+    for i, line in enumerate(lines):
+        fields = line.split()
+        if not fields:
+            first = n
+        elif fields[0] == _MARK:
+            a, b, kind = _edge(fields, f"{name}, line {i + 1}", n - first)
+            edges.append((first + a - 1, first + b - 1))
+            types.append(kind)
+            lines[i] = _HIDDEN
+        elif comment and line.startswith(comment):
+            lines[i] = _HIDDEN
+        else:
+            n += 1
+    file = io.BytesIO(b"\n".join(lines))
+    file.name = name
+    corpus = read_conll(file, columns, label, separator=separator, skip=_HIDDEN.decode())
+    kinds = Column.from_strings(types) if any(types) else None
+    return replace(corpus, edges=np.array(edges, np.int64).reshape(-1, 2), edge_types=kinds)
+
+
+def _edge(fields: list[bytes], where: str, n_nodes: int) -> tuple[int, int, str]:
+    """Ends and type of an edge of a sample that has so many nodes."""
+    ends = [f.decode("utf-8", "replace") for f in fields[1:]]
+    if len(ends) not in (2, 3) or not all(e.isdecimal() and e.isascii() for e in ends[:2]):
+        raise DataError(f"{where}: expected '@edge A B' or '@edge A B TYPE', A and B node numbers")
+    for end in ends[:2]:
+        if len(end) > 9 or not 1 <= int(end) <= n_nodes:
+            raise DataError(
+                f"{where}: an edge to node {end}, but its sample has {n_nodes} nodes so far"
+            )
+    return int(ends[0]), int(ends[1]), ends[2] if len(ends) == 3 else ""
+
+
+def write_graphs(
+    path: str | os.PathLike[Any],
+    corpus: Corpus,
+    *,
+    labels: Sequence[Sequence[str]] | None = None,
+    separator: str = " ",
+) -> None:
+    """Write a corpus with edges as text: as :func:`trellis.write_conll`, with lines of edges."""
+    data = encode_text(format_graphs(corpus, labels=labels, separator=separator))
+    with atomic_write(path) as file:
+        file.write(data)
+
+
+def format_graphs(
+    corpus: Corpus,
+    *,
+    labels: Sequence[Sequence[str]] | None = None,
+    separator: str = " ",
+) -> str:
+    """Text that :func:`write_graphs` writes."""
+    if corpus.edges is None:
+        raise DataError("this corpus has no edges; write it as a column file")
+    samples = format_conll(corpus, labels=labels, separator=separator).split("\n\n")
+    owner = np.searchsorted(corpus.offsets, corpus.edges[:, 0], side="right") - 1
+    order = np.argsort(owner, kind="stable")
+    names = [""] * len(owner) if corpus.edge_types is None else corpus.edge_types.strings()
+    for name in dict.fromkeys(names):
+        if any(c.isspace() for c in name):
+            raise DataError(f"edge type {name!r} has a space, which this format cannot hold")
+    rows = [
+        f"{_MARK.decode()} {a} {b} {names[e]}".rstrip()
+        for e, (a, b) in zip(
+            order, corpus.edges[order] - corpus.offsets[owner[order], None] + 1, strict=True
+        )
+    ]
+    lines = split(rows, bounds(np.bincount(owner, minlength=len(corpus))))
+    return "".join(
+        "\n".join([nodes, *more]) + "\n\n"
+        for nodes, more in zip(samples[: len(corpus)], lines, strict=True)
+    )

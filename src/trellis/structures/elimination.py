@@ -1,0 +1,333 @@
+r"""Variable elimination: exact inference on graphs of small treewidth.
+
+Nodes are eliminated one by one. Node v then has neighbours :math:`N(v)` left; the table
+
+.. math::
+
+    C_v(y_v, y_{N(v)}) = n_v(y_v) + \sum_{w \in N(v)} T_{vw}(y_v, y_w)
+        + \text{messages whose first node is } v,
+    \qquad m_v(y_{N(v)}) = \max_{y_v} C_v \;\text{ or }\; \log \sum_{y_v} e^{C_v},
+
+and :math:`N(v)` becomes a clique. The messages that depend on no node add up to the best score or
+log Z. Backwards through the order, :math:`\arg\max_{y_v} C_v` gives the best labelling and
+:math:`p(y_v \mid y_{N(v)}) = e^{C_v - m_v}` samples and marginals: :math:`N(v)` lies in the clique
+of its first node, whose joint distribution is known by then.
+
+The cost is the number of entries of all tables, :math:`\sum_v \prod_{u \in \{v\} \cup N(v)} L_u`;
+the width of the order, the largest :math:`|N(v)|`, bounds the treewidth from above. Three
+orders are tried: by minimal fill, by minimal table size (Koller & Friedman, *Probabilistic
+Graphical Models*, Section 9.4.3) and as the nodes are numbered, which suits grids; the cheapest is
+taken. Samples that have the same graph are eliminated together. Where that costs too much, nodes
+are cut down to the labels allowed at them: nodes of one label drop out of the graph.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from trellis.structures.graph_potentials import GraphPotentials
+
+__all__ = ["Group", "Plan", "groups", "make_plan", "plans"]
+
+Float64s = npt.NDArray[np.float64]
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+Pairs = Sequence[tuple[int, int]]
+
+_FILL_LIMIT = 400  # nodes; minimal fill takes too long to find beyond
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An order of elimination, with the neighbours of each node at its turn and the cost.
+
+    The neighbours of ``order[i]`` are ``neighbours[i]``, in the order of their own elimination.
+    """
+
+    order: tuple[int, ...]
+    neighbours: tuple[tuple[int, ...], ...]
+    entries: int
+
+    @property
+    def width(self) -> int:
+        """Largest number of neighbours."""
+        return max(map(len, self.neighbours), default=0)
+
+
+def make_plan(sizes: Sequence[int], edges: Pairs, limit: float = math.inf) -> Plan | None:
+    """Find an order for nodes of given numbers of labels; None if its cost is above the limit."""
+    kinds = ["size", "given", "fill"] if len(sizes) <= _FILL_LIMIT else ["size", "given"]
+    found = [_greedy(sizes, edges, limit, kind) for kind in kinds]
+    return min((f for f in found if f), key=lambda f: f.entries, default=None)
+
+
+def _greedy(sizes: Sequence[int], edges: Pairs, limit: float, kind: str) -> Plan | None:
+    """Eliminate next the node of smallest table, of lowest number, or that adds fewest edges."""
+    near: list[set[int]] = [set() for _ in sizes]
+    for a, b in edges:
+        near[a].add(b)
+        near[b].add(a)
+
+    def entries(v: int) -> int:
+        return math.prod((sizes[w] for w in near[v]), start=sizes[v])
+
+    def key(v: int) -> int:
+        if kind == "given":
+            return v
+        if kind == "size":
+            return entries(v)
+        around = near[v]
+        return sum(len(around) - 1 - len(around & near[w]) for w in around)
+
+    current = {v: key(v) for v in range(len(sizes))}
+    heap = [(k, v) for v, k in current.items()]
+    heapq.heapify(heap)
+    order: list[int] = []
+    cliques: list[set[int]] = []
+    total = 0
+    while heap:
+        k, v = heapq.heappop(heap)
+        if current.get(v) != k:  # an entry that was replaced, or a node that is gone
+            continue
+        total += entries(v)
+        if total > limit:
+            return None
+        del current[v]
+        order.append(v)
+        around = near[v]
+        cliques.append(around)
+        for w in around:
+            near[w] |= around
+            near[w] -= {v, w}
+        for w in set().union(*(near[w] for w in around), around) if kind == "fill" else around:
+            if current[w] != (new := key(w)):
+                current[w] = new
+                heapq.heappush(heap, (new, w))
+    rank = {v: i for i, v in enumerate(order)}
+    sorted_cliques = tuple(tuple(sorted(c, key=rank.__getitem__)) for c in cliques)
+    return Plan(tuple(order), sorted_cliques, total)
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Samples of one graph that are eliminated together, B of them.
+
+    Parameters
+    ----------
+    samples : list of int
+        Their numbers.
+    plan : Plan
+        The order.
+    labels : list of int arrays, or None
+        The labels that each node is cut down to; None where all are kept.
+    node : list of float arrays, each of shape (B, labels of the node)
+        Node scores.
+    ends : list of (int, int)
+        The edges that are left.
+    tables : list of float arrays, each of shape (B, labels of one end, labels of the other)
+        Their tables.
+    """
+
+    samples: list[int]
+    plan: Plan
+    labels: list[Int64s] | None
+    node: list[Float64s]
+    ends: list[tuple[int, int]]
+    tables: list[Float64s]
+
+    def best(self) -> tuple[Int64s, Float64s]:
+        """Best labelling of each sample (B, n) and its score (B,); of no meaning if -inf."""
+        kept, scores = self._forward(lambda table: table.max(axis=1))
+        y = np.zeros((len(self.samples), len(self.node)), np.int64)
+        for v, around in self._backwards():
+            y[:, v] = _given(kept[v], y, around).argmax(axis=-1)
+        return self._original(y), scores
+
+    def sample(self, uniforms: Float64s) -> tuple[Int64s, Float64s]:
+        """Labellings (B, draws, n) from uniform numbers of that shape, and log Z (B,)."""
+        conditional, log_z = self._conditional()
+        y = np.zeros(uniforms.shape, np.int64)
+        for v, around in self._backwards():
+            steps = np.cumsum(_given(conditional[v], y, around), axis=-1)
+            # The last label that can be drawn takes what rounding leaves.
+            reach = uniforms[..., v, None] * steps[..., -1:]
+            y[..., v] = np.minimum((steps <= reach).sum(axis=-1), steps.argmax(axis=-1))
+        return self._original(y), log_z
+
+    def marginals(self) -> tuple[list[Float64s], list[Float64s], Float64s]:
+        """Marginals of nodes (B, labels) and edges (B, labels, labels), and log Z (B,)."""
+        conditional, log_z = self._conditional()
+        axes = {
+            v: (v, *around) for v, around in zip(self.plan.order, self.plan.neighbours, strict=True)
+        }
+        joint: dict[int, Float64s] = {}
+        for v, around in self._backwards():
+            joint[v] = conditional.pop(v)
+            if around:
+                joint[v] *= _onto(joint[around[0]], axes[around[0]], around)[:, None]
+        rank = {v: i for i, v in enumerate(self.plan.order)}
+        nodes = [_onto(joint[v], axes[v], (v,)) for v in range(len(self.node))]
+        pairs = []
+        for a, b in self.ends:
+            if rank[a] < rank[b]:
+                pairs.append(_onto(joint[a], axes[a], (a, b)))
+            else:
+                pairs.append(_onto(joint[b], axes[b], (b, a)).transpose(0, 2, 1))
+        return nodes, pairs, log_z
+
+    def _conditional(self) -> tuple[dict[int, Float64s], Float64s]:
+        """P(y_v | its neighbours) of every node (0 where they cannot be), and log Z."""
+        kept, log_z = self._forward(_log_sum)
+        for table in kept.values():
+            message = _log_sum(table)[:, None]
+            np.subtract(table, np.where(np.isfinite(message), message, 0.0), out=table)
+            np.exp(table, out=table)
+        return kept, log_z
+
+    def _forward(
+        self, reduce: Callable[[Float64s], Float64s]
+    ) -> tuple[dict[int, Float64s], Float64s]:
+        """All tables C_v, and the sum of the messages that depend on no node."""
+        waiting: dict[int, list[tuple[tuple[int, ...], Float64s]]] = {
+            v: [] for v in self.plan.order
+        }
+        rank = {v: i for i, v in enumerate(self.plan.order)}
+        for (a, b), table in zip(self.ends, self.tables, strict=True):
+            if rank[a] < rank[b]:
+                waiting[a].append(((a, b), table))
+            else:
+                waiting[b].append(((b, a), table.transpose(0, 2, 1)))
+        kept: dict[int, Float64s] = {}
+        total = np.zeros(len(self.samples))
+        for v, around in zip(self.plan.order, self.plan.neighbours, strict=True):
+            axes = (v, *around)
+            table = np.zeros((len(self.samples), *(self.node[u].shape[1] for u in axes)))
+            table += _among(self.node[v], (v,), axes)
+            for own, scores in waiting.pop(v):
+                table += _among(scores, own, axes)
+            kept[v] = table
+            if around:
+                waiting[around[0]].append((around, reduce(table)))
+            else:
+                total += reduce(table)
+        return kept, total
+
+    def _backwards(self) -> Iterator[tuple[int, tuple[int, ...]]]:
+        return zip(self.plan.order[::-1], self.plan.neighbours[::-1], strict=True)
+
+    def _original(self, y: Int64s) -> Int64s:
+        """Labels as they were before nodes were cut down."""
+        if self.labels is None:
+            return y
+        original = np.zeros_like(y)
+        for v, own in enumerate(self.labels):
+            original[..., v] = own[y[..., v]]
+        return original
+
+
+def _log_sum(table: Float64s) -> Float64s:
+    top = table.max(axis=1)
+    safe = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):  # the logarithm of 0, where all is forbidden
+        total: Float64s = np.log(np.exp(table - safe[:, None]).sum(axis=1))
+    return total + safe
+
+
+def _among(scores: Float64s, own: tuple[int, ...], axes: tuple[int, ...]) -> Float64s:
+    """Shape scores over some nodes so that they broadcast over more; both in the same order."""
+    sizes = dict(zip(own, scores.shape[1:], strict=True))
+    return scores.reshape(len(scores), *(sizes.get(u, 1) for u in axes))
+
+
+def _onto(table: Float64s, axes: tuple[int, ...], own: tuple[int, ...]) -> Float64s:
+    """Sum a table over all its nodes but some."""
+    out: Float64s = table.sum(axis=tuple(i + 1 for i, u in enumerate(axes) if u not in own))
+    return out
+
+
+def _given(table: Float64s, y: Int64s, around: tuple[int, ...]) -> Float64s:
+    """Rows of a table over (v, neighbours) at the neighbours' labels: (..., labels of v)."""
+    batch = np.arange(len(y)).reshape(-1, *[1] * (y.ndim - 2))
+    rows: Float64s = np.moveaxis(table, 1, -1)[(batch, *(y[..., u] for u in around))]
+    return rows
+
+
+def plans(
+    p: GraphPotentials, samples: Sequence[int], limit: float = math.inf
+) -> list[tuple[Plan | None, bool]]:
+    """Plan the elimination of samples; None where it costs more than the limit.
+
+    The second of each pair tells whether the plan is for nodes cut down to their allowed labels;
+    that of an unlimited search is the cheaper of both.
+    """
+    order, edge_offsets = p.by_sample()
+    n_labels = p.node.shape[1]
+    known: dict[tuple[int, bytes], Plan | None] = {}
+    found: list[tuple[Plan | None, bool]] = []
+    for s in samples:
+        first, stop = p.offsets[s], p.offsets[s + 1]
+        edges = p.edges[order[edge_offsets[s] : edge_offsets[s + 1]]] - first
+        whole = None
+        if n_labels > 1:
+            key = (int(stop - first), edges.tobytes())
+            if key not in known:
+                known[key] = make_plan([n_labels] * key[0], edges.tolist(), limit)
+            whole = known[key]
+        allowed = np.isfinite(p.node[first:stop])
+        if (whole is not None and limit < math.inf) or (allowed.all() and n_labels > 1):
+            found.append((whole, False))
+            continue
+        sizes = allowed.sum(axis=1).clip(min=1)
+        left = edges[(sizes[edges] > 1).all(axis=1)]
+        cut = make_plan(sizes.tolist(), left.tolist(), limit)
+        if whole is None or (cut is not None and cut.entries < whole.entries):
+            found.append((cut, True))
+        else:
+            found.append((whole, False))
+    return found
+
+
+def groups(
+    p: GraphPotentials, samples: Sequence[int], chosen: Sequence[tuple[Plan, bool]], room: int
+) -> Iterator[Group]:
+    """Gather samples of one plan, as many at a time as keep their tables below ``room`` entries."""
+    order, edge_offsets = p.by_sample()
+    together: dict[int, list[int]] = {}
+    for at, (plan, cut) in enumerate(chosen):
+        together.setdefault(-1 - at if cut else id(plan), []).append(at)
+    for members in together.values():
+        plan, cut = chosen[members[0]]
+        step = max(1, room // max(1, plan.entries))
+        for i in range(0, len(members), step):
+            own = [samples[at] for at in members[i : i + step]]
+            rows = np.stack([np.arange(p.offsets[s], p.offsets[s + 1]) for s in own])
+            edges = np.stack([order[edge_offsets[s] : edge_offsets[s + 1]] for s in own])
+            ends = [(int(a), int(b)) for a, b in p.edges[edges[0]] - p.offsets[own[0]]]
+            node = list(p.node[rows].transpose(1, 0, 2))
+            tables = [p.pair[p.types[column]] for column in edges.T]
+            group = Group(own, plan, None, node, ends, tables)
+            yield _cut_down(group) if cut else group
+
+
+def _cut_down(group: Group) -> Group:
+    """Keep only the allowed labels of each node of one sample, and drop the nodes left with one."""
+    labels = [np.flatnonzero(np.isfinite(scores[0])) for scores in group.node]
+    labels = [own if len(own) > 0 else np.zeros(1, np.int64) for own in labels]
+    node = [scores[:, own] for scores, own in zip(group.node, labels, strict=True)]
+    ends, tables = [], []
+    for (a, b), whole in zip(group.ends, group.tables, strict=True):
+        table = whole[:, labels[a][:, None], labels[b]]
+        if len(labels[a]) > 1 and len(labels[b]) > 1:
+            ends.append((a, b))
+            tables.append(table)
+        elif len(labels[b]) == 1:
+            node[a] = node[a] + table[:, :, 0]
+        else:
+            node[b] = node[b] + table[:, 0, :]
+    return Group(group.samples, group.plan, labels, node, ends, tables)

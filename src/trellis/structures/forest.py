@@ -1,0 +1,154 @@
+"""Forests: the nodes of stacked undirected trees in depth-first order, each after its parent.
+
+Inference on a tree sends messages from the leaves to a root and back. ``Forest`` holds the order in
+which to do so for all trees of all samples at once: backwards through ``order`` every node comes
+after its children, forwards after its parent. Sample s has the places ``offsets[s]:offsets[s + 1]``
+of the order, as it has those rows of the node scores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from trellis.errors import DataError
+from trellis.structures._arrays import integers
+
+__all__ = ["Forest", "is_forest", "rooted"]
+
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Stacked forests, rooted and ordered; made by :meth:`of`.
+
+    Parameters
+    ----------
+    order : int64, shape (N,)
+        All nodes: sample by sample, tree by tree, each tree in depth-first order from its root,
+        which is its node of lowest number; the children of a node in the order of their edges.
+    parent : int64, shape (N,)
+        Place in ``order`` of the parent of the node at each place; -1 for a root.
+    edge : int64, shape (N,)
+        Number of the edge to the parent; -1 for a root.
+    down : bool, shape (N,)
+        Whether that edge is stored as (parent, child); False also for a root.
+    tree : int64, shape (n_trees + 1,)
+        Tree t has the places ``tree[t]:tree[t + 1]`` of ``order``.
+
+    Examples
+    --------
+    Nodes 0, 1, 2 hang together, 3 is alone:
+
+    >>> f = Forest.of([0, 4], [[2, 0], [2, 1]])
+    >>> f.order.tolist(), f.parent.tolist(), f.edge.tolist(), f.tree.tolist()
+    ([0, 2, 1, 3], [-1, 0, 1, -1], [-1, 0, 1, -1], [0, 3, 4])
+    >>> f.down.tolist()
+    [False, False, True, False]
+    """
+
+    order: Int64s
+    parent: Int64s
+    edge: Int64s
+    down: Bools
+    tree: Int64s
+
+    @classmethod
+    def of(cls, offsets: npt.ArrayLike, edges: npt.ArrayLike) -> Forest:
+        """Root and order the trees that the edges form.
+
+        Parameters
+        ----------
+        offsets : array of int, shape (S + 1,)
+            Sample s is the nodes ``offsets[s]:offsets[s + 1]``.
+        edges : array of int, shape (E, 2)
+            Pairs of nodes, in either direction, inside one sample each.
+
+        Returns
+        -------
+        Forest
+            The forest; nodes without edges are trees of their own.
+
+        Raises
+        ------
+        DataError
+            If the edges close a cycle (a repeated edge and one from a node to itself do), join
+            nodes that do not exist or lie in different samples, or an array has a wrong shape.
+        """
+        return rooted(*_checked(offsets, edges))
+
+
+def is_forest(offsets: npt.ArrayLike, edges: npt.ArrayLike) -> bool:
+    """Tell whether the edges close no cycle.
+
+    Parameters
+    ----------
+    offsets, edges
+        As for :meth:`Forest.of`.
+
+    Returns
+    -------
+    bool
+        Whether every sample is a forest.
+
+    Raises
+    ------
+    DataError
+        If the edges join nodes that do not exist or lie in different samples, or an array has a
+        wrong shape.
+
+    Examples
+    --------
+    >>> is_forest([0, 3], [[0, 1], [1, 2]]), is_forest([0, 3], [[0, 1], [1, 2], [2, 0]])
+    (True, False)
+    """
+    return _depth_first(*_checked(offsets, edges))[0] < 0
+
+
+def rooted(offsets: Int64s, edges: Int64s) -> Forest:
+    """Do what :meth:`Forest.of` does with arrays that need no check but for cycles."""
+    bad, forest = _depth_first(offsets, edges)
+    if bad >= 0:
+        s = np.searchsorted(offsets, edges[bad, 0], side="right") - 1
+        a, b = edges[bad] - offsets[s]
+        raise DataError(
+            f"sample {s}: the edges close a cycle at node {b} (edge {a}-{b}); a tree has none"
+        )
+    return forest
+
+
+def _checked(offsets: npt.ArrayLike, edges: npt.ArrayLike) -> tuple[Int64s, Int64s]:
+    ends, pairs = integers(offsets, "offsets"), integers(edges, "edges")
+    if pairs.size == 0:
+        pairs = pairs.reshape(0, 2)
+    if ends.ndim != 1 or len(ends) == 0 or ends[0] != 0 or (np.diff(ends) < 0).any():
+        raise DataError(
+            "offsets must be a one-dimensional array that starts with 0 and never falls"
+        )
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise DataError(f"edges have shape {pairs.shape}; expected (edges, 2)")
+    outside = np.flatnonzero(((pairs < 0) | (pairs >= ends[-1])).any(axis=1))
+    if len(outside) > 0:
+        e = outside[0]
+        raise DataError(
+            f"edge {e} joins nodes {pairs[e, 0]} and {pairs[e, 1]}; "
+            f"nodes are numbered 0 to {ends[-1] - 1}"
+        )
+    sample = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+    across = np.flatnonzero(sample[pairs[:, 0]] != sample[pairs[:, 1]])
+    if len(across) > 0:
+        a, b = sample[pairs[across[0]]]
+        raise DataError(f"edge {across[0]} joins samples {a} and {b}; edges stay in one sample")
+    return ends, pairs
+
+
+def _depth_first(offsets: Int64s, edges: Int64s) -> tuple[int, Forest]:
+    """Return the first edge that closes a cycle, or -1, and the forest if there is none."""
+    from trellis.kernels.forest import depth_first
+
+    bad, order, parent, edge, down, tree, n_trees = depth_first(int(offsets[-1]), edges)
+    return bad, Forest(order, parent, edge, down, tree[: n_trees + 1].copy())

@@ -1,0 +1,187 @@
+"""The command line on trees and graphs: train, tag, evaluate, inspect."""
+
+from __future__ import annotations
+
+import pytest
+
+ROW = "{}\t{}\t_\t{}\t_\t_\t{}\t{}\t_\t_\n"
+CONLLU = "".join(
+    "# a comment\n"
+    + ROW.format(1, a, "NOUN", 2, "nsubj")
+    + ROW.format(2, b, "VERB", 0, "root")
+    + ROW.format(3, c, "NOUN", 2, "obj")
+    + "\n"
+    for a, b, c in [("cats", "chase", "mice"), ("dogs", "chase", "cats"), ("we", "see", "dogs")]
+)
+GRAPHS = """\
+sky blue A
+roof red B
+wall white B
+@edge 1 2 above
+@edge 2 3 above
+
+sky grey A
+sea blue A
+@edge 1 2 beside
+
+"""
+
+
+@pytest.fixture
+def trees(tmp_path):
+    file = tmp_path / "trees.conllu"
+    file.write_text(CONLLU)
+    return file
+
+
+@pytest.fixture
+def graphs(tmp_path):
+    file = tmp_path / "graphs.txt"
+    file.write_text(GRAPHS * 3)
+    return file
+
+
+@pytest.mark.parametrize("loss", ["log", "perceptron"])
+def test_trees_from_heads(run, trees, tmp_path, loss):
+    model = tmp_path / "tree.trellis"
+    result = run(
+        "train", trees, "--format", "conllu", "--structure", "tree", "--loss", loss,
+        "--features", "form", "--piece-size", 2, "-o", model,
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    assert result.err[-1].startswith(f"{model}: 2 labels, 6 features")
+    tagged = run("tag", model, trees)
+    assert tagged.code == 0
+    assert tagged.out == CONLLU
+    scores = run("eval", "--model", model, trees)
+    assert "100.00 % of positions" in scores.out
+    shown = run("inspect", model, "--top", 2)
+    name = {"log": "TreeCRF", "perceptron": "TreePerceptron"}[loss]
+    assert shown.out.startswith(name)
+    assert "edge types  2: nsubj, obj" in shown.out
+    assert "(nsubj)" in shown.out or "(obj)" in shown.out
+    if loss == "log":
+        assert run("tag", model, trees, "--marginals").code == 0
+    best = run("tag", model, trees, "--kbest", 2)
+    assert best.out.count("# 1 ") == 2
+
+
+@pytest.mark.parametrize("model_option", [("--loss", "log"), ("--model", "perceptron")])
+def test_graphs_from_edges(run, graphs, tmp_path, model_option):
+    model = tmp_path / "graph.trellis"
+    result = run(
+        "train", graphs, "--format", "graphs", "--columns", "thing,colour,kind", "--structure",
+        "graph", *model_option, "--directed", "--max-passes", 5, "-o", model,
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    tagged = run("tag", model, graphs)
+    expected = "".join(
+        f"{line} {line[-1]}\n" if line and line[0] != "@" else f"{line}\n"
+        for line in (GRAPHS * 3).splitlines()
+    )
+    assert tagged.out == expected
+    # Without the label's column, too.
+    bare = "sky blue\nroof red\n@edge 1 2 above\n"
+    assert run("tag", model, "-", stdin=bare).out.splitlines() == [
+        "sky blue A", "roof red B", "@edge 1 2 above", "",
+    ]  # fmt: skip
+
+
+def test_pieces_with_loops_and_inference(run, graphs, tmp_path):
+    model = tmp_path / "graph.trellis"
+    result = run(
+        "train", graphs, "--format", "graphs", "--structure", "graph", "--pieces", "graph",
+        "--inference", "exact", "--no-directed", "--max-passes", 2, "-o", model,
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    assert "pieces='graph'" in run("inspect", model).out
+
+
+def test_warm_start_keeps_the_structure(run, fails, trees, tmp_path):
+    model, more = tmp_path / "tree.trellis", tmp_path / "more.trellis"
+    run("train", trees, "--format", "conllu", "--structure", "tree", "-o", model)
+    assert run("train", trees, "--warm-start", model, "-o", more).code == 0
+    assert f"{model} is for structure tree, not graph" in fails(
+        "train", trees, "--warm-start", model, "--structure", "graph", "-o", more
+    )
+    assert f"{model} holds a crf, not a perceptron" in fails(
+        "train", trees, "--warm-start", model, "--loss", "perceptron", "-o", more
+    )
+
+
+def test_mistakes_are_named(run, fails, trees, graphs, tmp_path):
+    out = tmp_path / "model.trellis"
+    plain = tmp_path / "plain.txt"
+    plain.write_text("a X\nb Y\n")
+    assert fails("train", plain, "--structure", "tree", "-o", out) == (
+        f"{plain} has no edges, which --structure tree needs; they are in files of --format "
+        "conllu (heads) or graphs (lines '@edge A B')"
+    )
+    assert "--overlap is not for a tree CRF" in fails(
+        "train", trees, "--format", "conllu", "--structure", "tree", "--overlap", 1, "-o", out
+    )
+    assert "--pieces is not for a chain CRF" in fails(
+        "train", plain, "--pieces", "graph", "-o", out
+    )
+    assert "--model crf has the loss log, not perceptron" in fails(
+        "train", plain, "--model", "crf", "--loss", "perceptron", "-o", out
+    )
+    loop = tmp_path / "loop.txt"
+    loop.write_text("a X\nb Y\nc X\n@edge 1 2\n@edge 2 3\n@edge 3 1\n")
+    assert "sample 0: the edges close a cycle" in fails(
+        "train", loop, "--format", "graphs", "--structure", "tree", "-o", out
+    )
+    loop.write_text("a X\nb Y\n@edge 1 9\n")
+    assert f"{loop}, line 3: an edge to node 9, but its sample has 2 nodes so far" in fails(
+        "train", loop, "--format", "graphs", "--structure", "graph", "-o", out
+    )
+    run("train", trees, "--format", "conllu", "--structure", "tree", "--loss", "perceptron",
+        "-o", out)  # fmt: skip
+    assert "a perceptron has no probabilities" in fails("tag", out, trees, "--marginals")
+
+
+def test_a_prepared_corpus_is_for_chains(run, fails, tmp_path):
+    plain, prepared = tmp_path / "plain.txt", tmp_path / "plain.prepared"
+    plain.write_text("a X\nb Y\n")
+    assert run("prepare", plain, "-o", prepared).code == 0
+    assert "is prepared for chains, which have no edges" in fails(
+        "train", prepared, "--structure", "graph", "-o", tmp_path / "m.trellis"
+    )
+
+
+@pytest.mark.parametrize("solver", ["frank-wolfe", "bundle"])
+def test_max_margin(run, fails, trees, graphs, tmp_path, solver):
+    model = tmp_path / "margin.trellis"
+    result = run(
+        "train", trees, "--format", "conllu", "--structure", "tree", "--loss", "hinge",
+        "--features", "form", "--l2", 0.1, "--solver", solver, "-o", model,
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    assert "% of the optimum" in result.err[-1]
+    assert run("tag", model, trees).out == CONLLU
+    assert "100.00 % of positions" in run("eval", "--model", model, trees).out
+    assert "MaxMargin" in run("inspect", model).out
+    assert "a max-margin model has no probabilities" in fails("tag", model, trees, "--marginals")
+    for options, message in (
+        (("--dev", trees), "--dev is not for a max-margin model"),
+        (("--resume",), "--resume is not for a max-margin model"),
+        (("--piece-size", 2), "--piece-size is not for a max-margin model"),
+    ):
+        assert message in fails(
+            "train", trees, "--format", "conllu", "--model", "max-margin", *options, "-o", model
+        )
+    assert "cannot go on learning" in fails("train", trees, "--warm-start", model, "-o", model)
+    graph = tmp_path / "graph.trellis"
+    done = run("train", graphs, "--format", "graphs", "--structure", "graph", "--model",
+               "max-margin", "--max-passes", 3, "-o", graph)  # fmt: skip
+    assert done.code == 0, done.err
+    assert run("tag", graph, graphs).code == 0
+
+
+def test_max_margin_learns_from_the_file_itself(run, fails, tmp_path):
+    plain, prepared = tmp_path / "plain.txt", tmp_path / "plain.prepared"
+    plain.write_text("a X\nb Y\n")
+    assert run("prepare", plain, "-o", prepared).code == 0
+    assert "a max-margin model learns from the file itself" in fails(
+        "train", prepared, "--loss", "hinge", "-o", tmp_path / "m.trellis"
+    )
