@@ -23,11 +23,11 @@ from chain_problems import (
 from trellis.corpus import Labels
 from trellis.decompose import ChainPieces, WholeSamples
 from trellis.features import Encoded
-from trellis.objectives import ChainData, ChainWeights, LogLikelihood
+from trellis.objectives import ChainData, LogLikelihood, Weights
 from trellis.objectives.chain import Visits
 
 
-def evaluate(problem: Problem) -> tuple[float, ChainWeights]:
+def evaluate(problem: Problem) -> tuple[float, Weights]:
     return LogLikelihood(problem.data).value_and_gradient(problem.weights, problem.visits)
 
 
@@ -58,7 +58,7 @@ def test_forbidding_scores_underflow_and_are_still_exact(labels, start):
     data = one_chain(labels, n_labels=2)
     node = np.array([[1.0, start], [0.0, 2.0], [0.5, 0.0]])
     problem = Problem(
-        data, ChainWeights(node, np.array([[-1000.0, -999.5], [-998.0, 0.0]])), whole(data)
+        data, Weights(node, np.array([[-1000.0, -999.5], [-998.0, 0.0]])), whole(data)
     )
     value, gradient = evaluate(problem)
     exact, exact_gradient = brute_force(problem)
@@ -84,7 +84,7 @@ def long_chain(n: int, first: float, stay: float) -> Problem:
     data = one_chain(["B"] * n, n_labels=2)
     node = np.zeros((n, 2))
     node[0, 1] = first
-    return Problem(data, ChainWeights(node, np.array([[stay, -1e4], [stay, 0.0]])), whole(data))
+    return Problem(data, Weights(node, np.array([[stay, -1e4], [stay, 0.0]])), whole(data))
 
 
 def test_a_label_that_underflows_at_first_may_win_in_the_end():
@@ -101,11 +101,11 @@ def test_gradient_is_the_slope_of_the_value(problem, seed):
     rng = np.random.default_rng(seed)
     w, step = problem.weights, 1e-5
     _, gradient = evaluate(problem)
-    toward = ChainWeights(rng.normal(size=w.node.shape), rng.normal(size=w.transitions.shape))
+    toward = Weights(rng.normal(size=w.node.shape), rng.normal(size=w.transitions.shape))
     slope = np.vdot(gradient.node, toward.node) + np.vdot(gradient.transitions, toward.transitions)
     ends = []
     for sign in (1, -1):
-        moved = ChainWeights(
+        moved = Weights(
             w.node + sign * step * toward.node,
             w.transitions + sign * step * toward.transitions,
         )
@@ -123,7 +123,7 @@ def test_every_coordinate_of_the_gradient(size):
 
     def value(flat):
         m = flat.reshape(-1, 3)
-        return LogLikelihood(data).value_and_gradient(ChainWeights(m[:5], m[5:]), visits)
+        return LogLikelihood(data).value_and_gradient(Weights(m[:5], m[5:]), visits)
 
     _, gradient = value(flat)
     found = np.concatenate([gradient.node.ravel(), gradient.transitions.ravel()])
@@ -143,11 +143,11 @@ def test_convex_along_every_segment_whole_or_cut(problem, drawn):
     numbers = st.lists(ORDINARY, min_size=(shape[0] + shape[1]) * shape[1])
     other = np.array(drawn.draw(numbers)[: (shape[0] + shape[1]) * shape[1]])
     other = other.reshape(-1, shape[1])
-    far = ChainWeights(other[: shape[0]], other[shape[0] :])
+    far = Weights(other[: shape[0]], other[shape[0] :])
     near = problem.weights
 
     def at(share: float) -> float:
-        between = ChainWeights(
+        between = Weights(
             (1 - share) * near.node + share * far.node,
             (1 - share) * near.transitions + share * far.transitions,
         )
@@ -161,7 +161,7 @@ def test_convex_along_every_segment_whole_or_cut(problem, drawn):
 def test_pieces_of_one_position_are_independent_classifiers():
     data = random_data(np.random.default_rng(0), n_samples=6)
     rng = np.random.default_rng(1)
-    weights = ChainWeights(rng.normal(size=(12, 3)), rng.normal(size=(3, 3)))
+    weights = Weights(rng.normal(size=(12, 3)), rng.normal(size=(3, 3)))
     pieces = ChainPieces(1).draw(data.encoded.offsets, rng)
     value, gradient = LogLikelihood(data).value_and_gradient(weights, data.visits(pieces))
     scores = node_scores(data, weights.node)
@@ -173,7 +173,7 @@ def test_pieces_of_one_position_are_independent_classifiers():
 def test_value_is_a_sum_over_pieces_in_any_order():
     data = random_data(np.random.default_rng(3))
     rng = np.random.default_rng(0)
-    weights = ChainWeights(rng.normal(size=(12, 3)), rng.normal(size=(3, 3)))
+    weights = Weights(rng.normal(size=(12, 3)), rng.normal(size=(3, 3)))
     visits = data.visits(ChainPieces(2.5).draw(data.encoded.offsets, rng))
     loss = LogLikelihood(data)
     total, gradient = loss.value_and_gradient(weights, visits)
@@ -184,14 +184,14 @@ def test_value_is_a_sum_over_pieces_in_any_order():
     assert total == pytest.approx(sum(value for value, _ in parts))
     same_weights(
         gradient,
-        ChainWeights(sum(g.node for _, g in parts), sum(g.transitions for _, g in parts)),
+        Weights(sum(g.node for _, g in parts), sum(g.transitions for _, g in parts)),
         atol=1e-10,
     )
 
 
 def test_positions_without_annotation_alone_cost_nothing():
     data = one_chain([None, None, None], n_labels=3)
-    weights = ChainWeights(np.eye(3), np.arange(9.0).reshape(3, 3))
+    weights = Weights(np.eye(3), np.arange(9.0).reshape(3, 3))
     value, gradient = LogLikelihood(data).value_and_gradient(weights, whole(data))
     assert value == 0.0
     assert not gradient.node.any() and not gradient.transitions.any()
@@ -200,15 +200,15 @@ def test_positions_without_annotation_alone_cost_nothing():
 def test_a_set_of_all_labels_costs_as_little_as_none():
     data = one_chain([{"A", "B"}, "A"], n_labels=2)
     same = one_chain([None, "A"], n_labels=2)
-    weights = ChainWeights(np.eye(2), np.arange(4.0).reshape(2, 2))
+    weights = Weights(np.eye(2), np.arange(4.0).reshape(2, 2))
     values = [LogLikelihood(d).value_and_gradient(weights, whole(d))[0] for d in (data, same)]
     assert values[0] == pytest.approx(values[1])
 
 
 def test_float32_weights_are_evaluated_in_float64():
     data = random_data(np.random.default_rng(3))
-    weights = ChainWeights(np.full((12, 3), 0.1, np.float32), np.eye(3, dtype=np.float32))
-    wide = ChainWeights(weights.node.astype(float), weights.transitions.astype(float))
+    weights = Weights(np.full((12, 3), 0.1, np.float32), np.eye(3, dtype=np.float32))
+    wide = Weights(weights.node.astype(float), weights.transitions.astype(float))
     loss = LogLikelihood(data)
     narrow_value, narrow = loss.value_and_gradient(weights, whole(data))
     wide_value, exact = loss.value_and_gradient(wide, whole(data))
@@ -219,7 +219,7 @@ def test_float32_weights_are_evaluated_in_float64():
 def test_empty_samples_cost_nothing():
     data = one_chain(["A", "B"], n_labels=2)
     encoded = replace(data.encoded, offsets=np.array([0, 0, 2, 2]))
-    weights = ChainWeights(np.eye(2), np.full((2, 2), 3.0))
+    weights = Weights(np.eye(2), np.full((2, 2), 3.0))
     value, _ = LogLikelihood(data).value_and_gradient(weights, whole(data))
     padded = ChainData(encoded, data.labels, np.ones(3))
     assert LogLikelihood(padded).value_and_gradient(weights, whole(padded))[0] == value
@@ -229,7 +229,7 @@ def test_empty_samples_cost_nothing():
 
 
 def test_weights_grow_with_zeros_and_keep_their_own():
-    weights = ChainWeights(np.ones((2, 3), np.float32), np.ones((3, 3), np.float32))
+    weights = Weights(np.ones((2, 3), np.float32), np.ones((3, 3), np.float32))
     grown = weights.grown(4)
     assert grown.node.tolist() == [[1, 1, 1], [1, 1, 1], [0, 0, 0], [0, 0, 0]]
     assert grown.node.dtype == np.float32 and grown.transitions is weights.transitions
@@ -237,7 +237,7 @@ def test_weights_grow_with_zeros_and_keep_their_own():
 
 
 def test_a_copy_is_independent():
-    weights = ChainWeights.zeros(2, 3)
+    weights = Weights.zeros(2, 3)
     copy = weights.copy()
     copy.node += 1
     copy.transitions += 1
@@ -249,8 +249,8 @@ def test_squared_norm_is_exact_in_float64_whatever_the_size():
     node = rng.normal(size=(30_001, 5)).astype(np.float32)  # more than two chunks
     trans = rng.normal(size=(5, 5)).astype(np.float32)
     exact = (node.astype(float) ** 2).sum() + (trans.astype(float) ** 2).sum()
-    assert ChainWeights(node, trans).squared_norm() == pytest.approx(exact, rel=1e-12)
-    assert ChainWeights.zeros(0, 2).squared_norm() == 0.0
+    assert Weights(node, trans).squared_norm() == pytest.approx(exact, rel=1e-12)
+    assert Weights.zeros(0, 2).squared_norm() == 0.0
 
 
 # ------------------------------------------------------------------------- visits
@@ -308,8 +308,8 @@ def test_visits_can_be_repeated():
 def test_no_visits_cost_nothing_and_change_nothing():
     data = random_data(np.random.default_rng(0))
     none = whole(data)[slice(0, 0)]
-    value, gradient = LogLikelihood(data).value_and_gradient(ChainWeights.zeros(12, 3), none)
+    value, gradient = LogLikelihood(data).value_and_gradient(Weights.zeros(12, 3), none)
     assert value == 0 and not gradient.node.any()
-    w, state = ChainWeights(np.ones((12, 3)), np.ones((3, 3))), np.array([0.5, 7.0])
+    w, state = Weights(np.ones((12, 3)), np.ones((3, 3))), np.array([0.5, 7.0])
     assert LogLikelihood(data).descend(w, none, state, rate=1.0, batch_size=3) == 0
     assert (w.node == 1).all() and (w.transitions == 1).all() and state.tolist() == [0.5, 7.0]

@@ -10,12 +10,12 @@ from scipy.optimize import minimize, minimize_scalar
 
 from chain_problems import same_weights
 from rich_problems import random_weights
-from trellis.objectives import ChainWeights, EdgeWeights, Penalty
+from trellis.objectives import EdgeWeights, Penalty, Weights
 
 GROUPS = np.array([0, 1, 0], np.int32)
 
 
-def small(sparse: bool = False) -> ChainWeights:
+def small(sparse: bool = False) -> Weights:
     """Three features, two labels; features 0 and 2 are crossed, for one family."""
     node = np.array([[1.0, -2.0], [3.0, 0.0], [0.5, -0.5]])
     row = np.array([0, -1, 1], np.int32)
@@ -27,7 +27,7 @@ def small(sparse: bool = False) -> ChainWeights:
     else:
         values = np.array([1.0, 0.0, -1.0, 0.0, 2.0, 0.0, 0.0, 0.0])
         edge = EdgeWeights(row, np.zeros(0, np.int64), np.zeros(0, np.int32), values, False)
-    return ChainWeights(node, np.array([[0.0, 3.0], [4.0, 0.0]]), edge)
+    return Weights(node, np.array([[0.0, 3.0], [4.0, 0.0]]), edge)
 
 
 def test_values_by_hand():
@@ -83,7 +83,7 @@ def test_smooth_means_neither_l1_nor_groups():
 @given(st.floats(-5, 5), st.floats(0.01, 3), st.floats(0.01, 2))
 @settings(max_examples=50)
 def test_the_l1_step_is_the_minimiser(x, strength, rate):
-    w = ChainWeights(np.array([[x]]), np.zeros((1, 1)))
+    w = Weights(np.array([[x]]), np.zeros((1, 1)))
     Penalty(l1=strength).proximal(w, rate)
     best = minimize_scalar(lambda z: (z - x) ** 2 / (2 * rate) + strength * abs(z)).x
     assert w.node[0, 0] == pytest.approx(best, abs=1e-5)
@@ -96,7 +96,7 @@ def test_the_l1_step_is_the_minimiser(x, strength, rate):
 def test_the_step_of_a_group_is_the_minimiser(seed, strength, rate, l1):
     """Of ‖z − w‖² / (2 · rate) + l1 · ‖z‖₁ + strength · √|g| · ‖z‖, group by group."""
     rng = np.random.default_rng(seed)
-    w = ChainWeights(rng.normal(size=(3, 2)), rng.normal(size=(2, 2)))
+    w = Weights(rng.normal(size=(3, 2)), rng.normal(size=(2, 2)))
     before = w.copy()
     Penalty(l1=l1, group_lasso=strength, groups=GROUPS).proximal(w, rate)
     for old, new in (
@@ -131,7 +131,7 @@ def test_a_group_takes_the_mean_rate_of_its_features():
     before = w.copy()
     Penalty(group_lasso=0.1, groups=GROUPS).proximal(w, np.array([0.5, 1.0, 0.3, 2.0]))
     shrunk = [1 - 0.1 * 0.4 * 2 / np.sqrt(5.5), 1 - 0.1 * np.sqrt(2) / 3, 1 - 0.1 * 0.4 * 2 / 5]
-    expected = ChainWeights(
+    expected = Weights(
         before.node * np.array([shrunk[0], shrunk[1], shrunk[0]])[:, None],
         before.transitions * (1 - 0.1 * 2 * 2 / 5),
         before.edge.like(before.edge.values * shrunk[2]),

@@ -9,7 +9,7 @@ import pytest
 
 from trellis.corpus import Labels
 from trellis.features import Encoded
-from trellis.objectives import ChainData, ChainWeights, EdgeWeights, PerceptronLoss
+from trellis.objectives import ChainData, EdgeWeights, PerceptronLoss, Weights
 from trellis.objectives.chain import Visits
 
 
@@ -25,7 +25,7 @@ def chain(labels, values=()) -> ChainData:
     return ChainData(encoded, Labels.from_lists([labels], "AB"), np.ones(1))
 
 
-def visit(data: ChainData, weights: ChainWeights, *, count: float = 0.0, weight: float = 1.0):
+def visit(data: ChainData, weights: Weights, *, count: float = 0.0, weight: float = 1.0):
     n = len(data.labels)
     sums = weights.zeros_like(np.float64)
     once = Visits(np.array([0]), np.array([n]), np.array([weight]))
@@ -36,7 +36,7 @@ def visit(data: ChainData, weights: ChainWeights, *, count: float = 0.0, weight:
 
 
 def test_a_wrong_labelling_moves_the_weights_from_it_to_the_gold_one():
-    w = ChainWeights.zeros(3, 2)
+    w = Weights.zeros(3, 2)
     wrong, sums = visit(chain(["A", "B", "B"]), w)  # zero weights find A A A
     assert wrong == 2
     assert w.node.tolist() == [[0, 0], [-1, 1], [-1, 1]]
@@ -45,7 +45,7 @@ def test_a_wrong_labelling_moves_the_weights_from_it_to_the_gold_one():
 
 
 def test_a_right_labelling_changes_nothing():
-    w = ChainWeights(np.array([[1, 0], [0, 1]], np.float32), np.zeros((2, 2), np.float32))
+    w = Weights(np.array([[1, 0], [0, 1]], np.float32), np.zeros((2, 2), np.float32))
     before = w.copy()
     wrong, sums = visit(chain(["A", "B"]), w)
     assert wrong == 0
@@ -53,14 +53,14 @@ def test_a_right_labelling_changes_nothing():
 
 
 def test_later_updates_count_for_less_in_the_average():
-    w = ChainWeights.zeros(1, 2)
+    w = Weights.zeros(1, 2)
     _, sums = visit(chain(["B"]), w, count=4.0)
     assert w.node.tolist() == [[-1, 1]]
     assert sums.node.tolist() == [[-4, 4]]  # absent from the four averages before
 
 
 def test_values_and_sample_weights_scale_the_step():
-    w = ChainWeights.zeros(2, 2)
+    w = Weights.zeros(2, 2)
     wrong, _ = visit(chain(["B", "B"], values=[0.5, -3.0]), w, weight=2.0)
     assert wrong == 4
     assert w.node.tolist() == [[-1, 1], [6, -6]]
@@ -69,7 +69,7 @@ def test_values_and_sample_weights_scale_the_step():
 
 def test_under_partial_labels_the_goal_is_the_best_allowed_labelling():
     node = np.array([[1, 0], [0, 0], [2, 1]], np.float32)
-    w = ChainWeights(node.copy(), np.array([[0, 0], [0, 3]], np.float32))
+    w = Weights(node.copy(), np.array([[0, 0], [0, 3]], np.float32))
     # Best is B B B (1 + 6); allowed A at the end, so best allowed B B A (3 + 2).
     wrong, _ = visit(chain([None, {"A", "B"}, "A"]), w)
     assert wrong == 1
@@ -79,7 +79,7 @@ def test_under_partial_labels_the_goal_is_the_best_allowed_labelling():
 
 @pytest.mark.parametrize("labels", [[None, None], [{"A", "B"}, None]])
 def test_nothing_is_wrong_where_everything_is_allowed(labels):
-    w = ChainWeights.zeros(2, 2)
+    w = Weights.zeros(2, 2)
     wrong, _ = visit(chain(labels), w)
     assert wrong == 0 and not w.node.any()
 
@@ -96,7 +96,7 @@ def crossed(values, *, both: bool, pairs=None) -> EdgeWeights:
 
 
 def test_rich_edges_move_like_transitions_for_the_features_of_their_end():
-    w = ChainWeights.zeros(2, 2)
+    w = Weights.zeros(2, 2)
     w.edge = crossed(np.zeros(8), both=True)
     wrong, sums = visit(chain(["B", "B"], values=[1.0, 0.5]), w, count=2.0)
     assert wrong == 2
@@ -108,21 +108,21 @@ def test_rich_edges_move_like_transitions_for_the_features_of_their_end():
 def test_rich_edges_may_belong_to_the_position_before():
     data = chain(["B", "B"])
     flipped = replace(data.encoded, indices=np.array([1, 0], np.int32))
-    w = ChainWeights.zeros(2, 2)
+    w = Weights.zeros(2, 2)
     w.edge = crossed(np.zeros(8), both=True)
     visit(replace(data, encoded=flipped), w)
     assert w.edge.values.tolist() == [0, 0, 0, 0, -1, 0, 0, 1]
 
 
 def test_pairs_that_a_row_lacks_have_no_weight_to_move():
-    w = ChainWeights.zeros(2, 2)
+    w = Weights.zeros(2, 2)
     w.edge = crossed(np.zeros(2), both=False, pairs=[1, 3])
     visit(chain(["B", "B"]), w)
     assert w.edge.values.tolist() == [0, 1]  # B B gains, A A has no weight
 
 
 def test_rich_edges_decide_the_path():
-    w = ChainWeights.zeros(2, 2)
+    w = Weights.zeros(2, 2)
     w.edge = crossed([0, 2], both=False, pairs=[1, 3])
     wrong, _ = visit(chain(["B", "B"]), w)
     assert wrong == 0 and w.edge.values.tolist() == [0, 2]
@@ -133,7 +133,7 @@ def test_paths_of_a_batch_are_found_with_the_same_weights():
     data = chain(["B"])
     twice = Visits(np.array([0, 0]), np.array([1, 1]), np.ones(2))
     for batch_size, expected in ((1, 1.0), (2, 2.0)):
-        w, state = ChainWeights.zeros(1, 2), np.array([3.0])
+        w, state = Weights.zeros(1, 2), np.array([3.0])
         sums = w.zeros_like(np.float64)
         wrong = PerceptronLoss(data).descend(w, sums, twice, state, batch_size=batch_size)
         assert wrong == expected

@@ -14,11 +14,11 @@ from rich_problems import partial_data, random_weights, rich_problems, with_all_
 from trellis.corpus import Labels
 from trellis.decompose import ChainPieces
 from trellis.features import Encoded
-from trellis.objectives import ChainData, ChainWeights, EdgeWeights, LogLikelihood
+from trellis.objectives import ChainData, EdgeWeights, LogLikelihood, Weights
 from trellis.objectives.chain import Visits
 
 
-def evaluate(problem: Problem) -> tuple[float, ChainWeights]:
+def evaluate(problem: Problem) -> tuple[float, Weights]:
     return LogLikelihood(problem.data).value_and_gradient(problem.weights, problem.visits)
 
 
@@ -97,11 +97,11 @@ def test_edges_without_weight_are_plain_transitions():
         rich = replace(plain, edge=edge.like(np.zeros_like(edge.values)))
         same_value, same = LogLikelihood(data).value_and_gradient(rich, visits)
         assert same_value == pytest.approx(value, rel=1e-12)
-        same_weights(ChainWeights(same.node, same.transitions), gradient, atol=1e-12)
+        same_weights(Weights(same.node, same.transitions), gradient, atol=1e-12)
         assert same.edge.values.any()
 
 
-def steep(delta: float, kind: type) -> tuple[ChainData, ChainWeights, Visits]:
+def steep(delta: float, kind: type) -> tuple[ChainData, Weights, Visits]:
     """Three positions whose edges have all their pairs, every weight about ``delta``."""
     encoded = Encoded(
         np.array([0, 3]), np.arange(4), np.zeros(3, np.int32), np.zeros(0, np.float32)
@@ -110,7 +110,7 @@ def steep(delta: float, kind: type) -> tuple[ChainData, ChainWeights, Visits]:
     values = np.array([delta, delta + 1, delta + 0.5, delta - 1], kind)
     row, ptr = np.zeros(1, np.int32), np.array([0, 4])
     edge = EdgeWeights(row, ptr, np.arange(4, dtype=np.int32), values, False)
-    weights = ChainWeights(np.array([[0.3, -0.2]], kind), np.zeros((2, 2), kind), edge)
+    weights = Weights(np.array([[0.3, -0.2]], kind), np.zeros((2, 2), kind), edge)
     return data, weights, Visits(np.array([0]), np.array([3]), np.ones(1))
 
 
@@ -162,7 +162,7 @@ def test_no_feature_needs_to_be_crossed(ptr, both):
     same_value, same = LogLikelihood(data).value_and_gradient(replace(plain, edge=edge), visits)
     assert same_value == value
     assert same.edge.values.size == 0
-    same_weights(ChainWeights(same.node, same.transitions), gradient, rtol=0)
+    same_weights(Weights(same.node, same.transitions), gradient, rtol=0)
 
 
 def test_positions_without_annotation_teach_nothing():

@@ -11,14 +11,14 @@ import trellis.objectives.log_likelihood as objective_module
 from chain_problems import edge_entries, random_data, same_weights
 from rich_problems import partial_data, random_weights
 from trellis.decompose import ChainPieces
-from trellis.objectives import ChainData, ChainWeights, FeatureRates, LogLikelihood, Penalty
+from trellis.objectives import ChainData, FeatureRates, LogLikelihood, Penalty, Weights
 from trellis.objectives.chain import Visits
 from trellis.solvers import AdaptiveFrequency
 
 SLOW, FAST = 0.995, 0.6
 
 
-def edge_features(weights: ChainWeights) -> np.ndarray:
+def edge_features(weights: Weights) -> np.ndarray:
     """The feature of each rich edge weight."""
     edge = weights.edge
     owner = np.tile(np.flatnonzero(edge.row >= 0), 2 if edge.both else 1)
@@ -28,7 +28,7 @@ def edge_features(weights: ChainWeights) -> np.ndarray:
 class Written:
     """Sun, Wang & Li (2012): weights, rates γ and counts v, the last of them the transitions'."""
 
-    def __init__(self, data: ChainData, start: ChainWeights, rate: float, l2: float) -> None:
+    def __init__(self, data: ChainData, start: Weights, rate: float, l2: float) -> None:
         self.loss, self.w, self.l2 = LogLikelihood(data), start.copy(), l2
         self.gamma = np.full(len(start.node) + 1, rate)
         self.v = np.zeros(len(self.gamma))
@@ -99,7 +99,7 @@ def test_a_window_may_be_visited_in_several_blocks():
     counts = []
     for blocks in ([slice(0, None)], [slice(0, 5), slice(5, 6), slice(6, None)]):
         learner = AdaptiveFrequency(
-            LogLikelihood(data), ChainWeights.zeros(12, 3), learning_rate=0.1, penalty=Penalty()
+            LogLikelihood(data), Weights.zeros(12, 3), learning_rate=0.1, penalty=Penalty()
         )
         for block in blocks:
             learner.visit(visits[block], 0, block.start, len(visits))
@@ -121,7 +121,7 @@ def test_a_piece_that_is_visited_twice_counts_twice():
     rates = FeatureRates.constant(12, 0.1)
     assert rates.gamma.tolist() == [0.1] * 13 and not rates.fired[0].any()
     LogLikelihood(data).descend(
-        ChainWeights.zeros(12, 3), once[slice(0, 1)].repeated(3), np.array([1.0, 0.0]), rates=rates
+        Weights.zeros(12, 3), once[slice(0, 1)].repeated(3), np.array([1.0, 0.0]), rates=rates
     )
     inside = data.encoded.indices[: data.encoded.indptr[once.ends[0]]]
     assert rates.fired[0, np.unique(inside)].tolist() == [3] * len(set(inside))

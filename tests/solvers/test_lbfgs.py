@@ -11,7 +11,7 @@ import trellis.solvers.lbfgs as lbfgs_module
 from chain_problems import random_data, same_bits, same_weights
 from rich_problems import partial_data, random_weights
 from trellis.decompose import ChainPieces, WholeSamples
-from trellis.objectives import ChainWeights, LogLikelihood, Penalty
+from trellis.objectives import LogLikelihood, Penalty, Weights
 from trellis.solvers import LimitedMemoryBFGS, Progress, convergence_value
 
 DATA = random_data(np.random.default_rng(6), n_samples=40)
@@ -20,12 +20,12 @@ GROUPS = np.arange(12, dtype=np.int32) // 3
 ALL = {"max_iterations": 500, "tol": 1e-12}
 
 
-def solver(penalty: Penalty, start: ChainWeights | None = None, **options) -> LimitedMemoryBFGS:
-    start = ChainWeights.zeros(12, 3) if start is None else start
+def solver(penalty: Penalty, start: Weights | None = None, **options) -> LimitedMemoryBFGS:
+    start = Weights.zeros(12, 3) if start is None else start
     return LimitedMemoryBFGS(LogLikelihood(DATA), start, VISITS, penalty=penalty, **options)
 
 
-def objective(penalty: Penalty, weights: ChainWeights) -> float:
+def objective(penalty: Penalty, weights: Weights) -> float:
     return LogLikelihood(DATA).value_and_gradient(weights, VISITS)[0] + penalty.value(weights)
 
 
@@ -33,7 +33,7 @@ def objective(penalty: Penalty, weights: ChainWeights) -> float:
     "penalty", [Penalty(l2=0.5), Penalty(l1=0.8), Penalty(l2=0.1, l1=0.5)], ids=str
 )
 def test_a_record_is_the_penalised_objective_of_its_iteration(penalty):
-    mine = solver(penalty, ChainWeights.zeros(12, 3, float))
+    mine = solver(penalty, Weights.zeros(12, 3, float))
     seen = []
 
     def report(record):
@@ -74,7 +74,7 @@ def test_the_reason_is_the_tolerance():
 
 
 def test_the_reason_is_the_gradient():
-    mine = solver(Penalty(l2=5.0), ChainWeights.zeros(12, 3, float))
+    mine = solver(Penalty(l2=5.0), Weights.zeros(12, 3, float))
     mine.run(max_iterations=500, tol=0.0)
     assert "gradient" in mine.stop_reason
     _, slope = mine.objective.value_and_gradient(mine.weights(), VISITS)
@@ -119,7 +119,7 @@ def test_the_reason_is_patience(scores):
 def test_a_run_goes_on_to_the_same_bits_from_the_start_of_a_leg(monkeypatch):
     monkeypatch.setattr(lbfgs_module, "LEG", 5)
     for penalty in (Penalty(l2=0.1), Penalty(l1=0.3)):
-        whole = solver(penalty, ChainWeights.zeros(12, 3, float))
+        whole = solver(penalty, Weights.zeros(12, 3, float))
         saved = []
 
         def save(progress, whole=whole, saved=saved):
@@ -129,7 +129,7 @@ def test_a_run_goes_on_to_the_same_bits_from_the_start_of_a_leg(monkeypatch):
         end = whole.run(max_iterations=18, tol=0.0, save=save)
         assert [len(p.records) for p, _ in saved[:3]] == [5, 10, 15]
         for progress, state in saved[:3]:
-            again = solver(penalty, ChainWeights.zeros(12, 3, float))
+            again = solver(penalty, Weights.zeros(12, 3, float))
             again.restore(state)
             found = again.run(max_iterations=18, tol=0.0, progress=progress)
             assert [r.objective for r in found.records] == [r.objective for r in end.records]
@@ -140,7 +140,7 @@ def test_legs_reach_the_same_optimum(monkeypatch):
     ends = []
     for leg in (100, 7):
         monkeypatch.setattr(lbfgs_module, "LEG", leg)
-        mine = solver(Penalty(l2=0.2), ChainWeights.zeros(12, 3, float))
+        mine = solver(Penalty(l2=0.2), Weights.zeros(12, 3, float))
         mine.run(**ALL)
         ends.append(mine.weights())
     same_weights(*ends, rtol=0, atol=1e-4)
@@ -166,7 +166,7 @@ class Interrupted(LogLikelihood):
 @pytest.mark.parametrize("penalty", [Penalty(l2=0.5), Penalty(l1=0.5)], ids=str)
 def test_an_interrupt_leaves_the_best_point_so_far(penalty):
     mine = LimitedMemoryBFGS(
-        Interrupted(DATA, 9), ChainWeights.zeros(12, 3, float), VISITS, penalty=penalty
+        Interrupted(DATA, 9), Weights.zeros(12, 3, float), VISITS, penalty=penalty
     )
     now = Progress()
     with pytest.raises(KeyboardInterrupt):
@@ -175,7 +175,7 @@ def test_an_interrupt_leaves_the_best_point_so_far(penalty):
     w = mine.weights()
     assert w.finite()
     assert objective(penalty, w) == pytest.approx(now.records[-1].objective, rel=0.05)
-    assert objective(penalty, w) < objective(penalty, ChainWeights.zeros(12, 3, float)) * 0.95
+    assert objective(penalty, w) < objective(penalty, Weights.zeros(12, 3, float)) * 0.95
 
 
 # ------------------------------------------------------------------------- group lasso
@@ -223,7 +223,7 @@ def test_a_group_within_reach_of_both_penalties_is_zero(observed):
     visits = data.visits(WholeSamples().draw(data.encoded.offsets, np.random.default_rng(0)))
     l1, strength = (0.0, 0.9) if observed else (1.0, 1.5)
     penalty = Penalty(l1=l1, group_lasso=strength, groups=GROUPS)
-    start = ChainWeights.zeros(12, 3, float)
+    start = Weights.zeros(12, 3, float)
     mine = LimitedMemoryBFGS(LogLikelihood(data), start, visits, penalty=penalty, observed=observed)
     mine.run(max_iterations=2000, tol=1e-13)
     w = mine.weights()
@@ -259,7 +259,7 @@ def test_weights_never_observed_stay_zero_and_the_others_are_optimal(penalty):
     visits = data.visits(ChainPieces(3).draw(data.encoded.offsets, np.random.default_rng(0)))
     mine = LimitedMemoryBFGS(
         LogLikelihood(data),
-        ChainWeights.zeros(12, 3, float),
+        Weights.zeros(12, 3, float),
         visits,
         penalty=penalty,
         observed=True,

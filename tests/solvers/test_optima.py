@@ -12,7 +12,7 @@ from rich_problems import random_weights
 from trellis.corpus import Labels
 from trellis.decompose import WholeSamples
 from trellis.features import Encoded
-from trellis.objectives import ChainData, ChainWeights, LogLikelihood, Penalty
+from trellis.objectives import ChainData, LogLikelihood, Penalty, Weights
 from trellis.objectives.chain import Visits
 from trellis.solvers import (
     AdaptiveFrequency,
@@ -28,12 +28,12 @@ def all_of(data: ChainData) -> Visits:
     return data.visits(WholeSamples().draw(data.encoded.offsets, np.random.default_rng(0)))
 
 
-def objective(data: ChainData, weights: ChainWeights, penalty: Penalty) -> float:
+def objective(data: ChainData, weights: Weights, penalty: Penalty) -> float:
     weights = weights.map(lambda a: a.astype(float))
     return LogLikelihood(data).value_and_gradient(weights, all_of(data))[0] + penalty.value(weights)
 
 
-def accelerated_proximal(data: ChainData, like: ChainWeights, penalty: Penalty) -> float:
+def accelerated_proximal(data: ChainData, like: Weights, penalty: Penalty) -> float:
     """The least objective by FISTA (Beck & Teboulle 2009) with restarts, written out in NumPy."""
     loss, visits = LogLikelihood(data), all_of(data)
     shape = [a.shape for a in like.arrays()]
@@ -73,13 +73,13 @@ def accelerated_proximal(data: ChainData, like: ChainWeights, penalty: Penalty) 
     return float(best)
 
 
-def lbfgs(data: ChainData, start: ChainWeights, penalty: Penalty) -> ChainWeights:
+def lbfgs(data: ChainData, start: Weights, penalty: Penalty) -> Weights:
     solver = LimitedMemoryBFGS(LogLikelihood(data), start, all_of(data), penalty=penalty)
     solver.run(max_iterations=2000, tol=1e-13)
     return solver.weights()
 
 
-def sgd(data: ChainData, start: ChainWeights, penalty: Penalty, **options) -> ChainWeights:
+def sgd(data: ChainData, start: Weights, penalty: Penalty, **options) -> Weights:
     learner = StochasticGradient(
         LogLikelihood(data), start, learning_rate=0.2, decay=0.96, penalty=penalty, **options
     )
@@ -108,12 +108,12 @@ def test_bfgs_of_another_kind_agrees():
 
     def f(x):
         m = x.reshape(-1, 3)
-        value, g = loss.value_and_gradient(ChainWeights(m[:12], m[12:]), visits)
+        value, g = loss.value_and_gradient(Weights(m[:12], m[12:]), visits)
         slope = np.concatenate([g.node, g.transitions]).ravel()
         return value + 0.5 * x @ x, slope + x
 
     least = minimize(f, np.zeros(45), jac=True, method="BFGS", options={"gtol": 1e-7}).fun
-    like = ChainWeights.zeros(12, 3, float)
+    like = Weights.zeros(12, 3, float)
     assert accelerated_proximal(data, like, PENALTIES[0]) == pytest.approx(least, rel=1e-9)
     assert objective(data, lbfgs(data, like, PENALTIES[0]), PENALTIES[0]) == pytest.approx(
         least, rel=1e-8
@@ -139,9 +139,7 @@ def single_positions(n: int = 400, n_features: int = 80) -> tuple[ChainData, np.
     return ChainData(encoded, labels, np.ones(n)), gold
 
 
-def regression(
-    data: ChainData, gold: np.ndarray, penalty: Penalty, n_features: int
-) -> ChainWeights:
+def regression(data: ChainData, gold: np.ndarray, penalty: Penalty, n_features: int) -> Weights:
     """The same problem solved by scikit-learn."""
     e = data.encoded
     X = np.zeros((len(gold), n_features))
@@ -155,7 +153,7 @@ def regression(
         tol=1e-9,
         max_iter=20_000,
     ).fit(X, gold)
-    return ChainWeights(model.coef_.T.copy(), np.zeros((3, 3)))
+    return Weights(model.coef_.T.copy(), np.zeros((3, 3)))
 
 
 @pytest.mark.parametrize("penalty", PENALTIES, ids=["l2", "l1", "elastic"])
@@ -163,14 +161,14 @@ def test_all_solvers_agree_with_logistic_regression(penalty):
     data, gold = single_positions()
     theirs = regression(data, gold, penalty, 80)
     least = objective(data, theirs, penalty)
-    found = lbfgs(data, ChainWeights.zeros(80, 3, float), penalty)
+    found = lbfgs(data, Weights.zeros(80, 3, float), penalty)
     assert objective(data, found, penalty) == pytest.approx(least, rel=1e-6)
     assert not found.transitions.any()
     np.testing.assert_allclose(found.node, theirs.node, atol=2e-2)
-    reached = objective(data, sgd(data, ChainWeights.zeros(80, 3, float), penalty), penalty)
+    reached = objective(data, sgd(data, Weights.zeros(80, 3, float), penalty), penalty)
     assert least * (1 - 1e-6) <= reached < least * (1 + 1e-3)
     learner = AdaptiveFrequency(
-        LogLikelihood(data), ChainWeights.zeros(80, 3, float), learning_rate=0.3, penalty=penalty
+        LogLikelihood(data), Weights.zeros(80, 3, float), learning_rate=0.3, penalty=penalty
     )
     rng = np.random.default_rng(0)
     list(run_passes(learner, WholeSamples(), rng, max_passes=60, tol=-np.inf))
@@ -182,7 +180,7 @@ def test_all_solvers_agree_with_logistic_regression(penalty):
 def test_l1_leaves_zeros_where_the_optimum_has_them(solve):
     data, gold = single_positions()
     theirs = regression(data, gold, PENALTIES[1], 80).node
-    mine = solve(data, ChainWeights.zeros(80, 3, float), PENALTIES[1]).node
+    mine = solve(data, Weights.zeros(80, 3, float), PENALTIES[1]).node
     assert 60 < (theirs == 0).sum() < 230
     if solve is lbfgs:
         assert (mine == 0).tolist() == (theirs == 0).tolist()
@@ -195,7 +193,7 @@ def test_adf_comes_close_on_chains():
     """Its rates fall too fast to end in the optimum: those of transitions by 0.6 a window."""
     data = random_data(np.random.default_rng(6), n_samples=300, n_features=60)
     penalty = Penalty(l2=0.5)
-    like = ChainWeights.zeros(60, 3, float)
+    like = Weights.zeros(60, 3, float)
     least = objective(data, lbfgs(data, like.copy(), penalty), penalty)
     before = objective(data, like, penalty)
     learner = AdaptiveFrequency(LogLikelihood(data), like, learning_rate=0.2, penalty=penalty)

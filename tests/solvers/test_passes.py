@@ -11,7 +11,7 @@ import pytest
 import trellis.solvers.passes as passes_module
 from chain_problems import random_data
 from trellis.decompose import ChainPieces, WholeSamples
-from trellis.objectives import ChainWeights
+from trellis.objectives import Weights
 from trellis.solvers import Progress, convergence_value, run_passes
 
 
@@ -44,7 +44,7 @@ class Scripted:
         return self.objectives[number] / 2
 
     def weights(self):
-        return ChainWeights.zeros(len(self.seen), 2)  # tells how many passes there were
+        return Weights.zeros(len(self.seen), 2)  # tells how many passes there were
 
 
 def run(learner, *, part=None, seed=0, **options):

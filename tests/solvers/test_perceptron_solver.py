@@ -25,7 +25,7 @@ from rich_problems import random_weights, rich_problems
 from trellis.corpus import Labels
 from trellis.decompose import ChainPieces, WholeSamples
 from trellis.features import Encoded
-from trellis.objectives import ChainData, ChainWeights, PerceptronLoss
+from trellis.objectives import ChainData, PerceptronLoss, Weights
 from trellis.objectives.chain import Visits
 from trellis.objectives.edge_weights import cross
 from trellis.solvers import AveragedPerceptron, run_passes
@@ -48,9 +48,7 @@ def best_labelling(scores: np.ndarray, edges: np.ndarray, allowed: np.ndarray) -
     )
 
 
-def naive_perceptron(
-    problem: Problem, batch_size: int = 1
-) -> tuple[float, ChainWeights, ChainWeights]:
+def naive_perceptron(problem: Problem, batch_size: int = 1) -> tuple[float, Weights, Weights]:
     """Wrong positions, last weights, and the mean of the weights after each visit.
 
     Visits of a batch look at the weights from before it, and change them one after the other.
@@ -116,7 +114,7 @@ def test_rich_edges_take_the_same_steps(problem, batch_size):
 def test_averages_run_over_all_passes():
     data = random_data(np.random.default_rng(0), n_samples=8)
     rng = np.random.default_rng(1)
-    learner = AveragedPerceptron(PerceptronLoss(data), ChainWeights.zeros(12, 3))
+    learner = AveragedPerceptron(PerceptronLoss(data), Weights.zeros(12, 3))
     passes = []
     for number in range(3):
         visits = data.visits(ChainPieces(2.5).draw(data.encoded.offsets, rng))
@@ -128,7 +126,7 @@ def test_averages_run_over_all_passes():
             for name in ("starts", "ends", "weights")
         )
     )
-    problem = Problem(data, ChainWeights.zeros(12, 3, float), together)
+    problem = Problem(data, Weights.zeros(12, 3, float), together)
     same_weights(learner.weights(), naive_perceptron(problem)[2], rtol=1e-5, atol=1e-5)
 
 
@@ -137,7 +135,7 @@ def test_blocks_change_nothing(monkeypatch):
     ends = []
     for block in (1 << 17, 5):
         monkeypatch.setattr(passes_module, "BLOCK", block)
-        learner = AveragedPerceptron(PerceptronLoss(data), ChainWeights.zeros(12, 3))
+        learner = AveragedPerceptron(PerceptronLoss(data), Weights.zeros(12, 3))
         rng = np.random.default_rng(0)
         list(run_passes(learner, ChainPieces(2.5), rng, max_passes=3, tol=-np.inf))
         ends.append(learner.weights())
@@ -160,7 +158,7 @@ def separable(n_samples: int = 30) -> ChainData:
 @pytest.mark.parametrize("size", [None, 1, 2.5])
 def test_separable_data_reach_zero_errors(size):
     data = separable()
-    learner = AveragedPerceptron(PerceptronLoss(data), ChainWeights.zeros(8, 3))
+    learner = AveragedPerceptron(PerceptronLoss(data), Weights.zeros(8, 3))
     part = WholeSamples() if size is None else ChainPieces(size)
     records = list(run_passes(learner, part, np.random.default_rng(0), max_passes=30, tol=-np.inf))
     assert records[0].objective > 0
@@ -169,7 +167,7 @@ def test_separable_data_reach_zero_errors(size):
 
 
 def test_before_any_visit_the_weights_are_those_given():
-    start = ChainWeights(np.ones((12, 3), np.float32), np.ones((3, 3), np.float32))
+    start = Weights(np.ones((12, 3), np.float32), np.ones((3, 3), np.float32))
     learner = AveragedPerceptron(PerceptronLoss(random_data(np.random.default_rng(0))), start)
     found = learner.weights()
     assert same_bits(found, start)
@@ -181,11 +179,11 @@ def test_another_learner_goes_on_where_one_stopped():
     """Two halves of a stream, the second with more features, average like the whole."""
     data = random_data(np.random.default_rng(0), n_samples=10)
     visits = data.visits(WholeSamples().draw(data.encoded.offsets, np.random.default_rng(0)))
-    whole = AveragedPerceptron(PerceptronLoss(data), ChainWeights.zeros(14, 3))
+    whole = AveragedPerceptron(PerceptronLoss(data), Weights.zeros(14, 3))
     one_pass(whole, visits)
-    first = AveragedPerceptron(PerceptronLoss(data), ChainWeights.zeros(12, 3))
+    first = AveragedPerceptron(PerceptronLoss(data), Weights.zeros(12, 3))
     one_pass(first, visits[slice(0, 6)])
-    second = AveragedPerceptron(PerceptronLoss(data), ChainWeights.zeros(14, 3))
+    second = AveragedPerceptron(PerceptronLoss(data), Weights.zeros(14, 3))
     second.resume(first)
     one_pass(second, visits[slice(6, None)])
     assert same_bits(second.weights(), whole.weights())
@@ -211,7 +209,7 @@ def test_rich_edges_go_on_where_they_stopped(edges):
         rng=rng,
         known=first._weights.edge,
     )
-    grown = ChainWeights.zeros(15, 3)
+    grown = Weights.zeros(15, 3)
     grown.edge = more.like(np.zeros_like(more.values))
     second = AveragedPerceptron(PerceptronLoss(data), grown)
     second.resume(first)
@@ -223,7 +221,7 @@ def test_rich_edges_go_on_where_they_stopped(edges):
     assert second._count.tolist() == [10]
 
 
-def entries(weights: ChainWeights):
+def entries(weights: Weights):
     """Every edge weight with its family, row in the family and pair."""
     edge, n_pairs = weights.edge, weights.node.shape[1] ** 2
     bounds = edge.rows()
@@ -237,9 +235,7 @@ def test_an_interrupt_leaves_the_average_of_the_visits_made(monkeypatch):
     """Ctrl-C strikes while the kernel runs, and is raised before the count can be returned."""
     data = random_data(np.random.default_rng(5))
     visits = data.visits(WholeSamples().draw(data.encoded.offsets, np.random.default_rng(0)))
-    learners = [
-        AveragedPerceptron(PerceptronLoss(data), ChainWeights.zeros(12, 3)) for _ in range(2)
-    ]
+    learners = [AveragedPerceptron(PerceptronLoss(data), Weights.zeros(12, 3)) for _ in range(2)]
     one_pass(learners[0], visits)
     real = kernels.averaged_perceptron
 

@@ -10,7 +10,7 @@ import pytest
 from chain_problems import random_data, same_bits
 from rich_problems import partial_data, random_weights
 from trellis.decompose import ChainPieces, WholeSamples
-from trellis.objectives import ChainWeights, LogLikelihood, Penalty, PerceptronLoss
+from trellis.objectives import LogLikelihood, Penalty, PerceptronLoss, Weights
 from trellis.solvers import (
     AdaptiveFrequency,
     AveragedPerceptron,
@@ -22,7 +22,7 @@ JOBS = (1, 2, 3, 5)
 DATA = partial_data(np.random.default_rng(0), n_samples=80, real=True)
 
 
-def start(edges: str, dtype=np.float64) -> ChainWeights:
+def start(edges: str, dtype=np.float64) -> Weights:
     return random_weights(np.random.default_rng(1), edges, size=0.1, dtype=dtype)
 
 

@@ -27,7 +27,7 @@ from rich_problems import partial_data, random_weights
 from trellis.corpus import Labels
 from trellis.decompose import ChainPieces, WholeSamples
 from trellis.features import Encoded
-from trellis.objectives import ChainData, ChainWeights, LogLikelihood, Penalty
+from trellis.objectives import ChainData, LogLikelihood, Penalty, Weights
 from trellis.objectives.chain import Visits
 from trellis.solvers import StochasticGradient, calibrate, run_passes
 from trellis.solvers.sgd import _compact, _only
@@ -35,7 +35,7 @@ from trellis.solvers.sgd import _compact, _only
 
 def naive_descent(
     data: ChainData,
-    weights: ChainWeights,
+    weights: Weights,
     visits: Visits,
     *,
     rate: float,
@@ -43,7 +43,7 @@ def naive_descent(
     shrink: float,
     refresh: int,
     batch_size: int = 1,
-) -> tuple[float, ChainWeights]:
+) -> tuple[float, Weights]:
     """The steps as the kernel's documentation has them, with exact gradients and plain weights.
 
     Transitions wait for ``refresh`` positions; dense edges make them due after every batch.
@@ -75,8 +75,8 @@ def naive_descent(
 
 
 def descend(
-    data: ChainData, weights: ChainWeights, visits: Visits, *, scale: float = 1.0, **options
-) -> tuple[float, ChainWeights, float]:
+    data: ChainData, weights: Weights, visits: Visits, *, scale: float = 1.0, **options
+) -> tuple[float, Weights, float]:
     """Loss met, true weights and scale after a descent from stored weights, which change."""
     state = np.array([scale, 0.0])
     met = LogLikelihood(data).descend(weights, visits, state, **options)
@@ -108,7 +108,7 @@ def test_one_step_is_the_weights_less_rate_times_gradient(problem, rate):
     assert met == pytest.approx(exact, rel=1e-9, abs=1e-9)
     same_weights(
         w,
-        ChainWeights(
+        Weights(
             problem.weights.node - rate * gradient.node,
             problem.weights.transitions - rate * gradient.transitions,
         ),
@@ -128,7 +128,7 @@ def test_the_penalty_is_a_proximal_step(problem, rate, shrink):
     assert scale == pytest.approx(keep)
     same_weights(
         w,
-        ChainWeights(
+        Weights(
             keep * (problem.weights.node - rate * gradient.node),
             keep * (problem.weights.transitions - rate * gradient.transitions),
         ),
@@ -145,7 +145,7 @@ def test_a_pass_is_the_steps_written_out(refresh, positions, real):
     data = replace(data, sample_weight=np.random.default_rng(2).uniform(0, 2, 20))
     rng = np.random.default_rng(3)
     visits = data.visits(ChainPieces(2.5).draw(data.encoded.offsets, rng))
-    start = ChainWeights(rng.normal(size=(12, 3)), rng.normal(size=(3, 3)))
+    start = Weights(rng.normal(size=(12, 3)), rng.normal(size=(3, 3)))
     options = {"rate": 0.3, "decay": 0.98, "shrink": 0.01}
     expected = naive_descent(data, start, visits, refresh=positions, **options)
     met, w, scale = descend(data, start.copy(), visits, **options)
@@ -177,9 +177,9 @@ def test_scaled_weights_take_the_same_steps(scale):
     data = random_data(np.random.default_rng(1))
     rng = np.random.default_rng(3)
     visits = data.visits(WholeSamples().draw(data.encoded.offsets, rng))
-    start = ChainWeights(rng.normal(size=(12, 3)), rng.normal(size=(3, 3)))
+    start = Weights(rng.normal(size=(12, 3)), rng.normal(size=(3, 3)))
     options = {"rate": 0.3, "decay": 0.98, "shrink": 0.02}
-    stored = ChainWeights(start.node / scale, start.transitions.copy())
+    stored = Weights(start.node / scale, start.transitions.copy())
     met, plain, _ = descend(data, start.copy(), visits, **options)
     met_scaled, scaled, _ = descend(data, stored, visits, scale=scale, **options)
     assert met == pytest.approx(met_scaled, rel=1e-10)
@@ -192,10 +192,10 @@ def test_a_small_scale_is_folded_into_the_weights(refresh):
     data = random_data(np.random.default_rng(1), n_samples=40)
     visits = data.visits(ChainPieces(1).draw(data.encoded.offsets, np.random.default_rng(0)))
     options = {"rate": 0.5, "decay": 1.0, "shrink": 2.0}
-    start = ChainWeights(np.ones((12, 3)), np.ones((3, 3)))
+    start = Weights(np.ones((12, 3)), np.ones((3, 3)))
     _, expected = naive_descent(data, start, visits, refresh=1, **options)
     for kind, tolerance in ((np.float64, 1e-9), (np.float32, 1e-5)):
-        w = ChainWeights(np.ones((12, 3), kind), np.ones((3, 3), kind))
+        w = Weights(np.ones((12, 3), kind), np.ones((3, 3), kind))
         _, w, scale = descend(data, w, visits, **options)
         assert 1e-4 / 3 < scale <= 1  # one step divides by 3
         same_weights(w, expected, rtol=0, atol=tolerance)
@@ -222,7 +222,7 @@ def test_float32_stays_close_to_float64(real, size):
     visits = data.visits(part.draw(data.encoded.offsets, np.random.default_rng(0)))
     ends = []
     for kind in (np.float32, np.float64):
-        w = ChainWeights.zeros(12, 3, kind)
+        w = Weights.zeros(12, 3, kind)
         met, true, _ = descend(data, w, visits, rate=0.1, decay=0.999, shrink=1e-3)
         assert w.node.dtype == w.transitions.dtype == kind
         ends.append((met, true))
@@ -233,7 +233,7 @@ def test_float32_stays_close_to_float64(real, size):
 @given(problems(numbers=EXTREME))
 @settings(max_examples=50)
 def test_float32_stays_finite_and_right_on_extreme_weights(problem):
-    w = ChainWeights(
+    w = Weights(
         problem.weights.node.astype(np.float32), problem.weights.transitions.astype(np.float32)
     )
     one = problem.visits[slice(0, 1)]
@@ -243,7 +243,7 @@ def test_float32_stays_finite_and_right_on_extreme_weights(problem):
     assert met == pytest.approx(exact, rel=1e-5, abs=1e-2)
     same_weights(
         w,
-        ChainWeights(before.node - gradient.node, before.transitions - gradient.transitions),
+        Weights(before.node - gradient.node, before.transitions - gradient.transitions),
         rtol=1e-4,
         atol=1e-2,
     )
@@ -257,7 +257,7 @@ def test_float32_finds_a_label_that_underflows_at_first_and_wins_in_the_end(firs
         np.array([0, n]), np.arange(n + 1), np.arange(n, dtype=np.int32), np.zeros(0, np.float32)
     )
     data = ChainData(encoded, Labels.from_lists([["B"] * n], "AB"), np.ones(1))
-    w = ChainWeights.zeros(n, 2)
+    w = Weights.zeros(n, 2)
     w.node[0, 1] = first
     w.transitions[:] = [[stay, -150.0], [stay, 0.0]]
     visits = Visits(np.array([0]), np.array([n]), np.ones(1))
@@ -267,7 +267,7 @@ def test_float32_finds_a_label_that_underflows_at_first_and_wins_in_the_end(firs
     assert met == pytest.approx(exact, rel=1e-5, abs=1e-4)
     same_weights(
         w,
-        ChainWeights(before.node - gradient.node, before.transitions - gradient.transitions),
+        Weights(before.node - gradient.node, before.transitions - gradient.transitions),
         rtol=1e-5,
         atol=1e-4,
     )
@@ -280,12 +280,12 @@ def test_the_rate_falls_by_decay_a_pass_smoothly(refresh):
     """At the k-th of N pieces of pass p the rate is r · β^(p + k/N), whatever the blocks."""
     refresh(1)
     data = random_data(np.random.default_rng(5))
-    start = ChainWeights.zeros(12, 3, np.float64)
+    start = Weights.zeros(12, 3, np.float64)
     learner = StochasticGradient(
         LogLikelihood(data), start, learning_rate=0.4, decay=0.5, penalty=Penalty(l2=0.7)
     )
     rng = np.random.default_rng(0)
-    expected = ChainWeights.zeros(12, 3, np.float64)
+    expected = Weights.zeros(12, 3, np.float64)
     for number in range(3):
         visits = data.visits(ChainPieces(2.5).draw(data.encoded.offsets, rng))
         objective = one_pass(learner, visits, number)
@@ -308,13 +308,13 @@ def test_the_penalty_may_be_applied_once_a_pass(refresh):
     data = random_data(np.random.default_rng(5))
     learner = StochasticGradient(
         LogLikelihood(data),
-        ChainWeights.zeros(12, 3, np.float64),
+        Weights.zeros(12, 3, np.float64),
         learning_rate=0.4,
         decay=0.5,
         penalty=Penalty(l2=0.7),
         l2_once=True,
     )
-    expected = ChainWeights.zeros(12, 3, np.float64)
+    expected = Weights.zeros(12, 3, np.float64)
     for number in range(2):
         visits = data.visits(WholeSamples().draw(data.encoded.offsets, np.random.default_rng(0)))
         objective = one_pass(learner, visits, number)
@@ -328,7 +328,7 @@ def test_the_penalty_may_be_applied_once_a_pass(refresh):
             refresh=1,
         )
         keep = 1 / (1 + 2 * 0.4 * 0.5 ** (number + 1) * 0.7)
-        expected = ChainWeights(keep * after.node, keep * after.transitions)
+        expected = Weights(keep * after.node, keep * after.transitions)
         same_weights(learner.weights(), expected, rtol=1e-9, atol=1e-10)
         assert objective == pytest.approx(met + 0.7 * expected.squared_norm(), rel=1e-9)
 
@@ -363,7 +363,7 @@ def test_blocks_take_the_same_steps(refresh, monkeypatch):
     ends = []
     for block in (1 << 17, 7):
         monkeypatch.setattr(passes_module, "BLOCK", block)
-        start = ChainWeights.zeros(12, 3, np.float64)
+        start = Weights.zeros(12, 3, np.float64)
         learner = StochasticGradient(
             LogLikelihood(data), start, learning_rate=0.4, decay=0.5, penalty=Penalty(l2=0.7)
         )
@@ -380,9 +380,7 @@ def optimum(data: ChainData, visits: Visits, l2: float) -> float:
 
     def value(flat):
         m = flat.reshape(-1, n_labels)
-        found, gradient = loss.value_and_gradient(
-            ChainWeights(m[:n_features], m[n_features:]), visits
-        )
+        found, gradient = loss.value_and_gradient(Weights(m[:n_features], m[n_features:]), visits)
         slope = np.concatenate([gradient.node.ravel(), gradient.transitions.ravel()])
         return found + l2 * float(flat @ flat), slope + 2 * l2 * flat
 
@@ -405,7 +403,7 @@ def test_sgd_reaches_the_optimum_found_by_another_solver(l2_once, piece_size, ki
     least = optimum(data, visits, l2=0.5)
     learner = StochasticGradient(
         LogLikelihood(data),
-        ChainWeights.zeros(12, 3, kind),
+        Weights.zeros(12, 3, kind),
         learning_rate=0.2,
         decay=0.96,
         penalty=Penalty(l2=0.5),
@@ -426,7 +424,7 @@ def test_a_fixed_rate_stays_near_the_optimum():
     least = optimum(data, visits, l2=0.5)
     learner = StochasticGradient(
         LogLikelihood(data),
-        ChainWeights.zeros(12, 3),
+        Weights.zeros(12, 3),
         learning_rate=0.02,
         decay=1.0,
         penalty=Penalty(l2=0.5),
@@ -446,7 +444,7 @@ def test_weight_two_is_a_duplicate_and_weight_zero_an_absence():
     by_weight = weighted.visits(pieces)
     by_hand = data.visits(pieces, np.array([0, 0, 1, 3]))
     rng = np.random.default_rng(1)
-    w = ChainWeights(rng.normal(size=(12, 3)), rng.normal(size=(3, 3)))
+    w = Weights(rng.normal(size=(12, 3)), rng.normal(size=(3, 3)))
     values, gradients = zip(
         *(LogLikelihood(data).value_and_gradient(w, v) for v in (by_weight, by_hand)), strict=True
     )
@@ -463,8 +461,7 @@ def test_an_interrupt_leaves_the_weights_of_the_steps_taken(monkeypatch):
     visits = data.visits(WholeSamples().draw(data.encoded.offsets, np.random.default_rng(0)))
     options = {"learning_rate": 0.4, "decay": 0.5, "penalty": Penalty(l2=20.0)}
     learners = [
-        StochasticGradient(LogLikelihood(data), ChainWeights.zeros(12, 3), **options)
-        for _ in range(2)
+        StochasticGradient(LogLikelihood(data), Weights.zeros(12, 3), **options) for _ in range(2)
     ]
     one_pass(learners[0], visits, 0)
     real = kernels.crf_steps
@@ -539,8 +536,8 @@ def test_trials_on_the_compact_copy_are_trials_on_the_data():
         assert n_used == len(touched) < 30
         assert used.tolist() == sorted(touched)
         options = {"rate": 0.5, "decay": 1.0, "shrink": 0.01}
-        met, _, _ = descend(data, ChainWeights.zeros(30, 3, float), some, **options)
-        tried, _, _ = descend(compact, ChainWeights.zeros(n_used, 3, float), visits, **options)
+        met, _, _ = descend(data, Weights.zeros(30, 3, float), some, **options)
+        tried, _, _ = descend(compact, Weights.zeros(n_used, 3, float), visits, **options)
         assert tried == pytest.approx(met, rel=1e-12)
 
 

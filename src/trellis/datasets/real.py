@@ -133,26 +133,11 @@ def _har(folder: Path) -> DataSet:
 
 def _ocr(folder: Path) -> DataSet:
     """The «small» setting: train on fold 0, test on the other nine."""
-    from trellis.files import open_text_bytes
+    from trellis.datasets.ocr import read_words
 
-    path = folder / "letters.tsv.xz"
-    words: dict[tuple[int, int], tuple[list[Any], list[str]]] = {}
-    try:
-        for line in open_text_bytes(path).decode("ascii").splitlines():
-            letter, word, _, fold, pixels = line.split("\t")
-            images, letters = words.setdefault((int(fold), int(word)), ([], []))
-            images.append(np.unpackbits(np.frombuffer(bytes.fromhex(pixels), np.uint8)))
-            letters.append(letter)
-    except DataError:
-        raise
-    except ValueError as error:
-        raise DataError(f"cannot read {path}: {error}") from None
-
-    def part(first: bool) -> Corpus:
-        chosen = [words[key] for key in sorted(words) if (key[0] == 0) == first]
-        return as_corpus([np.array(images) for images, _ in chosen], [y for _, y in chosen])
-
-    return DataSet("ocr", part(True), None, part(False), None, None)
+    corpus, folds = read_words(folder)
+    train, test = (corpus.take(np.flatnonzero(part)) for part in (folds == 0, folds != 0))
+    return DataSet("ocr", train, None, test, None, None)
 
 
 _LOADERS: dict[str, Callable[[Path], DataSet]] = {

@@ -1,0 +1,377 @@
+r"""Block-coordinate Frank–Wolfe for structured hinge losses (Lacoste-Julien et al. 2013).
+
+.. math::
+
+    \min_w \; J(w) = \lambda \lVert w\rVert^2 + \sum_i c_i H_i(w), \qquad
+    H_i(w) = \max_y \; \Delta_i(y) - \langle w, \psi_i(y)\rangle, \quad
+    \psi_i(y) = \phi(x_i, y_i) - \phi(x_i, y).
+
+The dual has a distribution :math:`\alpha_i` over the labellings of each sample:
+
+.. math::
+
+    w = \sum_i w_i, \quad
+    w_i = \frac{c_i}{2\lambda} \sum_y \alpha_{iy} \psi_i(y), \quad
+    \ell_i = c_i \sum_y \alpha_{iy} \Delta_i(y), \qquad
+    \max_\alpha \; \sum_i \ell_i - \lambda \lVert w\rVert^2 .
+
+A visit of sample i finds the labelling :math:`y^*` that attains :math:`H_i(w)`, with
+:math:`w_s = c_i\psi_i(y^*) / 2\lambda` and :math:`\ell_s = c_i\Delta_i(y^*)`, and moves
+:math:`\alpha_i` towards it by the step that raises the dual most,
+
+.. math::
+
+    \gamma = \frac{2\lambda\langle w_i - w_s, w\rangle - \ell_i + \ell_s}
+                  {2\lambda \lVert w_i - w_s\rVert^2} \quad\text{cut to } [0, 1] .
+
+There is no rate to choose, and the dual is a lower bound on min J at any time. A pass visits all
+samples in a fresh random order. The average of the weights after each pass p, weighted by p², is
+usually the better solution (averages after each step, as in the paper, are no better and cost
+more); both are looked at when the gap is taken.
+
+The oracle may return a worse labelling than the best: the dual stays valid. For a valid gap it then
+has to give an upper bound of :math:`H_i(w)` besides.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import DataError
+
+__all__ = [
+    "FrankWolfeRecord",
+    "FrankWolfeResult",
+    "FrankWolfeState",
+    "minimise_frank_wolfe",
+    "run_frank_wolfe",
+]
+
+Float64s = NDArray[np.float64]
+Int64s = NDArray[np.int64]
+
+# A pass that raises the dual by less than this, relatively, brings nothing.
+_NOTHING = 1e-13
+
+
+class FrankWolfeState(Protocol):
+    """A dual point of a problem of so many samples, and how to move it."""
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        ...
+
+    @property
+    def exact(self) -> bool:
+        """Whether every value of a loss, so far, was exact."""
+        ...
+
+    def sweep(self, order: Int64s) -> None:
+        """Visit samples in this order."""
+        ...
+
+    def dual(self) -> float:
+        """Value of the dual."""
+        ...
+
+    def weights(self) -> Float64s:
+        """The weights of the dual point."""
+        ...
+
+    def objective(self, w: Float64s) -> float:
+        """J(w), or an upper bound if the oracle is not exact."""
+        ...
+
+
+@dataclass(frozen=True)
+class FrankWolfeRecord:
+    """What one pass brought.
+
+    Parameters
+    ----------
+    number : int
+        1 for the first.
+    objective : float or None
+        Least J(w) met so far, where it was looked at.
+    lower_bound : float
+        The dual: min J is at least this.
+    gap : float or None
+        The difference.
+    seconds : float
+        Seconds of this pass.
+    """
+
+    number: int
+    objective: float | None
+    lower_bound: float
+    gap: float | None
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class FrankWolfeResult:
+    """Outcome of a run.
+
+    Parameters
+    ----------
+    weights : float64, shape (D,)
+        The best point met.
+    objective, lower_bound, gap : float
+        J there (an upper bound of it, if the oracle is not exact), the dual, and the difference.
+    stop_reason : str
+        "gap", "max_passes" or "no progress": a pass did not raise the dual.
+    exact : bool
+        Whether all values of losses were exact.
+    records : list of FrankWolfeRecord
+        One for each pass.
+    """
+
+    weights: Float64s
+    objective: float
+    lower_bound: float
+    gap: float
+    stop_reason: str
+    exact: bool
+    records: list[FrankWolfeRecord]
+
+
+def run_frank_wolfe(
+    state: FrankWolfeState,
+    rng: np.random.Generator,
+    *,
+    max_passes: int = 100,
+    tol: float = 1e-3,
+    gap_every: int = 10,
+    averaged: bool = True,
+    report: Callable[[FrankWolfeRecord], None] | None = None,
+) -> FrankWolfeResult:
+    """Sweep over all samples, in a random order each time, until the gap is small.
+
+    Parameters
+    ----------
+    state : FrankWolfeState
+        The problem; it is changed.
+    rng : numpy.random.Generator
+        Source of the orders.
+    max_passes : int
+        Most passes, at least 1.
+    tol : float
+        Stop when the gap is at most ``tol`` times the objective.
+    gap_every : int
+        Passes between looks at the objective, which cost as much as one or two passes.
+    averaged : bool
+        Look at the average of the weights, too.
+    report : function, optional
+        Called with the record of each pass.
+
+    An interrupt (Ctrl-C) ends the run with the best weights so far and the reason "interrupted".
+    """
+    if max_passes < 1 or gap_every < 1:
+        raise DataError(f"max_passes and gap_every must be at least 1, got {max_passes, gap_every}")
+    best, best_w = np.inf, state.weights()
+    average, share = np.zeros_like(best_w), 0.0
+    lower = -np.inf
+    records: list[FrankWolfeRecord] = []
+    reason = "max_passes"
+    try:
+        for number in range(1, max_passes + 1):
+            clock = time.perf_counter()
+            state.sweep(rng.permutation(state.n_samples))
+            if averaged:
+                share += number**2
+                average += (number**2 / share) * (state.weights() - average)
+            before, lower = lower, max(lower, state.dual())
+            stuck = lower - before <= _NOTHING * abs(lower)
+            objective = gap = None
+            if stuck or number == max_passes or number % gap_every == 0:
+                for w in (state.weights(), average.copy()) if averaged else (state.weights(),):
+                    J = state.objective(w)
+                    if best > J:
+                        best, best_w = J, w
+                objective, gap = best, max(0.0, best - lower)
+            record = FrankWolfeRecord(number, objective, lower, gap, time.perf_counter() - clock)
+            records.append(record)
+            if report is not None:
+                report(record)
+            if gap is not None and gap <= tol * abs(best):
+                reason = "gap"
+                break
+            if stuck:
+                reason = "no progress"
+                break
+    except KeyboardInterrupt:
+        reason = "interrupted"
+        if not np.isfinite(best):
+            best_w = state.weights()
+    return FrankWolfeResult(
+        best_w, best, lower, max(0.0, best - lower), reason, state.exact, records
+    )
+
+
+Slope = Any  # dense (D,), or a pair of indices and values
+
+
+def minimise_frank_wolfe(
+    oracle: Callable[[int, Float64s], tuple[Slope, float] | tuple[Slope, float, float]],
+    n_samples: int,
+    n_weights: int,
+    *,
+    l2: float,
+    sample_weight: Float64s | None = None,
+    max_passes: int = 100,
+    tol: float = 1e-3,
+    gap_every: int = 10,
+    averaged: bool = True,
+    seed: int | None = None,
+    report: Callable[[FrankWolfeRecord], None] | None = None,
+) -> FrankWolfeResult:
+    """Minimise a sum of structured hinge losses and l2 ||w||^2.
+
+    Parameters
+    ----------
+    oracle : function of a sample's number and w
+        Finds a labelling y that maximises loss(y) - <w, psi(y)> and returns psi(y), the features of
+        the gold labelling less those of y, as an array (D,) or as a pair of distinct indices and
+        values; then loss(y); then, if y need not be the best, an upper bound of the maximum.
+    n_samples, n_weights : int
+        Numbers of samples and of weights D.
+    l2 : float
+        Factor of ||w||^2, positive.
+    sample_weight : float64, shape (n_samples,), optional
+        Weight of each sample's loss, not negative.
+    max_passes, tol, gap_every, averaged, report
+        As for :func:`run_frank_wolfe`.
+    seed : int, optional
+        Seed of the orders of visiting.
+
+    Returns
+    -------
+    FrankWolfeResult
+
+    Raises
+    ------
+    DataError
+        If a parameter is out of its range, or the oracle's answers do not fit.
+
+    Examples
+    --------
+    Multi-class classification of points in the plane, each with a constant beside it:
+
+    >>> x = np.array([[2.0, 0, 1], [1, 0, 1], [0, 2, 1], [0, 1, 1], [-1, -1, 1], [-2, -2, 1]])
+    >>> gold = np.array([0, 0, 1, 1, 2, 2])
+    >>> def oracle(i, w):
+    ...     scores = w.reshape(3, 3) @ x[i] + (np.arange(3) != gold[i])
+    ...     y = scores.argmax()
+    ...     psi = np.zeros((3, 3))
+    ...     psi[gold[i]] += x[i]
+    ...     psi[y] -= x[i]
+    ...     return psi.ravel(), float(y != gold[i])
+    >>> found = minimise_frank_wolfe(oracle, 6, 9, l2=0.01, seed=0, max_passes=500)
+    >>> found.stop_reason, (x @ found.weights.reshape(3, 3).T).argmax(1).tolist()
+    ('gap', [0, 0, 1, 1, 2, 2])
+    """
+    if not 0 < l2 < np.inf:
+        raise DataError(f"l2 must be positive and finite, got {l2!r}")
+    weight = np.ones(n_samples) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    if weight.shape != (n_samples,) or not (np.isfinite(weight) & (weight >= 0)).all():
+        raise DataError(f"sample_weight must be {n_samples} finite numbers, none negative")
+    state = _Blocks(oracle, weight, n_weights, l2)
+    return run_frank_wolfe(
+        state, np.random.default_rng(seed), max_passes=max_passes, tol=tol, gap_every=gap_every,
+        averaged=averaged, report=report,
+    )  # fmt: skip
+
+
+class _Blocks:
+    """The dual point as the parts w_i and l_i of all samples, w_i being sparse."""
+
+    def __init__(self, oracle: Any, weight: Float64s, n_weights: int, l2: float) -> None:
+        self._oracle = oracle
+        self._weight = weight
+        self._l2 = l2
+        self._w = np.zeros(n_weights)
+        none = (np.zeros(0, np.int64), np.zeros(0))
+        self._parts: list[tuple[Int64s, Float64s]] = [none] * len(weight)
+        self._losses = np.zeros(len(weight))
+        self.exact = True
+
+    @property
+    def n_samples(self) -> int:
+        return len(self._weight)
+
+    def sweep(self, order: Int64s) -> None:
+        scale = 2 * self._l2
+        for i in order:
+            c = self._weight[i]
+            if c == 0:
+                continue
+            index, psi, loss, _ = self._ask(int(i), self._w)
+            # The direction w_s - w_i, on the features of both.
+            old_index, old = self._parts[i]
+            both, place = np.unique(np.concatenate([old_index, index]), return_inverse=True)
+            n = len(old_index)
+            part, corner = np.zeros(len(both)), np.zeros(len(both))
+            part[place[:n]] = old
+            corner[place[n:]] = psi * (c / scale)
+            move = corner - part
+            gain = c * loss - self._losses[i] - scale * float(move @ self._w[both])
+            curve = scale * float(move @ move)
+            if gain <= 0:
+                continue
+            step = 1.0 if gain >= curve else gain / curve
+            self._w[both] += step * move
+            self._parts[i] = (both, part + step * move)
+            self._losses[i] += step * (c * loss - self._losses[i])
+
+    def dual(self) -> float:
+        return float(self._losses.sum() - self._l2 * (self._w @ self._w))
+
+    def weights(self) -> Float64s:
+        return self._w.copy()
+
+    def objective(self, w: Float64s) -> float:
+        total = self._l2 * float(w @ w)
+        for i in np.flatnonzero(self._weight):
+            _, _, _, upper = self._ask(int(i), w)
+            total += float(self._weight[i]) * upper
+        return total
+
+    def _ask(self, i: int, w: Float64s) -> tuple[Int64s, Float64s, float, float]:
+        """Call the oracle: indices and values of psi, loss and (a bound of) the maximum."""
+        slope, loss, *bound = self._oracle(i, w)
+        if isinstance(slope, tuple):
+            index, psi = np.asarray(slope[0], np.int64), np.asarray(slope[1], np.float64)
+            fits = index.ndim == 1 and index.shape == psi.shape
+            if not fits or len(np.unique(index)) < len(index):
+                raise DataError(
+                    f"sample {i}: the oracle's indices must be distinct, with a value each"
+                )
+            if index.size and not 0 <= index.min() <= index.max() < len(w):
+                raise DataError(f"sample {i}: the oracle's indices must lie in 0..{len(w) - 1}")
+        else:
+            dense = np.asarray(slope, np.float64)
+            if dense.shape != w.shape:
+                raise DataError(
+                    f"sample {i}: the oracle's features must have shape {w.shape}, "
+                    f"got {dense.shape}"
+                )
+            index = np.flatnonzero(dense)
+            psi = dense[index]
+        value = float(loss) - float(psi @ w[index])
+        upper = float(bound[0]) if bound else value
+        if not np.isfinite([value, upper]).all():
+            raise DataError(f"sample {i}: the oracle's features or loss are not finite")
+        if upper < value - 1e-9 * max(1.0, abs(value)):
+            raise DataError(
+                f"sample {i}: the oracle's bound {upper} is below the value {value} of its "
+                "labelling"
+            )
+        self.exact = self.exact and upper - value <= 1e-9 * max(1.0, abs(value))
+        return index, psi, float(loss), upper

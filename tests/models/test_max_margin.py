@@ -1,0 +1,278 @@
+"""MaxMargin: it learns, on all structures and with both solvers, and says what it did."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from trellis import ChainCRF, MaxMargin, load_model
+from trellis.errors import CorruptModelError, DataError
+
+WORDS = {"D": ["the", "a"], "N": ["cat", "dog", "bird"], "V": ["sat", "ran"]}
+
+
+def sentences(n, seed=0):
+    rng = np.random.default_rng(seed)
+    y = [["D", "N", "V"] if rng.random() < 0.5 else ["N", "V", "D", "N"] for _ in range(n)]
+    X = [[str(rng.choice(WORDS[label])) for label in labels] for labels in y]
+    return X, y
+
+
+def paths(X):
+    """Edges that join neighbours."""
+    return [[(t, t + 1) for t in range(len(x) - 1)] for x in X]
+
+
+X, Y = sentences(30)
+X2, Y2 = sentences(20, 1)
+
+
+@pytest.mark.parametrize("solver", ["frank-wolfe", "bundle"])
+@pytest.mark.parametrize("structure", ["chain", "tree", "graph"])
+def test_learns(structure, solver):
+    edges = {} if structure == "chain" else {"edges": paths(X)}
+    edges2 = {} if structure == "chain" else {"edges": paths(X2)}
+    svm = MaxMargin("word", structure=structure, l2=0.01, solver=solver, random_state=0)
+    svm.fit(X, Y, **edges)
+    assert svm.score(X2, Y2, **edges2) == 1.0
+    assert svm.stop_reason_ == "gap"
+    assert svm.exact_
+    assert 0 <= svm.gap_ <= 0.01 * svm.objective_
+    assert svm.n_passes_ == len(svm.history_)
+    assert svm.predict_kbest(X2[:1], 2, **{k: v[:1] for k, v in edges2.items()})[0][0][0] == Y2[0]
+    assert "cat" in str(svm.explain([["the", "cat"]], **({"edges": [[(0, 1)]]} if edges else {})))
+
+
+def test_structures_agree_on_paths():
+    runs = [
+        MaxMargin("word", structure=s, l2=0.1, solver="bundle", tol=1e-6).fit(X, Y, **e)
+        for s, e in (("chain", {}), ("tree", {"edges": paths(X)}), ("graph", {"edges": paths(X)}))
+    ]
+    for other in runs[1:]:
+        assert other.objective_ == pytest.approx(runs[0].objective_, rel=1e-5)
+        np.testing.assert_allclose(
+            other.weights_.transitions[0], runs[0].weights_.transitions, atol=1e-3
+        )
+
+
+def test_predictions_are_those_of_a_chain_model_with_these_weights():
+    svm = MaxMargin("word; word[-1]", l2=0.1, random_state=0).fit(X, Y)
+    crf = ChainCRF("word; word[-1]", max_passes=1).fit(X, Y)
+    crf.weights_ = svm.weights_
+    assert svm.predict(X2) == crf.predict(X2)
+    constraints = [[None] * (len(x) - 1) + ["D"] for x in X2]
+    assert svm.predict(X2, constraints=constraints) == crf.predict(X2, constraints=constraints)
+
+
+def test_scheme_is_kept_to():
+    x, y = [["a", "b", "c"]] * 3, [["B-X", "I-X", "O"]] * 3
+    svm = MaxMargin("word", scheme="BIO", random_state=0).fit(x, y)
+    assert svm.predict([["b"]]) != [["I-X"]]
+    with pytest.raises(DataError, match="BIO"):
+        MaxMargin("word", scheme="BIO").fit(x, [["u", "v", "w"]] * 3)
+
+
+def test_loops_need_not_be_solved_exactly():
+    rng = np.random.default_rng(0)
+    triangle = [(0, 1), (1, 2), (0, 2)]
+    x = [rng.normal(size=(3, 2)) for _ in range(6)]
+    y = [["p" if v[0] + 0.3 * v[1] > 0 else "q" for v in sample] for sample in x]
+    edges = [triangle] * 6
+    exact = MaxMargin(structure="graph", l2=1.0, solver="bundle", directed=False, tol=1e-3)
+    exact.fit(x, y, edges=edges)
+    assert exact.exact_
+    assert exact.stop_reason_ == "gap"
+    relaxed = clone(exact).set_params(inference="lp", max_passes=20).fit(x, y, edges=edges)
+    assert relaxed.objective_ - relaxed.gap_ <= exact.objective_ + 1e-6
+    assert relaxed.objective_ >= exact.objective_ - exact.gap_ - 1e-6
+    steps = clone(exact).set_params(solver="frank-wolfe", max_passes=30).fit(x, y, edges=edges)
+    assert steps.objective_ == pytest.approx(exact.objective_, rel=0.1)
+    decoded = exact.decode(x[:1], edges=edges[:1])[0]
+    assert decoded.exact
+    assert decoded.labels == exact.predict(x[:1], edges=edges[:1])[0]
+
+
+def test_types_of_edges_have_tables_of_their_own():
+    """The one type makes its ends equal, the other makes them differ."""
+    rng = np.random.default_rng(0)
+    x, y, edges, types = [], [], [], []
+    for _ in range(40):
+        first, kind = rng.integers(0, 2, 2)
+        second = first if kind else 1 - first
+        x.append([f"w{first}", "?"])
+        y.append([f"{first}", f"{second}"])
+        edges.append([(0, 1)])
+        types.append(["same" if kind else "other"])
+    svm = MaxMargin("word", structure="tree", l2=0.01, random_state=0)
+    svm.fit(x, y, edges=edges, edge_types=types)
+    assert svm.edge_types_ == ("other", "same")
+    assert svm.weights_.transitions.shape == (2, 2, 2)
+    assert svm.score(x, y, edges=edges, edge_types=types) == 1.0
+
+
+def test_loss_is_what_the_margin_has_to_be():
+    """With hardly any weights, each sample loses the largest cost of its labels."""
+    x, y = [["u", "v"]] * 4, [["a", "b"]] * 3 + [["a", "a"]]
+    costs = [[0, 5], [2, 0]]
+    matrix = MaxMargin("word", l2=1e6, loss=costs, random_state=0).fit(x, y)
+    assert matrix.objective_ == pytest.approx(5 * 5 + 3 * 2, rel=1e-3)
+
+    def loss(labels, classes):
+        return [[costs["ab".index(gold)]["ab".index(c)] for c in classes] for gold in labels]
+
+    a, b = (MaxMargin("word", l2=0.1, loss=c, random_state=0).fit(x, y) for c in (loss, costs))
+    np.testing.assert_array_equal(a.weights_.node, b.weights_.node)
+    plain = MaxMargin("word", l2=0.1, random_state=0).fit(x, y)
+    assert not np.array_equal(a.weights_.node, plain.weights_.node)
+
+
+def test_sample_weight_is_repetition():
+    weight = np.arange(len(X)) % 3
+    repeated = [i for i, n in enumerate(weight) for _ in range(n)]
+    a = MaxMargin("word", l2=0.1, solver="bundle", tol=1e-6).fit(X, Y, sample_weight=weight)
+    b = MaxMargin("word", l2=0.1, solver="bundle", tol=1e-6).fit(
+        [X[i] for i in repeated], [Y[i] for i in repeated]
+    )
+    assert a.objective_ == pytest.approx(b.objective_, rel=1e-5)
+
+
+def test_l1_leaves_weights_at_zero():
+    dense = MaxMargin("word; word[-1]; word[1]", l2=0.1, solver="bundle").fit(X, Y)
+    sparse = MaxMargin("word; word[-1]; word[1]", l2=0.0, l1=0.5, solver="bundle").fit(X, Y)
+    assert sparse.score(X2, Y2) > 0.9
+    used = [(abs(m.weights_.node) > 1e-6).mean() for m in (sparse, dense)]
+    assert used[0] < used[1] / 2
+
+
+@pytest.mark.parametrize("solver", ["frank-wolfe", "bundle"])
+def test_same_seed_same_bits(solver):
+    a, b = (
+        MaxMargin("word", l2=0.1, solver=solver, random_state=3, max_passes=7).fit(X, Y)
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(a.weights_.node, b.weights_.node)
+    np.testing.assert_array_equal(a.weights_.transitions, b.weights_.transitions)
+
+
+@pytest.mark.parametrize("structure", ["chain", "tree", "graph"])
+def test_saved_and_loaded(structure, tmp_path):
+    edges = {} if structure == "chain" else {"edges": paths(X)}
+    svm = MaxMargin("word", structure=structure, loss=1 - np.eye(3), random_state=0)
+    svm.fit(X, Y, **edges).save(tmp_path / "m")
+    again = load_model(tmp_path / "m")
+    assert isinstance(again, MaxMargin)
+    assert again.structure == structure
+    assert again.stop_reason_ == svm.stop_reason_
+    assert again.predict(X, **edges) == svm.predict(X, **edges)
+    again.save(tmp_path / "n")
+    assert (tmp_path / "n").read_bytes() == (tmp_path / "m").read_bytes()
+
+
+def test_function_as_loss_cannot_be_saved(tmp_path):
+    svm = MaxMargin("word", loss=lambda y, classes: [[c != z for c in classes] for z in y])
+    svm.fit(X, Y)
+    with pytest.raises(DataError, match=r"loss=.* cannot be written"):
+        svm.save(tmp_path / "m")
+    svm.set_params(loss="hamming").save(tmp_path / "m")
+    assert load_model(tmp_path / "m").predict(X2) == svm.predict(X2)
+
+
+def test_damaged_parameters_are_refused(tmp_path):
+    from trellis.persistence import read_container, write_container
+
+    MaxMargin("word").fit(X, Y).save(tmp_path / "m")
+    header, arrays = read_container(tmp_path / "m")
+    header = dict(header) | {"parameters": dict(header["parameters"]) | {"structure": "ring"}}
+    write_container(tmp_path / "n", header, dict(arrays))
+    with pytest.raises(CorruptModelError, match="structure must be one of"):
+        load_model(tmp_path / "n")
+
+
+def test_one_line_a_pass(caplog):
+    with caplog.at_level("INFO", logger="trellis"):
+        MaxMargin("word", max_passes=11, tol=0.0, random_state=0).fit(X, Y)
+    lines = [r.message for r in caplog.records if r.message.startswith("pass")]
+    assert len(lines) == 11
+    assert "gap" not in lines[0]
+    assert "gap" in lines[9]
+
+
+def test_sklearn_manners():
+    svm = MaxMargin("word", l2=0.5)
+    assert clone(svm).get_params() == svm.get_params()
+    assert repr(svm) == "MaxMargin(features='word', l2=0.5)"
+    with pytest.raises(ValueError, match="not fitted"):
+        svm.predict(X)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"structure": "ring"}, "structure must be one of chain, tree, graph"),
+        ({"solver": "sgd"}, "solver must be one of"),
+        ({"inference": "guess"}, "inference must be one of"),
+        ({"l2": -1.0}, "l2 must be a number of at least 0"),
+        ({"l1": np.nan}, "l1 must be a number of at least 0"),
+        ({"l1": 1.0}, "one of l2 and l1"),
+        ({"l2": 0.0}, "one of l2 and l1"),
+        ({"l2": 0.0, "l1": 1.0}, 'l1 needs solver="bundle"'),
+        ({"loss": "f1"}, 'loss must be "hamming"'),
+        ({"tol": -1}, "tol must be"),
+        ({"max_passes": 0}, "max_passes must be"),
+        ({"memory": 1}, "memory must be None"),
+        ({"directed": 2}, "directed must be"),
+        ({"random_state": -1}, "random_state must be"),
+        ({"scheme": "XYZ"}, "scheme"),
+        ({"scheme": "BIO", "structure": "tree"}, "scheme is for chains"),
+        ({"features": "word @ edge"}, "cross features with edges"),
+    ],
+)
+def test_bad_parameters(change, message):
+    with pytest.raises(DataError, match=message):
+        MaxMargin(**({"features": "word"} | change)).fit(
+            X, Y, edges=paths(X) if change.get("structure") == "tree" else None
+        )
+
+
+def test_bad_data():
+    svm = MaxMargin("word")
+    with pytest.raises(DataError, match="fit needs labels"):
+        svm.fit(X)
+    with pytest.raises(DataError, match="sample 0, position 0 is not annotated"):
+        svm.fit([["a", "b"]], [[None, "X"]])
+    with pytest.raises(DataError, match="has a set of labels"):
+        svm.fit([["a", "b"]], [[{"X", "Y"}, "X"]])
+    with pytest.raises(DataError, match="edges are for structure"):
+        svm.fit(X, Y, edges=paths(X))
+    with pytest.raises(DataError, match="the loss is not additive"):
+        svm.set_params(loss=lambda y, classes: 1.0).fit(X, Y)
+    assert not svm.__sklearn_is_fitted__()
+    tree = MaxMargin("word", structure="tree")
+    with pytest.raises(DataError, match="cycle"):
+        tree.fit([["a", "b", "c"]], [["X", "Y", "X"]], edges=[[(0, 1), (1, 2), (2, 0)]])
+    with pytest.raises(DataError, match="there are no edges"):
+        tree.fit(X, Y)
+    fitted = MaxMargin("word", max_passes=1).fit(X, Y)
+    with pytest.raises(DataError, match="edges are for structure"):
+        fitted.predict(X, edges=paths(X))
+    with pytest.raises(DataError, match="decode is for trees and graphs"):
+        fitted.decode(X)
+
+
+@pytest.mark.parametrize("solver", ["frank-wolfe", "bundle"])
+def test_an_interrupt_keeps_what_was_learned(solver, monkeypatch):
+    from trellis.models import max_margin
+
+    def interrupt(record):
+        if record.number == 3:
+            raise KeyboardInterrupt
+        return ""
+
+    monkeypatch.setattr(max_margin, "_line", interrupt)
+    X, y = [["the", "cat", "sat"], ["a", "dog", "ran"]] * 3, [["D", "N", "V"]] * 6
+    model = MaxMargin(solver=solver, tol=0.0, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.stop_reason_ == "interrupted"
+    assert model.predict(X) == y
