@@ -1,0 +1,121 @@
+"""The artificial data sets ADS1, ADS2 and ADS3 of Cortes, Kuznetsov and Mohri (2014).
+
+Sequences of 10 letters from a Markov chain over the English alphabet, and 5 experts that make
+mistakes in a known way; a mistake is a letter next to the right one.
+
+- ADS1: expert j (of 1..5) is good at positions 2j - 1 and 2j and poor at the others;
+- ADS2: each expert is wrong at 4 of the 10 positions of a sequence, drawn anew for each;
+- ADS3: expert j is always right about the letters of its fifth of the alphabet A_j and often wrong
+  about the others.
+
+With the probabilities the paper prints its tables cannot come out: the best expert of ADS1 would
+err at 0.2 · 0.03 + 0.8 · 0.5 = 0.406 of the positions, not at 0.5635. ``as_tabulated`` has
+probabilities that fit the tables, which were found from them and so are a hypothesis.
+
+=====  ======================================  =================================================
+set    as_printed                              as_tabulated
+=====  ======================================  =================================================
+ADS1   right with 0.97 / 0.5                   right with 0.98 / 0.3, wrong experts agree
+ADS2   4 of 10 positions wrong                 the same
+ADS3   right with 0.7 outside A_j              right with 0.6 outside A_j, wrong experts agree
+=====  ======================================  =================================================
+
+«Wrong experts agree» means that all who are wrong at a position say the same neighbouring letter.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import DataError
+
+__all__ = ["artificial_experts"]
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+LENGTH = 10
+N_EXPERTS = 5
+
+# Chance of being right in and out of an expert's own field, and whether wrong experts agree.
+_SETTINGS = {
+    ("ADS1", "as_printed"): (0.97, 0.5, False),
+    ("ADS1", "as_tabulated"): (0.98, 0.3, True),
+    ("ADS3", "as_printed"): (1.0, 0.7, False),
+    ("ADS3", "as_tabulated"): (1.0, 0.6, True),
+}
+
+
+def artificial_experts(
+    name: str = "ADS1",
+    n_samples: int = 40_000,
+    *,
+    variant: str = "as_tabulated",
+    random_state: int = 0,
+) -> tuple[list[list[list[str]]], list[list[str]]]:
+    """Draw an artificial data set for ensembles of experts.
+
+    Parameters
+    ----------
+    name : "ADS1", "ADS2" or "ADS3"
+    n_samples : int
+        Number of sequences; the paper has 40,000.
+    variant : "as_tabulated" or "as_printed"
+        Probabilities that fit the paper's tables, or those of its text (see the module).
+    random_state : int
+        Seed; the same seed, the same data.
+
+    Returns
+    -------
+    outputs : list of lists of label sequences
+        ``outputs[j][i]`` is what expert j says for sequence i.
+    gold : list of label sequences
+
+    Examples
+    --------
+    >>> from trellis.datasets import artificial_experts
+    >>> outputs, gold = artificial_experts("ADS2", 100)
+    >>> len(outputs), len(gold), len(gold[0])
+    (5, 100, 10)
+    >>> sum(a != b for a, b in zip(outputs[3][7], gold[7]))
+    4
+    """
+    if name not in ("ADS1", "ADS2", "ADS3"):
+        raise DataError(f"name must be ADS1, ADS2 or ADS3, got {name!r}")
+    if variant not in ("as_printed", "as_tabulated"):
+        raise DataError(f"variant must be as_printed or as_tabulated, got {variant!r}")
+    if n_samples < 1:
+        raise DataError(f"n_samples must be at least 1, got {n_samples!r}")
+    rng = np.random.default_rng(random_state)
+    truth = _markov_chain(n_samples, rng)
+    shape = (N_EXPERTS, n_samples, LENGTH)
+    if name == "ADS2":
+        wrong = np.argsort(rng.random(shape), axis=2) < 4
+        agree = False
+    else:
+        inside, outside, agree = _SETTINGS[name, variant]
+        experts = np.arange(N_EXPERTS)[:, None, None]
+        field = np.broadcast_to(np.arange(LENGTH) // 2, truth.shape)
+        if name == "ADS3":
+            field = truth * N_EXPERTS // len(LETTERS)
+        wrong = rng.random(shape) >= np.where(field == experts, inside, outside)
+    steps = rng.integers(0, 2, (1, n_samples, LENGTH) if agree else shape) * 2 - 1
+    neighbour = truth + steps
+    # The first and the last letter have one neighbour only.
+    neighbour = np.where((neighbour < 0) | (neighbour >= len(LETTERS)), truth - steps, neighbour)
+    said = np.where(wrong, neighbour, truth)
+    letters = np.array(list(LETTERS), dtype=object)
+    outputs: list[list[list[str]]] = letters[said].tolist()
+    gold: list[list[str]] = letters[truth].tolist()
+    return outputs, gold
+
+
+def _markov_chain(n_samples: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw from an arbitrary chain: uniform start, transition rows uniform on the simplex."""
+    n = len(LETTERS)
+    upto = rng.dirichlet(np.ones(n), n).cumsum(axis=1)
+    truth = np.empty((n_samples, LENGTH), np.int64)
+    truth[:, 0] = rng.integers(0, n, n_samples)
+    for k in range(1, LENGTH):
+        rows = upto[truth[:, k - 1]]
+        truth[:, k] = np.minimum((rows <= rng.random((n_samples, 1))).sum(axis=1), n - 1)
+    return truth

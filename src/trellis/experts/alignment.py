@@ -1,0 +1,274 @@
+r"""Answers of different lengths, aligned into confusion networks.
+
+Pronunciations, transcripts and translations of one input differ in length, so there is no «k-th
+position» on which the experts could vote. A *confusion network* makes one: columns, in each of
+which every expert says one label, or the empty label ε. It is built as in ROVER: begin with one
+expert's answer and add the others one after the other, each by the cheapest alignment to the
+columns that are there. With r rows in the network, :math:`n_c(x)` of which say x in column c,
+
+.. math:: \text{say } x \text{ in column } c:\ 1 - n_c(x)/r, \qquad
+          \text{say nothing there}:\ 1 - n_c(\varepsilon)/r, \qquad
+          \text{a new column}:\ 1,
+
+which is the expected number of disagreements with a row drawn at random; for two sequences it is
+their edit distance. Right answers are aligned last, onto the finished network. After combining,
+the ε are removed.
+
+Time is :math:`O(p^2 n^2)` for p answers of length n.
+
+References
+----------
+J. G. Fiscus, *A post-processing system to yield reduced word error rates: Recognizer Output Voting
+Error Reduction (ROVER)*, 1997.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from trellis.errors import DataError
+from trellis.evaluation import edit_distance
+from trellis.experts.outputs import ExpertOutputs
+from trellis.models.params import Estimator
+
+__all__ = ["Aligned", "align", "strip"]
+
+Answers = list[list[list[str] | None]]
+
+
+def align(
+    outputs: Any,
+    gold: Any = None,
+    *,
+    names: Sequence[str] | None = None,
+    epsilon: str = "<eps>",
+    order: Sequence[int] | None = None,
+    keep_unsaid: bool = False,
+) -> tuple[ExpertOutputs, list[list[str]] | None]:
+    """Align answers of different lengths into confusion networks.
+
+    Parameters
+    ----------
+    outputs : nested sequences
+        ``outputs[j][i]`` is the label sequence, of any length, of expert j for sample i; None if
+        the expert says nothing about it.
+    gold : sequence of label sequences or None
+        The right answers, which are aligned onto the finished networks.
+    names : sequence of str or None
+        Names of the experts.
+    epsilon : str
+        The empty label; it must not occur as a label.
+    order : sequence of int or None
+        In which order the experts' answers are aligned; by default as they stand. The better
+        ones should come first.
+    keep_unsaid : bool
+        Keep right labels for which no expert's answer has a column, in columns of their own where
+        all experts are wrong. By default they are left out, because no such column exists when
+        predicting.
+
+    Returns
+    -------
+    outputs : ExpertOutputs
+        One position for each column; what an expert does not say is ``epsilon``. A sample about
+        which all say the empty sequence has one column.
+    gold : list of lists of str, or None
+        The right label of each column.
+
+    Raises
+    ------
+    DataError
+        If an answer is no sequence of labels, a label is ``epsilon``, numbers of samples differ,
+        no expert answers a sample, or ``order`` is not an order of the experts.
+
+    Examples
+    --------
+    >>> from trellis.experts import align
+    >>> said = [[["K", "AE", "T", "S"]], [["K", "T", "S"]], [["K", "AE", "T"]]]
+    >>> outputs, gold = align(said, gold=[["K", "AA", "T", "S"]])
+    >>> [outputs.lists(outputs.codes[:, j])[0] for j in range(3)]
+    [['K', 'AE', 'T', 'S'], ['K', '<eps>', 'T', 'S'], ['K', 'AE', 'T', '<eps>']]
+    >>> gold
+    [['K', 'AA', 'T', 'S']]
+    """
+    from trellis.kernels.alignment import align_samples
+
+    answers, labels = _checked(outputs, epsilon)
+    n_experts, n_samples = len(answers), len(answers[0])
+    names = _names(names, n_experts)
+    for i in range(n_samples):
+        if all(column[i] is None for column in answers):
+            raise DataError(f"no expert says anything about sample {i} (counted from 0)")
+    rows = list(_checked_order(order, n_experts))
+    if gold is not None:
+        right, more = _checked([gold], epsilon, "gold")
+        if len(right[0]) != n_samples:
+            raise DataError(f"gold has {len(right[0])} samples, the experts answer {n_samples}")
+        missing = next((i for i, sample in enumerate(right[0]) if sample is None), None)
+        if missing is not None:
+            raise DataError(f"gold has no answer for sample {missing} (counted from 0)")
+        answers, labels = [*answers, *right], labels | more
+        rows.append(n_experts)
+    table = tuple(sorted(labels | {epsilon}))
+    code_of = {label: code for code, label in enumerate(table)}
+    flat = [code_of[y] for column in answers for sample in column for y in sample or ()]
+    lengths = np.array([[len(s or ()) for s in column] for column in answers]).reshape(-1)
+    stop = np.cumsum(lengths, dtype=np.int64).reshape(len(answers), n_samples)
+    start = stop - lengths.reshape(stop.shape)
+    start[np.array([[s is None for s in column] for column in answers])] = -1
+    offsets, codes = align_samples(
+        np.array(flat, np.int32),
+        start,
+        stop,
+        np.array(rows, np.int64),
+        code_of[epsilon],
+        gold is None or keep_unsaid,
+    )
+    aligned = ExpertOutputs(offsets, codes[:, :n_experts], table, names)
+    return aligned, None if gold is None else aligned.lists(codes[:, n_experts])
+
+
+def strip(labels: Iterable[Iterable[str]], epsilon: str = "<eps>") -> list[list[str]]:
+    """Remove the empty label from each sequence.
+
+    Examples
+    --------
+    >>> from trellis.experts import strip
+    >>> strip([["K", "<eps>", "T"], ["<eps>"]])
+    [['K', 'T'], []]
+    """
+    return [[label for label in sample if label != epsilon] for sample in labels]
+
+
+class Aligned(Estimator):
+    """Combine answers of different lengths with any combiner of this package.
+
+    Training answers and gold are aligned into confusion networks and given to the combiner;
+    predictions are aligned in the same way and combined, and the empty labels removed. Labels that
+    were not seen in training are kept by the alignment; the combiner decides what to do with them.
+
+    Parameters
+    ----------
+    combiner : object with ``fit(outputs, gold)`` and ``predict(outputs)``
+        Not changed: a copy is fitted, as ``combiner_``.
+    epsilon : str
+        The empty label.
+    order : "accuracy" or "given"
+        Align the experts in order of their mean edit distance from the gold answers in training
+        (ROVER's advice: the best first), or as they stand.
+
+    Attributes
+    ----------
+    combiner_ : the fitted combiner
+    order_ : list of int
+        The order in which experts are aligned.
+    classes_ : tuple of str
+        The labels, without the empty one.
+
+    Examples
+    --------
+    >>> from trellis.experts import Aligned, MajorityVote
+    >>> said = [[["K", "AE", "T", "S"]], [["K", "T", "S"]], [["K", "AE", "T"]]]
+    >>> Aligned(MajorityVote()).fit(said, [["K", "AE", "T", "S"]]).predict(said)
+    [['K', 'AE', 'T', 'S']]
+    """
+
+    def __init__(self, combiner: Any, *, epsilon: str = "<eps>", order: str = "accuracy") -> None:
+        self.combiner = combiner
+        self.epsilon = epsilon
+        self.order = order
+
+    def fit(self, outputs: Any, gold: Any) -> Self:
+        """Align the experts' answers and the right ones, and fit a copy of the combiner."""
+        if self.order not in ("accuracy", "given"):
+            raise DataError(f"order is {self.order!r}: expected 'accuracy' or 'given'")
+        answers, _ = _checked(outputs, self.epsilon)
+        self.order_ = list(range(len(answers)))
+        if self.order == "accuracy":
+            distance = [_mean_distance(column, gold) for column in answers]
+            self.order_.sort(key=lambda j: distance[j])  # stable: equal ones as they stand
+        aligned, right = align(answers, gold, epsilon=self.epsilon, order=self.order_)
+        self.combiner_ = copy.deepcopy(self.combiner).fit(aligned, right)
+        self.classes_ = tuple(label for label in aligned.labels if label != self.epsilon)
+        return self
+
+    def predict(self, outputs: Any) -> list[list[str]]:
+        """Return the combined answer to each sample, of whatever length."""
+        self._check_fitted()
+        aligned, _ = align(outputs, epsilon=self.epsilon, order=self.order_)
+        return strip(self.combiner_.predict(aligned), self.epsilon)
+
+
+def _mean_distance(column: list[list[str] | None], gold: Any) -> float:
+    found = [
+        0 if answer == right else edit_distance(answer, right)
+        for answer, right in zip(column, gold, strict=False)  # lengths are checked by align
+        if answer is not None
+    ]
+    return sum(found) / len(found) if found else float("inf")
+
+
+def _names(names: Sequence[str] | None, n_experts: int) -> tuple[str, ...]:
+    if names is None:
+        return tuple(f"expert {j + 1}" for j in range(n_experts))
+    if isinstance(names, str) or len(set(names)) != n_experts or len(names) != n_experts:
+        raise DataError(f"{n_experts} experts need as many different names, got {list(names)}")
+    return tuple(names)
+
+
+def _checked_order(order: Sequence[int] | None, n_experts: int) -> Sequence[int]:
+    if order is None:
+        return range(n_experts)
+    if sorted(order) != list(range(n_experts)):
+        raise DataError(f"order is {list(order)}: expected each of 0 to {n_experts - 1} once")
+    return order
+
+
+def _checked(outputs: Any, epsilon: str, who: str = "expert") -> tuple[Answers, set[str]]:
+    """Answers as lists, and all labels in them."""
+    if isinstance(outputs, ExpertOutputs):
+        raise DataError("the outputs are aligned already; give label sequences to align")
+    if isinstance(outputs, str) or not isinstance(outputs, Iterable):
+        raise DataError(
+            "outputs must hold, for each expert, one label sequence a sample; "
+            f"got {type(outputs).__name__}"
+        )
+    answers: Answers = []
+    labels: set[str] = set()
+    for j, column in enumerate(outputs):
+        name = who if who == "gold" else f"expert {j} (counted from 0)"
+        if isinstance(column, str) or not isinstance(column, Iterable):
+            raise DataError(f"{name}: expected one label sequence a sample, got {column!r:.60}")
+        samples = [_answer(sample, name, i) for i, sample in enumerate(column)]
+        if answers and len(samples) != len(answers[0]):
+            raise DataError(
+                f"{name} has {len(samples)} samples, expert 0 has {len(answers[0])}; use None for "
+                "the samples an expert says nothing about"
+            )
+        labels.update(y for sample in samples for y in sample or ())
+        if epsilon in labels:
+            raise DataError(f"{name} says the label {epsilon!r}; name another epsilon")
+        answers.append(samples)
+    if not answers:
+        raise DataError("no experts; outputs must hold the answers of one expert at least")
+    if not answers[0]:
+        raise DataError("there are no samples to align")
+    return answers, labels
+
+
+def _answer(answer: Any, who: str, sample: int) -> list[str] | None:
+    if answer is None:
+        return None
+    if isinstance(answer, str) or not isinstance(answer, Iterable):
+        raise DataError(
+            f"{who}, sample {sample}: expected a sequence of labels, got {answer!r:.60}; "
+            "split a string into a list of labels first"
+        )
+    labels = list(answer)
+    for label in labels:
+        if not isinstance(label, str):
+            raise DataError(f"{who}, sample {sample}: labels must be strings, got {label!r:.60}")
+    return labels

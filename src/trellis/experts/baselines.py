@@ -1,0 +1,245 @@
+r"""What every ensemble has to beat: the best expert, and the plain vote.
+
+* **Best expert**: the one with the fewest mistakes in training.
+* **Majority vote**: each position's most frequent label, nothing learned.
+* **ROVER's vote** (Fiscus 1997): with :math:`n_t(c)` of p experts saying c at position t, c scores
+
+  .. math:: \alpha\,n_t(c)/p + (1 - \alpha)\,\mathrm{conf}_t(c),
+
+  where conf is the mean or the largest confidence of the experts that say c: their probability of
+  it, or their precision, the share of the training positions where they said c and were right. α
+  is the one of a grid with the fewest mistakes in training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import DataError
+from trellis.experts.combiner import Combiner
+from trellis.experts.decoding import best_valid, vote_table
+from trellis.experts.outputs import ExpertOutputs
+from trellis.experts.voting import vote
+from trellis.models.params import is_number
+
+__all__ = ["BestExpert", "MajorityVote", "Rover"]
+
+_BLOCK = 1 << 16
+
+
+class BestExpert(Combiner):
+    """Answer with the expert that was best in training.
+
+    Where it says nothing, the next best answers.
+
+    Parameters
+    ----------
+    criterion : "hamming" or "exact"
+        Fewest wrong positions (mean share a sample), or fewest samples that are not all right.
+        A position where an expert says nothing counts as half an error.
+
+    Attributes
+    ----------
+    best_ : str
+        Name of the expert.
+    ranking_ : list of str
+        All experts, the best first.
+
+    Examples
+    --------
+    >>> from trellis.experts import BestExpert
+    >>> said = [[["a", "b"]], [["a", "a"]]]
+    >>> BestExpert().fit(said, [["a", "a"]]).best_
+    'expert 2'
+    """
+
+    def __init__(self, *, criterion: str = "hamming") -> None:
+        self.criterion = criterion
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.criterion not in ("hamming", "exact"):
+            raise DataError(f"criterion is {self.criterion!r}: expected 'hamming' or 'exact'")
+
+    def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
+        loss = self.expert_losses_
+        if self.criterion == "exact":
+            wrong = outputs.codes != gold[:, None]
+            loss = np.logical_or.reduceat(wrong, outputs.offsets[:-1], axis=0).mean(axis=0)
+        self._order = np.argsort(loss, kind="stable")
+        self.ranking_ = [outputs.names[j] for j in self._order]
+        self.best_ = self.ranking_[0]
+
+    def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
+        ranked = outputs.codes[:, self._order]
+        first = (ranked >= 0).argmax(axis=1)
+        answer: NDArray[np.int32] = ranked[np.arange(len(ranked)), first]
+        return answer
+
+
+class MajorityVote(Combiner):
+    """The most frequent label of each position, among equals that of the first expert.
+
+    Parameters
+    ----------
+    order : "given" or "accuracy"
+        Which expert is the first: as they stand, or by mistakes in training.
+    scheme : str or None
+        Answer only with label sequences that are valid in this tag scheme.
+    short : int or None
+        Answer samples up to this length with the best expert.
+
+    Examples
+    --------
+    >>> from trellis.experts import MajorityVote
+    >>> said = [[["a", "b"]], [["a", "a"]], [["b", "a"]]]
+    >>> MajorityVote().fit(said, [["a", "a"]]).predict(said)
+    [['a', 'a']]
+    """
+
+    def __init__(
+        self, *, order: str = "given", scheme: str | None = None, short: int | None = None
+    ) -> None:
+        self.order = order
+        self.scheme = scheme
+        self.short = short
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.order not in ("given", "accuracy"):
+            raise DataError(f"order is {self.order!r}: expected 'given' or 'accuracy'")
+
+    def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
+        self._order = np.arange(outputs.n_experts)
+        if self.order == "accuracy":
+            self._order = np.argsort(self.expert_losses_, kind="stable")
+
+    def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
+        ones = np.ones(outputs.n_experts)
+        if self.scheme is not None:
+            votes = vote_table(outputs.codes, ones, len(outputs.labels))
+            return best_valid(votes, outputs, self.scheme)
+        return vote(outputs.codes[:, self._order], ones, len(outputs.labels))
+
+
+class Rover(Combiner):
+    """ROVER's vote: frequency mixed with confidence.
+
+    Parameters
+    ----------
+    confidence : "auto", "scores" or "precision"
+        The experts' own probabilities (the outputs' ``scores``), or their precision in training
+        for the label they say; "auto": the probabilities if there are any.
+    pool : "mean" or "max"
+        Over the experts that say a label.
+    alpha : float or "auto"
+        Weight of the frequency, between 0 and 1; "auto": the best of 0, 0.1, ..., 1 in training,
+        the largest of equals.
+    short : int or None
+        Answer samples up to this length with the best expert.
+
+    Attributes
+    ----------
+    alpha_ : float
+    precisions_ : float64 (p, L)
+        Precision of each expert for each of ``classes_``, smoothed towards its mean.
+
+    Examples
+    --------
+    >>> from trellis.experts import Rover
+    >>> gold = [["a", "b"], ["b", "a"]]
+    >>> good, poor = [["a", "b"], ["b", "a"]], [["b", "b"], ["b", "b"]]
+    >>> rover = Rover().fit([poor, good, poor], gold)
+    >>> rover.alpha_, rover.predict([poor, good, poor]) == gold
+    (0.5, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        confidence: str = "auto",
+        pool: str = "mean",
+        alpha: float | str = "auto",
+        short: int | None = None,
+    ) -> None:
+        self.confidence = confidence
+        self.pool = pool
+        self.alpha = alpha
+        self.short = short
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.confidence not in ("auto", "scores", "precision"):
+            raise DataError(
+                f"confidence is {self.confidence!r}: expected 'auto', 'scores' or 'precision'"
+            )
+        if self.pool not in ("mean", "max"):
+            raise DataError(f"pool is {self.pool!r}: expected 'mean' or 'max'")
+        if self.alpha != "auto" and not (is_number(self.alpha) and 0 <= float(self.alpha) <= 1):
+            raise DataError(f"alpha is {self.alpha!r}: expected 'auto' or a number from 0 to 1")
+
+    def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
+        own = self.confidence == "scores" or (
+            self.confidence == "auto" and outputs.scores is not None
+        )
+        self._own = own
+        n_labels = len(outputs.labels)
+        precisions = np.empty((outputs.n_experts, n_labels))
+        for j, code in enumerate(outputs.codes.T):
+            awake = code >= 0
+            right = np.bincount(code[awake & (code == gold)], minlength=n_labels)
+            said = np.bincount(code[awake], minlength=n_labels)
+            mean = (right.sum() + 1) / (said.sum() + 2)
+            precisions[j] = (right + mean) / (said + 1)
+        self.precisions_ = precisions
+        self._precision_of = dict(zip(outputs.labels, precisions.T, strict=True))
+        grid = [float(self.alpha)] if self.alpha != "auto" else [k / 10 for k in range(10, -1, -1)]
+        wrong = np.zeros(len(grid), np.int64)
+        for part, frequency, conf in self._tables(outputs):
+            for k, alpha in enumerate(grid):
+                answer = (alpha * frequency + (1 - alpha) * conf).argmax(axis=1)
+                wrong[k] += (answer != gold[part]).sum()
+        self.alpha_ = grid[int(wrong.argmin())]
+
+    def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
+        answer = np.empty(outputs.n_positions, np.int32)
+        for part, frequency, conf in self._tables(outputs):
+            answer[part] = (self.alpha_ * frequency + (1 - self.alpha_) * conf).argmax(axis=1)
+        return np.where((outputs.codes < 0).all(axis=1), -1, answer).astype(np.int32)
+
+    def _tables(
+        self, outputs: ExpertOutputs
+    ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.float64]]]:
+        """Frequencies and confidences (n, L) of blocks of positions."""
+        if self._own and outputs.scores is None:
+            raise DataError(
+                "confidence='scores' needs the experts' label probabilities (scores), and these "
+                "outputs have none; use confidence='precision'"
+            )
+        n_labels, p = len(outputs.labels), outputs.n_experts
+        # A label that training lacks has each expert's mean precision.
+        mean = self.precisions_.mean(axis=1)
+        precision = np.array([self._precision_of.get(y, mean) for y in outputs.labels])
+        for a in range(0, outputs.n_positions, _BLOCK):
+            part = slice(a, min(a + _BLOCK, outputs.n_positions))
+            codes = outputs.codes[part]
+            awake = codes >= 0
+            said = np.maximum(codes, 0)
+            if self._own and outputs.scores is not None:
+                own = np.take_along_axis(outputs.scores[part], said[..., None], 2)[..., 0]
+                given = own.astype(np.float64)
+            else:
+                given = precision[said, np.arange(p)]
+            given = np.where(awake, given, 0.0)
+            count = vote_table(codes, np.ones(p), n_labels)
+            if self.pool == "mean":
+                conf = vote_table(codes, given, n_labels) / np.maximum(count, 1)
+            else:
+                conf = np.zeros((len(codes), n_labels))
+                for j in range(p):
+                    at = np.arange(len(codes))
+                    conf[at, said[:, j]] = np.maximum(conf[at, said[:, j]], given[:, j])
+            yield part, count / p, conf

@@ -1,0 +1,193 @@
+"""What all ensembles of experts share: the door, the fallbacks, and the scheme for short samples.
+
+A combiner learns from the answers of p experts on labelled samples (:meth:`Combiner.fit`) and then
+answers with one label sequence a sample. Three rules hold for all of them:
+
+- an expert that says nothing at a position has no vote there;
+- where nobody says anything the answer is the most frequent label of the training sample;
+- with ``short=n``, samples of at most n positions are answered by the expert that made the fewest
+  mistakes on such samples in training, and the ensemble learns from the longer ones only
+  (section 5.5 of Cortes, Kuznetsov and Mohri 2014).
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import DataError
+from trellis.experts.outputs import ExpertOutputs, as_gold, as_outputs
+from trellis.models.params import Estimator, is_number
+
+__all__ = ["Combiner"]
+
+
+class Combiner(Estimator):
+    """Base class of the ensembles; a subclass learns in ``_learn`` and votes in ``_label``.
+
+    Attributes
+    ----------
+    classes_ : tuple of str
+        All labels met in training, sorted.
+    expert_names_ : tuple of str
+        Names of the experts, in the order of the weights.
+    expert_losses_ : float64 (p,)
+        Mean normalised Hamming loss of each expert in training, a sleeping position counted as
+        half an error, so that silence neither wins nor loses at once.
+    default_label_ : str
+        Most frequent label of the training sample: the answer where every expert sleeps.
+    short_expert_ : str or None
+        The expert that answers short samples, if ``short`` is given.
+    """
+
+    short: int | None = None
+    random_state: int | None = None
+    classes_: tuple[str, ...]
+    expert_names_: tuple[str, ...]
+    default_label_: str
+    short_expert_: str | None
+
+    # ------------------------------------------------------------------ for subclasses
+
+    def _check_parameters(self) -> None:
+        """Refuse bad parameters; subclasses add their own."""
+        if self.short is not None and not (is_whole(self.short) and self.short >= 1):
+            raise DataError(f"short must be a length of at least 1 or None, got {self.short!r}")
+
+    def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
+        """Learn from these samples, from scratch or in addition to those before."""
+        raise NotImplementedError
+
+    def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
+        """Return one label code a position, (N,); -1 where nobody says anything."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ for users
+
+    def fit(self, outputs: Any, gold: Any) -> Self:
+        """Learn how to combine the experts.
+
+        Parameters
+        ----------
+        outputs : ExpertOutputs or nested sequences
+            ``outputs[j][i]`` is the label sequence of expert j for sample i, or None.
+        gold : sequence of label sequences
+            The right labels.
+
+        Returns
+        -------
+        self
+        """
+        self._enter(outputs, gold, fresh=True)
+        return self
+
+    def predict(self, outputs: Any) -> list[list[str]]:
+        """Return the label sequence of the ensemble for each sample."""
+        said = self._recognised(outputs)
+        return said.lists(self._answers(said))
+
+    def score(self, outputs: Any, gold: Any) -> float:
+        """Return 1 - the mean normalised Hamming loss over the samples."""
+        truth, said = as_gold(gold, self._recognised(outputs))
+        if not len(said):
+            raise DataError("no samples to score")
+        wrong = self._answers(said) != truth
+        return float(1 - sample_means(wrong, said.offsets).mean())
+
+    # ------------------------------------------------------------------ inside
+
+    def _enter(self, outputs: Any, gold: Any, fresh: bool) -> None:
+        self._check_parameters()
+        said = as_outputs(outputs) if fresh else self._recognised(outputs)
+        truth, said = as_gold(gold, said)
+        if not len(said):
+            raise DataError("no samples to learn from")
+        if fresh:
+            self.expert_names_ = said.names
+            self._label_counts: dict[str, int] = {}
+            self._errors = np.zeros((2, said.n_experts))  # of short samples, of all
+            self._n_samples = np.zeros(2)
+        self._count(said, truth)
+        long = np.ones(len(said), bool) if self.short is None else said.lengths > self.short
+        if long.all():
+            self._learn(said, truth, fresh)
+        elif long.any():
+            rows = np.repeat(long, said.lengths)
+            self._learn(said.take(long), truth[rows], fresh)
+        elif fresh:
+            raise DataError(
+                f"no sample is longer than short={self.short}; the ensemble learns from the longer "
+                "ones only, so lower it or leave it out"
+            )
+
+    def _count(self, said: ExpertOutputs, truth: NDArray[np.int32]) -> None:
+        counts = np.bincount(truth, minlength=len(said.labels))
+        for label, count in zip(said.labels, counts.tolist(), strict=True):
+            self._label_counts[label] = self._label_counts.get(label, 0) + count
+        brief = said.lengths <= (self.short or 0)
+        for first in range(0, len(said), 1000):  # in parts that fit into the cache
+            part = slice(first, min(len(said), first + 1000))
+            rows = slice(said.offsets[part.start], said.offsets[part.stop])
+            codes = said.codes[rows]
+            wrong = (codes != truth[rows, None]).astype(np.float64)
+            wrong[codes < 0] = 0.5
+            means = sample_means(wrong, said.offsets[part.start : part.stop + 1] - rows.start)
+            self._errors += [means[brief[part]].sum(axis=0), means.sum(axis=0)]
+        self._n_samples += [brief.sum(), len(said)]
+        self.classes_ = tuple(sorted(self._label_counts))
+        self.default_label_ = max(self.classes_, key=self._label_counts.__getitem__)
+        self.expert_losses_ = self._errors[1] / self._n_samples[1]
+        best = self.expert_names_[int(self._errors[0].argmin())]
+        self.short_expert_ = best if self._n_samples[0] else None
+
+    def _recognised(self, outputs: Any) -> ExpertOutputs:
+        """Return outputs at prediction time, with the experts in the order of training."""
+        self._check_fitted()
+        said = as_outputs(outputs)
+        if said.n_experts != len(self.expert_names_):
+            raise DataError(
+                f"the ensemble was trained on {len(self.expert_names_)} experts, "
+                f"here are {said.n_experts}; give None for the samples an expert has not answered"
+            )
+        if said.names != self.expert_names_ and set(said.names) == set(self.expert_names_):
+            said = said.subset(self.expert_names_)
+        if self.default_label_ not in said.labels:
+            said = said.recoded(sorted({*said.labels, self.default_label_}))
+        return said
+
+    def _answers(self, said: ExpertOutputs) -> NDArray[np.int32]:
+        """Return the codes of the ensemble's answer, fallbacks included."""
+        answer = self._label(said)
+        if self.short is not None and self.short_expert_ is not None:
+            best = said.codes[:, self.expert_names_.index(self.short_expert_)]
+            brief = np.repeat(said.lengths <= self.short, said.lengths)
+            answer = np.where(brief & (best >= 0), best, answer)
+        silent = answer < 0
+        if silent.any():
+            answer = np.where(silent, said.labels.index(self.default_label_), answer)
+        return answer.astype(np.int32)
+
+
+def is_whole(value: object) -> bool:
+    """Whether this is an integer, NumPy's included, and not a truth value."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def check_fraction(**values: Any) -> None:
+    """Refuse what does not lie strictly between 0 and 1."""
+    for name, value in values.items():
+        if not (is_number(value) and 0 < value < 1):
+            raise DataError(f"{name} must lie between 0 and 1, both excluded; got {value!r}")
+
+
+def sample_means(values: NDArray[Any], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the mean of ``values`` (N, ...) over the positions of each sample, (S, ...)."""
+    if len(offsets) == 1:
+        return np.zeros((0, *values.shape[1:]))
+    sums = np.add.reduceat(values.astype(np.float64), offsets[:-1], axis=0)
+    lengths = np.diff(offsets).reshape(-1, *[1] * (values.ndim - 1))
+    means: NDArray[np.float64] = sums / lengths
+    return means

@@ -1,0 +1,320 @@
+r"""ESPBoost: boosting path experts (Cortes, Kuznetsov and Mohri 2014, section 4).
+
+A path expert follows one of the p experts in each context (each position, in the seed). ESPBoost is
+coordinate descent on
+
+.. math:: F(\alpha) = \frac1N \sum_{i,k} \exp\Big(-\sum_t \alpha_t\,\rho(h_t^k, x_i, y_i)\Big),
+          \qquad \rho(h^k, x, y) = h^k(x, y^k) - \max_{c \ne y^k} h^k(x, c),
+
+which bounds the Hamming loss of :math:`\arg\max_y \sum_k \sum_t \alpha_t h_t^k(x, y^k)` (Lemma 3).
+D is one distribution over all pairs (i, k) of sample and position. Each round takes the path of
+largest edge :math:`\sum D\rho`, which is found context by context; the step that minimises F; and
+multiplies D by :math:`e^{-\alpha\rho}/Z`.
+
+* With 0/1 scores, :math:`h^k(x, c) = 1[\text{the expert says } c]` and ρ = ±1, so that
+  :math:`\alpha = \frac12\log\frac{1-\epsilon}{\epsilon}` and
+  :math:`Z = 2\sqrt{\epsilon(1-\epsilon)}` with the path's weighted error ε. Where the expert sleeps
+  ρ = 0, the abstention of Schapire and Singer (1999): :math:`\alpha = \frac12 \log(W_+/W_-)`,
+  :math:`Z = W_0 + 2\sqrt{W_+ W_-}`.
+* With real scores, h is the expert's probability of c, and the step is found by bisection.
+
+Contexts are those of :mod:`trellis.experts.tying`. If weights are shared by *label*, the candidates
+of a round are the pairs «expert j where it says c», which abstain elsewhere.
+
+Boosting stops when the edge is not positive (ε ≥ 1/2: the weak-learning assumption fails), or when
+no position is wrong (ε = 0: the step is capped). The scores then make a table of votes, one weight
+for each context and expert.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import DataError
+from trellis.experts.combiner import Combiner, is_whole
+from trellis.experts.decoding import best_valid, vote_table
+from trellis.experts.outputs import ExpertOutputs, as_gold
+from trellis.experts.tying import Tie, Tying
+from trellis.experts.voting import vote
+
+__all__ = ["ESPBoost"]
+
+_BLOCK = 1 << 16
+
+
+class ESPBoost(Combiner):
+    """Boosted ensemble of path experts.
+
+    Parameters
+    ----------
+    scoring : "sum" or "product"
+        Score a sequence by the sum or by the product over its positions. They differ only with a
+        ``scheme``.
+    base : "0/1" or "real"
+        Scores of an expert: 1 for the label it says, or its label probabilities, which the outputs
+        must then hold.
+    n_rounds : int
+        Rounds at most.
+    tie : "auto", "position", "expert", "label" or a function
+        Contexts that share weights (see :mod:`trellis.experts.tying`); "auto": each position for
+        itself if all samples have the same length, else "expert".
+    scheme : str or None
+        Answer only with label sequences that are valid in this tag scheme.
+    short : int or None
+        Answer samples up to this length with the best expert.
+
+    Attributes
+    ----------
+    alphas_ : float64 (T,)
+        Weights of the rounds.
+    errors_ : float64 (T,)
+        Weighted error of each round's path: (1 - edge) / 2.
+    normalisers_ : float64 (T,)
+        The Z of each round; their product bounds the training error.
+    weights_ : float64 (C, p)
+        Votes of the experts in each context: sums of alphas.
+    stop_reason_ : str
+        Why boosting ended.
+
+    Examples
+    --------
+    >>> from trellis.experts import ESPBoost
+    >>> gold = [["a", "b"], ["b", "a"]] * 3
+    >>> first = [["a", "a"], ["b", "b"]] * 3  # right at the first position
+    >>> second = [["b", "b"], ["a", "a"]] * 3  # right at the second
+    >>> boost = ESPBoost().fit([first, second], gold)
+    >>> boost.predict([first, second]) == gold, boost.stop_reason_
+    (True, 'no position is wrong')
+    >>> bool(boost.bound() < 1)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        scoring: str = "sum",
+        base: str = "0/1",
+        n_rounds: int = 100,
+        tie: Tie = "auto",
+        scheme: str | None = None,
+        short: int | None = None,
+    ) -> None:
+        self.scoring = scoring
+        self.base = base
+        self.n_rounds = n_rounds
+        self.tie = tie
+        self.scheme = scheme
+        self.short = short
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.scoring not in ("sum", "product"):
+            raise DataError(f"scoring is {self.scoring!r}: expected 'sum' or 'product'")
+        if self.base not in ("0/1", "real"):
+            raise DataError(f"base is {self.base!r}: expected '0/1' or 'real'")
+        if not (is_whole(self.n_rounds) and self.n_rounds >= 1):
+            raise DataError(f"n_rounds is {self.n_rounds!r}: expected a number of at least 1")
+        if not callable(self.tie) and self.tie not in ("auto", "position", "expert", "label"):
+            raise DataError(
+                f"tie is {self.tie!r}: expected 'auto', 'position', 'expert', 'label' or a function"
+            )
+
+    def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
+        tie = self.tie
+        if tie == "auto":
+            tie = "position" if len(set(outputs.lengths.tolist())) == 1 else "expert"
+        self._tying = Tying(tie, outputs.n_experts)
+        cells = self._tying.learn(outputs)
+        rho = self._margins(outputs, gold)
+        if cells.by_label:
+            rows = cells.rows(outputs.codes, slice(None))
+            paths: _Paths = _ByLabel(rho, rows, self._tying.n_rows)
+        else:
+            paths = _ByContext(rho, cells.context, self._tying.n_rows)
+        self._boost(paths)
+
+    def _boost(self, paths: _Paths) -> None:
+        n = len(paths.rho)
+        cap = 0.5 * math.log(2 * n - 1) if n > 1 else 1.0
+        share = np.full(n, 1.0 / n)
+        self.weights_ = np.zeros(paths.shape)
+        alphas: list[float] = []
+        errors: list[float] = []
+        normalisers: list[float] = []
+        self.stop_reason_ = f"n_rounds={self.n_rounds} rounds"
+        for _ in range(self.n_rounds):
+            chosen, rho = paths.best(share)
+            edge = float(share @ rho)
+            if edge <= 1e-12:
+                self.stop_reason_ = "weak learning fails: no path is right for half the weight"
+                if alphas:
+                    break
+            alpha = min(_step(share, rho), cap) if edge > 1e-12 else 1.0
+            share = share * np.exp(-alpha * rho)
+            z = float(share.sum())
+            share /= z
+            self.weights_[chosen] += alpha
+            alphas.append(alpha)
+            errors.append((1 - edge) / 2)
+            normalisers.append(z)
+            if edge <= 1e-12:  # not even the first path: it is the answer all the same
+                break
+            if (rho > 0).all():
+                self.stop_reason_ = "no position is wrong"
+                break
+        self.alphas_, self.errors_ = np.array(alphas), np.array(errors)
+        self.normalisers_ = np.array(normalisers)
+
+    def bound(self, rho: float = 0.0) -> float:
+        r"""Bound on the empirical margin loss in training (Theorem 5).
+
+        The share of training positions with a margin of at most ``rho`` times the sum of the
+        alphas is at most the product of the Z times e^(rho · sum of alphas), which with 0/1 scores
+        and no expert asleep is
+        :math:`2^T\prod_t\sqrt{\epsilon_t^{1-\rho}(1-\epsilon_t)^{1+\rho}}`.
+        With ``rho=0`` it bounds the training error.
+        """
+        self._check_fitted()
+        return float(np.exp(np.log(self.normalisers_).sum() + rho * self.alphas_.sum()))
+
+    def margin_loss(self, outputs: Any, gold: Any, rho: float = 0.0) -> float:
+        """Share of positions whose margin is at most ``rho`` times the sum of the alphas."""
+        right, said = as_gold(gold, self._recognised(outputs))
+        votes = self._votes(said)
+        at = np.arange(len(right))
+        own = votes[at, right].copy()
+        votes[at, right] = -np.inf
+        rival = np.maximum(votes.max(axis=1), 0.0)  # a label that nobody names has no votes
+        return float(np.mean(own - rival <= rho * self.alphas_.sum() + 1e-12))
+
+    def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
+        if self.base == "0/1" and self.scheme is None:
+            weights = self._position_weights(outputs)
+            return vote(outputs.codes, weights, len(outputs.labels))
+        votes = self._votes(outputs)
+        if self.scheme is not None:
+            return best_valid(votes, outputs, self.scheme, self.scoring)
+        return np.where(votes.any(axis=1), votes.argmax(axis=1), -1).astype(np.int32)
+
+    def _position_weights(self, outputs: ExpertOutputs) -> Any:
+        with np.errstate(divide="ignore"):
+            table = np.exp(self._tying.with_fallback(np.log(self.weights_)))
+        cells = self._tying.cells(outputs)
+        columns = np.arange(outputs.n_experts)
+        return lambda part: table[cells.rows(outputs.codes, part), columns]
+
+    def _votes(self, outputs: ExpertOutputs) -> NDArray[np.float64]:
+        """Scores (N, L) of all labels."""
+        n_labels = len(outputs.labels)
+        weights = self._position_weights(outputs)
+        votes = np.empty((outputs.n_positions, n_labels))
+        for a in range(0, outputs.n_positions, _BLOCK):
+            part = slice(a, min(a + _BLOCK, outputs.n_positions))
+            weight = np.where(outputs.codes[part] >= 0, weights(part), 0.0)
+            if self.base == "real":
+                votes[part] = np.einsum("tj,tjc->tc", weight, self._scores(outputs)[part])
+            else:
+                votes[part] = vote_table(outputs.codes[part], weight, n_labels)
+        return votes
+
+    def _margins(self, outputs: ExpertOutputs, gold: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Margins (N, p) of the experts' own scores; 0 where they sleep."""
+        if self.base == "0/1":
+            rho = np.where(outputs.codes == gold[:, None], 1.0, -1.0)
+        else:
+            scores = self._scores(outputs)
+            rho = np.empty(outputs.codes.shape)
+            for j in range(outputs.n_experts):
+                at = np.arange(len(gold))
+                rival = scores[:, j].copy()
+                rival[at, gold] = -np.inf
+                rho[:, j] = scores[at, j, gold] - np.maximum(rival.max(axis=1), 0.0)
+        rho[outputs.codes < 0] = 0.0
+        return rho
+
+    def _scores(self, outputs: ExpertOutputs) -> NDArray[np.float32]:
+        if outputs.scores is None:
+            raise DataError(
+                "base='real' needs the experts' label probabilities (scores), and these outputs "
+                "have none; use base='0/1'"
+            )
+        return outputs.scores
+
+
+class _Paths:
+    """All path experts: margins ``rho`` (N, p), and the table of weights they are choices in."""
+
+    def __init__(self, rho: NDArray[np.float64], n_rows: int) -> None:
+        self.rho = rho
+        self.shape = (n_rows, rho.shape[1])
+
+    def best(self, share: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:
+        """Cells of the path with the largest edge under ``share`` (N,), and its margins (N,)."""
+        raise NotImplementedError
+
+
+class _ByContext(_Paths):
+    """A path follows one expert in each context."""
+
+    def __init__(self, rho: NDArray[np.float64], context: NDArray[np.int64], n_rows: int) -> None:
+        super().__init__(rho, n_rows)
+        self._context = context
+        order = np.argsort(context, kind="stable")
+        ends = np.searchsorted(context[order], np.arange(n_rows + 1))
+        self._groups = [order[a:b] for a, b in pairwise(ends.tolist())]
+
+    def best(self, share: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:
+        if len(self._groups) == 1:
+            edges = (share @ self.rho)[None]
+        else:
+            edges = np.stack([share[g] @ self.rho[g] for g in self._groups])
+        expert = _first_best(edges)
+        rho = self.rho[np.arange(len(self.rho)), expert[self._context]]
+        return (np.arange(len(expert)), expert), rho
+
+
+class _ByLabel(_Paths):
+    """A path follows one expert where it says one label, and abstains elsewhere."""
+
+    def __init__(self, rho: NDArray[np.float64], rows: NDArray[np.int64], n_rows: int) -> None:
+        super().__init__(rho, n_rows)
+        self._rows = rows
+
+    def best(self, share: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:
+        n_rows, p = self.shape
+        edges = np.empty((p, n_rows))
+        for j in range(p):
+            edges[j] = np.bincount(self._rows[:, j], share * self.rho[:, j], n_rows)
+        j, row = divmod(int(_first_best(edges.reshape(1, -1))[0]), n_rows)
+        return (row, j), np.where(self._rows[:, j] == row, self.rho[:, j], 0.0)
+
+
+def _first_best(edges: NDArray[np.float64]) -> NDArray[np.int64]:
+    """First column of each row within rounding of the largest."""
+    top = edges.max(axis=1, keepdims=True)
+    first: NDArray[np.int64] = (edges >= top - 1e-12).argmax(axis=1)
+    return first
+
+
+def _step(share: NDArray[np.float64], rho: NDArray[np.float64]) -> float:
+    """The α > 0 that minimises Σ share · e^(−α rho); infinite if nothing is wrong."""
+    right, wrong = share[rho > 0].sum(), share[rho < 0].sum()
+    if wrong == 0:
+        return math.inf
+    if np.isin(rho, (-1.0, 0.0, 1.0)).all():
+        return 0.5 * math.log(right / wrong)
+    low, high = 0.0, 1.0
+    while float((share * rho) @ np.exp(-high * rho)) > 0 and high < 1e3:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        if float((share * rho) @ np.exp(-middle * rho)) > 0:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2

@@ -1,0 +1,241 @@
+"""Learners on tables and on automata: what the on-line algorithms share.
+
+A learner keeps weights as a table: (C, p) for contexts and experts
+(:mod:`trellis.experts.tying`), or (E,) for the edges of an automaton that is not complete. It plays
+one round a sample, tells the expected losses of any table, and votes with one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import DataError
+from trellis.experts.automaton import PathAutomaton
+from trellis.experts.conversions import Floats
+from trellis.experts.outputs import ExpertOutputs
+from trellis.experts.tying import Cells, Tie, Tying
+from trellis.experts.voting import own_votes, vote
+
+__all__ = ["Batch", "EdgeLearner", "Learner", "TableLearner"]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Samples as a learner sees them: ``cells`` are the rows of a table (None: edges)."""
+
+    offsets: NDArray[np.int64]
+    codes: NDArray[np.int32]
+    gold: NDArray[np.int32]
+    cost: Floats
+    cells: Cells | None
+
+    def part(self, first: int, after: int) -> Batch:
+        """Return some of the samples."""
+        begin, end = int(self.offsets[first]), int(self.offsets[after])
+        cells = self.cells
+        if cells is not None and not cells.by_label:
+            cells = Cells(cells.context[begin:end], cells.row_of_code, False)
+        return Batch(
+            self.offsets[first : after + 1] - begin, self.codes[begin:end], self.gold[begin:end],
+            self.cost, cells,
+        )  # fmt: skip
+
+    def losses(self) -> Floats:
+        """Return the loss of every expert at every position, (N, p); 0 where it sleeps."""
+        said = np.maximum(self.codes, 0)
+        if self.cost.size:
+            found: Floats = self.cost[self.gold[:, None], said]
+        else:
+            found = (said != self.gold[:, None]).astype(np.float64)
+        return np.where(self.codes >= 0, found, 0.0)
+
+
+class Learner(Protocol):
+    """On-line learning over path experts."""
+
+    def batch(self, said: ExpertOutputs, gold: NDArray[np.int32], cost: Floats) -> Batch:
+        """Prepare samples for the methods below; the table grows if need be."""
+
+    def rounds(self, batch: Batch) -> tuple[Floats, Floats]:
+        """Play one round a sample; return their expected losses and the log of Σ_t p_t."""
+
+    def again(self) -> Self:
+        """Return the same learner before its first round."""
+
+    def log_table(self) -> Floats:
+        """Return the log of the weights p_t of the next round, (C, p) or (E,)."""
+
+    def expected(self, batch: Batch, tables: Floats) -> Floats:
+        """Return the expected loss of each sample under tables (C, p, K) or (E, K), (K, S)."""
+
+    def label(
+        self, said: ExpertOutputs, log_table: Floats, rng: np.random.Generator | None, draw: bool
+    ) -> NDArray[np.int32]:
+        """Vote with these weights, or draw an expert a position; codes (N,), -1: all asleep."""
+
+    @property
+    def log_experts(self) -> float | None:
+        """Log of the number of path experts, None if they are not what is learned about."""
+
+
+class TableLearner:
+    """What learners with a table of contexts and experts share."""
+
+    def __init__(self, tie: Tie, n_experts: int) -> None:
+        self.tying = Tying(tie, n_experts)
+        self.slept = False
+
+    @property
+    def log_experts(self) -> float | None:
+        """C log p, unless weights depend on what an expert says or experts sleep."""
+        if self.tying.by_label or self.slept:
+            return None
+        return self.tying.n_rows * math.log(self.tying.visits.shape[1])
+
+    def batch(self, said: ExpertOutputs, gold: NDArray[np.int32], cost: Floats) -> Batch:
+        """Prepare samples, with rows for their contexts."""
+        cells = self.tying.learn(said)
+        self.slept = self.slept or bool((said.codes < 0).any())
+        self.grow(self.tying.n_rows)
+        return Batch(said.offsets, said.codes, gold, cost, cells)
+
+    def grow(self, n_rows: int) -> None:
+        """Make room for more contexts."""
+        raise NotImplementedError
+
+    def expected(self, batch: Batch, tables: Floats) -> Floats:
+        """Return the expected loss of each sample under tables (C, p, K), as (K, S)."""
+        from trellis.kernels.experts import expected_losses
+
+        assert batch.cells is not None
+        losses = np.zeros((tables.shape[-1], len(batch.offsets) - 1))
+        expected_losses(
+            batch.offsets, batch.codes, batch.gold, batch.cells.context, batch.cells.row_of_code,
+            batch.cells.by_label, batch.cost, np.ascontiguousarray(tables), losses,
+        )  # fmt: skip
+        return losses
+
+    def label(
+        self, said: ExpertOutputs, log_table: Floats, rng: np.random.Generator | None, draw: bool
+    ) -> NDArray[np.int32]:
+        """Vote, or draw one expert a position by the weights of those awake."""
+        table = self.tying.with_fallback(log_table)
+        cells = self.tying.cells(said)
+        experts = np.arange(said.n_experts)
+
+        def weights(part: slice) -> Floats:
+            rows = cells.rows(said.codes, part)
+            logs = np.where(said.codes[part] >= 0, table[rows, experts], -np.inf)
+            best = logs.max(axis=1, keepdims=True)
+            shares: Floats = np.exp(logs - np.where(np.isfinite(best), best, 0.0))
+            return shares
+
+        if not draw:
+            return vote(said.codes, weights, len(said.labels), rng)
+        assert rng is not None
+        answer = np.empty(said.n_positions, np.int32)
+        for start in range(0, said.n_positions, 65536):
+            part = slice(start, start + 65536)
+            shares = weights(part)
+            shares[shares.sum(axis=1) == 0] = 1.0
+            shares = np.where(said.codes[part] >= 0, shares, 0.0)
+            upto = shares.cumsum(axis=1)
+            lot = rng.random((len(upto), 1)) * upto[:, -1:]
+            pick = np.minimum((upto <= lot).sum(axis=1), said.n_experts - 1)
+            answer[part] = said.codes[part][np.arange(len(upto)), pick]
+        return answer
+
+
+class EdgeLearner:
+    """What learners on the edges of an automaton share; all samples have its length."""
+
+    def __init__(self, automaton: PathAutomaton, n_experts: int) -> None:
+        if automaton.n_experts > n_experts:
+            raise DataError(
+                f"the automaton speaks of {automaton.n_experts} experts, there are {n_experts}"
+            )
+        self.automaton = automaton
+        _, inverse, count = np.unique(automaton.origin, return_inverse=True, return_counts=True)
+        self.start_cost: Floats = np.log(count[inverse])
+
+    @property
+    def log_experts(self) -> float | None:
+        """The most that -log p_1(h) can be for a path h: log N if p_1 is uniform."""
+        # The start is uniform over the edges that leave a state, so paths differ in their share.
+        path = self.automaton.best_path(self.start_cost)
+        return float(self.start_cost[path].sum())
+
+    def batch(self, said: ExpertOutputs, gold: NDArray[np.int32], cost: Floats) -> Batch:
+        """Prepare samples, which must have the automaton's length and experts that are awake."""
+        self._check(said)
+        return Batch(said.offsets, said.codes, gold, cost, None)
+
+    def _check(self, said: ExpertOutputs) -> None:
+        if (said.lengths != self.automaton.length).any():
+            sample = int(np.flatnonzero(said.lengths != self.automaton.length)[0])
+            raise DataError(
+                f"sample {sample} (counted from 0) has {said.lengths[sample]} positions, the "
+                f"automaton {self.automaton.length}; learn a combiner for each length"
+            )
+        if (said.codes < 0).any():
+            raise DataError(
+                "experts may not sleep on an automaton that is not complete: leaving edges out "
+                "would break paths; fill the gaps or leave those experts out"
+            )
+
+    def edge_losses(self, batch: Batch) -> Floats:
+        """Return the loss of every edge for every sample, (E, S)."""
+        shape = (-1, self.automaton.length, batch.codes.shape[1])
+        losses = batch.losses().reshape(shape)
+        edges: Floats = losses[:, self.automaton.position, self.automaton.expert].T
+        return edges
+
+    def expected(self, batch: Batch, tables: Floats) -> Floats:
+        """Return the expected loss of each sample under edge marginals (E, K), as (K, S)."""
+        shares = tables / self._mass(tables)
+        losses: Floats = shares.T @ self.edge_losses(batch) / self.automaton.length
+        return losses
+
+    def _mass(self, tables: Floats) -> Floats:
+        """Return the total at the first position, which is that of every position."""
+        total: Floats = tables[self.automaton.position == 0].sum(axis=0)
+        return total
+
+    def label(
+        self, said: ExpertOutputs, log_table: Floats, rng: np.random.Generator | None, draw: bool
+    ) -> NDArray[np.int32]:
+        """Best path under the log vote scores of what its edges say, or a path drawn."""
+        self._check(said)
+        net = self.automaton
+        marginals = np.exp(log_table)
+        answer = np.empty((len(said), net.length), np.int32)
+        places = np.arange(net.length)
+        codes = said.codes.reshape(len(said), net.length, said.n_experts)
+        if draw:
+            assert rng is not None
+            paths = net.sample_pushed(marginals, len(said), rng)
+            return codes[np.arange(len(said))[:, None], places, net.expert[paths]].ravel()
+        table = np.zeros((net.length, said.n_experts))
+        table[:, : net.n_experts] = net.expert_marginals(marginals)
+        step = max(1, 1_000_000 // max(net.n_edges, len(said.labels) * net.length))
+        for start in range(0, len(said), step):
+            part = codes[start : start + step]
+            flat = part.reshape(-1, said.n_experts)
+            weights = np.tile(table, (len(part), 1))
+            votes = own_votes(flat, weights, len(said.labels)).reshape(part.shape)
+            with np.errstate(divide="ignore"):
+                scores = np.log(votes[:, net.position, net.expert]).T
+            if rng is not None:  # ties: a hair's breadth of noise, the same for equal answers
+                lots = rng.random((len(flat), len(said.labels)))
+                own = np.take_along_axis(lots, flat, axis=1).reshape(part.shape)
+                scores = scores + 1e-9 * own[:, net.position, net.expert].T
+            path = net.best_path(scores).T
+            answer[start : start + step] = part[
+                np.arange(len(part))[:, None], places, net.expert[path]
+            ]
+        return answer.ravel()

@@ -1,0 +1,338 @@
+"""Ensembles made by on-line learning over path experts, one sample a round.
+
+:class:`OnlineCombiner` runs a learner over the samples, chooses a set of its distributions (or one
+of them) and votes with the result; :class:`~trellis.experts.WeightedMajority` and
+:class:`~trellis.experts.FollowPerturbedLeader` bring the learners, which
+:mod:`trellis.experts.learners` describes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import DataError
+from trellis.experts.automaton import PathAutomaton
+from trellis.experts.combiner import Combiner, check_fraction
+from trellis.experts.conversions import Candidates, Floats, Suffixes, best_set, suffix_gammas
+from trellis.experts.learners import Batch, EdgeLearner, Learner, TableLearner
+from trellis.experts.outputs import ExpertOutputs, as_gold
+from trellis.experts.tying import Tie
+
+__all__ = ["Guarantee", "OnlineCombiner"]
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A bound on the expected normalised loss on new samples, and what it says.
+
+    Attributes
+    ----------
+    value : float
+        With probability 1 - δ over the training sample the loss on new samples is at most this.
+    excess : float or None
+        How far H_Rand can be above the best path expert (Theorem 1); None where it says nothing.
+    theorem : str
+        Which results were used.
+    covers : str
+        Which weights and which rule the bound is about.
+    """
+
+    value: float
+    excess: float | None
+    theorem: str
+    covers: str
+
+    def __float__(self) -> float:
+        return self.value
+
+
+class OnlineCombiner(Combiner):
+    """Learning one sample a round, and conversion of what was learned to one rule."""
+
+    conversion: str
+    delta: float
+    loss_scale: str
+    loss: Any
+    tie: Any
+    automaton: PathAutomaton | None
+    collection: Any
+    ties: str
+
+    _CONVERSIONS: tuple[str, ...] = ()
+
+    def partial_fit(self, outputs: Any, gold: Any) -> Self:
+        """Go on learning from further samples, one round each; the first call starts afresh.
+
+        Calls on parts of a sample, in order, give the same bits as :meth:`fit` on the whole.
+        """
+        fresh = not hasattr(self, "_learner")
+        if not fresh and not self._by_suffixes():
+            raise DataError('partial_fit knows collection="suffixes" only; use fit for other sets')
+        self._enter(outputs, gold, fresh)
+        return self
+
+    def expected_loss(self, outputs: Any, gold: Any) -> float:
+        """Return the mean loss of H_Rand on these samples, in expectation over its draws.
+
+        At each position an expert is drawn by its weight among those awake (``weights_``), and the
+        loss is averaged over positions, then over samples.
+        """
+        truth, said = as_gold(gold, self._recognised(outputs))
+        if not len(said):
+            raise DataError("no samples to score")
+        table = self._log_table
+        cells = None
+        if isinstance(self._learner, TableLearner):
+            cells = self._learner.tying.cells(said)
+            table = self._learner.tying.with_fallback(table)
+        batch = Batch(said.offsets, said.codes, truth, self._cost(said), cells)
+        weights = np.exp(table - table.max())[..., None]
+        return float(self._learner.expected(batch, weights).mean())
+
+    # ------------------------------------------------------------------ for subclasses
+
+    def _new_learner(self, said: ExpertOutputs, tie: Tie) -> Learner:
+        raise NotImplementedError
+
+    def _by_suffixes(self) -> bool:
+        return isinstance(self.collection, str)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_fraction(delta=self.delta)
+        _choice("conversion", self.conversion, self._CONVERSIONS)
+        _choice("loss_scale", self.loss_scale, ("0/1", "1/l"))
+        _choice("ties", self.ties, ("first", "random"))
+        if not callable(self.tie):
+            _choice("tie", self.tie, ("auto", "position", "expert", "label"))
+        if isinstance(self.collection, str):
+            _choice("collection", self.collection, ("suffixes",))
+        if not (self.loss == "hamming" or callable(self.loss)):
+            raise DataError(
+                f'loss must be "hamming" or a function of two labels, got {self.loss!r}'
+            )
+        if self.automaton is not None:
+            if not isinstance(self.automaton, PathAutomaton):
+                raise DataError(
+                    f"automaton must be a PathAutomaton, got {type(self.automaton).__name__}"
+                )
+            if self.tie not in ("auto", "position"):
+                raise DataError("an automaton has its weights on edges; leave tie at auto")
+
+    # ------------------------------------------------------------------ learning
+
+    def _learn(self, said: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
+        if fresh:
+            self._learner = self._new_learner(said, self._tie(said))
+            self._losses = np.zeros(0)
+            self._suffixes = Suffixes()
+            self._candidates = Candidates()
+        batch = self._learner.batch(said, gold, self._cost(said))
+        one = self.conversion == "cross-validation"
+        done = 0
+        losses = [self._losses]
+        while done < len(said):
+            if one:
+                self._candidates.begin(self._learner.log_table().copy())
+            room = self._candidates.room() if one else self._suffixes.room()
+            part = batch.part(done, min(len(said), done + room))
+            n = len(part.offsets) - 1
+            if one:
+                tables = self._candidates.stack(len(self._learner.log_table()))
+                self._candidates.add(self._learner.expected(part, tables).sum(axis=1), n)
+            found, log_sum = self._learner.rounds(part)
+            losses.append(found)
+            if not one:
+                self._suffixes.add(log_sum, n)
+            done += n
+        self._losses = np.concatenate(losses)
+        self._choose(batch)
+
+    def _tie(self, said: ExpertOutputs) -> Tie:
+        if self.automaton is not None:
+            return "position"
+        if callable(self.tie) or self.tie != "auto":
+            tie: Tie = self.tie
+            return tie
+        return "position" if len(set(said.lengths.tolist())) == 1 else self._TIED
+
+    _TIED = "expert"
+
+    def _cost(self, said: ExpertOutputs) -> Floats:
+        """Loss (L, L) of the right label and the label said; empty for 0/1."""
+        if not callable(self.loss):
+            return np.zeros((0, 0))
+        table = np.array([[self.loss(g, c) for c in said.labels] for g in said.labels], np.float64)
+        if not ((table >= 0) & (table <= 1)).all():
+            raise DataError("loss must give numbers between 0 and 1 for every pair of labels")
+        return table
+
+    def _choose(self, batch: Batch) -> None:
+        """Choose a set of rounds (or one), and keep its average table."""
+        self.round_losses_ = self._losses
+        n_rounds = len(self._losses)
+        if self.conversion == "cross-validation":
+            chosen, self.gamma_, self.expected_loss_ = self._candidates.best(self.delta)
+            self.rounds_ = np.array([self._candidates.starts[chosen]])
+            table = self._candidates.tables[chosen]
+            full = np.zeros(self._learner.log_table().shape)
+            full[: len(table)] = table
+            self._log_table = full
+            self._n_sets = len(self._candidates.starts)
+            return
+        if self._by_suffixes():
+            start, self.gamma_ = self._suffixes.best(self._losses, self.delta)
+            self.rounds_ = np.arange(start, n_rounds)
+            self._log_table = self._suffixes.log_average(start)
+            self._n_sets = len(self._suffixes.starts)
+        else:
+            self.rounds_, self.gamma_, self._n_sets = best_set(
+                self.collection, self._losses, self.delta
+            )
+            self._log_table = self._average_over(batch, self.rounds_)
+        self.expected_loss_ = float(self._losses[self.rounds_].mean())
+
+    def _average_over(self, batch: Batch, rounds: NDArray[np.int64]) -> Floats:
+        """Play all rounds again and average the tables of some of them."""
+        learner = self._learner.again()
+        total: Floats | None = None
+        cuts = np.flatnonzero(np.diff(rounds) > 1) + 1
+        done = 0
+        for run in np.split(rounds, cuts):
+            first, after = int(run[0]), int(run[-1]) + 1
+            if first > done:
+                learner.rounds(batch.part(done, first))
+            _, log_sum = learner.rounds(batch.part(first, after))
+            total = log_sum if total is None else np.logaddexp(total, log_sum)
+            done = after
+        assert total is not None
+        average: Floats = total - math.log(len(rounds))
+        return average
+
+    # ------------------------------------------------------------------ results
+
+    @property
+    def weights_(self) -> Floats:
+        """The weights of the vote; the class says what shape they have."""
+        self._check_fitted()
+        table = self._log_table
+        if isinstance(self._learner, EdgeLearner):
+            net = self._learner.automaton
+            weights = np.zeros((net.length, len(self.expert_names_)))
+            weights[:, : net.n_experts] = net.expert_marginals(np.exp(table))
+            return weights
+        assert isinstance(self._learner, TableLearner)
+        tying = self._learner.tying
+        if tying.by_label:
+            rows = [tying.row_of.get(label, tying.n_rows) for label in self.classes_]
+            return np.exp(tying.with_fallback(table)[rows])
+        weights = np.exp(table - table.max(axis=1, keepdims=True))
+        weights = weights / weights.sum(axis=1, keepdims=True)
+        shares: Floats = weights[0] if tying.tie == "expert" else weights
+        return shares
+
+    @property
+    def edge_weights_(self) -> Floats | None:
+        """Average edge marginals (E,) on an automaton that is not complete, else None."""
+        self._check_fitted()
+        return np.exp(self._log_table) if isinstance(self._learner, EdgeLearner) else None
+
+    @property
+    def tie_(self) -> Tie:
+        """How the weights are tied in fact."""
+        self._check_fitted()
+        return self._learner.tying.tie if isinstance(self._learner, TableLearner) else "position"
+
+    @property
+    def contexts_(self) -> list[Any]:
+        """The contexts of the rows of the weights: positions, labels, or the function's values."""
+        self._check_fitted()
+        if isinstance(self._learner, TableLearner):
+            if self._learner.tying.by_label:
+                return list(self.classes_)
+            return list(self._learner.tying.row_of)
+        return list(range(self._learner.automaton.length))  # type: ignore[attr-defined]
+
+    def _label(self, said: ExpertOutputs) -> NDArray[np.int32]:
+        draw = self.conversion == "randomised"
+        rng = None
+        if draw or self.ties == "random":
+            rng = np.random.default_rng(self.random_state)
+        return self._learner.label(said, self._log_table, rng, draw)
+
+    def _deviation(self, delta: float) -> float:
+        """How far a mean of independent (or martingale) losses strays, over all sets at once."""
+        one = self.conversion == "cross-validation"
+        n = len(self._losses) - int(self.rounds_[0]) if one else len(self.rounds_)
+        return math.sqrt(math.log(self._n_sets / delta) / (2 * n))
+
+    def bound(self, delta: float = 0.05) -> Guarantee:
+        """Bound the expected normalised loss on new samples, with probability 1 - ``delta``.
+
+        The distribution p_t depends on the samples before t only, so by the inequality of
+        Hoeffding and Azuma, over all K sets of the collection at once,
+
+            E L(H_Rand) ≤ (1/|P|) Σ_{p_t ∈ P} L_t + sqrt(log(K/δ) / 2|P|)
+
+        for samples drawn independently. This needs nothing of the p_t but that, and so holds for
+        every tying, for sleeping experts and for samples of different lengths, for the rule that
+        draws t from the chosen set and then follows p_t. H_Rand here draws from the *average* of
+        the p_t: the same in expectation if nobody sleeps and weights are not tied by label, else
+        close to it but not covered. H_CV uses one p_t and the same inequality on the samples after
+        it. Voting costs a factor 2 (Proposition 2; it is about the Hamming loss, so for other
+        losses, and for votes along an automaton, the bound is that of H_Rand).
+
+        ``excess`` is Theorem 1 with the β given instead of the best one: how far H_Rand can be
+        above the best of all path experts. Those are the p^l paths (or the paths of the automaton)
+        for weights by position, as in the paper; for tied weights they are the p^C functions from
+        contexts to experts, a smaller class with a smaller price but a best member that is less
+        good. It is None for specialists (weights by label, sleeping experts), whose regret is
+        against each expert on its own waking positions; for ``loss_scale="0/1"`` on samples of
+        different lengths, where the regret is about counts of mistakes, not shares; for H_CV; and
+        for follow the perturbed leader.
+
+        Returns
+        -------
+        Guarantee
+        """
+        self._check_fitted()
+        check_fraction(delta=delta)
+        value = self.expected_loss_ + self._deviation(delta)
+        theorem = "Hoeffding-Azuma over the sets of the collection (first part of Theorem 1)"
+        rule = "H_Rand, in expectation over its draws"
+        edges = isinstance(self._learner, EdgeLearner)
+        if self.conversion != "randomised" and self.loss == "hamming" and not edges:
+            value, theorem, rule = 2 * value, f"{theorem}, Proposition 2", "the majority vote"
+        if edges:
+            tied = "weights on the edges of the automaton"
+        elif isinstance(self.tie_, str):
+            tied = {
+                "position": "one weight for each position and expert, as in the paper",
+                "expert": "one weight for each expert at all positions",
+                "label": "one weight for each expert and label it says",
+            }[self.tie_]
+        else:
+            tied = "one weight for each context and expert"
+        covers = f"{rule}, with {tied}"
+        if self.conversion != "cross-validation" and self._learner.log_experts is None:
+            covers += "; exact for drawing a round first, the averaged weights only come near it"
+        return Guarantee(min(value, 1.0), self._excess(delta), theorem, covers)
+
+    def _excess(self, delta: float) -> float | None:
+        """Return how far H_Rand can be above the best path expert, if that is known."""
+        return None
+
+    def gammas(self) -> Floats:
+        """Γ of the suffix sets that begin with each round, (T,)."""
+        self._check_fitted()
+        return suffix_gammas(self._losses, self.delta)
+
+
+def _choice(name: str, value: object, options: tuple[str, ...]) -> None:
+    if value not in options:
+        raise DataError(f"{name} must be one of {', '.join(options)}; got {value!r}")

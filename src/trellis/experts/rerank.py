@@ -1,0 +1,168 @@
+r"""Re-ranking: the best whole answer among those that the experts give.
+
+Each distinct answer to a sample is a candidate, and the one of highest score wins, the first of
+equals. Answer a scores
+
+.. math:: s(a) = \sum_j u_j\,[a = h_j(x)] + \sum_j v_j\,\mathrm{sim}(a, h_j(x)),
+
+with sim the share of positions where two answers agree. With u = 1 and v = 0 it is the plurality of
+whole answers. The weights are learned by conditional logit (:mod:`trellis.experts.logit`).
+
+The unit need not be the whole sample. With *runs*, the positions where all experts agree are
+settled, and what is ranked are the different answers to each longest run of positions between
+them. The answer is then patched together from several experts, but never inside a disputed phrase;
+as the experts agree on both sides of a run, a span is cut or joined only if an expert does so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import DataError
+from trellis.experts.combiner import Combiner
+from trellis.experts.logit import best_candidates, fit_logit
+from trellis.experts.outputs import ExpertOutputs
+from trellis.models.params import is_number
+
+__all__ = ["Rerank"]
+
+_CELLS = 1 << 22  # pairs of experts compared at a time: bounds the memory
+
+
+class Rerank(Combiner):
+    """Choose one of the experts' whole answers.
+
+    An expert that is silent at some position of a sample gives no whole answer to it, so is no
+    candidate, but it is still compared where it speaks. If nobody gives a whole answer, the first
+    expert that says something is followed where it does.
+
+    Parameters
+    ----------
+    unit : "run" or "sample"
+        Rank the answers to each run of disputed positions, or those to whole samples.
+    weights : "learned" or "uniform"
+        "uniform": the answer that most experts give.
+    similar : bool
+        Learn from partial agreement of answers, too, not only from equality.
+    l2 : float
+        Strength of the L2 penalty of the learned weights.
+    short : int or None
+        Answer samples up to this length with the best expert.
+
+    Attributes
+    ----------
+    weights_ : float64 (2, p)
+        Rows u and v.
+
+    Examples
+    --------
+    >>> from trellis.experts import Rerank
+    >>> said = [[["a", "b"]], [["a", "a"]], [["a", "b"]]]
+    >>> Rerank(weights="uniform", unit="sample").fit(said, [["a", "a"]]).predict(said)
+    [['a', 'b']]
+    >>> Rerank(l2=0.1).fit(said, [["a", "a"]]).predict(said)
+    [['a', 'a']]
+    """
+
+    def __init__(
+        self,
+        *,
+        unit: str = "run",
+        weights: str = "learned",
+        similar: bool = True,
+        l2: float = 1.0,
+        short: int | None = None,
+    ) -> None:
+        self.unit = unit
+        self.weights = weights
+        self.similar = similar
+        self.l2 = l2
+        self.short = short
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.unit not in ("run", "sample"):
+            raise DataError(f"unit is {self.unit!r}: expected 'run' or 'sample'")
+        if self.weights not in ("learned", "uniform"):
+            raise DataError(f"weights is {self.weights!r}: expected 'learned' or 'uniform'")
+        if not (is_number(self.l2) and self.l2 >= 0):
+            raise DataError(f"l2 is {self.l2!r}: expected a number of at least 0")
+
+    def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
+        p = outputs.n_experts
+        self.weights_ = np.concatenate([np.ones((1, p)), np.zeros((1, p))])
+        rows, units = self._units(outputs)
+        if self.weights == "learned" and len(rows):
+            ends, who, features = _candidates(units, self.similar)
+            same = units.codes == gold[rows, None]
+            right = np.logical_and.reduceat(same, units.offsets[:-1], axis=0)
+            unit = np.repeat(np.arange(len(units)), np.diff(ends))
+            found = fit_logit(features, ends, right[unit, who], self.l2)
+            self.weights_[: 1 + self.similar] = found.reshape(-1, p)
+
+    def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
+        answer: NDArray[np.int32] = outputs.codes.max(
+            axis=1
+        )  # what all say that say anything, outside of the units
+        rows, units = self._units(outputs)
+        if len(rows):
+            similar = self.similar and self.weights == "learned"
+            ends, who, features = _candidates(units, similar)
+            chosen = who[best_candidates(features @ self.weights_[: 1 + similar].ravel(), ends)]
+            answer[rows] = units.codes[np.arange(len(rows)), np.repeat(chosen, units.lengths)]
+        return answer
+
+    def _units(self, outputs: ExpertOutputs) -> tuple[NDArray[np.int64], ExpertOutputs]:
+        """What is to be ranked, as samples of their own, and the positions they consist of."""
+        if self.unit == "sample":
+            return np.arange(outputs.n_positions), outputs
+        codes = outputs.codes
+        low = np.where(codes < 0, len(outputs.labels), codes).min(axis=1)
+        disputed = codes.max(axis=1) > low
+        begins = disputed.copy()
+        begins[1:] &= ~disputed[:-1]
+        begins[outputs.offsets[:-1]] = disputed[outputs.offsets[:-1]]
+        rows = np.flatnonzero(disputed)
+        offsets = np.append(np.flatnonzero(begins[rows]), len(rows))
+        if not len(rows):
+            offsets = np.zeros(1, np.int64)
+        return rows, replace(outputs, offsets=offsets, codes=codes[rows], scores=None)
+
+
+def _candidates(
+    outputs: ExpertOutputs, similar: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Distinct answers: ends (S + 1,), the expert that gives each first, features (A, p or 2p)."""
+    step = max(1, _CELLS // outputs.n_experts**2)
+    blocks = [
+        _block(outputs.take(slice(a, a + step)), similar) for a in range(0, len(outputs), step)
+    ]
+    counts, who, features = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), who, features
+
+
+def _block(
+    outputs: ExpertOutputs, similar: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """The same for few samples, with the number of answers to each instead of the ends."""
+    n, p = len(outputs), outputs.n_experts
+    starts, lengths = outputs.offsets[:-1], outputs.lengths
+    agree = np.empty((n, p, p))  # share of positions where two experts say the same
+    for j in range(p):
+        same = outputs.codes == outputs.codes[:, [j]]
+        same &= outputs.codes >= 0
+        agree[:, j] = np.add.reduceat(same, starts, axis=0, dtype=np.int64) / lengths[:, None]
+    spoken = np.diagonal(agree, axis1=1, axis2=2)
+    equal = agree == 1
+    # An answer is represented by the first expert that gives it.
+    first = (spoken == 1) & (equal.argmax(axis=1) == np.arange(p))
+    nobody = ~first.any(axis=1)
+    first[nobody, (spoken[nobody] > 0).argmax(axis=1)] = True
+    sample, who = np.nonzero(first)
+    features = equal[sample, who].astype(np.float64)
+    if similar:
+        features = np.concatenate([features, agree[sample, who]], axis=1)
+    return first.sum(axis=1), who, features

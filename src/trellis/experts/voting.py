@@ -1,0 +1,86 @@
+"""Weighted votes: which label wins at each position.
+
+The label c of position t has the score S_t(c) = Σ_j W_tj 1[h_j says c at t], with the weights W_tj
+of the experts that are awake there. The most voted label wins, and among equals the one that the
+first expert in order says (or any of them, drawn with equal chances). Where all sleep there is no
+winner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["own_votes", "vote"]
+
+# Votes closer than this, relatively, are equal: sums of the same weights in another order differ.
+_EQUAL = 1e-12
+_CELLS = 4_000_000
+
+
+def vote(
+    codes: NDArray[np.int32],
+    weights: NDArray[np.float64] | Callable[[slice], NDArray[np.float64]],
+    n_labels: int,
+    rng: np.random.Generator | None = None,
+) -> NDArray[np.int32]:
+    """Return the label with the most weight at each position, -1 where no expert is awake.
+
+    Parameters
+    ----------
+    codes : int32 (N, p)
+        What the experts say; -1: nothing.
+    weights : float64 (p,), (N, p) or a function from a slice of positions to (n, p)
+        Non-negative weights; if all that are awake are 0, the vote is unweighted.
+    n_labels : int
+    rng : Generator or None
+        Break ties at random; None: the label that the first expert in order says.
+
+    Returns
+    -------
+    int32 (N,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trellis.experts.voting import vote
+    >>> vote(np.array([[0, 1, 1], [0, 1, -1]], np.int32), np.array([0.4, 0.3, 0.3]), 2)
+    array([1, 0], dtype=int32)
+    """
+    n, p = codes.shape
+    winner = np.empty(n, np.int32)
+    step = max(1, _CELLS // max(n_labels, p))
+    for start in range(0, n, step):
+        part = slice(start, min(n, start + step))
+        said = codes[part]
+        if callable(weights):
+            weight = weights(part)
+        else:
+            weight = np.broadcast_to(weights if weights.ndim == 1 else weights[part], said.shape)
+        own = own_votes(said, weight, n_labels)
+        best = own.max(axis=1, keepdims=True)
+        tied = own >= best * (1 - _EQUAL)
+        if rng is None:
+            pick = tied.argmax(axis=1)
+        else:  # one lot a label, not an expert, so that each tied label has the same chance
+            lots = np.take_along_axis(rng.random((len(said), n_labels)), np.maximum(said, 0), 1)
+            pick = np.where(tied, lots, -1.0).argmax(axis=1)
+        rows = np.arange(len(said))
+        winner[part] = np.where(best[:, 0] < 0, -1, said[rows, pick])
+    return winner
+
+
+def own_votes(
+    codes: NDArray[np.int32], weights: NDArray[np.float64], n_labels: int
+) -> NDArray[np.float64]:
+    """Return S_t(what expert j says at t), (N, p), as a share of all votes; -1 where j sleeps."""
+    awake = codes >= 0
+    weights = np.where(awake, weights, 0.0)
+    total = weights.sum(axis=1, keepdims=True)
+    weights = np.where(total > 0, weights, awake)
+    total = np.where(total > 0, total, np.maximum(awake.sum(axis=1, keepdims=True), 1))
+    index = np.arange(len(codes))[:, None] * n_labels + np.maximum(codes, 0)
+    votes = np.bincount(index.ravel(), weights.ravel(), len(codes) * n_labels)
+    return np.where(awake, votes[index] / total, -1.0)

@@ -1,0 +1,286 @@
+"""Weighted majority with weight pushing (WMWP), converted to a batch rule.
+
+Exponential weights over path experts h (Takimoto and Warmuth 2003; Cortes, Kuznetsov and Mohri
+2014), one training sample a round:
+
+    p_{t+1}(h) ∝ p_t(h) β^{L(h(x_t), y_t)}
+
+The loss is a sum over positions, so weights on edges suffice. On the complete automaton the p^l
+paths fall into l independent choices and w(k, j) ∝ β^{mistakes of expert j at position k}; on any
+other automaton the edge weights are multiplied by β^loss and pushed
+(:class:`~trellis.experts.PathAutomaton`). Sharing weights between positions replaces «position» by
+«context» and p^l by p^C path experts.
+
+Experts that sleep, and weights that depend on what an expert itself says, are *specialists*
+(Freund, Schapire, Singer and Warmuth 1997): the weights of those awake are normalised, only they
+are charged, and after each position they are rescaled to the total they had, so that an expert
+neither wins nor loses by sleeping. If nobody sleeps this is the same as above.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import DataError
+from trellis.experts.automaton import PathAutomaton
+from trellis.experts.combiner import check_fraction
+from trellis.experts.conversions import Floats
+from trellis.experts.learners import Batch, EdgeLearner, Learner, TableLearner
+from trellis.experts.online import OnlineCombiner
+from trellis.experts.outputs import ExpertOutputs
+from trellis.experts.tying import Tie, Tying
+
+__all__ = ["WeightedMajority"]
+
+
+class _Table(TableLearner):
+    """Exponential weights (C, p), initially all 1."""
+
+    def __init__(self, tie: Tie, n_experts: int, eta: float, by_length: bool) -> None:
+        super().__init__(tie, n_experts)
+        self.eta = eta
+        self.by_length = by_length
+        self.log_w = np.zeros((0, n_experts))
+        self.n_rounds = 0
+
+    def grow(self, n_rows: int) -> None:
+        missing = n_rows - len(self.log_w)
+        self.log_w = np.concatenate([self.log_w, np.zeros((missing, self.log_w.shape[1]))])
+
+    def again(self) -> _Table:
+        """Return the same learner before its first round."""
+        new = copy.copy(self)
+        new.log_w = np.zeros_like(self.log_w)
+        new.n_rounds = 0
+        return new
+
+    def log_table(self) -> Floats:
+        return self.log_w
+
+    def rounds(self, batch: Batch) -> tuple[Floats, Floats]:
+        from trellis.kernels.experts import weighted_majority
+
+        assert batch.cells is not None
+        n = len(batch.offsets) - 1
+        losses = np.empty(n)
+        log_sum = np.full(self.log_w.shape, -np.inf)
+        last = np.full(self.log_w.shape, self.n_rounds, np.int64)
+        weighted_majority(
+            batch.offsets, batch.codes, batch.gold, batch.cells.context, batch.cells.row_of_code,
+            batch.cells.by_label, batch.cost, self.eta, self.by_length, self.n_rounds,
+            self.log_w, log_sum, last, losses,
+        )  # fmt: skip
+        self.n_rounds += n
+        with np.errstate(divide="ignore"):
+            rest = self.log_w + np.log(self.n_rounds - last)
+        return losses, np.logaddexp(log_sum, rest)
+
+
+class _Edges(EdgeLearner):
+    """Exponential weights over the paths of an automaton."""
+
+    def __init__(
+        self, automaton: PathAutomaton, n_experts: int, eta: float, by_length: bool
+    ) -> None:
+        super().__init__(automaton, n_experts)
+        self.eta = eta / automaton.length if by_length else eta
+        self.log_w = -self.start_cost
+
+    def again(self) -> _Edges:
+        """Return the same learner before its first round."""
+        new = copy.copy(self)
+        new.log_w = -self.start_cost
+        return new
+
+    def log_table(self) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.log(self.automaton.edge_marginals(self.log_w))
+
+    def rounds(self, batch: Batch) -> tuple[Floats, Floats]:
+        edge_losses = self.edge_losses(batch)
+        losses = np.empty(edge_losses.shape[1])
+        total = np.zeros(len(self.log_w))
+        for s, charged in enumerate(edge_losses.T):
+            pushed = self.automaton.push(self.log_w)
+            marginals = self.automaton.pushed_marginals(np.exp(pushed))
+            losses[s] = marginals @ charged / self.automaton.length
+            total += marginals
+            self.log_w = pushed - self.eta * charged
+        with np.errstate(divide="ignore"):
+            return losses, np.log(total)
+
+
+class WeightedMajority(OnlineCombiner):
+    """Weighted majority over path experts (WMWP), with H_MVote, H_Rand or H_CV as the rule.
+
+    Parameters
+    ----------
+    conversion : "majority-vote", "randomised" or "cross-validation"
+        H_MVote: vote with the average weights of the rounds that minimise Γ. H_Rand: draw each
+        position's expert by those weights. H_CV: vote with the weights of the one round that did
+        best on the samples after it.
+    beta : float in (0, 1) or "auto"
+        Weights of experts that are wrong are multiplied by β. "auto": the β for which the regret
+        bound is least, given the number of samples (:meth:`fit` only).
+    delta : float in (0, 1)
+        Confidence parameter of Γ.
+    loss_scale : "0/1" or "1/l"
+        The loss in the exponent of β: the number of mistakes, or their share. All losses reported
+        are shares.
+    loss : "hamming" or function (right label, label said) -> [0, 1]
+        Loss of a position; any additive loss.
+    tie : "auto", "position", "expert", "label" or function
+        Which positions share weights, see :mod:`trellis.experts.tying`. "auto": by position if all
+        samples of the first fit have one length, else one weight for each expert and label.
+    automaton : PathAutomaton or None
+        The allowed paths, for samples of one length; None: all.
+    collection : "suffixes", sets of rounds, or function from T to sets of rounds
+        Sets among which Γ is minimised (rounds count from 0); suffixes begin at any of the first
+        256 rounds, and in longer streams at one of 128 to 256 evenly spaced rounds.
+    ties : "first" or "random"
+        Equal votes go to the label that the first expert in order says, or to any of them.
+    short : int or None
+        Samples of at most this length are answered by the expert that is best on such samples.
+    random_state : int or None
+        Seed of H_Rand and of random ties; the same seed, the same answers at every call.
+
+    Attributes
+    ----------
+    weights_ : float64
+        Position: (l, p), rows sum to 1. Expert: (p,), sums to 1. Function: (C, p), rows, in the
+        order of ``contexts_``, sum to 1. Label: (L, p) in the order of ``classes_``; 1 is the
+        initial weight, and more than 1 means that the expert, when it said this label, did better
+        than the ensemble.
+    expected_loss_ : float
+        Mean loss of H_Rand over the rounds chosen, each under weights that had not seen the sample
+        (the first term of Γ); for H_CV the loss on the samples after the chosen round.
+    gamma_ : float
+        The value that was minimised.
+    rounds_ : int64
+        The rounds chosen, from 0.
+    round_losses_ : float64 (T,)
+        Expected loss of each round.
+    tie_, contexts_, edge_weights_, classes_, expert_names_, expert_losses_
+        See the base classes.
+
+    Notes
+    -----
+    Positions beyond the longest sample of training, labels and contexts it did not have, take each
+    expert's mean weight. Where every expert sleeps the answer is the most frequent label.
+
+    Examples
+    --------
+    The first expert knows the first position, the second the second.
+
+    >>> from trellis.experts import WeightedMajority
+    >>> gold = [["a", "b"], ["b", "a"], ["b", "b"], ["a", "a"]] * 10
+    >>> first = [["a", "a"], ["b", "b"], ["b", "a"], ["a", "b"]] * 10
+    >>> second = [["b", "b"], ["a", "a"], ["a", "b"], ["b", "a"]] * 10
+    >>> combo = WeightedMajority(beta=0.8).fit([first, second], gold)
+    >>> combo.predict([[["a", "a"]], [["b", "b"]]])
+    [['a', 'b']]
+    >>> combo.weights_.round(2).tolist()
+    [[0.97, 0.03], [0.03, 0.97]]
+    """
+
+    _lengths: tuple[int, int]
+    _TIED = "label"
+    _CONVERSIONS = ("majority-vote", "randomised", "cross-validation")
+
+    def __init__(
+        self,
+        conversion: str = "majority-vote",
+        *,
+        beta: float | str = 0.95,
+        delta: float = 0.05,
+        loss_scale: str = "0/1",
+        loss: Any = "hamming",
+        tie: Any = "auto",
+        automaton: PathAutomaton | None = None,
+        collection: Any = "suffixes",
+        ties: str = "first",
+        short: int | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.conversion = conversion
+        self.beta = beta
+        self.delta = delta
+        self.loss_scale = loss_scale
+        self.loss = loss
+        self.tie = tie
+        self.automaton = automaton
+        self.collection = collection
+        self.ties = ties
+        self.short = short
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.beta != "auto":
+            check_fraction(beta=self.beta)
+
+    def partial_fit(self, outputs: Any, gold: Any) -> WeightedMajority:
+        """Go on learning from further samples, one round each; the first call starts afresh.
+
+        Calls on parts of a sample, in order, give the same bits as :meth:`fit` on the whole if the
+        first call meets samples that lead to the same ``tie_``.
+        """
+        if self.beta == "auto":
+            raise DataError('beta="auto" depends on the number of samples; give a number instead')
+        super().partial_fit(outputs, gold)
+        return self
+
+    def _new_learner(self, said: ExpertOutputs, tie: Tie) -> Learner:
+        by_length = self.loss_scale == "1/l"
+        p = said.n_experts
+        if self.automaton is not None and not self.automaton.is_complete:
+            log_paths = math.log(self.automaton.n_paths)
+            eta = self._eta(log_paths, len(said), float(self.automaton.length))
+            return _Edges(self.automaton, p, eta, by_length)
+        if self.automaton is not None:
+            EdgeLearner(self.automaton, p)._check(said)
+        log_experts = math.log(2)
+        if self.beta == "auto":
+            tying = Tying(tie, p)
+            tying.cells(said, new=True)
+            n_choices = p * (tying.n_rows if tying.by_label else 1)
+            n_rows = 1 if tying.by_label else tying.n_rows
+            log_experts = n_rows * math.log(max(n_choices, 2))
+        eta = self._eta(log_experts, len(said), float(said.lengths.mean()))
+        return _Table(tie, p, eta, by_length)
+
+    def _eta(self, log_experts: float, n_rounds: int, length: float) -> float:
+        """Return log(1/β); "auto" is the minimiser of log N / η + η T / 8 for losses in [0, 1]."""
+        if not isinstance(self.beta, str):
+            return -math.log(self.beta)
+        eta = math.sqrt(8 * log_experts / n_rounds)
+        return eta if self.loss_scale == "1/l" else eta / length
+
+    def _excess(self, delta: float) -> float | None:
+        from trellis.theory.experts import hoeffding_deviation, regret_bound
+
+        log_experts = self._learner.log_experts
+        if log_experts is None or self.conversion == "cross-validation":
+            return None
+        assert isinstance(self._learner, _Table | _Edges)
+        eta = self._learner.eta
+        if isinstance(self._learner, _Edges):
+            eta *= self._learner.automaton.length
+        elif self.loss_scale == "0/1":
+            if self._lengths[0] != self._lengths[1]:
+                return None
+            eta *= self._lengths[1]
+        n_rounds = len(self._losses)
+        regret = regret_bound(log_experts, n_rounds, eta) / n_rounds
+        return regret + 2 * hoeffding_deviation(n_rounds, delta / 2)
+
+    def _learn(self, said: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
+        low, high = int(said.lengths.min()), int(said.lengths.max())
+        before = (low, high) if fresh else self._lengths
+        self._lengths = (min(low, before[0]), max(high, before[1]))
+        super()._learn(said, gold, fresh)

@@ -1,0 +1,179 @@
+"""Experts from models, classifiers and files."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
+
+from trellis import ChainCRF, ChainPerceptron
+from trellis.errors import DataError
+from trellis.experts import (
+    AnswerFile,
+    ESPBoost,
+    align,
+    as_outputs,
+    from_classifiers,
+    from_columns,
+    from_files,
+    from_models,
+)
+
+X = [["the", "cat", "sat"], ["the", "dog"]] * 3
+Y = [["D", "N", "V"], ["D", "N"]] * 3
+
+
+def file(text, name="file"):
+    data = io.BytesIO(text.encode())
+    data.name = name
+    return data
+
+
+# ------------------------------------------------------------------ models and classifiers
+
+
+def test_models_with_and_without_probabilities():
+    crf = ChainCRF(random_state=0).fit(X, Y)
+    perceptron = ChainPerceptron(random_state=0).fit(X, Y)
+    outputs = from_models([crf, perceptron], X, names=["crf", "perceptron"])
+    assert outputs.names == ("crf", "perceptron")
+    assert outputs.scores is None
+    assert outputs.lists(outputs.codes[:, 0]) == crf.predict(X)
+    with_scores = from_models([crf, crf], X, scores=True)
+    assert with_scores.scores.shape == (15, 2, 3)
+    assert np.allclose(with_scores.scores[:, 0], np.concatenate(crf.predict_marginals(X)))
+    assert ESPBoost(base="real").fit(with_scores, Y).predict(with_scores) == Y
+    with pytest.raises(DataError, match="expert 1 is a ChainPerceptron, which has no predict_marg"):
+        from_models([crf, perceptron], X, scores=True)
+
+
+def test_models_that_know_different_labels():
+    small = ChainCRF(random_state=0).fit([["the", "cat"]], [["D", "N"]])
+    outputs = from_models([small, ChainCRF(random_state=0).fit(X, Y)], X, scores=True)
+    assert outputs.labels == ("D", "N", "V")
+    assert outputs.scores[:, 0, 2].tolist() == [0.0] * 15
+    assert np.allclose(outputs.scores.sum(axis=2), 1, atol=1e-5)
+
+
+def test_anything_that_predicts():
+    class Rules:
+        def predict(self, samples):
+            return [["D" if word == "the" else "N" for word in sample] for sample in samples]
+
+    assert from_models([Rules()], X[:1]).codes[:, 0].tolist() == [0, 1, 1]
+
+
+def test_classifiers_of_arrays():
+    rows = [np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[1.0, 0.0]])]
+    tree = DecisionTreeClassifier(random_state=0).fit(np.concatenate(rows), [0, 1, 1])
+    outputs = from_classifiers([tree], rows, scores=True)
+    assert outputs.labels == ("0", "1")  # labels are strings
+    assert outputs.lengths.tolist() == [2, 1]
+    assert outputs.codes[:, 0].tolist() == [0, 1, 1]
+    assert outputs.scores[:, 0].tolist() == [[1, 0], [0, 1], [0, 1]]
+
+
+def test_classifiers_of_dicts():
+    rows = [[{"word": word} for word in sample] for sample in X]
+    model = make_pipeline(DictVectorizer(), LogisticRegression())
+    model.fit([row for sample in rows for row in sample], [y for sample in Y for y in sample])
+    outputs = from_classifiers([model], rows, names=["maxent"])
+    assert outputs.lists(outputs.codes[:, 0]) == Y
+    with pytest.raises(DataError, match="there are no samples"):
+        from_classifiers([model], [])
+    with pytest.raises(DataError, match="expert 0 is a object, which has no predict"):
+        from_classifiers([object()], rows)
+
+
+def test_probabilities_of_the_wrong_shape():
+    class Odd:
+        classes_ = ("D", "N")
+
+        def predict(self, rows):
+            return ["D"] * len(rows)
+
+        def predict_proba(self, rows):
+            return np.ones((len(rows), 3))
+
+    with pytest.raises(DataError, match=r"probabilities of shape .2, 3.: expected .2, 2."):
+        from_classifiers([Odd()], [[[0], [1]]], scores=True)
+
+
+# ------------------------------------------------------------------ files
+
+
+def test_column_files():
+    text = "The DT B-NP\ncat NN I-NP\n\n\nsat\tVB _\n"
+    read = AnswerFile.read(file(text))
+    assert read.answers == [["B-NP", "I-NP"], None]
+    assert read.lines == [1, 5]
+    assert read.name == "file"
+    assert AnswerFile.read(file(text), column=2).answers == [["DT", "NN"], ["VB"]]
+    assert AnswerFile.read(file(text), column=-3).answers == [["The", "cat"], ["sat"]]
+    assert AnswerFile.read(file("a\n_\n")).answers == [["a", None]]
+    assert AnswerFile.read(file("a\n_\n"), missing="-").answers == [["a", "_"]]
+
+
+def test_jsonl_files():
+    text = '{"labels": ["a", null]}\n\n{"labels": null, "x": 1}\n{"labels": []}\n'
+    read = AnswerFile.read(file(text), "jsonl")
+    assert read.answers == [["a", None], None, []]
+    assert read.lines == [1, 3, 4]
+    assert AnswerFile.read(file('{"tags": ["_"]}'), "jsonl", column="tags").answers == [None]
+
+
+def test_files_of_lines():
+    read = AnswerFile.read(file("K AE T\n\n_\n"), "lines")
+    assert read.answers == [["K", "AE", "T"], [], None]
+    assert read.lines == [1, 2, 3]
+    assert AnswerFile.read(file(""), "lines").answers == []
+
+
+def test_several_files():
+    outputs = from_files([file("a X\n\nb Y\n"), file("a X\n\nb _\n")])
+    assert outputs == [[["X"], ["Y"]], [["X"], None]]
+    assert as_outputs(outputs).codes.tolist() == [[0, 0], [1, -1]]
+    said = from_files([file("K AE T\n"), file("K T\n")], "lines")
+    assert align(said)[0].n_positions == 3
+
+
+def test_columns_of_one_file():
+    text = "the D D N\ncat N _ V\n\nsat V V V\n"
+    outputs, gold = from_columns(file(text), experts=[3, -1], gold=2)
+    assert gold == [["D", "N"], ["V"]]
+    assert outputs == [[["D", None], ["V"]], [["N", "V"], ["V"]]]
+    assert from_columns(file(text), [2])[1] is None
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda: AnswerFile.read(file("a"), "xml"), "format is 'xml': expected conll, jsonl, li"),
+        (lambda: AnswerFile.read(file("a b\nc\n"), column=2), "file, line 2: 1 fields, expected c"),
+        (lambda: AnswerFile.read(file("a b\nc\n"), column=-2), "file, line 2: 1 fields, expected"),
+        (lambda: AnswerFile.read(file("a b\n"), column=0), "column is 0: expected 1"),
+        (lambda: AnswerFile.read(file("a b\n"), column="pos"), "column is 'pos': expected 1"),
+        (lambda: AnswerFile.read(file("a"), "lines", column=1), "column is for conll and jsonl"),
+        (lambda: AnswerFile.read(file("{"), "jsonl"), "file, line 1: not JSON"),
+        (lambda: AnswerFile.read(file("[]"), "jsonl"), "expected an object with the key 'labels'"),
+        (lambda: AnswerFile.read(file('{"labels": [1]}'), "jsonl"), "must be a list of strings"),
+        (lambda: AnswerFile.read(file("{}"), "jsonl", column=3), "column is 3: expected the name"),
+        (lambda: from_files("file"), "sources must be a list of files"),
+        (
+            lambda: from_files([file("a\n\nb\n", "one"), file("a\n", "two")]),
+            "two has 1 samples, one has 2: the first without a counterpart is at line 3 of one",
+        ),
+        (
+            lambda: from_files([file("a\n", "one"), file("a\n\n\nb\n", "two")]),
+            "two has 2 samples, one has 1: .* at line 4 of two",
+        ),
+    ],
+)
+def test_bad_files(call, expected):
+    with pytest.raises(DataError, match=expected):
+        call()
