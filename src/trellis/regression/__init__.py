@@ -1,0 +1,50 @@
+"""Regression on graphs: Gaussian CRFs, GLACER, network lasso, and baselines."""
+
+from trellis.regression.baselines import Evaluation, baselines, evaluate, mean_interval
+from trellis.regression.collaboration import Swap
+from trellis.regression.distance_correlation import (
+    CentredDistances,
+    distance_correlation,
+    distance_covariance,
+)
+from trellis.regression.gcrf import GCRF, least_squares_boosting
+from trellis.regression.glacer import GLACER
+from trellis.regression.network_lasso import NetworkLasso, geometric_median
+from trellis.regression.objective import Objective
+from trellis.regression.similarity import (
+    KNN,
+    Full,
+    Radius,
+    check_graph,
+    full_graph,
+    knn_graph,
+    laplacian,
+    normalise,
+    radius_graph,
+)
+
+__all__ = [
+    "GCRF",
+    "GLACER",
+    "KNN",
+    "CentredDistances",
+    "Evaluation",
+    "Full",
+    "NetworkLasso",
+    "Objective",
+    "Radius",
+    "Swap",
+    "baselines",
+    "check_graph",
+    "distance_correlation",
+    "distance_covariance",
+    "evaluate",
+    "full_graph",
+    "geometric_median",
+    "knn_graph",
+    "laplacian",
+    "least_squares_boosting",
+    "mean_interval",
+    "normalise",
+    "radius_graph",
+]

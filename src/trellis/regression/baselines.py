@@ -1,0 +1,470 @@
+"""Every model of the comparison under one roof: a table of names and models, and their errors.
+
+A *model* here is a callable ``model(train, test, seed) -> predictions`` on
+:class:`~trellis.datasets.RegressionData`, so that models that look at features, graphs or
+coordinates can stand in one table. The names are those of Pavlovski et al. (2018, section 5.1); a
+name with «S-» is a Gaussian CRF over the model of the same name.
+
+    MLR       linear regression
+    NN        one hidden layer of 10 units (the paper: 3 layers), inputs and targets standardised
+    SVM       RBF kernel, C = 1 and ε = 0.1 on standardised inputs and targets
+    SUBBAG    M trees on ηN examples each, drawn without replacement
+    RF        M trees, a third of the features at each split, at least 5 examples a leaf
+    LSB       M boosted trees of at most 10 splits, learning rate 1
+    (C)NL     convex network lasso; (NC)NL the non-convex one; «tuned»: λ chosen on a quarter of the
+              training nodes held out. Features are standardised, and targets are ten times their
+              z-score, as in its authors' code
+    HGB       histogram gradient boosting, scikit-learn's defaults
+    Kriging   linear regression and a Gaussian process of its residuals over the coordinates
+    GLACER
+
+Errors are mean squared errors (MSE) over repetitions, with a t interval of the mean,
+t_{(1+c)/2, n−1} · sd / √n (c = 0.9 in the paper), and p-values of paired t-tests.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trellis.datasets.regression import RegressionData
+from trellis.errors import DataError
+
+__all__ = [
+    "Evaluation",
+    "GlacerModel",
+    "Kriging",
+    "Lasso",
+    "Model",
+    "Plain",
+    "Structured",
+    "baselines",
+    "evaluate",
+    "lsboost",
+    "mean_interval",
+]
+
+Floats = NDArray[np.float64]
+Model = Callable[[RegressionData, RegressionData, int], Floats]
+Pair = tuple[RegressionData, RegressionData]
+LAMBDAS = (0.1, 0.3, 1.0, 3.0, 5.0, 10.0, 30.0)
+
+
+# ------------------------------------------------------------------------------- the models
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A scikit-learn regressor on the features."""
+
+    estimator: Any
+
+    def __call__(self, train: RegressionData, test: RegressionData, seed: int) -> Floats:
+        """Train and predict."""
+        fitted = _quiet_fit(seeded(self.estimator, seed), train.X, train.y)
+        return np.asarray(fitted.predict(test.X), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Structured:
+    """A Gaussian CRF over a scikit-learn regressor."""
+
+    base: Any
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, train: RegressionData, test: RegressionData, seed: int) -> Floats:
+        """Train and predict."""
+        from trellis.regression.gcrf import GCRF
+
+        model = GCRF(base=seeded(self.base, seed), **self.options)
+        with warnings.catch_warnings():
+            _hush()
+            model.fit(train.X, train.y, graph=train.graph)
+        return np.asarray(model.predict(test.X, graph=test.graph), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class GlacerModel:
+    """GLACER; options besides the seed are those of the class."""
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, train: RegressionData, test: RegressionData, seed: int) -> Floats:
+        """Train and predict."""
+        from trellis.regression.glacer import GLACER
+
+        model = GLACER(**{"random_state": seed, **self.options})
+        model.fit(train.X, train.y, graph=train.graph)
+        return np.asarray(model.predict(test.X, graph=test.graph), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Lasso:
+    """Network lasso on standardised features and ten times the z-score of the target.
+
+    Parameters
+    ----------
+    lam : float or None
+        None: chosen among ``LAMBDAS`` on a quarter of the training nodes.
+    convex : bool
+    options : mapping
+        Further parameters of :class:`~trellis.regression.NetworkLasso`.
+    """
+
+    lam: float | None = 5.0
+    convex: bool = True
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, train: RegressionData, test: RegressionData, seed: int) -> Floats:
+        """Train and predict."""
+        lam = self._chosen(train, seed) if self.lam is None else self.lam
+        return self._fitted(train, test, lam)
+
+    def _chosen(self, train: RegressionData, seed: int) -> float:
+        inner, held = train.split(len(train.y) - len(train.y) // 4, seed)
+        errors = [np.mean((self._fitted(inner, held, lam) - held.y) ** 2) for lam in LAMBDAS]
+        return LAMBDAS[int(np.argmin(errors))]
+
+    def _fitted(self, train: RegressionData, test: RegressionData, lam: float) -> Floats:
+        from trellis.regression.network_lasso import NetworkLasso
+
+        columns = slice(None) if train.regressors is None else list(train.regressors)
+        X, X_new = train.X[:, columns], test.X[:, columns]
+        mean, spread = X.mean(0), np.where(X.std(0) > 0, X.std(0), 1.0)
+        centre, scale = train.y.mean(), train.y.std() or 1.0
+        model = NetworkLasso(
+            lam, convex=self.convex, y_scale=10 / scale, metric=train.metric, **self.options
+        )
+        Z, Z_new = (X - mean) / spread, (X_new - mean) / spread
+        where = Z if train.coords is None else train.coords
+        model.fit(Z, train.y - centre, train.graph, where)
+        found = model.predict(Z_new, Z_new if test.coords is None else test.coords)
+        return np.asarray(centre + found)
+
+
+@dataclass(frozen=True)
+class Kriging:
+    """Linear regression, and a Gaussian process (Matérn 3/2 + noise) of residuals in space.
+
+    The kernel's parameters are learned on at most ``n_tuning`` nodes; the process then sees all.
+    """
+
+    n_tuning: int = 400
+
+    def __call__(self, train: RegressionData, test: RegressionData, seed: int) -> Floats:
+        """Train and predict."""
+        from sklearn.gaussian_process import GaussianProcessRegressor
+        from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+        from sklearn.linear_model import LinearRegression
+
+        if train.coords is None or test.coords is None:
+            raise DataError(f"{train.name} has no coordinates, which kriging needs")
+        columns = slice(None) if train.regressors is None else list(train.regressors)
+        linear = LinearRegression().fit(train.X[:, columns], train.y)
+        residuals = train.y - linear.predict(train.X[:, columns])
+        mean, spread = (
+            train.coords.mean(0),
+            np.where(train.coords.std(0) > 0, train.coords.std(0), 1),
+        )
+        C, C_new = (train.coords - mean) / spread, (test.coords - mean) / spread
+        variance = float(residuals.var()) or 1.0
+        start = ConstantKernel(variance / 2, (1e-6 * variance, 1e3 * variance)) * Matern(
+            0.3, (1e-3, 1e2), nu=1.5
+        ) + WhiteKernel(variance / 2, (1e-6 * variance, 1e3 * variance))
+        few = np.random.default_rng(seed).permutation(len(C))[: self.n_tuning]
+        with warnings.catch_warnings():
+            _hush()
+            tuned = GaussianProcessRegressor(start).fit(C[few], residuals[few])
+            process = GaussianProcessRegressor(tuned.kernel_, optimizer=None).fit(C, residuals)
+        return np.asarray(linear.predict(test.X[:, columns]) + process.predict(C_new))
+
+
+def lsboost(n_trees: int = 10, *, learning_rate: float = 1.0, stumps: bool = False) -> Any:
+    """Least-squares boosting: trees of at most 10 splits with 5 examples a leaf, or stumps.
+
+    Examples
+    --------
+    >>> lsboost(5).n_estimators
+    5
+    """
+    from sklearn.ensemble import GradientBoostingRegressor
+
+    return GradientBoostingRegressor(
+        n_estimators=n_trees,
+        learning_rate=learning_rate,
+        max_leaf_nodes=2 if stumps else 11,
+        min_samples_leaf=5,
+        max_depth=None,
+    )
+
+
+def unstructured(n_components: int = 10, subsample: float = 0.3) -> dict[str, Any]:
+    """The scikit-learn regressors of the paper's baselines by name."""
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.ensemble import BaggingRegressor, RandomForestRegressor
+    from sklearn.linear_model import LinearRegression
+    from sklearn.neural_network import MLPRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVR
+    from sklearn.tree import DecisionTreeRegressor
+
+    def scaled(model: Any) -> Any:
+        inner = make_pipeline(StandardScaler(), model)
+        return TransformedTargetRegressor(inner, transformer=StandardScaler())
+
+    network = MLPRegressor(hidden_layer_sizes=(10,), solver="lbfgs", alpha=1e-3, max_iter=500)
+    tree = DecisionTreeRegressor(min_samples_leaf=5)
+    return {
+        "MLR": LinearRegression(),
+        "NN": scaled(network),
+        "SVM": scaled(SVR(kernel="rbf", C=1.0, epsilon=0.1)),
+        "SUBBAG": BaggingRegressor(tree, n_components, max_samples=subsample, bootstrap=False),
+        "RF": RandomForestRegressor(n_components, min_samples_leaf=5, max_features=1 / 3),
+        "LSB": lsboost(n_components),
+    }
+
+
+def baselines(
+    n_components: int = 10,
+    subsample: float = 0.3,
+    *,
+    coordinates: bool = False,
+    modern: bool = True,
+    glacer: bool = True,
+) -> dict[str, Model]:
+    """The table of models by name, in the paper's order.
+
+    Parameters
+    ----------
+    n_components : int
+        M, components of the ensembles.
+    subsample : float
+        η, share of the examples that a component of SUBBAG and GLACER sees.
+    coordinates : bool
+        Whether the data have coordinates: then Kriging is in the table.
+    modern : bool
+        Also what the paper does not have: tuned network lasso, HGB and Kriging.
+    glacer : bool
+        Also GLACER itself.
+
+    Returns
+    -------
+    dict of str to Model
+
+    Examples
+    --------
+    >>> from trellis.regression import baselines
+    >>> [name for name in baselines() if not name.startswith("S-")][:8]
+    ['MLR', 'NN', 'SVM', 'SUBBAG', 'RF', 'LSB', '(C)NL', '(NC)NL']
+    """
+    if n_components < 1:
+        raise DataError(f"n_components must be at least 1, got {n_components}")
+    if not 0 < subsample < 1:
+        raise DataError(f"subsample must lie in (0, 1), got {subsample}")
+    table: dict[str, Model] = {}
+    for name, estimator in unstructured(n_components, subsample).items():
+        table[name] = Plain(estimator)
+        table[f"S-{name}"] = Structured(estimator)
+    table["(C)NL"] = Lasso(5.0)
+    table["(NC)NL"] = Lasso(5.0, convex=False)
+    if modern:
+        from sklearn.ensemble import HistGradientBoostingRegressor
+
+        table["(C)NL, tuned"] = Lasso(None)
+        table["(NC)NL, tuned"] = Lasso(None, convex=False)
+        table["HGB"] = Plain(HistGradientBoostingRegressor())
+        if coordinates:
+            table["Kriging"] = Kriging()
+    if glacer:
+        table["GLACER"] = GlacerModel({"n_components": n_components, "subsample": subsample})
+    return table
+
+
+def seeded(estimator: Any, seed: int) -> Any:
+    """A fresh copy with every ``random_state`` in it set."""
+    from sklearn.base import clone
+
+    copy = clone(estimator)
+    states = {n: seed for n in copy.get_params() if n.split("__")[-1] == "random_state"}
+    return copy.set_params(**states)
+
+
+def _quiet_fit(estimator: Any, X: Floats, y: Floats) -> Any:
+    with warnings.catch_warnings():
+        _hush()
+        return estimator.fit(X, y)
+
+
+def _hush() -> None:
+    """A network that has not converged after its iterations is what the table shows."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    warnings.simplefilter("ignore", ConvergenceWarning)
+
+
+# ------------------------------------------------------------------------------- their errors
+
+
+def mean_interval(values: ArrayLike, confidence: float = 0.9) -> tuple[float, float]:
+    """Mean, and half the width of its two-sided t interval; NaN for a single value.
+
+    Examples
+    --------
+    >>> mean, half = mean_interval([1.0, 2.0, 3.0])
+    >>> round(mean, 3), round(half, 3)
+    (2.0, 1.686)
+    """
+    from scipy.stats import t
+
+    if not 0 < confidence < 1:
+        raise DataError(f"confidence must lie in (0, 1), got {confidence}")
+    x = np.asarray(values, dtype=np.float64)
+    if x.ndim != 1 or not len(x):
+        raise DataError(f"values must be a list of at least one number, got shape {x.shape}")
+    if len(x) == 1:
+        return float(x[0]), float("nan")
+    factor = float(t.ppf((1 + confidence) / 2, len(x) - 1))
+    return float(x.mean()), factor * float(x.std(ddof=1)) / float(np.sqrt(len(x)))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Errors of models on the same repetitions.
+
+    Attributes
+    ----------
+    mse : dict of str to list of float
+        Mean squared test errors of each model, one a repetition.
+    seconds : dict of str to list of float
+        Times of training and prediction.
+    confidence : float
+        Level of the intervals.
+    """
+
+    mse: dict[str, list[float]]
+    seconds: dict[str, list[float]]
+    confidence: float = 0.9
+
+    def interval(self, name: str) -> tuple[float, float]:
+        """Mean MSE and half the width of its interval."""
+        return mean_interval(self.mse[name], self.confidence)
+
+    def p_value(self, name: str, reference: str) -> float:
+        """Two-sided p-value of the paired t-test; NaN where it is not defined."""
+        from trellis.evaluation import paired_t_test
+
+        if len(self.mse[name]) < 2:
+            return float("nan")
+        try:
+            return paired_t_test(self.mse[name], self.mse[reference]).p_value
+        except DataError:  # the same difference in every repetition, or errors that overflow
+            return float("nan")
+
+    def improvement(self, name: str, reference: str) -> float:
+        """By how many per cent the mean MSE of ``name`` lies below that of ``reference``."""
+        mine, theirs = float(np.mean(self.mse[name])), float(np.mean(self.mse[reference]))
+        return 100 * (1 - mine / theirs)
+
+    def best(self) -> str:
+        """The model with the lowest mean MSE."""
+        return min(self.mse, key=lambda name: float(np.mean(self.mse[name])))
+
+    def table(self, reference: str | None = None) -> str:
+        """Markdown: mean, interval, and p-value against a reference model."""
+        level = f"{100 * self.confidence:g} %"
+        lines = [f"| model | MSE | ± ({level}) | p | seconds |", "|---|---:|---:|---:|---:|"]
+        for name in self.mse:
+            mean, half = self.interval(name)
+            p = float("nan")
+            if reference is not None and name != reference:
+                p = self.p_value(name, reference)
+            cells = [name, f"{mean:.4g}", _shown(half, "3g"), _shown(p, "2g")]
+            cells.append(f"{np.mean(self.seconds[name]):.2f}")
+            lines.append("| " + " | ".join(cells) + " |")
+        return "\n".join(lines)
+
+
+def evaluate(
+    models: Mapping[str, Model],
+    data: Callable[[int], Pair] | Sequence[Pair],
+    repetitions: int = 10,
+    *,
+    confidence: float = 0.9,
+    random_state: int = 0,
+    n_jobs: int | None = 1,
+) -> Evaluation:
+    """Train and test models on the same repetitions.
+
+    Parameters
+    ----------
+    models : mapping of str to Model
+        For instance :func:`baselines`.
+    data : callable or sequence of pairs
+        Seed to (train, test), or the pairs themselves, such as the folds of a cross-validation.
+    repetitions : int
+        Number of seeds; of no effect if pairs are given.
+    confidence : float
+        Level of the intervals.
+    random_state : int
+        The first seed; repetition r has the seed ``random_state + r``.
+    n_jobs : int or None
+        Of joblib; results do not depend on it.
+
+    Returns
+    -------
+    Evaluation
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> from trellis.datasets import synthetic_graph_regression
+    >>> from trellis.regression import baselines, evaluate
+    >>> table = baselines(glacer=False, modern=False)
+    >>> few = {name: table[name] for name in ("MLR", "LSB")}
+    >>> make = lambda seed: synthetic_graph_regression(100, 100, random_state=seed)
+    >>> result = evaluate(few, make, repetitions=3)
+    >>> sorted(result.mse), len(result.mse["LSB"])
+    (['LSB', 'MLR'], 3)
+    """
+    from joblib import Parallel, delayed
+
+    if not models:
+        raise DataError("no models to evaluate")
+    if callable(data):
+        if repetitions < 1:
+            raise DataError(f"repetitions must be at least 1, got {repetitions}")
+        sources: list[Any] = [(data, random_state + r) for r in range(repetitions)]
+    else:
+        sources = [(pair, random_state + r) for r, pair in enumerate(data)]
+        if not sources:
+            raise DataError("no data to evaluate on")
+    mean_interval([0.0], confidence)  # checks the level before the work
+    jobs = [delayed(_measured)(models[n], *source) for source in sources for n in models]
+    found = iter(Parallel(n_jobs)(jobs))
+    mse: dict[str, list[float]] = {name: [] for name in models}
+    seconds: dict[str, list[float]] = {name: [] for name in models}
+    for _ in sources:
+        for name in models:
+            error, time_taken = next(found)
+            mse[name].append(error)
+            seconds[name].append(time_taken)
+    return Evaluation(mse, seconds, confidence)
+
+
+def _measured(model: Model, data: Any, seed: int) -> tuple[float, float]:
+    train, test = data(seed) if callable(data) else data
+    started = time.perf_counter()
+    predictions = model(train, test, seed)
+    seconds = time.perf_counter() - started
+    return float(np.mean((predictions - test.y) ** 2)), seconds
+
+
+def _shown(value: float, form: str) -> str:
+    return "–" if np.isnan(value) else f"{value:.{form}}"

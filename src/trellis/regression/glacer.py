@@ -1,0 +1,372 @@
+"""GLACER, the generalisation-aware collaborative ensemble regressor (Pavlovski et al., 2018).
+
+M components F_m, each a Gaussian CRF fitted on a random subset D^m of n = round(eta N) of the N
+training examples z_i = (x_i, y_i), predict by their mean Phi. They exchange examples so as to lower
+
+    R_obj = sqrt(R_emp^2 + dCorr^2(L, Z)),   R_emp = mean_i l_i,   L = (l_1..l_N), Z = (z_1..z_N)
+
+the mean loss of Phi on all examples, and the distance correlation of the losses with the examples
+(:mod:`trellis.regression.objective` has the forms of the loss).
+
+Algorithm 1. Repeat: every component names the example of its subset that it fits worst; for every
+pair (j, k) whose worst examples are not in the other's subset, exchange them, refit both, compute
+R_obj; carry out the exchange that lowers R_obj most; stop when none does.
+
+How refits are saved and made: :mod:`trellis.regression.collaboration`, ``.swaps``.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from trellis.errors import DataError
+from trellis.models.params import Estimator, is_number
+from trellis.progress import Reporter
+from trellis.regression.collaboration import (
+    Collaboration,
+    fingerprint,
+    read_checkpoint,
+    write_checkpoint,
+)
+from trellis.regression.gcrf import check_targets, least_squares_boosting
+from trellis.regression.objective import LOSSES, Loss, Objective
+from trellis.regression.similarity import laplacian, normalise, resolve_graph
+from trellis.regression.spectral import inverse_diagonal, own_generator, solve
+from trellis.regression.swaps import Problem, unstructured
+
+__all__ = ["GLACER"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class GLACER(Estimator):
+    """Generalisation-aware collaborative ensemble regressor.
+
+    Parameters
+    ----------
+    n_components : int
+        M, at least 2.
+    subsample : float
+        eta: the share of the examples in each component's subset.
+    base : regressor, optional
+        Unstructured model inside each Gaussian CRF, cloned. None: least-squares boosting, 10 trees.
+    component : "gcrf", estimator, or callable
+        "gcrf", or what takes its place: a scikit-learn regressor or classifier (of two classes; the
+        mean probability is the prediction), or a function without arguments that makes one. No
+        graph is needed then.
+    graph : builder, optional
+        Makes the graph from X when `fit` and `predict` are given none, e.g. ``KNN(k=5)``.
+    loss : {"paper", "r2_sum", "zero_based"}
+        See :mod:`trellis.regression.objective`.
+    use_dcorr : bool
+        Whether the objective includes distance correlation.
+    standardise : bool
+        Whether examples are scaled to unit variance for distance correlation.
+    max_swaps : int, optional
+        Stop after this many exchanges.
+    checkpoint : path, optional
+        File that holds the state after each exchange.
+    resume : bool
+        Go on from `checkpoint` (from the start if there is no such file yet).
+    n_jobs : int, optional
+        Processes for refits, through joblib (a ``joblib.parallel_config`` with another backend is
+        honoured). The result does not depend on it.
+    verbose : bool
+        Report progress on a terminal.
+    random_state : int, optional
+        Seed of subsets and models.
+
+    Attributes
+    ----------
+    history_ : list of Swap
+        The start, then one record an exchange.
+    converged_ : bool
+        Whether no exchange could lower R_obj further.
+    subsets_ : list of arrays
+        The examples of each component.
+    alphas_, gammas_ : arrays (M,)
+        Parameters of the Gaussian CRFs; gamma = beta / alpha.
+    models_ : list
+        The fitted base models (or components).
+    classes_ : array
+        Only if the component is a classifier.
+
+    Examples
+    --------
+    >>> from trellis.regression import GLACER, knn_graph
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(120, 2))
+    >>> y = np.sin(6 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=120)
+    >>> model = GLACER(n_components=3, random_state=0).fit(X, y, graph=knn_graph(X))
+    >>> model.history_[-1].r_obj < model.history_[0].r_obj
+    True
+    >>> model.predict(X, graph=knn_graph(X)).shape
+    (120,)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        subsample: float = 0.3,
+        base: Any = None,
+        *,
+        component: Any = "gcrf",
+        graph: Any = None,
+        loss: Loss = "paper",
+        use_dcorr: bool = True,
+        standardise: bool = False,
+        max_swaps: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        resume: bool = False,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+        random_state: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.subsample = subsample
+        self.base = base
+        self.component = component
+        self.graph = graph
+        self.loss = loss
+        self.use_dcorr = use_dcorr
+        self.standardise = standardise
+        self.max_swaps = max_swaps
+        self.checkpoint = checkpoint
+        self.resume = resume
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, *, graph: Any = None) -> Self:
+        """Draw the subsets, fit the components and let them exchange examples.
+
+        Parameters
+        ----------
+        X : (N, d)
+            Numbers.
+        y : (N,)
+            Targets; labels of two classes if the component is a classifier.
+        graph : sparse (N, N) or builder
+            Similarities between the rows of X; None uses the builder of the constructor.
+
+        Raises
+        ------
+        DataError
+            If targets are missing or constant, the graph does not fit, or a parameter is wrong.
+        """
+        self._check_parameters()
+        problem = self._problem(X, y, graph)
+        objective = Objective(
+            problem.X,
+            problem.y,
+            loss=self.loss,
+            use_dcorr=self.use_dcorr,
+            standardise=self.standardise,
+        )
+        mark = fingerprint(problem, self.get_params())
+        stored = Path(self.checkpoint) if self.checkpoint is not None else None
+        state = None
+        if self.resume and stored is not None and stored.exists():
+            state = read_checkpoint(stored, mark, self.n_components, len(problem.y))
+            problem = replace(problem, seed=state["seed"])
+        run = Collaboration(problem, objective, self.n_jobs, Reporter(self.verbose))
+        if state is None:
+            run.begin(self._draw_subsets(problem))
+        else:
+            run.restore(state)
+        self.converged_ = False
+        while self.max_swaps is None or len(run.history) <= self.max_swaps:
+            if stored is not None:
+                write_checkpoint(stored, mark, problem.seed, run)
+            if not run.swap():
+                self.converged_ = True
+                break
+        if stored is not None:
+            write_checkpoint(stored, mark, problem.seed, run)
+        self.history_ = run.history
+        self.subsets_ = [c.nodes for c in run.components]
+        self.alphas_ = np.array([c.alpha for c in run.components])
+        self.gammas_ = np.array([c.gamma for c in run.components])
+        # Candidates' models were not kept; the seeds make the chosen ones again.
+        self.models_ = run.models()
+        self._structured = problem.S is not None
+        return self
+
+    def predict(self, X: Any, *, graph: Any = None, return_std: bool = False) -> Any:
+        """Return the mean of the components' predictions.
+
+        Parameters
+        ----------
+        X : (n, d)
+        graph : as in :meth:`fit`, for these rows
+        return_std : bool
+            Also return standard deviations: those of the mixture of the components' Gaussians, or
+            of the components' predictions alone if these have no variance of their own.
+
+        Returns
+        -------
+        array, or two of them
+            For a classifier: labels (and the standard deviation of the probability).
+        """
+        mean, std = self._moments(X, graph, return_std)
+        if hasattr(self, "classes_"):
+            mean = self.classes_[(mean >= 0.5).astype(int)]
+        return (mean, std) if return_std else mean
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the mean probabilities of the two classes (components that classify only)."""
+        self._check_fitted()
+        if not hasattr(self, "classes_"):
+            raise DataError("predict_proba needs a component that is a classifier")
+        mean, _ = self._moments(X, None, False)
+        return np.column_stack([1 - mean, mean])
+
+    def score(self, X: Any, y: Any, *, graph: Any = None) -> float:
+        """Return R^2 of the predictions, or the accuracy of a classifier."""
+        from sklearn.metrics import accuracy_score, r2_score
+
+        measure = accuracy_score if hasattr(self, "classes_") else r2_score
+        return float(measure(y, self.predict(X, graph=graph)))
+
+    def _moments(self, X: Any, graph: Any, with_std: bool) -> tuple[Floats, Floats]:
+        self._check_fitted()
+        rows = _numbers(X)
+        if rows.shape[1] != self.n_features_in_:
+            raise DataError(f"X has {rows.shape[1]} columns, the model {self.n_features_in_}")
+        classify = hasattr(self, "classes_")
+        predictions = [unstructured(model, rows, classify) for model in self.models_]
+        variance = np.zeros(len(rows))
+        if self._structured:
+            given = self.graph if graph is None else graph
+            L = laplacian(normalise(resolve_graph(given, X, len(rows))))
+            pairs = zip(predictions, self.gammas_, strict=True)
+            predictions = [solve(L, float(gamma), p) for p, gamma in pairs]
+            if with_std:
+                for alpha, gamma in zip(self.alphas_, self.gammas_, strict=True):
+                    variance += inverse_diagonal(L, float(gamma)) / (2 * alpha)
+                variance /= len(predictions)
+        return np.mean(predictions, axis=0), np.sqrt(variance + np.var(predictions, axis=0))
+
+    def _check_parameters(self) -> None:
+        if not (isinstance(self.n_components, (int, np.integer)) and self.n_components >= 2):
+            raise DataError(
+                f"n_components must be an integer of at least 2, got {self.n_components!r}"
+            )
+        if not (is_number(self.subsample) and 0 < self.subsample < 1):
+            raise DataError(f"subsample must be between 0 and 1, got {self.subsample!r}")
+        if self.loss not in LOSSES:
+            raise DataError(f"loss must be one of {', '.join(LOSSES)}, got {self.loss!r}")
+        if self.max_swaps is not None and not (is_number(self.max_swaps) and self.max_swaps >= 0):
+            raise DataError(f"max_swaps must be None or at least 0, got {self.max_swaps!r}")
+        if self.resume and self.checkpoint is None:
+            raise DataError("resume=True needs checkpoint=, the file to go on from")
+        seed = self.random_state
+        if seed is not None and not (isinstance(seed, (int, np.integer)) and seed >= 0):
+            raise DataError(f"random_state must be None or an integer of at least 0, got {seed!r}")
+
+    def _problem(self, X: Any, y: Any, graph: Any) -> Problem:
+        from sklearn.base import is_classifier
+
+        rows = _numbers(X)
+        self.n_features_in_ = rows.shape[1]
+        structured = isinstance(self.component, str)
+        if structured and self.component != "gcrf":
+            raise DataError(
+                "component must be 'gcrf', a scikit-learn estimator or a function that makes one,"
+                f" got {self.component!r}"
+            )
+        make = _Maker(self.base if structured else self.component)
+        classify = not structured and bool(is_classifier(make(0)))
+        self.__dict__.pop("classes_", None)
+        if classify:
+            self.classes_, coded = np.unique(np.asarray(y), return_inverse=True)
+            if len(self.classes_) != 2:
+                raise DataError(f"a classifier needs two classes, y has {len(self.classes_)}")
+            y = coded
+        targets = check_targets(y, len(rows))
+        S = L = None
+        if structured:
+            S = resolve_graph(self.graph if graph is None else graph, X, len(rows))
+            L = laplacian(normalise(S))
+        seed = np.random.SeedSequence().entropy if self.random_state is None else self.random_state
+        assert isinstance(seed, (int, np.integer))
+        return Problem(rows, targets, S, make, classify, int(seed), L)
+
+    def _draw_subsets(self, problem: Problem) -> list[npt.NDArray[np.int64]]:
+        total = len(problem.y)
+        size = round(self.subsample * total)
+        if not 2 <= size < total:
+            raise DataError(
+                f"subsample={self.subsample:g} of {total} examples is {size}; subsets need at"
+                f" least 2 and at most {total - 1}"
+            )
+        rng = own_generator(problem.seed, 2)
+        subsets = []
+        for _ in range(self.n_components):
+            drawn = rng.choice(total, size=size, replace=False, shuffle=False)
+            subsets.append(np.sort(drawn).astype(np.int64))
+        constant = [m for m, s in enumerate(subsets) if np.ptp(problem.y[s]) == 0]
+        if constant and not problem.classify:
+            raise DataError(
+                f"all targets in the subset of component {constant[0]} are alike; raise subsample"
+            )
+        return subsets
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "models_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.base import is_classifier
+        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
+
+        classify = not isinstance(self.component, str) and is_classifier(_Maker(self.component)(0))
+        return Tags(
+            estimator_type="classifier" if classify else "regressor",
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags(multi_class=False) if classify else None,
+            regressor_tags=None if classify else RegressorTags(),
+            input_tags=InputTags(),
+        )
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """Makes an unfitted model from a prototype (or a function), with a seed if it takes one."""
+
+    prototype: Any
+
+    def __call__(self, seed: int) -> Any:
+        from sklearn.base import clone
+
+        if self.prototype is None:
+            return least_squares_boosting(random_state=seed)
+        if hasattr(self.prototype, "get_params") and not isinstance(self.prototype, type):
+            model = clone(self.prototype)
+        elif callable(self.prototype):
+            model = self.prototype()
+        else:
+            raise DataError(
+                "base and component must be scikit-learn estimators or functions that make one,"
+                f" got {self.prototype!r}"
+            )
+        seeds = [name for name in model.get_params() if name.split("__")[-1] == "random_state"]
+        return model.set_params(**dict.fromkeys(seeds, seed))
+
+
+def _numbers(X: Any) -> Floats:
+    try:
+        rows = np.ascontiguousarray(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"X is not a table of numbers: {error}") from error
+    if rows.ndim != 2 or not rows.size:
+        raise DataError(f"X must have the shape (n, d), got {rows.shape}")
+    if not np.isfinite(rows).all():
+        row = int(np.argmin(np.isfinite(rows).all(axis=1)))
+        raise DataError(f"row {row} of X holds a NaN or an infinite value")
+    return rows

@@ -1,0 +1,387 @@
+r"""Network lasso (Hallac, Leskovec and Boyd 2015): linear models at nodes, alike at edges.
+
+Node i has features a_i ∈ ℝ^p (with a constant 1 as the last, if there is an intercept), a target
+y_i and parameters x_i ∈ ℝ^p. With every undirected edge jk of weight w_jk counted once,
+
+    minimise  Σ_i (a_iᵀx_i − y_i)² + μ ‖x_i without intercept‖² + λ Σ_jk w_jk g(‖x_j − x_k‖₂),
+
+with g(d) = d (convex) or g(d) = log(1 + d/ε) (non-convex). ADMM with copies z_jk of x_j and scaled
+duals u_jk, one for each end of an edge, alternates
+
+    x_i ← argmin (a_iᵀx − y_i)² + μ‖·‖² + (ρ/2) Σ_j ‖x − z_ij + u_ij‖²      (rank one + diagonal)
+    z_jk ← θa + (1 − θ)b, z_kj ← (1 − θ)a + θb,  a = x_j + u_jk, b = x_k + u_kj
+    u_jk ← u_jk + x_j − z_jk
+
+where θ = max(1 − λw/(ρ‖a − b‖), ½) in the convex case. In the other, the distance d of the two
+minimises c log(1 + d/ε) + (ρ/4)(d₀ − d)², c = λw and d₀ = ‖a − b‖: it is 0 or the larger root of
+(d₀ − d)(ε + d) = 2c/ρ. All nodes and all edges are updated at once, in O(nodes·p + edges·p).
+
+A new node takes the weighted geometric median of the parameters of its nearest training nodes,
+argmin_x Σ_j w_j ‖x − x_j‖.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trellis.errors import DataError
+from trellis.models.params import Estimator
+from trellis.regression.similarity import check_graph
+
+__all__ = ["NetworkLasso", "geometric_median"]
+
+Floats = NDArray[np.float64]
+_METRICS = {"euclidean": "euclidean", "manhattan": "manhattan", "haversine": "haversine"}
+_EARTH_KM = 6371.0088
+
+
+class NetworkLasso(Estimator):
+    """Linear regression at every node of a graph, with equal parameters at most neighbours.
+
+    Parameters
+    ----------
+    lam : float
+        λ, the pull of neighbours.
+    mu : float
+        μ, ridge on all parameters but the intercept; positive.
+    convex : bool
+        The convex or the non-convex penalty of edges.
+    epsilon : float
+        ε of the non-convex penalty.
+    rho : float or "auto"
+        ρ of ADMM; "auto" is 0.001 + √λ, as in the authors' code.
+    max_iter : int
+        Iterations. In the non-convex case the best iterate is kept.
+    abs_tol, rel_tol : float
+        ADMM stops when both residuals are small by these.
+    y_scale : float
+        Targets are multiplied by this before learning and predictions divided by it. The authors
+        fit ten times the z-score of prices, and their λ is meant for that.
+    fit_intercept : bool
+    features : sequence of int, optional
+        Columns of X that the linear models use; by default all.
+    n_neighbors : int
+        Training nodes that a new node takes its parameters from.
+    metric : "euclidean", "manhattan" or "haversine"
+        Distance of coordinates; haversine takes degrees of latitude and longitude and is in km.
+    weight : "exp" or "inverse"
+        Weight of a neighbour at distance d: e^(−d), or 1/(d + 0.1) as in the authors' code.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n, p)
+        Parameters of the training nodes, intercept last, in units of y.
+    objective_ : float
+        Objective at ``coef_`` (with y multiplied by ``y_scale``).
+    n_iter_ : int
+    converged_ : bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trellis.regression import NetworkLasso
+    >>> S = np.diag([1.0, 1.0, 1.0], 1) + np.diag([1.0, 1.0, 1.0], -1)
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([1.0, 1.0, 5.0, 5.0])
+    >>> model = NetworkLasso(lam=0.1, max_iter=500, n_neighbors=1).fit(X, y, graph=S)
+    >>> model.predict([[0.1], [2.9]]).round(1)
+    array([1., 5.])
+    """
+
+    def __init__(
+        self,
+        lam: float = 5.0,
+        mu: float = 0.5,
+        *,
+        convex: bool = True,
+        epsilon: float = 0.01,
+        rho: float | str = "auto",
+        max_iter: int = 50,
+        abs_tol: float = 1e-2,
+        rel_tol: float = 1e-3,
+        y_scale: float = 1.0,
+        fit_intercept: bool = True,
+        features: tuple[int, ...] | None = None,
+        n_neighbors: int = 5,
+        metric: str = "euclidean",
+        weight: str = "exp",
+    ) -> None:
+        self.lam, self.mu, self.convex, self.epsilon = lam, mu, convex, epsilon
+        self.rho, self.max_iter, self.abs_tol, self.rel_tol = rho, max_iter, abs_tol, rel_tol
+        self.y_scale, self.fit_intercept, self.features = y_scale, fit_intercept, features
+        self.n_neighbors, self.metric, self.weight = n_neighbors, metric, weight
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, graph: Any, coords: ArrayLike | None = None
+    ) -> NetworkLasso:
+        """Learn the parameters of all nodes.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        y : array of shape (n,)
+        graph : matrix of shape (n, n), sparse or dense
+            Symmetric weights of edges; the diagonal is not used.
+        coords : array of shape (n, c), optional
+            Where the nodes are, for new nodes to find the nearest; X by default.
+        """
+        self._check()
+        A = self._design(X)
+        target = _vector(y, len(A)) * self.y_scale
+        tails, heads, weights = _edges(graph, len(A))
+        self._coords = _matrix(X if coords is None else coords, "coords")
+        if len(self._coords) != len(A):
+            raise DataError(f"coords has {len(self._coords)} rows, X has {len(A)}")
+        self.coef_ = self._admm(A, target, tails, heads, self.lam * weights) / self.y_scale
+        return self
+
+    def predict(self, X: ArrayLike, coords: ArrayLike | None = None) -> Floats:
+        """Targets of new nodes, each with the geometric median of its neighbours' parameters.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+        coords : array of shape (m, c), optional
+            X by default; needed if the model was fitted with coordinates of another kind.
+        """
+        self._check_fitted()
+        A = self._design(X)
+        where = _matrix(X if coords is None else coords, "coords")
+        if len(where) != len(A) or where.shape[1] != self._coords.shape[1]:
+            raise DataError(
+                f"coords has shape {where.shape}, expected {(len(A), self._coords.shape[1])}"
+            )
+        if A.shape[1] != self.coef_.shape[1]:
+            raise DataError(
+                f"X gives {A.shape[1]} parameters a node, the model has {self.coef_.shape[1]}"
+            )
+        distances, nodes = _nearest(self._coords, where, self.n_neighbors, self.metric)
+        if self.weight == "exp":
+            # Only ratios of weights matter; without the shift all could underflow.
+            weights = np.exp(distances.min(1, keepdims=True) - distances)
+        else:
+            weights = 1 / (distances + 0.1)
+        x = geometric_median(self.coef_[nodes], weights)
+        return np.asarray(np.einsum("ij,ij->i", A, x))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
+
+    # ------------------------------------------------------------------ learning
+
+    def _admm(self, A: Floats, y: Floats, tails: Any, heads: Any, strength: Floats) -> Floats:
+        n, p = A.shape
+        m = len(tails)
+        rho = 0.001 + float(np.sqrt(self.lam)) if self.rho == "auto" else float(self.rho)
+        gather = _incidence(tails, heads, n)  # (n, 2m): sums what stands at a node's edge ends
+        degree = np.bincount(np.concatenate([tails, heads]), minlength=n).astype(np.float64)
+        ridge = np.full(p, self.mu)
+        if self.fit_intercept:
+            ridge[-1] = 0.0
+        solve = _RankOne(A, ridge[None, :] + 0.5 * rho * degree[:, None])
+        ends = np.concatenate([tails, heads])
+        z, u = np.zeros((2 * m, p)), np.zeros((2 * m, p))
+        x, best, best_value = np.zeros((n, p)), np.zeros((n, p)), np.inf
+        self.converged_ = False
+        for iteration in range(1, self.max_iter + 1):
+            x = solve(A * y[:, None] + 0.5 * rho * (gather @ (z - u)))
+            at_ends = x[ends]
+            old, v = z, at_ends + u
+            z = self._pull(v[:m], v[m:], strength / rho)
+            u = v - z
+            self.n_iter_ = iteration
+            if not self.convex:
+                value = self._objective(A, y, x, ridge, tails, heads, strength)
+                if value < best_value:
+                    best, best_value = x, value
+            primal, dual = np.linalg.norm(at_ends - z), rho * np.linalg.norm(z - old)
+            size = np.sqrt(z.size) * self.abs_tol
+            small = max(np.linalg.norm(at_ends), np.linalg.norm(z))
+            self.converged_ = bool(
+                primal <= size + self.rel_tol * small
+                and dual <= size + self.rel_tol * rho * np.linalg.norm(u)
+            )
+            if self.converged_:
+                break
+        if not self.convex:
+            x = best
+        self.objective_ = self._objective(A, y, x, ridge, tails, heads, strength)
+        return x
+
+    def _pull(self, a: Floats, b: Floats, c: Floats) -> Floats:
+        """Both copies of every edge, drawn to each other; ``c`` is λw/ρ."""
+        d0 = np.linalg.norm(a - b, axis=1)
+        if self.convex:
+            d = np.maximum(d0 - 2 * c, 0.0)
+        else:
+            eps = self.epsilon
+            root = (d0 + eps) ** 2 - 8 * c
+            d = np.maximum((d0 - eps + np.sqrt(np.maximum(root, 0.0))) / 2, 0.0)
+            apart = c * np.log1p(d / eps) + 0.25 * (d0 - d) ** 2
+            d = np.where((root < 0) | (apart > 0.25 * d0**2), 0.0, d)
+        share = np.divide(d, d0, out=np.ones_like(d), where=d0 > 0)[:, None]
+        middle, half = 0.5 * (a + b), 0.5 * share * (a - b)
+        return np.concatenate([middle + half, middle - half])
+
+    def _objective(
+        self, A: Floats, y: Floats, x: Floats, ridge: Floats, tails: Any, heads: Any, c: Floats
+    ) -> float:
+        fit = np.einsum("ij,ij->i", A, x) - y
+        d = np.linalg.norm(x[tails] - x[heads], axis=1)
+        pull = d if self.convex else np.log1p(d / self.epsilon)
+        return float(fit @ fit + (ridge * x**2).sum() + c @ pull)
+
+    # ------------------------------------------------------------------ checks
+
+    def _design(self, X: ArrayLike) -> Floats:
+        A = _matrix(X, "X")
+        if self.features is not None:
+            if max(self.features, default=0) >= A.shape[1]:
+                raise DataError(f"X has {A.shape[1]} columns, features names {self.features}")
+            A = A[:, list(self.features)]
+        return np.column_stack([A, np.ones(len(A))]) if self.fit_intercept else A
+
+    def _check(self) -> None:
+        for name in ("mu", "epsilon", "y_scale"):
+            if not getattr(self, name) > 0:
+                raise DataError(f"{name} must be positive, got {getattr(self, name)!r}")
+        if not self.lam >= 0:
+            raise DataError(f"lam must not be negative, got {self.lam!r}")
+        if self.rho != "auto" and not (not isinstance(self.rho, str) and self.rho > 0):
+            raise DataError(f'rho must be positive or "auto", got {self.rho!r}')
+        for name in ("max_iter", "n_neighbors"):
+            if getattr(self, name) < 1:
+                raise DataError(f"{name} must be at least 1, got {getattr(self, name)!r}")
+        if self.metric not in _METRICS:
+            raise DataError(f"metric must be one of {', '.join(_METRICS)}, got {self.metric!r}")
+        if self.weight not in ("exp", "inverse"):
+            raise DataError(f"weight must be exp or inverse, got {self.weight!r}")
+
+
+class _RankOne:
+    """Solves (a aᵀ + diag(D)) x = r for every node; a zero in D (an isolated node) is allowed.
+
+    With D > 0 it is Sherman and Morrison's formula. An isolated node has D = 0 at the intercept
+    alone (μ > 0), where the model fits its target: the limit of the formula for D → 0.
+    """
+
+    def __init__(self, A: Floats, D: Floats) -> None:
+        self._A = A
+        self._inverse = 1 / np.maximum(D, 1e-8)  # smaller ones would cancel digits
+        self._scaled = A * self._inverse
+        self._down = 1 + np.einsum("ij,ij->i", A, self._scaled)
+
+    def __call__(self, r: Floats) -> Floats:
+        scaled = r * self._inverse
+        along = np.einsum("ij,ij->i", self._A, scaled) / self._down
+        return np.asarray(scaled - self._scaled * along[:, None])
+
+
+def geometric_median(
+    points: ArrayLike, weights: ArrayLike, *, max_iter: int = 200, tol: float = 1e-9
+) -> Floats:
+    """Weighted geometric medians argmin_x Σ_j w_j ‖x − x_j‖ of many sets of points at once.
+
+    A point is the median exactly if the pull of the others on it is at most its own weight; where
+    none is, Weiszfeld's iteration finds it.
+
+    Parameters
+    ----------
+    points : array of shape (m, k, p)
+    weights : array of shape (m, k)
+    max_iter : int
+    tol : float
+        Largest movement at which the iteration stops, relative to the spread of the points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trellis.regression import geometric_median
+    >>> geometric_median(np.array([[[0.0], [1.0], [9.0]]]), np.ones((1, 3)))
+    array([[1.]])
+    """
+    P, w = np.asarray(points, dtype=np.float64), np.asarray(weights, dtype=np.float64)
+    if P.ndim != 3 or w.shape != P.shape[:2] or P.shape[1] < 1:
+        raise DataError(f"points and weights have shapes {P.shape} and {w.shape}: expected "
+                        "(m, k, p) and (m, k)")  # fmt: skip
+    if not ((w >= 0).all() and (w.sum(1) > 0).all()):
+        raise DataError("weights must not be negative, and not all 0 for a set of points")
+    between = P[:, :, None, :] - P[:, None, :, :]
+    far = np.linalg.norm(between, axis=3)  # (m, k, k)
+    same = far == 0
+    pull = np.divide(w[:, None, :], far, out=np.zeros_like(far), where=~same)
+    force = np.linalg.norm(np.einsum("mij,mijp->mip", pull, between), axis=2)
+    slack = (same * w[:, None, :]).sum(2) - force
+    chosen = slack.argmax(1)
+    x = np.take_along_axis(P, chosen[:, None, None], 1)[:, 0]
+    left = np.flatnonzero(np.take_along_axis(slack, chosen[:, None], 1)[:, 0] < 0)
+    spread = far.max((1, 2))
+    x[left] = np.einsum("mk,mkp->mp", w[left], P[left]) / w[left].sum(1)[:, None]
+    for _ in range(max_iter):
+        if not len(left):
+            break
+        d = np.linalg.norm(P[left] - x[left][:, None], axis=2)
+        # The median is no point of the set here; a visit to one is a coincidence, and is left.
+        v = w[left] / np.maximum(d, 1e-12 * spread[left][:, None])
+        new = np.einsum("mk,mkp->mp", v, P[left]) / v.sum(1)[:, None]
+        moved = np.linalg.norm(new - x[left], axis=1)
+        x[left] = new
+        left = left[moved > tol * spread[left]]
+    return x
+
+
+# ------------------------------------------------------------------------------- input
+
+
+def _matrix(values: ArrayLike, name: str) -> Floats:
+    A = np.asarray(values, dtype=np.float64)
+    if A.ndim != 2 or not len(A):
+        raise DataError(f"{name} must be a table with at least one row, got shape {A.shape}")
+    if not np.isfinite(A).all():
+        raise DataError(f"row {int(np.argmin(np.isfinite(A).all(1)))} of {name} is not finite")
+    return A
+
+
+def _vector(values: ArrayLike, n: int) -> Floats:
+    y = np.asarray(values, dtype=np.float64)
+    if y.shape != (n,):
+        raise DataError(f"y has shape {y.shape}, expected ({n},)")
+    if not np.isfinite(y).all():
+        raise DataError(f"target {int(np.argmin(np.isfinite(y)))} is not finite")
+    return y
+
+
+def _edges(graph: Any, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    """Ends and weights of the undirected edges, each once."""
+    from scipy.sparse import coo_array, triu
+
+    S = check_graph(graph, n)
+    upper = coo_array(triu(S, 1))
+    rows, columns = upper.coords
+    return rows.astype(np.int64), columns.astype(np.int64), upper.data
+
+
+def _incidence(tails: Any, heads: Any, n: int) -> Any:
+    from scipy.sparse import csr_array
+
+    m = len(tails)
+    ends = np.concatenate([tails, heads])
+    return csr_array((np.ones(2 * m), (ends, np.arange(2 * m))), shape=(n, 2 * m))
+
+
+def _nearest(known: Floats, new: Floats, k: int, metric: str) -> tuple[Floats, Any]:
+    """Distances and numbers of the ``k`` nearest known points of each new one."""
+    from sklearn.neighbors import NearestNeighbors
+
+    earth = metric == "haversine"
+    scale = _EARTH_KM if earth else 1.0
+    points, queries = (np.radians(known), np.radians(new)) if earth else (known, new)
+    finder = NearestNeighbors(
+        n_neighbors=min(k, len(known)),
+        metric=_METRICS[metric],
+        algorithm="ball_tree" if earth else "auto",
+    )
+    distances, nodes = finder.fit(points).kneighbors(queries)
+    return np.asarray(scale * distances), nodes

@@ -1,0 +1,528 @@
+"""Similarity graphs: who is like whom.
+
+A graph of n nodes is a sparse symmetric (n, n) matrix S of similarities, S_ij >= 0, S_ii = 0. Here
+it is built from coordinates: an edge joins each node to its k nearest (:func:`knn_graph`), to all
+within a radius (:func:`radius_graph`), or to all whose similarity reaches a threshold
+(:func:`full_graph`). With d_ij the distance and s the `scale`, the weight of an edge is
+
+    "exp"      e^(-d_ij / s)
+    "inverse"  1 / (0.1 + d_ij / s)
+    "binary"   1
+    callable   weight(d_ij / s), on an array of distances
+
+e^(-d) falls below the smallest number near d = 745, and long before that a far edge means nothing:
+distances in metres or in raw attribute units need ``scale="median"`` (the median length of the
+edges), ``"mean"`` or a number. Edges whose weight comes out as 0 are no edges; a warning says how
+many.
+
+A node without edges is *isolated*: it takes no part in smoothing and keeps its base prediction.
+
+Models divide every similarity by the average weighted degree (:func:`normalise`), so that their
+parameters mean the same on graphs of different sizes.
+
+A matrix cannot be row-sliced by cross-validation; the builders :class:`KNN`, :class:`Radius` and
+:class:`Full` make the graph of whatever rows a model is shown.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from trellis.errors import DataError
+from trellis.models.params import is_number
+
+__all__ = [
+    "KNN",
+    "Full",
+    "Radius",
+    "check_graph",
+    "full_graph",
+    "knn_graph",
+    "laplacian",
+    "normalise",
+    "radius_graph",
+    "resolve_graph",
+]
+
+Weight = Literal["exp", "inverse", "binary"] | Callable[[np.ndarray], np.ndarray]
+Metric = Literal["euclidean", "manhattan", "haversine"]
+Scale = float | Literal["median", "mean"] | None
+Columns = Sequence[Any] | None
+
+_EARTH_KM = 6371.0088
+_BLOCK = 1 << 22  # entries of a block of the full distance matrix
+
+
+def knn_graph(
+    coords: Any,
+    k: int = 5,
+    *,
+    weight: Weight = "exp",
+    metric: Metric = "euclidean",
+    scale: Scale = None,
+    symmetrise: Literal["max", "min", "mean"] = "max",
+    columns: Columns = None,
+) -> Any:
+    """Join every node to its k nearest.
+
+    Parameters
+    ----------
+    coords : array of shape (n, d), or a DataFrame
+        Where the nodes are. For ``metric="haversine"`` two columns: latitude and longitude in
+        degrees; distances are then in kilometres.
+    k : int
+        Neighbours of each node (itself not counted).
+    weight : {"exp", "inverse", "binary"} or callable
+        See the head of this module.
+    metric : {"euclidean", "manhattan", "haversine"}
+    scale : None, "median", "mean" or float
+        What distances are divided by before weighting; None leaves them as they are.
+    symmetrise : {"max", "min", "mean"}
+        "max" keeps an edge if either end chose the other, "min" if both did, "mean" halves the
+        weight of edges chosen by one end.
+    columns : sequence, optional
+        The columns of `coords` to use: names for a DataFrame, numbers for an array.
+
+    Returns
+    -------
+    scipy.sparse.csr_array
+        The symmetric similarities, (n, n), with empty diagonal.
+
+    Raises
+    ------
+    DataError
+        If a coordinate is missing or infinite, or k is not between 1 and n - 1.
+
+    Examples
+    --------
+    >>> S = knn_graph([[0.0], [1.0], [3.0]], k=1)
+    >>> S.toarray().round(3)
+    array([[0.   , 0.368, 0.   ],
+           [0.368, 0.   , 0.135],
+           [0.   , 0.135, 0.   ]])
+    """
+    points = _points(coords, columns)
+    n = len(points)
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k < n:
+        raise DataError(f"k must be an integer from 1 to {n - 1} (there are {n} nodes), got {k!r}")
+    if symmetrise not in ("max", "min", "mean"):
+        raise DataError(f"symmetrise must be 'max', 'min' or 'mean', got {symmetrise!r}")
+    tree, norm, to_distance = _tree(points, metric)
+    distance, neighbour = tree.query(tree.data, k=k + 1, p=norm)
+    # A node need not be the first of its own neighbours when others lie on the same spot.
+    own = neighbour == np.arange(n)[:, None]
+    own[~own.any(axis=1), k] = True
+    rows = np.repeat(np.arange(n), k)
+    lengths = to_distance(distance[~own])
+    directed = _weighted(rows, neighbour[~own], lengths, n, weight, scale)
+    other = directed.T.tocsr()
+    if symmetrise == "max":
+        return directed.maximum(other)
+    if symmetrise == "min":
+        return _without_zeros(directed.minimum(other))
+    return (directed + other) * 0.5
+
+
+def radius_graph(
+    coords: Any,
+    radius: float,
+    *,
+    weight: Weight = "exp",
+    metric: Metric = "euclidean",
+    scale: Scale = None,
+    columns: Columns = None,
+) -> Any:
+    """Join all nodes that are at most `radius` apart (kilometres for ``metric="haversine"``).
+
+    The other parameters and the result are those of :func:`knn_graph`.
+
+    Examples
+    --------
+    >>> radius_graph([[0.0], [1.0], [3.0]], radius=1.5, weight="binary").toarray()
+    array([[0., 1., 0.],
+           [1., 0., 0.],
+           [0., 0., 0.]])
+    """
+    points = _points(coords, columns)
+    if not (is_number(radius) and 0 < radius < np.inf):
+        raise DataError(f"radius must be a number above 0, got {radius!r}")
+    tree, norm, to_distance = _tree(points, metric)
+    limit = float(radius)
+    if metric == "haversine":  # the tree holds points of the unit sphere: arc to chord
+        limit = 2 * np.sin(min(limit / _EARTH_KM, np.pi) / 2)
+    # The arc is an arc sine away from the chord: a hair's breadth more, then cut exactly.
+    found = tree.sparse_distance_matrix(tree, limit * (1 + 1e-9), p=norm, output_type="ndarray")
+    lengths = to_distance(found["v"])
+    keep = (found["i"] != found["j"]) & (lengths <= radius)
+    return _weighted(found["i"][keep], found["j"][keep], lengths[keep], len(points), weight, scale)
+
+
+def full_graph(
+    coords: Any,
+    threshold: float = 0.0,
+    *,
+    weight: Weight = "exp",
+    metric: Metric = "euclidean",
+    scale: Scale = None,
+    columns: Columns = None,
+) -> Any:
+    """Join all nodes whose similarity is at least `threshold` (and above 0).
+
+    All n(n - 1)/2 distances are looked at. The other parameters and the result are those of
+    :func:`knn_graph`; ``scale="median"`` is here the median over all pairs.
+
+    Examples
+    --------
+    >>> full_graph([[0.0], [1.0], [3.0]], threshold=0.1).nnz
+    4
+    """
+    from scipy.spatial.distance import cdist
+
+    points = _points(coords, columns)
+    n = len(points)
+    if not (is_number(threshold) and 0 <= threshold < np.inf):
+        raise DataError(f"threshold must be a number of at least 0, got {threshold!r}")
+    tree, norm, to_distance = _tree(points, metric)
+    data = np.asarray(tree.data)
+    kind: Literal["cityblock", "euclidean"] = "cityblock" if norm == 1 else "euclidean"
+
+    def block(start: int, stop: int) -> np.ndarray:
+        return to_distance(cdist(data[start:stop], data, kind))
+
+    height = max(1, _BLOCK // n)
+    starts = range(0, n, height)
+    unit = scale
+    if isinstance(scale, str):
+        upper = [block(s, s + height)[_above_diagonal(s, height, n)] for s in starts]
+        unit = _scale_of(np.concatenate(upper), scale)
+    rows, cols, kept = [], [], []
+    for start in starts:
+        lengths = block(start, start + height)
+        i, j = np.nonzero(_above_diagonal(start, height, n))
+        weights = _weights(lengths[i, j], weight, unit)
+        keep = (weights >= threshold) & (weights > 0)
+        rows.append(i[keep] + start)
+        cols.append(j[keep])
+        kept.append(weights[keep])
+    upper_half = _csr(np.concatenate(rows), np.concatenate(cols), np.concatenate(kept), n)
+    return upper_half + upper_half.T.tocsr()
+
+
+@dataclass(frozen=True)
+class KNN:
+    """A builder: called with coordinates, it gives their :func:`knn_graph`.
+
+    Examples
+    --------
+    >>> KNN(k=1, columns=[1])([[9.0, 0.0], [7.0, 1.0], [8.0, 3.0]]).nnz
+    4
+    """
+
+    k: int = 5
+    weight: Weight = "exp"
+    metric: Metric = "euclidean"
+    scale: Scale = None
+    symmetrise: Literal["max", "min", "mean"] = "max"
+    columns: Columns = None
+
+    def __call__(self, coords: Any) -> Any:
+        """Build the graph of these nodes."""
+        return knn_graph(
+            coords,
+            self.k,
+            weight=self.weight,
+            metric=self.metric,
+            scale=self.scale,
+            symmetrise=self.symmetrise,
+            columns=self.columns,
+        )
+
+
+@dataclass(frozen=True)
+class Radius:
+    """A builder: called with coordinates, it gives their :func:`radius_graph`.
+
+    Examples
+    --------
+    >>> Radius(1.5)([[0.0], [1.0], [3.0]]).nnz
+    2
+    """
+
+    radius: float
+    weight: Weight = "exp"
+    metric: Metric = "euclidean"
+    scale: Scale = None
+    columns: Columns = None
+
+    def __call__(self, coords: Any) -> Any:
+        """Build the graph of these nodes."""
+        return radius_graph(
+            coords,
+            self.radius,
+            weight=self.weight,
+            metric=self.metric,
+            scale=self.scale,
+            columns=self.columns,
+        )
+
+
+@dataclass(frozen=True)
+class Full:
+    """A builder: called with coordinates, it gives their :func:`full_graph`.
+
+    Examples
+    --------
+    >>> Full(threshold=0.1)([[0.0], [1.0], [3.0]]).nnz
+    4
+    """
+
+    threshold: float = 0.0
+    weight: Weight = "exp"
+    metric: Metric = "euclidean"
+    scale: Scale = None
+    columns: Columns = None
+
+    def __call__(self, coords: Any) -> Any:
+        """Build the graph of these nodes."""
+        return full_graph(
+            coords,
+            self.threshold,
+            weight=self.weight,
+            metric=self.metric,
+            scale=self.scale,
+            columns=self.columns,
+        )
+
+
+def check_graph(graph: Any, n: int | None = None) -> Any:
+    """Check a similarity matrix and give it as a CSR array of float64 with empty diagonal.
+
+    A node's similarity to itself has no meaning for smoothing (it cancels in the Laplacian) and is
+    dropped. Isolated nodes are allowed.
+
+    Parameters
+    ----------
+    graph : sparse matrix or array, (n, n)
+        Similarities.
+    n : int, optional
+        The number of nodes expected.
+
+    Raises
+    ------
+    DataError
+        If it is not a square matrix of numbers, has not `n` nodes, holds a NaN, an infinite or a
+        negative similarity, or is not symmetric.
+
+    Examples
+    --------
+    >>> check_graph([[1, 2], [2, 0]]).toarray()
+    array([[0., 2.],
+           [2., 0.]])
+    >>> check_graph([[0, 2], [1, 0]])
+    Traceback (most recent call last):
+    trellis.errors.DataError: the graph is not symmetric: S[0, 1] = 2 but S[1, 0] = 1; use the
+    larger (S.maximum(S.T)) or the mean of both
+    """
+    import scipy.sparse as sp
+
+    if not sp.issparse(graph):
+        try:
+            graph = np.asarray(graph, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"the graph is not a matrix of numbers: {error}") from error
+    if graph.ndim != 2 or graph.shape[0] != graph.shape[1]:
+        raise DataError(f"the graph must be a square matrix, got shape {graph.shape}")
+    if n is not None and graph.shape[0] != n:
+        raise DataError(
+            f"the graph has {graph.shape[0]} nodes but X has {n} rows; the graph of exactly the"
+            " rows at hand is needed (a builder such as KNN(k=5) makes it from X)"
+        )
+    S = sp.csr_array(graph, dtype=np.float64, copy=True)
+    S.sum_duplicates()
+    bad = ~np.isfinite(S.data)
+    if bad.any():
+        i, j = _place(S, int(np.argmax(bad)))
+        raise DataError(f"similarity S[{i}, {j}] is {S.data[bad][0]}; give finite numbers")
+    if len(S.data) and S.data.min() < 0:
+        i, j = _place(S, int(np.argmin(S.data)))
+        raise DataError(
+            f"similarity S[{i}, {j}] = {S.data.min():g} is negative; similarities are at least 0"
+        )
+    difference = (S - S.T.tocsr()).tocoo()
+    if len(difference.data):
+        worst = int(np.argmax(np.abs(difference.data)))
+        if abs(difference.data[worst]) > 1e-9 * S.data.max():
+            i, j = sorted((int(difference.row[worst]), int(difference.col[worst])))
+            raise DataError(
+                f"the graph is not symmetric: S[{i}, {j}] = {S[i, j]:g} but S[{j}, {i}] ="
+                f" {S[j, i]:g}; use the larger (S.maximum(S.T)) or the mean of both"
+            )
+        S = (S + S.T.tocsr()) * 0.5  # rounding differences only
+    rows = np.repeat(np.arange(S.shape[0]), np.diff(S.indptr))
+    S.data[rows == S.indices] = 0.0
+    return _without_zeros(S)
+
+
+def resolve_graph(graph: Any, X: Any, n: int) -> Any:
+    """Give the checked graph of the rows of `X`: a matrix as it is, a builder called with `X`.
+
+    Examples
+    --------
+    >>> resolve_graph(KNN(k=1), [[0.0], [1.0]], 2).nnz
+    2
+    """
+    if graph is None:
+        raise DataError("no graph: pass graph=S (similarities of the rows of X) or a builder")
+    return check_graph(graph(X) if callable(graph) else graph, n)
+
+
+def normalise(S: Any) -> Any:
+    """Scale similarities to an average weighted degree of 1: n S / sum(S).
+
+    A graph without edges stays as it is.
+
+    Examples
+    --------
+    >>> normalise(check_graph([[0, 4], [4, 0]])).toarray()
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    total = float(S.sum())
+    return S * (S.shape[0] / total) if total > 0 else S
+
+
+def laplacian(S: Any) -> Any:
+    """Return L = diag(row sums of S) - S, so that y'Ly = sum over edges of S_ij (y_i - y_j)^2.
+
+    Examples
+    --------
+    >>> laplacian(check_graph([[0, 2], [2, 0]])).toarray()
+    array([[ 2., -2.],
+           [-2.,  2.]])
+    """
+    import scipy.sparse as sp
+
+    return (sp.diags_array(np.asarray(S.sum(axis=1)).ravel()) - S).tocsr()
+
+
+def _points(coords: Any, columns: Columns) -> npt.NDArray[np.float64]:
+    """Return the coordinates as (n, d) floats; whatever offers ``to_numpy`` is a table."""
+    table = hasattr(coords, "to_numpy")
+    if columns is not None and (isinstance(columns, str) or not len(columns)):
+        raise DataError(f"columns must be a list such as ['lat', 'lon'], got {columns!r}")
+    try:
+        if table:
+            chosen = coords if columns is None else coords[list(columns)]
+            points = np.asarray(chosen.to_numpy(), dtype=np.float64)
+        else:
+            points = np.asarray(coords, dtype=np.float64)
+            if columns is not None:
+                points = points[:, list(columns)]
+    except (TypeError, ValueError, KeyError, IndexError) as error:
+        raise DataError(f"cannot take coordinates from these columns: {error}") from error
+    if points.ndim == 1:
+        points = points[:, None]
+    if points.ndim != 2 or not points.size:
+        raise DataError(f"coordinates must be an (n, d) array with n >= 1, got {points.shape}")
+    bad = ~np.isfinite(points).all(axis=1)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(f"row {row} of the coordinates is missing or infinite: {points[row]}")
+    return points
+
+
+def _tree(
+    points: np.ndarray, metric: Metric
+) -> tuple[Any, float, Callable[[np.ndarray], np.ndarray]]:
+    """Return a k-d tree, the norm to query it with and the way from its distances to the metric."""
+    from scipy.spatial import KDTree
+
+    if metric == "euclidean":
+        return KDTree(points), 2, lambda d: d
+    if metric == "manhattan":
+        return KDTree(points), 1, lambda d: d
+    if metric != "haversine":
+        raise DataError(f"metric must be 'euclidean', 'manhattan' or 'haversine', got {metric!r}")
+    if points.shape[1] != 2 or np.abs(points[:, 0]).max() > 90:
+        raise DataError(
+            "haversine distances need two columns, latitude (-90 to 90) and longitude in degrees"
+        )
+    lat, lon = np.radians(points).T
+    sphere = np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
+    return KDTree(sphere), 2, lambda d: 2 * _EARTH_KM * np.arcsin(np.minimum(d / 2, 1.0))
+
+
+def _scale_of(distances: np.ndarray, scale: Scale) -> float:
+    if scale is None:
+        return 1.0
+    if isinstance(scale, str):
+        if scale not in ("median", "mean"):
+            raise DataError(f"scale must be None, 'median', 'mean' or a number, got {scale!r}")
+        value = float(np.median(distances) if scale == "median" else np.mean(distances))
+        return value if value > 0 else 1.0  # all on one spot: every edge has length 0 anyway
+    if isinstance(scale, bool) or not (is_number(scale) and 0 < scale < np.inf):
+        raise DataError(f"scale must be None, 'median', 'mean' or a number above 0, got {scale!r}")
+    return float(scale)
+
+
+def _weights(distances: np.ndarray, weight: Weight, scale: Scale) -> np.ndarray:
+    """Return one weight for each distance."""
+    if not len(distances):
+        return np.empty(0)
+    scaled = distances / _scale_of(distances, scale)
+    if callable(weight):
+        weights = np.asarray(weight(scaled), dtype=np.float64)
+        if weights.shape != scaled.shape or not np.isfinite(weights).all() or weights.min() < 0:
+            raise DataError("weight(distances) must give one finite number >= 0 for each distance")
+    elif weight == "exp":
+        weights = np.exp(-scaled)
+    elif weight == "inverse":
+        weights = 1 / (0.1 + scaled)
+    elif weight == "binary":
+        weights = np.ones(len(scaled))
+    else:
+        raise DataError(f"weight must be 'exp', 'inverse', 'binary' or a function, got {weight!r}")
+    return weights
+
+
+def _weighted(
+    rows: np.ndarray, cols: np.ndarray, distances: np.ndarray, n: int, weight: Weight, scale: Scale
+) -> Any:
+    weights = _weights(distances, weight, scale)
+    lost = int(np.sum(weights == 0))
+    if lost:
+        warnings.warn(
+            f"{lost} of {len(weights)} edges have weight 0 and are left out (e^-distance"
+            " underflows for far points); scale='median' measures distances in typical edge"
+            " lengths",
+            stacklevel=3,
+        )
+    return _csr(rows, cols, weights, n)
+
+
+def _csr(rows: np.ndarray, cols: np.ndarray, weights: np.ndarray, n: int) -> Any:
+    import scipy.sparse as sp
+
+    return _without_zeros(sp.csr_array((weights, (rows, cols)), shape=(n, n)))
+
+
+def _without_zeros(S: Any) -> Any:
+    S.eliminate_zeros()
+    S.sort_indices()
+    return S
+
+
+def _above_diagonal(start: int, height: int, n: int) -> np.ndarray:
+    """Return where the column is above the row, for rows start, start + 1, ..."""
+    return np.arange(n)[None, :] > np.arange(start, min(start + height, n))[:, None]
+
+
+def _place(S: Any, position: int) -> tuple[int, int]:
+    row = int(np.searchsorted(S.indptr, position, side="right")) - 1
+    return row, int(S.indices[position])

@@ -1,0 +1,142 @@
+"""The generator of regression data on graphs, and the real data sets."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from trellis import DataError
+from trellis.datasets import load_medicare, load_sacramento, synthetic_graph_regression
+from trellis.datasets.regression import _monomials, _random_similarities
+
+
+def test_targets_are_the_solution_of_the_gaussian_crf():
+    """By hand: y from ỹ and a dense Laplacian; ỹ is had back from α = 1, β = 0."""
+    same = {"random_state": 3, "coefficient_state": 1, "mean_degree": 6}
+    raw = synthetic_graph_regression(40, 30, beta=0.0, **same)[1].y
+    for normalise in (True, False):
+        _, test = synthetic_graph_regression(40, 30, normalise=normalise, **same)
+        S = test.graph.toarray()
+        i, j = np.nonzero(S)
+        np.testing.assert_allclose(S[i, j], np.exp(-abs(raw[i] - raw[j])))
+        if normalise:
+            S = 30 * S / S.sum()
+        Q = np.eye(30) + 5 * (np.diag(S.sum(1)) - S)
+        np.testing.assert_allclose(test.y, np.linalg.solve(Q, raw), rtol=1e-8)
+
+
+def test_polynomial():
+    assert _monomials(2, 2, True) == [(), (0,), (1,), (0, 0), (0, 1), (1, 1)]
+    assert _monomials(2, 3, False) == [(), (0,), (1,), (0, 0), (1, 1), (0, 0, 0), (1, 1, 1)]
+    train, test = synthetic_graph_regression(
+        200, 150, degree=2, noise_variance=0, beta=0, random_state=5
+    )
+
+    def design(X):
+        return np.column_stack([X[:, list(m)].prod(1) for m in _monomials(5, 2, True)])
+
+    # One polynomial for both parts: what is learned from one fits the other exactly.
+    c = np.linalg.lstsq(design(train.X), train.y, rcond=None)[0]
+    np.testing.assert_allclose(design(test.X) @ c, test.y, atol=1e-8)
+    assert 0 <= c.min() <= c.max() <= 0.3
+
+
+def test_random_graph():
+    rng = np.random.default_rng(0)
+    for n, p in ((2, 1.0), (7, 1.0), (50, 0.0), (200, 0.1)):
+        S = _random_similarities(np.zeros(n), p, rng).toarray()
+        assert (S == S.T).all()
+        assert not S.diagonal().any()
+        assert set(np.unique(S)) <= {0.0, 1.0}
+        pairs = n * (n - 1) / 2
+        edges = S.sum() / 2
+        assert abs(edges - p * pairs) <= 4 * np.sqrt(p * (1 - p) * pairs)
+
+
+def test_seeds():
+    a, b = (synthetic_graph_regression(50, 20, random_state=7)[0] for _ in range(2))
+    assert (a.y == b.y).all()
+    assert (a.graph != b.graph).nnz == 0
+    other = synthetic_graph_regression(50, 20, random_state=8)[0]
+    assert (a.y != other.y).any()
+    # One polynomial, different examples.
+    exact = {"noise_variance": 0, "beta": 0, "degree": 1, "coefficient_state": 4}
+    lines = [synthetic_graph_regression(50, 20, random_state=s, **exact)[0] for s in (1, 2)]
+    found = [np.linalg.lstsq(np.c_[d.X, np.ones(50)], d.y, rcond=None)[0] for d in lines]
+    np.testing.assert_allclose(*found)
+
+
+def test_parts():
+    train, _ = synthetic_graph_regression(30, 10, random_state=0)
+    some = train.subset([4, 1, 7])
+    np.testing.assert_array_equal(some.X, train.X[[4, 1, 7]])
+    assert some.graph.toarray()[0, 1] == train.graph.toarray()[4, 1]
+    first, rest = train.split(20, 3)
+    assert (len(first.y), len(rest.y)) == (20, 10)
+    assert sorted([*first.y, *rest.y]) == sorted(train.y)
+    with pytest.raises(DataError, match="n_train must lie between 1 and 29, got 30"):
+        train.split(30)
+    with pytest.raises(DataError, match="synthetic, training has no coordinates to make a graph"):
+        train.with_graph()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n": 1}, "n must be at least 2, got 1"),
+        ({"n_test": 0}, "n_test must be at least 2, got 0"),
+        ({"n_features": 0}, "n_features must be at least 1, got 0"),
+        ({"degree": 0}, "degree must be at least 1, got 0"),
+        ({"noise_variance": -1}, "noise_variance must not be negative, got -1"),
+        ({"alpha": 0}, "alpha must be positive and beta not negative, got 0 and 5.0"),
+        ({"edge_probability": 2}, "edge_probability must lie in [0, 1], got 2"),
+        ({"mean_degree": -1}, "mean_degree must not be negative, got -1"),
+    ],
+)
+def test_wrong_choices(options, message):
+    with pytest.raises(DataError, match=re.escape(message)):
+        synthetic_graph_regression(**options)
+
+
+def test_a_system_that_cannot_be_solved(monkeypatch):
+    monkeypatch.setattr("scipy.sparse.linalg.cg", lambda *args, **options: (args[1], 1))
+    with pytest.raises(DataError, match="the system of the Gaussian CRF could not be solved"):
+        synthetic_graph_regression(10, 10)
+
+
+def test_sacramento(real_data, monkeypatch):
+    monkeypatch.setenv("TRELLIS_DATA", str(real_data("sacramento").parent))
+    data = load_sacramento()
+    assert data.X.shape == (985, 5)
+    assert (data.X[:, :3] == 0).any(1).sum() >= 171  # missing values are 0
+    assert data.y.std() == pytest.approx(1, abs=1e-3)
+    train, test = data.split(785)
+    assert (len(train.y), len(test.y)) == (785, 200)
+    graph = train.with_graph().graph
+    assert graph.shape == (785, 785)
+    assert np.diff(graph.indptr).min() >= 5
+
+
+def test_medicare(real_data, monkeypatch):
+    monkeypatch.setenv("TRELLIS_DATA", str(real_data("medicare_readmissions").parent))
+    data = load_medicare()
+    assert (len(data.y), data.y.min()) == (1000, 144)
+    # Readmissions are nearly discharges times the predicted rate.
+    assert np.corrcoef(data.X[:, 0] * data.X[:, 2], data.y)[0, 1] > 0.99
+    graph = data.with_graph().graph
+    assert graph.sum(axis=1).min() > 0  # nobody is cut off
+    assert len(load_medicare("2015-2018", None).y) == 11_328
+    with pytest.raises(DataError, match="unknown period '1999'; known: 2014-2017, 2015-2018"):
+        load_medicare("1999")
+    with pytest.raises(DataError, match="n must lie between 2 and 11532, got 1"):
+        load_medicare(n=1)
+
+
+def test_damaged_files(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRELLIS_DATA", str(tmp_path))
+    (tmp_path / "sacramento").mkdir()
+    (tmp_path / "sacramento" / "sacramento.csv.xz").write_text("beds_norm\n1\n")
+    with pytest.raises(DataError, match="has no column 'baths_norm'"):
+        load_sacramento()

@@ -1,0 +1,221 @@
+"""Network lasso against independent solvers on tiny problems."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from trellis import DataError
+from trellis.regression import NetworkLasso, geometric_median
+
+
+def problem(seed, n=6, d=2):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    y = 2 + X[:, 0] + np.where(np.arange(n) < n // 2, 0.0, 4.0) + 0.1 * rng.standard_normal(n)
+    W = np.triu(rng.uniform(0.2, 1.5, (n, n)) * (rng.random((n, n)) < 0.6), 1)
+    return X, y, W + W.T
+
+
+def objective(x, X, y, W, lam, mu, link):
+    A = np.column_stack([X, np.ones(len(X))])
+    x = x.reshape(A.shape)
+    i, j = np.nonzero(np.triu(W, 1))
+    d = np.linalg.norm(x[i] - x[j], axis=1)
+    fit = ((A * x).sum(1) - y) ** 2
+    return fit.sum() + mu * (x[:, :-1] ** 2).sum() + lam * (W[i, j] * link(d)).sum()
+
+
+def smooth_optimum(X, y, W, lam, mu):
+    """The convex problem with d replaced by √(d² + δ²), δ going to 0: at most λ Σw δ too large."""
+    x = np.zeros(len(X) * (X.shape[1] + 1))
+    for delta in (1.0, 0.1, 1e-2, 1e-3, 1e-5):
+        link = lambda d, delta=delta: np.sqrt(d**2 + delta**2)  # noqa: E731
+        found = minimize(objective, x, (X, y, W, lam, mu, link), method="L-BFGS-B",
+                         options={"maxiter": 5000, "maxfun": 200_000, "ftol": 1e-15})  # fmt: skip
+        x = found.x
+    return objective(x, X, y, W, lam, mu, lambda d: d)
+
+
+@pytest.mark.parametrize(("seed", "lam"), [(0, 0.05), (1, 0.5), (2, 0.5), (3, 5.0)])
+def test_convex_optimum(seed, lam):
+    X, y, W = problem(seed, n=4, d=1)
+    model = NetworkLasso(lam, 0.5, max_iter=20_000, abs_tol=1e-9, rel_tol=1e-9).fit(X, y, W)
+    ours = objective(model.coef_.ravel(), X, y, W, lam, 0.5, lambda d: d)
+    assert ours == pytest.approx(model.objective_, rel=1e-12)
+    assert ours == pytest.approx(smooth_optimum(X, y, W, lam, 0.5), rel=1e-4)
+    assert model.converged_
+
+
+def test_no_pull_is_a_fit_for_each_node():
+    X, y, W = problem(1)
+    model = NetworkLasso(0.0, 0.5, max_iter=500, abs_tol=1e-10, rel_tol=0).fit(X, y, W)
+    # The unpunished intercept takes everything.
+    np.testing.assert_allclose(model.coef_, np.column_stack([0 * X, y]), atol=1e-5)
+
+
+def test_strong_pull_is_one_ridge_regression():
+    X, y, W = problem(2)
+    W = np.ones((6, 6)) - np.eye(6)
+    model = NetworkLasso(50.0, 0.5, max_iter=20_000, abs_tol=1e-9, rel_tol=1e-9).fit(X, y, W)
+    A = np.column_stack([X, np.ones(6)])
+    one = np.linalg.solve(A.T @ A + 3 * np.diag([1, 1, 0]), A.T @ y)  # mu at each of six nodes
+    np.testing.assert_allclose(model.coef_, np.tile(one, (6, 1)), atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_nonconvex_beats_many_searches(seed):
+    X, y, W = problem(seed, n=4, d=1)
+    lam, eps = 0.2, 0.5
+    model = NetworkLasso(lam, convex=False, epsilon=eps, max_iter=3000, abs_tol=1e-8, rel_tol=1e-8)
+    model.fit(X, y, W)
+    link = lambda d: np.log1p(d / eps)  # noqa: E731
+    assert objective(model.coef_.ravel(), X, y, W, lam, 0.5, link) == pytest.approx(
+        model.objective_
+    )
+    rng = np.random.default_rng(seed)
+    starts = [model.coef_.ravel(), *(2 * rng.standard_normal((4, 8)))]
+    found = [minimize(objective, s, (X, y, W, lam, 0.5, link), "Nelder-Mead").fun for s in starts]
+    assert model.objective_ <= min(found) + 0.02 * abs(min(found))
+
+
+@given(st.floats(0.0, 5.0), st.floats(0.001, 3.0))
+def test_nonconvex_step_is_the_minimum_on_a_grid(d0, c):
+    model = NetworkLasso(convex=False, epsilon=0.3)
+    z = model._pull(np.array([[d0, 0.0]]), np.zeros((1, 2)), np.array([c]))
+    d = np.linalg.norm(z[0] - z[1])
+    cost = lambda d: c * np.log1p(d / 0.3) + 0.25 * (d0 - d) ** 2  # noqa: E731
+    assert cost(d) <= cost(np.linspace(0, d0, 400)).min() + 1e-9
+
+
+def test_the_best_iterate_is_kept():
+    X, y, W = problem(3)
+    values = [
+        NetworkLasso(2.0, convex=False, max_iter=k, abs_tol=0, rel_tol=0).fit(X, y, W).objective_
+        for k in (5, 20, 60)
+    ]
+    assert values == sorted(values, reverse=True)
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 10_000), st.integers(1, 5), st.integers(1, 3))
+def test_geometric_median(seed, k, p):
+    rng = np.random.default_rng(seed)
+    P, w = rng.integers(-2, 3, (2, k, p)).astype(float), rng.uniform(0.1, 2, (2, k))
+    x = geometric_median(P, w, max_iter=2000, tol=1e-12)
+    for points, weights, found in zip(P, w, x, strict=True):
+        cost = lambda z, q=points, v=weights: v @ np.linalg.norm(q - z, axis=1)  # noqa: E731
+        starts = [min(points, key=cost), np.average(points, axis=0, weights=weights)]
+        best = min(minimize(cost, s, method="Nelder-Mead").fun for s in starts)
+        assert cost(found) <= best + 1e-5
+
+
+def test_prediction_takes_the_parameters_of_the_nearest():
+    X, y, W = problem(0)
+    coords = np.arange(6.0)[:, None]
+    model = NetworkLasso(0.5, n_neighbors=1).fit(X, y, csr_array(W), coords)
+    new = np.array([[0.3, -1.0], [2.0, 0.5]])
+    A = np.column_stack([new, np.ones(2)])
+    expected = (A * model.coef_[[4, 0]]).sum(1)
+    np.testing.assert_allclose(model.predict(new, coords=[[4.2], [-3.0]]), expected)
+    # Weights of neighbours far away do not underflow.
+    far = NetworkLasso(0.5).fit(X, y, W, coords).predict(new, coords=[[4.2e5], [-3e5]])
+    assert np.isfinite(far).all()
+
+
+def test_inverse_weights_and_haversine():
+    X, y, W = problem(5)
+    coords = np.column_stack([np.linspace(38.2, 39.0, 6), np.full(6, -121.0)])
+    model = NetworkLasso(0.5, metric="haversine", weight="inverse", n_neighbors=3)
+    model.fit(X, y, W, coords)
+    k = 5
+    d = 6371.0088 * np.radians(abs(coords[:, 0] - coords[k, 0]))[[5, 4, 3]]
+    x = geometric_median(model.coef_[None, [5, 4, 3]], 1 / (d[None] + 0.1))[0]
+    found = model.predict(X[[k]], coords=coords[[k]])
+    np.testing.assert_allclose(found, [np.append(X[k], 1.0) @ x], rtol=1e-6)
+
+
+def test_scale_of_targets_is_that_of_lambda():
+    X, y, W = problem(0)
+    exact = {"max_iter": 20_000, "abs_tol": 1e-10, "rel_tol": 1e-10}
+    a = NetworkLasso(5.0, y_scale=10.0, **exact).fit(X, y, W)
+    b = NetworkLasso(0.5, **exact).fit(X, y, W)
+    np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-5)
+
+
+def test_chosen_features_without_intercept():
+    X, y, W = problem(0)
+    model = NetworkLasso(0.5, features=(1,), fit_intercept=False).fit(X, y, W)
+    assert model.coef_.shape == (6, 1)
+    assert model.predict(X).shape == (6,)
+
+
+def test_parameters_survive_cloning():
+    model = clone(NetworkLasso(2.0, convex=False, features=(1,)))
+    assert repr(model) == "NetworkLasso(lam=2.0, convex=False, features=(1,))"
+
+
+def test_isolated_nodes_fit_themselves():
+    X, y, W = problem(0)
+    W[0], W[:, 0] = 0, 0
+    model = NetworkLasso(5.0).fit(X, y, W)
+    assert model.coef_[0] @ np.append(X[0], 1.0) == pytest.approx(y[0], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lam": -1.0}, "lam must not be negative, got -1.0"),
+        ({"mu": 0.0}, "mu must be positive, got 0.0"),
+        ({"epsilon": 0.0}, "epsilon must be positive, got 0.0"),
+        ({"y_scale": 0.0}, "y_scale must be positive, got 0.0"),
+        ({"rho": "large"}, "rho must be positive or \"auto\", got 'large'"),
+        ({"rho": -1.0}, 'rho must be positive or "auto", got -1.0'),
+        ({"max_iter": 0}, "max_iter must be at least 1, got 0"),
+        ({"n_neighbors": 0}, "n_neighbors must be at least 1, got 0"),
+        ({"metric": "taxi"}, "metric must be one of euclidean, manhattan, haversine, got 'taxi'"),
+        ({"weight": "one"}, "weight must be exp or inverse, got 'one'"),
+        ({"features": (0, 7)}, "X has 2 columns, features names (0, 7)"),
+    ],
+)
+def test_wrong_parameters(options, message):
+    with pytest.raises(DataError, match=re.escape(message)):
+        NetworkLasso(**options).fit(*problem(0))
+
+
+def test_wrong_input():
+    X, y, W = problem(0)
+
+    def refused(message, *arguments, **more):
+        with pytest.raises(DataError, match=re.escape(message)):
+            NetworkLasso().fit(*arguments, **more)
+
+    refused("X must be a table with at least one row, got shape (6,)", X[:, 0], y, W)
+    bad = X.copy()
+    bad[3, 1] = np.nan
+    refused("row 3 of X is not finite", bad, y, W)
+    refused("y has shape (5,), expected (6,)", X, y[:5], W)
+    refused("target 2 is not finite", X, np.where(np.arange(6) == 2, np.inf, y), W)
+    refused("the graph has 5 nodes but X has 6 rows", X, y, W[:5, :5])
+    refused("is negative; similarities are at least 0", X, y, -W)
+    refused("the graph is not symmetric", X, y, np.triu(W))
+    refused("coords has 5 rows, X has 6", X, y, W, coords=X[:5])
+    with pytest.raises(NotFittedError, match="this NetworkLasso is not fitted yet"):
+        NetworkLasso().predict(X)
+    model = NetworkLasso().fit(X, y, W, coords=X)
+    with pytest.raises(DataError, match=re.escape("coords has shape (6, 1), expected (6, 2)")):
+        model.predict(X, coords=X[:, :1])
+    with pytest.raises(DataError, match="X gives 2 parameters a node, the model has 3"):
+        model.predict(X[:, :1], coords=X)
+    with pytest.raises(DataError, match=r"points and weights have shapes \(2, 2\) and \(2,\)"):
+        geometric_median(np.zeros((2, 2)), np.ones(2))
+    with pytest.raises(DataError, match="weights must not be negative, and not all 0"):
+        geometric_median(np.zeros((1, 2, 1)), np.zeros((1, 2)))
