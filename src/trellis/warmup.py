@@ -13,7 +13,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["PARTS", "warm_inference", "warm_rich_edges", "warm_training", "warmup"]
+__all__ = [
+    "PARTS",
+    "warm_experts",
+    "warm_graphs",
+    "warm_inference",
+    "warm_margin",
+    "warm_rich_edges",
+    "warm_training",
+    "warm_trees",
+    "warmup",
+]
 
 _FILE = b"The DT B-NP 1\ncat NN I-NP 2\nsat VB O 3\n\nIt PRP B-NP 1\nran VB O 2\n"
 _TEMPLATES = "word[-1..1]; pos[-1] & word; ngrams(word, 2..3); number(n); pos == pos[1]"
@@ -36,7 +46,7 @@ def warm_inference() -> None:
     from trellis.corpus import as_corpus
     from trellis.decompose import WholeSamples
     from trellis.features import AttributeEncoder
-    from trellis.objectives import ChainData, ChainWeights, LogLikelihood
+    from trellis.objectives import ChainData, LogLikelihood, Weights
     from trellis.structures import ChainPotentials, best, entropy, kbest, marginals, sample
 
     for trans in (np.zeros((2, 2)), np.zeros((3, 2, 2))):
@@ -49,7 +59,7 @@ def warm_inference() -> None:
     assert corpus.labels is not None
     data = ChainData(AttributeEncoder().learn(corpus), corpus.labels, np.ones(1))
     pieces = WholeSamples().draw(corpus.offsets, np.random.default_rng(0))
-    LogLikelihood(data).value_and_gradient(ChainWeights.zeros(2, 2), data.visits(pieces))
+    LogLikelihood(data).value_and_gradient(Weights.zeros(2, 2), data.visits(pieces))
 
 
 def warm_rich_edges() -> None:
@@ -67,7 +77,76 @@ def warm_rich_edges() -> None:
         ChainPerceptron("word", rich_edges=True, edge_pairs=pairs, max_passes=1).fit(X, y)
 
 
-PARTS: tuple[Callable[[], None], ...] = (warm_training, warm_inference, warm_rich_edges)
+def warm_trees() -> None:
+    """Training on trees, with and without rich edges."""
+    from trellis.models import TreeCRF, TreePerceptron
+
+    X, y, edges = [["a", "b"]], [["X", "Y"]], [[(0, 1)]]
+    for rich in (False, True):
+        for solver in ("sgd", "lbfgs"):
+            crf = TreeCRF("word", rich_edges=rich, solver=solver, max_passes=1)
+            crf.fit(X, y, edges=edges).predict(X, edges=edges)
+        TreePerceptron("word", rich_edges=rich, max_passes=1).fit(X, y, edges=edges)
+
+
+def warm_graphs() -> None:
+    """Inference on trees and graphs, and training on pieces with loops."""
+    from trellis.models import GraphCRF
+    from trellis.structures import (
+        GraphPotentials,
+        graph_best,
+        graph_marginals,
+        tree_kbest,
+        tree_marginals,
+    )
+
+    node, pair, offsets = np.zeros((3, 2)), np.zeros((2, 2)), np.array([0, 3])
+    path = GraphPotentials(node, pair, np.array([[0, 1], [1, 2]]), offsets)
+    tree_marginals(path)
+    tree_kbest(path, 2)
+    loop = np.array([[0, 1], [1, 2], [2, 0]])
+    p = GraphPotentials(node, pair, loop, offsets)
+    for method in ("dual", "elimination"):
+        graph_best(p, method=method)
+    graph_best(GraphPotentials(node, 1 - np.eye(2), loop, offsets), method="lp")  # is fractional
+    for how in ("bp", "elimination"):
+        graph_marginals(p, method=how)
+    X, y = [["a", "b", "c"]], [["X", "Y", "X"]]
+    for rich in (False, True):
+        for solver in ("sgd", "lbfgs"):
+            crf = GraphCRF("word", pieces="graph", rich_edges=rich, solver=solver, max_passes=1)
+            crf.fit(X, y, edges=[loop])
+
+
+def warm_margin() -> None:
+    """Max-margin learning with both solvers, on chains, trees and graphs."""
+    from trellis.models import MaxMargin
+
+    X, y, edges = [["a", "b", "c"]], [["X", "Y", "X"]], [[(0, 1), (1, 2), (0, 2)]]
+    MaxMargin("word", solver="bundle", max_passes=1).fit(X, y).predict(X)
+    for structure, own in (("tree", [edges[0][:2]]), ("graph", edges)):
+        model = MaxMargin("word", structure=structure, max_passes=1)
+        model.fit(X, y, edges=own).predict(X, edges=own)
+
+
+def warm_experts() -> None:
+    """Ensembles of experts, and distances in regression."""
+    from trellis.experts import Aligned, FollowPerturbedLeader, WeightedMajority
+
+    outputs, gold = [[["A", "B"]], [["B"]]], [["A", "B"]]
+    for conversion in ("majority-vote", "cross-validation"):
+        for kind in (WeightedMajority, FollowPerturbedLeader):
+            Aligned(kind(conversion)).fit(outputs, gold).predict(outputs)
+    from trellis.regression import CentredDistances, distance_correlation
+
+    distance_correlation(np.arange(2.0), np.arange(2.0))
+    CentredDistances(np.eye(3)).correlation_squared(np.zeros((1, 3)))
+
+
+PARTS: tuple[Callable[[], None], ...] = (
+    warm_training, warm_inference, warm_rich_edges, warm_trees, warm_graphs, warm_margin,
+    warm_experts,
+)  # fmt: skip
 
 
 def warmup() -> None:

@@ -17,7 +17,10 @@ from trellis.cli import main
 from trellis.cli.main import parser
 from trellis.cli.output import flush_stdout, write_stdout
 
-COMMANDS = ("train", "prepare", "tune", "tag", "eval", "inspect", "demo", "reproduce", "warmup")
+COMMANDS = (
+    "train", "prepare", "tune", "tag", "eval", "inspect", "combine", "regress", "demo",
+    "reproduce", "warmup",
+)  # fmt: skip
 
 
 # ------------------------------------------------------------------ help and usage

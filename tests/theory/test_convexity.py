@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from chain_problems import problems, random_data
 from trellis.decompose import ChainPieces, WholeSamples
-from trellis.objectives import ChainWeights, LogLikelihood
+from trellis.objectives import LogLikelihood, Weights
 
 sizes = st.one_of(st.none(), st.floats(1, 6))
 seeds = st.integers(0, 2**32 - 1)
 
 
-def flat(w: ChainWeights) -> np.ndarray:
+def flat(w: Weights) -> np.ndarray:
     return np.concatenate([w.node.ravel(), w.transitions.ravel()])
 
 
@@ -28,7 +28,7 @@ def random_problem(seed, size):
 
     def f(w):
         matrix = w.reshape(-1, 3)
-        value, gradient = objective.value_and_gradient(ChainWeights(matrix[:5], matrix[5:]), visits)
+        value, gradient = objective.value_and_gradient(Weights(matrix[:5], matrix[5:]), visits)
         return value, flat(gradient)
 
     return f, *rng.normal(scale=3, size=(2, 24))
@@ -60,7 +60,7 @@ def test_penalty_makes_it_strongly_convex(seed, size, l2):
 def test_convex_between_zero_and_any_weights(problem):
     loss = LogLikelihood(problem.data)
     w = problem.weights
-    half = ChainWeights(w.node / 2, w.transitions / 2)
-    zero = ChainWeights(0 * w.node, 0 * w.transitions)
+    half = Weights(w.node / 2, w.transitions / 2)
+    zero = Weights(0 * w.node, 0 * w.transitions)
     ends = [loss.value_and_gradient(x, problem.visits)[0] for x in (w, zero)]
     assert loss.value_and_gradient(half, problem.visits)[0] <= sum(ends) / 2 + 1e-9

@@ -13,7 +13,7 @@ from trellis import ChainCRF, ChainPerceptron
 from trellis.corpus import as_corpus
 from trellis.decompose import WholeSamples
 from trellis.errors import DataError
-from trellis.objectives import ChainData, ChainWeights, LogLikelihood
+from trellis.objectives import ChainData, LogLikelihood, Weights
 from trellis.theory import (
     Quantities,
     mini_sample_stability_bound,
@@ -124,13 +124,13 @@ def test_gradient_and_curvature_bounds_hold(problem):
         size = int(one.ends[0] - one.starts[0])
         _, g = loss.value_and_gradient(weights, one)
         assert g.squared_norm() ** 0.5 <= math.sqrt(2) * sizes.norm * size + 1e-9
-        step = ChainWeights(
+        step = Weights(
             1e-4 * rng.normal(size=weights.node.shape),
             1e-4 * rng.normal(size=weights.transitions.shape),
         )
-        moved = ChainWeights(weights.node + step.node, weights.transitions + step.transitions)
+        moved = Weights(weights.node + step.node, weights.transitions + step.transitions)
         _, h = loss.value_and_gradient(moved, one)
-        change = ChainWeights(h.node - g.node, h.transitions - g.transitions)
+        change = Weights(h.node - g.node, h.transitions - g.transitions)
         limit = (size * sizes.norm) ** 2 / 2 * step.squared_norm() ** 0.5
         assert change.squared_norm() ** 0.5 <= limit * (1 + 1e-6) + 1e-9
 
@@ -141,7 +141,7 @@ def test_the_bound_on_the_gradient_is_nearly_reached():
     labels = corpus.labels.recoded(("A", "B"))
     crf = ChainCRF("word", random_state=0).fit(corpus)
     data = ChainData(crf.encoder_.encode(corpus), labels, np.ones(1))
-    wrong = ChainWeights(np.array([[-50.0, 50.0]]), np.zeros((2, 2)))
+    wrong = Weights(np.array([[-50.0, 50.0]]), np.zeros((2, 2)))
     pieces = data.visits(WholeSamples().draw(corpus.offsets, np.random.default_rng(0)))
     _, g = LogLikelihood(data).value_and_gradient(wrong, pieces)
     assert g.squared_norm() == pytest.approx(2)

@@ -14,10 +14,12 @@ from contextlib import contextmanager
 
 from trellis import __version__
 from trellis.cli import (
+    combine,
     demo,
     evaluate,
     inspect_model,
     prepare,
+    regress,
     reproduce,
     tag,
     train,
@@ -53,7 +55,9 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"trellis {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (train, prepare, tune, tag, evaluate, inspect_model, demo, reproduce, warm):
+    for module in (
+        train, prepare, tune, tag, evaluate, inspect_model, combine, regress, demo, reproduce, warm,
+    ):  # fmt: skip
         command = commands.add_parser(
             module.NAME,
             help=module.HELP,

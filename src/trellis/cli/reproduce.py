@@ -22,9 +22,26 @@ Repeat the experiments behind a part of Trellis. Writes figures, report.md and r
                             (embedded data). On two cores --quick takes about a minute, the default
                             half an hour, --full many hours.
 
+  structures                Trees against chains and no structure, pieces of trees, images on
+                            grids, exact and approximate inference, max-margin learning. Tasks:
+                            trees, tree-sizes, letters (data in $TRELLIS_DATA), grids, inference. On
+                            two cores --quick takes half a minute, the default some minutes.
+
+  ensembles                 Cortes, Kuznetsov and Mohri (2014): combining experts. Tasks:
+                            artificial (their Tables 1 and 2), labelling (tags and letters),
+                            systems (answers of real systems), pronunciation, curves (numbers of
+                            experts, lengths). --quick takes half a minute, the default about ten
+                            minutes.
+
+  glacer                    Pavlovski et al. (2018): regression on graphs against its baselines.
+                            Tasks: table-1, table-2, table-3, improvements, parameters, refits,
+                            calibration, variants. On two cores --quick takes half a minute, the
+                            default half an hour, --full many hours.
+
   trellis reproduce structure-regularisation --quick --out quick
   trellis reproduce structure-regularisation --out reproduction
   trellis reproduce structure-regularisation --full --out full
+  trellis reproduce structures --out structures
 
 Every finished computation is kept in DIR/log.jsonl: with --resume the same command goes on where it
 was interrupted.

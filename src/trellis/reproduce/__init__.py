@@ -17,6 +17,9 @@ __all__ = ["STUDIES", "render", "reproduce"]
 
 STUDIES = {
     "structure-regularisation": "CRFs and perceptrons on mini-samples (Sun 2014)",
+    "structures": "trees, grids, methods of inference and max-margin learning",
+    "ensembles": "combining experts (Cortes, Kuznetsov and Mohri 2014)",
+    "glacer": "regression on graphs that balances bias and variance (Pavlovski et al. 2018)",
 }
 """The studies by name, and what they are about."""
 

@@ -1,13 +1,32 @@
-"""The theory of structure regularisation (Sun 2014) as functions, and measurements beside it.
+"""The theory behind Trellis as functions, and measurements beside it.
 
-Bounds on stability and overfitting, the number of SGD updates, estimates of the quantities in them
-from a fitted model, and two experiments that measure what the bounds speak of.
+Structure regularisation (Sun 2014): bounds on stability and overfitting, the number of SGD updates,
+estimates of the quantities in them from a fitted model, and two experiments that measure what the
+bounds speak of. Ensembles of structured experts (Cortes, Kuznetsov and Mohri 2014): their
+guarantees. Generalisation-aware regression (Pavlovski et al. 2018): its objective and its bound.
 """
 
 from trellis.theory.convergence import sgd_iterations, sgd_learning_rate
+from trellis.theory.experts import (
+    boosting_margin_bound,
+    boosting_risk_bound,
+    empirical_margin_loss,
+    exponential_loss,
+    hoeffding_deviation,
+    majority_vote_bound,
+    massart_complexity,
+    randomised_excess,
+    regret_bound,
+)
 from trellis.theory.measured_rate import RateRun, measure_rate
 from trellis.theory.measured_stability import MeasuredStability, measure_stability
 from trellis.theory.quantities import Quantities, point_losses
+from trellis.theory.regression import (
+    MutualStability,
+    bias_variance_objective,
+    mutual_stability,
+    true_risk_bound,
+)
 from trellis.theory.risk import (
     VARIANTS,
     overfit_bound,
@@ -26,20 +45,33 @@ from trellis.theory.stability import (
 __all__ = [
     "VARIANTS",
     "MeasuredStability",
+    "MutualStability",
     "Quantities",
     "RateRun",
     "Stability",
+    "bias_variance_objective",
+    "boosting_margin_bound",
+    "boosting_risk_bound",
+    "empirical_margin_loss",
+    "exponential_loss",
+    "hoeffding_deviation",
+    "majority_vote_bound",
+    "massart_complexity",
     "measure_rate",
     "measure_stability",
     "mini_sample_stability_bound",
+    "mutual_stability",
     "observed_stability",
     "overfit_bound",
     "overfit_order",
     "point_losses",
+    "randomised_excess",
+    "regret_bound",
     "risk_bound",
     "risk_bound_from_stability",
     "sample_stability_bound",
     "sgd_iterations",
     "sgd_learning_rate",
     "stability_from_function",
+    "true_risk_bound",
 ]
