@@ -53,6 +53,12 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/solvers.py
 	$(BIN)/python benchmarks/threads.py
 	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python benchmarks/tree_marginals.py
+	$(BIN)/python benchmarks/graph_inference.py
+	$(BIN)/python benchmarks/ocr.py
+	$(BIN)/python benchmarks/experts.py
+	$(BIN)/python benchmarks/gcrf_scale.py
+	$(BIN)/python benchmarks/glacer_swap.py
 
 clean:
 	rm -rf $(VENV) .quick demo build dist src/*.egg-info

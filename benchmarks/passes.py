@@ -20,7 +20,7 @@ from trellis.corpus.labels import basic_table
 from trellis.datasets import load
 from trellis.decompose import partitioner, visits
 from trellis.features import TemplateEncoder, as_templates
-from trellis.objectives import ChainData, ChainWeights, LogLikelihood
+from trellis.objectives import ChainData, LogLikelihood, Weights
 from trellis.solvers import StochasticGradient
 
 from side_by_side import Times, one_core, ratio, table
@@ -45,7 +45,7 @@ def time_passes(data: ChainData, n_features: int, rounds: int) -> tuple[Times, T
     learners = {
         size: StochasticGradient(
             LogLikelihood(data),
-            ChainWeights.zeros(n_features, data.n_labels),
+            Weights.zeros(n_features, data.n_labels),
             learning_rate=0.05,
             decay=0.9,
             l2=1.0,

@@ -25,7 +25,7 @@ from trellis import Corpus
 from trellis.datasets import stdlib_roles
 from trellis.decompose import partitioner, visits
 from trellis.features import TemplateEncoder, as_templates
-from trellis.objectives import ChainData, ChainWeights, LogLikelihood
+from trellis.objectives import ChainData, LogLikelihood, Weights
 
 from side_by_side import one_core, table
 
@@ -66,7 +66,7 @@ def measure(tokens: int) -> dict[str, float]:
     data = ChainData(encoded, corpus.labels, np.ones(len(corpus)))
     loss = LogLikelihood(data)
     for size in (None, 5.5):
-        weights = ChainWeights.zeros(encoder.n_features, data.n_labels)
+        weights = Weights.zeros(encoder.n_features, data.n_labels)
         state, rng, seconds = np.array([1.0, 0.0]), np.random.default_rng(0), []
         for _ in range(3):
             started = time.perf_counter()

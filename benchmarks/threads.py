@@ -18,13 +18,13 @@ import numpy as np
 from trellis import ChainCRF
 from trellis.datasets import load
 from trellis.evaluation import span_scores
-from trellis.objectives import ChainWeights
+from trellis.objectives import Weights
 from trellis.warmup import warmup
 
 from side_by_side import alternate, ratio, table
 
 
-def same(a: ChainWeights, b: ChainWeights) -> str:
+def same(a: Weights, b: Weights) -> str:
     equal = all(np.array_equal(x, y) for x, y in zip(a.arrays(), b.arrays(), strict=True))
     return "same bits" if equal else "DIFFERENT"
 
