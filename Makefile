@@ -38,7 +38,7 @@ types: $(VENV)/.dev
 unit: $(VENV)/.dev
 	$(BIN)/trellis warmup
 	$(BIN)/pytest -n 2
-	$(BIN)/trellis reproduce structure-regularisation --quick --out .quick --quiet
+	$(BIN)/trellis reproduce structure-regularisation --quick --tasks roles --out .quick --quiet
 
 demo: $(VENV)/.user
 	@$(BIN)/trellis demo --out demo

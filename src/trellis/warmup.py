@@ -15,11 +15,11 @@ import numpy as np
 
 __all__ = [
     "PARTS",
-    "warm_experts",
     "warm_graphs",
     "warm_inference",
     "warm_margin",
     "warm_rich_edges",
+    "warm_sparse_edges",
     "warm_training",
     "warm_trees",
     "warmup",
@@ -62,31 +62,41 @@ def warm_inference() -> None:
     LogLikelihood(data).value_and_gradient(Weights.zeros(2, 2), data.visits(pieces))
 
 
+# The parts below take features as they are: encoding by templates is compiled by the first.
+_X, _Y, _EDGES = [[["a"], ["b"]]], [["X", "Y"]], [[(0, 1)]]
+_LOOP = np.array([[0, 1], [1, 2], [2, 0]])
+
+
 def warm_rich_edges() -> None:
-    """Rich edges, with all pairs and with few, and the penalties that are not smooth."""
+    """Rich edges with all pairs, and the penalties that are not smooth."""
+    _rich_edges("all")
+
+
+def warm_sparse_edges() -> None:
+    """Rich edges with few pairs."""
+    _rich_edges("observed")
+
+
+def _rich_edges(pairs: str) -> None:
     from trellis.models import ChainCRF, ChainPerceptron
 
-    X, y = [["a", "b"]], [["X", "Y"]]
-    for pairs in ("all", "observed"):
-        for solver in ("sgd", "lbfgs"):
-            crf = ChainCRF(
-                "word", rich_edges=True, edge_pairs=pairs, l1=1e-3, group_lasso=1e-3, max_passes=1,
-                solver=solver,
-            )  # fmt: skip
-            crf.fit(X, y).predict(X)
-        ChainPerceptron("word", rich_edges=True, edge_pairs=pairs, max_passes=1).fit(X, y)
+    for solver in ("sgd", "lbfgs"):
+        crf = ChainCRF(
+            rich_edges=True, edge_pairs=pairs, l1=1e-3, group_lasso=1e-3, max_passes=1,
+            solver=solver,
+        )  # fmt: skip
+        crf.fit(_X, _Y).predict(_X)
+    ChainPerceptron(rich_edges=True, edge_pairs=pairs, max_passes=1).fit(_X, _Y)
 
 
 def warm_trees() -> None:
     """Training on trees, with and without rich edges."""
     from trellis.models import TreeCRF, TreePerceptron
 
-    X, y, edges = [["a", "b"]], [["X", "Y"]], [[(0, 1)]]
     for rich in (False, True):
         for solver in ("sgd", "lbfgs"):
-            crf = TreeCRF("word", rich_edges=rich, solver=solver, max_passes=1)
-            crf.fit(X, y, edges=edges).predict(X, edges=edges)
-        TreePerceptron("word", rich_edges=rich, max_passes=1).fit(X, y, edges=edges)
+            TreeCRF(rich_edges=rich, solver=solver, max_passes=1).fit(_X, _Y, edges=_EDGES)
+        TreePerceptron(rich_edges=rich, max_passes=1).fit(_X, _Y, edges=_EDGES)
 
 
 def warm_graphs() -> None:
@@ -96,56 +106,50 @@ def warm_graphs() -> None:
         GraphPotentials,
         graph_best,
         graph_marginals,
+        tree_best,
         tree_kbest,
         tree_marginals,
     )
 
     node, pair, offsets = np.zeros((3, 2)), np.zeros((2, 2)), np.array([0, 3])
-    path = GraphPotentials(node, pair, np.array([[0, 1], [1, 2]]), offsets)
+    path = GraphPotentials(node, pair, _LOOP[:2], offsets)
     tree_marginals(path)
+    tree_best(path)
     tree_kbest(path, 2)
-    loop = np.array([[0, 1], [1, 2], [2, 0]])
-    p = GraphPotentials(node, pair, loop, offsets)
+    p = GraphPotentials(node, pair, _LOOP, offsets)
     for method in ("dual", "elimination"):
         graph_best(p, method=method)
-    graph_best(GraphPotentials(node, 1 - np.eye(2), loop, offsets), method="lp")  # is fractional
+    graph_best(GraphPotentials(node, 1 - np.eye(2), _LOOP, offsets), method="lp")  # is fractional
     for how in ("bp", "elimination"):
         graph_marginals(p, method=how)
-    X, y = [["a", "b", "c"]], [["X", "Y", "X"]]
+    X, y = [[["a"], ["b"], ["c"]]], [["X", "Y", "X"]]
     for rich in (False, True):
         for solver in ("sgd", "lbfgs"):
-            crf = GraphCRF("word", pieces="graph", rich_edges=rich, solver=solver, max_passes=1)
-            crf.fit(X, y, edges=[loop])
+            crf = GraphCRF(pieces="graph", rich_edges=rich, solver=solver, max_passes=1)
+            crf.fit(X, y, edges=[_LOOP])
 
 
 def warm_margin() -> None:
-    """Max-margin learning with both solvers, on chains, trees and graphs."""
-    from trellis.models import MaxMargin
-
-    X, y, edges = [["a", "b", "c"]], [["X", "Y", "X"]], [[(0, 1), (1, 2), (0, 2)]]
-    MaxMargin("word", solver="bundle", max_passes=1).fit(X, y).predict(X)
-    for structure, own in (("tree", [edges[0][:2]]), ("graph", edges)):
-        model = MaxMargin("word", structure=structure, max_passes=1)
-        model.fit(X, y, edges=own).predict(X, edges=own)
-
-
-def warm_experts() -> None:
-    """Ensembles of experts, and distances in regression."""
+    """Max-margin learning, ensembles of experts, and distances in regression."""
     from trellis.experts import Aligned, FollowPerturbedLeader, WeightedMajority
+    from trellis.models import MaxMargin
+    from trellis.regression import CentredDistances, distance_correlation
 
+    X, y = [[["a"], ["b"], ["c"]]], [["X", "Y", "X"]]
+    MaxMargin(solver="bundle", max_passes=1).fit(X, y)
+    for structure, edges in (("tree", _LOOP[:2]), ("graph", _LOOP)):
+        MaxMargin(structure=structure, max_passes=1).fit(X, y, edges=[edges])
     outputs, gold = [[["A", "B"]], [["B"]]], [["A", "B"]]
     for conversion in ("majority-vote", "cross-validation"):
         for kind in (WeightedMajority, FollowPerturbedLeader):
             Aligned(kind(conversion)).fit(outputs, gold).predict(outputs)
-    from trellis.regression import CentredDistances, distance_correlation
-
     distance_correlation(np.arange(2.0), np.arange(2.0))
     CentredDistances(np.eye(3)).correlation_squared(np.zeros((1, 3)))
 
 
 PARTS: tuple[Callable[[], None], ...] = (
-    warm_training, warm_inference, warm_rich_edges, warm_trees, warm_graphs, warm_margin,
-    warm_experts,
+    warm_training, warm_rich_edges, warm_sparse_edges, warm_inference, warm_trees, warm_graphs,
+    warm_margin,
 )  # fmt: skip
 
 
