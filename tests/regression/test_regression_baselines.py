@@ -11,8 +11,14 @@ from scipy.stats import t, ttest_rel
 
 from trellis import DataError
 from trellis.datasets import synthetic_graph_regression
-from trellis.regression import Evaluation, baselines, evaluate, mean_interval
-from trellis.regression.baselines import GlacerModel, Kriging, Lasso, lsboost, seeded
+from trellis.regression import (
+    Evaluation,
+    baselines,
+    evaluate,
+    least_squares_boosting,
+    mean_interval,
+)
+from trellis.regression.baselines import GlacerModel, Kriging, Lasso, seeded
 
 
 @pytest.fixture(scope="module")
@@ -74,8 +80,8 @@ def test_seeds_reach_every_part():
 
 
 def test_boosting():
-    assert lsboost(7, stumps=True).max_leaf_nodes == 2
-    assert lsboost().max_leaf_nodes == 11
+    assert least_squares_boosting(7, max_leaf_nodes=2).max_leaf_nodes == 2
+    assert least_squares_boosting().max_leaf_nodes == 11
 
 
 def test_kriging_needs_coordinates():

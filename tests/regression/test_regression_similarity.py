@@ -20,7 +20,7 @@ from trellis.regression import (
     normalise,
     radius_graph,
 )
-from trellis.regression.similarity import resolve_graph
+from trellis.regression.graph_matrix import resolve_graph
 
 
 def all_distances(points, metric):

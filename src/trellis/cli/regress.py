@@ -19,7 +19,7 @@ from trellis.errors import DataError
 if TYPE_CHECKING:
     from trellis.cli.table import Table
     from trellis.datasets.regression import RegressionData
-    from trellis.regression.baselines import Evaluation
+    from trellis.regression.comparison import Evaluation
 
 Floats = NDArray[np.float64]
 
@@ -328,7 +328,8 @@ def _title(args: argparse.Namespace) -> str:
 
 
 def _compared(problem: Problem, found: Found, args: argparse.Namespace) -> Evaluation:
-    from trellis.regression.baselines import Evaluation, baselines, evaluate
+    from trellis.regression.baselines import baselines
+    from trellis.regression.comparison import Evaluation, evaluate
 
     table = baselines(args.components, args.subsample, coordinates=True, glacer=False)
     if args.compare is not None:

@@ -92,7 +92,7 @@ class RegressionData:
 
         if self.coords is None:
             raise DataError(f"{self.name} has no coordinates to make a graph of")
-        make: Any = KNN(metric=self.metric) if build is None else build  # type: ignore[arg-type]
+        make: Any = KNN(metric=self.metric) if build is None else build  # type: ignore[arg-type]  # a str
         return replace(self, graph=make(self.coords))
 
     def split(

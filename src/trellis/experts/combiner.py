@@ -59,11 +59,11 @@ class Combiner(Estimator):
 
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
         """Learn from these samples, from scratch or in addition to those before."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
         """Return one label code a position, (N,); -1 where nobody says anything."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     # ------------------------------------------------------------------ for users
 

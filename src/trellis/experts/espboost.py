@@ -255,7 +255,7 @@ class _Paths:
 
     def best(self, share: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:
         """Cells of the path with the largest edge under ``share`` (N,), and its margins (N,)."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
 
 class _ByContext(_Paths):

@@ -106,7 +106,7 @@ class TableLearner:
 
     def grow(self, n_rows: int) -> None:
         """Make room for more contexts."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def expected(self, batch: Batch, tables: Floats) -> Floats:
         """Return the expected loss of each sample under tables (C, p, K), as (K, S)."""

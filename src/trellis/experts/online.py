@@ -97,7 +97,7 @@ class OnlineCombiner(Combiner):
     # ------------------------------------------------------------------ for subclasses
 
     def _new_learner(self, said: ExpertOutputs, tie: Tie) -> Learner:
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
     def _by_suffixes(self) -> bool:
         return isinstance(self.collection, str)
@@ -256,7 +256,7 @@ class OnlineCombiner(Combiner):
             if self._learner.tying.by_label:
                 return list(self.classes_)
             return list(self._learner.tying.row_of)
-        return list(range(self._learner.automaton.length))  # type: ignore[attr-defined]
+        return list(range(self._learner.automaton.length))  # type: ignore[attr-defined]  # of edges
 
     def _label(self, said: ExpertOutputs) -> NDArray[np.int32]:
         draw = self.conversion == "randomised"

@@ -204,5 +204,5 @@ class Stacking(Combiner):
 
 
 def _check_l2(l2: object) -> None:
-    if not (is_number(l2) and l2 >= 0):  # type: ignore[operator]
+    if not (is_number(l2) and l2 >= 0):  # type: ignore[operator]  # a number by now
         raise DataError(f"l2 is {l2!r}: expected a number of at least 0")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +11,14 @@ from numpy.typing import NDArray
 from trellis.corpus import Corpus, Label, as_graph_corpus
 from trellis.errors import InfeasibleError
 from trellis.features import Prepared
-from trellis.models.crf_training import CRFTraining
-from trellis.models.graph_model import GraphModel
+from trellis.models.graph_crf_training import GraphCRFTraining
 from trellis.models.graph_predictor import _numbered
-from trellis.objectives import GraphLogLikelihood
 from trellis.structures import graph_marginals
 
 __all__ = ["GraphCRF"]
 
 
-class GraphCRF(CRFTraining, GraphModel):
+class GraphCRF(GraphCRFTraining):
     """CRF on any graph: p(y | x) ∝ e^{s(x, y)}, trained on randomly drawn connected pieces.
 
     Parameters
@@ -94,8 +92,6 @@ class GraphCRF(CRFTraining, GraphModel):
 
     edge_share_: float = 1.0
 
-    _objective = GraphLogLikelihood
-
     def __init__(
         self,
         features: Any = "auto",
@@ -153,23 +149,6 @@ class GraphCRF(CRFTraining, GraphModel):
         self.verbose = verbose
         self.random_state = random_state
 
-    def partial_fit(
-        self,
-        X: Any,
-        y: Sequence[Sequence[Label]] | None = None,
-        *,
-        edges: Sequence[Any] | None = None,
-        edge_types: Sequence[Sequence[str]] | None = None,
-        classes: Sequence[str] | None = None,
-        sample_weight: Sequence[float] | NDArray[Any] | None = None,
-    ) -> Self:
-        """Learn from one batch of a stream: one pass over it at the initial rate.
-
-        Features not seen before are added; labels and types of edges are fixed by the first call.
-        """
-        batch = self._batch(X, y, edges, edge_types, classes, sample_weight)
-        return self._learn_batch(*batch)
-
     def _learn_edges(self, corpus: Corpus | Prepared) -> None:
         super()._learn_edges(corpus)
         self.edge_share_ = 1.0
@@ -213,10 +192,6 @@ class GraphCRF(CRFTraining, GraphModel):
             parts = np.split(found.node, p.offsets[1:-1])
             result += zip(parts, found.exact.tolist(), strict=True)
         return result
-
-    def _marginals_or_none(self, corpus: Corpus) -> NDArray[np.float64] | None:
-        found = self.predict_marginals(corpus)
-        return found[0] if found else None
 
 
 def _share_of_trees(n_nodes: int, edges: NDArray[np.int64]) -> float:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Corpus, Label, Labels, as_graph_corpus
 from trellis.corpus.corpus import check_lengths, lengths_of
+from trellis.corpus.labels import basic_table
 from trellis.errors import DataError, InfeasibleError
 from trellis.features import Encoded, Encoder
 from trellis.models.accuracy import accuracy
@@ -275,7 +276,9 @@ class GraphPredictor(Estimator):
         """Blocks of samples as potentials, each with the number of its first sample."""
         from trellis.kernels.scoring import score_nodes
 
-        labels = Labels.from_lists([[None] * corpus.n_positions], self.classes_)
+        n = len(self.classes_)
+        unknown = np.full(corpus.n_positions, n, np.int32)
+        labels = Labels(unknown, basic_table(n), self.classes_)
         allowed = None
         if constraints is not None:
             lengths = lengths_of(constraints, "constraints")
@@ -285,7 +288,6 @@ class GraphPredictor(Estimator):
         owner = np.searchsorted(corpus.offsets, data.edges[:, 0], side="right") - 1
         order = np.argsort(owner, kind="stable")
         edges_of = np.searchsorted(owner[order], np.arange(len(corpus) + 1))
-        n = len(self.classes_)
         rich = weights.edge is not None
         for a, b in _blocks(corpus.offsets, edges_of, n, rich):
             first, last = int(corpus.offsets[a]), int(corpus.offsets[b])

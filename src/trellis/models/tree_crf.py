@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.corpus import Corpus, Label, as_graph_corpus
+from trellis.corpus import Label, as_graph_corpus
 from trellis.errors import InfeasibleError
-from trellis.models.crf_training import CRFTraining
+from trellis.models.graph_crf_training import GraphCRFTraining
 from trellis.models.graph_model import TreeModel
 from trellis.models.graph_predictor import _numbered
-from trellis.objectives import GraphLogLikelihood
 from trellis.structures import GraphPotentials, tree_entropy, tree_marginals, tree_sample
 
 __all__ = ["TreeCRF"]
 
 
-class TreeCRF(CRFTraining, TreeModel):
+class TreeCRF(GraphCRFTraining, TreeModel):
     """CRF on trees (or forests): p(y | x) ∝ e^{s(x, y)}; training and inference are exact.
 
     Parameters
@@ -79,8 +78,6 @@ class TreeCRF(CRFTraining, TreeModel):
     (2, 3)
     """
 
-    _objective = GraphLogLikelihood
-
     def __init__(
         self,
         features: Any = "auto",
@@ -133,23 +130,6 @@ class TreeCRF(CRFTraining, TreeModel):
         self.warm_start = warm_start
         self.verbose = verbose
         self.random_state = random_state
-
-    def partial_fit(
-        self,
-        X: Any,
-        y: Sequence[Sequence[Label]] | None = None,
-        *,
-        edges: Sequence[Any] | None = None,
-        edge_types: Sequence[Sequence[str]] | None = None,
-        classes: Sequence[str] | None = None,
-        sample_weight: Sequence[float] | NDArray[Any] | None = None,
-    ) -> Self:
-        """Learn from one batch of a stream: one pass over it at the initial rate.
-
-        Features not seen before are added; labels and types of edges are fixed by the first call.
-        """
-        batch = self._batch(X, y, edges, edge_types, classes, sample_weight)
-        return self._learn_batch(*batch)
 
     def predict_marginals(
         self,
@@ -209,7 +189,3 @@ class TreeCRF(CRFTraining, TreeModel):
         self._check_fitted()
         corpus = as_graph_corpus(X, None, edges, edge_types)
         return self._potentials(corpus, self._encode(corpus), self.weights_, constraints)
-
-    def _marginals_or_none(self, corpus: Corpus) -> NDArray[np.float64] | None:
-        found = self.predict_marginals(corpus)
-        return found[0] if found else None

@@ -10,6 +10,7 @@ direction the features of both ends meet the same rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -93,26 +94,21 @@ class GraphVisits(Visits):
     kept_ends: NDArray[np.int64] | None = None
 
     def __getitem__(self, part: slice) -> GraphVisits:
-        kept = self.kept_starts is not None and self.kept_ends is not None
-        return replace(
-            self,
-            starts=self.starts[part],
-            ends=self.ends[part],
-            weights=self.weights[part],
-            kept_starts=self.kept_starts[part] if kept else None,  # type: ignore[index]
-            kept_ends=self.kept_ends[part] if kept else None,  # type: ignore[index]
-        )
+        return self._each(lambda a: a[part])
 
     def repeated(self, times: int) -> GraphVisits:
         """The same visits several times over."""
-        kept = self.kept_starts is not None and self.kept_ends is not None
+        return self._each(lambda a: np.tile(a, times))
+
+    def _each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> GraphVisits:
+        """The same with every array that has an entry for each piece changed."""
         return replace(
             self,
-            starts=np.tile(self.starts, times),
-            ends=np.tile(self.ends, times),
-            weights=np.tile(self.weights, times),
-            kept_starts=np.tile(self.kept_starts, times) if kept else None,  # type: ignore[arg-type]
-            kept_ends=np.tile(self.kept_ends, times) if kept else None,  # type: ignore[arg-type]
+            starts=change(self.starts),
+            ends=change(self.ends),
+            weights=change(self.weights),
+            kept_starts=None if self.kept_starts is None else change(self.kept_starts),
+            kept_ends=None if self.kept_ends is None else change(self.kept_ends),
         )
 
 

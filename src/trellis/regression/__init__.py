@@ -1,7 +1,8 @@
 """Regression on graphs: Gaussian CRFs, GLACER, network lasso, and baselines."""
 
-from trellis.regression.baselines import Evaluation, baselines, evaluate, mean_interval
+from trellis.regression.baselines import baselines
 from trellis.regression.collaboration import Swap
+from trellis.regression.comparison import Evaluation, evaluate, mean_interval
 from trellis.regression.distance_correlation import (
     CentredDistances,
     distance_correlation,
@@ -9,19 +10,10 @@ from trellis.regression.distance_correlation import (
 )
 from trellis.regression.gcrf import GCRF, least_squares_boosting
 from trellis.regression.glacer import GLACER
+from trellis.regression.graph_matrix import check_graph, laplacian, normalise
 from trellis.regression.network_lasso import NetworkLasso, geometric_median
 from trellis.regression.objective import Objective
-from trellis.regression.similarity import (
-    KNN,
-    Full,
-    Radius,
-    check_graph,
-    full_graph,
-    knn_graph,
-    laplacian,
-    normalise,
-    radius_graph,
-)
+from trellis.regression.similarity import KNN, Full, Radius, full_graph, knn_graph, radius_graph
 
 __all__ = [
     "GCRF",

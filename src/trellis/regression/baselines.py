@@ -1,4 +1,4 @@
-"""Every model of the comparison under one roof: a table of names and models, and their errors.
+"""Every model of the comparison under one roof: a table of names and models.
 
 A *model* here is a callable ``model(train, test, seed) -> predictions`` on
 :class:`~trellis.datasets.RegressionData`, so that models that look at features, graphs or
@@ -17,27 +17,23 @@ name with «S-» is a Gaussian CRF over the model of the same name.
     HGB       histogram gradient boosting, scikit-learn's defaults
     Kriging   linear regression and a Gaussian process of its residuals over the coordinates
     GLACER
-
-Errors are mean squared errors (MSE) over repetitions, with a t interval of the mean,
-t_{(1+c)/2, n−1} · sd / √n (c = 0.9 in the paper), and p-values of paired t-tests.
 """
 
 from __future__ import annotations
 
-import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from trellis.datasets.regression import RegressionData
 from trellis.errors import DataError
+from trellis.regression.gcrf import least_squares_boosting
 
 __all__ = [
-    "Evaluation",
     "GlacerModel",
     "Kriging",
     "Lasso",
@@ -45,9 +41,6 @@ __all__ = [
     "Plain",
     "Structured",
     "baselines",
-    "evaluate",
-    "lsboost",
-    "mean_interval",
 ]
 
 Floats = NDArray[np.float64]
@@ -185,25 +178,6 @@ class Kriging:
         return np.asarray(linear.predict(test.X[:, columns]) + process.predict(C_new))
 
 
-def lsboost(n_trees: int = 10, *, learning_rate: float = 1.0, stumps: bool = False) -> Any:
-    """Least-squares boosting: trees of at most 10 splits with 5 examples a leaf, or stumps.
-
-    Examples
-    --------
-    >>> lsboost(5).n_estimators
-    5
-    """
-    from sklearn.ensemble import GradientBoostingRegressor
-
-    return GradientBoostingRegressor(
-        n_estimators=n_trees,
-        learning_rate=learning_rate,
-        max_leaf_nodes=2 if stumps else 11,
-        min_samples_leaf=5,
-        max_depth=None,
-    )
-
-
 def unstructured(n_components: int = 10, subsample: float = 0.3) -> dict[str, Any]:
     """The scikit-learn regressors of the paper's baselines by name."""
     from sklearn.compose import TransformedTargetRegressor
@@ -227,7 +201,7 @@ def unstructured(n_components: int = 10, subsample: float = 0.3) -> dict[str, An
         "SVM": scaled(SVR(kernel="rbf", C=1.0, epsilon=0.1)),
         "SUBBAG": BaggingRegressor(tree, n_components, max_samples=subsample, bootstrap=False),
         "RF": RandomForestRegressor(n_components, min_samples_leaf=5, max_features=1 / 3),
-        "LSB": lsboost(n_components),
+        "LSB": least_squares_boosting(n_components),
     }
 
 
@@ -307,164 +281,3 @@ def _hush() -> None:
     from sklearn.exceptions import ConvergenceWarning
 
     warnings.simplefilter("ignore", ConvergenceWarning)
-
-
-# ------------------------------------------------------------------------------- their errors
-
-
-def mean_interval(values: ArrayLike, confidence: float = 0.9) -> tuple[float, float]:
-    """Mean, and half the width of its two-sided t interval; NaN for a single value.
-
-    Examples
-    --------
-    >>> mean, half = mean_interval([1.0, 2.0, 3.0])
-    >>> round(mean, 3), round(half, 3)
-    (2.0, 1.686)
-    """
-    from scipy.stats import t
-
-    if not 0 < confidence < 1:
-        raise DataError(f"confidence must lie in (0, 1), got {confidence}")
-    x = np.asarray(values, dtype=np.float64)
-    if x.ndim != 1 or not len(x):
-        raise DataError(f"values must be a list of at least one number, got shape {x.shape}")
-    if len(x) == 1:
-        return float(x[0]), float("nan")
-    factor = float(t.ppf((1 + confidence) / 2, len(x) - 1))
-    return float(x.mean()), factor * float(x.std(ddof=1)) / float(np.sqrt(len(x)))
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Errors of models on the same repetitions.
-
-    Attributes
-    ----------
-    mse : dict of str to list of float
-        Mean squared test errors of each model, one a repetition.
-    seconds : dict of str to list of float
-        Times of training and prediction.
-    confidence : float
-        Level of the intervals.
-    """
-
-    mse: dict[str, list[float]]
-    seconds: dict[str, list[float]]
-    confidence: float = 0.9
-
-    def interval(self, name: str) -> tuple[float, float]:
-        """Mean MSE and half the width of its interval."""
-        return mean_interval(self.mse[name], self.confidence)
-
-    def p_value(self, name: str, reference: str) -> float:
-        """Two-sided p-value of the paired t-test; NaN where it is not defined."""
-        from trellis.evaluation import paired_t_test
-
-        if len(self.mse[name]) < 2:
-            return float("nan")
-        try:
-            return paired_t_test(self.mse[name], self.mse[reference]).p_value
-        except DataError:  # the same difference in every repetition, or errors that overflow
-            return float("nan")
-
-    def improvement(self, name: str, reference: str) -> float:
-        """By how many per cent the mean MSE of ``name`` lies below that of ``reference``."""
-        mine, theirs = float(np.mean(self.mse[name])), float(np.mean(self.mse[reference]))
-        return 100 * (1 - mine / theirs)
-
-    def best(self) -> str:
-        """The model with the lowest mean MSE."""
-        return min(self.mse, key=lambda name: float(np.mean(self.mse[name])))
-
-    def table(self, reference: str | None = None) -> str:
-        """Markdown: mean, interval, and p-value against a reference model."""
-        level = f"{100 * self.confidence:g} %"
-        lines = [f"| model | MSE | ± ({level}) | p | seconds |", "|---|---:|---:|---:|---:|"]
-        for name in self.mse:
-            mean, half = self.interval(name)
-            p = float("nan")
-            if reference is not None and name != reference:
-                p = self.p_value(name, reference)
-            cells = [name, f"{mean:.4g}", _shown(half, "3g"), _shown(p, "2g")]
-            cells.append(f"{np.mean(self.seconds[name]):.2f}")
-            lines.append("| " + " | ".join(cells) + " |")
-        return "\n".join(lines)
-
-
-def evaluate(
-    models: Mapping[str, Model],
-    data: Callable[[int], Pair] | Sequence[Pair],
-    repetitions: int = 10,
-    *,
-    confidence: float = 0.9,
-    random_state: int = 0,
-    n_jobs: int | None = 1,
-) -> Evaluation:
-    """Train and test models on the same repetitions.
-
-    Parameters
-    ----------
-    models : mapping of str to Model
-        For instance :func:`baselines`.
-    data : callable or sequence of pairs
-        Seed to (train, test), or the pairs themselves, such as the folds of a cross-validation.
-    repetitions : int
-        Number of seeds; of no effect if pairs are given.
-    confidence : float
-        Level of the intervals.
-    random_state : int
-        The first seed; repetition r has the seed ``random_state + r``.
-    n_jobs : int or None
-        Of joblib; results do not depend on it.
-
-    Returns
-    -------
-    Evaluation
-
-    Examples
-    --------
-    >>> from functools import partial
-    >>> from trellis.datasets import synthetic_graph_regression
-    >>> from trellis.regression import baselines, evaluate
-    >>> table = baselines(glacer=False, modern=False)
-    >>> few = {name: table[name] for name in ("MLR", "LSB")}
-    >>> make = lambda seed: synthetic_graph_regression(100, 100, random_state=seed)
-    >>> result = evaluate(few, make, repetitions=3)
-    >>> sorted(result.mse), len(result.mse["LSB"])
-    (['LSB', 'MLR'], 3)
-    """
-    from joblib import Parallel, delayed
-
-    if not models:
-        raise DataError("no models to evaluate")
-    if callable(data):
-        if repetitions < 1:
-            raise DataError(f"repetitions must be at least 1, got {repetitions}")
-        sources: list[Any] = [(data, random_state + r) for r in range(repetitions)]
-    else:
-        sources = [(pair, random_state + r) for r, pair in enumerate(data)]
-        if not sources:
-            raise DataError("no data to evaluate on")
-    mean_interval([0.0], confidence)  # checks the level before the work
-    jobs = [delayed(_measured)(models[n], *source) for source in sources for n in models]
-    found = iter(Parallel(n_jobs)(jobs))
-    mse: dict[str, list[float]] = {name: [] for name in models}
-    seconds: dict[str, list[float]] = {name: [] for name in models}
-    for _ in sources:
-        for name in models:
-            error, time_taken = next(found)
-            mse[name].append(error)
-            seconds[name].append(time_taken)
-    return Evaluation(mse, seconds, confidence)
-
-
-def _measured(model: Model, data: Any, seed: int) -> tuple[float, float]:
-    train, test = data(seed) if callable(data) else data
-    started = time.perf_counter()
-    predictions = model(train, test, seed)
-    seconds = time.perf_counter() - started
-    return float(np.mean((predictions - test.y) ** 2)), seconds
-
-
-def _shown(value: float, form: str) -> str:
-    return "–" if np.isnan(value) else f"{value:.{form}}"

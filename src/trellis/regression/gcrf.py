@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from trellis.errors import DataError
 from trellis.models.params import Estimator
+from trellis.regression.graph_matrix import laplacian, normalise, resolve_graph
 from trellis.regression.likelihood import (
     dense_profile,
     exact_is_affordable,
@@ -27,7 +28,6 @@ from trellis.regression.likelihood import (
     search_many,
     search_stochastic,
 )
-from trellis.regression.similarity import laplacian, normalise, resolve_graph
 from trellis.regression.spectral import inverse_diagonal, solve
 
 __all__ = ["GCRF", "check_targets", "least_squares_boosting", "n_rows"]
@@ -37,7 +37,9 @@ Floats = npt.NDArray[np.float64]
 _NORMAL_90 = 1.6448536269514722  # half the width of a 90 % interval in standard deviations
 
 
-def least_squares_boosting(n_estimators: int = 10, random_state: int | None = None) -> Any:
+def least_squares_boosting(
+    n_estimators: int = 10, random_state: int | None = None, *, max_leaf_nodes: int = 11
+) -> Any:
     """Return the default base model: least-squares boosting of trees with at most 10 splits.
 
     Examples
@@ -50,7 +52,7 @@ def least_squares_boosting(n_estimators: int = 10, random_state: int | None = No
     return GradientBoostingRegressor(
         n_estimators=n_estimators,
         learning_rate=1.0,
-        max_leaf_nodes=11,
+        max_leaf_nodes=max_leaf_nodes,
         min_samples_leaf=5,
         max_depth=None,
         random_state=random_state,

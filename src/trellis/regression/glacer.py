@@ -35,8 +35,8 @@ from trellis.regression.collaboration import (
     write_checkpoint,
 )
 from trellis.regression.gcrf import check_targets, least_squares_boosting
+from trellis.regression.graph_matrix import laplacian, normalise, resolve_graph
 from trellis.regression.objective import LOSSES, Loss, Objective
-from trellis.regression.similarity import laplacian, normalise, resolve_graph
 from trellis.regression.spectral import inverse_diagonal, own_generator, solve
 from trellis.regression.swaps import Problem, unstructured
 

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trellis.errors import DataError
 from trellis.models.params import Estimator
-from trellis.regression.similarity import check_graph
+from trellis.regression.graph_matrix import check_graph
 
 __all__ = ["NetworkLasso", "geometric_median"]
 

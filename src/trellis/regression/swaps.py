@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trellis.errors import DataError
+from trellis.regression.graph_matrix import laplacian, normalise
 from trellis.regression.likelihood import (
     Profile,
     dense_profile,
@@ -37,7 +38,6 @@ from trellis.regression.likelihood import (
     search,
     search_stochastic,
 )
-from trellis.regression.similarity import laplacian, normalise
 from trellis.regression.spectral import eigen, solve
 
 __all__ = ["Component", "Decomposition", "Problem", "SwapProfile", "Swapped", "fit_component"]
@@ -295,6 +295,6 @@ def one_thread() -> Any:
 @functools.cache
 def _controller() -> Any:
     import sklearn.ensemble  # noqa: F401 (its libraries must be loaded to be limited)
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # no stubs
 
     return ThreadpoolController()

@@ -26,6 +26,7 @@ from trellis.datasets import (
     load_sacramento,
     synthetic_graph_regression,
 )
+from trellis.regression.swaps import one_thread
 from trellis.reproduce.folder import Call
 
 __all__ = ["GENERATOR", "SIZES", "Case", "Size", "baseline_calls", "glacer_calls", "glacer_name"]
@@ -212,19 +213,13 @@ def run_glacer(case: Case, repetition: int, options: Mapping[str, Any]) -> dict[
 
 def glacer_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of GLACER: ``trees``, ``stumps`` and ``learner`` make its base model."""
-    from trellis.regression.baselines import lsboost, unstructured
+    from trellis.regression import least_squares_boosting
+    from trellis.regression.baselines import unstructured
 
     made = {k: v for k, v in options.items() if k not in ("trees", "stumps", "learner")}
     if "learner" in options:
         made["base"] = unstructured()[options["learner"]]
     else:
-        stumps = bool(options.get("stumps", False))
-        made["base"] = lsboost(options.get("trees", 10), stumps=stumps)
+        leaves = 2 if options.get("stumps", False) else 11
+        made["base"] = least_squares_boosting(options.get("trees", 10), max_leaf_nodes=leaves)
     return made
-
-
-def one_thread() -> Any:
-    """Linear algebra in one thread: computations are made side by side."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    return threadpool_limits(1)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from trellis.reproduce.glacer.cases import Case, one_thread
+from trellis.regression.swaps import one_thread
+from trellis.reproduce.glacer.cases import Case
 
 __all__ = ["CALIBRATED", "LEVEL", "run_calibration", "run_refits"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trellis.regression.baselines import Evaluation, mean_interval
+from trellis.regression.comparison import Evaluation, mean_interval
 from trellis.reproduce.experiments import Records
 from trellis.reproduce.folder import Call
 from trellis.reproduce.glacer.published import IMPROVEMENTS, TABLE_3

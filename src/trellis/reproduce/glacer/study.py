@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trellis.regression.baselines import Evaluation
+from trellis.regression.comparison import Evaluation
 from trellis.reproduce.experiments import Experiment, Records
 from trellis.reproduce.folder import Call
 from trellis.reproduce.glacer.cases import (
