@@ -130,11 +130,14 @@ def warm_graphs() -> None:
 
 
 def warm_margin() -> None:
-    """Max-margin learning, ensembles of experts, and distances in regression."""
+    """Max-margin learning, assignments, ensembles of experts, and distances in regression."""
     from trellis.experts import Aligned, FollowPerturbedLeader, WeightedMajority
     from trellis.models import MaxMargin
     from trellis.regression import CentredDistances, distance_correlation
+    from trellis.structures import AssignmentSpace, best_assignment
 
+    space = AssignmentSpace(np.array([[0, -1, -1]], np.int32), np.arange(2), np.arange(2))
+    best_assignment(space, [0.0])
     X, y = [[["a"], ["b"], ["c"]]], [["X", "Y", "X"]]
     MaxMargin(solver="bundle", max_passes=1).fit(X, y)
     for structure, edges in (("tree", _LOOP[:2]), ("graph", _LOOP)):

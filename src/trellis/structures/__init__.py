@@ -1,4 +1,4 @@
-"""Structures and their inference: linear chains, trees and forests, general graphs.
+"""Structures and their inference: linear chains, trees and forests, general graphs, assignments.
 
 Each takes its potentials and gives the best labellings, marginals, samples and entropies, with
 label sets and added costs.
@@ -6,6 +6,14 @@ label sets and added costs.
 
 from __future__ import annotations
 
+from trellis.structures.assignment import (
+    Assignment,
+    AssignmentSpace,
+    best_assignment,
+    best_incompatible_assignment,
+    kbest_assignments,
+    second_best_assignment,
+)
 from trellis.structures.chain import (
     best,
     entropy,
@@ -35,12 +43,16 @@ from trellis.structures.tree import (
 )
 
 __all__ = [
+    "Assignment",
+    "AssignmentSpace",
     "ChainPotentials",
     "Forest",
     "GraphBest",
     "GraphMarginals",
     "GraphPotentials",
     "best",
+    "best_assignment",
+    "best_incompatible_assignment",
     "elimination_cost",
     "entropy",
     "event_probability",
@@ -50,10 +62,12 @@ __all__ = [
     "graph_sample",
     "is_forest",
     "kbest",
+    "kbest_assignments",
     "labelling_score",
     "marginals",
     "pair_marginals",
     "sample",
+    "second_best_assignment",
     "span_probability",
     "tree_best",
     "tree_entropy",

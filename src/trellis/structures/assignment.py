@@ -1,0 +1,449 @@
+r"""Assignments: choose hypotheses such that every row is covered exactly once.
+
+.. math::
+
+    \max_{y \in \{0, 1\}^H} \sum_h s_h y_h \quad \text{s.t.} \quad
+    \sum_{h: j \in h} y_h = 1 \quad \text{for each row } j .
+
+In cell tracking a row is an object of one of two frames and a hypothesis an event that explains up
+to three of them: a move covers a source and a target, a division a source and two targets, an
+appearance only a target. «Every object of the first frame has one fate, every object of the second
+one past» is then exactly the constraint (Lou et al., Eqs. 1.1-1.3). An annotation fixes variables.
+
+Problems are solved by a primal-dual search of our own (:mod:`trellis.kernels.assignment`): it
+proves its solution best, and is some tens of times faster than general solvers on problems of this
+kind, of which learning solves hundreds of thousands. Where it gives up, and for what it does not
+do, HiGHS solves the linear relaxation first and the integer program if that is fractional.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import DataError, InfeasibleError
+
+__all__ = [
+    "Assignment",
+    "AssignmentSpace",
+    "best_assignment",
+    "best_incompatible_assignment",
+    "kbest_assignments",
+    "second_best_assignment",
+]
+
+Float64s = NDArray[np.float64]
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+# Rounds of price updates before each attempt of the search, and how long an attempt may be: easy
+# problems are solved after the first, and those that are not after the last are left to HiGHS.
+_ROUNDS = (12, 36, 108, 324, 972)
+_SOON = 2  # attempts on large problems where a bound will do
+_SMALL = 1_500  # hypotheses of a problem on which all attempts cost little
+_BUDGET = 5_000
+
+
+@dataclass(frozen=True, eq=False)
+class AssignmentSpace:
+    """Stacked assignment problems.
+
+    Parameters
+    ----------
+    covers : int, shape (H, 3)
+        Rows that each hypothesis covers, numbered through all samples; -1 after the last.
+    offsets : int, shape (S + 1,)
+        Sample s has the hypotheses ``offsets[s]:offsets[s + 1]``.
+    row_offsets : int, shape (S + 1,)
+        Sample s has the rows ``row_offsets[s]:row_offsets[s + 1]``.
+
+    Raises
+    ------
+    DataError
+        If a hypothesis covers no row, one twice or one of another sample, or two hypotheses cover
+        the same single row and no other.
+
+    Examples
+    --------
+    One object before and one after; it moved, or one disappeared and another appeared:
+
+    >>> space = AssignmentSpace([[0, 1, -1], [0, -1, -1], [1, -1, -1]], [0, 3], [0, 2])
+    >>> best_assignment(space, [1.0, 0.0, 0.5]).chosen.tolist()
+    [True, False, False]
+    """
+
+    covers: NDArray[np.int32]
+    offsets: Int64s
+    row_offsets: Int64s
+
+    def __post_init__(self) -> None:
+        covers = np.ascontiguousarray(self.covers, np.int32).reshape(-1, 3)
+        offsets, rows = (np.asarray(a, np.int64) for a in (self.offsets, self.row_offsets))
+        object.__setattr__(self, "covers", covers)
+        object.__setattr__(self, "offsets", offsets)
+        object.__setattr__(self, "row_offsets", rows)
+        good = len(offsets) == len(rows) > 0 and offsets[0] == rows[0] == 0
+        if not (good and offsets[-1] == len(covers) and (np.diff(offsets) >= 0).all()):
+            raise DataError(
+                f"offsets must rise from 0 to the number of hypotheses ({len(covers)}) and have as "
+                "many entries as row_offsets"
+            )
+        sample = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        inside = (covers >= rows[sample, None]) & (covers < rows[sample + 1, None])
+        used = covers >= 0
+        order = used[:, 0] & (used[:, 1] | ~used[:, 2])
+        twice = (covers[:, 0] == covers[:, 1]) | (
+            used[:, 1:].all(1) & (covers[:, 1] == covers[:, 2])
+        )
+        twice |= covers[:, 0] == covers[:, 2]
+        wrong = np.flatnonzero(~order | (used & ~inside).any(1) | twice)
+        if len(wrong):
+            raise DataError(
+                f"hypothesis {wrong[0]} covers {covers[wrong[0]].tolist()}; expected one to three "
+                "different rows of its sample, then -1"
+            )
+        alone = covers[~used[:, 1], 0]
+        if len(np.unique(alone)) < len(alone):
+            raise DataError("two hypotheses cover the same single row and no other")
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples S."""
+        return len(self.offsets) - 1
+
+    def __len__(self) -> int:
+        return len(self.covers)
+
+    def sums(self, values: NDArray[Any]) -> Float64s:
+        """Sum values of hypotheses (H,) over each sample: (S,)."""
+        ends = np.concatenate([np.zeros(1), np.cumsum(values, dtype=np.float64)])
+        sums: Float64s = ends[self.offsets[1:]] - ends[self.offsets[:-1]]
+        return sums
+
+    def part(self, samples: Int64s) -> tuple[AssignmentSpace, Int64s]:
+        """Return the space of these samples, and which hypotheses it has."""
+        n, m = np.diff(self.offsets)[samples], np.diff(self.row_offsets)[samples]
+        offsets, rows = (np.concatenate([[0], np.cumsum(a)]) for a in (n, m))
+        index = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][samples] - offsets[:-1], n)
+        covers = self.covers[index].astype(np.int64)
+        shift = np.repeat(rows[:-1] - self.row_offsets[:-1][samples], n)
+        covers += np.where(covers >= 0, shift[:, None], 0)
+        made = object.__new__(AssignmentSpace)  # known to be right
+        for name, value in (
+            ("covers", covers.astype(np.int32)),
+            ("offsets", offsets),
+            ("row_offsets", rows),
+        ):
+            object.__setattr__(made, name, value)
+        return made, index
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """One assignment for each sample.
+
+    Parameters
+    ----------
+    chosen : bool, shape (H,)
+        The hypotheses chosen; none where a sample has no such assignment.
+    values : float64, shape (S,)
+        Sums of their scores; -inf where a sample has no such assignment.
+    bounds : float64, shape (S,)
+        No assignment has a higher value than this; ``values`` where they are proven best.
+    """
+
+    chosen: Bools
+    values: Float64s
+    bounds: Float64s
+
+
+def best_assignment(
+    space: AssignmentSpace,
+    scores: Any,
+    *,
+    fixed: Any = None,
+    method: str = "auto",
+    exact: bool = True,
+) -> Assignment:
+    """Find the best assignment of each sample; the worst is the best of the negated scores.
+
+    Parameters
+    ----------
+    space : AssignmentSpace
+        The hypotheses.
+    scores : float, shape (H,)
+        Scores; -inf for what is not allowed.
+    fixed : int, shape (H,), optional
+        1: chosen, 0: not chosen, -1: free.
+    method : "auto", "lp" or "ilp"
+        Our own search; HiGHS with the linear relaxation first; HiGHS at once with integers.
+    exact : bool
+        Whether HiGHS solves what our search gives up, however long it may take (some minutes, for
+        a few hundred objects with scores that make no sense). Otherwise the best that was found
+        stands, with a bound.
+
+    Returns
+    -------
+    Assignment
+
+    Raises
+    ------
+    InfeasibleError
+        If a sample has no assignment; the message names the sample.
+
+    Examples
+    --------
+    >>> space = AssignmentSpace([[0, 1, -1], [0, -1, -1], [1, -1, -1]], [0, 3], [0, 2])
+    >>> best_assignment(space, [1.0, 0.0, 0.5]).values.tolist()
+    [1.0]
+    >>> best_assignment(space, [1.0, 0.0, 0.5], fixed=[-1, 1, -1]).chosen.tolist()
+    [False, True, True]
+    """
+    s, f = _checked(space, scores, fixed)
+    if method not in ("auto", "lp", "ilp"):
+        raise DataError(f'method must be "auto", "lp" or "ilp", got {method!r}')
+    if method == "auto":
+        chosen, _, status, bounds = _search(space, s, f, two=False, exact=exact)
+        states = status[:, 0]
+    else:
+        chosen, states = np.zeros(len(space), bool), np.zeros(space.n_samples, np.int8)
+        bounds = np.full(space.n_samples, np.inf)
+    found = space.sums(chosen) > 0
+    for i in np.flatnonzero(states == 0):
+        if found[i] and not exact:
+            continue
+        own = slice(space.offsets[i], space.offsets[i + 1])
+        answer = _Program(space, int(i), s[own], f[own]).solve(relax=method != "ilp")
+        states[i] = -1 if answer is None else 1
+        chosen[own] = False if answer is None else answer
+    bad = np.flatnonzero(states < 0)
+    if len(bad):
+        raise InfeasibleError(
+            f"sample {bad[0]} has no assignment that covers every row once: what is fixed or not "
+            "allowed leaves a row without a hypothesis, or gives one two"
+        )
+    values = space.sums(np.where(chosen, s, 0.0))
+    return Assignment(chosen, values, np.where(states == 1, values, np.maximum(bounds, values)))
+
+
+def second_best_assignment(space: AssignmentSpace, scores: Any, *, fixed: Any = None) -> Assignment:
+    """Find the second best assignment of each sample.
+
+    Parameters are those of :func:`best_assignment`; a sample that has only one assignment has the
+    value -inf.
+
+    Examples
+    --------
+    >>> space = AssignmentSpace([[0, 1, -1], [0, -1, -1], [1, -1, -1]], [0, 3], [0, 2])
+    >>> second_best_assignment(space, [1.0, 0.0, 0.5]).values.tolist()
+    [0.5]
+    """
+    return kbest_assignments(space, scores, 2, fixed=fixed)[1]
+
+
+def kbest_assignments(
+    space: AssignmentSpace,
+    scores: Any,
+    k: int,
+    *,
+    fixed: Any = None,
+    diversity: float = 0.0,
+    exact: bool = True,
+) -> list[Assignment]:
+    """Find the k best assignments of each sample, best first.
+
+    Parameters
+    ----------
+    space, scores, fixed
+        As for :func:`best_assignment`.
+    k : int
+        How many. The third and following take an integer program each.
+    diversity : float
+        If positive, the diverse k best (Batra et al. 2012) instead: each is the best where every
+        hypothesis chosen before costs this much for each time. They need not differ.
+    exact : bool
+        As for :func:`best_assignment`; otherwise, where our search gives up, there is only the best
+        that was found, and its bound is higher than its value.
+
+    Returns
+    -------
+    list of Assignment
+        Values are those of the scores as given; -inf where a sample has fewer assignments.
+
+    Examples
+    --------
+    >>> space = AssignmentSpace([[0, 1, -1], [0, -1, -1], [1, -1, -1]], [0, 3], [0, 2])
+    >>> [found.values.tolist() for found in kbest_assignments(space, [1.0, 0.0, 0.5], 3)]
+    [[1.0], [0.5], [-inf]]
+    """
+    s, f = _checked(space, scores, fixed)
+    if not (isinstance(k, int | np.integer) and k >= 1):
+        raise DataError(f"k must be an integer of at least 1, got {k!r}")
+    if not diversity >= 0:
+        raise DataError(f"diversity must be at least 0, got {diversity!r}")
+    if diversity or k == 1:
+        found: list[Assignment] = []
+        burden = np.zeros(len(space))
+        for _ in range(k):
+            chosen = best_assignment(space, s - diversity * burden, fixed=f, exact=exact).chosen
+            burden += chosen
+            values = space.sums(np.where(chosen, s, 0.0))
+            found.append(Assignment(chosen, values, values))
+        return found
+    first, second, status, bounds = _search(space, s, f, two=True, exact=exact)
+    kept = (status[:, 0] == 0) & (space.sums(first) > 0) & (not exact)
+    status[kept, 0] = 1
+    status[kept, 1] = -1
+    solved = np.repeat(status == 1, np.diff(space.offsets), axis=0)
+    ranks = [first & solved[:, 0], second & solved[:, 1]]
+    ranks += [np.zeros(len(space), bool) for _ in range(k - 2)]
+    ranked = np.full((k, space.n_samples), -np.inf)
+    for r in range(2):
+        sums = space.sums(np.where(ranks[r], s, 0.0))
+        ranked[r] = np.where(status[:, r] == 1, sums, -np.inf)
+    for i in np.flatnonzero((status == 0).any(1) | ((k > 2) & (status[:, 1] == 1))):
+        own = slice(space.offsets[i], space.offsets[i + 1])
+        program = _Program(space, int(i), s[own], f[own])
+        known = 0 if (status[i] == 0).any() else 2
+        for r in range(k):
+            if r >= known:
+                answer = program.solve()
+                if answer is None:
+                    break
+                ranks[r][own] = answer
+                ranked[r, i] = s[own][answer].sum()
+            program.exclude(ranks[r][own])
+    if (ranked[0] == -np.inf).any():
+        best_assignment(space, s, fixed=f)  # raises, and says why
+    found = [Assignment(y, v, v) for y, v in zip(ranks, ranked, strict=True)]
+    first_bounds = np.where(kept, np.maximum(bounds, ranked[0]), ranked[0])
+    return [Assignment(ranks[0], ranked[0], first_bounds), *found[1:]]
+
+
+def best_incompatible_assignment(space: AssignmentSpace, scores: Any, fixed: Any) -> Assignment:
+    """Find the best assignment of each sample that contradicts at least one fixed variable.
+
+    Parameters
+    ----------
+    space, scores
+        As for :func:`best_assignment`.
+    fixed : int, shape (H,)
+        1: annotated as chosen, 0: as not chosen, -1: not annotated.
+
+    Returns
+    -------
+    Assignment
+        Value -inf where a sample has none.
+
+    Examples
+    --------
+    >>> space = AssignmentSpace([[0, 1, -1], [0, -1, -1], [1, -1, -1]], [0, 3], [0, 2])
+    >>> found = best_incompatible_assignment(space, [1.0, 0.0, 0.5], [1, 0, 0])
+    >>> found.chosen.tolist(), found.values.tolist()
+    ([False, True, True], [0.5])
+    """
+    s, f = _checked(space, scores, fixed)
+    found = best_assignment(space, s)
+    against = space.sums((f >= 0) & (found.chosen != (f == 1)))
+    chosen, values = found.chosen, found.values
+    for i in np.flatnonzero(against == 0):
+        own = slice(space.offsets[i], space.offsets[i + 1])
+        program = _Program(space, int(i), s[own], np.full(own.stop - own.start, -1, np.int8))
+        program.contradict(f[own])
+        answer = program.solve()
+        chosen[own] = False if answer is None else answer
+        values[i] = -np.inf if answer is None else s[own][answer].sum()
+    return Assignment(chosen, values, values)
+
+
+def _checked(space: AssignmentSpace, scores: Any, fixed: Any) -> tuple[Float64s, NDArray[np.int8]]:
+    s = np.ascontiguousarray(scores, np.float64)
+    if s.shape != (len(space),):
+        raise DataError(f"scores must have shape ({len(space)},), got {s.shape}")
+    if np.isnan(s).any() or np.isposinf(s).any():
+        raise DataError("scores hold NaN or +inf")
+    f = np.full(len(space), -1, np.int8) if fixed is None else np.asarray(fixed, np.int8)
+    if f.shape != (len(space),) or not np.isin(f, (-1, 0, 1)).all():
+        raise DataError(f"fixed must hold -1, 0 or 1 for each of the {len(space)} hypotheses")
+    forced = np.flatnonzero((f == 1) & np.isneginf(s))
+    if len(forced):
+        raise DataError(f"hypothesis {forced[0]} is fixed to 1 but its score is -inf")
+    return s, np.ascontiguousarray(f)
+
+
+def _search(
+    space: AssignmentSpace, s: Float64s, f: NDArray[np.int8], two: bool, exact: bool = True
+) -> tuple[Bools, Bools, NDArray[np.int8], Float64s]:
+    """Best and second best, status of both (1 solved, 0 given up, -1 none), bounds if given up."""
+    from trellis.kernels.assignment import solve_assignments
+
+    chosen, second = np.zeros(len(space), bool), np.zeros(len(space), bool)
+    status, bound = np.zeros((space.n_samples, 2), np.int8), np.zeros(space.n_samples)
+    rounds = np.array(_ROUNDS if exact else _ROUNDS[:_SOON])
+    solve_assignments(
+        space.covers, s, f, space.offsets, space.row_offsets, two, rounds, _BUDGET, chosen,
+        second, status, bound,
+    )  # fmt: skip
+    hard = np.flatnonzero((status[:, 0] == 0) & (np.diff(space.offsets) <= _SMALL))
+    if len(hard) and not exact:
+        part, index = space.part(hard)
+        again = _search(part, s[index], f[index], two)
+        chosen[index], second[index], status[hard], bound[hard] = again
+    return chosen, second, status, bound
+
+
+class _Program:
+    """The integer program of one sample, for HiGHS."""
+
+    def __init__(self, space: AssignmentSpace, i: int, s: Float64s, f: NDArray[np.int8]) -> None:
+        import scipy.sparse
+
+        covers = space.covers[space.offsets[i] : space.offsets[i + 1]] - space.row_offsets[i]
+        h, k = np.nonzero(space.covers[space.offsets[i] : space.offsets[i + 1]] >= 0)
+        shape = (int(space.row_offsets[i + 1] - space.row_offsets[i]), len(s))
+        self.rows = scipy.sparse.csr_array((np.ones(len(h)), (covers[h, k], h)), shape)
+        allowed = np.isfinite(s)
+        self.score = np.where(allowed, s, 0.0)
+        self.lower = (f == 1).astype(np.float64)
+        self.upper = ((f != 0) & allowed).astype(np.float64)
+        self.cuts: list[tuple[Float64s, float]] = []  # coefficients, least sum
+
+    def exclude(self, y: Bools) -> None:
+        """Every assignment covers each row once, so none has all of another's and more."""
+        self.cuts.append((-y.astype(np.float64), 1.0 - float(y.sum())))
+
+    def contradict(self, f: NDArray[np.int8]) -> None:
+        sign = np.where(f == 1, -1.0, np.where(f == 0, 1.0, 0.0))
+        self.cuts.append((sign, 1.0 - float((f == 1).sum())))
+
+    def solve(self, relax: bool = True) -> Bools | None:
+        """Return the best assignment; None if there is none."""
+        x = self._highs(integers=False) if relax else None
+        if relax and x is None:
+            return None
+        if x is None or np.abs(x - np.round(x)).max(initial=0.0) > 1e-6:
+            x = self._highs(integers=True)
+        return None if x is None else x > 0.5
+
+    def _highs(self, integers: bool) -> Float64s | None:
+        import scipy.optimize as opt
+
+        n = len(self.score)
+        if n == 0:
+            return np.zeros(0) if self.rows.shape[0] == 0 and not self.cuts else None
+        constraints = [opt.LinearConstraint(self.rows, 1.0, 1.0)] if self.rows.shape[0] else []
+        constraints += [opt.LinearConstraint(a[None], least, np.inf) for a, least in self.cuts]
+        found = opt.milp(
+            -self.score,
+            constraints=constraints,
+            bounds=opt.Bounds(self.lower, self.upper),
+            integrality=np.full(n, int(integers)),
+            options={"mip_rel_gap": 0.0},
+        )
+        if found.status not in (0, 2):
+            raise DataError(f"the solver could not solve the assignment problem: {found.message}")
+        x: Float64s | None = found.x
+        return x
