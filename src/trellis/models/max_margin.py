@@ -3,7 +3,9 @@
     minimise  l2 ‖w‖² (or l1 ‖w‖₁) + Σ_i c_i (max_y [Δ(y_i, y) + s(x_i, y)] − s(x_i, y_i))
 
 The scores s are those of the CRFs, and so are predictions. The solvers, and what their gap says,
-are described in :mod:`trellis.solvers.bundle` and :mod:`trellis.solvers.frank_wolfe`.
+are described in :mod:`trellis.solvers.bundle` and :mod:`trellis.solvers.frank_wolfe`. With label
+sets the losses are those of :mod:`trellis.objectives.partial`, and the solver is
+:mod:`trellis.solvers.cccp`.
 """
 
 from __future__ import annotations
@@ -19,26 +21,33 @@ from trellis.corpus import Corpus, Label, as_corpus, as_graph_corpus
 from trellis.corpus.schemes import get_scheme
 from trellis.errors import DataError
 from trellis.features import Encoder
-from trellis.features.encoder import encoder_for
 from trellis.models.chain_predictor import ChainPredictor
 from trellis.models.explain import Explanation
 from trellis.models.graph_model import TreeModel
 from trellis.models.graph_predictor import Decoded, GraphPredictor
-from trellis.models.params import Estimator, is_number, sample_weights
+from trellis.models.label_problems import (
+    LearnsFromLabelSets,
+    learning_encoder,
+    numbered_types,
+)
+from trellis.models.params import is_number, sample_weights
 from trellis.models.trained_model import training_corpus
 from trellis.objectives import Weights
 from trellis.objectives.graph_hinge import GraphHingeLoss
 from trellis.objectives.hinge import HingeData, HingeLoss, NodeOrder
 from trellis.objectives.hinge_dual import HingeDual
 from trellis.objectives.losses import additive_costs, check_loss, gold_labels
+from trellis.objectives.partial import PARTIAL_LOSSES, PartialObjective
 from trellis.progress import Reporter
 from trellis.solvers.bundle import BundleRecord, BundleResult, minimise_bundle
+from trellis.solvers.cccp import CCCPRecord
 from trellis.solvers.frank_wolfe import (
     FrankWolfeRecord,
     FrankWolfeResult,
     minimise_frank_wolfe,
     run_frank_wolfe,
 )
+from trellis.solvers.partial_margin import PartialResult, minimise_partial
 from trellis.structures import Forest, is_forest
 
 __all__ = ["MaxMargin"]
@@ -65,7 +74,7 @@ class _Tree(GraphPredictor):
     _kbest = TreeModel._kbest
 
 
-class MaxMargin(Estimator):
+class MaxMargin(LearnsFromLabelSets):
     """Structured support vector machine on chains, trees or graphs.
 
     Parameters
@@ -84,13 +93,20 @@ class MaxMargin(Estimator):
     loss : "hamming", array (L, L) or function
         Cost of predicting a label in place of another: 1; ``loss[gold, predicted]`` in the order of
         ``classes_``; or a function of the gold labels of a sample and of ``classes_`` that returns
-        the costs (n, L). What is right costs 0.
+        the costs (n, L), if all labels are known. What is right costs 0.
+    partial : "bridge", "latent-hinge", "ramp" or "max"
+        Loss where a position has a set of labels or none (see
+        :mod:`trellis.objectives.partial`); all but "max" make the objective non-convex. With one
+        label at each position all but "ramp" are the usual loss. Whatever ``solver`` is, it is
+        minimised by planes.
     tol : float
-        Stop when the objective is known to be within this part of itself of the optimum.
+        Stop when the objective is known to be within this part of itself of the optimum, that of a
+        round if it is not convex.
     max_passes : int or "auto"
-        Most passes of Frank–Wolfe ("auto": 200) or iterations of the bundle method (1000).
+        Most passes of Frank–Wolfe ("auto": 200), iterations of the bundle method (1000), or rounds
+        if the objective is not convex (50).
     memory : int or None
-        Most planes that the bundle method keeps; None: all.
+        Most planes that are kept; None: all (with label sets, as many as 64 MB hold).
     inference : str
         Graphs: method of :func:`trellis.structures.graph_best`, or "exact". Where it is not exact,
         ``exact_`` is False after training and the gap includes what inference left open.
@@ -111,14 +127,16 @@ class MaxMargin(Estimator):
         The types of edges, sorted; empty if they have none.
     weights_ : Weights
         Node weights (F, L) and transitions: (L, L) for chains, else (K, L, L).
-    history_ : list of BundleRecord or FrankWolfeRecord
-        What each pass or iteration brought.
+    history_ : list of BundleRecord, FrankWolfeRecord or CCCPRecord
+        What each pass, iteration or round brought.
     objective_, gap_ : float
-        The objective that was reached, and by how much the optimum may be lower.
+        The objective that was reached, and by how much the optimum may be lower; infinite if the
+        objective is not convex, since then nothing is known of its optimum.
     exact_ : bool
         Whether all inference in training was exact.
     stop_reason_ : str
-        "gap", "max_passes", "max_iterations", "no progress" or "interrupted".
+        "gap", "max_passes", "max_iterations", "no progress" or "interrupted"; with label sets also
+        "eta" (a round of full precision brought next to nothing) and "max_rounds".
 
     Examples
     --------
@@ -134,7 +152,7 @@ class MaxMargin(Estimator):
     encoder_: Encoder
     weights_: Weights
     edge_types_: tuple[str, ...]
-    history_: list[BundleRecord] | list[FrankWolfeRecord]
+    history_: list[BundleRecord] | list[FrankWolfeRecord] | list[CCCPRecord]
     objective_: float
     gap_: float
     exact_: bool
@@ -150,6 +168,7 @@ class MaxMargin(Estimator):
         l1: float = 0.0,
         solver: str = "frank-wolfe",
         loss: Any = "hamming",
+        partial: str = "bridge",
         tol: float = 0.01,
         max_passes: int | str = "auto",
         memory: int | None = None,
@@ -165,6 +184,7 @@ class MaxMargin(Estimator):
         self.l1 = l1
         self.solver = solver
         self.loss = loss
+        self.partial = partial
         self.tol = tol
         self.max_passes = max_passes
         self.memory = memory
@@ -181,6 +201,7 @@ class MaxMargin(Estimator):
             ("structure", _STRUCTURES),
             ("solver", _SOLVERS),
             ("inference", _INFERENCE),
+            ("partial", tuple(PARTIAL_LOSSES)),
         ):
             if getattr(self, name) not in known:
                 raise DataError(
@@ -225,14 +246,15 @@ class MaxMargin(Estimator):
         edge_types: Sequence[Sequence[str]] | None = None,
         sample_weight: Sequence[float] | NDArray[Any] | None = None,
     ) -> Self:
-        """Learn from labelled samples.
+        """Learn from labelled samples, all of them or a part of their positions.
 
         Parameters
         ----------
         X : Corpus or list of samples
             See :func:`trellis.corpus.as_corpus` for what a sample may be.
         y : list of label lists, optional
-            Needed unless the corpus carries its labels; one label for each position.
+            Needed unless the corpus carries its labels; for each position a label, a set of labels
+            or None (not annotated).
         edges : list of integer arrays (m, 2), optional
             Trees and graphs: edges of each sample, unless ``X`` has them.
         edge_types : list of lists of str, optional
@@ -249,28 +271,54 @@ class MaxMargin(Estimator):
         weight = sample_weights(sample_weight, len(corpus))
         assert corpus.labels is not None
         classes = corpus.labels.classes
-        if self.scheme is not None:
-            get_scheme(self.scheme).validity(classes)  # raises if a label does not fit
+        if not classes:
+            raise DataError("no position is annotated: there is nothing to learn from")
+        self._check_classes(classes)
+        if self.partial == "ramp" or (corpus.labels.ids >= len(classes)).any():
+            return self._fit_partial(corpus, weight)
         gold = gold_labels(corpus.labels, corpus.offsets)
         costs = additive_costs(self.loss, gold, corpus.offsets, classes)
-        encoder = encoder_for(self.features, corpus)
-        data = HingeData(encoder.learn(corpus), gold, costs, weight, encoder.n_features)
-        if encoder.crossed().any():
-            raise DataError(
-                "the templates cross features with edges (@ edge), which max-margin models do not "
-                "have; use a CRF or leave it out"
-            )
-        edge_types_, types = _types(corpus)
+        encoder, (encoded,) = learning_encoder(self.features, [corpus])
+        data = HingeData(encoded, gold, costs, weight, encoder.n_features)
+        edge_types_, (types,) = numbered_types([corpus])
         loss = self._hinge(data, corpus, types, max(1, len(edge_types_)))
         found = self._solve(loss)
-        node, tables = (a.astype(np.float32) for a in loss.split(found.weights))
         self.classes_, self.encoder_, self.edge_types_ = classes, encoder, edge_types_
-        self.weights_ = Weights(node, tables[0] if self.structure == "chain" else tables)
+        return self._take(found, *loss.split(found.weights))
+
+    def _check_classes(self, classes: Sequence[str]) -> None:
+        if self.scheme is not None:
+            get_scheme(self.scheme).validity(classes)  # raises if a label does not fit
+
+    def _take(
+        self,
+        found: BundleResult | FrankWolfeResult | PartialResult,
+        node: NDArray[np.float64],
+        tables: NDArray[np.float64],
+    ) -> Self:
+        """Keep what a solver found."""
+        self.weights_ = self._weights(node, tables)
         self.history_, self.stop_reason_ = found.records, found.stop_reason
         self.objective_, self.gap_, self.exact_ = found.objective, found.gap, found.exact
         if found.stop_reason == "interrupted":  # what was learned so far is kept, and usable
             raise KeyboardInterrupt
         return self
+
+    # ---------------------------------------------------------------- partial labels
+
+    def _fit_partial(self, corpus: Corpus, weight: NDArray[np.float64]) -> Self:
+        assert corpus.labels is not None
+        (problem,) = self._problems([corpus], corpus.labels.classes)
+        reporter = Reporter(enabled=self.verbose)
+        found = minimise_partial(
+            PartialObjective(problem, self.partial, sample_weight=weight),
+            l2=float(self.l2), l1=float(self.l1), tol=float(self.tol), memory=self.memory,
+            limit=None if isinstance(self.max_passes, str) else int(self.max_passes),
+            seed=self.random_state, report=lambda record: reporter.line(_line(record)),
+        )  # fmt: skip
+        self.classes_, self.encoder_ = problem.classes, problem.encoder
+        self.edge_types_ = problem.edge_types
+        return self._take(found, *problem.split(found.weights))
 
     def _corpus(self, X: Any, y: Any, edges: Any, edge_types: Any) -> Corpus:
         if self.structure != "chain":
@@ -441,19 +489,13 @@ class MaxMargin(Estimator):
         return len(self.history_)
 
 
-def _types(corpus: Corpus) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """Types of edges, sorted, and the number of that of each edge; 0 if they have none."""
-    types = corpus.edge_types
-    if types is None:
-        return (), np.zeros(0 if corpus.edges is None else len(corpus.edges), np.int64)
-    used = sorted({types.values[c] for c in np.unique(types.codes)})
-    number = {name: i for i, name in enumerate(used)}
-    table = np.array([number.get(v, -1) for v in types.values], np.int64)
-    return tuple(used), table[types.codes]
-
-
-def _line(record: BundleRecord | FrankWolfeRecord) -> str:
-    """One honest line about a pass or an iteration."""
+def _line(record: BundleRecord | FrankWolfeRecord | CCCPRecord) -> str:
+    """One honest line about a pass, an iteration or a round."""
+    if isinstance(record, CCCPRecord):
+        return (
+            f"round {record.number:3d}  objective {record.objective:14.2f}  "
+            f"planes {record.n_planes:5d}  {record.seconds:7.2f} s"
+        )
     objective = "" if record.objective is None else f"  objective {record.objective:14.2f}"
     gap = "" if record.gap is None else f"  gap {record.gap:10.2f}"
     return (

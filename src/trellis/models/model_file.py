@@ -132,6 +132,10 @@ def load_model(path: str | os.PathLike[Any]) -> Any:
 
 
 def _build(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> _Model:
+    if header.get("estimator") == "TrackingModel":
+        raise CorruptModelError(
+            "it holds a tracking model; read it with TrackingModel.load or trellis track --model"
+        )
     name = header_value(header, "estimator", str, choices=tuple(_ESTIMATORS))
     kind = _ESTIMATORS[name]
     parameters = header_value(header, "parameters", dict)

@@ -2,17 +2,22 @@
 
 from trellis.solvers.adf import AdaptiveFrequency
 from trellis.solvers.bundle import Bundle, BundleRecord, BundleResult, Cut, minimise_bundle
+from trellis.solvers.cccp import CCCPRecord, CCCPResult, minimise_cccp
 from trellis.solvers.convergence import convergence_value
 from trellis.solvers.frank_wolfe import (
     FrankWolfeRecord,
     FrankWolfeResult,
     minimise_frank_wolfe,
 )
+from trellis.solvers.joint_bundle import JointBundle, JointResult, minimise_joint_bundle
 from trellis.solvers.lbfgs import LimitedMemoryBFGS
+from trellis.solvers.partial_margin import PartialResult, minimise_partial
 from trellis.solvers.passes import PassRecord, Progress, run_passes
 from trellis.solvers.perceptron import AveragedPerceptron
+from trellis.solvers.perceptron_partial import partial_perceptron
 from trellis.solvers.sgd import StochasticGradient, calibrate
 from trellis.solvers.simplex_qp import SimplexSolution, solve_simplex_qp
+from trellis.solvers.simplices_qp import solve_simplices_qp
 
 __all__ = [
     "AdaptiveFrequency",
@@ -20,10 +25,15 @@ __all__ = [
     "Bundle",
     "BundleRecord",
     "BundleResult",
+    "CCCPRecord",
+    "CCCPResult",
     "Cut",
     "FrankWolfeRecord",
     "FrankWolfeResult",
+    "JointBundle",
+    "JointResult",
     "LimitedMemoryBFGS",
+    "PartialResult",
     "PassRecord",
     "Progress",
     "SimplexSolution",
@@ -31,7 +41,12 @@ __all__ = [
     "calibrate",
     "convergence_value",
     "minimise_bundle",
+    "minimise_cccp",
     "minimise_frank_wolfe",
+    "minimise_joint_bundle",
+    "minimise_partial",
+    "partial_perceptron",
     "run_passes",
     "solve_simplex_qp",
+    "solve_simplices_qp",
 ]

@@ -6,6 +6,15 @@ bounds speak of. Ensembles of structured experts (Cortes, Kuznetsov and Mohri 20
 guarantees. Generalisation-aware regression (Pavlovski et al. 2018): its objective and its bound.
 """
 
+from trellis.theory.cheap_data import (
+    log_partial_annotation_bound,
+    partial_annotation_bound,
+    rademacher_bridge,
+    rademacher_kernel_class,
+    rademacher_structured,
+    radius_of,
+    samples_needed,
+)
 from trellis.theory.convergence import sgd_iterations, sgd_learning_rate
 from trellis.theory.experts import (
     boosting_margin_bound,
@@ -55,6 +64,7 @@ __all__ = [
     "empirical_margin_loss",
     "exponential_loss",
     "hoeffding_deviation",
+    "log_partial_annotation_bound",
     "majority_vote_bound",
     "massart_complexity",
     "measure_rate",
@@ -64,12 +74,18 @@ __all__ = [
     "observed_stability",
     "overfit_bound",
     "overfit_order",
+    "partial_annotation_bound",
     "point_losses",
+    "rademacher_bridge",
+    "rademacher_kernel_class",
+    "rademacher_structured",
+    "radius_of",
     "randomised_excess",
     "regret_bound",
     "risk_bound",
     "risk_bound_from_stability",
     "sample_stability_bound",
+    "samples_needed",
     "sgd_iterations",
     "sgd_learning_rate",
     "stability_from_function",

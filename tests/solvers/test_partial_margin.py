@@ -1,0 +1,157 @@
+"""Max-margin training of annotations, complete or partial: which solver, and what it finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from label_problems import Enumerated
+from trellis.errors import DataError
+from trellis.objectives.partial import PartialObjective
+from trellis.solvers.bundle import minimise_bundle
+from trellis.solvers.cccp import minimise_cccp
+from trellis.solvers.partial_margin import minimise_partial
+from trellis.solvers.perceptron_partial import partial_perceptron
+
+
+def objective_of(seed=0, loss="bridge", complete=False):
+    problem = Enumerated(seed).problem
+    if complete:
+        best = problem.maxima(np.zeros(problem.n_weights), "compatible").labels
+        for i in range(problem.n_samples):
+            own = best[problem.offsets[i] : problem.offsets[i + 1]]
+            problem.annotate(i, [problem.classes[j] for j in own])
+    return PartialObjective(problem, loss)
+
+
+def regularised(objective, w, l2=0.0, l1=0.0):
+    return objective.value(w) + l2 * w @ w + l1 * np.abs(w).sum()
+
+
+@pytest.mark.parametrize(("l2", "l1"), [(0.3, 0.0), (0.0, 0.3)])
+def test_convex_losses_are_minimised_to_a_gap(l2, l1):
+    objective = objective_of(complete=True)
+    assert objective.convex
+    found = minimise_partial(objective, l2=l2, l1=l1, tol=1e-3)
+    assert found.objective == pytest.approx(regularised(objective, found.weights, l2, l1))
+    assert found.gap <= 1e-3 * found.objective
+    assert (found.stop_reason, found.exact) == ("gap", True)
+    assert found.n_planes == len(found.records)
+    assert found.records[-1].objective == pytest.approx(found.objective)
+    direct = minimise_bundle(objective.risk, objective.n_weights, l2=l2, l1=l1, floor=0.0, tol=1e-5)
+    assert found.objective - found.gap <= direct.objective <= found.objective + 1e-9
+
+
+def test_the_loss_of_means_is_convex_for_partial_annotations():
+    objective = objective_of(loss="max")
+    found = minimise_partial(objective, l2=0.5)
+    assert found.gap < np.inf
+    rng = np.random.default_rng(0)
+    for w in found.weights + 0.1 * rng.normal(size=(5, objective.n_weights)):
+        assert regularised(objective, w, 0.5) >= found.objective - found.gap
+
+
+@pytest.mark.parametrize(("l2", "l1"), [(0.3, 0.0), (0.0, 0.3)])
+def test_partial_annotations_never_end_higher_than_the_start(l2, l1):
+    objective = objective_of()
+    assert not objective.convex
+    found = minimise_partial(objective, l2=l2, l1=l1, seed=0)
+    assert found.gap == np.inf
+    assert found.stop_reason == "eta"
+    assert found.objective == pytest.approx(regularised(objective, found.weights, l2, l1))
+    start = partial_perceptron(objective.problem, passes=10, seed=0)
+    assert found.objective <= regularised(objective, start, l2, l1)
+    heights = [record.objective for record in found.records]
+    assert heights == sorted(heights, reverse=True)
+
+
+def test_where_it_starts_and_how():
+    """All that can be said goes to the procedure unchanged."""
+    objective = objective_of(3)
+    start = np.random.default_rng(0).normal(size=objective.n_weights)
+    seen = []
+    found = minimise_partial(
+        objective, l2=0.2, start=start, limit=3, recycle=False, adaptive=False, tol=0.05,
+        report=seen.append,
+    )  # fmt: skip
+    direct = minimise_cccp(
+        objective.penalty, objective.reward, objective.n_weights, l2=0.2, start=start,
+        recycle=False, adaptive=False, reward_below=True, tol=0.05, eta=0.05, max_rounds=3,
+    )  # fmt: skip
+    np.testing.assert_array_equal(found.weights, direct.weights)
+    assert found.n_planes == direct.n_planes
+    assert seen == found.records
+    assert [record.number for record in seen] == list(range(1, len(seen) + 1))
+
+
+def test_limits():
+    found = minimise_partial(objective_of(complete=True), l2=0.01, limit=2, tol=1e-9)
+    assert (found.stop_reason, len(found.records)) == ("max_iterations", 2)
+    assert found.gap > 0
+    found = minimise_partial(objective_of(), l2=0.01, limit=1)
+    assert (found.stop_reason, len(found.records)) == ("max_rounds", 1)
+
+
+def test_few_planes_do():
+    objective = objective_of(complete=True)
+    all_of_them = minimise_partial(objective, l2=0.3, tol=1e-2)
+    few = minimise_partial(objective, l2=0.3, tol=1e-2, memory=8)
+    assert few.objective == pytest.approx(all_of_them.objective, rel=2e-2)
+
+
+def test_an_interrupt_keeps_what_was_found():
+    for complete in (True, False):
+        objective = objective_of(complete=complete)
+
+        def stop(record):
+            if record.number == 2:
+                raise KeyboardInterrupt
+
+        found = minimise_partial(objective, l2=0.001, tol=1e-9, report=stop)
+        assert found.stop_reason == "interrupted"
+        assert np.isfinite(found.objective)
+        assert found.weights.any()
+
+
+def test_same_seed_same_bits():
+    one, two = (minimise_partial(objective_of(), l2=0.3, seed=5).weights for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_nothing_to_learn_from():
+    objective = PartialObjective(Enumerated(0, known=0.0).problem)
+    with pytest.raises(DataError, match="nothing is annotated: there is nothing to learn from"):
+        minimise_partial(objective, l2=1.0)
+
+
+def test_the_start_is_the_model_of_the_known_nodes_alone():
+    objective = objective_of()
+    problem = objective.problem
+    alone, nodes = problem.apart(objective.samples)
+    assert nodes.size
+    assert (problem.allowed[nodes].sum(axis=1) == 1).all()
+    assert alone.n_samples == problem.offsets[-1]
+    known = PartialObjective(alone, samples=nodes)
+    w = minimise_bundle(known.risk, problem.n_weights, l2=0.3, floor=0.0, tol=0.05).weights
+    assert not problem.split(w)[1].any()  # there are no edges
+    given = minimise_partial(objective, l2=0.3, start=w)
+    assert np.array_equal(minimise_partial(objective, l2=0.3).weights, given.weights)
+
+
+def test_the_start_knows_the_weights_of_the_samples():
+    problem = objective_of().problem
+    weight = np.arange(1.0, problem.n_samples + 1)
+    objective = PartialObjective(problem, sample_weight=weight)
+    alone, nodes = problem.apart(objective.samples)
+    owner = np.searchsorted(problem.offsets, np.arange(alone.n_samples), side="right") - 1
+    known = PartialObjective(alone, samples=nodes, sample_weight=weight[owner])
+    w = minimise_bundle(known.risk, problem.n_weights, l2=0.3, floor=0.0, tol=0.05).weights
+    given = minimise_partial(objective, l2=0.3, start=w)
+    assert np.array_equal(minimise_partial(objective, l2=0.3).weights, given.weights)
+
+
+def test_the_ramp_loss_starts_from_a_perceptron():
+    objective = objective_of(loss="ramp")
+    w = partial_perceptron(objective.problem, passes=10, seed=0)
+    given = minimise_partial(objective, l2=0.3, start=w)
+    assert np.array_equal(minimise_partial(objective, l2=0.3, seed=0).weights, given.weights)
