@@ -22,6 +22,7 @@ from trellis.cli import (
     regress,
     reproduce,
     tag,
+    track,
     train,
     tune,
     warm,
@@ -56,7 +57,8 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"trellis {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for module in (
-        train, prepare, tune, tag, evaluate, inspect_model, combine, regress, demo, reproduce, warm,
+        train, prepare, tune, tag, evaluate, inspect_model, combine, regress, track, demo,
+        reproduce, warm,
     ):  # fmt: skip
         command = commands.add_parser(
             module.NAME,

@@ -1,0 +1,373 @@
+"""``trellis track``: follow dividing cells, or learn to, from tables of detections and links."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import math
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trellis.cli.inputs import Input
+from trellis.cli.output import check_target, write_stdout
+from trellis.errors import CorruptModelError, DataError
+
+if TYPE_CHECKING:
+    from trellis.tracking import FramePair, TrackingModel, TrackingResult
+    from trellis.tracking.baselines import Tracker
+
+NAME = "track"
+HELP = "follow dividing cells through a movie, or learn to"
+DESCRIPTION = """\
+Link detected objects from frame to frame, find divisions, and write the tracks.
+
+  trellis track objects.csv -o tracks.csv --plot lineage.png
+  trellis track objects.csv --learn links.csv --save cells.trellis
+  trellis track objects.csv --learn some_links.csv --partial --save cells.trellis
+  trellis track new.csv --model cells.trellis -o tracks.csv --ctc results --truth links.csv
+
+objects.csv has a header and the columns frame, id, x, y; sequence, if there are several movies;
+and any other columns of numbers (area, mean_intensity, ...), which are features. A column track is
+never looked at. links.csv has frame, source_id, target_id (in the next frame) and, if wanted,
+sequence and kind (move, division, split or merge).
+
+Without --model and --learn nothing is learned: objects are linked by a method with prices made by
+hand (--method). Learning from the links of a few frames is usually better. With --truth the
+precision, recall and F1 of links and divisions are printed.
+
+Ctrl-C while learning writes what is learned so far to the file of --save.
+"""
+
+_METHODS = {
+    "flow": "least total price of moves, divisions, appearances and disappearances",
+    "nearest": "one-to-one links of least total distance, no divisions",
+    "matching": "places among the neighbours, and divisions where areas add up",
+}
+_PICTURES = (".png", ".svg", ".pdf")
+# Options that are about learning, and those of them that are parameters of the model.
+_LEARNING = ("partial", "save", "l2", "loss", "events", "neighbours")
+_PARAMETERS = ("l2", "loss", "events", "neighbours", "max_distance")
+# Displacements in a plane that are normal and alike in all directions are in 99 of 100 cases below
+# 2.6 times their median; daughters and fast cells go a little farther.
+_MEDIANS = 3.0
+_SEEN = 20  # frame pairs that tell it
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument(
+        "file", metavar="OBJECTS", help="CSV file of detected objects; '-' for standard input"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print warnings and errors only")
+    group = parser.add_argument_group("results (at least one)")
+    group.add_argument(
+        "-o",
+        "--output",
+        metavar="TRACKS",
+        help="CSV file to write: sequence, frame, id, x, y, track and parent of every object",
+    )
+    group.add_argument(
+        "--plot", metavar="PICTURE", help="draw the lineages: .png, .svg or .pdf (needs matplotlib)"
+    )
+    group.add_argument(
+        "--ctc",
+        metavar="FOLDER",
+        help="write res_track.txt of the Cell Tracking Challenge; a folder for each named sequence",
+    )
+    group.add_argument(
+        "--truth", metavar="LINKS", help="CSV file of all true links, to score the tracks with"
+    )
+    group = parser.add_argument_group("how to track")
+    group.add_argument("--model", metavar="FILE", help="a model that --save wrote")
+    group.add_argument(
+        "--method",
+        choices=tuple(_METHODS),
+        help="without a model; "
+        + "; ".join(f"{name}: {what}" for name, what in _METHODS.items())
+        + " (default: flow)",
+    )
+    group.add_argument(
+        "--max-distance",
+        type=float,
+        metavar="X",
+        help="farthest that an object goes from one frame to the next (default: from the links; "
+        "without them from the distances of nearest objects)",
+    )
+    group = parser.add_argument_group("learning")
+    group.add_argument(
+        "--learn", metavar="LINKS", help="learn from this CSV file of links between the objects"
+    )
+    group.add_argument(
+        "--partial",
+        action="store_true",
+        help="the links are some of all: nothing is known of objects without (default: they "
+        "appeared or disappeared)",
+    )
+    group.add_argument("--save", metavar="FILE", help="the file for the model that is learned")
+    group.add_argument(
+        "--l2", type=float, metavar="X", help="strength of the L2 penalty (default: 1)"
+    )
+    group.add_argument(
+        "--loss",
+        choices=("bridge", "latent-hinge", "ramp", "max"),
+        help="loss of the annotations (default: bridge, the hinge loss if all is annotated)",
+    )
+    group.add_argument(
+        "--events",
+        type=_names,
+        metavar="A,B,...",
+        help="kinds of events: move, appear, disappear, and division, split, merge where they "
+        "occur (default: the first four, split and merge if there are such links)",
+    )
+    group.add_argument(
+        "--neighbours",
+        type=int,
+        metavar="K",
+        help="nearest objects that an object may be linked to (default: 6)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Learn or load a model, track, write."""
+    _check_options(args)
+    _check_targets(args)
+    if not args.quiet and sys.stderr is not None and sys.stderr.isatty():
+        logging.getLogger("trellis").setLevel(logging.INFO)  # lets progress lines through
+    objects = Input(args.file)
+    truth = None if args.truth is None else _read(objects, args.truth)
+    if args.learn is not None:
+        model = _new_model(args)
+        pairs = _read(objects, args.learn, complete=not args.partial)
+        started = time.perf_counter()
+        try:
+            model.fit(pairs)
+        except KeyboardInterrupt:
+            return _interrupted(model, args.save)
+        if args.save is not None:
+            model.save(args.save)
+        _say(args, _learned(model, args.save, time.perf_counter() - started))
+        tracker: Tracker = model
+    elif args.model is not None:
+        tracker = _load(args.model)
+        pairs = _read(objects)
+    else:
+        tracker, pairs = _unlearned(_read(objects), args)
+    if any((args.output, args.plot, args.ctc, args.truth)):
+        started = time.perf_counter()
+        result = tracker.predict(pairs)
+        _write(result, time.perf_counter() - started, args)
+        if truth is not None:
+            _score(truth, result)
+    return 0
+
+
+# ------------------------------------------------------------------------------- at the door
+
+
+def _names(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    from trellis.tracking import EVENTS
+
+    if not any((args.output, args.plot, args.ctc, args.truth, args.save)):
+        raise DataError(
+            "no result is asked for: name a file for the tracks with -o (or --plot, --ctc, "
+            "--truth, or --learn and --save)"
+        )
+    ways = [f"--{name}" for name in ("model", "method", "learn") if getattr(args, name) is not None]
+    if len(ways) > 1:
+        raise DataError(f"give one of {' and '.join(ways)}: each says how to track")
+    if args.learn is None:
+        for name in _LEARNING:
+            if getattr(args, name) not in (None, False):
+                raise DataError(f"--{name} is for --learn, which names the links to learn from")
+    if args.model is not None and args.max_distance is not None:
+        raise DataError("--max-distance cannot go with --model, which has learned it")
+    if [args.file, args.learn, args.truth].count("-") > 1:
+        raise DataError("standard input can be one file only; name the others")
+    for option, value in (("--l2", args.l2), ("--max-distance", args.max_distance)):
+        if value is not None and not 0 < value < np.inf:
+            raise DataError(f"{option} must be a positive number, got {value:g}")
+    if args.neighbours is not None and args.neighbours < 1:
+        raise DataError(f"--neighbours must be at least 1, got {args.neighbours}")
+    if args.events is not None:
+        for event in args.events:
+            if event not in EVENTS:
+                raise DataError(f"--events: unknown event {event!r}; known: {', '.join(EVENTS)}")
+        missing = {"move", "appear", "disappear"} - set(args.events)
+        if missing:
+            raise DataError(f"--events lacks {sorted(missing)[0]}, which every tracking needs")
+
+
+def _check_targets(args: argparse.Namespace) -> None:
+    """Refuse impossible outputs before the work, not after."""
+    files = [args.file, args.model, args.learn, args.truth]
+    taken = {Path(name).absolute() for name in files if name not in (None, "-")}
+    for name in (args.output, args.plot, args.save):
+        if name is None:
+            continue
+        check_target(name)
+        if Path(name).absolute() in taken:
+            raise DataError(
+                f"{name} is named twice: each input and each output is a file of its own"
+            )
+        taken.add(Path(name).absolute())
+    if args.ctc is not None and Path(args.ctc).exists() and not Path(args.ctc).is_dir():
+        raise DataError(f"{args.ctc} is a file; name a folder with --ctc")
+    if args.plot is not None:
+        if Path(args.plot).suffix.lower() not in _PICTURES:
+            raise DataError(
+                f"--plot {args.plot}: expected a name that ends in {', '.join(_PICTURES)}"
+            )
+        try:
+            import matplotlib.figure  # noqa: F401 (only whether it is there)
+        except ImportError:
+            raise DataError(
+                "--plot needs matplotlib: install it, or trellis-structured[plot]"
+            ) from None
+
+
+def _read(objects: Input, links: str | None = None, *, complete: bool = True) -> list[FramePair]:
+    from trellis.tracking import read_detections
+
+    objects.seek(0)
+    return read_detections(objects, None if links is None else Input(links), complete=complete)
+
+
+# ------------------------------------------------------------------------------- trackers
+
+
+def _new_model(args: argparse.Namespace) -> TrackingModel:
+    from trellis.tracking import TrackingModel
+
+    given: dict[str, Any] = {name: getattr(args, name) for name in _PARAMETERS}
+    given = {name: value for name, value in given.items() if value is not None}
+    return TrackingModel(random_state=0, **given)
+
+
+def _load(path: str) -> TrackingModel:
+    from trellis.persistence import read_container
+    from trellis.tracking import TrackingModel
+
+    header, _ = read_container(path)
+    kind = header.get("estimator")
+    if isinstance(kind, str) and kind != "TrackingModel":
+        raise CorruptModelError(
+            f"{path} holds a {kind}, not a tracking model; 'trellis track --learn' makes one"
+        )
+    if header.get("own_features"):
+        raise DataError(
+            f"{path} was trained with features that are functions in Python; use it there, with "
+            "TrackingModel.load"
+        )
+    return TrackingModel.load(path)
+
+
+def _unlearned(pairs: list[FramePair], args: argparse.Namespace) -> tuple[Tracker, list[FramePair]]:
+    """A tracker with prices made by hand, and the pairs for it."""
+    from trellis.tracking import FlowTracker, GraphMatching, NearestNeighbour
+
+    method = args.method or "flow"
+    kinds: dict[str, type[FlowTracker | NearestNeighbour | GraphMatching]] = {
+        "flow": FlowTracker,
+        "nearest": NearestNeighbour,
+        "matching": GraphMatching,
+    }
+    gate = _usual_reach(pairs) if args.max_distance is None else args.max_distance
+    told = f"up to {gate:.3g} apart (--max-distance)"
+    _say(
+        args,
+        f"no model: tracked without learning, by {method} (--method), objects {told}; "
+        "--learn learns from links",
+    )
+    return kinds[method](gate), pairs
+
+
+def _usual_reach(pairs: list[FramePair]) -> float:
+    """How far objects go: a few times the median distance of those nearest to each other."""
+    from trellis.tracking import NearestNeighbour
+    from trellis.tracking.gates import learned_gate
+
+    some = pairs[:: -(-len(pairs) // _SEEN)]
+    widest = learned_gate(some)
+    result = NearestNeighbour(widest).predict(some)
+    place = {(o.sequence, o.frame, o.id): (o.x, o.y) for o in result.objects}
+    moved = [
+        math.dist(place[link.sequence, link.frame, link.source_id],
+                  place[link.sequence, link.frame + 1, link.target_id])
+        for link in result.links
+    ]  # fmt: skip
+    usual = _MEDIANS * float(np.median(moved)) if moved else 0.0
+    return usual if usual > 0 else widest
+
+
+# ------------------------------------------------------------------------------- results
+
+
+def _interrupted(model: TrackingModel, path: str | None) -> int:
+    """Write what was learned, if anything was."""
+    done = len(getattr(model, "history_", ()))
+    if not done:
+        raise KeyboardInterrupt
+    where = f"trellis: interrupted in {_round(model)} {done + 1}"
+    if path is None:
+        print(f"{where}; with --save what was learned by then is kept", file=sys.stderr)
+    else:
+        model.save(path)
+        print(f"{where}; what was learned by then is in {path}", file=sys.stderr)
+    return 130
+
+
+def _round(model: TrackingModel) -> str:
+    """What the records of training are about."""
+    return "iteration" if model.gap_ < np.inf else "round"
+
+
+def _learned(model: TrackingModel, path: str | None, seconds: float) -> str:
+    """One line about a model."""
+    n = len(model.history_)
+    how = "not converged" if model.stop_reason_.startswith("max_") else "converged"
+    if model.gap_ < np.inf:
+        how = f"within {100 * model.gap_ / max(model.objective_, 1e-300):.2g} % of the optimum"
+    return (
+        f"{path or 'learned'}: {len(model.weights_)} weights of {', '.join(model.events_)}; links "
+        f"up to {model.max_distance_:.3g}; {n} {_round(model)}{'s' * (n != 1)} ({how}), "
+        f"{seconds:.2f} s"
+    )
+
+
+def _write(result: TrackingResult, seconds: float, args: argparse.Namespace) -> None:
+    from trellis.tracking import draw_lineage, write_ctc
+
+    if args.output is not None:
+        result.write(args.output)
+    if args.ctc is not None:
+        write_ctc(result, args.ctc)
+    if args.plot is not None:
+        draw_lineage(result, args.plot)
+    frames = len({(o.sequence, o.frame) for o in result.objects})
+    n = len({(t.sequence, t.parent) for t in result.tracks if t.parent != -1})
+    where = [name for name in (args.output, args.plot, args.ctc) if name is not None]
+    _say(
+        args,
+        f"{', '.join(where) or 'tracked'}: {len(result.objects)} objects of {frames} frames, "
+        f"{len(result.tracks)} tracks, {n} division{'s' * (n != 1)}, {seconds:.2f} s",
+    )
+
+
+def _score(truth: list[FramePair], result: TrackingResult) -> None:
+    from trellis.evaluation.tracking import score_links
+    from trellis.tracking import annotated_events
+
+    write_stdout(f"{score_links(annotated_events(truth)[0], result.links)}\n")
+
+
+def _say(args: argparse.Namespace, text: str) -> None:
+    if not args.quiet:
+        print(text, file=sys.stderr, flush=True)

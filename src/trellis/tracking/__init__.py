@@ -1,0 +1,57 @@
+"""Cell tracking by assignment: detections, hypotheses, features, tracks."""
+
+from __future__ import annotations
+
+from trellis.tracking.baselines import (
+    FlowTracker,
+    GraphMatching,
+    NearestNeighbour,
+)
+from trellis.tracking.ctc import read_ctc, write_ctc
+from trellis.tracking.default_features import default_features
+from trellis.tracking.features import EventFeature, Frame
+from trellis.tracking.hypotheses import Hypotheses, make_hypotheses
+from trellis.tracking.lineage import draw_lineage
+from trellis.tracking.local_classifiers import HandSet, LocalClassifiers
+from trellis.tracking.model import TrackingModel
+from trellis.tracking.objects import EVENTS, FramePair, Link, Objects, PairAnnotation
+from trellis.tracking.patches import patchify
+from trellis.tracking.reading import read_detections
+from trellis.tracking.result import (
+    Track,
+    TrackedObject,
+    TrackEvent,
+    TrackingResult,
+    annotated_events,
+    assemble_tracks,
+)
+
+__all__ = [
+    "EVENTS",
+    "EventFeature",
+    "FlowTracker",
+    "Frame",
+    "FramePair",
+    "GraphMatching",
+    "HandSet",
+    "Hypotheses",
+    "Link",
+    "LocalClassifiers",
+    "NearestNeighbour",
+    "Objects",
+    "PairAnnotation",
+    "Track",
+    "TrackEvent",
+    "TrackedObject",
+    "TrackingModel",
+    "TrackingResult",
+    "annotated_events",
+    "assemble_tracks",
+    "default_features",
+    "draw_lineage",
+    "make_hypotheses",
+    "patchify",
+    "read_ctc",
+    "read_detections",
+    "write_ctc",
+]

@@ -1,0 +1,392 @@
+r"""Trackers that learn nothing but a distance: what a learned model has to beat.
+
+All see pairs of frames one by one, and link objects whose centres are close. The *gate* g is the
+distance up to which an object can have moved: given, or the 99th percentile of the annotated moves.
+
+- :class:`NearestNeighbour`: the one-to-one assignment with the least sum of
+  :math:`\min(d_{ij}, g)`, without the links as long as g. It knows no divisions.
+- :class:`GraphMatching`: matching of two neighbourhood graphs in the manner of [1]_. Cells move
+  with their neighbours, so the place where a cell is expected is its own shifted by the median
+  displacement of its k nearest neighbours; a division is found afterwards, where an unmatched
+  target is near a matched pair and the areas of both targets add up to that of the source.
+- :class:`FlowTracker`: a flow of least cost with divisions in the manner of [2]_, where every event
+  has a price made by hand, and all objects are explained at the least total price.
+
+Both papers' trackers have parts for whole movies and for one kind of images that are not repeated
+here; prices and tolerances are ours, in units of the gate, and the same for all data.
+:mod:`trellis.tracking.local_classifiers` has the baselines with features.
+
+References
+----------
+.. [1] F. Li, X. Zhou, J. Ma, S. T. C. Wong. Multiple nuclei tracking using integer programming for
+   quantitative cancer cell cycle analysis. IEEE Transactions on Medical Imaging 29, 2010.
+.. [2] D. Padfield, J. Rittscher, B. Roysam. Coupled minimum-cost flow cell tracking for
+   high-throughput quantitative analysis. Medical Image Analysis 15, 2011.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import DataError
+from trellis.tracking.annotation import annotated_hypotheses, annotation_of
+from trellis.tracking.hypotheses import Hypotheses, make_hypotheses
+from trellis.tracking.objects import EVENTS, FramePair, Objects, PairAnnotation
+from trellis.tracking.result import TrackingResult, annotated_events, assemble_tracks
+
+__all__ = ["FlowTracker", "GraphMatching", "NearestNeighbour", "Tracker", "moved_distances"]
+
+Float64s = NDArray[np.float64]
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class Tracker(Protocol):
+    """What all trackers can do."""
+
+    def fit(self, pairs: Sequence[FramePair]) -> Self:
+        """Learn from annotated frame pairs."""
+        ...
+
+    def predict(self, pairs: Sequence[FramePair]) -> TrackingResult:
+        """Track; annotations of the pairs are not looked at."""
+        ...
+
+
+def moved_distances(pairs: Sequence[FramePair]) -> Float64s:
+    """Lengths of all annotated moves.
+
+    Examples
+    --------
+    >>> here, there = (Objects(np.array([0]), np.array([[x, 0.0]])) for x in (1.0, 4.0))
+    >>> note = PairAnnotation(((0, 0, "move"),))
+    >>> moved_distances([FramePair("", 0, here, there, note)]).tolist()
+    [3.0]
+    """
+    lengths = [np.empty(0)]
+    for pair in pairs:
+        if pair.annotation is None:
+            continue
+        known = annotated_hypotheses(pair, pair.annotation)
+        moves = known.kind == EVENTS.index("move")
+        i, j = known.source[moves, 0], known.target[moves, 0]
+        lengths.append(np.linalg.norm(pair.target.position[j] - pair.source.position[i], axis=1))
+    return np.concatenate(lengths)
+
+
+def predicted(pairs: Sequence[FramePair], annotations: Sequence[PairAnnotation]) -> TrackingResult:
+    """Tracks of complete annotations, one for each pair."""
+    links, events = annotated_events(
+        replace(pair, annotation=note) for pair, note in zip(pairs, annotations, strict=True)
+    )
+    return assemble_tracks(pairs, links, events)
+
+
+def cheapest(
+    pairs: Sequence[FramePair], hypotheses: Sequence[Hypotheses], scores: Sequence[Float64s]
+) -> TrackingResult:
+    """Tracks of the assignments with the greatest total scores."""
+    from trellis.structures.assignment import AssignmentSpace, best_assignment
+
+    rows = np.cumsum([0] + [len(pair.source) + len(pair.target) for pair in pairs])
+    offsets = np.cumsum([0] + [len(found) for found in hypotheses])
+    covers = [np.empty((0, 3), np.int32)]
+    for pair, found, first in zip(pairs, hypotheses, rows, strict=False):
+        here = found.covers(len(pair.source))
+        covers.append(np.where(here >= 0, here + np.int32(first), here))
+    space = AssignmentSpace(np.concatenate(covers).astype(np.int32), offsets, rows)
+    chosen = best_assignment(space, np.concatenate([np.empty(0), *scores])).chosen
+    parts = np.split(chosen, offsets[1:-1]) if len(pairs) else []
+    notes = [annotation_of(*one) for one in zip(pairs, hypotheses, parts, strict=True)]
+    return predicted(pairs, notes)
+
+
+@dataclass(eq=False)
+class GatedTracker(ABC):
+    """A tracker with a gate that may be learned."""
+
+    max_distance: float | str = "auto"
+
+    def __post_init__(self) -> None:
+        given = self.max_distance
+        if given == "auto":
+            return
+        is_number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
+        if not is_number or not 0 < float(given) < np.inf:
+            raise DataError(f"max_distance must be a positive number or 'auto', got {given!r}")
+
+    def fit(self, pairs: Sequence[FramePair]) -> Self:
+        """Set the gate to the 99th percentile of the annotated moves, if it is not given."""
+        if self.max_distance == "auto":
+            lengths = moved_distances(pairs)
+            if not lengths.size:
+                raise DataError(
+                    "no move is annotated in these frame pairs; annotate some or give max_distance"
+                )
+            self.gate_ = max(float(np.percentile(lengths, 99)), np.finfo(float).tiny)
+        return self
+
+    @property
+    def gate(self) -> float:
+        """Distance up to which an object can have moved."""
+        if self.max_distance != "auto":
+            return float(self.max_distance)
+        if not hasattr(self, "gate_"):
+            raise DataError(
+                f"{type(self).__name__} does not know how far objects move; fit it or give "
+                "max_distance"
+            )
+        return self.gate_
+
+    @abstractmethod
+    def predict(self, pairs: Sequence[FramePair]) -> TrackingResult:
+        """Track; annotations of the pairs are not looked at."""
+
+
+@dataclass(eq=False)
+class NearestNeighbour(GatedTracker):
+    """One-to-one assignment of least total distance; no divisions.
+
+    Parameters
+    ----------
+    max_distance : float or "auto"
+        The gate; "auto": the 99th percentile of the annotated moves.
+
+    Examples
+    --------
+    >>> from trellis.datasets.cells import simulate_cells
+    >>> pairs = simulate_cells(30, 5, seed=0)
+    >>> result = NearestNeighbour().fit(pairs[:3]).predict(pairs[3:])
+    >>> {link.kind for link in result.links}
+    {'move'}
+    """
+
+    def predict(self, pairs: Sequence[FramePair]) -> TrackingResult:
+        """Track; annotations of the pairs are not looked at."""
+        gate = self.gate
+        notes = []
+        for pair in pairs:
+            distance = _distances(pair.source.position, pair.target.position)
+            notes.append(_moves(pair, *_matched(distance, gate)))
+        return predicted(pairs, notes)
+
+
+@dataclass(eq=False)
+class GraphMatching(GatedTracker):
+    r"""Matching by place among the neighbours and by area; divisions where areas add up.
+
+    With :math:`\delta(a, b) = |a - b| / \max(a, b)` the price of linking i with j is
+    :math:`\|z_j - z_i - s_i\| / g + \delta(a_i, a_j) / 2`, where :math:`s_i` is the median
+    displacement of the neighbours of i in a first matching by distance alone; the cheapest matching
+    of links up to a price of 2 is made. A target k that is left makes the matched pair (i, j) a
+    division if j and k lie within twice the gate of i, their middle within the gate, and
+    :math:`a_j + a_k` differs from :math:`a_i` by at most ``tolerance`` of it; the one that fits
+    best is taken. Of the other links those below a price of 1.5 are moves.
+
+    Parameters
+    ----------
+    max_distance : float or "auto"
+        The gate g; "auto": the 99th percentile of the annotated moves.
+    neighbours : int
+        Number of neighbours of an object in the graph.
+    tolerance : float
+        Relative error up to which areas add up. Without a column "area" only distances count.
+
+    Examples
+    --------
+    >>> from trellis.datasets.cells import simulate_cells
+    >>> pairs = simulate_cells(100, 5, seed=0)
+    >>> result = GraphMatching(max_distance=12.0).predict(pairs)
+    >>> sorted({link.kind for link in result.links})
+    ['division', 'move']
+    """
+
+    neighbours: int = 6
+    tolerance: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.neighbours, int | np.integer) or self.neighbours < 1:
+            raise DataError(f"neighbours must be a positive integer, got {self.neighbours!r}")
+        if not isinstance(self.tolerance, int | float) or not 0 <= self.tolerance < np.inf:
+            raise DataError(f"tolerance must be a number, at least 0; got {self.tolerance!r}")
+
+    def predict(self, pairs: Sequence[FramePair]) -> TrackingResult:
+        """Track; annotations of the pairs are not looked at."""
+        return predicted(pairs, [self._match(pair, self.gate) for pair in pairs])
+
+    def _match(self, pair: FramePair, gate: float) -> PairAnnotation:
+        source, target = pair.source.position, pair.target.position
+        distance = _distances(source, target)
+        i, j = _matched(distance, gate)
+        expected = source + self._shift(source, i, target[j] - source[i])
+        areas = _column(pair.source, "area"), _column(pair.target, "area")
+        price = _distances(expected, target) / gate
+        price += _difference(areas[0][:, None], areas[1][None, :]) / 2
+        # A daughter is farther from its mother, and smaller, than one and the same cell would be.
+        price[distance > 2 * gate] = np.inf
+        i, j = _matched(price, 2.0)
+        return self._divided(pair, gate, i, j, price[i, j] < 1.5)
+
+    def _shift(self, source: Float64s, matched: Int64s, moves: Float64s) -> Float64s:
+        """Median displacement of the nearest matched sources, for each source."""
+        if not len(matched):
+            return np.zeros_like(source)
+        from scipy.spatial import cKDTree
+
+        k = min(self.neighbours + 1, len(matched))
+        _, near = cKDTree(source[matched]).query(source, k=np.arange(1, k + 1))
+        own = matched[near] == np.arange(len(source))[:, None]
+        around = np.where(own[:, :, None] & (k > 1), np.nan, moves[near])
+        return np.asarray(np.nanmedian(around, axis=1), np.float64)
+
+    def _divided(
+        self, pair: FramePair, gate: float, i: Int64s, j: Int64s, moved: Bools
+    ) -> PairAnnotation:
+        source, target = pair.source.position, pair.target.position
+        areas = _column(pair.source, "area"), _column(pair.target, "area")
+        rest = np.setdiff1d(np.arange(len(target)), j)
+        middle = (target[j][:, None] + target[rest][None]) / 2 - source[i][:, None]
+        off = np.linalg.norm(middle, axis=2) / gate
+        both = areas[1][j][:, None] + areas[1][rest][None]
+        excess = np.abs(both - areas[0][i][:, None]) / np.maximum(areas[0][i][:, None], 1e-12)
+        excess = np.where(np.isfinite(excess), excess, 0.0)
+        far = np.maximum(
+            np.linalg.norm(target[j] - source[i], axis=1)[:, None],
+            _distances(source[i], target[rest]),
+        )
+        fits = (off <= 1) & (far <= 2 * gate) & (excess <= self.tolerance)
+        price = np.where(fits, off + excess, np.inf)
+        second: dict[int, int] = {}
+        for n in np.argsort(price, axis=None, kind="stable")[: int(fits.sum())]:
+            p, r = divmod(int(n), len(rest))
+            if p not in second and r not in second.values():
+                second[p] = r
+        links: list[tuple[int, int, str]] = []
+        ids = pair.source.ids.tolist(), pair.target.ids.tolist()
+        for p, (a, b) in enumerate(zip(i.tolist(), j.tolist(), strict=True)):
+            if p in second:
+                pair_of = sorted((b, int(rest[second[p]])))
+                links += [(ids[0][a], ids[1][c], "division") for c in pair_of]
+            elif moved[p]:
+                links.append((ids[0][a], ids[1][b], "move"))
+        return PairAnnotation(tuple(links))
+
+
+@dataclass(eq=False)
+class FlowTracker(GatedTracker):
+    r"""Explanation of all objects at the least total price, with prices made by hand.
+
+    With :math:`\delta(a, b) = |a - b| / \max(a, b)` the prices are
+
+    - move: :math:`\|z_j - z_i\| / g + \delta(a_i, a_j) / 2`;
+    - appear and disappear: 1, or 1/4 plus the distance to the border over 2g where that is less;
+    - division: ``division`` + :math:`\|(z_j + z_k)/2 - z_i\| / g + \delta(a_i, a_j + a_k) +
+      \delta(a_j, a_k)`.
+
+    Parameters
+    ----------
+    max_distance : float or "auto"
+        The gate g; "auto": the 99th percentile of the annotated moves. Daughters may be twice as
+        far from their mother.
+    division : float
+        Price of a division that fits perfectly.
+    neighbours : int
+        Number of nearest objects an object may be linked with.
+
+    Examples
+    --------
+    >>> from trellis.datasets.cells import simulate_cells
+    >>> pairs = simulate_cells(100, 5, seed=0)
+    >>> result = FlowTracker(max_distance=12.0).predict(pairs)
+    >>> sorted({link.kind for link in result.links})
+    ['division', 'move']
+    """
+
+    division: float = 0.5
+    neighbours: int = 5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.division, int | float) or not 0 <= self.division < np.inf:
+            raise DataError(f"division must be a number, at least 0; got {self.division!r}")
+
+    def predict(self, pairs: Sequence[FramePair]) -> TrackingResult:
+        """Track; annotations of the pairs are not looked at."""
+        gate = self.gate
+        hypotheses = [
+            make_hypotheses(
+                pair, neighbours=self.neighbours, max_distance=2 * gate, annotated=False
+            )
+            for pair in pairs
+        ]
+        scores = [-self._prices(*one, gate) for one in zip(pairs, hypotheses, strict=True)]
+        return cheapest(pairs, hypotheses, scores)
+
+    def _prices(self, pair: FramePair, hypotheses: Hypotheses, gate: float) -> Float64s:
+        prices = np.empty(len(hypotheses))
+        areas = _column(pair.source, "area"), _column(pair.target, "area")
+        source, target = pair.source.position, pair.target.position
+        is_move, is_division, appears, disappears = (
+            hypotheses.kind == EVENTS.index(event)
+            for event in ("move", "division", "appear", "disappear")
+        )
+        i, j = hypotheses.source[is_move, 0], hypotheses.target[is_move, 0]
+        away = np.linalg.norm(target[j] - source[i], axis=1) / gate
+        prices[is_move] = away + _difference(areas[0][i], areas[1][j]) / 2
+        i, (j, k) = hypotheses.source[is_division, 0], hypotheses.target[is_division].T
+        off = np.linalg.norm((target[j] + target[k]) / 2 - source[i], axis=1) / gate
+        sizes = _difference(areas[0][i], areas[1][j] + areas[1][k])
+        prices[is_division] = self.division + off + sizes + _difference(areas[1][j], areas[1][k])
+        for chosen, rows, at in (
+            (appears, hypotheses.target, target),
+            (disappears, hypotheses.source, source),
+        ):
+            border = _border_distance(at[rows[chosen, 0]], pair.extent)
+            prices[chosen] = np.minimum(1.0, 0.25 + border / (2 * gate))
+        return prices
+
+
+# ------------------------------------------------------------------ distances
+
+
+def _distances(a: Float64s, b: Float64s) -> Float64s:
+    from scipy.spatial.distance import cdist
+
+    return np.asarray(cdist(a, b), np.float64)
+
+
+def _matched(price: Float64s, limit: float) -> tuple[Int64s, Int64s]:
+    """Rows and columns of the cheapest matching; what costs the limit or more is not matched."""
+    from scipy.optimize import linear_sum_assignment
+
+    i, j = linear_sum_assignment(np.minimum(price, limit))
+    made = price[i, j] < limit
+    return i[made].astype(np.int64), j[made].astype(np.int64)
+
+
+def _moves(pair: FramePair, i: Int64s, j: Int64s) -> PairAnnotation:
+    ids = zip(pair.source.ids[i].tolist(), pair.target.ids[j].tolist(), strict=True)
+    return PairAnnotation(tuple((a, b, "move") for a, b in ids))
+
+
+def _column(objects: Objects, name: str) -> Float64s:
+    return objects[name] if name in objects else np.full(len(objects), np.nan)
+
+
+def _difference(a: Float64s, b: Float64s) -> Float64s:
+    """Relative difference |a - b| / max(a, b) of sizes; 0 where one is missing or both are 0."""
+    larger = np.maximum(np.abs(a), np.abs(b))
+    difference = np.abs(a - b) / np.where(larger > 0, larger, 1.0)
+    return np.where(np.isfinite(difference), difference, 0.0)
+
+
+def _border_distance(at: Float64s, extent: tuple[float, float, float, float]) -> Float64s:
+    low, high = np.array(extent[:2]), np.array(extent[2:])
+    return np.asarray(np.minimum(at - low, high - at).min(axis=1, initial=np.inf), np.float64)

@@ -1,0 +1,220 @@
+r"""Features of hypotheses: numbers that say how likely an event looks, one list for each event.
+
+For a hypothesis h of event e the features are :math:`F_h \in \mathbb R^{K_e}`, functions of its
+objects; the score of a tracking y is :math:`\sum_h y_h \langle w_e, F_h \rangle` (after
+:class:`~trellis.tracking.preconditioning.Preconditioner`). Those that are made of any table of
+objects are in :mod:`trellis.tracking.default_features`; users add their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import DataError
+from trellis.tracking.hypotheses import Hypotheses
+from trellis.tracking.objects import EVENTS, Event, FramePair, Objects
+
+__all__ = ["EventFeature", "Frame", "event_features"]
+
+Float64s = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """All objects of a frame, and its field of view.
+
+    Parameters
+    ----------
+    objects : Objects
+        The objects.
+    extent : tuple of 4 floats
+        Least x, least y, greatest x, greatest y.
+
+    Examples
+    --------
+    >>> cells = Objects(np.arange(2), np.array([[1.0, 5.0], [6.0, 6.0]]),
+    ...                 {"area": np.array([30.0, np.nan])})
+    >>> frame = Frame(cells, (0.0, 0.0, 10.0, 8.0))
+    >>> frame.average("area"), frame.border_distance(cells).tolist()
+    (30.0, [1.0, 2.0])
+    """
+
+    objects: Objects
+    extent: tuple[float, float, float, float]
+
+    def average(self, column: str) -> float:
+        """Mean of a column over the objects that have it; NaN if none has."""
+        return float(average_of(self.objects[column]))
+
+    def border_distance(self, objects: Objects) -> Float64s:
+        """Distance of centres to the nearest side of the field of view, shape (n,)."""
+        low, high = np.array(self.extent[:2]), np.array(self.extent[2:])
+        nearest: Float64s = np.minimum(objects.position - low, high - objects.position).min(axis=1)
+        return nearest
+
+
+@dataclass(frozen=True)
+class EventFeature:
+    """A feature of one kind of event.
+
+    Parameters
+    ----------
+    event : str
+        One of EVENTS.
+    name : str
+        Name, each once for an event.
+    values : callable
+        Computes the feature of H hypotheses at once, shape (H,). It is given one
+        :class:`~trellis.tracking.objects.Objects` of length H for each role:
+
+        ============== ===========================================
+        move           source, target
+        division,split parent, first, second
+        merge          first, second, target
+        appear         target, frame (the :class:`Frame` of targets)
+        disappear      source, frame (the :class:`Frame` of sources)
+        ============== ===========================================
+
+        "first" and "second" are in the order of their rows, which means nothing: a feature should
+        be symmetric in them. NaN and infinity say that a value is missing.
+    needs_frame : bool
+        Whether move, division and split want the Frame of sources, or merge that of targets, as
+        last argument.
+
+    Examples
+    --------
+    A feature of moves, added to those that there are:
+
+    >>> def swims_right(source, target):
+    ...     return target.position[:, 0] - source.position[:, 0]
+    >>> from trellis.tracking import default_features
+    >>> features = default_features(["area"], ("move", "appear", "disappear"))
+    >>> features.append(EventFeature("move", "swims right", swims_right))
+    """
+
+    event: Event
+    name: str
+    values: Callable[..., Any]
+    needs_frame: bool = False
+
+    def __post_init__(self) -> None:
+        if self.event not in EVENTS:
+            raise DataError(
+                f"feature {self.name!r} is of the event {self.event!r}, not one of "
+                f"{', '.join(EVENTS)}"
+            )
+        if not callable(self.values):
+            raise DataError(
+                f"feature {self.name!r} of {self.event}: values is a "
+                f"{type(self.values).__name__}, not a function"
+            )
+
+
+def average_of(values: Float64s) -> Float64s:
+    """Mean of each column over the values that are finite, NaN if there are none."""
+    finite = np.isfinite(values)
+    total = np.where(finite, values, 0.0).sum(axis=0)
+    count = finite.sum(axis=0)
+    mean: Float64s = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return mean
+
+
+def event_features(
+    pair: FramePair, hypotheses: Hypotheses, features: Sequence[EventFeature]
+) -> list[Float64s]:
+    """Compute the features of all hypotheses of a frame pair.
+
+    Parameters
+    ----------
+    pair : FramePair
+        The objects.
+    hypotheses : Hypotheses
+        Their hypotheses.
+    features : sequence of EventFeature
+        The features, of any events.
+
+    Returns
+    -------
+    list of float64, shape (H_e, K_e)
+        One array for each of EVENTS: its hypotheses in their order, its features in theirs. NaN
+        where a value is missing.
+
+    Raises
+    ------
+    DataError
+        If two features of an event have one name, or a function fails, or returns something else
+        than a number for each hypothesis.
+
+    Examples
+    --------
+    >>> from trellis.tracking.hypotheses import make_hypotheses
+    >>> a = Objects(np.array([0]), np.array([[5.0, 5.0]]), {"area": np.array([40.0])})
+    >>> b = Objects(np.array([0]), np.array([[5.0, 8.0]]), {"area": np.array([50.0])})
+    >>> pair = FramePair("film", 0, a, b, extent=(0.0, 0.0, 10.0, 10.0))
+    >>> h = make_hypotheses(pair, max_distance=9.0)
+    >>> growth = EventFeature("move", "growth", lambda a, b: b["area"] - a["area"])
+    >>> moves, divisions, *rest = event_features(pair, h, [growth])
+    >>> moves.tolist(), divisions.shape
+    ([[10.0]], (0, 0))
+    """
+    names = [(feature.event, feature.name) for feature in features]
+    for i, (event, name) in enumerate(names):
+        if (event, name) in names[:i]:
+            raise DataError(f"there are two features of {event} with the name {name!r}")
+    arrays = []
+    for kind, event in enumerate(EVENTS):
+        mine = [feature for feature in features if feature.event == event]
+        which = hypotheses.take(hypotheses.kind == kind)
+        table = np.empty((len(which), len(mine)))
+        if table.size:
+            views, frame = _roles(pair, which, event)
+            for k, feature in enumerate(mine):
+                needed = feature.needs_frame or event in ("appear", "disappear")
+                table[:, k] = _computed(pair, feature, (*views, frame) if needed else views)
+        arrays.append(table)
+    return arrays
+
+
+def _roles(pair: FramePair, h: Hypotheses, event: Event) -> tuple[tuple[Objects, ...], Frame]:
+    """Objects in the roles of an event, aligned with its hypotheses, and the frame it is in."""
+    sources, targets = Frame(pair.source, pair.extent), Frame(pair.target, pair.extent)
+    a, b = pair.source, pair.target
+    if event == "move":
+        return (a.take(h.source[:, 0]), b.take(h.target[:, 0])), sources
+    if event == "appear":
+        return (b.take(h.target[:, 0]),), targets
+    if event == "disappear":
+        return (a.take(h.source[:, 0]),), sources
+    if event == "merge":
+        first, second = a.take(h.source[:, 0]), a.take(h.source[:, 1])
+        return (first, second, b.take(h.target[:, 0])), targets
+    first, second = b.take(h.target[:, 0]), b.take(h.target[:, 1])
+    return (a.take(h.source[:, 0]), first, second), sources
+
+
+def _computed(pair: FramePair, feature: EventFeature, arguments: tuple[Any, ...]) -> Float64s:
+    """Values of a feature, checked, with NaN for whatever is not finite."""
+    what = (
+        f"sequence {pair.sequence!r}, frame {pair.frame}: feature {feature.name!r} of "
+        f"{feature.event}"
+    )
+    n = len(arguments[0])
+    try:
+        values = np.asarray(feature.values(*arguments))
+    except Exception as error:
+        raise DataError(
+            f"{what} failed: {type(error).__name__}: {error} (the objects have the columns "
+            f"{', '.join(arguments[0].columns) or 'x and y only'})"
+        ) from error
+    if values.dtype.kind not in "fiub":
+        raise DataError(f"{what} returned values of type {values.dtype}, not numbers")
+    if values.shape != (n,):
+        raise DataError(f"{what} returned an array of shape {values.shape}, not ({n},)")
+    numbers = values.astype(np.float64)
+    numbers[~np.isfinite(numbers)] = np.nan
+    return numbers

@@ -1,0 +1,314 @@
+r"""Trackers that score every hypothesis by itself: local classifiers, and weights set by hand.
+
+A hypothesis h of event e has the features :math:`F_h` (:mod:`trellis.tracking.features`,
+preconditioned). A tracking is the consistent choice y with the greatest sum of scores
+:math:`\sum_h y_h s_h`; consistency is all that joins the hypotheses.
+
+- :class:`LocalClassifiers`: a random forest for each event tells true from false hypotheses, and
+  :math:`s_h = \log p_h / (1 - p_h)`. If hypotheses were independent but for consistency, this
+  choice would be the most probable one.
+- :class:`HandSet`: :math:`s_h = \langle w_e, F_h \rangle` with weights that nobody has learned from
+  these data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import DataError
+from trellis.tracking.annotation import fixed_variables
+from trellis.tracking.baselines import GatedTracker, cheapest
+from trellis.tracking.default_features import default_features
+from trellis.tracking.features import EventFeature, event_features
+from trellis.tracking.hypotheses import Hypotheses, make_hypotheses
+from trellis.tracking.objects import EVENTS, FramePair
+from trellis.tracking.preconditioning import Preconditioner
+from trellis.tracking.result import TrackingResult
+
+__all__ = ["HAND_SET_WEIGHTS", "PUBLISHED_WEIGHTS", "HandSet", "LocalClassifiers"]
+
+Float64s = NDArray[np.float64]
+
+PUBLISHED_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
+    {
+        "move": {
+            "distance": -1.67,
+            "area change": -0.25,
+            "axes change": -0.08,
+            "area*mean_intensity change": -0.54,
+            "mean_intensity change": -0.38,
+        },
+        "division": {
+            "area*mean_intensity change": -0.47,
+            "angle": -1.31,
+            "parent's mean_intensity": 0.96,
+            "parent's eccentricity": -0.94,
+            "area evenness": 1.63,
+        },
+        "appear": {
+            "border distance": -1.19,
+            "area unlike the average": 0.63,
+            "area*mean_intensity unlike the average": 1.94,
+            "mean_intensity unlike the average": -0.15,
+        },
+        "disappear": {
+            "border distance": -0.67,
+            "area unlike the average": 0.17,
+            "area*mean_intensity unlike the average": -0.11,
+            "mean_intensity unlike the average": -0.05,
+        },
+        "split": {
+            "distance to the middle": -0.15,
+            "area change": -0.78,
+            "axes change": -0.95,
+            "mean_intensity change": -1.09,
+        },
+        "merge": {
+            "distance to the middle": -1.04,
+            "area change": -1.31,
+            "axes change": -1.02,
+            "mean_intensity change": -0.39,
+        },
+    }
+)
+"""Weights that come with Lou and Hamprecht's tracker, of those features that a table can have.
+
+Its eccentricity is a ratio of principal components, ours that of an ellipse; both grow with length.
+"""
+
+_END = {"border distance": -1.5, "bias": -1.0}
+_PARTS = {
+    "distance to the middle": -2.0,
+    "area change": -2.0,
+    "mean_intensity change": -1.0,
+    "bias": -3.0,
+}
+HAND_SET_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
+    {
+        "move": {"distance": -4.0, "area change": -1.0, "mean_intensity change": -1.0},
+        "division": {
+            "distance to the middle": -3.0,
+            "area change": -2.0,
+            "angle": -2.0,
+            "area evenness": 2.0,
+            "parent's mean_intensity": 2.0,
+        },
+        "appear": _END,
+        "disappear": _END,
+        "split": _PARTS,
+        "merge": _PARTS,
+    }
+)
+"""Round numbers found by trying a few and looking at the results: «manual tweaking»."""
+
+_ROWS_A_TREE = 20_000  # more makes forests slower, hardly better
+_ALWAYS = ("move", "appear", "disappear")
+
+
+@dataclass(eq=False)
+class _FeatureTracker(GatedTracker):
+    """A tracker that scores hypotheses by their preconditioned features."""
+
+    neighbours: int = 4
+    events: Sequence[str] | None = None
+    features: Sequence[EventFeature] | None = None
+
+    def _prepare(self, pairs: Sequence[FramePair]) -> tuple[list[Hypotheses], list[list[Float64s]]]:
+        """Learn gate, events and scale; hypotheses and preconditioned features of the pairs."""
+        if not len(pairs):
+            raise DataError("there are no frame pairs to learn from")
+        GatedTracker.fit(self, pairs)
+        if self.events is not None:
+            self.events_ = tuple(self.events)
+        else:
+            notes = [pair.annotation for pair in pairs if pair.annotation is not None]
+            seen = {kind for note in notes for *_, kind in note.links} | set(_ALWAYS)
+            self.events_ = tuple(event for event in EVENTS if event in seen)
+        if self.features is None:
+            columns = [
+                name for name in pairs[0].source.columns
+                if all(name in pair.source and name in pair.target for pair in pairs)
+            ]  # fmt: skip
+            self.features_ = default_features(columns, self.events_)
+        else:
+            self.features_ = list(self.features)
+        hypotheses = self._hypotheses(pairs, annotated=True)
+        blocks = self._blocks(pairs, hypotheses)
+        self.scale_ = Preconditioner.learn(blocks, bias=False)
+        return hypotheses, [self.scale_.transform(block) for block in blocks]
+
+    def _hypotheses(self, pairs: Sequence[FramePair], *, annotated: bool) -> list[Hypotheses]:
+        return [
+            make_hypotheses(
+                pair, events=self.events_, neighbours=self.neighbours,
+                max_distance=2 * self.gate, annotated=annotated,
+            )
+            for pair in pairs
+        ]  # fmt: skip
+
+    def _blocks(
+        self, pairs: Sequence[FramePair], hypotheses: Sequence[Hypotheses]
+    ) -> list[list[Float64s]]:
+        return [
+            event_features(pair, found, self.features_)
+            for pair, found in zip(pairs, hypotheses, strict=True)
+        ]
+
+    def predict(self, pairs: Sequence[FramePair]) -> TrackingResult:
+        """Track; annotations of the pairs are not looked at."""
+        if not hasattr(self, "scale_"):
+            raise DataError(f"{type(self).__name__} is not fitted; call fit first")
+        hypotheses = self._hypotheses(pairs, annotated=False)
+        blocks = [self.scale_.transform(b) for b in self._blocks(pairs, hypotheses)]
+        flat = [
+            self._scores(e, np.concatenate([b[e] for b in blocks]) if blocks else np.empty((0, 0)))
+            for e in range(len(EVENTS))
+        ]
+        scores = [np.empty(len(found)) for found in hypotheses]
+        start = np.zeros(len(EVENTS), np.int64)
+        for found, mine in zip(hypotheses, scores, strict=True):
+            for e in range(len(EVENTS)):
+                here = found.kind == e
+                stop = start[e] + here.sum()
+                mine[here] = flat[e][start[e] : stop]
+                start[e] = stop
+        return cheapest(pairs, hypotheses, scores)
+
+    def _scores(self, event: int, table: Float64s) -> Float64s:
+        """Scores of the hypotheses of an event, from their features."""
+        raise NotImplementedError
+
+
+@dataclass(eq=False)
+class LocalClassifiers(_FeatureTracker):
+    """A random forest for each event, and the consistent choice with the best odds.
+
+    Parameters
+    ----------
+    max_distance : float or "auto"
+        The gate, half of the greatest distance of linked objects; "auto": the 99th percentile of
+        the annotated moves.
+    neighbours : int
+        Number of nearest objects an object may be linked with.
+    events : sequence of str, optional
+        Kinds of events; default: move, appear, disappear and all that are annotated.
+    features : sequence of EventFeature, optional
+        Default: :func:`~trellis.tracking.features.default_features` of the columns.
+    n_trees : int
+        Number of trees of each forest.
+    random_state : int
+        Seed of the forests.
+
+    Examples
+    --------
+    >>> from trellis.datasets.cells import simulate_cells
+    >>> pairs = simulate_cells(40, 6, seed=0)
+    >>> tracker = LocalClassifiers(n_trees=10).fit(pairs[:4])
+    >>> sorted({link.kind for link in tracker.predict(pairs[4:]).links} & {"move"})
+    ['move']
+    """
+
+    n_trees: int = 100
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.n_trees, int | np.integer) or self.n_trees < 1:
+            raise DataError(f"n_trees must be a positive integer, got {self.n_trees!r}")
+
+    def fit(self, pairs: Sequence[FramePair]) -> Self:
+        """Learn the gate, the scale of the features and a classifier for each event."""
+        from sklearn.ensemble import RandomForestClassifier
+
+        hypotheses, blocks = self._prepare(pairs)
+        known = [
+            fixed_variables(pair, found, pair.annotation)
+            for pair, found in zip(pairs, hypotheses, strict=True)
+        ]
+        self.forests_: list[Any] = []
+        for e in range(len(EVENTS)):
+            X = np.concatenate([block[e] for block in blocks])
+            y = np.concatenate(
+                [fixed[found.kind == e] for fixed, found in zip(known, hypotheses, strict=True)]
+            )
+            X, y = X[y >= 0], y[y >= 0]
+            if not X.size or len(np.unique(y)) < 2:
+                # Nothing to tell apart: a constant probability that no forest would be needed for.
+                self.forests_.append(float(y.mean()) if len(y) else 0.5)
+                continue
+            forest = RandomForestClassifier(
+                self.n_trees,
+                min_samples_leaf=3,
+                max_samples=min(len(y), _ROWS_A_TREE),
+                random_state=self.random_state,
+            )
+            self.forests_.append(forest.fit(X, y))
+        return self
+
+    def _scores(self, event: int, table: Float64s) -> Float64s:
+        forest = self.forests_[event]
+        if isinstance(forest, float) or not len(table):
+            p = np.full(len(table), forest if isinstance(forest, float) else 0.5)
+        else:
+            p = forest.predict_proba(table)[:, 1]
+        least = 0.5 / self.n_trees
+        p = np.clip(p, least, 1 - least)
+        return np.asarray(np.log(p / (1 - p)), np.float64)
+
+
+@dataclass(eq=False)
+class HandSet(_FeatureTracker):
+    """Weights set by hand, on preconditioned features; only scale and gate come from data.
+
+    Parameters
+    ----------
+    max_distance : float or "auto"
+        The gate, half of the greatest distance of linked objects; "auto": the 99th percentile of
+        the annotated moves.
+    neighbours : int
+        Number of nearest objects an object may be linked with.
+    events : sequence of str, optional
+        Kinds of events; default: move, appear, disappear and all that are annotated.
+    features : sequence of EventFeature, optional
+        Default: :func:`~trellis.tracking.features.default_features` of the columns.
+    weights : mapping of str to mapping of str to float
+        For each event the weights of its features by name, 0 for those not named; "bias" is added
+        to the score of every hypothesis. Names of features that the data do not have are left out.
+        Default: HAND_SET_WEIGHTS; PUBLISHED_WEIGHTS lack features of pixels and find few divisions.
+
+    Examples
+    --------
+    >>> from trellis.datasets.cells import simulate_cells
+    >>> pairs = simulate_cells(40, 6, seed=0)
+    >>> tracker = HandSet(weights={"move": {"distance": -4.0, "bias": 1.0}}).fit(pairs[:4])
+    >>> {link.kind for link in tracker.predict(pairs[4:]).links}
+    {'move'}
+    """
+
+    weights: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: HAND_SET_WEIGHTS)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for event, named in self.weights.items():
+            if event not in EVENTS:
+                raise DataError(f"weights of {event!r}; known events: {', '.join(EVENTS)}")
+            for name, weight in named.items():
+                if not isinstance(weight, int | float) or not np.isfinite(weight):
+                    raise DataError(f"the weight of {name!r} of {event} is {weight!r}, no number")
+
+    def fit(self, pairs: Sequence[FramePair]) -> Self:
+        """Learn the gate and the scale of the features; the weights are as they are."""
+        self._prepare(pairs)
+        return self
+
+    def _scores(self, event: int, table: Float64s) -> Float64s:
+        named = self.weights.get(EVENTS[event], {})
+        mine = [f.name for f in self.features_ if f.event == EVENTS[event]]
+        w = np.array([named.get(name, 0.0) for name in mine], np.float64)
+        return table @ w + named.get("bias", 0.0)

@@ -1,0 +1,527 @@
+r"""Cell tracking by assignment, with weights learned from annotations (Lou et al., section 1.2).
+
+For each pair of consecutive frames the model chooses the events that explain every object once,
+
+.. math::
+
+    \hat y = \arg\max_y \sum_h y_h \langle w, F_h\rangle \quad \text{s.t. each object of both frames
+    is covered by exactly one chosen event,}
+
+and learns w by max-margin training (:mod:`trellis.solvers.partial_margin`), from annotations of all
+objects, of some, or of a few:
+
+.. math:: \min_w \; \lambda \lVert w\rVert^2 \;(\text{or } \lambda \lVert w\rVert_1)
+    + \sum_n \ell(x_n, y^*_n; w) .
+
+Given the weights frame pairs do not depend on each other, so a movie of any length is solved pair
+by pair, in windows that bound the memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import DataError
+from trellis.evaluation.tracking import event_set, score_links, task_loss
+from trellis.models.params import Estimator, is_number
+from trellis.objectives.partial import PARTIAL_LOSSES, PartialObjective
+from trellis.progress import Reporter
+from trellis.solvers.partial_margin import minimise_partial
+from trellis.solvers.perceptron_partial import partial_perceptron
+from trellis.structures.assignment import kbest_assignments
+from trellis.tracking.annotation import events_of, links_of
+from trellis.tracking.default_features import default_features
+from trellis.tracking.features import EventFeature, event_features
+from trellis.tracking.gates import learned_gate
+from trellis.tracking.hypotheses import check_gates, make_hypotheses
+from trellis.tracking.objects import EVENTS, FramePair, Link
+from trellis.tracking.preconditioning import Preconditioner
+from trellis.tracking.problem import HypothesisSpace, TrackingProblem
+from trellis.tracking.result import (
+    TrackEvent,
+    TrackingResult,
+    annotated_events,
+    assemble_tracks,
+)
+
+__all__ = ["TrackingModel"]
+
+Float64s = NDArray[np.float64]
+
+_SOLVERS = ("bundle", "perceptron")
+_PERCEPTRON_PASSES = 50
+
+
+class TrackingModel(Estimator):
+    """Tracking of dividing cells by assignment, learned from annotated frame pairs.
+
+    Parameters
+    ----------
+    events : sequence of str or "auto"
+        Kinds of events: "move", "appear" and "disappear" always; "division"; "split" and "merge"
+        where objects may be detected in two parts, or two objects as one. "auto": all but the last
+        two, and these if they are annotated.
+    neighbours : int
+        Nearest objects that a hypothesis may link.
+    max_distance : float or "auto"
+        Farthest objects that it may link; "auto": one and a half times the longest annotated link
+        or, without links, as far as objects are apart.
+    features : sequence of EventFeature
+        Features beside those that are made of the columns the objects have.
+    knots : int
+        Steps that each feature is divided into, so that weights can say of each range of its values
+        how likely it is (:mod:`trellis.tracking.preconditioning`); 0: one weight a feature, as
+        published, for very few annotations.
+    bias : bool
+        Whether each kind of event has a constant feature.
+    loss : "bridge", "latent-hinge", "ramp" or "max"
+        Loss of annotations, complete or partial (:mod:`trellis.objectives.partial`).
+    l2, l1 : float
+        Factor of ‖w‖² or ‖w‖₁ beside the sum of the losses; one of them is positive.
+    cost : "hamming" or "recall"
+        Task loss in training: wrong events count as well as missing ones, or only the latter.
+    normalise : bool
+        Divide the loss of a pair by its number of events. Pairs (or patches) count alike then;
+        otherwise every object does.
+    solver : "bundle" or "perceptron"
+        Max-margin training, or the averaged perceptron of partial annotations.
+    tol : float
+        Relative precision of the training.
+    max_iterations : int or None
+        Most iterations, rounds or passes; None: the solver's default.
+    recycle, adaptive : bool
+        Bounds recycling and adaptive precision of the concave-convex procedure.
+    verbose : bool
+        One line for each iteration, if standard error is a terminal.
+    random_state : int or None
+        Seed of the perceptron.
+
+    Attributes
+    ----------
+    weights_ : float64, shape (D,)
+        The weights, event by event; :meth:`coefficients` names them.
+    columns_ : tuple of str
+        Columns of the objects that are used.
+    events_, max_distance_
+        Kinds of events, and the gate.
+    objective_, gap_ : float
+        What training reached, and by how much the optimum may be lower (infinite where the
+        objective is not convex, as with partial annotations).
+    stop_reason_ : str
+        Why training ended.
+    history_ : list
+        What each iteration brought.
+
+    Examples
+    --------
+    >>> from trellis.datasets import simulate_cells
+    >>> from trellis.tracking import TrackingModel
+    >>> pairs = simulate_cells(30, 8, seed=0)
+    >>> model = TrackingModel(l2=1.0).fit(pairs[:4])
+    >>> result = model.predict(pairs[4:])
+    >>> result.links[0].kind, model.score(pairs[4:]) > 0.9
+    ('move', True)
+    """
+
+    weights_: Float64s
+    made_: HypothesisSpace
+    columns_: tuple[str, ...]
+    objective_: float
+    gap_: float
+    stop_reason_: str = ""
+    history_: list[Any]
+
+    def __init__(
+        self,
+        events: Sequence[str] = "auto",
+        *,
+        neighbours: int = 6,
+        max_distance: float | str = "auto",
+        features: Sequence[EventFeature] = (),
+        knots: int = 7,
+        bias: bool = True,
+        loss: str = "bridge",
+        l2: float = 1.0,
+        l1: float = 0.0,
+        cost: str = "hamming",
+        normalise: bool = False,
+        solver: str = "bundle",
+        tol: float = 0.01,
+        max_iterations: int | None = None,
+        recycle: bool = True,
+        adaptive: bool = True,
+        verbose: bool = False,
+        random_state: int | None = None,
+    ) -> None:
+        self.events = events
+        self.neighbours = neighbours
+        self.max_distance = max_distance
+        self.features = features
+        self.knots = knots
+        self.bias = bias
+        self.loss = loss
+        self.l2 = l2
+        self.l1 = l1
+        self.cost = cost
+        self.normalise = normalise
+        self.solver = solver
+        self.tol = tol
+        self.max_iterations = max_iterations
+        self.recycle = recycle
+        self.adaptive = adaptive
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "weights_")
+
+    # ---------------------------------------------------------------- training
+
+    def fit(self, pairs: Iterable[FramePair], y: None = None) -> Self:
+        """Learn from annotated frame pairs; those without an annotation say nothing.
+
+        Parameters
+        ----------
+        pairs : sequence of FramePair
+            As :func:`trellis.tracking.read_detections` gives them.
+        y : None
+            For scikit-learn; annotations are in the pairs.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        DataError
+            If nothing is annotated, or an annotation cannot be.
+        """
+        self._check_parameters()
+        problem = self.learning_problems({"": pairs})[""]
+        objective = PartialObjective(problem, self.loss)
+        reporter = Reporter(enabled=self.verbose)
+        if self.solver == "perceptron":
+            if not len(objective.samples):
+                raise DataError("nothing is annotated: there is nothing to learn from")
+            passes = _PERCEPTRON_PASSES if self.max_iterations is None else self.max_iterations
+            w = partial_perceptron(problem, passes=passes, seed=self.random_state)
+            self._adopt(problem, w)
+            self.objective_, self.gap_ = objective.value(w), np.inf
+            self.stop_reason_, self.history_ = "perceptron", []
+            return self
+        found = minimise_partial(
+            objective, l2=float(self.l2), l1=float(self.l1), tol=float(self.tol),
+            limit=self.max_iterations, recycle=self.recycle, adaptive=self.adaptive,
+            seed=self.random_state, report=lambda record: reporter.line(_line(record)),
+        )  # fmt: skip
+        self._adopt(problem, found.weights)
+        self.objective_, self.gap_ = found.objective, found.gap
+        self.stop_reason_, self.history_ = found.stop_reason, found.records
+        if found.stop_reason == "interrupted":  # what was learned so far is kept, and usable
+            raise KeyboardInterrupt
+        return self
+
+    def learning_problems(
+        self,
+        data: Mapping[str, Iterable[FramePair]],
+        *,
+        labels: Sequence[str] | None = None,
+    ) -> dict[str, TrackingProblem]:
+        """Make learning problems of data sets, for active learning and transfer.
+
+        Parameters
+        ----------
+        data : dict of sequences of FramePair
+            Frame pairs, annotated or not. Weights are shared; each data set has its own scale of
+            features and its own gate, since laboratories differ in both. Columns that not all of
+            them have are left out.
+        labels : None
+            Not used.
+
+        Returns
+        -------
+        dict of TrackingProblem
+        """
+        self._check_parameters()
+        sets = {name: _checked_pairs(name, pairs) for name, pairs in data.items()}
+        if not sets:
+            raise DataError("there is no data set")
+        every = [pair for pairs in sets.values() for pair in pairs]
+        columns = _common_columns(every)
+        events = _annotated_kinds(every) if self.events == "auto" else tuple(self.events)
+        features = (*default_features(columns, events), *self.features)
+        problems = {}
+        for name, pairs in sets.items():
+            far = self.max_distance
+            reach = learned_gate(pairs) if isinstance(far, str) else float(far)
+            blocks = []
+            for pair in pairs:
+                h = make_hypotheses(
+                    pair, events=events, neighbours=self.neighbours, max_distance=reach
+                )
+                blocks.append(event_features(pair, h, features))
+            scale = Preconditioner.learn(
+                blocks, bias=self.bias, events=events, knots=int(self.knots)
+            )
+            made = HypothesisSpace(events, self.neighbours, reach, features, scale, columns)
+            problems[name] = TrackingProblem(pairs, made, cost=self.cost, normalise=self.normalise)
+        return problems
+
+    def with_weights(self, problem: TrackingProblem, w: Float64s) -> Self:
+        """Return a fitted copy for data such as that of ``problem``."""
+        made = type(self)(**self.get_params())
+        made._adopt(problem, w)
+        made.objective_, made.gap_, made.history_ = np.nan, np.inf, []
+        return made
+
+    def _adopt(self, problem: TrackingProblem, w: Float64s) -> None:
+        self.weights_ = np.array(w, np.float64)
+        self.made_ = problem.made
+        self.columns_ = problem.made.columns
+
+    def _check_parameters(self) -> None:
+        for name, known in (
+            ("loss", tuple(PARTIAL_LOSSES)),
+            ("cost", ("hamming", "recall")),
+            ("solver", _SOLVERS),
+        ):
+            if getattr(self, name) not in known:
+                raise DataError(
+                    f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}"
+                )
+        for name in ("l2", "l1"):
+            value = getattr(self, name)
+            if not (is_number(value) and 0 <= value < np.inf):
+                raise DataError(f"{name} must be a number of at least 0, got {value!r}")
+        if (self.l2 > 0) == (self.l1 > 0):
+            raise DataError(
+                f"one of l2 and l1 must be positive and the other 0, got l2={self.l2!r} and "
+                f"l1={self.l1!r}"
+            )
+        if not (is_number(self.tol) and 0 < self.tol < np.inf):
+            raise DataError(f"tol must be a positive number, got {self.tol!r}")
+        far = self.max_distance
+        if far != "auto" and not (is_number(far) and 0 < float(far) < np.inf):
+            raise DataError(f'max_distance must be "auto" or a positive number, got {far!r}')
+        knots = self.knots
+        if not (isinstance(knots, int | np.integer) and knots >= 0):
+            raise DataError(f"knots must be an integer of at least 0, got {knots!r}")
+        most = self.max_iterations
+        if most is not None and not (isinstance(most, int | np.integer) and most >= 1):
+            raise DataError(f"max_iterations must be None or a positive integer, got {most!r}")
+        seed = self.random_state
+        if seed is not None and not (isinstance(seed, int | np.integer) and seed >= 0):
+            raise DataError(f"random_state must be None or an integer of at least 0, got {seed!r}")
+        check_gates(EVENTS if self.events == "auto" else self.events, self.neighbours)
+        wrong = [f for f in self.features if not isinstance(f, EventFeature)]
+        if wrong:
+            raise DataError(f"features must be EventFeature, got {wrong[0]!r:.60}")
+
+    # ---------------------------------------------------------------- prediction
+
+    @property
+    def events_(self) -> tuple[str, ...]:
+        """Kinds of events that the model knows."""
+        self._check_fitted()
+        return self.made_.events
+
+    @property
+    def max_distance_(self) -> float:
+        """Farthest objects that a hypothesis may link."""
+        self._check_fitted()
+        return self.made_.max_distance
+
+    def _windows(self, pairs: Iterable[FramePair], window: int) -> Iterator[TrackingProblem]:
+        self._check_fitted()
+        if not (isinstance(window, int | np.integer) and window >= 1):
+            raise DataError(f"window must be a positive integer, got {window!r}")
+        checked = _checked_pairs("", pairs)
+        for pair in checked:
+            missing = [c for c in self.columns_ if c not in pair.source or c not in pair.target]
+            if missing:
+                raise DataError(
+                    f"sequence {pair.sequence!r}, frame {pair.frame}: the objects have no column "
+                    f"{missing[0]!r}, which the model was trained with"
+                )
+        for first in range(0, len(checked), window):
+            bare = [replace(p, annotation=None) for p in checked[first : first + window]]
+            yield TrackingProblem(bare, self.made_)
+
+    def predict(self, pairs: Iterable[FramePair], *, window: int = 50) -> TrackingResult:
+        """Track objects.
+
+        Parameters
+        ----------
+        pairs : sequence of FramePair
+            Their annotations are not looked at.
+        window : int
+            Number of frame pairs in memory at a time; it changes nothing else.
+
+        Returns
+        -------
+        TrackingResult
+            Links, events and tracks.
+        """
+        pairs = list(pairs)
+        links: list[Link] = []
+        events: list[TrackEvent] = []
+        for ranked in self._ranked(pairs, 1, 0.0, window):
+            (own, seen, _), *_ = ranked
+            links += own
+            events += seen
+        return assemble_tracks(pairs, links, events)
+
+    def predict_kbest(
+        self,
+        pairs: Iterable[FramePair],
+        k: int,
+        *,
+        diversity: float = 0.0,
+        window: int = 50,
+    ) -> list[list[tuple[list[Link], float]]]:
+        """Return the k best trackings of each frame pair with their scores, best first.
+
+        Parameters
+        ----------
+        pairs : sequence of FramePair
+            The pairs.
+        k : int
+            How many; there may be fewer.
+        diversity : float
+            If positive, what each event that was chosen before costs (diverse k best).
+        window : int
+            As for :meth:`predict`.
+        """
+        return [
+            [(links, score) for links, _, score in ranked]
+            for ranked in self._ranked(pairs, k, diversity, window)
+        ]
+
+    def _ranked(
+        self, pairs: Iterable[FramePair], k: int, diversity: float, window: int
+    ) -> Iterator[list[tuple[list[Link], list[TrackEvent], float]]]:
+        """For each pair the k best: links, events, score."""
+        for problem in self._windows(pairs, window):
+            space, scores = problem.scores(self.weights_)
+            found = kbest_assignments(space, scores, k, diversity=diversity)
+            for i, (pair, hypotheses) in enumerate(problem.hypotheses):
+                own = slice(*space.offsets[i : i + 2])
+                ranked = []
+                for one in found:
+                    if one.values[i] == -np.inf:
+                        break
+                    chosen = one.chosen[own]
+                    came, went = events_of(pair, hypotheses, chosen)
+                    events = [
+                        TrackEvent(pair.sequence, pair.frame + 1, int(i), "appear") for i in came
+                    ] + [TrackEvent(pair.sequence, pair.frame, int(i), "disappear") for i in went]
+                    links = links_of(pair, hypotheses, chosen)
+                    ranked.append((links, events, float(one.values[i])))
+                yield ranked
+
+    def score(self, pairs: Iterable[FramePair], y: None = None) -> float:
+        """F1 of the links against the (complete) annotations of the pairs."""
+        pairs = list(pairs)
+        truth, _ = annotated_events(pairs)
+        return score_links(truth, self.predict(pairs).links).links.f1
+
+    def task_loss(self, pairs: Iterable[FramePair]) -> float:
+        """Mean of Δ over the pairs: events other than annotated (in full), by their number."""
+        pairs = list(pairs)
+        if not pairs:
+            raise DataError("there are no frame pairs")
+        losses = []
+        for pair, ranked in zip(pairs, self._ranked(pairs, 1, 0.0, 50), strict=True):
+            truth = event_set(*annotated_events([pair]))
+            if truth:
+                losses.append(task_loss(truth, event_set(ranked[0][0], ranked[0][1])))
+        if not losses:
+            raise DataError("no frame pair is annotated")
+        return float(np.mean(losses))
+
+    def coefficients(self) -> dict[str, dict[str, float]]:
+        """Weights by event and name of feature, for preconditioned features in (-1, 0)."""
+        self._check_fitted()
+        scale = self.made_.preconditioner
+        named: dict[str, dict[str, float]] = {}
+        first = 0
+        for e, (event, size) in enumerate(zip(EVENTS, scale.sizes, strict=True)):
+            names = scale.column_names(e, [f.name for f in self.made_.features if f.event == event])
+            weights = self.weights_[first : first + size].tolist()
+            if names:
+                named[event] = dict(zip(names, weights, strict=True))
+            first += size
+        return named
+
+    # ---------------------------------------------------------------- files
+
+    def save(self, path: str | os.PathLike[Any]) -> None:
+        """Write the model to a file (whole or not at all); read it with :meth:`load`."""
+        from trellis.tracking.model_file import save_tracking_model
+
+        self._check_fitted()
+        save_tracking_model(self, path)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[Any], *, features: Sequence[EventFeature] = ()
+    ) -> TrackingModel:
+        """Read a model written by :meth:`save`.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        features : sequence of EventFeature
+            The features of your own that the model was trained with: functions are not in files.
+
+        Raises
+        ------
+        CorruptModelError
+            If the file is damaged or no tracking model.
+        DataError
+            If features of your own are missing.
+        """
+        from trellis.tracking.model_file import load_tracking_model
+
+        return load_tracking_model(path, features)
+
+
+def _checked_pairs(name: str, pairs: Iterable[FramePair]) -> list[FramePair]:
+    where = f"data set {name!r}: " if name else ""
+    if isinstance(pairs, FramePair) or not isinstance(pairs, Iterable):
+        raise DataError(f"{where}expected a list of FramePair, got {type(pairs).__name__}")
+    found = list(pairs)
+    if not found:
+        raise DataError(f"{where}there are no frame pairs")
+    for i, pair in enumerate(found):
+        if not isinstance(pair, FramePair):
+            raise DataError(
+                f"{where}item {i} is of type {type(pair).__name__}, not FramePair; "
+                "read_detections makes them"
+            )
+    return found
+
+
+def _common_columns(pairs: Sequence[FramePair]) -> tuple[str, ...]:
+    """Columns that the objects of all pairs have, in the order of the first."""
+    columns = list(pairs[0].source.columns)
+    for pair in pairs:
+        columns = [c for c in columns if c in pair.source and c in pair.target]
+    return tuple(columns)
+
+
+def _annotated_kinds(pairs: Sequence[FramePair]) -> tuple[str, ...]:
+    notes = [pair.annotation for pair in pairs if pair.annotation is not None]
+    kinds = {kind for note in notes for _, _, kind in note.links}
+    return tuple(e for e in EVENTS if e not in {"split", "merge"} - kinds)
+
+
+def _line(record: Any) -> str:
+    return f"{record.number:5d}  objective {record.objective:14.4f}  {record.seconds:7.2f} s"

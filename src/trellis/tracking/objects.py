@@ -1,0 +1,151 @@
+r"""Detected objects of two consecutive frames, and what is known of how they belong together.
+
+A frame holds n objects, each with an id, a centre (x, y) and any number of measured columns. Every
+object of frame t has one *fate* (it moves, divides, disappears, ...) and every object of frame
+t + 1 one *past*. An annotation says so of all objects, of some, or of none:
+
+- ``links`` lists pairs (source id, target id, kind);
+- an object that no link names appeared or disappeared if it is among ``known_sources`` or
+  ``known_targets``, and is not annotated if it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["EVENTS", "Event", "FramePair", "Link", "Objects", "PairAnnotation"]
+
+Float64s = NDArray[np.float64]
+Int64s = NDArray[np.int64]
+
+Event = Literal["move", "division", "appear", "disappear", "split", "merge"]
+EVENTS: tuple[Event, ...] = ("move", "division", "appear", "disappear", "split", "merge")
+
+
+class Link(NamedTuple):
+    """One line of a table of links; ``frame`` is that of the source."""
+
+    sequence: str
+    frame: int
+    source_id: int
+    target_id: int
+    kind: str
+
+
+@dataclass(frozen=True, eq=False)
+class Objects:
+    """Objects of one frame, or any selection of them: columns of equal length.
+
+    Parameters
+    ----------
+    ids : int64, shape (n,)
+        Ids within the frame, each once in a frame.
+    position : float64, shape (n, 2)
+        Centres x, y.
+    columns : mapping of str to float64, shape (n,)
+        Measured features; NaN where a value is missing.
+
+    Examples
+    --------
+    >>> cells = Objects(np.array([7, 9]), np.zeros((2, 2)), {"area": np.array([30.0, 40.0])})
+    >>> len(cells), cells["area"].tolist(), cells.take(np.array([1, 1]))["area"].tolist()
+    (2, [30.0, 40.0], [40.0, 40.0])
+    """
+
+    ids: Int64s
+    position: Float64s
+    columns: Mapping[str, Float64s] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, column: str) -> Float64s:
+        return self.columns[column]
+
+    def __contains__(self, column: object) -> bool:
+        return column in self.columns
+
+    def take(self, rows: NDArray[Any]) -> Objects:
+        """Return the objects in these rows (or where a mask is true), in this order."""
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        return Objects(self.ids[rows], self.position[rows], columns)
+
+
+@dataclass(frozen=True)
+class PairAnnotation:
+    """What is known of a frame pair; plain tuples, so that it can be written as JSON.
+
+    Parameters
+    ----------
+    links : tuple of (source id, target id, kind)
+        Kind is "move", "division", "split" or "merge"; a division or split has one link for each of
+        its two targets, a merge one for each of its two sources.
+    known_sources, known_targets : tuple of int, or None
+        Ids of the objects whose fate or past is annotated, those that links name included or not;
+        None: all of them.
+
+    Examples
+    --------
+    >>> note = PairAnnotation(((0, 0, "move"),), known_sources=(1,), known_targets=())
+    >>> PairAnnotation.from_dict(note.as_dict()) == note
+    True
+    """
+
+    links: tuple[tuple[int, int, str], ...] = ()
+    known_sources: tuple[int, ...] | None = None
+    known_targets: tuple[int, ...] | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every object is annotated."""
+        return self.known_sources is None and self.known_targets is None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        return {
+            "links": [list(link) for link in self.links],
+            "known_sources": None if self.known_sources is None else list(self.known_sources),
+            "known_targets": None if self.known_targets is None else list(self.known_targets),
+        }
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> PairAnnotation:
+        """Undo :meth:`as_dict`."""
+
+        def ids(known: Sequence[int] | None) -> tuple[int, ...] | None:
+            return None if known is None else tuple(int(i) for i in known)
+
+        links = tuple((int(a), int(b), str(kind)) for a, b, kind in value.get("links", ()))
+        return cls(links, ids(value.get("known_sources")), ids(value.get("known_targets")))
+
+
+@dataclass(frozen=True, eq=False)
+class FramePair:
+    """Two consecutive frames of a sequence, or a patch of them.
+
+    Parameters
+    ----------
+    sequence : str
+        Name of the movie.
+    frame : int
+        Number of the first frame.
+    source, target : Objects
+        Objects of the first and of the second frame.
+    annotation : PairAnnotation or None
+        What is known of the pair; None: nothing.
+    extent : tuple of 4 floats
+        Least x, least y, greatest x, greatest y of the field of view of the sequence (not of a
+        patch), for the distance to its border.
+    """
+
+    sequence: str
+    frame: int
+    source: Objects
+    target: Objects
+    annotation: PairAnnotation | None = None
+    extent: tuple[float, float, float, float] = (-np.inf, -np.inf, np.inf, np.inf)

@@ -1,0 +1,169 @@
+r"""Patches of a frame pair: small problems to ask an annotator about.
+
+The field of view is divided by a grid of squares. An object belongs to the patch that its centre
+lies in, sources and targets alike: only geometry counts, so that a pool of patches can be made
+before anything is annotated. What is annotated stays with a patch if all objects of the event are
+in it. An event across a border is dropped, and its objects become *not annotated* in their patches:
+it is not known there what happened to them, and "appeared" or "disappeared" would be wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import DataError
+from trellis.tracking.annotation import annotated_hypotheses, links_of
+from trellis.tracking.objects import FramePair, PairAnnotation
+
+__all__ = ["patchify"]
+
+Float64s = NDArray[np.float64]
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_MOST_SQUARES = 1e9
+
+
+def patchify(
+    pairs: Iterable[FramePair], size: float | Literal["auto"] = "auto", *, objects: float = 20
+) -> list[FramePair]:
+    """Divide frame pairs into square patches.
+
+    Parameters
+    ----------
+    pairs : iterable of FramePair
+        The pairs, annotated or not.
+    size : float or "auto"
+        Side of the squares. The last ones of a row or column are narrower or wider by up to a half,
+        so that there are no slivers. "auto": such that a patch has about ``objects`` sources.
+    objects : float
+        Sources of a patch on average, if the size is to be found; over all pairs.
+
+    Returns
+    -------
+    list of FramePair
+        Pair by pair, row by row; patches without any object are left out. Every object is in one
+        of them. Sequence, frame and extent are those of the pair. A complete annotation remains
+        complete where no event crosses the border of the patch; elsewhere its lists of known
+        objects say which still are.
+
+    Raises
+    ------
+    DataError
+        If the size is not positive or ``objects`` less than 1, a centre is not finite, or an
+        annotation is contradictory.
+
+    Examples
+    --------
+    Two cells move, one of them across the border at x = 5:
+
+    >>> from trellis.tracking.objects import Objects
+    >>> before = Objects(np.array([0, 1]), np.array([[1.0, 2.0], [4.0, 2.0]]))
+    >>> after = Objects(np.array([0, 1]), np.array([[2.0, 2.0], [6.0, 2.0]]))
+    >>> note = PairAnnotation(((0, 0, "move"), (1, 1, "move")))
+    >>> pair = FramePair("film", 0, before, after, note, extent=(0.0, 0.0, 10.0, 5.0))
+    >>> left, right = patchify([pair], 5.0)
+    >>> left.source.ids, left.annotation.links, left.annotation.known_sources
+    (array([0, 1]), ((0, 0, 'move'),), (0,))
+    >>> right.target.ids, right.annotation.links, right.annotation.known_targets
+    (array([1]), (), ())
+    """
+    pairs = list(pairs)
+    if size == "auto":
+        if not objects >= 1:
+            raise DataError(f"a patch of {objects} objects is too small; ask for 1 or more")
+        side = _side(pairs, objects)
+    elif isinstance(size, str) or not 0 < size < np.inf:
+        raise DataError(f"the size of patches is {size!r}, not a positive number or 'auto'")
+    else:
+        side = float(size)
+    return [patch for pair in pairs for patch in _patches(pair, side)]
+
+
+def _field(pair: FramePair) -> tuple[Float64s, Float64s]:
+    """Least and greatest x, y: of the field of view, or of the objects if that is not known."""
+    position = np.concatenate([pair.source.position, pair.target.position])
+    if not np.isfinite(position).all():
+        raise DataError(
+            f"sequence {pair.sequence!r}, frame {pair.frame}: a centre is not finite; remove the "
+            "object or give its x and y"
+        )
+    low, high = np.array(pair.extent[:2]), np.array(pair.extent[2:])
+    if np.isfinite(pair.extent).all() or not len(position):
+        return low, high
+    return position.min(axis=0), position.max(axis=0)
+
+
+def _side(pairs: list[FramePair], objects: float) -> float:
+    """Side of squares that have about so many sources each."""
+    area = sources = 0.0
+    for pair in pairs:
+        if len(pair.source):
+            low, high = _field(pair)
+            area += float(np.prod(high - low))
+            sources += len(pair.source)
+    side = float(np.sqrt(area * objects / sources)) if sources else 0.0
+    # Fields without an area cannot be divided by density: each is one patch.
+    return side if side > 0 else np.inf
+
+
+def _patches(pair: FramePair, side: float) -> list[FramePair]:
+    if not len(pair.source) and not len(pair.target):
+        return []
+    low, high = _field(pair)
+    squares = np.maximum(1, np.rint((high - low) / side))
+    if squares.prod() > _MOST_SQUARES:
+        raise DataError(
+            f"sequence {pair.sequence!r}, frame {pair.frame}: patches of size {side} would divide "
+            f"the field into {squares.prod():.0e} squares; make them larger"
+        )
+
+    def cell(position: Float64s) -> Int64s:
+        column, row = np.clip(np.floor((position - low) / side), 0, squares - 1).astype(np.int64).T
+        return np.asarray(row * int(squares[0]) + column)
+
+    cells = np.concatenate([cell(pair.source.position), cell(pair.target.position)])
+    n = len(pair.source)
+    annotations = _annotations(pair, cells)
+    return [
+        replace(
+            pair,
+            source=pair.source.take(cells[:n] == number),
+            target=pair.target.take(cells[n:] == number),
+            annotation=annotations.get(number),
+        )
+        for number in np.unique(cells).tolist()
+    ]
+
+
+def _annotations(pair: FramePair, cells: Int64s) -> dict[int, PairAnnotation]:
+    """What is known in each patch; ``cells`` are those of all sources, then of all targets."""
+    if pair.annotation is None:
+        return {}
+    known = annotated_hypotheses(pair, pair.annotation)
+    n = len(pair.source)
+    covers = known.covers(n)
+    home = cells[covers[:, 0]]
+    whole = ((cells[covers] == home[:, None]) | (covers < 0)).all(axis=1)
+    told = np.zeros(len(cells), dtype=bool)
+    rows = covers[whole]
+    told[rows[rows >= 0]] = True
+
+    def listed(ids: Int64s, mine: Bools, told: Bools) -> tuple[int, ...] | None:
+        return None if told[mine].all() else tuple(ids[mine & told].tolist())
+
+    found = {}
+    for number in np.unique(cells).tolist():
+        mine = cells == number
+        links = links_of(pair, known, whole & (home == number))
+        found[number] = PairAnnotation(
+            tuple((link.source_id, link.target_id, link.kind) for link in links),
+            listed(pair.source.ids, mine[:n], told[:n]),
+            listed(pair.target.ids, mine[n:], told[n:]),
+        )
+    return found

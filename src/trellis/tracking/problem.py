@@ -1,0 +1,501 @@
+r"""Frame pairs as a learning problem: score, task loss and maxima over trackings.
+
+A tracking of a frame pair is a choice y of hypotheses such that every object is covered once
+(:mod:`trellis.structures.assignment`); its score is
+
+.. math:: f(x, y; w) = \sum_h y_h \langle w, F_h\rangle = \langle w, F^\top y\rangle ,
+
+F (H, D) holding the preconditioned features of each hypothesis in the columns of its event. An
+annotation fixes variables. The task loss counts those that a tracking has otherwise,
+
+.. math:: \Delta(y^*, y) = \sum_{h: y^*_h = 1} (1 - y_h) + \sum_{h: y^*_h = 0} y_h ,
+
+so a wrong link costs two: the true event is missing and a false one is there. It is linear in y,
+and therefore part of the scores in loss-augmented inference. With ``cost="recall"`` only the first
+sum counts, as in the program of the original authors; they also divide by the number of true
+events, which ``normalise`` does.
+
+Learning does not wait for the few problems that are very hard, as they are under weights that make
+no sense yet: there the best tracking that was found stands, with a bound (``exact=False`` of
+:func:`trellis.structures.best_assignment`).
+
+There is no formula for the mean of all compatible trackings; in its place stands the mean of the
+best ones under 20 random scores (seeded, so the same each time).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import DataError, InfeasibleError
+from trellis.objectives.learning_problem import Measure, Space
+from trellis.structures.assignment import (
+    Assignment,
+    AssignmentSpace,
+    best_assignment,
+    best_incompatible_assignment,
+    kbest_assignments,
+)
+from trellis.tracking.annotation import fixed_variables
+from trellis.tracking.features import EventFeature, event_features
+from trellis.tracking.hypotheses import Hypotheses, make_hypotheses
+from trellis.tracking.objects import EVENTS, FramePair, Link, PairAnnotation
+from trellis.tracking.preconditioning import Preconditioner
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+__all__ = ["HypothesisSpace", "TrackingMaxima", "TrackingProblem", "as_annotation"]
+
+Float64s = NDArray[np.float64]
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_RANDOM_SCORES = 20
+# To copy rows of F takes as long as to multiply some ten times as many by the weights.
+_FEW = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class HypothesisSpace:
+    """How hypotheses and their features are made of a frame pair.
+
+    Parameters
+    ----------
+    events : tuple of str
+        Kinds of events.
+    neighbours : int
+        Nearest objects considered.
+    max_distance : float
+        Farthest objects considered.
+    features : tuple of EventFeature
+        The features.
+    preconditioner : Preconditioner
+        Their scale.
+    columns : tuple of str
+        Columns that the objects must have.
+    """
+
+    events: tuple[str, ...]
+    neighbours: int
+    max_distance: float
+    features: tuple[EventFeature, ...]
+    preconditioner: Preconditioner
+    columns: tuple[str, ...] = ()
+
+    @property
+    def n_weights(self) -> int:
+        """Number of columns of F."""
+        return sum(self.preconditioner.sizes)
+
+    def hypotheses(self, pair: FramePair, annotated: bool) -> Hypotheses:
+        """Return the hypotheses of a pair; with ``annotated`` also those its annotation names."""
+        return make_hypotheses(
+            pair, events=self.events, neighbours=self.neighbours, max_distance=self.max_distance,
+            annotated=annotated,
+        )  # fmt: skip
+
+    def matrix(self, pair: FramePair, hypotheses: Hypotheses) -> scipy.sparse.csr_array:
+        """Return F (H, D) of these hypotheses."""
+        import scipy.sparse
+
+        blocks = self.preconditioner.transform(event_features(pair, hypotheses, self.features))
+        sizes = self.preconditioner.sizes
+        width = np.array(sizes)[hypotheses.kind]
+        first = np.concatenate([[0], np.cumsum(sizes)])[hypotheses.kind]
+        ptr = np.concatenate([[0], np.cumsum(width)])
+        column = np.arange(ptr[-1]) - np.repeat(ptr[:-1] - first, width)
+        values = np.empty(ptr[-1])
+        for e in range(len(EVENTS)):  # hypotheses come event by event
+            own = np.flatnonzero(hypotheses.kind == e)
+            if len(own):
+                values[ptr[own[0]] : ptr[own[-1] + 1]] = blocks[e].ravel()
+        return scipy.sparse.csr_array((values, column, ptr), (len(hypotheses), self.n_weights))
+
+
+@dataclass(eq=False)
+class _Sample:
+    """A pair with its hypotheses, features, and variables that are fixed."""
+
+    pair: FramePair
+    hypotheses: Hypotheses
+    matrix: scipy.sparse.csr_array
+    fixed: NDArray[np.int8]
+    space: AssignmentSpace
+
+
+@dataclass(frozen=True, eq=False)
+class _Stack:
+    """Samples one after the other."""
+
+    space: AssignmentSpace
+    matrix: scipy.sparse.csr_array
+    fixed: NDArray[np.int8]
+    rows: Int64s | None = None  # of the matrix that are those of the hypotheses; None: all
+
+    def scores(self, w: Float64s) -> Float64s:
+        scores: Float64s = self.matrix @ w
+        return scores if self.rows is None else scores[self.rows]
+
+
+@dataclass(frozen=True, eq=False)
+class TrackingMaxima:
+    """Trackings of n pairs; see :class:`trellis.objectives.Maxima`.
+
+    Parameters
+    ----------
+    values, losses, bounds : float64, shape (n,)
+        Maxima, task losses, and upper bounds of the maxima.
+    totals : float64, shape (n, D)
+        Features of each tracking.
+    """
+
+    values: Float64s
+    losses: Float64s
+    bounds: Float64s
+    totals: Float64s
+
+    def features(self, weight: Float64s | None = None) -> Float64s:
+        """Weighted sum of the features (D,)."""
+        total: Float64s = self.totals.sum(0) if weight is None else weight @ self.totals
+        return total
+
+
+class TrackingProblem:
+    """Frame pairs with what is known of them; a :class:`trellis.objectives.LearningProblem`.
+
+    Parameters
+    ----------
+    pairs : sequence of FramePair
+        The samples; their annotations are taken over.
+    made : HypothesisSpace
+        How hypotheses and features are made.
+    cost : "hamming" or "recall"
+        Task loss.
+    normalise : bool
+        Whether the loss of a pair is divided by the number of annotated events in it.
+    """
+
+    def __init__(
+        self,
+        pairs: Sequence[FramePair],
+        made: HypothesisSpace,
+        *,
+        cost: str = "hamming",
+        normalise: bool = False,
+    ) -> None:
+        self.made = made
+        self.cost = cost
+        self.normalise = normalise
+        self._samples = [self._sample(pair) for pair in pairs]
+        self._stacked: _Stack | None = None
+        self._means: Float64s | None = None
+
+    def _sample(self, pair: FramePair) -> _Sample:
+        h = self.made.hypotheses(pair, annotated=True)
+        n = len(pair.source)
+        rows = np.array([0, n + len(pair.target)])
+        space = AssignmentSpace(h.covers(n), np.array([0, len(h)]), rows)
+        fixed = fixed_variables(pair, h, pair.annotation)
+        return _Sample(pair, h, self.made.matrix(pair, h), fixed, space)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of frame pairs."""
+        return len(self._samples)
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights D."""
+        return self.made.n_weights
+
+    @property
+    def pairs(self) -> list[FramePair]:
+        """The frame pairs, with what is known of them now."""
+        return [sample.pair for sample in self._samples]
+
+    @property
+    def hypotheses(self) -> list[tuple[FramePair, Hypotheses]]:
+        """The frame pairs with their hypotheses, in the order of :meth:`scores`."""
+        return [(sample.pair, sample.hypotheses) for sample in self._samples]
+
+    def scores(self, w: Float64s) -> tuple[AssignmentSpace, Float64s]:
+        """Return the assignment problems of all pairs, and the scores of their hypotheses (H,)."""
+        stack = self._stack()
+        scores: Float64s = stack.matrix @ w
+        return stack.space, scores
+
+    @property
+    def annotated(self) -> Bools:
+        """Whether anything is known of each pair."""
+        return np.array([(sample.fixed >= 0).any() for sample in self._samples], bool)
+
+    @property
+    def complete(self) -> Bools:
+        """Whether everything is known of each pair."""
+        return np.array([(sample.fixed >= 0).all() for sample in self._samples], bool)
+
+    def annotate(self, i: int, annotation: Any) -> None:
+        """Add what an annotator said of pair i: PairAnnotation, its dict, or links.
+
+        Raises
+        ------
+        DataError
+            If there is no such pair, or the annotation names what is not there or contradicts
+            itself. Nothing is changed then.
+        InfeasibleError
+            If it contradicts what was said before. Nothing is changed then.
+        """
+        if not 0 <= i < self.n_samples:
+            raise DataError(f"there is no pair {i}; they are numbered 0 to {self.n_samples - 1}")
+        old = self._samples[i]
+        said = as_annotation(annotation)
+        both = _merged(old.pair, said)
+        try:
+            new = self._sample(replace(old.pair, annotation=both))
+        except InfeasibleError:
+            raise
+        except DataError as error:
+            self._sample(replace(old.pair, annotation=said))  # raises if it is wrong by itself
+            raise InfeasibleError(f"{error}; that is with what was annotated before") from None
+        self._samples[i] = new
+        self._means = None
+        if self._stacked is not None:
+            if len(new.hypotheses) == len(old.hypotheses):
+                own = slice(*self._stacked.space.offsets[i : i + 2])
+                self._stacked.fixed[own] = new.fixed
+            else:  # the annotation named a hypothesis outside the gates
+                self._stacked = None
+
+    def _stack(self) -> _Stack:
+        import scipy.sparse
+
+        if self._stacked is None:
+            samples = self._samples
+            offsets = np.cumsum([0, *(len(s.hypotheses) for s in samples)])
+            rows = np.cumsum([0, *(int(s.space.row_offsets[1]) for s in samples)])
+            covers = [np.zeros((0, 3), np.int32)]
+            covers += [
+                np.where(s.space.covers >= 0, s.space.covers + row, -1)
+                for s, row in zip(samples, rows[:-1], strict=True)
+            ]
+            matrix = scipy.sparse.csr_array((0, self.n_weights))
+            if samples:
+                matrix = scipy.sparse.vstack([s.matrix for s in samples], format="csr")
+            fixed = np.concatenate([np.zeros(0, np.int8), *(s.fixed for s in samples)])
+            space = AssignmentSpace(np.concatenate(covers), offsets, rows)
+            self._stacked = _Stack(space, matrix, fixed)
+        return self._stacked
+
+    def _part(self, samples: Int64s | None) -> _Stack:
+        if samples is not None and len(samples) == 1:
+            s = self._samples[int(samples[0])]
+            return _Stack(s.space, s.matrix, s.fixed)
+        stack = self._stack()
+        if samples is None or np.array_equal(samples, np.arange(self.n_samples)):
+            return stack
+        space, index = stack.space.part(np.asarray(samples, np.int64))
+        if len(index) < _FEW * len(stack.space):
+            return _Stack(space, stack.matrix[index], stack.fixed[index])
+        return _Stack(space, stack.matrix, stack.fixed[index], index)
+
+    # ---------------------------------------------------------------- maxima
+
+    def maxima(
+        self, w: Float64s, space: Space, *, loss: bool = False, samples: Int64s | None = None
+    ) -> TrackingMaxima:
+        """Maximise score (plus task loss) over the trackings of all pairs, or of those named."""
+        part = self._part(samples)
+        if space == "mean":
+            totals = self._mean_features(samples)
+            return TrackingMaxima(totals @ w, np.zeros(len(totals)), totals @ w, totals)
+        constant, slope = self._loss(part)
+        scores = part.scores(w)
+        offered = scores + slope if loss else scores
+        if space == "compatible":
+            found = self._compatible(part, offered)
+        elif space == "incompatible":
+            found = best_incompatible_assignment(part.space, offered, part.fixed)
+        elif space == "all":
+            found = best_assignment(part.space, offered, exact=False)
+        else:
+            raise DataError(f"there is no space {space!r} of trackings")
+        losses = constant + part.space.sums(np.where(found.chosen, slope, 0.0))
+        more = constant if loss else np.zeros(len(constant))
+        return TrackingMaxima(
+            found.values + more, losses, found.bounds + more, _totals(part, found.chosen)
+        )
+
+    def _compatible(self, part: _Stack, scores: Float64s) -> Assignment:
+        if (part.fixed >= 0).all():
+            chosen = part.fixed == 1
+            values = part.space.sums(np.where(chosen, scores, 0.0))
+            return Assignment(chosen, values, values)
+        return best_assignment(part.space, scores, fixed=part.fixed, exact=False)
+
+    def _loss(self, part: _Stack) -> tuple[Float64s, Float64s]:
+        """Task loss as constant (n,) and slope (H,)."""
+        true = part.space.sums(part.fixed == 1)
+        slope = np.where(part.fixed == 1, -1.0, 0.0)
+        if self.cost == "hamming":
+            slope += part.fixed == 0
+        if self.normalise:
+            scale = 1 / np.maximum(true, 1.0)
+            return true * scale, slope * np.repeat(scale, np.diff(part.space.offsets))
+        return true, slope
+
+    def _mean_features(self, samples: Int64s | None) -> Float64s:
+        if self._means is None:
+            part, rng = self._part(None), np.random.default_rng(0)
+            means = np.zeros((self.n_samples, self.n_weights))
+            for _ in range(_RANDOM_SCORES):
+                found = self._compatible(part, rng.normal(size=len(part.space)))
+                means += _totals(part, found.chosen) / _RANDOM_SCORES
+            self._means = means
+        return self._means if samples is None else self._means[samples]
+
+    # ---------------------------------------------------------------- learning on-line
+
+    def update(self, i: int, w: Float64s) -> bool:
+        """Make a perceptron step in place; False if the best tracking is compatible."""
+        sample = self._samples[i]
+        part = _Stack(sample.space, sample.matrix, sample.fixed)
+        scores = sample.matrix @ w
+        best = best_assignment(part.space, scores, exact=False).chosen
+        if ((sample.fixed < 0) | (best == (sample.fixed == 1))).all():
+            return False
+        known = self._compatible(part, scores).chosen
+        w += sample.matrix.T @ (known.astype(np.float64) - best)
+        return True
+
+    def margins(self, w: Float64s, measure: Measure, samples: Int64s) -> Float64s:
+        """How sure the model is of each pair, among the trackings that what is known allows.
+
+        Larger is surer; infinite where there is no second best.
+        """
+        if measure not in ("scoring", "best-vs-worst", "best-vs-second"):
+            raise DataError(f"there is no measure {measure!r}")
+        part = self._part(samples)
+        scores = part.scores(w)
+        if measure == "best-vs-second":
+            best, second = kbest_assignments(part.space, scores, 2, fixed=part.fixed, exact=False)
+            margins: Float64s = best.values - second.values
+            return np.where(best.bounds > best.values, 0.0, margins)  # not even the best is known
+        best = self._compatible(part, scores)
+        if measure == "best-vs-worst":
+            return best.values + self._compatible(part, -scores).values
+        return best.values
+
+    def weakest_part(self, i: int, w: Float64s, size: int) -> Int64s:
+        """Objects of pair i to ask for: those in which best and second best differ, and neighbours.
+
+        Sources are numbered 0..n-1, targets n..n+m-1. There are ``size`` of them, or as many as
+        differ; none of which everything is known.
+        """
+        if size < 1:
+            raise DataError(f"size is {size}; a part has at least one object")
+        sample = self._samples[i]
+        scores = sample.matrix @ w
+        best, second = kbest_assignments(sample.space, scores, 2, fixed=sample.fixed, exact=False)
+        there_are_two = second.values[0] > -np.inf
+        asked = _rows(sample.space, (best.chosen != second.chosen) & there_are_two)
+        left = np.setdiff1d(
+            np.arange(sample.space.row_offsets[1]), _rows(sample.space, sample.fixed == 1)
+        )
+        if len(asked) >= size or not len(left):
+            return asked
+        place = np.concatenate([sample.pair.source.position, sample.pair.target.position])
+        centre = place[asked if len(asked) else left].mean(0)
+        rest = np.setdiff1d(left, asked)
+        near = np.argsort(np.hypot(*(place[rest] - centre).T), kind="stable")
+        return np.sort(np.concatenate([asked, rest[near][: size - len(asked)]]))
+
+
+def _rows(space: AssignmentSpace, chosen: Bools) -> Int64s:
+    """Rows that some hypotheses cover, each once."""
+    covers = space.covers[chosen]
+    return np.unique(covers[covers >= 0]).astype(np.int64)
+
+
+def _totals(part: _Stack, chosen: Bools) -> Float64s:
+    """Features of the tracking of each sample (n, D)."""
+    import scipy.sparse
+
+    index = np.flatnonzero(chosen)
+    ptr = np.searchsorted(index, part.space.offsets)
+    rows = index if part.rows is None else part.rows[index]
+    choice = scipy.sparse.csr_array(
+        (np.ones(len(index)), rows, ptr), (part.space.n_samples, part.matrix.shape[0])
+    )
+    totals: Float64s = (choice @ part.matrix).toarray()
+    return totals
+
+
+def as_annotation(value: Any) -> PairAnnotation:
+    """Turn what an annotator may say of a pair into an annotation.
+
+    Parameters
+    ----------
+    value : PairAnnotation, dict, or list of links
+        A list of links (``Link`` or (source id, target id, kind)) says nothing of other objects.
+
+    Examples
+    --------
+    >>> as_annotation([(3, 4, "move")])
+    PairAnnotation(links=((3, 4, 'move'),), known_sources=(), known_targets=())
+    """
+    try:
+        if isinstance(value, PairAnnotation):
+            return value
+        if isinstance(value, dict):
+            return PairAnnotation.from_dict(value)
+        links = [
+            (one.source_id, one.target_id, one.kind) if isinstance(one, Link) else one
+            for one in value
+        ]
+        plain = tuple((int(a), int(b), str(kind)) for a, b, kind in links)
+    except (TypeError, ValueError, AttributeError):
+        raise DataError(
+            "an annotation is a PairAnnotation, its dict, or a list of (source id, target id, "
+            f"kind); got {value!r:.80}"
+        ) from None
+    return PairAnnotation(plain, (), ())
+
+
+def _merged(pair: FramePair, new: PairAnnotation) -> PairAnnotation:
+    """What was known and what is new together."""
+    old = pair.annotation
+    if old is None:
+        return new
+
+    def known(a: tuple[int, ...] | None, b: tuple[int, ...] | None) -> tuple[int, ...] | None:
+        return None if a is None or b is None else tuple(sorted({*a, *b}))
+
+    links = tuple(sorted({*old.links, *new.links}))
+    both = PairAnnotation(
+        links,
+        known(old.known_sources, new.known_sources),
+        known(old.known_targets, new.known_targets),
+    )
+    for ends, one, other, what in (
+        (0, old, new, "source"),
+        (1, old, new, "target"),
+        (0, new, old, "source"),
+        (1, new, old, "target"),
+    ):
+        said = {link[ends] for link in one.links}
+        mine = one.known_sources if what == "source" else one.known_targets
+        objects = pair.source if what == "source" else pair.target
+        alone = (set(objects.ids.tolist()) if mine is None else set(mine)) - said
+        clash = sorted(alone & {link[ends] for link in other.links})
+        if clash:
+            raise InfeasibleError(
+                f"sequence {pair.sequence!r}, frame {pair.frame}: {what} {clash[0]} has a link in "
+                "one annotation and none in another"
+            )
+    return both

@@ -1,0 +1,264 @@
+"""Tracks: what the links between frames say of whole movies.
+
+Every object belongs to one track, a run of objects in consecutive frames. Links make tracks thus:
+
+- move: the track goes on;
+- division: the track ends, each daughter begins a track whose parent it is;
+- split (one cell seen as two): the track goes on in the nearer part, the other part begins a track
+  without parent;
+- merge (two cells seen as one): the track of the nearer source goes on, that of the other ends;
+- an object without past begins a track.
+
+Of equally near objects the one with the least id counts as the nearer. Tracks are numbered from 1
+within a sequence, in order of the frame and then the id that they begin with.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from trellis.errors import DataError
+from trellis.files import atomic_write
+from trellis.tracking.objects import FramePair, Link
+
+__all__ = [
+    "Track",
+    "TrackEvent",
+    "TrackedObject",
+    "TrackingResult",
+    "annotated_events",
+    "assemble_tracks",
+]
+
+_KINDS = ("move", "division", "split", "merge")
+
+
+class TrackEvent(NamedTuple):
+    """An object that appeared or disappeared; ``frame`` is its own, ``kind`` says which."""
+
+    sequence: str
+    frame: int
+    id: int
+    kind: str
+
+
+class Track(NamedTuple):
+    """A track from frame ``begin`` to frame ``end``; ``parent`` is a track, -1 for none."""
+
+    sequence: str
+    track: int
+    begin: int
+    end: int
+    parent: int
+
+
+class TrackedObject(NamedTuple):
+    """An object, its track and its centre."""
+
+    sequence: str
+    frame: int
+    id: int
+    track: int
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
+class TrackingResult:
+    """Links between frames and the tracks they make.
+
+    Attributes
+    ----------
+    links : list of Link
+    events : list of TrackEvent
+        Objects that appeared or disappeared.
+    tracks : list of Track
+        Sorted by sequence and number.
+    objects : list of TrackedObject
+        All objects, sorted by sequence, frame and id.
+    """
+
+    links: list[Link]
+    events: list[TrackEvent]
+    tracks: list[Track]
+    objects: list[TrackedObject]
+
+    def write(self, path: str | os.PathLike[Any]) -> None:
+        """Write a CSV file of the objects: sequence, frame, id, x, y, track, parent (-1: none)."""
+        parents = {(track.sequence, track.track): track.parent for track in self.tracks}
+        with atomic_write(path, binary=False) as file:
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerow(["sequence", "frame", "id", "x", "y", "track", "parent"])
+            for o in self.objects:
+                parent = parents[o.sequence, o.track]
+                rows.writerow([o.sequence, o.frame, o.id, o.x, o.y, o.track, parent])
+
+
+def assemble_tracks(
+    pairs: Iterable[FramePair], links: Iterable[Link], events: Iterable[TrackEvent] = ()
+) -> TrackingResult:
+    """Join links of frame pairs to tracks.
+
+    Parameters
+    ----------
+    pairs : iterable of FramePair
+        All objects; an object may be in several pairs (or patches).
+    links : iterable of Link
+        Of kind move, division, split or merge.
+    events : iterable of TrackEvent
+        Kept in the result as they are.
+
+    Returns
+    -------
+    TrackingResult
+
+    Raises
+    ------
+    DataError
+        If a link names an object that is not there or has an unknown kind, or an object has two
+        pasts or two fates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trellis.tracking.objects import FramePair, Link, Objects
+    >>> frames = [Objects(np.arange(n), np.zeros((n, 2))) for n in (1, 1, 2)]
+    >>> pairs = [FramePair("", t, frames[t], frames[t + 1]) for t in (0, 1)]
+    >>> links = [Link("", 0, 0, 0, "move")] + [Link("", 1, 0, j, "division") for j in (0, 1)]
+    >>> for track in assemble_tracks(pairs, links).tracks:
+    ...     print(*track[1:])
+    1 0 1 -1
+    2 2 2 1
+    3 2 2 1
+    """
+    links = list(links)
+    centres = _centres(pairs)
+    past = _pasts(links, centres)
+    tracks: list[Track] = []
+    objects: list[TrackedObject] = []
+    place: dict[_Key, int] = {}  # of an object's track among all tracks
+    for key in sorted(centres):  # an object comes after its past
+        sequence, frame, number = key
+        before, continued = past.get(key, (None, False))
+        if before is not None and continued:
+            here = place[before]
+            tracks[here] = tracks[here]._replace(end=frame)
+        else:
+            here = len(tracks)
+            parent = -1 if before is None else tracks[place[before]].track
+            same = bool(tracks) and tracks[-1].sequence == sequence
+            name = tracks[-1].track + 1 if same else 1
+            tracks.append(Track(sequence, name, frame, frame, parent))
+        place[key] = here
+        objects.append(TrackedObject(sequence, frame, number, tracks[here].track, *centres[key]))
+    return TrackingResult(links, list(events), tracks, objects)
+
+
+def annotated_events(pairs: Iterable[FramePair]) -> tuple[list[Link], list[TrackEvent]]:
+    """Return what the annotations of frame pairs say, as a result says it.
+
+    An object that no link names appeared or disappeared if its past or fate is known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trellis.tracking.objects import FramePair, Objects, PairAnnotation
+    >>> cells = Objects(np.array([4, 5]), np.zeros((2, 2)))
+    >>> note = PairAnnotation(((4, 5, "move"),), known_sources=None, known_targets=())
+    >>> links, events = annotated_events([FramePair("", 0, cells, cells, note)])
+    >>> links[0][1:], events[0][1:]
+    ((0, 4, 5, 'move'), (0, 5, 'disappear'))
+    """
+    links: list[Link] = []
+    events: list[TrackEvent] = []
+    for pair in pairs:
+        note = pair.annotation
+        if note is None:
+            continue
+        links += [Link(pair.sequence, pair.frame, *link) for link in note.links]
+        ends = (
+            (
+                "disappear",
+                pair.frame,
+                pair.source,
+                note.known_sources,
+                {a for a, _, _ in note.links},
+            ),
+            (
+                "appear",
+                pair.frame + 1,
+                pair.target,
+                note.known_targets,
+                {b for _, b, _ in note.links},
+            ),
+        )
+        for kind, frame, objects, known, linked in ends:
+            ids = objects.ids.tolist() if known is None else sorted(known)
+            events += [TrackEvent(pair.sequence, frame, i, kind) for i in ids if i not in linked]
+    return links, events
+
+
+_Key = tuple[str, int, int]  # sequence, frame, id
+
+
+def _centres(pairs: Iterable[FramePair]) -> dict[_Key, tuple[float, float]]:
+    centres: dict[_Key, tuple[float, float]] = {}
+    for pair in pairs:
+        for frame, objects in ((pair.frame, pair.source), (pair.frame + 1, pair.target)):
+            for number, (x, y) in zip(objects.ids.tolist(), objects.position.tolist(), strict=True):
+                centres[pair.sequence, frame, number] = x, y
+    return centres
+
+
+def _pasts(
+    links: list[Link], centres: dict[_Key, tuple[float, float]]
+) -> dict[_Key, tuple[_Key, bool]]:
+    """Past of each object that has one, and whether the same track goes on from there."""
+    fates: dict[_Key, dict[_Key, str]] = defaultdict(dict)
+    pasts: dict[_Key, dict[_Key, str]] = defaultdict(dict)
+    for sequence, frame, source_id, target_id, kind in links:
+        source, target = (sequence, frame, source_id), (sequence, frame + 1, target_id)
+        if kind not in _KINDS:
+            raise DataError(
+                f"{_named(source)}: unknown kind of link {kind!r}; known are {', '.join(_KINDS)}"
+            )
+        for key in (source, target):
+            if key not in centres:
+                raise DataError(
+                    f"{_named(key)} has a link, but is not among the objects of the frame pairs"
+                )
+        fates[source][target] = kind
+        pasts[target][source] = kind
+    for groups, forks, what in (
+        (fates, {"division", "split"}, "fates"),
+        (pasts, {"merge"}, "pasts"),
+    ):
+        for key, group in groups.items():
+            kinds = set(group.values())
+            if len(group) > 1 and (len(kinds) > 1 or not kinds <= forks):
+                ids = " and ".join(str(other[2]) for other in sorted(group))
+                raise DataError(f"{_named(key)} has two {what}, {ids}; remove one of the links")
+
+    def nearest(key: _Key, others: Iterable[_Key]) -> _Key:
+        return min(sorted(others), key=lambda other: math.dist(centres[key], centres[other]))
+
+    result: dict[_Key, tuple[_Key, bool]] = {}
+    for target, sources in pasts.items():
+        source = nearest(target, sources) if len(sources) > 1 else next(iter(sources))
+        kind = sources[source]
+        if kind == "split" and target != nearest(source, fates[source]):
+            continue  # the lesser part: no past
+        result[target] = source, kind != "division"
+    return result
+
+
+def _named(key: _Key) -> str:
+    sequence, frame, number = key
+    of = f" of sequence {sequence!r}" if sequence else ""
+    return f"object {number} of frame {frame}{of}"

@@ -1,0 +1,164 @@
+"""Tables of cells: CSV files, mappings of columns, data frames, with the place of every complaint.
+
+A table is a list of columns of equal length. Its cells are text or numbers; each is read as what it
+is asked for, and what cannot be read so is refused, naming file and line (or the row of a table in
+memory, counted from 0).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.corpus.columnfile import Source, read_text
+from trellis.errors import DataError
+
+__all__ = ["MISSING", "Table", "read_table"]
+
+Float64s = NDArray[np.float64]
+Int64s = NDArray[np.int64]
+
+MISSING = ("", "na", "n/a", "nan", "null", "none", "<na>")
+_GREATEST = 2.0**53  # up to here every integer is a float64
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of cells, with the name and the lines that messages need."""
+
+    name: str
+    columns: Mapping[str, Any]
+    lines: list[int] | None  # None: a table in memory
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def place(self, row: int) -> str:
+        """Name a row: by its line, if the table is a file."""
+        if self.lines is None:
+            return f"{self.name}, row {row}"
+        return f"{self.name}, line {self.lines[row]}"
+
+    def fail(self, row: int | np.integer[Any], message: str) -> DataError:
+        """Make an error that names the row."""
+        return DataError(f"{self.place(int(row))}: {message}")
+
+    def require(self, columns: Iterable[str]) -> None:
+        """Refuse a table that lacks one of these columns."""
+        for column in columns:
+            if column not in self.columns:
+                raise DataError(
+                    f"{self.name} has no column {column!r}, only {', '.join(self.columns)}; "
+                    "expected a header that names the columns, with commas between them"
+                )
+
+    def texts(self, column: str) -> list[str]:
+        """Cells of a column as text; empty texts if there is no such column."""
+        if column not in self.columns:
+            return [""] * len(self)
+        return [str(cell).strip() for cell in self.columns[column]]
+
+    def numbers(self, column: str) -> tuple[Float64s, Int64s]:
+        """A column as numbers, NaN where a cell is empty; and the rows that hold something else."""
+        cells = self.columns[column]
+        if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
+            return cells.astype(np.float64), np.empty(0, np.int64)
+        cells = self.texts(column) if self.lines is None else cells
+        if "_" not in "".join(cells):  # Python reads "1_2" as 12
+            try:
+                return np.array(list(map(float, cells))), np.empty(0, np.int64)
+            except ValueError:
+                pass
+        values = np.full(len(cells), np.nan)
+        bad = []
+        for row, cell in enumerate(cells):
+            try:
+                values[row] = float("?" if "_" in cell else cell)
+            except ValueError:
+                if cell.strip().lower() not in MISSING:
+                    bad.append(row)
+        return values, np.array(bad, np.int64)
+
+    def checked_numbers(self, column: str, *, missing: bool = False) -> Float64s:
+        """A column as finite numbers, or NaN if they may be missing."""
+        values, bad = self.numbers(column)
+        if bad.size:
+            cell = self.texts(column)[bad[0]]
+            advice = f"; correct it, or name {column!r} in ignore" if missing else ""
+            raise self.fail(bad[0], f"{column} {cell!r} is not a number{advice}")
+        wrong = np.isinf(values) if missing else ~np.isfinite(values)
+        if wrong.any():
+            row = np.flatnonzero(wrong)[0]
+            what = "missing" if np.isnan(values[row]) else "not finite"
+            advice = "leave the cell empty" if missing else "correct or remove the row"
+            raise self.fail(row, f"{column} is {what}; {advice}")
+        return values
+
+    def integers(self, column: str) -> Int64s:
+        """A column as whole numbers."""
+        values = self.checked_numbers(column)
+        wrong = np.flatnonzero((values != np.floor(values)) | (np.abs(values) > _GREATEST))
+        if wrong.size:
+            cell = self.texts(column)[wrong[0]]
+            raise self.fail(wrong[0], f"{column} {cell!r} is not a whole number up to 2^53")
+        return values.astype(np.int64)
+
+
+def read_table(source: Any, what: str) -> Table:
+    """Read a path, an open file, a mapping of columns or a data frame; ``what`` names it."""
+    if isinstance(source, str | os.PathLike) or hasattr(source, "read"):
+        return _read_csv(source)
+    if not isinstance(source, Mapping) and not hasattr(source, "columns"):
+        kind = type(source).__name__
+        raise DataError(f"{what} is a {kind}; expected a path, a mapping of columns or a DataFrame")
+    names = source if isinstance(source, Mapping) else source.columns
+    columns = {str(name): np.asarray(source[name]) for name in names}
+    for name, values in columns.items():
+        if values.ndim != 1:
+            raise DataError(
+                f"{what}: column {name!r} has shape {values.shape}, expected one value a row"
+            )
+    lengths = {len(values) for values in columns.values()}
+    if len(lengths) > 1:
+        each = ", ".join(f"{name} {len(values)}" for name, values in columns.items())
+        raise DataError(f"{what}: columns must have one length, not {each}")
+    if not columns:
+        raise DataError(f"{what} is empty: it has no columns")
+    return Table(what, columns, None)
+
+
+def _read_csv(source: Source) -> Table:
+    name, text = read_text(source)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    try:
+        for row in reader:
+            if row:
+                rows.append(row)
+                lines.append(reader.line_num)
+    except csv.Error as error:
+        raise DataError(
+            f"{name}, line {reader.line_num}: {error}; expected cells with commas between them"
+        ) from None
+    if not rows:
+        raise DataError(f"{name} is empty; expected a header and rows of cells between commas")
+    header = [cell.strip() for cell in rows[0]]
+    if len(set(header)) < len(header):
+        twice = next(cell for cell in header if header.count(cell) > 1)
+        raise DataError(f"{name}, line {lines[0]}: the header names column {twice!r} twice")
+    for line, row in zip(lines, rows, strict=True):
+        if len(row) != len(header):
+            raise DataError(
+                f"{name}, line {line}: {len(row)} cells, but the header has {len(header)}; "
+                "is the file cut off, or a comma missing?"
+            )
+    cells = list(zip(*rows[1:], strict=True)) or [()] * len(header)
+    return Table(name, dict(zip(header, cells, strict=True)), lines[1:])

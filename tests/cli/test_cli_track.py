@@ -1,0 +1,312 @@
+"""``trellis track`` on small simulated movies."""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from trellis.datasets import simulate_cells
+from trellis.tracking import (
+    EventFeature,
+    FlowTracker,
+    TrackingModel,
+    TrackingResult,
+    read_ctc,
+    read_detections,
+)
+
+PAIRS = simulate_cells(20, 4, lab="b", seed=3)
+COLUMNS = ("area", "mean_intensity", "eccentricity", "orientation")
+
+
+def write(path, head, rows):
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([head, *rows])
+    return path
+
+
+def object_rows(pairs):
+    frames = [(pair.frame, pair.source) for pair in pairs]
+    frames.append((pairs[-1].frame + 1, pairs[-1].target))
+    for frame, objects in frames:
+        for i in range(len(objects)):
+            x, y = objects.position[i]
+            yield [frame, objects.ids[i], x, y, *(objects[c][i] for c in COLUMNS)]
+
+
+def link_rows(pairs):
+    return [[pair.frame, *link] for pair in pairs for link in pair.annotation.links]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A folder with a movie (objects.csv, links.csv), and a model learned from it."""
+    folder = tmp_path_factory.mktemp("movie")
+    write(folder / "objects.csv", ("frame", "id", "x", "y", *COLUMNS), object_rows(PAIRS))
+    write(folder / "links.csv", ("frame", "source_id", "target_id", "kind"), link_rows(PAIRS))
+    pairs = read_detections(folder / "objects.csv", folder / "links.csv")
+    TrackingModel(random_state=0).fit(pairs).save(folder / "cells.trellis")
+    return folder
+
+
+def table(path):
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def written(tmp_path, result: TrackingResult) -> bytes:
+    result.write(tmp_path / "expected.csv")
+    return (tmp_path / "expected.csv").read_bytes()
+
+
+# ------------------------------------------------------------------ with a model
+
+
+def test_learn_then_track(run, files, tmp_path):
+    """The commands do what the library does, to the byte."""
+    model, tracks = tmp_path / "m.trellis", tmp_path / "tracks.csv"
+    learned = run("track", files / "objects.csv", "--learn", files / "links.csv", "--save", model)
+    assert (learned.code, learned.out) == (0, "")
+    assert re.fullmatch(
+        rf"{model}: \d+ weights of move, division, appear, disappear; links up to "
+        r"[\d.]+; \d+ iterations? \(within [\d.e-]+ % of the optimum\), [\d.]+ s",
+        learned.err[0],
+    )
+    assert model.read_bytes() == (files / "cells.trellis").read_bytes()
+
+    arguments = ("--model", model, "-o", tracks, "--truth", files / "links.csv")
+    result = run("track", files / "objects.csv", *arguments)
+    expected = TrackingModel.load(model).predict(PAIRS)
+    found = table(tracks)
+    n_objects = len({(row["frame"], row["id"]) for row in found})
+    assert n_objects == len(found) == sum(1 for _ in object_rows(PAIRS))
+    divided = {t.parent for t in expected.tracks if t.parent != -1}
+    assert result.err[0].startswith(
+        f"{tracks}: {n_objects} objects of 4 frames, {len(expected.tracks)} tracks, "
+        f"{len(divided)} division"
+    )
+    lines = result.out.splitlines()
+    assert [line.split()[0] for line in lines] == ["precision", "links", "divisions"]
+    f1 = TrackingModel.load(model).score(PAIRS)
+    assert float(lines[1].split()[3]) == pytest.approx(100 * f1, abs=0.006)
+
+    piped = run(
+        "track", "-", *arguments, "--quiet", stdin=(files / "objects.csv").read_bytes()
+    )  # fmt: skip
+    assert (piped.code, piped.out, piped.err) == (0, result.out, [])
+    assert table(tracks) == found
+
+
+def test_partial_links_and_options_of_learning(run, files, tmp_path, monkeypatch):
+    rows = [row for row in link_rows(PAIRS) if row[0] < 2 and row[1] % 2]
+    some = write(tmp_path / "some.csv", ("frame", "source_id", "target_id", "kind"), rows)
+    seen = []
+    fit = TrackingModel.fit
+    monkeypatch.setattr(
+        TrackingModel, "fit", lambda self, pairs: (seen.append((self, pairs)), fit(self, pairs))[1]
+    )
+    events = "move,division,appear,disappear,split,merge"
+    result = run(
+        "track", files / "objects.csv", "--learn", some, "--partial", "-o", tmp_path / "t.csv",
+        "--l2", 2, "--loss", "ramp", "--events", events, "--neighbours", 4, "--max-distance", 60,
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    assert result.err[0].startswith("learned: ")
+    assert re.search(r"; links up to 60; \d+ rounds? \((not )?converged\), ", result.err[0])
+    ((model, pairs),) = seen
+    assert (model.l2, model.loss, model.neighbours, model.max_distance) == (2, "ramp", 4, 60)
+    assert list(model.events) == events.split(",")
+    assert [p.annotation is None for p in pairs] == [False, False, True]
+    assert not pairs[0].annotation.complete
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_ctrl_c_while_learning(run, files, tmp_path, monkeypatch, saved):
+    fit = TrackingModel.fit
+
+    def interrupted(self, pairs):
+        fit(self.set_params(max_iterations=3), pairs)
+        raise KeyboardInterrupt  # as the library does, with what it has learned so far
+
+    monkeypatch.setattr(TrackingModel, "fit", interrupted)
+    model, tracks = tmp_path / "m.trellis", tmp_path / "tracks.csv"
+    save = ("--save", model) if saved else ()
+    arguments = ("--learn", files / "links.csv", *save, "-o", tracks)
+    result = run("track", files / "objects.csv", *arguments)
+    kept = f"what was learned by then is in {model}"
+    lost = "with --save what was learned by then is kept"
+    message = f"trellis: interrupted in iteration 4; {kept if saved else lost}"
+    assert (result.code, result.err) == (130, [message])
+    assert model.exists() == saved
+    assert not tracks.exists()
+    if saved:
+        assert run("track", files / "objects.csv", "--model", model, "-o", tracks).code == 0
+
+
+def test_ctrl_c_before_anything_is_learned(run, files, tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TrackingModel, "fit", interrupted)
+    arguments = ("--learn", files / "links.csv", "--save", tmp_path / "m.trellis")
+    result = run("track", files / "objects.csv", *arguments)
+    assert (result.code, result.err) == (130, ["trellis: interrupted"])
+    assert not list(tmp_path.iterdir())
+
+
+# ------------------------------------------------------------------ without a model
+
+
+def test_without_a_model(run, files, tmp_path):
+    out = tmp_path / "tracks.csv"
+    result = run("track", files / "objects.csv", "-o", out)
+    assert (result.code, result.out, len(result.err)) == (0, "", 2)
+    told = re.fullmatch(
+        r"no model: tracked without learning, by flow \(--method\), objects up to ([\d.]+) apart "
+        r"\(--max-distance\); --learn learns from links",
+        result.err[0],
+    )
+    steps = [
+        np.linalg.norm(pair.target.position[j] - pair.source.position[i])
+        for pair in PAIRS
+        for i, j, kind in pair.annotation.links
+        if kind == "move"
+    ]  # ids are rows in simulated movies
+    assert np.percentile(steps, 90) < float(told[1]) < 2 * np.percentile(steps, 99)
+
+    pairs = read_detections(files / "objects.csv")
+    expected = FlowTracker(20.0).predict(pairs)
+    run("track", files / "objects.csv", "-o", out, "--max-distance", 20, "--quiet")
+    assert out.read_bytes() == written(tmp_path, expected)
+
+
+@pytest.mark.parametrize(("method", "divides"), [("nearest", False), ("matching", True)])
+def test_methods(run, files, method, divides):
+    truth = ("--truth", files / "links.csv")
+    result = run("track", files / "objects.csv", "--method", method, *truth)
+    assert f" by {method} (--method)" in result.err[0]
+    assert result.err[1].startswith("tracked: ")
+    assert float(result.out.splitlines()[1].split()[3]) > 75
+    assert (int(result.out.split()[-1]) > 0) == divides
+
+
+def test_objects_that_do_not_move(run, tmp_path):
+    rows = [[t, i, 10 * i, 0] for t in range(3) for i in range(3)]
+    path = write(tmp_path / "still.csv", ("frame", "id", "x", "y"), rows)
+    result = run("track", path, "-o", tmp_path / "tracks.csv")
+    assert "objects up to 20 apart" in result.err[0]
+    assert ", 3 tracks, 0 divisions, " in result.err[1]
+
+
+def test_picture_and_challenge(run, files, tmp_path):
+    head = ("sequence", "frame", "id", "x", "y", *COLUMNS)
+    rows = [[name, *row] for name in ("one", "two") for row in object_rows(PAIRS)]
+    path = write(tmp_path / "both.csv", head, rows)
+    picture, folder = tmp_path / "lineage.svg", tmp_path / "ctc"
+    result = run("track", path, "--plot", picture, "--ctc", folder, "--method", "nearest")
+    assert result.err[1].startswith(f"{picture}, {folder}: {len(rows)} objects of 8 frames, ")
+    assert "<svg" in picture.read_text()
+    assert len(read_ctc(folder / "one")) == len(read_ctc(folder / "two")) > 20
+
+
+# ------------------------------------------------------------------ what is wrong
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "no result is asked for: name a file for the tracks with -o"),
+        (("-o", "T", "--model", "m", "--learn", "l"), "give one of --model and --learn: each says"),
+        (("-o", "T", "--model", "m", "--method", "flow"), "give one of --model and --method"),
+        (("-o", "T", "--partial"), "--partial is for --learn, which names the links"),
+        (("--save", "T"), "--save is for --learn"),
+        (("-o", "T", "--events", "move"), "--events is for --learn"),
+        (("-o", "T", "--model", "m", "--max-distance", 9), "--max-distance cannot go with --model"),
+        (("-o", "T", "--max-distance", 0), "--max-distance must be a positive number, got 0"),
+        (("-o", "T", "--learn", "l", "--l2", "nan"), "--l2 must be a positive number, got nan"),
+        (("-o", "T", "--learn", "l", "--neighbours", 0), "--neighbours must be at least 1, got 0"),
+        (
+            ("-o", "T", "--learn", "l", "--events", "move,flies"),
+            "--events: unknown event 'flies'; known: move, division, appear, disappear, split, m",
+        ),
+        (("-o", "T", "--learn", "l", "--events", "move,appear"), "--events lacks disappear, which"),
+        (("-o", "T", "--learn", "-", "--truth", "-"), "standard input can be one file only"),
+        (("-o", "no/T"), "cannot write no/T: the folder no does not exist"),
+        (("--learn", "l", "--save", "no/T"), "cannot write no/T: the folder no does not exist"),
+        (("-o", "."), ". is a folder; name a file to write"),
+        (("-o", "objects.csv"), "objects.csv is named twice: each input and each output is"),
+        (("-o", "T.png", "--plot", "T.png"), "T.png is named twice"),
+        (("--ctc", "objects.csv"), "objects.csv is a file; name a folder with --ctc"),
+        (("--plot", "T.jpg"), "--plot T.jpg: expected a name that ends in .png, .svg, .pdf"),
+        (("-o", "T", "--truth", "none.csv"), "cannot read none.csv: No such file or directory"),
+        (("-o", "T", "--model", "none"), "none: No such file or directory"),
+        (("-o", "T", "--model", "objects.csv"), "objects.csv: not a Trellis model file"),
+        (("-o", "T", "--truth", "objects.csv"), "objects.csv has no column 'source_id'"),
+    ],
+)
+def test_wrong_options(fails, files, monkeypatch, options, message):
+    monkeypatch.chdir(files)
+    before = sorted(files.iterdir())
+    assert message in fails("track", "objects.csv", *options)
+    assert sorted(files.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "bad.csv is empty"),
+        (b"\x89PNG\r\n\x00\x00", "bad.csv, line 2: a NUL byte; this is not a text file"),
+        (b"frame,id,x\n0,0,1\n", "bad.csv has no column 'y', only frame, id, x"),
+        (b"frame,id,x,y\n0,0,1,1\n2,0,1,1\n", "bad.csv: no sequence has two frames t and t + 1"),
+    ],
+)
+def test_wrong_objects(fails, tmp_path, content, message):
+    path = tmp_path / "bad.csv"
+    path.write_bytes(content)
+    assert message in fails("track", path, "-o", tmp_path / "tracks.csv")
+    assert [p.name for p in tmp_path.iterdir()] == ["bad.csv"]
+
+
+def test_links_to_missing_ids(fails, files, tmp_path):
+    rows = [[0, 0, 0], [1, 999, 0]]
+    path = write(tmp_path / "bad.csv", ("frame", "source_id", "target_id"), rows)
+    for option in ("--learn", "--truth"):
+        message = fails("track", files / "objects.csv", option, path, "-o", tmp_path / "t.csv",
+                        "--quiet")  # fmt: skip
+        assert "bad.csv, line 3: source_id 999 is not in frame 1 of " in message
+    assert not (tmp_path / "t.csv").exists()
+
+
+def test_model_of_another_kind(fails, files, models, tmp_path):
+    message = fails(
+        "track", files / "objects.csv", "--model", models["conll"], "-o", tmp_path / "t"
+    )
+    assert message == (
+        f"{models['conll']} holds a ChainCRF, not a tracking model; 'trellis track --learn' "
+        "makes one"
+    )
+
+
+def test_model_with_features_of_its_own(fails, files, tmp_path):
+    own = EventFeature("move", "right", lambda a, b: b.position[:, 0] - a.position[:, 0])
+    model = tmp_path / "own.trellis"
+    TrackingModel(features=[own], max_iterations=1).fit(PAIRS[:1]).save(model)
+    message = fails("track", files / "objects.csv", "--model", model, "-o", tmp_path / "t")
+    assert message.startswith(f"{model} was trained with features that are functions in Python")
+
+
+def test_objects_without_a_column_of_the_model(fails, files, tmp_path):
+    rows = [row[:4] for row in object_rows(PAIRS)]
+    path = write(tmp_path / "bare.csv", ("frame", "id", "x", "y"), rows)
+    message = fails("track", path, "--model", files / "cells.trellis", "-o", tmp_path / "t")
+    assert "the objects have no column 'area', which the model was trained with" in message
+
+
+def test_missing_matplotlib(fails, files, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    message = fails("track", files / "objects.csv", "--plot", tmp_path / "a.png")
+    assert message == "--plot needs matplotlib: install it, or trellis-structured[plot]"

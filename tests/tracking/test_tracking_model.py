@@ -1,0 +1,426 @@
+"""TrackingModel: what it learns, from how much, and every complaint."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from tracking_problems import frame_pair
+from trellis.datasets import LABS, Lab, simulate_cells
+from trellis.errors import DataError
+from trellis.objectives.partial import PartialObjective
+from trellis.solvers.frank_wolfe import minimise_frank_wolfe
+from trellis.tracking import EventFeature, FramePair, Objects, PairAnnotation, TrackingModel
+from trellis.tracking.problem import TrackingProblem
+
+QUIET = Lab(name="quiet", over_segmentation=0.0, under_segmentation=0.0, cycle=12.0)
+MOVIE = simulate_cells(20, 8, lab=QUIET, seed=1)
+TRAIN, TEST = MOVIE[:4], MOVIE[4:]
+
+
+def partly(pairs, share, seed=0):
+    """Only so many objects are annotated: a random share of them, with the events they are in."""
+    rng = np.random.default_rng(seed)
+    return [replace(pair, annotation=some(pair, share, rng)) for pair in pairs]
+
+
+def some(pair, share, rng):
+    chosen = [set(o.ids[rng.random(len(o)) < share].tolist()) for o in (pair.source, pair.target)]
+    kept = {link for link in pair.annotation.links if link[0] in chosen[0] or link[1] in chosen[1]}
+    parents = {a for a, _, kind in kept if kind == "division"}
+    kept |= {link for link in pair.annotation.links if link[0] in parents}
+    ends = [{link[i] for link in pair.annotation.links} for i in (0, 1)]
+    alone = [tuple(sorted(c - e)) for c, e in zip(chosen, ends, strict=True)]
+    return PairAnnotation(tuple(sorted(kept)), *alone)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return TrackingModel().fit(TRAIN)
+
+
+def bare(pairs):
+    return [replace(pair, annotation=None) for pair in pairs]
+
+
+# ------------------------------------------------------------------------------- fit and predict
+
+
+def test_learns_to_track(model):
+    result = model.predict(bare(TEST))
+    assert {link.kind for link in result.links} == {"move", "division"}
+    assert {event.kind for event in result.events} <= {"appear", "disappear"}
+    n = sum(len(p.source) for p in TEST) + len(TEST[-1].target)
+    assert len(result.objects) == n
+    assert any(track.parent > 0 for track in result.tracks)
+    assert model.score(TEST) > 0.9
+    assert model.task_loss(TEST) < 0.15
+    assert model.task_loss(TRAIN) < 0.05
+
+
+def test_every_object_is_explained_once(model):
+    result = model.predict(TEST)
+    for pair in TEST:
+        mine = [link for link in result.links if link.frame == pair.frame]
+        gone = {e.id for e in result.events if (e.frame, e.kind) == (pair.frame, "disappear")}
+        came = {e.id for e in result.events if (e.frame, e.kind) == (pair.frame + 1, "appear")}
+        assert {link.source_id for link in mine} ^ gone == set(pair.source.ids.tolist())
+        assert {link.target_id for link in mine} ^ came == set(pair.target.ids.tolist())
+
+
+def test_what_training_says_of_itself(model):
+    # Without a proof of every maximum the gap may stay somewhat larger than asked for.
+    assert model.stop_reason_ in ("gap", "no progress")
+    assert 0 <= model.gap_ <= 0.1 * model.objective_
+    assert model.history_[-1].objective == pytest.approx(model.objective_)
+    assert model.columns_ == ("area", "mean_intensity", "eccentricity", "orientation")
+    assert model.max_distance_ > 0
+    weights = [w for event in model.coefficients().values() for w in event.values()]
+    np.testing.assert_array_equal(weights, model.weights_)
+    named = model.coefficients()
+    assert list(named) == ["move", "division", "appear", "disappear"]
+    assert all(list(event)[-1] == "bias" for event in named.values())
+    plain = TrackingModel(bias=False, knots=0).fit(TRAIN[:2]).coefficients()
+    assert "distance" in plain["move"]
+    assert "bias" not in plain["move"]
+    steps = TrackingModel(knots=3).fit(TRAIN[:2]).coefficients()
+    assert len(steps["move"]) == 3 * len(plain["move"]) + 1
+
+
+def test_annotations_and_windows_change_no_prediction(model):
+    whole = model.predict(TEST)
+    for pairs, window in ((bare(TEST), 50), (TEST, 1), (iter(TEST), 3)):
+        other = model.predict(pairs, window=window)
+        assert (other.links, other.events) == (whole.links, whole.events)
+        assert other.tracks == whole.tracks
+
+
+def test_k_best(model):
+    pairs = TEST[:1]
+    best = [
+        [link for link in model.predict(pairs).links if link.frame == pair.frame] for pair in pairs
+    ]
+    for ranked, first in zip(model.predict_kbest(pairs, 4, window=1), best, strict=True):
+        scores = [score for _, score in ranked]
+        assert ranked[0][0] == first
+        assert scores == sorted(scores, reverse=True)
+        assert len({tuple(links) for links, _ in ranked}) == len(ranked) == 4
+    diverse = model.predict_kbest(pairs, 3, diversity=1e3)[0]
+    assert all(score <= diverse[0][1] for _, score in diverse)
+    shared = [set(links) & set(diverse[0][0]) for links, _ in diverse[1:]]
+    assert min(map(len, shared)) < len(diverse[0][0]) / 2
+    alone = frame_pair([(1, 1)], [])
+    for column in model.columns_:
+        alone.source.columns[column], alone.target.columns[column] = np.ones(1), np.ones(0)
+    assert [links for links, _ in model.predict_kbest([alone], 5)[0]] == [[]]
+
+
+def test_frames_without_objects(model):
+    empty = TEST[0].source.take(np.zeros(0, int))
+    pairs = [
+        FramePair("film", 0, TEST[0].source, empty), FramePair("film", 1, empty, empty),
+        FramePair("film", 2, empty, TEST[0].source),
+    ]  # fmt: skip
+    result = model.predict(pairs)
+    assert result.links == []
+    assert [e.kind for e in result.events].count("appear") == len(TEST[0].source)
+
+
+def test_same_seed_same_bits(model):
+    np.testing.assert_array_equal(TrackingModel().fit(TRAIN).weights_, model.weights_)
+    half = partly(TRAIN[:1], 0.5)
+    one, two = (TrackingModel(random_state=3).fit(half).weights_ for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+
+
+# ------------------------------------------------------------------------- objectives and solvers
+
+
+@pytest.mark.parametrize("options", [{}, {"cost": "recall"}])
+def test_complete_annotations_agree_with_frank_wolfe(options):
+    pairs, l2 = TRAIN[:2], 0.5
+    model = TrackingModel(l2=l2, tol=1e-3, **options).fit(pairs)
+    problem = TrackingModel(**options).learning_problems({"": pairs})[""]
+
+    def oracle(i, w):
+        here = np.array([i])
+        best = problem.maxima(w, "all", loss=True, samples=here)
+        true = problem.maxima(w, "compatible", samples=here)
+        above = float(best.bounds[0] - true.values[0])
+        return (true.totals - best.totals)[0], float(best.losses[0]), above
+
+    other = minimise_frank_wolfe(
+        oracle, len(pairs), problem.n_weights, l2=l2, tol=0.03, max_passes=60, seed=0
+    )
+    assert other.objective >= model.objective_ - model.gap_ - 1e-9
+    assert model.objective_ >= other.objective - other.gap - 1e-9
+    value = PartialObjective(problem).value(model.weights_) + l2 * model.weights_ @ model.weights_
+    assert model.objective_ - model.gap_ - 1e-9 <= value <= model.objective_ + 1e-9
+
+
+def test_a_quarter_of_the_objects_is_enough():
+    """Well above what nothing learned would give, and not far from all annotations."""
+    some_known = partly(TRAIN, 0.25)
+    assert all(not pair.annotation.complete for pair in some_known)
+    model = TrackingModel(l2=0.1, random_state=0).fit(some_known)
+    assert model.gap_ == np.inf
+    assert model.score(TEST) > 0.9
+    heights = [record.objective for record in model.history_]
+    assert heights == sorted(heights, reverse=True)
+
+
+def test_switches_of_the_concave_convex_procedure():
+    half = partly(TRAIN[:1], 0.5)
+    plain = TrackingModel(random_state=0, recycle=False, adaptive=False).fit(half)
+    usual = TrackingModel(random_state=0).fit(half)
+    assert {record.tol for record in plain.history_} == {0.01}
+    assert usual.history_[0].tol > 0.01
+    assert sum(r.n_planes for r in plain.history_) > sum(r.n_planes for r in usual.history_)
+    assert plain.objective_ == pytest.approx(usual.objective_, rel=0.3)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"loss": "ramp"}, {"loss": "max", "tol": 0.1}, {"l2": 0.0, "l1": 0.5, "knots": 0}],
+)
+def test_other_objectives_learn_from_parts(options):
+    model = TrackingModel(**{"l2": 0.1, "random_state": 0, **options}).fit(partly(TRAIN[:3], 0.5))
+    assert model.score(TEST) > 0.85
+    assert (model.gap_ < np.inf) == (options.get("loss") == "max")
+
+
+def test_l1_leaves_most_features_out():
+    model = TrackingModel(l2=0.0, l1=0.1, knots=0).fit(TRAIN[:3])
+    assert (model.weights_ == 0).mean() > 0.3
+    assert model.score(TRAIN[:3]) > 0.95
+
+
+def test_pairs_without_annotation_say_nothing_but_scale():
+    """They have a share in the quantiles of the features, none in the losses."""
+    model = TrackingModel().fit([*TRAIN[:2], *bare(TRAIN[2:])])
+    problem = model.learning_problems({"": [*TRAIN[:2], *bare(TRAIN[2:])]})[""]
+    assert PartialObjective(problem).samples.tolist() == [0, 1]
+    assert model.score(TEST) > 0.9
+
+
+def test_perceptron():
+    model = TrackingModel(solver="perceptron", random_state=0, max_iterations=5).fit(TRAIN)
+    assert (model.stop_reason_, model.history_, model.gap_) == ("perceptron", [], np.inf)
+    assert model.objective_ >= 0
+    assert model.score(TEST) > 0.9
+    again = TrackingModel(solver="perceptron", random_state=0, max_iterations=5).fit(TRAIN)
+    np.testing.assert_array_equal(model.weights_, again.weights_)
+
+
+def test_limit():
+    model = TrackingModel(max_iterations=2, tol=1e-9).fit(TRAIN[:2])
+    assert (model.stop_reason_, len(model.history_)) == ("max_iterations", 2)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_interrupt_keeps_what_was_learned(share, monkeypatch):
+    calls = 0
+    maxima = TrackingProblem.maxima
+
+    def interrupted(self, w, space, **more):
+        nonlocal calls
+        calls += space == "all" and more.get("loss", False)
+        if calls > 4:
+            raise KeyboardInterrupt
+        return maxima(self, w, space, **more)
+
+    monkeypatch.setattr(TrackingProblem, "maxima", interrupted)
+    pairs = TRAIN[:2] if share == 1 else partly(TRAIN[:2], share)
+    model = TrackingModel(tol=1e-6)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(pairs)
+    assert model.stop_reason_ == "interrupted"
+    assert model.weights_.any()
+    assert model.predict(TEST).links
+
+
+# ------------------------------------------------------------------------------ events, features
+
+
+def test_events_follow_the_annotations(model):
+    assert model.events_ == ("move", "division", "appear", "disappear")
+    links = ((10, 20, "split"), (10, 21, "split"))
+    pair = frame_pair([(0, 0)], [(0, 1), (1, 0)], PairAnnotation(links))
+    found = TrackingModel().fit([pair])
+    assert found.events_ == ("move", "division", "appear", "disappear", "split")
+    assert [link.kind for link in found.predict([pair]).links] == ["split", "split"]
+    fewer = TrackingModel(["move", "appear", "disappear"])
+    with pytest.raises(DataError, match="a division is annotated, but the events are move"):
+        fewer.fit(TRAIN)
+
+
+def test_features_of_ones_own():
+    """Cells that only go right or left: nothing but the user's feature can tell."""
+
+    def goes_right(source, target):
+        return np.sign(target.position[:, 0] - source.position[:, 0])
+
+    rng = np.random.default_rng(0)
+    pairs = []
+    for t in range(6):
+        at = 40.0 * np.arange(6)
+        source = Objects(np.arange(6), np.stack([at, rng.random(6)], 1))
+        two = np.concatenate([at - 5, at + 5])
+        target = Objects(np.arange(12), np.stack([two, rng.random(12)], 1))
+        links = tuple((i, 6 + i, "move") for i in range(6))
+        pairs.append(FramePair("film", t, source, target, PairAnnotation(links)))
+    options = {"events": ("move", "appear", "disappear"), "max_distance": 8.0, "knots": 0}
+    mine = EventFeature("move", "goes right", goes_right)
+    model = TrackingModel(**options, features=[mine]).fit(pairs[:4])
+    assert model.coefficients()["move"]["goes right"] > 0
+    assert model.score(pairs[4:]) == 1.0
+    assert TrackingModel(**options).fit(pairs[:4]).score(pairs[4:]) < 0.9
+    assert model.max_distance_ == 8.0
+    broken = EventFeature("move", "broken", lambda source, target: source["colour"])
+    with pytest.raises(DataError, match="feature 'broken' of move failed: KeyError"):
+        TrackingModel(**options, features=[broken]).fit(pairs)
+    with pytest.raises(DataError, match="two features of move with the name 'distance'"):
+        TrackingModel(features=[EventFeature("move", "distance", goes_right)]).fit(pairs)
+
+
+# --------------------------------------------------------------------------- cheap data: two labs
+
+
+def test_two_labs_share_weights_and_nothing_else(tmp_path):
+    a = simulate_cells(15, 4, lab=QUIET, seed=2)
+    b = simulate_cells(15, 4, lab=replace(LABS["b"], over_segmentation=0.0), seed=3)
+    b = [
+        replace(p, **{end: without(getattr(p, end), "orientation") for end in ("source", "target")})
+        for p in b
+    ]
+    b[1:] = bare(b[1:])
+    model = TrackingModel()
+    problems = model.learning_problems({"a": a, "b": b})
+    assert problems["a"].n_weights == problems["b"].n_weights
+    assert problems["a"].made.max_distance != problems["b"].made.max_distance
+    assert problems["a"].annotated.all()
+    assert problems["b"].annotated.tolist() == [True, False, False]
+    names = [(f.event, f.name) for f in problems["a"].made.features]
+    assert names == [(f.event, f.name) for f in problems["b"].made.features]
+    assert not any("orientation" in name for _, name in names)
+    w = np.random.default_rng(0).normal(size=problems["a"].n_weights)
+    for name, pairs in (("a", a), ("b", b)):
+        fitted = model.with_weights(problems[name], w)
+        assert fitted is not model
+        assert fitted.max_distance_ == problems[name].made.max_distance
+        # A column that only lab a has is neither used nor asked for, also after a file.
+        assert "orientation" not in fitted.columns_
+        fitted.save(tmp_path / "m.trellis")
+        links = fitted.predict(b).links
+        assert TrackingModel.load(tmp_path / "m.trellis").predict(b).links == links
+        assert len(fitted.predict(pairs).objects) > 0
+    assert not hasattr(model, "weights_")
+    w[:] = 0  # the copy has weights of its own
+    assert fitted.weights_.any()
+
+
+def without(objects, column):
+    return replace(objects, columns={c: v for c, v in objects.columns.items() if c != column})
+
+
+# -------------------------------------------------------------------------------------- complaints
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "hinge"}, "loss must be one of bridge, latent-hinge, ramp, max, got 'hinge'"),
+        ({"cost": "f1"}, "cost must be one of hamming, recall, got 'f1'"),
+        ({"solver": "sgd"}, "solver must be one of bundle, perceptron, got 'sgd'"),
+        ({"l2": -1.0}, "l2 must be a number of at least 0, got -1.0"),
+        ({"l1": "much"}, "l1 must be a number of at least 0, got 'much'"),
+        ({"l2": 0.0}, "one of l2 and l1 must be positive and the other 0, got l2=0.0 and l1=0.0"),
+        ({"l1": 1.0}, "one of l2 and l1 must be positive and the other 0, got l2=1.0 and l1=1.0"),
+        ({"tol": 0.0}, "tol must be a positive number, got 0.0"),
+        ({"max_distance": "far"}, "max_distance must be \"auto\" or a positive number, got 'far'"),
+        ({"max_distance": 0}, 'max_distance must be "auto" or a positive number, got 0'),
+        ({"max_distance": np.inf}, 'max_distance must be "auto" or a positive number, got inf'),
+        ({"max_iterations": 0}, "max_iterations must be None or a positive integer, got 0"),
+        ({"max_iterations": 2.5}, "max_iterations must be None or a positive integer, got 2.5"),
+        ({"random_state": -1}, "random_state must be None or an integer of at least 0, got -1"),
+        ({"knots": -1}, "knots must be an integer of at least 0, got -1"),
+        ({"knots": 2.5}, "knots must be an integer of at least 0, got 2.5"),
+        ({"features": ["area"]}, "features must be EventFeature, got 'area'"),
+        ({"events": ("move",)}, "events lack appear, disappear"),
+        ({"events": "move"}, "events are a sequence of move, .* not 'move'"),
+        ({"events": None}, "events are a sequence of move, .* not None"),
+        ({"neighbours": 0}, "neighbours is 0; at least 1 is needed"),
+        ({"neighbours": "all"}, "neighbours is a whole number, not 'all'"),
+    ],
+)
+def test_parameters(options, message):
+    with pytest.raises(DataError, match=message):
+        TrackingModel(**options).fit(TRAIN[:1])
+
+
+def test_data_that_cannot_be(model):
+    for call in (model.fit, model.predict, model.score, model.task_loss):
+        with pytest.raises(DataError, match="there are no frame pairs"):
+            call([])
+    with pytest.raises(DataError, match=r"item 1 is of type int, not FramePair; read_detections"):
+        TrackingModel().fit([TRAIN[0], 7])
+    with pytest.raises(DataError, match="expected a list of FramePair, got FramePair"):
+        TrackingModel().fit(TRAIN[0])
+    with pytest.raises(DataError, match="expected a list of FramePair, got int"):
+        TrackingModel().fit(7)
+    with pytest.raises(DataError, match="data set 'b': there are no frame pairs"):
+        model.learning_problems({"a": TRAIN, "b": []})
+    with pytest.raises(DataError, match="there is no data set"):
+        model.learning_problems({})
+    with pytest.raises(DataError, match="no frame pair is annotated"):
+        model.task_loss(bare(TEST))
+    for solver in ("bundle", "perceptron"):
+        with pytest.raises(DataError, match="nothing is annotated: there is nothing to learn"):
+            TrackingModel(solver=solver).fit(bare(TRAIN))
+    for window in (0, 1.5):
+        with pytest.raises(DataError, match=f"window must be a positive integer, got {window}"):
+            model.predict(TEST, window=window)
+    for k in (0, 1.5):
+        with pytest.raises(DataError, match=f"k must be an integer of at least 1, got {k}"):
+            model.predict_kbest(TEST, k)
+
+
+def test_a_missing_column(model):
+    pair = TEST[0]
+    blind = replace(pair, target=without(pair.target, "area"))
+    with pytest.raises(
+        DataError, match=r"'quiet_1', frame 4: the objects have no column 'area', which the model"
+    ):
+        model.predict([TEST[1], blind])
+
+
+def test_not_fitted():
+    for use in (
+        lambda m: m.predict(TEST), lambda m: m.coefficients(), lambda m: m.events_,
+        lambda m: m.max_distance_, lambda m: m.save("nowhere"),
+    ):  # fmt: skip
+        with pytest.raises(NotFittedError, match="this TrackingModel is not fitted yet"):
+            use(TrackingModel())
+
+
+def test_manners_of_scikit_learn(model):
+    other = clone(model.set_params(verbose=False))
+    assert not hasattr(other, "weights_")
+    assert other.get_params() == model.get_params()
+    assert repr(TrackingModel(l2=2.0)) == "TrackingModel(l2=2.0)"
+    with pytest.raises(DataError, match="TrackingModel has no parameter 'C'"):
+        other.set_params(C=1.0)
+
+
+def test_a_line_for_each_iteration(caplog):
+    caplog.set_level("INFO", logger="trellis")
+    for pairs in (TRAIN[:1], partly(TRAIN[:1], 0.5)):
+        caplog.clear()
+        model = TrackingModel().fit(pairs)
+        lines = [line for line in caplog.messages if "objective" in line]
+        assert len(lines) == len(model.history_) > 0
+        assert f"{model.history_[-1].objective:.4f}" in lines[-1]
