@@ -1,0 +1,491 @@
+r"""Active learning: ask the annotator only for what helps (Lou et al., section 1.4).
+
+Algorithm 1.2. Of a pool of samples the one of largest uncertainty q(x, w) is asked for; after each
+answer one perceptron pass goes over all samples annotated so far,
+
+.. math:: w \leftarrow w + \Phi(x, y^*) - \Phi(x, \hat y),
+
+in the order in which they were annotated, with step 1, without averaging, and from where the round
+before ended; then the uncertainties of the rest are computed anew, and their average is what the
+stopping rule sees. A round costs one inference for each sample of the pool. At the end, or every so
+many rounds, max-margin training on what was annotated gives the model that is used (*combined
+learning*).
+
+An answer may be partial: :math:`y^*` is then the best output compatible with it. Parts of samples
+(a span of a sentence, a few cells) can be asked for, too; a sample is in the pool until it is
+complete.
+
+All answers are kept in order. The state of a learner is a function of them alone, so that one that
+was interrupted, or killed, goes on from its log with the same bits.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.cheap.annotation_log import AnnotationLog, Entry, from_json, to_json
+from trellis.cheap.pool import Pool, fingerprint
+from trellis.cheap.session import Session
+from trellis.cheap.training import l2_of, train
+from trellis.cheap.uncertainty import STRATEGIES, StoppingRule, convergence
+from trellis.errors import DataError
+from trellis.objectives.learning_problem import Learnable
+from trellis.objectives.partial import PartialLoss, PartialObjective
+from trellis.progress import Reporter
+
+__all__ = ["ActiveLearner", "Part"]
+
+Float64s = NDArray[np.float64]
+Int64s = NDArray[np.int64]
+
+
+class Part(NamedTuple):
+    """Nodes of a sample that an annotator is asked for."""
+
+    sample: int
+    nodes: tuple[int, ...]
+
+
+class ActiveLearner:
+    """Chooses the samples that are worth annotating, and learns from the answers.
+
+    Parameters
+    ----------
+    model : Learnable
+        An estimator that can learn from cheap data (:class:`~trellis.MaxMargin`,
+        :class:`~trellis.tracking.TrackingModel`); it need not be fitted and is not changed.
+    strategy : str
+        One of ``STRATEGIES``: "best-vs-second", "best-vs-worst", "scoring", "random" or
+        "disagreement" (see :mod:`trellis.cheap.uncertainty`).
+    labels : sequence of str, optional
+        All labels, unless the pool shows them.
+    log : path, optional
+        File (SQLite) to which each answer is written before anything else is done with it. With a
+        log that exists the learner goes on from there.
+    window, threshold : int, float
+        Stop when the average uncertainty of ``window`` rounds changes by ``threshold`` at most.
+    retrain_every : int, optional
+        After each so many answers, max-margin training takes the place of the perceptron pass.
+    start : float64, shape (D,), optional
+        Weights to begin with; zero by default.
+    experts : sequence of fitted models or functions
+        With "disagreement": each gives, by ``predict(pool)`` or ``expert(pool)``, one label
+        sequence for each sample.
+    random_state : int, optional
+        Seed of "random".
+    verbose : bool
+        One line for each answer, if standard error is a terminal.
+
+    Attributes
+    ----------
+    average_uncertainty_ : list of float
+        Average uncertainty of the samples left, after each answer.
+
+    Examples
+    --------
+    Three of eight sentences are enough here; the answers come from a dictionary:
+
+    >>> from trellis import MaxMargin
+    >>> from trellis.cheap import ActiveLearner
+    >>> tags = {"the": "D", "a": "D", "cat": "N", "dog": "N", "sat": "V", "ran": "V"}
+    >>> pool = [[d, n, v] for d in ("the", "a") for n in ("cat", "dog") for v in ("sat", "ran")]
+    >>> learner = ActiveLearner(MaxMargin("word", l2=0.1), labels=["D", "N", "V"])
+    >>> for _ in range(3):
+    ...     i = learner.query(pool)
+    ...     learner.tell(i, [tags[word] for word in pool[i]])
+    >>> len(learner.annotated_), learner.should_stop
+    (3, False)
+    >>> learner.finish().predict([["the", "dog", "sat"]])
+    [['D', 'N', 'V']]
+    """
+
+    def __init__(
+        self,
+        model: Learnable,
+        strategy: str = "best-vs-second",
+        *,
+        labels: Sequence[str] | None = None,
+        log: str | os.PathLike[Any] | None = None,
+        window: int = 80,
+        threshold: float = 1e-4,
+        retrain_every: int | None = None,
+        start: Float64s | None = None,
+        experts: Sequence[Any] | None = None,
+        random_state: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        for method in ("learning_problems", "with_weights"):
+            if not hasattr(model, method):
+                raise DataError(
+                    f"the model must be able to learn from cheap data, such as MaxMargin or "
+                    f"TrackingModel; {type(model).__name__} has no {method}"
+                )
+        if strategy not in STRATEGIES:
+            raise DataError(f"strategy must be one of {', '.join(STRATEGIES)}, got {strategy!r}")
+        if (strategy == "disagreement") != (experts is not None):
+            raise DataError('strategy="disagreement" and experts= belong together')
+        if experts is not None and len(experts) < 2:
+            raise DataError(f"it takes two experts to disagree, got {len(experts)}")
+        if retrain_every is not None and not _is_positive(retrain_every):
+            raise DataError(
+                f"retrain_every must be None or a positive integer, got {retrain_every!r}"
+            )
+        seed = random_state
+        if seed is not None and not (isinstance(seed, int | np.integer) and seed >= 0):
+            raise DataError(f"random_state must be None or an integer of at least 0, got {seed!r}")
+        self.model = model
+        self.strategy = strategy
+        self.labels = labels
+        self.log = log
+        self.rule = StoppingRule(window, threshold)
+        self.retrain_every = retrain_every
+        self.start = start
+        self.experts = experts
+        self.random_state = random_state
+        self._reporter = Reporter(enabled=verbose)
+        self._file: AnnotationLog | None = None
+        self.reset()
+
+    def reset(self) -> Self:
+        """Forget the pool and all answers (a log keeps them), so that another pool can be given."""
+        self.close()
+        self._pool: Pool | None = None
+        self._entries: list[Entry] = []
+        self._session: Session | None = None
+        self._skipped: set[int] = set()
+        self._asked: Part | None = None
+        self._parts = False
+        return self
+
+    def close(self) -> None:
+        """Close the log, so that another learner or process may open it; a query opens it again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ---------------------------------------------------------------- questions
+
+    def query(self, pool: Any) -> int:
+        """Return the number of the sample to ask for: the most uncertain that is not annotated.
+
+        Parameters
+        ----------
+        pool : Corpus or list of samples
+            The same one in all rounds; it is prepared once.
+
+        Raises
+        ------
+        DataError
+            If the pool is empty, another one than before, or nothing is left to ask for.
+        """
+        session = self._prepared(pool)
+        self._parts, self._asked = False, None
+        return self._most_uncertain(session)
+
+    def query_part(self, pool: Any, size: int = 5) -> Part:
+        """Return nodes to ask for, within the most uncertain sample that is not complete.
+
+        Parameters
+        ----------
+        pool : Corpus or list of samples
+            As for :meth:`query`.
+        size : int
+            Number of nodes, about.
+
+        Returns
+        -------
+        Part
+            ``sample`` and ``nodes``. The answer goes to :meth:`tell`, as a partial annotation of
+            the sample.
+        """
+        if not _is_positive(size):
+            raise DataError(f"size must be a positive integer, got {size!r}")
+        session = self._prepared(pool)
+        self._parts = True
+        i = self._most_uncertain(session)
+        self._asked = Part(i, tuple(session.part(i, int(size)).tolist()))
+        return self._asked
+
+    def skip(self, i: int) -> None:
+        """Set a sample aside: it is not asked for again, unless :meth:`run` is called."""
+        self._skipped.add(i)
+
+    def _most_uncertain(self, session: Session) -> int:
+        left = session.left(self._parts)
+        if not left.size:
+            how = "complete" if self._parts else "annotated"
+            raise DataError(
+                f"every sample of the pool is {how}; nothing is left to ask for: call finish(), or "
+                "reset() and give another pool"
+            )
+        open_ = left[[i not in self._skipped for i in left.tolist()]]
+        if not open_.size:
+            raise DataError(
+                f"every sample that is left ({len(left)}) was skipped; call finish(), or run() to "
+                "ask for them again"
+            )
+        return int(open_[np.argmin(session.margins(open_))])
+
+    # ---------------------------------------------------------------- answers
+
+    def tell(self, i: int, annotation: Any, *, replace: bool = False) -> None:
+        """Learn what an annotator says of a sample.
+
+        The annotation is checked, then written to the log, then learned from. One that is not
+        valid changes nothing.
+
+        Parameters
+        ----------
+        i : int
+            Number of the sample in the pool; any, not only the one asked for.
+        annotation : object
+            As the model takes it: labels for all or some positions, a PairAnnotation, ...; it is
+            added to what is known of the sample.
+        replace : bool
+            Forget what was said of the sample before: a correction.
+        """
+        session = self._current()
+        if self._closed:
+            raise DataError("the log is closed; call query(pool), which opens it again")
+        nodes = self._asked.nodes if self._asked is not None and self._asked.sample == i else None
+        try:
+            said = from_json(to_json(annotation))  # what the log would give back
+            session.annotate(i, said, replace, self._entries)
+            i = int(i)
+        except Exception as error:
+            error.add_note(f"The annotation was not accepted, and is not lost: {annotation!r}")
+            raise
+        except BaseException:
+            self._session = None
+            raise
+        try:
+            number, key = len(self._entries) + 1, ""
+            if self._file is not None:
+                assert self._pool is not None
+                key = fingerprint(self._pool[i])[:16]
+                number = self._file.add(i, said, key=key, nodes=nodes, replaces=replace)
+            entry = Entry(number, i, said, nodes, replace, key)
+            self._entries.append(entry)
+            session.learn(entry, len(self._entries))
+        except BaseException:  # Ctrl-C, a full disk: go on from what is written
+            self._session = None
+            raise
+        self._asked = None
+        self._report(i)
+
+    def run(
+        self,
+        pool: Any,
+        annotator: Callable[[Any, Any], Any],
+        *,
+        max_queries: int | None = None,
+        parts: int | None = None,
+    ) -> Self:
+        """Ask an annotator until the stopping rule says so, or nothing is left.
+
+        Parameters
+        ----------
+        pool : Corpus or list of samples
+            As for :meth:`query`.
+        annotator : function
+            Called with the number of a sample and the sample, returns the annotation; None skips
+            the sample for this run, StopIteration ends the run. Whatever it raises, answers given
+            before are kept.
+        max_queries : int, optional
+            Most questions.
+        parts : int, optional
+            Ask for parts of about so many nodes; the annotator is then called with a
+            :class:`Part` in place of the number.
+
+        Returns
+        -------
+        self
+        """
+        self._skipped.clear()
+        self._prepared(pool)
+        assert self._pool is not None
+        self._parts = parts is not None
+        asked, last = 0, None
+        while not self.should_stop and (max_queries is None or asked < max_queries):
+            session = self._current()
+            if set(session.left(self._parts).tolist()) <= self._skipped:
+                break
+            question = self.query(pool) if parts is None else self.query_part(pool, parts)
+            i = question.sample if isinstance(question, Part) else question
+            if question == last:  # the last answer said nothing of what was asked
+                self.skip(i)
+                continue
+            last = question
+            try:
+                answer = annotator(question, self._pool[i])
+            except StopIteration:
+                break
+            except KeyboardInterrupt as stop:
+                raise KeyboardInterrupt(self._advice()) from stop
+            asked += 1
+            if answer is None:
+                self.skip(i)
+            else:
+                self.tell(i, answer)
+        return self
+
+    def _advice(self) -> str:
+        kept = f"the {len(self._entries)} annotation(s) so far are kept"
+        return f"{kept}; call run again to go on, or finish() to learn from them"
+
+    def _report(self, i: int) -> None:
+        history = self.average_uncertainty_
+        average = f"{history[-1]:.4g}" if history else "none"
+        self._reporter.line(
+            f"annotation {len(self._entries)}: sample {i}, average uncertainty left {average}"
+        )
+
+    # ---------------------------------------------------------------- results
+
+    @property
+    def average_uncertainty_(self) -> list[float]:
+        """Average uncertainty of the samples left, after each answer that left any."""
+        return list(self._current().history)
+
+    @property
+    def convergence_(self) -> float | None:
+        """Measure of convergence (1.8); None in the first rounds."""
+        return convergence(self._current().history, self.rule.window)
+
+    @property
+    def should_stop(self) -> bool:
+        """Whether the average uncertainty has come to rest, or nothing is left to ask for.
+
+        With "random" only the latter: the averages then say nothing of the model.
+        """
+        if self._pool is None:
+            return False
+        session = self._current()
+        if not session.left(self._parts).size:
+            return True
+        return self.strategy != "random" and self.rule(session.history)
+
+    @property
+    def annotated_(self) -> Int64s:
+        """Numbers of the samples of which anything is known."""
+        return np.flatnonzero(self._current().problem.annotated)
+
+    @property
+    def weights_(self) -> Float64s:
+        """Weights as of now (D,)."""
+        return self._current().w.copy()
+
+    @property
+    def model_(self) -> Any:
+        """A fitted model with the weights as of now: those of the perceptron."""
+        session = self._current()
+        return self.model.with_weights(session.problem, session.w.copy())
+
+    def finish(
+        self, loss: str | PartialLoss = "bridge", *, l2: float | None = None, tol: float = 1e-2
+    ) -> Any:
+        """Train a max-margin model on what was annotated (combined learning).
+
+        Parameters
+        ----------
+        loss : str or PartialLoss
+            Loss of partial annotations, see :mod:`trellis.objectives.partial`; all are the same
+            for complete ones.
+        l2 : float, optional
+            Factor of ||w||^2, that of the model by default.
+        tol : float
+            Stop when the objective is known to be within this part of itself of the optimum (of a
+            stationary point, for partial annotations).
+
+        Returns
+        -------
+        model
+            A fitted copy of the model. The learner itself is not changed and can go on.
+        """
+        session = self._current()
+        objective = PartialObjective(session.problem, loss)
+        found = train([objective], l2=l2_of(self.model, l2), tol=tol, start=session.w)
+        return self.model.with_weights(session.problem, found.shared)
+
+    # ---------------------------------------------------------------- state
+
+    def _prepared(self, pool: Any) -> Session:
+        if self._pool is None:
+            self._begin(Pool(pool))
+        elif self._pool.is_same(pool):
+            if self._closed:
+                self._begin(self._pool)
+        else:
+            raise DataError(
+                "this is another pool than before; give the same one, or call reset() to begin "
+                "anew with this"
+            )
+        return self._current()
+
+    @property
+    def _closed(self) -> bool:
+        return self.log is not None and self._file is None
+
+    def _current(self) -> Session:
+        if self._pool is None:
+            raise DataError("there is no pool yet: call query(pool) first")
+        if self._session is None:
+            if self._file is not None:
+                self._entries = self._file.entries()
+            session = Session(
+                self.model,
+                self._pool,
+                strategy=self.strategy,
+                labels=self.labels,
+                retrain_every=self.retrain_every,
+                start=self.start,
+                experts=self.experts,
+                seed=self._seed,
+            )
+            for number, entry in enumerate(self._entries, 1):
+                session.annotate(
+                    entry.sample, entry.annotation, entry.replaces, self._entries[: number - 1]
+                )
+                session.learn(entry, number)
+            if self._entries:
+                self._parts = self._entries[-1].nodes is not None
+            self._session = session
+        return self._session
+
+    def _begin(self, pool: Pool) -> None:
+        self._seed = self.random_state
+        if self.log is not None:
+            fresh = int(np.random.default_rng().integers(2**31))
+            self._file = AnnotationLog(self.log)
+            try:
+                self._file.begin(
+                    pool=pool.fingerprint,
+                    strategy=self.strategy,
+                    seed=fresh if self.random_state is None else int(self.random_state),
+                )
+                if self.random_state is None:  # go on with the same numbers
+                    self._seed = self._file.metadata["seed"]
+            except BaseException:
+                self.close()
+                raise
+        self._pool, self._session = pool, None
+        try:
+            self._current()
+        except BaseException:
+            self.reset()
+            raise
+
+
+def _is_positive(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)

@@ -1,0 +1,385 @@
+r"""Transfer learning: annotations of related data sets in place of new ones (Lou et al., 1.5).
+
+Domains d = 1 … D (laboratories, kinds of text) have data sets with losses :math:`L_d` and weights
+:math:`w_d`, which are drawn towards shared ones,
+
+.. math::
+
+    \min_{w, w_1, \dots, w_D} \; \lambda \lVert w\rVert^2
+    + \rho \sum_d \lVert w_d - w\rVert^2 + \sum_d L_d(w_d) \tag{1.9}
+
+(the paper's :math:`\lambda/2` and :math:`\rho/2` are :math:`\lambda` and :math:`\rho` here, as
+everywhere in Trellis). The five strategies of its Table 1.4 for a target domain:
+
+================  ==========================================================
+"all-source"      one model of all domains but the target
+"all-target"      a model of the target alone
+"partial-target"  the same; of what is annotated, if that is not all
+"union"           one model of all domains: :math:`\rho = \infty`
+"transfer"        (1.9)
+================  ==========================================================
+
+With :math:`\rho = 0` each domain is learned alone, under the regulariser :math:`\lambda` that it
+would have by itself (see :mod:`trellis.solvers.joint_bundle` for why this is not the limit of small
+:math:`\rho`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.cheap.training import Trained, l2_of, train, train_jointly
+from trellis.errors import DataError
+from trellis.models.params import Estimator, is_number
+from trellis.objectives.learning_problem import Learnable, LearningProblem
+from trellis.objectives.partial import PartialLoss, PartialObjective
+from trellis.progress import Reporter
+
+__all__ = [
+    "TRANSFER_STRATEGIES",
+    "TransferChoice",
+    "TransferLearner",
+    "TransferTrial",
+    "cross_validate_transfer",
+]
+
+Float64s = NDArray[np.float64]
+Int64s = NDArray[np.int64]
+Score = Callable[[LearningProblem, Float64s, Int64s], float]
+
+TRANSFER_STRATEGIES = ("all-source", "all-target", "partial-target", "union", "transfer")
+"""What to learn from, for a target domain."""
+
+_TARGET_ONLY = ("all-target", "partial-target")
+
+
+class TransferLearner(Estimator):
+    """Learns models of several related data sets at once.
+
+    Parameters
+    ----------
+    model : Learnable
+        An estimator that can learn from cheap data (:class:`~trellis.MaxMargin`,
+        :class:`~trellis.tracking.TrackingModel`); it is not changed.
+    rho : float
+        How strongly the domains are drawn together: 0 (not at all) to ``inf`` (one model).
+    strategy : str
+        One of ``TRANSFER_STRATEGIES``.
+    loss : str or PartialLoss
+        Loss of partial annotations (:mod:`trellis.objectives.partial`).
+    l2 : float, optional
+        Factor of the squared norm of the shared weights; that of the model by default.
+    tol : float
+        Stop when the objective is known to be within this part of itself of the optimum.
+    target : str, optional
+        The domain that counts; needed by the strategies that name a source or a target.
+    labels : sequence of str, optional
+        Labels there may be beyond those that the data shows.
+
+    Attributes
+    ----------
+    models_ : dict of str to fitted models
+        A model of each domain ("all-target", "partial-target": of the target only).
+    shared_ : float64, shape (n,)
+        Shared weights.
+    weights_ : dict of str to float64, shape (n,)
+        Weights of each domain.
+    objective_ : float
+        The objective that was reached.
+
+    Examples
+    --------
+    In domain b, of which there is one sentence, "can" is a noun, too:
+
+    >>> from trellis import Corpus, MaxMargin
+    >>> from trellis.cheap import TransferLearner
+    >>> a = Corpus.from_columns(
+    ...     {"word": [["we", "can", "fish"], ["we", "fish"]]}, [["N", "V", "V"], ["N", "V"]]
+    ... )
+    >>> b = Corpus.from_columns({"word": [["a", "can", "rusts"]]}, [["D", "N", "V"]])
+    >>> learner = TransferLearner(MaxMargin("word", l2=0.1), rho=0.5).fit({"a": a, "b": b})
+    >>> learner.predict([["a", "can"], ["we", "fish"]], domain="b")
+    [['D', 'N'], ['N', 'V']]
+    """
+
+    models_: dict[str, Any]
+    shared_: Float64s
+    weights_: dict[str, Float64s]
+    objective_: float
+
+    def __init__(
+        self,
+        model: Learnable,
+        rho: float = 2.5,
+        *,
+        strategy: str = "transfer",
+        loss: str | PartialLoss = "bridge",
+        l2: float | None = None,
+        tol: float = 1e-2,
+        target: str | None = None,
+        labels: Sequence[str] | None = None,
+    ) -> None:
+        self.model = model
+        self.rho = rho
+        self.strategy = strategy
+        self.loss = loss
+        self.l2 = l2
+        self.tol = tol
+        self.target = target
+        self.labels = labels
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "models_")
+
+    def fit(self, data: Mapping[str, Any]) -> Self:
+        """Learn from data sets of several domains.
+
+        Parameters
+        ----------
+        data : dict of str to data
+            Name and data set of each domain, annotated in full, in part or not at all.
+
+        Returns
+        -------
+        self
+        """
+        if self.strategy not in TRANSFER_STRATEGIES:
+            raise DataError(
+                f"strategy must be one of {', '.join(TRANSFER_STRATEGIES)}, got {self.strategy!r}"
+            )
+        l2 = l2_of(self.model, self.l2)
+        _check_rho(self.rho)
+        if not (is_number(self.tol) and 0 <= self.tol < np.inf):
+            raise DataError(f"tol must be a number of at least 0, got {self.tol!r}")
+        _check_domains(data, self.target, needed=self.strategy in ("all-source", *_TARGET_ONLY))
+        problems = self.model.learning_problems(data, labels=self.labels)
+        objectives = {name: PartialObjective(p, self.loss) for name, p in problems.items()}
+        names = list(data)
+        if self.strategy in _TARGET_ONLY:
+            names = [str(self.target)]
+        if self.strategy == "transfer":
+            found, weights = _learn(objectives, l2, float(self.rho), float(self.tol))
+        else:
+            learned_from = [
+                objective
+                for name, objective in objectives.items()
+                if (name in names if self.strategy != "all-source" else name != self.target)
+            ]
+            annotated = [objective for objective in learned_from if objective.samples.size]
+            if not annotated:
+                raise DataError(f"{self.strategy}: no sample to learn from is annotated")
+            found = train(annotated, l2=l2, tol=float(self.tol))
+            weights = dict.fromkeys(names, found.shared)
+        self.shared_, self.objective_ = found.shared, found.objective
+        self.weights_ = {name: weights[name] for name in names}
+        self.models_ = {
+            name: self.model.with_weights(problems[name], weights[name]) for name in names
+        }
+        return self
+
+    def predict(self, data: Any, domain: str | None = None) -> Any:
+        """Predict with the model of a domain.
+
+        Parameters
+        ----------
+        data
+            What the model predicts from.
+        domain : str, optional
+            By default the target.
+        """
+        self._check_fitted()
+        name = self.target if domain is None else domain
+        if name is None:
+            raise DataError(f"name the domain: domain= one of {', '.join(self.models_)}")
+        if name not in self.models_:
+            raise DataError(f"there is no model of {name!r}, only of {', '.join(self.models_)}")
+        return self.models_[name].predict(data)
+
+
+def _learn(
+    objectives: Mapping[str, PartialObjective], l2: float, rho: float, tol: float
+) -> tuple[Trained, dict[str, Float64s]]:
+    """Solve (1.9): the result, and the weights of each domain."""
+    known = [name for name, objective in objectives.items() if objective.samples.size]
+    unknown = [name for name in objectives if name not in known]
+    if not known:
+        raise DataError("no domain has an annotated sample; there is nothing to learn from")
+    if unknown and rho == 0:
+        raise DataError(
+            f"{unknown[0]!r} has no annotated sample, and with rho=0 it learns nothing from the "
+            "others; give a positive rho"
+        )
+    found = train_jointly([objectives[name] for name in known], l2=l2, rho=rho, tol=tol)
+    weights = dict(zip(known, found.weights, strict=True))
+    # Without a loss, the best weights of a domain are the shared ones.
+    return found, weights | dict.fromkeys(unknown, found.shared)
+
+
+# ---------------------------------------------------------------------- cross-validation
+
+
+@dataclass(frozen=True)
+class TransferTrial:
+    """One pair of parameters and the loss of each fold.
+
+    Parameters
+    ----------
+    l2, rho : float
+        The parameters.
+    losses : tuple of float
+        Loss on the samples held out, fold by fold.
+    """
+
+    l2: float
+    rho: float
+    losses: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """Mean loss of the folds."""
+        return float(np.mean(self.losses))
+
+
+@dataclass(frozen=True)
+class TransferChoice:
+    """Result of :func:`cross_validate_transfer`.
+
+    Parameters
+    ----------
+    best : TransferTrial
+        The trial of least mean loss; of equal ones the first.
+    table : list of TransferTrial
+        All of them, in order.
+    """
+
+    best: TransferTrial
+    table: list[TransferTrial]
+
+
+def cross_validate_transfer(
+    model: Learnable,
+    data: Mapping[str, Any],
+    *,
+    target: str,
+    l2s: Iterable[float],
+    rhos: Iterable[float],
+    folds: int = 5,
+    seed: int = 0,
+    score: Score | None = None,
+    loss: str | PartialLoss = "bridge",
+    tol: float = 1e-2,
+    labels: Sequence[str] | None = None,
+    verbose: bool = False,
+) -> TransferChoice:
+    """Choose ``l2`` and ``rho`` by cross-validation on the annotated samples of the target.
+
+    The other domains are learned from in all folds. ``rho=0`` stands for the target alone and
+    ``rho=inf`` for the union, so that these strategies can be compared as well.
+
+    Parameters
+    ----------
+    model : Learnable
+        As for :class:`TransferLearner`.
+    data : dict of str to data
+        Name and data set of each domain.
+    target : str
+        The domain that counts.
+    l2s, rhos : iterables of float
+        Values to try, in all combinations.
+    folds : int
+        Number of folds.
+    seed : int
+        Seed of the folds.
+    score : function of (problem, weights, samples), optional
+        Loss, the less the better, on some samples of the target, given as a
+        :class:`~trellis.objectives.learning_problem.LearningProblem` and their numbers. By default
+        the mean task loss of the best outputs.
+    loss, tol, labels
+        As for :class:`TransferLearner`.
+    verbose : bool
+        One line for each pair of parameters, if standard error is a terminal.
+
+    Returns
+    -------
+    TransferChoice
+
+    Examples
+    --------
+    >>> from trellis import Corpus, MaxMargin
+    >>> words = [["we", "fish"], ["a", "can"], ["we", "can"]] * 2
+    >>> tags = [["N", "V"], ["D", "N"], ["N", "V"]] * 2
+    >>> a = Corpus.from_columns({"word": words}, tags)
+    >>> chosen = cross_validate_transfer(
+    ...     MaxMargin("word"), {"a": a, "b": a[:4]}, target="b", l2s=[0.01, 100.0], rhos=[1.0],
+    ...     folds=2,
+    ... )
+    >>> chosen.best.l2, len(chosen.table)
+    (0.01, 2)
+    """
+    _check_domains(data, target, needed=True)
+    grid = [
+        (l2_of(model, l2), _check_rho(rho)) for l2, rho in itertools.product(list(l2s), list(rhos))
+    ]
+    if not grid:
+        raise DataError("l2s and rhos must each hold at least one value")
+    problems = model.learning_problems(data, labels=labels)
+    problem = problems[target]
+    others = {
+        name: PartialObjective(other, loss) for name, other in problems.items() if name != target
+    }
+    annotated = np.flatnonzero(problem.annotated)
+    parts = _folds(annotated, folds, seed)
+    reporter = Reporter(enabled=verbose)
+    table = []
+    for l2, rho in grid:
+        losses = []
+        for part in parts:
+            own = PartialObjective(problem, loss, samples=np.setdiff1d(annotated, part))
+            if rho == 0:
+                w = train([own], l2=l2, tol=tol).shared
+            else:
+                w = _learn(others | {target: own}, l2, rho, tol)[1][target]
+            losses.append(float((score or _mean_task_loss)(problem, w, part)))
+        trial = TransferTrial(l2, rho, tuple(losses))
+        table.append(trial)
+        reporter.line(f"l2 {l2:g}, rho {rho:g}: loss {trial.mean:.4g}")
+    return TransferChoice(min(table, key=lambda trial: trial.mean), table)
+
+
+def _mean_task_loss(problem: LearningProblem, w: Float64s, samples: Int64s) -> float:
+    return float(problem.maxima(w, "all", samples=samples).losses.mean())
+
+
+def _folds(annotated: Int64s, folds: int, seed: int) -> list[Int64s]:
+    if not isinstance(folds, int | np.integer) or folds < 2:
+        raise DataError(f"folds must be an integer of at least 2, got {folds!r}")
+    if folds > len(annotated):
+        raise DataError(
+            f"{folds} folds of {len(annotated)} annotated sample(s) of the target: use fewer folds"
+        )
+    order = np.random.default_rng(seed).permutation(annotated)
+    return [np.sort(part) for part in np.array_split(order, folds)]
+
+
+def _check_domains(data: Mapping[str, Any], target: str | None, *, needed: bool) -> None:
+    if not isinstance(data, Mapping) or not data:
+        raise DataError(
+            "data must be a dict with the name and the data set of each domain, such as "
+            '{"lab_a": data_a, "lab_b": data_b}'
+        )
+    if needed and target is None:
+        raise DataError(f"name the target: target= one of {', '.join(map(str, data))}")
+    if target is not None and target not in data:
+        raise DataError(f"the target {target!r} is not among {', '.join(map(str, data))}")
+
+
+def _check_rho(rho: float) -> float:
+    if not (is_number(rho) and rho >= 0):
+        raise DataError(f"rho must be a number of at least 0 (inf for one model), got {rho!r}")
+    return float(rho)

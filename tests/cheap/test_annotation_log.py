@@ -1,0 +1,245 @@
+"""The log of annotations: nothing that was acknowledged is lost, nothing else is overwritten."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trellis.cheap.annotation_log import AnnotationLog, from_json, to_json
+from trellis.errors import DataError
+from trellis.tracking.objects import PairAnnotation
+
+plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+labels = st.text(max_size=3)
+annotations = st.recursive(
+    plain | labels | st.frozensets(labels, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(labels | st.integers(), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(annotations)
+@settings(max_examples=40)
+def test_json_gives_back_what_was_written(annotation):
+    assert from_json(to_json(annotation)) == annotation
+
+
+def test_json_of_numpy_tuples_and_pairs():
+    pair = PairAnnotation(((0, 1, "move"),), known_sources=(2,), known_targets=None)
+    given_ = {"a": (np.int64(1), np.bool_(True)), "b": np.array([0.5]), "c": pair}
+    assert from_json(to_json(given_)) == {"a": [1, True], "b": [0.5], "c": pair}
+    assert to_json({"B", "A", "C"}) == to_json({"C", "B", "A"})
+
+
+@pytest.mark.parametrize("value", [object(), float("nan"), {0.5: "a"}, [np.inf], b"bytes"])
+def test_what_json_cannot_hold_is_refused(value):
+    with pytest.raises(DataError, match="cannot be written to a log; use numbers, strings"):
+        to_json(value)
+
+
+def test_entries_come_back_in_order(tmp_path):
+    path = tmp_path / "log"
+    with AnnotationLog(path) as log:
+        log.begin(pool="p", strategy="random", seed=3)
+        assert log.add(5, ["A", None], key="five") == 1
+        assert log.add(2, {"A", "B"}, nodes=(0, 3)) == 2
+        assert log.add(5, ["B", "B"], replaces=True) == 3
+    with AnnotationLog(path) as log:
+        log.begin(pool="p", strategy="random", seed=3)
+        first, second, third = log.entries()
+        assert log.metadata == {"pool": "p", "strategy": "random", "seed": 3}
+        assert log.add(0, None) == 4
+    assert (first.sample, first.annotation, first.key) == (5, ["A", None], "five")
+    assert (second.annotation, second.nodes) == (frozenset("AB"), (0, 3))
+    assert (third.annotation, third.replaces, first.replaces) == (["B", "B"], True, False)
+    assert [entry.number for entry in (first, second, third)] == [1, 2, 3]
+
+
+def test_an_annotation_that_cannot_be_written_changes_nothing(tmp_path):
+    with AnnotationLog(tmp_path / "log") as log:
+        log.add(0, "A")
+        with pytest.raises(DataError, match="cannot be written"):
+            log.add(1, object())
+        assert log.add(1, "B") == 2
+
+
+def test_rows_cannot_be_changed_or_removed(tmp_path):
+    path = tmp_path / "log"
+    with AnnotationLog(path) as log:
+        log.add(0, "A")
+    with sqlite3.connect(path) as file:
+        with pytest.raises(sqlite3.IntegrityError, match="never changed"):
+            file.execute("UPDATE annotations SET annotation = '1'")
+        with pytest.raises(sqlite3.IntegrityError, match="never removed"):
+            file.execute("DELETE FROM annotations")
+
+
+def test_log_of_another_pool_is_refused(tmp_path):
+    path = tmp_path / "log"
+    with AnnotationLog(path) as log:
+        log.begin(pool="mine", strategy="random", seed=0)
+    with (
+        AnnotationLog(path) as log,
+        pytest.raises(DataError, match="log belongs to another pool: its samples differ"),
+    ):
+        log.begin(pool="other", strategy="random", seed=0)
+
+
+def test_an_empty_file_becomes_a_log(tmp_path):
+    path = tmp_path / "log"
+    path.touch()
+    with AnnotationLog(path) as log:
+        assert log.metadata == {} and log.entries() == []
+
+
+def refused(path, message):
+    before = path.read_bytes()
+    with pytest.raises(DataError, match=message):
+        AnnotationLog(path)
+    assert path.read_bytes() == before
+
+
+def test_other_files_are_refused_and_kept(tmp_path):
+    text = tmp_path / "text"
+    text.write_text("to be or not to be\n" * 100)
+    refused(text, "text is no annotation log; name a new file")
+    other = tmp_path / "other"
+    with sqlite3.connect(other) as file:
+        file.execute("CREATE TABLE t (x)")
+    file.close()
+    refused(other, "other is a database, but no annotation log; name a new file")
+
+
+def test_newer_format_is_refused(tmp_path):
+    path = tmp_path / "log"
+    AnnotationLog(path).close()
+    with sqlite3.connect(path) as file:
+        file.execute("PRAGMA user_version = 2")
+    file.close()
+    refused(path, "annotation log of format 2; this version of Trellis reads and writes 1")
+
+
+def test_damaged_log_is_refused_and_kept(tmp_path):
+    path = tmp_path / "log"
+    with AnnotationLog(path) as log:
+        for i in range(20):
+            log.add(i, ["A"] * 400)
+    content = bytearray(path.read_bytes())
+    content[4096 * 3 : 4096 * 5] = b"\xff" * 8192
+    path.write_bytes(content)
+    refused(path, "is damaged .*left as it is")
+    path.write_bytes(content[:4096])  # cut off
+    refused(path, "is damaged .*left as it is")
+
+
+@pytest.mark.parametrize("text", ["{", '{"set": 1}', '{"a": 1, "b": 2}', '{"pair": 1}'])
+def test_damaged_row_is_named(tmp_path, text):
+    path = tmp_path / "log"
+    AnnotationLog(path).close()
+    with sqlite3.connect(path) as file:
+        file.execute("INSERT INTO annotations VALUES (1, 0, '', ?, NULL, 0)", (text,))
+    file.close()
+    with AnnotationLog(path) as log, pytest.raises(DataError, match=r"is damaged \(row 1: "):
+        log.entries()
+
+
+def test_missing_folder_and_folder_in_place_of_a_file(tmp_path):
+    with pytest.raises(DataError, match=r"missing.log: create its folder first"):
+        AnnotationLog(tmp_path / "missing" / "log")
+    with pytest.raises(DataError, match="cannot write the annotation log"):
+        AnnotationLog(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write all")
+def test_read_only_folder_and_file(tmp_path):
+    path = tmp_path / "log"
+    AnnotationLog(path).close()
+    path.chmod(0o400)
+    refused(path, "cannot write the annotation log .*must be writable")
+    path.chmod(0o600)
+    tmp_path.chmod(0o500)
+    try:
+        refused(path, "cannot write the annotation log .*must be writable")
+        with pytest.raises(DataError, match=r"cannot write the annotation log .*must be writable"):
+            AnnotationLog(tmp_path / "new")
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_read_only_database_is_reported(tmp_path, monkeypatch):
+    path = tmp_path / "log"
+    AnnotationLog(path).close()
+    connect = sqlite3.connect
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda p, **rest: connect(f"file:{p}?mode=ro", uri=True, **rest)
+    )
+    refused(path, "cannot write the annotation log .*must be writable")
+
+
+def test_closed_log_says_so(tmp_path):
+    log = AnnotationLog(tmp_path / "log")
+    log.close()
+    with pytest.raises(DataError, match=r"log failed: .*closed"):
+        log.add(0, "A")
+    with pytest.raises(DataError, match=r"log failed: .*closed"):
+        log.entries()
+
+
+def test_one_log_has_one_writer(tmp_path):
+    path = tmp_path / "log"
+    with AnnotationLog(path) as log:
+        log.add(0, "A")
+        with pytest.raises(DataError, match="is in use by another process or learner"):
+            AnnotationLog(path, timeout=0.05)
+        code = (
+            "import sys; from trellis.cheap.annotation_log import AnnotationLog\n"
+            "AnnotationLog(sys.argv[1], timeout=0.05)"
+        )
+        command = [sys.executable, "-c", code, str(path)]
+        child = subprocess.run(command, capture_output=True, text=True)
+        assert child.returncode and "is in use by another process" in child.stderr
+        log.add(1, "B")
+    with AnnotationLog(path) as log:
+        assert [entry.annotation for entry in log.entries()] == ["A", "B"]
+
+
+_WRITER = """
+import sys
+from trellis.cheap.annotation_log import AnnotationLog
+with AnnotationLog(sys.argv[1]) as log:
+    for i in range(10**9):
+        number = log.add(i, ["A", {"B", "C"}, None] * 50)
+        sys.stdout.write(f"{number}\\n")
+        sys.stdout.flush()
+"""
+
+
+def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path):
+    path = tmp_path / "log"
+    acknowledged = 0
+    for _ in range(2):  # the second goes on where the first was killed
+        with subprocess.Popen(
+            [sys.executable, "-c", _WRITER, str(path)], stdout=subprocess.PIPE, text=True
+        ) as child:
+            for _ in range(12):
+                line = child.stdout.readline()
+            child.send_signal(signal.SIGKILL)
+            rest = [text for text in child.stdout.read().split("\n") if text]
+        acknowledged = int((rest or [line])[-1])
+        with AnnotationLog(path) as log:
+            entries = log.entries()
+        assert len(entries) >= acknowledged
+        assert [entry.number for entry in entries] == list(range(1, len(entries) + 1))
+        expected = ["A", frozenset("BC"), None] * 50
+        assert all(entry.annotation == expected for entry in entries)
+    assert acknowledged >= 24
