@@ -4,9 +4,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: test lint types unit demo bench clean
+.PHONY: test lint types kernels unit demo bench clean
 
-test: lint types unit
+# Types are checked while the kernels compile.
+test: lint
+	@$(MAKE) --no-print-directory -j2 types kernels
+	@$(MAKE) --no-print-directory unit
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -35,8 +38,10 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
-unit: $(VENV)/.dev
+kernels: $(VENV)/.dev
 	$(BIN)/trellis warmup
+
+unit: $(VENV)/.dev
 	$(BIN)/pytest -n 2
 	$(BIN)/trellis reproduce structure-regularisation --quick --tasks roles --out .quick --quiet
 
@@ -59,6 +64,10 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/experts.py
 	$(BIN)/python benchmarks/gcrf_scale.py
 	$(BIN)/python benchmarks/glacer_swap.py
+	$(BIN)/python benchmarks/tracking.py
+	$(BIN)/python benchmarks/assignments.py
+	$(BIN)/python benchmarks/active_step.py
+	$(BIN)/python benchmarks/cccp.py
 
 clean:
 	rm -rf $(VENV) .quick demo build dist src/*.egg-info

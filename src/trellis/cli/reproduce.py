@@ -38,6 +38,11 @@ Repeat the experiments behind a part of Trellis. Writes figures, report.md and r
                             calibration, variants. On two cores --quick takes half a minute, the
                             default half an hour, --full many hours.
 
+  cheap-data                Lou et al. (2014): partial annotation, active learning and transfer,
+                            for cell tracking and for chains. Tasks: methods, partial, recycling,
+                            active, transfer, chains-partial, chains-active, chains-transfer. On two
+                            cores --quick takes a minute or two, the default half an hour.
+
   trellis reproduce structure-regularisation --quick --out quick
   trellis reproduce structure-regularisation --out reproduction
   trellis reproduce structure-regularisation --full --out full

@@ -20,6 +20,7 @@ STUDIES = {
     "structures": "trees, grids, methods of inference and max-margin learning",
     "ensembles": "combining experts (Cortes, Kuznetsov and Mohri 2014)",
     "glacer": "regression on graphs that balances bias and variance (Pavlovski et al. 2018)",
+    "cheap-data": "partial annotation, active learning and transfer (Lou et al. 2014)",
 }
 """The studies by name, and what they are about."""
 

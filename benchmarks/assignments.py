@@ -1,0 +1,158 @@
+"""Assignments of six kinds of events: time of every step, and of every method of inference.
+
+    python benchmarks/assignments.py [--sizes 100 300 1000 3000] [--rounds 5]
+
+Simulated cells of the crowded laboratory, n a frame. Weights are learned from another movie, or
+normal random numbers, which make little sense and hard problems. «Own» is our search, «quick» the
+same with the little effort that learning gives to it, «two best» the best and the second best, «LP»
+HiGHS with the linear relaxation first, «ILP» ``scipy.optimize.milp`` at once. «Proven» is the share
+of frame pairs that a search proves best without HiGHS, «gap» what is not known of the value, on
+average. With random weights HiGHS may take minutes and joins in up to 100 objects only.
+
+Milliseconds are CPU (wall) of one frame pair, medians; ratios are of CPU, by turns: median (range).
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from trellis.datasets import simulate_cells
+from trellis.structures.assignment import AssignmentSpace, _search, best_assignment
+from trellis.tracking import EVENTS, TrackingModel
+
+from side_by_side import Times, one_core, ratio, table
+
+MOST_RANDOM = 100  # objects, with random weights and HiGHS
+
+
+def by_turns(runs: dict[str, Callable[[], object]], rounds: int) -> dict[str, tuple[Times, Times]]:
+    """CPU and wall seconds of all contestants."""
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
+    for _ in range(rounds):
+        for name, run in runs.items():
+            cpu, wall = time.process_time(), time.perf_counter()
+            run()
+            found[name].append((time.process_time() - cpu, time.perf_counter() - wall))
+    return {
+        name: (Times(name, [a for a, _ in seconds]), Times(name, [b for _, b in seconds]))
+        for name, seconds in found.items()
+    }
+
+
+def milliseconds(times: tuple[Times, Times]) -> str:
+    cpu, wall = (1000 * one.median for one in times)
+    return f"{cpu:.1f} ({wall:.1f})"
+
+
+def steps(model: TrackingModel, n: int, rounds: int) -> list[str]:
+    """Hypotheses, features and inference of one frame pair."""
+    pair = simulate_cells(n, 2, lab="b", seed=1)[0]
+    made = model.made_
+    hypotheses = made.hypotheses(pair, annotated=False)
+    matrix = made.matrix(pair, hypotheses)
+    covers = hypotheses.covers(len(pair.source))
+    ends = np.array([0, len(covers)]), np.array([0, len(pair.source) + len(pair.target)])
+
+    def infer() -> object:
+        return best_assignment(AssignmentSpace(covers, *ends), matrix @ model.weights_)
+
+    runs: dict[str, Callable[[], object]] = {
+        "hypotheses": lambda: made.hypotheses(pair, annotated=False),
+        "features": lambda: made.matrix(pair, hypotheses),
+        "inference": infer,
+        "predict": lambda: model.predict([pair]),
+    }
+    times = by_turns(runs, rounds)
+    objects = f"{len(pair.source)} + {len(pair.target)}"
+    return [objects, f"{len(covers):,}", *(milliseconds(times[name]) for name in runs)]
+
+
+def methods(model: TrackingModel, n: int, kind: str, rounds: int, pairs: int) -> list[str]:
+    """Our search beside HiGHS, on the same problems one by one."""
+    rng = np.random.default_rng(0)
+    seconds: dict[str, list[tuple[Times, Times]]] = {}
+    proven = {"quick": 0, "own": 0, "two": 0}
+    gaps = []
+    for seed in range(10, 10 + pairs):
+        pair = simulate_cells(n, 2, lab="b", seed=seed)[0]
+        hypotheses = model.made_.hypotheses(pair, annotated=False)
+        rows = np.array([0, len(pair.source) + len(pair.target)])
+        covers = hypotheses.covers(len(pair.source))
+        space = AssignmentSpace(covers, np.array([0, len(covers)]), rows)
+        weights = model.weights_ if kind == "learned" else rng.normal(size=len(model.weights_))
+        scores = model.made_.matrix(pair, hypotheses) @ weights
+        search = partial(_search, space, scores, np.full(len(scores), -1, np.int8))
+        own: dict[str, Callable[[], Any]] = {
+            "quick": partial(search, two=False, exact=False),
+            "own": partial(search, two=False),
+            "two": partial(search, two=True),
+        }
+        runs = dict(own)
+        if kind == "learned" or n <= MOST_RANDOM:
+            runs["LP"] = partial(best_assignment, space, scores, method="lp")
+            runs["ILP"] = partial(best_assignment, space, scores, method="ilp")
+        for name, times in by_turns(runs, rounds).items():
+            seconds.setdefault(name, []).append(times)
+        for name, run in own.items():
+            chosen, _, status, bound = run()
+            proven[name] += bool((status[0, : 2 if name == "two" else 1] == 1).all())
+            if name == "own":
+                value = float(scores[chosen].sum())
+                best = value if status[0, 0] == 1 else float(bound[0])
+                gaps.append((best - value) / max(1.0, abs(best)))
+        if "ILP" in runs:
+            exact = runs["ILP"]().values[0]
+            if not value - 1e-6 <= exact <= best + 1e-6:
+                raise AssertionError(f"the search found {value} to {best}, HiGHS {exact}")
+
+    def joined(name: str, clock: int = 0) -> Times:
+        return Times(name, [s for one in seconds[name] for s in one[clock].seconds])
+
+    def cell(name: str) -> str:
+        return milliseconds((joined(name), joined(name, 1))) if name in seconds else "–"
+
+    def more(name: str) -> str:
+        return ratio(joined(name), joined("own")) if name in seconds else "–"
+
+    shares = [f"{count} / {pairs}" for count in proven.values()]
+    return [
+        str(n), kind, shares[0], cell("quick"), shares[1], f"{100 * statistics.mean(gaps):.2g} %",
+        cell("own"), shares[2], cell("two"), cell("LP"), cell("ILP"), more("LP"), more("ILP"),
+    ]  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[100, 300, 1000, 3000])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--pairs", type=int, default=5, help="frame pairs of each size")
+    args = parser.parse_args()
+    one_core()
+    model = TrackingModel(events=EVENTS).fit(simulate_cells(200, 11, lab="b", seed=0))
+    rows = [steps(model, n, args.rounds) for n in args.sizes]
+    print("Steps for one frame pair, learned weights; ms CPU (wall)\n")
+    header = ["objects", "hypotheses", "hypotheses, ms", "features, ms", "inference, ms"]
+    print(table([*header, "predict, ms"], rows), flush=True)
+    found = []
+    for n in args.sizes:
+        for kind in ("learned", "random"):
+            few = 2 if n > 1000 else args.rounds
+            found.append(methods(model, n, kind, few, args.pairs))
+            print("  ".join(found[-1]), flush=True)
+    print("\nInference for one frame pair; ms CPU (wall)\n")
+    header = [
+        "objects", "weights", "quick: proven", "ms", "own: proven", "mean gap", "ms",
+        "two best: proven", "ms", "LP, ms", "ILP, ms", "LP / own", "ILP / own",
+    ]  # fmt: skip
+    print(table(header, found))
+
+
+if __name__ == "__main__":
+    main()
