@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from trellis.datasets import load_cells
-from trellis.objectives.partial import PartialObjective
+from trellis.problems.partial import PartialObjective
 from trellis.solvers.cccp import CCCPResult, minimise_cccp
 from trellis.solvers.perceptron_partial import partial_perceptron
 from trellis.tracking import FramePair, PairAnnotation, TrackingModel

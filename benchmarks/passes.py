@@ -20,7 +20,7 @@ from trellis.corpus.labels import basic_table
 from trellis.datasets import load
 from trellis.decompose import partitioner, visits
 from trellis.features import TemplateEncoder, as_templates
-from trellis.objectives import ChainData, LogLikelihood, Weights
+from trellis.problems import ChainData, LogLikelihood, Weights
 from trellis.solvers import StochasticGradient
 
 from side_by_side import Times, one_core, ratio, table

@@ -25,7 +25,7 @@ from trellis import Corpus
 from trellis.datasets import stdlib_roles
 from trellis.decompose import partitioner, visits
 from trellis.features import TemplateEncoder, as_templates
-from trellis.objectives import ChainData, LogLikelihood, Weights
+from trellis.problems import ChainData, LogLikelihood, Weights
 
 from side_by_side import one_core, table
 

@@ -50,7 +50,7 @@ def objective(model: ChainCRF, corpus: Corpus) -> float:
     import numpy as np
 
     from trellis.decompose import WholeSamples
-    from trellis.objectives import ChainData, LogLikelihood
+    from trellis.problems import ChainData, LogLikelihood
 
     data = ChainData(model.encoder_.encode(corpus), corpus.labels, np.ones(len(corpus)))
     visits = data.visits(WholeSamples().draw(corpus.offsets, np.random.default_rng(0)))

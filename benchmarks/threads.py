@@ -18,7 +18,7 @@ import numpy as np
 from trellis import ChainCRF
 from trellis.datasets import load
 from trellis.evaluation import span_scores
-from trellis.objectives import Weights
+from trellis.problems import Weights
 from trellis.warmup import warmup
 
 from side_by_side import alternate, ratio, table

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from trellis.corpus import Labels, as_corpus
 from trellis.corpus.schemes import get_scheme
 from trellis.features import Encoded
-from trellis.objectives import ChainData, Weights
-from trellis.objectives.chain import Visits
+from trellis.problems import ChainData, Weights
+from trellis.problems.chain import Visits
 
 CLASSES = "ABCD"
 

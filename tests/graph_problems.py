@@ -13,8 +13,8 @@ from chain_problems import CLASSES, ORDINARY, VALUES, log_sum, node_scores
 from trellis.corpus import Labels
 from trellis.decompose import GraphPieces
 from trellis.features import Encoded
-from trellis.objectives import EdgeWeights, GraphData, Weights
-from trellis.objectives.graph import GraphVisits, edge_rows
+from trellis.problems import EdgeWeights, GraphData, Weights
+from trellis.problems.graph import GraphVisits, edge_rows
 
 
 @dataclass

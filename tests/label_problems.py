@@ -8,7 +8,7 @@ import numpy as np
 
 from margin_problems import MarginProblem, make_problem
 from trellis.corpus import Labels
-from trellis.objectives.label_problem import LabelProblem
+from trellis.problems.label_problem import LabelProblem
 
 CLASSES = ("a", "b", "c")
 COSTS = np.array([[0.0, 2.0, 0.5], [1.0, 0.0, 3.0], [0.25, 4.0, 0.0]])

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from trellis.features import Encoded
-from trellis.objectives.hinge import HingeData, NodeOrder
-from trellis.objectives.losses import Costs
+from trellis.problems.hinge import HingeData, NodeOrder
+from trellis.problems.losses import Costs
 
 
 @dataclass

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from chain_problems import ORDINARY, Problem, problems, random_data
 from trellis.corpus import Labels
-from trellis.objectives import ChainData, EdgeWeights, Weights
+from trellis.problems import ChainData, EdgeWeights, Weights
 
 KINDS = ("dense", "sparse", "all pairs")
 

@@ -46,7 +46,7 @@ def warm_inference() -> None:
     from trellis.corpus import as_corpus
     from trellis.decompose import WholeSamples
     from trellis.features import AttributeEncoder
-    from trellis.objectives import ChainData, LogLikelihood, Weights
+    from trellis.problems import ChainData, LogLikelihood, Weights
     from trellis.structures import ChainPotentials, best, entropy, kbest, marginals, sample
 
     for trans in (np.zeros((2, 2)), np.zeros((3, 2, 2))):

@@ -9,7 +9,7 @@ from toy_problem import ToyModel, ToyProblem, toy_data
 from trellis.cheap.training import train, train_jointly
 from trellis.cheap.transfer import TransferLearner, cross_validate_transfer
 from trellis.errors import DataError
-from trellis.objectives.partial import PartialObjective
+from trellis.problems.partial import PartialObjective
 from trellis.solvers.bundle import minimise_bundle
 
 

@@ -14,7 +14,7 @@ from trellis import DataError
 from trellis.corpus import Labels
 from trellis.decompose import VISITS, ChainPieces, Pieces, WholeSamples, cut, partitioner, visits
 from trellis.features import Encoded
-from trellis.objectives import ChainData
+from trellis.problems import ChainData
 
 
 def offsets_of(lengths) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 
 from chain_problems import node_scores
 from trellis.corpus import as_corpus
-from trellis.objectives import ChainData, EdgeWeights, Weights
+from trellis.problems import ChainData, EdgeWeights, Weights
 
 
 def switches(n: int, n_labels: int = 2, seed: int = 0, late: bool = False, length: int = 7):

@@ -12,7 +12,7 @@ from chain_problems import in_scheme, labelling_scores, same_bits, toy_language
 from trellis import ChainPerceptron
 from trellis.corpus import as_corpus
 from trellis.decompose import WholeSamples
-from trellis.objectives import ChainData, PerceptronLoss, Weights
+from trellis.problems import ChainData, PerceptronLoss, Weights
 from trellis.solvers import AveragedPerceptron
 
 X, Y = toy_language(60)

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from trellis import MaxMargin, load_model
 from trellis.corpus import as_corpus, as_graph_corpus
 from trellis.errors import DataError
-from trellis.objectives.partial import PartialObjective
+from trellis.problems.partial import PartialObjective
 from trellis.solvers.cccp import minimise_cccp
 
 WORDS = {"D": ["the", "a"], "N": ["cat", "dog", "fish"], "V": ["sat", "ran", "fish"]}

@@ -12,7 +12,7 @@ import trellis.models.crf_training as chain_crf_module
 from chain_problems import toy_language
 from trellis import ChainCRF, ChainPerceptron, Corpus
 from trellis.decompose import WholeSamples
-from trellis.objectives import ChainData, LogLikelihood
+from trellis.problems import ChainData, LogLikelihood
 
 X, Y = toy_language(60)
 X_NEW, Y_NEW = toy_language(20, seed=1)

@@ -12,8 +12,8 @@ from rich_problems import random_weights
 from trellis.corpus import Labels
 from trellis.decompose import WholeSamples
 from trellis.features import Encoded
-from trellis.objectives import ChainData, LogLikelihood, Penalty, Weights
-from trellis.objectives.chain import Visits
+from trellis.problems import ChainData, LogLikelihood, Penalty, Weights
+from trellis.problems.chain import Visits
 from trellis.solvers import (
     AdaptiveFrequency,
     LimitedMemoryBFGS,

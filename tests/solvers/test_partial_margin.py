@@ -7,7 +7,7 @@ import pytest
 
 from label_problems import Enumerated
 from trellis.errors import DataError
-from trellis.objectives.partial import PartialObjective
+from trellis.problems.partial import PartialObjective
 from trellis.solvers.bundle import minimise_bundle
 from trellis.solvers.cccp import minimise_cccp
 from trellis.solvers.partial_margin import minimise_partial

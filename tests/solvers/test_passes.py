@@ -11,7 +11,7 @@ import pytest
 import trellis.solvers.passes as passes_module
 from chain_problems import random_data
 from trellis.decompose import ChainPieces, WholeSamples
-from trellis.objectives import Weights
+from trellis.problems import Weights
 from trellis.solvers import Progress, convergence_value, run_passes
 
 

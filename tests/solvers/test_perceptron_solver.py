@@ -25,9 +25,9 @@ from rich_problems import random_weights, rich_problems
 from trellis.corpus import Labels
 from trellis.decompose import ChainPieces, WholeSamples
 from trellis.features import Encoded
-from trellis.objectives import ChainData, PerceptronLoss, Weights
-from trellis.objectives.chain import Visits
-from trellis.objectives.edge_weights import cross
+from trellis.problems import ChainData, PerceptronLoss, Weights
+from trellis.problems.chain import Visits
+from trellis.problems.edge_weights import cross
 from trellis.solvers import AveragedPerceptron, run_passes
 
 # Sums of these are exact in float32, so ties are the same ties for the kernel and the oracle.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import trellis.kernels.chain_crf as kernels
-import trellis.objectives.log_likelihood as objective_module
+import trellis.problems.log_likelihood as objective_module
 import trellis.solvers.passes as passes_module
 from chain_problems import (
     EXTREME,
@@ -27,8 +27,8 @@ from rich_problems import partial_data, random_weights
 from trellis.corpus import Labels
 from trellis.decompose import ChainPieces, WholeSamples
 from trellis.features import Encoded
-from trellis.objectives import ChainData, LogLikelihood, Penalty, Weights
-from trellis.objectives.chain import Visits
+from trellis.problems import ChainData, LogLikelihood, Penalty, Weights
+from trellis.problems.chain import Visits
 from trellis.solvers import StochasticGradient, calibrate, run_passes
 from trellis.solvers.sgd import _compact, _only
 

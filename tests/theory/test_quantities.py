@@ -13,7 +13,7 @@ from trellis import ChainCRF, ChainPerceptron
 from trellis.corpus import as_corpus
 from trellis.decompose import WholeSamples
 from trellis.errors import DataError
-from trellis.objectives import ChainData, LogLikelihood, Weights
+from trellis.problems import ChainData, LogLikelihood, Weights
 from trellis.theory import (
     Quantities,
     mini_sample_stability_bound,

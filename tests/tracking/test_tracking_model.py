@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from tracking_problems import frame_pair
 from trellis.datasets import LABS, Lab, simulate_cells
 from trellis.errors import DataError
-from trellis.objectives.partial import PartialObjective
+from trellis.problems.partial import PartialObjective
 from trellis.solvers.frank_wolfe import minimise_frank_wolfe
 from trellis.tracking import EventFeature, FramePair, Objects, PairAnnotation, TrackingModel
 from trellis.tracking.problem import TrackingProblem

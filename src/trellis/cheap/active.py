@@ -34,8 +34,8 @@ from trellis.cheap.session import Session
 from trellis.cheap.training import l2_of, train
 from trellis.cheap.uncertainty import STRATEGIES, StoppingRule, convergence
 from trellis.errors import DataError
-from trellis.objectives.learning_problem import Learnable
-from trellis.objectives.partial import PartialLoss, PartialObjective
+from trellis.problems.learning_problem import Learnable
+from trellis.problems.partial import PartialLoss, PartialObjective
 from trellis.progress import Reporter
 
 __all__ = ["ActiveLearner", "Part"]
@@ -400,7 +400,7 @@ class ActiveLearner:
         Parameters
         ----------
         loss : str or PartialLoss
-            Loss of partial annotations, see :mod:`trellis.objectives.partial`; all are the same
+            Loss of partial annotations, see :mod:`trellis.problems.partial`; all are the same
             for complete ones.
         l2 : float, optional
             Factor of ||w||^2, that of the model by default.

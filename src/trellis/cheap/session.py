@@ -17,8 +17,8 @@ from trellis.cheap.pool import Pool
 from trellis.cheap.training import l2_of, train
 from trellis.cheap.uncertainty import uncertainty, vote_entropy
 from trellis.errors import DataError
-from trellis.objectives.learning_problem import Learnable, LearningProblem, Measure
-from trellis.objectives.partial import PartialObjective
+from trellis.problems.learning_problem import Learnable, LearningProblem, Measure
+from trellis.problems.partial import PartialObjective
 
 __all__ = ["Session"]
 

@@ -10,7 +10,7 @@ procedure. Related models minimise (1.9) of Lou et al.,
     J = \lambda \lVert w\rVert^2 + \rho \sum_d \lVert w_d - w\rVert^2 + \sum_d L_d(w_d) .
 
 Where some samples are annotated in part, :math:`L_d = P_d - R_d` with convex
-:math:`P_d \ge R_d` (:mod:`trellis.objectives.partial`), and the loop of Algorithm 1.1 goes around
+:math:`P_d \ge R_d` (:mod:`trellis.problems.partial`), and the loop of Algorithm 1.1 goes around
 it: each :math:`R_d` is replaced by its tangent at the weights of that domain, which leaves a convex
 problem and, P being at least R, no risk below zero. The planes of :math:`P_d` are kept from round
 to round.
@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from trellis.errors import DataError
 from trellis.models.params import is_number
-from trellis.objectives.learning_problem import Learnable
-from trellis.objectives.partial import PartialObjective
+from trellis.problems.learning_problem import Learnable
+from trellis.problems.partial import PartialObjective
 from trellis.solvers.bundle import Bundle, Cut, minimise_bundle
 from trellis.solvers.cccp import minimise_cccp
 from trellis.solvers.joint_bundle import JointBundle, minimise_joint_bundle

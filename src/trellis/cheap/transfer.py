@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 from trellis.cheap.training import Trained, l2_of, train, train_jointly
 from trellis.errors import DataError
 from trellis.models.params import Estimator, is_number
-from trellis.objectives.learning_problem import Learnable, LearningProblem
-from trellis.objectives.partial import PartialLoss, PartialObjective
+from trellis.problems.learning_problem import Learnable, LearningProblem
+from trellis.problems.partial import PartialLoss, PartialObjective
 from trellis.progress import Reporter
 
 __all__ = [
@@ -72,7 +72,7 @@ class TransferLearner(Estimator):
     strategy : str
         One of ``TRANSFER_STRATEGIES``.
     loss : str or PartialLoss
-        Loss of partial annotations (:mod:`trellis.objectives.partial`).
+        Loss of partial annotations (:mod:`trellis.problems.partial`).
     l2 : float, optional
         Factor of the squared norm of the shared weights; that of the model by default.
     tol : float
@@ -298,7 +298,7 @@ def cross_validate_transfer(
         Seed of the folds.
     score : function of (problem, weights, samples), optional
         Loss, the less the better, on some samples of the target, given as a
-        :class:`~trellis.objectives.learning_problem.LearningProblem` and their numbers. By default
+        :class:`~trellis.problems.learning_problem.LearningProblem` and their numbers. By default
         the mean task loss of the best outputs.
     loss, tol, labels
         As for :class:`TransferLearner`.

@@ -10,7 +10,7 @@ from trellis.errors import DataError
 
 if TYPE_CHECKING:
     from trellis.models.trained_model import TrainedModel
-    from trellis.objectives import EdgeWeights
+    from trellis.problems import EdgeWeights
 
 NAME = "inspect"
 HELP = "show what a model has learned"

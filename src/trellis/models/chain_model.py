@@ -22,7 +22,7 @@ from trellis.models.chain_predictor import ChainPredictor
 from trellis.models.checkpoint import Checkpoint
 from trellis.models.params import sample_weights
 from trellis.models.trained_model import TrainedModel, dev_corpus, training_corpus
-from trellis.objectives import ChainData, Weights
+from trellis.problems import ChainData, Weights
 
 __all__ = ["ChainModel"]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Label
 from trellis.models.chain_model import ChainModel
-from trellis.objectives import ChainData, PerceptronLoss, Weights
+from trellis.problems import ChainData, PerceptronLoss, Weights
 from trellis.solvers import AveragedPerceptron
 
 __all__ = ["ChainPerceptron"]

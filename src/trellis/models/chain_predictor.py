@@ -25,7 +25,7 @@ from trellis.features import Encoded, Encoder
 from trellis.models.accuracy import accuracy
 from trellis.models.explain import Explanation, explain_sample
 from trellis.models.params import Estimator
-from trellis.objectives import Weights
+from trellis.problems import Weights
 from trellis.structures import ChainPotentials, kbest
 
 __all__ = ["ChainPredictor"]

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from trellis.errors import DataError
 from trellis.models.params import is_number
-from trellis.objectives import ChainData, Weights
 from trellis.persistence import loading, read_container, write_container
+from trellis.problems import ChainData, Weights
 from trellis.solvers.passes import PassRecord, Progress
 from trellis.solvers.sgd import restore_weights, weight_state
 from trellis.stored import header_value

@@ -11,7 +11,7 @@ import numpy as np
 from trellis.errors import DataError
 from trellis.models.params import is_number
 from trellis.models.trained_model import TrainedModel
-from trellis.objectives import ChainData, LogLikelihood, Penalty, Weights
+from trellis.problems import ChainData, LogLikelihood, Penalty, Weights
 from trellis.solvers import AdaptiveFrequency, LimitedMemoryBFGS, StochasticGradient, calibrate
 
 __all__ = ["CRFTraining"]

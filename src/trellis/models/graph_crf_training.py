@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from trellis.corpus import Corpus, Label
 from trellis.models.crf_training import CRFTraining
 from trellis.models.graph_model import GraphModel
-from trellis.objectives import GraphLogLikelihood
+from trellis.problems import GraphLogLikelihood
 
 __all__ = ["GraphCRFTraining"]
 

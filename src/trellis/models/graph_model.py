@@ -21,7 +21,7 @@ from trellis.models.checkpoint import Checkpoint
 from trellis.models.graph_predictor import GraphPredictor, _coded
 from trellis.models.params import sample_weights
 from trellis.models.trained_model import TrainedModel, dev_corpus, training_corpus
-from trellis.objectives import ChainData, GraphData, Weights
+from trellis.problems import ChainData, GraphData, Weights
 from trellis.structures import GraphBest, GraphPotentials, tree_best, tree_kbest
 from trellis.structures.forest import Forest
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Label
 from trellis.models.graph_model import GraphModel, TreeModel
-from trellis.objectives import ChainData, GraphData, GraphPerceptronLoss, Weights
+from trellis.problems import ChainData, GraphData, GraphPerceptronLoss, Weights
 from trellis.solvers import AveragedPerceptron
 
 __all__ = ["GraphPerceptron", "TreePerceptron"]

@@ -30,9 +30,9 @@ from trellis.features import Encoded, Encoder
 from trellis.models.accuracy import accuracy
 from trellis.models.explain import Explanation, explain_graph_sample
 from trellis.models.params import Estimator
-from trellis.objectives import GraphData, Weights
-from trellis.objectives.graph import edge_rows
-from trellis.objectives.graph_log_likelihood import edge_tables
+from trellis.problems import GraphData, Weights
+from trellis.problems.graph import edge_rows
+from trellis.problems.graph_log_likelihood import edge_tables
 from trellis.structures import GraphBest, GraphPotentials, graph_best, graph_kbest
 
 __all__ = ["Decoded", "GraphPredictor"]

@@ -18,8 +18,8 @@ from trellis.errors import DataError
 from trellis.features import Encoded, Encoder
 from trellis.features.encoder import encoder_for
 from trellis.models.params import Estimator
-from trellis.objectives import Weights
-from trellis.objectives.label_problem import LabelProblem
+from trellis.problems import Weights
+from trellis.problems.label_problem import LabelProblem
 
 __all__ = [
     "EncodedProblem",

@@ -4,7 +4,7 @@
 
 The scores s are those of the CRFs, and so are predictions. The solvers, and what their gap says,
 are described in :mod:`trellis.solvers.bundle` and :mod:`trellis.solvers.frank_wolfe`. With label
-sets the losses are those of :mod:`trellis.objectives.partial`, and the solver is
+sets the losses are those of :mod:`trellis.problems.partial`, and the solver is
 :mod:`trellis.solvers.cccp`.
 """
 
@@ -32,12 +32,12 @@ from trellis.models.label_problems import (
 )
 from trellis.models.params import is_number, sample_weights
 from trellis.models.trained_model import training_corpus
-from trellis.objectives import Weights
-from trellis.objectives.graph_hinge import GraphHingeLoss
-from trellis.objectives.hinge import HingeData, HingeLoss, NodeOrder
-from trellis.objectives.hinge_dual import HingeDual
-from trellis.objectives.losses import additive_costs, check_loss, gold_labels
-from trellis.objectives.partial import PARTIAL_LOSSES, PartialObjective
+from trellis.problems import Weights
+from trellis.problems.graph_hinge import GraphHingeLoss
+from trellis.problems.hinge import HingeData, HingeLoss, NodeOrder
+from trellis.problems.hinge_dual import HingeDual
+from trellis.problems.losses import additive_costs, check_loss, gold_labels
+from trellis.problems.partial import PARTIAL_LOSSES, PartialObjective
 from trellis.progress import Reporter
 from trellis.solvers.bundle import BundleRecord, BundleResult, minimise_bundle
 from trellis.solvers.cccp import CCCPRecord
@@ -96,7 +96,7 @@ class MaxMargin(LearnsFromLabelSets):
         the costs (n, L), if all labels are known. What is right costs 0.
     partial : "bridge", "latent-hinge", "ramp" or "max"
         Loss where a position has a set of labels or none (see
-        :mod:`trellis.objectives.partial`); all but "max" make the objective non-convex. With one
+        :mod:`trellis.problems.partial`); all but "max" make the objective non-convex. With one
         label at each position all but "ramp" are the usual loss. Whatever ``solver`` is, it is
         minimised by planes.
     tol : float

@@ -27,8 +27,8 @@ from trellis.models.graph_model import GraphModel
 from trellis.models.graph_perceptrons import GraphPerceptron, TreePerceptron
 from trellis.models.max_margin import MaxMargin
 from trellis.models.tree_crf import TreeCRF
-from trellis.objectives import EdgeWeights, Weights
 from trellis.persistence import loading, read_container, write_container
+from trellis.problems import EdgeWeights, Weights
 from trellis.stored import (
     check_range,
     header_value,

@@ -21,9 +21,9 @@ from trellis.features import Encoded, Encoder, Prepared
 from trellis.features.encoder import encoder_for
 from trellis.models.checkpoint import Checkpoint, Resumed, fingerprint
 from trellis.models.params import Estimator, is_number, sample_weights
-from trellis.objectives import ChainData, EdgeWeights, Weights
-from trellis.objectives.edge_weights import cross
-from trellis.objectives.threads import n_cores
+from trellis.problems import ChainData, EdgeWeights, Weights
+from trellis.problems.edge_weights import cross
+from trellis.problems.threads import n_cores
 from trellis.progress import Reporter
 from trellis.solvers import LimitedMemoryBFGS
 from trellis.solvers.passes import Learner, PassRecord, Progress, run_passes

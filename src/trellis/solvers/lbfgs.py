@@ -1,7 +1,7 @@
 """L-BFGS on the exact penalised loss (SciPy's L-BFGS-B; Zhu, Byrd, Lu & Nocedal 1997).
 
     minimise  ℓ(w) + Ω(w),   ℓ the summed log-loss of fixed pieces, Ω as in
-    :mod:`trellis.objectives.penalty`
+    :mod:`trellis.problems.penalty`
 
 - L1: w = u − v with u, v ≥ 0 makes ‖w‖₁ = Σ u + v linear; SciPy handles the bounds.
 - Group lasso: ‖w_g‖ is replaced by √(‖w_g‖² + ε²) − ε; a group that ends at about ε and whose
@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.objectives import ChainData, LogLikelihood, Penalty, Weights
-from trellis.objectives.chain import Visits
+from trellis.problems import ChainData, LogLikelihood, Penalty, Weights
+from trellis.problems.chain import Visits
 from trellis.solvers.convergence import convergence_value
 from trellis.solvers.passes import PassRecord, Progress
 from trellis.solvers.sgd import restore_weights, weight_state

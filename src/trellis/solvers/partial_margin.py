@@ -2,7 +2,7 @@ r"""Max-margin training from annotations, complete or partial: one call that cho
 
 .. math:: \min_w \; \Omega(w) + \sum_n c_n \, [P_n(w) - R_n(w)]_+
 
-(:mod:`trellis.objectives.partial`). Where the sum of the losses is convex, the bundle method finds
+(:mod:`trellis.problems.partial`). Where the sum of the losses is convex, the bundle method finds
 the optimum to a known gap. Where it is not, the concave-convex procedure finds a stationary point,
 and where that lies depends on where it starts. At zero, what is not annotated would be rewarded at
 random. If the problem can be taken apart into nodes (chains, trees, graphs), the start is the
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError
-from trellis.objectives.partial import PartialObjective
+from trellis.problems.partial import PartialObjective
 from trellis.solvers.bundle import BundleRecord, minimise_bundle
 from trellis.solvers.cccp import CCCPRecord, minimise_cccp
 from trellis.solvers.perceptron_partial import partial_perceptron

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.decompose import Partitioner, visits
-from trellis.objectives import ChainData, Weights
-from trellis.objectives.chain import Visits
+from trellis.problems import ChainData, Weights
+from trellis.problems.chain import Visits
 from trellis.solvers.convergence import convergence_value
 
 __all__ = ["Learner", "PassRecord", "Progress", "run_passes"]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.objectives import ChainData, PerceptronLoss, Weights
-from trellis.objectives.chain import Visits
+from trellis.problems import ChainData, PerceptronLoss, Weights
+from trellis.problems.chain import Visits
 from trellis.solvers.sgd import restore_weights, weight_state
 
 __all__ = ["AveragedPerceptron"]

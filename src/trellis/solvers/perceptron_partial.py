@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError
-from trellis.objectives.learning_problem import LearningProblem
+from trellis.problems.learning_problem import LearningProblem
 
 __all__ = ["partial_perceptron"]
 
@@ -69,7 +69,7 @@ def partial_perceptron(
     --------
     >>> from trellis.corpus import as_corpus
     >>> from trellis.features import AttributeEncoder
-    >>> from trellis.objectives.label_problem import LabelProblem
+    >>> from trellis.problems.label_problem import LabelProblem
     >>> corpus = as_corpus([[["a"], ["b"]], [["b"], ["a"]]], [["X", None], ["Y", None]])
     >>> problem = LabelProblem(AttributeEncoder().learn(corpus), corpus.labels, 2)
     >>> w = partial_perceptron(problem, passes=10)

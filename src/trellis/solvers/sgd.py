@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.decompose import Partitioner
-from trellis.objectives import ChainData, GraphData, LogLikelihood, Penalty, Weights
-from trellis.objectives.chain import Visits
-from trellis.objectives.edge_weights import EdgeWeights
-from trellis.objectives.threads import run_threads
+from trellis.problems import ChainData, GraphData, LogLikelihood, Penalty, Weights
+from trellis.problems.chain import Visits
+from trellis.problems.edge_weights import EdgeWeights
+from trellis.problems.threads import run_threads
 
 __all__ = ["StochasticGradient", "calibrate", "restore_weights", "weight_state"]
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from trellis.decompose import VISITS
 from trellis.errors import DataError
-from trellis.objectives import Weights
+from trellis.problems import Weights
 from trellis.theory._checks import choice, fraction, positive
 from trellis.theory.mini_samples import MiniSamples, check_setting, encode
 

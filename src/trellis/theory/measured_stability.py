@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError
-from trellis.objectives import ChainData, Weights
+from trellis.problems import ChainData, Weights
 from trellis.structures import ChainPotentials, marginals
 from trellis.theory._checks import choice
 from trellis.theory.mini_samples import MiniSamples, check_setting, encode

@@ -21,7 +21,7 @@ from trellis.corpus import Corpus
 from trellis.decompose import Pieces, partitioner
 from trellis.errors import DataError
 from trellis.features import Encoded
-from trellis.objectives import ChainData, LogLikelihood, Weights
+from trellis.problems import ChainData, LogLikelihood, Weights
 from trellis.theory.quantities import labelled
 
 __all__ = ["MiniSamples", "Solution", "check_setting", "encode"]

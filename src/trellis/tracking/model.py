@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from trellis.errors import DataError
 from trellis.evaluation.tracking import event_set, score_links, task_loss
 from trellis.models.params import Estimator, is_number
-from trellis.objectives.partial import PARTIAL_LOSSES, PartialObjective
+from trellis.problems.partial import PARTIAL_LOSSES, PartialObjective
 from trellis.progress import Reporter
 from trellis.solvers.partial_margin import minimise_partial
 from trellis.solvers.perceptron_partial import partial_perceptron
@@ -81,7 +81,7 @@ class TrackingModel(Estimator):
     bias : bool
         Whether each kind of event has a constant feature.
     loss : "bridge", "latent-hinge", "ramp" or "max"
-        Loss of annotations, complete or partial (:mod:`trellis.objectives.partial`).
+        Loss of annotations, complete or partial (:mod:`trellis.problems.partial`).
     l2, l1 : float
         Factor of ‖w‖² or ‖w‖₁ beside the sum of the losses; one of them is positive.
     cost : "hamming" or "recall"

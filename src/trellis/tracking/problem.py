@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError, InfeasibleError
-from trellis.objectives.learning_problem import Measure, Space
+from trellis.problems.learning_problem import Measure, Space
 from trellis.structures.assignment import (
     Assignment,
     AssignmentSpace,
@@ -145,7 +145,7 @@ class _Stack:
 
 @dataclass(frozen=True, eq=False)
 class TrackingMaxima:
-    """Trackings of n pairs; see :class:`trellis.objectives.Maxima`.
+    """Trackings of n pairs; see :class:`trellis.problems.Maxima`.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class TrackingMaxima:
 
 
 class TrackingProblem:
-    """Frame pairs with what is known of them; a :class:`trellis.objectives.LearningProblem`.
+    """Frame pairs with what is known of them; a :class:`trellis.problems.LearningProblem`.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ _METHODS = {"bridge": "bridge loss, CCCP", "perceptron": "perceptron"}
 
 def _run(name: str, share: int, seed: int, protocol: str) -> dict[str, Any]:
     """Perceptron, then max-margin, on the same annotations; all of them if the share is 100."""
-    from trellis.objectives import PartialObjective
+    from trellis.problems import PartialObjective
     from trellis.solvers import minimise_partial, partial_perceptron
     from trellis.tracking import TrackingModel
 

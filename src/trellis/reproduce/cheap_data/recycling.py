@@ -58,7 +58,7 @@ _PAIRS = (("both", "plain"), ("both-short", "plain-short"), ("both-short", "plai
 
 def _run(name: str, run: int, protocol: str) -> dict[str, Any]:
     """All variants one after the other, beginning with another one in each run."""
-    from trellis.objectives import PartialObjective
+    from trellis.problems import PartialObjective
     from trellis.solvers import minimise_cccp, partial_perceptron
     from trellis.tracking import TrackingModel
 

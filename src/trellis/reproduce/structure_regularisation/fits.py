@@ -23,7 +23,7 @@ from trellis.corpus import Corpus
 from trellis.errors import DataError
 from trellis.evaluation._held_out import held_out_score
 from trellis.models import ChainCRF, ChainPerceptron
-from trellis.objectives import Penalty
+from trellis.problems import Penalty
 from trellis.reproduce.packing import pack
 from trellis.reproduce.structure_regularisation.tasks import TaskData
 from trellis.structures import labelling_score, marginals

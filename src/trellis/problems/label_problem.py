@@ -1,6 +1,6 @@
 r"""Learning problems of chains, trees and graphs whose nodes have label sets.
 
-The score of a labelling y of a sample x is that of :mod:`trellis.objectives.hinge`,
+The score of a labelling y of a sample x is that of :mod:`trellis.problems.hinge`,
 
 .. math::
 
@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 from trellis.corpus import Label, Labels
 from trellis.corpus.corpus import ranges
 from trellis.errors import DataError, InfeasibleError
-from trellis.objectives.label_inference import LabelInference, LabelMaxima
-from trellis.objectives.learning_problem import Maxima, Measure, Space
+from trellis.problems.label_inference import LabelInference, LabelMaxima
+from trellis.problems.learning_problem import Maxima, Measure, Space
 
 __all__ = ["LabelProblem"]
 
@@ -44,7 +44,7 @@ Bools = NDArray[np.bool_]
 
 
 class LabelProblem(LabelInference):
-    """Samples with label sets, a learning problem (:mod:`trellis.objectives.learning_problem`).
+    """Samples with label sets, a learning problem (:mod:`trellis.problems.learning_problem`).
 
     Parameters
     ----------

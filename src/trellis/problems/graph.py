@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from trellis.corpus.corpus import bounds, ranges
 from trellis.decompose import Pieces
 from trellis.features import Encoded
-from trellis.objectives.chain import ChainData, Visits
-from trellis.objectives.edge_weights import EdgeWeights
+from trellis.problems.chain import ChainData, Visits
+from trellis.problems.edge_weights import EdgeWeights
 from trellis.structures.forest import Forest
 
 __all__ = ["EdgeRows", "GraphData", "GraphVisits", "edge_rows"]

@@ -9,7 +9,7 @@ import pytest
 
 from label_problems import STRUCTURES, Enumerated
 from trellis.errors import DataError
-from trellis.objectives.partial import PARTIAL_LOSSES, PartialLoss, PartialObjective
+from trellis.problems.partial import PARTIAL_LOSSES, PartialLoss, PartialObjective
 from trellis.solvers import minimise_bundle
 
 ALL = [

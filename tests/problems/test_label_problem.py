@@ -11,8 +11,8 @@ from label_problems import CLASSES, COSTS, STRUCTURES, Enumerated
 from trellis.corpus import Labels, as_corpus
 from trellis.errors import DataError, InfeasibleError
 from trellis.features import AttributeEncoder
-from trellis.objectives import HingeLoss
-from trellis.objectives.label_problem import LabelProblem
+from trellis.problems import HingeLoss
+from trellis.problems.label_problem import LabelProblem
 
 
 def some_problems(n=3, **more):
@@ -70,7 +70,7 @@ def test_some_samples_in_any_order():
 
 
 def test_constrained_copies_in_blocks(monkeypatch):
-    monkeypatch.setattr("trellis.objectives.label_inference._BLOCK", 20)
+    monkeypatch.setattr("trellis.problems.label_inference._BLOCK", 20)
     for e in some_problems(2, known=0.9):
         w = e.weights()
         found = e.problem.maxima(w, "incompatible", loss=True)

@@ -10,7 +10,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 from chain_problems import same_weights
 from rich_problems import random_weights
-from trellis.objectives import EdgeWeights, Penalty, Weights
+from trellis.problems import EdgeWeights, Penalty, Weights
 
 GROUPS = np.array([0, 1, 0], np.int32)
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from chain_problems import problems, random_data
 from rich_problems import partial_data
 from trellis.corpus import Labels
-from trellis.objectives import ChainData, EdgeWeights
-from trellis.objectives.edge_weights import cross
+from trellis.problems import ChainData, EdgeWeights
+from trellis.problems.edge_weights import cross
 
 
 def pairs_of(edge: EdgeWeights, feature: int, back: int = 0) -> list[int]:

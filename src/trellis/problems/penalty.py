@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.objectives.weights import Weights
+from trellis.problems.weights import Weights
 
 __all__ = ["Penalty"]
 
@@ -32,7 +32,7 @@ class Penalty:
     Examples
     --------
     >>> import numpy as np
-    >>> from trellis.objectives import Weights, Penalty
+    >>> from trellis.problems import Weights, Penalty
     >>> weights = Weights(np.array([[3.0, -0.5]]), np.zeros((2, 2)))
     >>> penalty = Penalty(l1=2.0)
     >>> penalty.value(weights)

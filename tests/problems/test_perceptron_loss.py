@@ -9,8 +9,8 @@ import pytest
 
 from trellis.corpus import Labels
 from trellis.features import Encoded
-from trellis.objectives import ChainData, EdgeWeights, PerceptronLoss, Weights
-from trellis.objectives.chain import Visits
+from trellis.problems import ChainData, EdgeWeights, PerceptronLoss, Weights
+from trellis.problems.chain import Visits
 
 
 def chain(labels, values=()) -> ChainData:

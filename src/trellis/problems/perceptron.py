@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.objectives.chain import ChainData, Visits
-from trellis.objectives.threads import N_CHUNKS, feature_bounds, run_threads
-from trellis.objectives.weights import Weights
+from trellis.problems.chain import ChainData, Visits
+from trellis.problems.threads import N_CHUNKS, feature_bounds, run_threads
+from trellis.problems.weights import Weights
 
 __all__ = ["PerceptronLoss"]
 

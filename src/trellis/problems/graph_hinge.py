@@ -1,6 +1,6 @@
 r"""Structured hinge losses of general graphs, whose inference may be inexact.
 
-The risk is that of :mod:`trellis.objectives.hinge`. Where inference
+The risk is that of :mod:`trellis.problems.hinge`. Where inference
 (:func:`trellis.structures.graph_best`) gives a labelling :math:`\hat y` and an upper bound, the
 labelling's plane lies below the risk and the bound above it; both go to the solver, whose gap is
 then valid for the risk itself, if not as small as one might wish. It says so: ``exact`` in its
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.objectives.hinge import HingeData, feature_difference, pair_differences
+from trellis.problems.hinge import HingeData, feature_difference, pair_differences
 from trellis.structures import GraphBest, GraphPotentials, graph_best
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ Int64s = NDArray[np.int64]
 
 
 class GraphHingeLoss:
-    """Structured hinge losses of stacked graphs; a :class:`trellis.objectives.StructuredOracle`.
+    """Structured hinge losses of stacked graphs; a :class:`trellis.problems.StructuredOracle`.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError
-from trellis.objectives.learning_problem import LearningProblem, Maxima, Space
+from trellis.problems.learning_problem import LearningProblem, Maxima, Space
 
 if TYPE_CHECKING:
     from trellis.solvers.bundle import Cut
@@ -114,7 +114,7 @@ class PartialObjective:
     --------
     >>> from trellis.corpus import as_corpus
     >>> from trellis.features import AttributeEncoder
-    >>> from trellis.objectives.label_problem import LabelProblem
+    >>> from trellis.problems.label_problem import LabelProblem
     >>> corpus = as_corpus([[["a"], ["b"]], [["b"]]], [["X", None], ["Y"]])
     >>> problem = LabelProblem(AttributeEncoder().learn(corpus), corpus.labels, 2)
     >>> objective = PartialObjective(problem)

@@ -23,8 +23,8 @@ from chain_problems import (
 from trellis.corpus import Labels
 from trellis.decompose import ChainPieces, WholeSamples
 from trellis.features import Encoded
-from trellis.objectives import ChainData, LogLikelihood, Weights
-from trellis.objectives.chain import Visits
+from trellis.problems import ChainData, LogLikelihood, Weights
+from trellis.problems.chain import Visits
 
 
 def evaluate(problem: Problem) -> tuple[float, Weights]:

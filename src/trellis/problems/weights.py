@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.objectives.edge_weights import EdgeWeights
+from trellis.problems.edge_weights import EdgeWeights
 
 __all__ = ["Weights"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.objectives.chain import Visits
-from trellis.objectives.graph import GraphData, GraphVisits
-from trellis.objectives.graph_log_likelihood import rich_arguments
-from trellis.objectives.perceptron import PerceptronLoss
-from trellis.objectives.weights import Weights
+from trellis.problems.chain import Visits
+from trellis.problems.graph import GraphData, GraphVisits
+from trellis.problems.graph_log_likelihood import rich_arguments
+from trellis.problems.perceptron import PerceptronLoss
+from trellis.problems.weights import Weights
 
 __all__ = ["GraphPerceptronLoss"]
 

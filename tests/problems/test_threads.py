@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trellis.kernels.barrier import meet
-from trellis.objectives.threads import feature_bounds, n_cores, run_threads
+from trellis.problems.threads import feature_bounds, n_cores, run_threads
 
 
 def test_all_run_side_by_side():

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.objectives.chain import ChainData, Visits
-from trellis.objectives.edge_weights import EdgeWeights
-from trellis.objectives.threads import N_CHUNKS, feature_bounds, run_threads
-from trellis.objectives.weights import Weights
+from trellis.problems.chain import ChainData, Visits
+from trellis.problems.edge_weights import EdgeWeights
+from trellis.problems.threads import N_CHUNKS, feature_bounds, run_threads
+from trellis.problems.weights import Weights
 
 __all__ = ["FeatureRates", "LogLikelihood"]
 
@@ -70,7 +70,7 @@ class LogLikelihood:
     >>> from trellis.corpus import as_corpus
     >>> from trellis.decompose import WholeSamples
     >>> from trellis.features import AttributeEncoder
-    >>> from trellis.objectives import ChainData, Weights, LogLikelihood
+    >>> from trellis.problems import ChainData, Weights, LogLikelihood
     >>> corpus = as_corpus([[["a"], ["b"]]], [["X", "Y"]])
     >>> data = ChainData(AttributeEncoder().learn(corpus), corpus.labels, np.ones(1))
     >>> loss = LogLikelihood(data)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from margin_problems import make_problem, nodes_of
-from trellis.objectives.hinge import HingeLoss, NodeOrder, summed_risk
+from trellis.problems.hinge import HingeLoss, NodeOrder, summed_risk
 
 problems = st.builds(
     make_problem, st.integers(0, 10_000), st.sampled_from(["chain", "tree"]),

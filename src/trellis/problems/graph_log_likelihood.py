@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus.corpus import bounds, ranges
-from trellis.objectives.chain import Visits
-from trellis.objectives.graph import GraphData, GraphVisits
-from trellis.objectives.log_likelihood import FeatureRates, LogLikelihood
-from trellis.objectives.threads import N_CHUNKS, run_threads
-from trellis.objectives.weights import Weights
+from trellis.problems.chain import Visits
+from trellis.problems.graph import GraphData, GraphVisits
+from trellis.problems.log_likelihood import FeatureRates, LogLikelihood
+from trellis.problems.threads import N_CHUNKS, run_threads
+from trellis.problems.weights import Weights
 from trellis.structures import GraphMarginals, GraphPotentials, graph_marginals, tree_score
 
 __all__ = ["GraphLogLikelihood", "rich_arguments"]

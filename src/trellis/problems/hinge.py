@@ -9,7 +9,7 @@ r"""Structured hinge losses with margin rescaling, of chains and forests.
 
 R is convex, at least 0, and with the labellings :math:`\hat y_i` that attain the maxima
 :math:`\sum_i c_i (\phi(x_i, \hat y_i) - \phi(x_i, y_i))` is a subgradient. The loss
-:math:`\Delta` is additive (:mod:`trellis.objectives.losses`): it is added to the node scores.
+:math:`\Delta` is additive (:mod:`trellis.problems.losses`): it is added to the node scores.
 
 Weights are one flat vector: W (F, L) row by row, then the tables T (K, L, L). The score of an edge
 is S = T, or S = T + Tᵀ where edges have no direction.
@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.features import Encoded
-from trellis.objectives.losses import Costs
+from trellis.problems.losses import Costs
 
 __all__ = [
     "HingeData",
@@ -288,7 +288,7 @@ class HingeLoss:
     --------
     >>> from trellis.corpus import as_corpus
     >>> from trellis.features import AttributeEncoder
-    >>> from trellis.objectives.losses import additive_costs
+    >>> from trellis.problems.losses import additive_costs
     >>> corpus = as_corpus([[["a"], ["b"]]], [["X", "Y"]])
     >>> gold = corpus.labels.ids.astype(np.int64)
     >>> costs = additive_costs("hamming", gold, corpus.offsets, ["X", "Y"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from chain_problems import same_weights
 from graph_problems import GraphProblem, add_counts, graph_problems, labellings, pieces_of
-from trellis.objectives import GraphPerceptronLoss
+from trellis.problems import GraphPerceptronLoss
 
 # Odd numbers, so that no two labellings have the same score but by accident.
 UNEVEN = st.integers(-3000, 3000).map(lambda n: n * 0.0012345678 + n**2 * 1e-9)

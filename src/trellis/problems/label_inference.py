@@ -1,6 +1,6 @@
 """Inference on chains, trees and graphs with label sets: what label problems are made of.
 
-The scores are those of :mod:`trellis.objectives.label_problem`. Here are samples taken together in
+The scores are those of :mod:`trellis.problems.label_problem`. Here are samples taken together in
 batches, the maxima over their labellings, and the joint features of what attains them.
 """
 
@@ -17,7 +17,7 @@ from trellis.corpus import Labels
 from trellis.corpus.corpus import bounds, ranges
 from trellis.errors import DataError
 from trellis.features import Encoded
-from trellis.objectives.losses import additive_costs
+from trellis.problems.losses import additive_costs
 from trellis.structures import (
     ChainPotentials,
     Forest,
@@ -137,7 +137,7 @@ class LabelInference:
     Parameters
     ----------
     encoded, labels, n_features, structure, edges, types, n_tables, directed, inference, loss
-        As for :class:`trellis.objectives.label_problem.LabelProblem`.
+        As for :class:`trellis.problems.label_problem.LabelProblem`.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from chain_problems import EXTREME, same_bits, same_weights
 from graph_problems import GraphProblem, brute_force, graph_problems
-from trellis.objectives import FeatureRates, GraphLogLikelihood
+from trellis.problems import FeatureRates, GraphLogLikelihood
 
 
 def value_and_gradient(problem: GraphProblem, n_jobs: int = 1):

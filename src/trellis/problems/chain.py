@@ -3,7 +3,7 @@
 s(x, y) = Σ_t Σ_{f ∈ x_t} v_tf · node[f, y_t] + Σ_{t ≥ 1} S_t[y_{t-1}, y_t]
 
 where S_t are the transitions, or the transitions and what the features at t add to them
-(:mod:`trellis.objectives.edge_weights`).
+(:mod:`trellis.problems.edge_weights`).
 """
 
 from __future__ import annotations

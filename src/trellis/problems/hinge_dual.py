@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.objectives.hinge import HingeLoss
+from trellis.problems.hinge import HingeLoss
 
 __all__ = ["HingeDual"]
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from margin_problems import make_problem
-from trellis.objectives import GraphHingeLoss, HingeLoss
-from trellis.objectives.hinge import NodeOrder
+from trellis.problems import GraphHingeLoss, HingeLoss
+from trellis.problems.hinge import NodeOrder
 from trellis.solvers import minimise_bundle, minimise_frank_wolfe
 from trellis.structures import Forest
 

@@ -14,8 +14,8 @@ from rich_problems import partial_data, random_weights, rich_problems, with_all_
 from trellis.corpus import Labels
 from trellis.decompose import ChainPieces
 from trellis.features import Encoded
-from trellis.objectives import ChainData, EdgeWeights, LogLikelihood, Weights
-from trellis.objectives.chain import Visits
+from trellis.problems import ChainData, EdgeWeights, LogLikelihood, Weights
+from trellis.problems.chain import Visits
 
 
 def evaluate(problem: Problem) -> tuple[float, Weights]:

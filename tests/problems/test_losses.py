@@ -7,7 +7,7 @@ import pytest
 
 from trellis.corpus import Labels
 from trellis.errors import DataError
-from trellis.objectives.losses import additive_costs, check_loss, gold_labels
+from trellis.problems.losses import additive_costs, check_loss, gold_labels
 
 GOLD = np.array([1, 0, 1])
 OFFSETS = np.array([0, 2, 3])
