@@ -34,8 +34,8 @@ from trellis.cheap.session import Session
 from trellis.cheap.training import l2_of, train
 from trellis.cheap.uncertainty import STRATEGIES, StoppingRule, convergence
 from trellis.errors import DataError
-from trellis.problems.learning_problem import Learnable
 from trellis.problems.partial import PartialLoss, PartialObjective
+from trellis.problems.problem import Learnable
 from trellis.progress import Reporter
 
 __all__ = ["ActiveLearner", "Part"]

@@ -17,8 +17,8 @@ from trellis.cheap.pool import Pool
 from trellis.cheap.training import l2_of, train
 from trellis.cheap.uncertainty import uncertainty, vote_entropy
 from trellis.errors import DataError
-from trellis.problems.learning_problem import Learnable, LearningProblem, Measure
 from trellis.problems.partial import PartialObjective
+from trellis.problems.problem import Learnable, Measure, Problem
 
 __all__ = ["Session"]
 
@@ -43,7 +43,7 @@ class Session:
 
     Attributes
     ----------
-    problem : LearningProblem
+    problem : Problem
         The samples with what is known of them.
     w : float64, shape (D,)
         Weights.
@@ -84,9 +84,9 @@ class Session:
         self._order: list[int] = np.flatnonzero(self.problem.annotated).tolist()
         self._pass()
 
-    def _new_problem(self) -> LearningProblem:
+    def _new_problem(self) -> Problem:
         made = self._model.learning_problems({"pool": self._pool.data}, labels=self._labels)
-        problem: LearningProblem = made["pool"]
+        problem: Problem = made["pool"]
         return problem
 
     def left(self, parts: bool) -> Int64s:

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from trellis.errors import DataError
 from trellis.models.params import is_number
-from trellis.problems.learning_problem import Learnable
 from trellis.problems.partial import PartialObjective
+from trellis.problems.problem import Learnable
 from trellis.solvers.bundle import Bundle, Cut, minimise_bundle
 from trellis.solvers.cccp import minimise_cccp
 from trellis.solvers.joint_bundle import JointBundle, minimise_joint_bundle

@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 from trellis.cheap.training import Trained, l2_of, train, train_jointly
 from trellis.errors import DataError
 from trellis.models.params import Estimator, is_number
-from trellis.problems.learning_problem import Learnable, LearningProblem
 from trellis.problems.partial import PartialLoss, PartialObjective
+from trellis.problems.problem import Learnable, Problem
 from trellis.progress import Reporter
 
 __all__ = [
@@ -51,7 +51,7 @@ __all__ = [
 
 Float64s = NDArray[np.float64]
 Int64s = NDArray[np.int64]
-Score = Callable[[LearningProblem, Float64s, Int64s], float]
+Score = Callable[[Problem, Float64s, Int64s], float]
 
 TRANSFER_STRATEGIES = ("all-source", "all-target", "partial-target", "union", "transfer")
 """What to learn from, for a target domain."""
@@ -298,7 +298,7 @@ def cross_validate_transfer(
         Seed of the folds.
     score : function of (problem, weights, samples), optional
         Loss, the less the better, on some samples of the target, given as a
-        :class:`~trellis.problems.learning_problem.LearningProblem` and their numbers. By default
+        :class:`~trellis.problems.problem.Problem` and their numbers. By default
         the mean task loss of the best outputs.
     loss, tol, labels
         As for :class:`TransferLearner`.
@@ -352,7 +352,7 @@ def cross_validate_transfer(
     return TransferChoice(min(table, key=lambda trial: trial.mean), table)
 
 
-def _mean_task_loss(problem: LearningProblem, w: Float64s, samples: Int64s) -> float:
+def _mean_task_loss(problem: Problem, w: Float64s, samples: Int64s) -> float:
     return float(problem.maxima(w, "all", samples=samples).losses.mean())
 
 

@@ -1,40 +1,36 @@
-"""Objectives: what is minimised, as values, gradients and single steps over pieces."""
+"""Problems: what there is to learn from, and losses as small objects over it.
 
-from trellis.problems.chain import ChainData
+A problem holds samples, features, edges, label sets and pieces; learners see nothing else.
+"""
+
 from trellis.problems.edge_weights import EdgeWeights
-from trellis.problems.graph import GraphData
-from trellis.problems.graph_hinge import GraphHingeLoss
-from trellis.problems.graph_log_likelihood import GraphLogLikelihood
-from trellis.problems.graph_perceptron import GraphPerceptronLoss
-from trellis.problems.hinge import HingeData, HingeLoss, StructuredOracle, summed_risk
+from trellis.problems.hinge import HingeLoss
+from trellis.problems.hinge_dual import HingeDual
 from trellis.problems.label_problem import LabelProblem
-from trellis.problems.learning_problem import Learnable, LearningProblem, Maxima
 from trellis.problems.log_likelihood import FeatureRates, LogLikelihood
+from trellis.problems.oracle import Cut, StructuredOracle, summed_risk
 from trellis.problems.partial import PARTIAL_LOSSES, PartialLoss, PartialObjective
 from trellis.problems.penalty import Penalty
 from trellis.problems.perceptron import PerceptronLoss
+from trellis.problems.problem import Learnable, Maxima, Problem
 from trellis.problems.weights import Weights
 
 __all__ = [
     "PARTIAL_LOSSES",
-    "ChainData",
+    "Cut",
     "EdgeWeights",
     "FeatureRates",
-    "GraphData",
-    "GraphHingeLoss",
-    "GraphLogLikelihood",
-    "GraphPerceptronLoss",
-    "HingeData",
+    "HingeDual",
     "HingeLoss",
     "LabelProblem",
     "Learnable",
-    "LearningProblem",
     "LogLikelihood",
     "Maxima",
     "PartialLoss",
     "PartialObjective",
     "Penalty",
     "PerceptronLoss",
+    "Problem",
     "StructuredOracle",
     "Weights",
     "summed_risk",

@@ -73,6 +73,20 @@ class EdgeWeights:
         """The same pairs with other weights."""
         return replace(self, values=values)
 
+    def only(self, features: NDArray[np.int64]) -> EdgeWeights:
+        """Zero weights with the pairs of some features, which are numbered anew in this order."""
+        old = self.row[features]
+        row = np.where(old >= 0, np.cumsum(old >= 0) - 1, -1).astype(np.int32)
+        kept = old[old >= 0].astype(np.int64)
+        rows = np.concatenate([kept, kept + self.n_crossed]) if self.both else kept
+        begins = self.rows()
+        sizes = begins[rows + 1] - begins[rows]
+        values = np.zeros(int(sizes.sum()), np.float32)
+        if not self.ptr.size:
+            return EdgeWeights(row, self.ptr, self.pair, values, self.both)
+        pair = self.pair[ranges(begins[rows], sizes)]
+        return EdgeWeights(row, bounds(sizes), pair, values, self.both)
+
 
 def cross(
     encoded: Encoded,

@@ -1,42 +1,41 @@
 """Inference on chains, trees and graphs with label sets: what label problems are made of.
 
-The scores are those of :mod:`trellis.problems.label_problem`. Here are samples taken together in
-batches, the maxima over their labellings, and the joint features of what attains them.
+The scores are those of :mod:`trellis.problems.samples`. Here are samples taken together in batches,
+the maxima over their labellings, and the joint features of what attains them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.corpus import Labels
 from trellis.corpus.corpus import bounds, ranges
 from trellis.errors import DataError
-from trellis.features import Encoded
-from trellis.problems.losses import additive_costs
+from trellis.problems.costs import Costs, additive_costs
+from trellis.problems.edge_rows import rich_arguments
+from trellis.problems.samples import LabelSamples
+from trellis.problems.weights import Weights
 from trellis.structures import (
     ChainPotentials,
-    Forest,
     GraphPotentials,
     graph_best,
     graph_kbest,
-    is_forest,
     kbest,
     tree_best,
     tree_kbest,
 )
 
-__all__ = ["LabelInference", "LabelMaxima"]
+__all__ = ["Batch", "LabelInference", "LabelMaxima", "LabelMeans"]
 
 Float64s = NDArray[np.float64]
 Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
-# Most node scores that constrained copies of samples take at once.
+# Most numbers in the scores that constrained copies of samples, or edges, take at once.
 _BLOCK = 1 << 22
 
 
@@ -49,6 +48,7 @@ class Batch:
     offsets: Int64s
     edges: Int64s
     types: Int64s
+    edge_ids: Int64s
 
     @property
     def owner(self) -> Int64s:
@@ -79,23 +79,9 @@ class LabelMaxima:
 
     def features(self, weight: Float64s | None = None) -> Float64s:
         """Sum of the joint features, weighted by ``weight`` (n,): (D,)."""
-        p, b, L = self._problem, self._batch, self._problem.n_labels
         some = np.isfinite(self.values).astype(np.float64)
-        share = (some if weight is None else np.where(some > 0, weight, 0.0))[b.owner]
-        entries, counts = p._entries(b)
-        code = p.encoded.indices[entries].astype(np.int64) * L + np.repeat(self.labels, counts)
-        x = np.repeat(share, counts)
-        if p.encoded.values.size:
-            x *= p.encoded.values[entries]
-        out = np.empty(p.n_weights)
-        node, tables = p.split(out)
-        node.reshape(-1)[:] = np.bincount(code, x, minlength=node.size)
-        first, second = b.edges.T
-        code = (b.types * L + self.labels[first]) * L + self.labels[second]
-        tables.reshape(-1)[:] = np.bincount(code, share[first], minlength=tables.size)
-        if not p.directed:
-            tables += tables.transpose(0, 2, 1).copy()
-        return out
+        share = some if weight is None else np.where(some > 0, weight, 0.0)
+        return self._problem.joint_features(self.labels, self._batch, share[self._batch.owner])
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,172 +101,306 @@ class LabelMeans:
 
         p, b, e = self._problem, self._batch, self._problem.encoded
         share = self.shares if weight is None else self.shares * weight[b.owner][:, None]
-        entries, counts = p._entries(b)
+        entries, counts = p.entries(b)
         indices = e.indices[entries]
         x = e.values[entries].astype(np.float64) if e.values.size else np.ones(len(indices))
         matrix = csr_array((x, indices, bounds(counts)), shape=(len(b.rows), p.n_features))
         out = np.zeros(p.n_weights)
-        node, tables = p.split(out)
-        node[:] = matrix.T @ share
+        weights = p.weights(out)
+        weights.node[:] = matrix.T @ share
         first, second = b.edges.T
-        for k in range(p.n_tables):
+        for k in range(p.n_types):
             own = b.types == k
-            tables[k] = share[first[own]].T @ self.shares[second[own]]
-        if not p.directed:
-            tables += tables.transpose(0, 2, 1).copy()
+            pairs = share[first[own]].T @ self.shares[second[own]]
+            weights.transitions.reshape(-1, *pairs.shape)[k] = (
+                pairs if p.directed else (pairs + pairs.T)
+            )
+        p.add_rich(
+            weights, b,
+            lambda part: share[first[part], :, None] * self.shares[second[part], None, :],
+        )  # fmt: skip
         return out
 
 
-class LabelInference:
-    """Samples of one structure with features and label sets; the base of label problems.
+class LabelInference(LabelSamples):
+    """Samples whose maxima can be found; the base of label problems.
 
     Parameters
     ----------
-    encoded, labels, n_features, structure, edges, types, n_tables, directed, inference, loss
-        As for :class:`trellis.problems.label_problem.LabelProblem`.
+    inference, cost, **samples
+        As for :class:`trellis.problems.LabelProblem`.
     """
 
     def __init__(
-        self,
-        encoded: Encoded,
-        labels: Labels,
-        n_features: int,
-        *,
-        structure: str = "chain",
-        edges: Int64s | None = None,
-        types: Int64s | None = None,
-        n_tables: int = 1,
-        directed: bool = True,
-        inference: str = "auto",
-        loss: Any = "hamming",
+        self, *samples: Any, inference: str = "auto", cost: Any = "hamming", **more: Any
     ) -> None:
-        self.encoded = encoded
-        self.offsets = encoded.offsets
-        self.classes = labels.classes
-        self.n_features = n_features
-        self.n_tables = n_tables
-        self.directed = directed
+        super().__init__(*samples, **more)
         self.inference = inference
-        self.structure = structure
-        self.allowed: Bools = labels.allowed()
-        self._cost_table = _cost_table(loss, labels.classes)
-        self._costs: Float64s | None = None
-        if self._cost_table is not None:
-            self._costs = self._set_costs(labels.table)[labels.ids]
-        if structure == "chain":
-            inner = np.ones(int(self.offsets[-1]), bool)
-            inner[self.offsets[:-1][np.diff(self.offsets) > 0]] = False
-            second = np.flatnonzero(inner)
-            edges, types = np.stack([second - 1, second], axis=1), None
-        elif edges is None:
-            raise DataError(f'structure="{structure}" needs edges')
-        self._set_edges(np.asarray(edges, np.int64).reshape(-1, 2), types)
+        self.cost = cost
+        if self.structure != "chain":
+            _ = self.graph  # edges and types are checked here, once
 
-    def _set_edges(self, edges: Int64s, types: Int64s | None) -> None:
-        owner = np.searchsorted(self.offsets, edges[:, 0], side="right") - 1
-        order = np.argsort(owner, kind="stable")
-        self.edges = edges[order]
-        self.types = np.zeros(len(edges), np.int64) if types is None else types[order]
-        self.edge_offsets = np.searchsorted(owner[order], np.arange(self.n_samples + 1))
-        if self.structure == "chain":
-            return
+    @cached_property
+    def costs(self) -> Costs:
+        """Costs of all labels at all positions, under what is known."""
+        return additive_costs(self.cost, self.labels, self.offsets)
+
+    @cached_property
+    def graph(self) -> GraphPotentials:
+        """Potentials, all zero, whose arrays are exchanged: edges and types are checked once."""
         L = self.n_labels
-        # Edges and types are checked here, once; arrays are exchanged later.
-        self._graph = GraphPotentials(
-            np.zeros((int(self.offsets[-1]), L)), np.zeros((self.n_tables, L, L)), self.edges,
+        return GraphPotentials(
+            np.zeros((int(self.offsets[-1]), L)), np.zeros((self.n_types, L, L)), self.edges,
             self.offsets, self.types,
         )  # fmt: skip
-        self._forest = self.structure == "tree" or is_forest(self.offsets, self.edges)
-        if self.structure == "tree":
-            Forest.of(self.offsets, self.edges)  # raises if there is a cycle
 
-    # ---------------------------------------------------------------- what there is
+    # ---------------------------------------------------------------- batches
 
-    @property
-    def n_samples(self) -> int:
-        """Number of samples."""
-        return len(self.offsets) - 1
+    def batch(self, samples: Int64s | None = None) -> Batch:
+        """Some samples, or all."""
+        if samples is None:
+            return Batch(
+                np.arange(self.n_samples), np.arange(int(self.offsets[-1])), self.offsets,
+                self.edges, self.types, np.arange(len(self.edges)),
+            )  # fmt: skip
+        samples = np.asarray(samples, np.int64)
+        counts = self.offsets[samples + 1] - self.offsets[samples]
+        offsets = bounds(counts)
+        n_edges = self.edge_offsets[samples + 1] - self.edge_offsets[samples]
+        which = ranges(self.edge_offsets[samples], n_edges)
+        shift = np.repeat(offsets[:-1] - self.offsets[samples], n_edges)
+        return Batch(
+            samples, ranges(self.offsets[samples], counts), offsets,
+            self.edges[which] + shift[:, None], self.types[which], which,
+        )  # fmt: skip
 
-    @property
-    def n_labels(self) -> int:
-        """Number of labels L."""
-        return len(self.classes)
+    def entries(self, b: Batch) -> tuple[Any, Int64s]:
+        """Which entries of the features are those of a batch, and how many each row has."""
+        indptr = self.encoded.indptr
+        counts = indptr[b.rows + 1] - indptr[b.rows]
+        if len(b.rows) == len(indptr) - 1 and b.offsets is self.offsets:
+            return slice(None), counts
+        return ranges(indptr[b.rows], counts), counts
 
-    @property
-    def n_weights(self) -> int:
-        """Number of weights F L + K L²."""
-        return (self.n_features + self.n_tables * self.n_labels) * self.n_labels
+    def _features(self, b: Batch) -> tuple[Int64s, NDArray[np.int32], NDArray[np.float32]]:
+        """Features of a batch: indptr, indices, values."""
+        e = self.encoded
+        entries, counts = self.entries(b)
+        if isinstance(entries, slice):
+            return e.indptr, e.indices, e.values
+        values = e.values[entries] if e.values.size else e.values
+        return bounds(counts), e.indices[entries], values
 
-    @property
-    def annotated(self) -> Bools:
-        """Whether anything is known of each sample (n_samples,)."""
-        known = ~self.allowed.all(axis=1)
-        counts = np.concatenate([[0], np.cumsum(known)])
-        return (np.diff(counts[self.offsets]) > 0) | self.complete
+    def scores(self, w: Float64s, b: Batch) -> tuple[Float64s, Float64s]:
+        """Scores of the labels (rows, L) of a batch, and of label pairs.
 
-    @property
-    def complete(self) -> Bools:
-        """Whether each sample has only one compatible output (n_samples,)."""
-        vague = self.allowed.sum(axis=1) > 1
-        counts = np.concatenate([[0], np.cumsum(vague)])
-        none: Bools = np.diff(counts[self.offsets]) == 0
-        return none
+        Those of pairs are (L, L) for chains and (K, L, L) for graphs; with rich edges there is a
+        table for each position that ends an edge of a chain, and for each edge of a graph.
+        """
+        from trellis.kernels.rich_edges import score_edges
+        from trellis.kernels.scoring import score_nodes
 
-    def split(self, w: Float64s) -> tuple[Float64s, Float64s]:
-        """Views of flat weights: node weights (F, L) and tables (K, L, L)."""
+        weights, features = self.weights(w), self._features(b)
+        node: Float64s = score_nodes(*features, weights.node, 0, len(b.rows))
+        edge = weights.edge
+        if self.structure != "chain":
+            return node, (
+                self.edge_tables(weights, b.edge_ids) if self.is_rich else self.tables(weights)
+            )
+        if edge is None or not self.is_rich:
+            return node, self.tables(weights)[0]
+        pair: Float64s = score_edges(
+            *features, weights.transitions, edge.rows_of_features(), edge.ptr, edge.pair,
+            edge.values, edge.n_crossed, edge.both, 0, len(b.rows),
+        )  # fmt: skip
+        return node, pair
+
+    # ---------------------------------------------------------------- joint features
+
+    def joint_features(self, labels: Int64s, b: Batch, share: Float64s) -> Float64s:
+        """Φ of a labelling of a batch, each row with its share (rows,): (D,)."""
         L = self.n_labels
-        n = self.n_features * L
-        return w[:n].reshape(-1, L), w[n:].reshape(self.n_tables, L, L)
+        entries, counts = self.entries(b)
+        code = self.encoded.indices[entries].astype(np.int64) * L + np.repeat(labels, counts)
+        x = np.repeat(share, counts)
+        if self.encoded.values.size:
+            x *= self.encoded.values[entries]
+        out = np.zeros(self.n_weights)
+        weights = self.weights(out)
+        weights.node.reshape(-1)[:] = np.bincount(code, x, minlength=weights.node.size)
+        first, second = b.edges.T
+        code = (b.types * L + labels[first]) * L + labels[second]
+        tables = weights.transitions.reshape(-1, L, L)
+        tables.reshape(-1)[:] = np.bincount(code, share[first], minlength=tables.size)
+        if not self.directed:
+            tables += tables.transpose(0, 2, 1).copy()
+        if self.is_rich:
+            assert weights.edge is not None
+            for place, x, edge in self._rich_places(b.edge_ids, labels[first], labels[second]):
+                np.add.at(weights.edge.values, place, x * share[first[edge]])
+        return out
 
-    # ---------------------------------------------------------------- costs
+    def difference(self, b: Batch, labels: Int64s, other: Int64s) -> tuple[Int64s, Float64s]:
+        """Φ of a labelling of a batch less Φ of another, where they differ: indices, values.
 
-    def _set_costs(self, sets: Bools) -> Float64s:
-        """Costs (R, L) of all labels under some label sets (R, L), as the table has them."""
-        assert self._cost_table is not None
-        rows = [self._cost_table[row].min(axis=0) for row in sets]
-        costs = np.array(rows).reshape(sets.shape)
-        costs[sets] = 0.0
-        return costs
+        An index may occur several times; what it has is the sum.
+        """
+        L = self.n_labels
+        changed = np.flatnonzero(labels != other)
+        indptr = self.encoded.indptr
+        counts = indptr[b.rows[changed] + 1] - indptr[b.rows[changed]]
+        entries = ranges(indptr[b.rows[changed]], counts)
+        f = self.encoded.indices[entries].astype(np.int64) * L
+        x = (
+            self.encoded.values[entries].astype(np.float64)
+            if self.encoded.values.size
+            else (np.ones(len(f)))
+        )
+        index = [f + np.repeat(labels[changed], counts), f + np.repeat(other[changed], counts)]
+        values = [x, -x]
+        first, second = b.edges.T
+        moved = np.flatnonzero((labels != other)[first] | (labels != other)[second])
+        tables = self.n_features * L + b.types[moved] * L * L
+        rich = (self.n_features + self.n_types * L) * L
+        for y, sign in ((labels, 1.0), (other, -1.0)):
+            u, v = y[first[moved]], y[second[moved]]
+            for code in (u * L + v,) if self.directed else (u * L + v, v * L + u):
+                index.append(tables + code)
+                values.append(np.full(len(moved), sign))
+            if self.is_rich:
+                for place, entry, _ in self._rich_places(b.edge_ids[moved], u, v):
+                    index.append(rich + place)
+                    values.append(sign * entry)
+        return np.concatenate(index), np.concatenate(values)
 
-    def _costs_at(self, rows: Int64s) -> Float64s:
-        if self._costs is None:
-            return (~self.allowed[rows]).astype(np.float64)
-        return self._costs[rows]
+    def _rich_places(
+        self, edge_ids: Int64s, first: Int64s, second: Int64s
+    ) -> Iterator[tuple[Int64s, Float64s, Int64s]]:
+        """Rich weights that edges with these labels meet: places, values, and whose they are."""
+        assert self.rows is not None and self.rich is not None
+        L, rows = self.n_labels, self.rows
+        counts = rows.indptr[edge_ids + 1] - rows.indptr[edge_ids]
+        entries = ranges(rows.indptr[edge_ids], counts)
+        edge = np.repeat(np.arange(len(edge_ids)), counts)
+        x = rows.values[entries].astype(np.float64) if rows.values.size else np.ones(len(entries))
+        for u, v in ((first, second),) if self.directed else ((first, second), (second, first)):
+            key = rows.rows[entries] * (L * L) + (u * L + v)[edge]
+            if not self.rich.ptr.size:
+                yield key, x, edge
+                continue
+            known, order = self._rich_keys
+            place = np.minimum(np.searchsorted(known, key), max(0, len(known) - 1))
+            there = known[place] == key if len(known) else np.zeros(len(key), bool)
+            yield order[place[there]], x[there], edge[there]
+
+    @cached_property
+    def _rich_keys(self) -> tuple[Int64s, Int64s]:
+        """Row and pair of all rich weights as one number each, sorted, and the sorting order."""
+        assert self.rich is not None
+        row = np.repeat(np.arange(self.rich.n_rows), np.diff(self.rich.ptr))
+        key = row * self.n_labels**2 + self.rich.pair
+        order = np.argsort(key, kind="stable")
+        return key[order], order
+
+    def add_rich(self, into: Weights, b: Batch, pairs: Callable[[slice], Float64s]) -> None:
+        """Add rich edge features: ``pairs`` gives the label pairs (m, L, L) of some edges."""
+        rich = rich_arguments(self.rows, into.edge)
+        if rich is None or into.edge is None:
+            return
+        from trellis.kernels.loopy_steps import add_rich_steps
+
+        size = max(1, _BLOCK // self.n_labels**2)
+        for start in range(0, len(b.edges), size):
+            part = slice(start, start + size)
+            counted = pairs(part)
+            if not self.directed:
+                counted = counted + counted.transpose(0, 2, 1)
+            flat = np.ascontiguousarray(counted).reshape(len(counted), -1)
+            add_rich_steps(rich, b.edge_ids[part], flat, into.edge.values, np.zeros(0))
 
     # ---------------------------------------------------------------- inference
 
-    def _mean(self, node: Float64s, S: Float64s, b: Batch) -> LabelMeans:
-        allowed = self.allowed[b.rows]
+    def allowed(self, b: Batch) -> NDArray[np.bool_]:
+        """Labels that each row of a batch may have (rows, L)."""
+        return self.labels.table[self.labels.ids[b.rows]]
+
+    def potentials(
+        self, node: Float64s, pair: Float64s, b: Batch
+    ) -> ChainPotentials | GraphPotentials:
+        """Potentials of a batch."""
+        if self.structure == "chain":
+            return ChainPotentials(node, pair, b.offsets)
+        return self._graph_potentials(node, pair, b)
+
+    def _graph_potentials(self, node: Float64s, pair: Float64s, b: Batch) -> GraphPotentials:
+        types = np.arange(len(pair)) if self.is_rich else b.types
+        return self.graph.with_arrays(
+            node=node, pair=pair, edges=b.edges, offsets=b.offsets, types=types
+        )
+
+    def best(self, node: Float64s, pair: Float64s, b: Batch) -> tuple[Int64s, Float64s, Float64s]:
+        """Labels (rows,) and scores (n,) of the best labellings, and bounds of the scores (n,)."""
+        if self.structure == "chain":
+            from trellis.kernels.chain import viterbi  # without the checks, which take longer
+
+            labels, values = viterbi(node, pair, b.offsets)
+            if not np.isfinite(values).all():
+                raise DataError("scores are not finite: weights or feature values are too large")
+        elif self.is_forest:
+            labels, values = tree_best(self._graph_potentials(node, pair, b))
+        else:
+            exact = self.inference == "exact"
+            found = graph_best(
+                self._graph_potentials(node, pair, b),
+                method="auto" if exact else self.inference, exact=exact,
+            )  # fmt: skip
+            return found.labels.astype(np.int64), found.scores, found.bounds
+        return labels.astype(np.int64), values, values
+
+    def mean(self, node: Float64s, pair: Float64s, b: Batch) -> LabelMeans:
+        """Means of the compatible labellings: each node draws its label evenly from its set."""
+        allowed = self.allowed(b)
         shares = allowed / allowed.sum(axis=1, keepdims=True)
         n, owner = len(b.samples), b.owner
         values = np.bincount(owner, (node * shares).sum(axis=1), n).astype(np.float64)
         first, second = b.edges.T
-        for k in range(self.n_tables):
-            own = b.types == k
-            pairs = ((shares[first[own]] @ S[k]) * shares[second[own]]).sum(axis=1)
-            values += np.bincount(owner[first[own]], pairs, n)
+        if pair.ndim == 2:
+            pair = pair[None]
+        which = b.types
+        if self.is_rich:
+            which = second if self.structure == "chain" else np.arange(len(b.edges))
+        for part in np.array_split(np.arange(len(first)), 1 + len(first) * pair[0].size // _BLOCK):
+            met = np.einsum(
+                "ea,eab,eb->e", shares[first[part]], pair[which[part]], shares[second[part]]
+            )
+            values += np.bincount(owner[first[part]], met, n)
         return LabelMeans(values, np.zeros(n), values, shares, self, b)
 
-    def _incompatible(
-        self, node: Float64s, S: Float64s, b: Batch
+    def best_incompatible(
+        self, node: Float64s, pair: Float64s, b: Batch
     ) -> tuple[Int64s, Float64s, Float64s]:
         """Best of the copies of each sample in which one node leaves its set."""
         labels = np.zeros(len(b.rows), np.int64)
         values, bound = (np.full(len(b.samples), -np.inf) for _ in range(2))
-        places = np.flatnonzero(~self.allowed[b.rows].all(axis=1))  # one copy for each
+        allowed = self.allowed(b)
+        places = np.flatnonzero(~allowed.all(axis=1))  # one copy for each
         owner, lengths = b.owner[places], np.diff(b.offsets)
         size = np.cumsum(lengths[owner] * self.n_labels)
+        edges_of = np.searchsorted(b.owner[b.edges[:, 0]], np.arange(len(b.samples) + 1))
         start = 0
         while start < len(places):
             limit = (size[start - 1] if start else 0) + _BLOCK
             stop = max(start + 1, int(np.searchsorted(size, limit, side="right")))
             own, place = owner[start:stop], places[start:stop]
-            copies = self._batch(b.samples[own])
+            copies = self.batch(b.samples[own])
             rows = ranges(b.offsets[own], lengths[own])
-            scores = node[rows]
+            scores, tables = node[rows], pair
+            if self.is_rich:
+                which = ranges(edges_of[own], edges_of[own + 1] - edges_of[own])
+                tables = pair[rows if self.structure == "chain" else which]
             left = copies.offsets[:-1] + place - b.offsets[own]
-            scores[left] = np.where(self.allowed[b.rows[place]], -np.inf, scores[left])
-            y, value, upper = self._best(scores, S, copies)
+            scores[left] = np.where(allowed[place], -np.inf, scores[left])
+            y, value, upper = self.best(scores, tables, copies)
             np.maximum.at(bound, own, upper)
             # The best copy of each sample: the last in the order of samples and values.
             order = np.lexsort((-np.arange(len(own)), value, own))
@@ -295,99 +415,13 @@ class LabelInference:
             start = stop
         return labels, values, bound
 
-    def _batch(self, samples: Int64s | None) -> Batch:
-        if samples is None:
-            n = int(self.offsets[-1])
-            return Batch(
-                np.arange(self.n_samples), np.arange(n), self.offsets, self.edges, self.types
-            )
-        samples = np.asarray(samples, np.int64)
-        counts = self.offsets[samples + 1] - self.offsets[samples]
-        offsets = bounds(counts)
-        n_edges = self.edge_offsets[samples + 1] - self.edge_offsets[samples]
-        which = ranges(self.edge_offsets[samples], n_edges)
-        shift = np.repeat(offsets[:-1] - self.offsets[samples], n_edges)
-        return Batch(
-            samples, ranges(self.offsets[samples], counts), offsets,
-            self.edges[which] + shift[:, None], self.types[which],
-        )  # fmt: skip
-
-    def _entries(self, b: Batch) -> tuple[Any, Int64s]:
-        """Which entries of the features are those of a batch, and how many each row has."""
-        indptr = self.encoded.indptr
-        counts = indptr[b.rows + 1] - indptr[b.rows]
-        if len(b.rows) == len(indptr) - 1 and b.offsets is self.offsets:
-            return slice(None), counts
-        return ranges(indptr[b.rows], counts), counts
-
-    def _node_scores(self, w: Float64s, b: Batch) -> Float64s:
-        from trellis.kernels.scoring import score_nodes
-
-        e, (W, _) = self.encoded, self.split(w)
-        entries, counts = self._entries(b)
-        if isinstance(entries, slice):
-            found: Float64s = score_nodes(e.indptr, e.indices, e.values, W, 0, len(b.rows))
-            return found
-        values = e.values[entries] if e.values.size else e.values
-        found = score_nodes(bounds(counts), e.indices[entries], values, W, 0, len(b.rows))
-        return found
-
-    def _tables(self, w: Float64s) -> Float64s:
-        T = self.split(w)[1]
-        return T if self.directed else T + T.transpose(0, 2, 1)
-
-    def _potentials(self, node: Float64s, S: Float64s, b: Batch) -> GraphPotentials:
-        return self._graph.with_arrays(
-            node=node, pair=S, edges=b.edges, offsets=b.offsets, types=b.types
-        )
-
-    def _best(self, node: Float64s, S: Float64s, b: Batch) -> tuple[Int64s, Float64s, Float64s]:
-        """Labels (rows,) and scores (n,) of the best labellings, and bounds of the scores (n,)."""
-        if self.structure == "chain":
-            from trellis.kernels.chain import viterbi  # without the checks, which take longer
-
-            labels, values = viterbi(node, S[0], b.offsets)
-            if not np.isfinite(values).all():
-                raise DataError("scores are not finite: weights or feature values are too large")
-        elif self._forest:
-            labels, values = tree_best(self._potentials(node, S, b))
-        else:
-            exact = self.inference == "exact"
-            found = graph_best(
-                self._potentials(node, S, b), method="auto" if exact else self.inference,
-                exact=exact,
-            )  # fmt: skip
-            return found.labels.astype(np.int64), found.scores, found.bounds
-        return labels.astype(np.int64), values, values
-
-    def _one(self, i: int) -> Batch:
-        a, b = int(self.offsets[i]), int(self.offsets[i + 1])
-        own = slice(self.edge_offsets[i], self.edge_offsets[i + 1])
-        return Batch(
-            np.array([i]), np.arange(a, b), np.array([0, b - a]), self.edges[own] - a,
-            self.types[own],
-        )  # fmt: skip
-
-    def _two_best(self, w: Float64s, b: Batch) -> tuple[Int64s, Float64s]:
+    def two_best(self, w: Float64s, b: Batch) -> tuple[Int64s, Float64s]:
         """Labels (2, rows) and scores (n, 2) of the two best compatible labellings."""
-        node, S = self._node_scores(w, b), self._tables(w)
-        node[~self.allowed[b.rows]] = -np.inf
-        if self.structure == "chain":
-            labels, scores = kbest(ChainPotentials(node, S[0], b.offsets), 2)
+        node, pair = self.scores(w, b)
+        node[~self.allowed(b)] = -np.inf
+        p = self.potentials(node, pair, b)
+        if isinstance(p, ChainPotentials):
+            labels, scores = kbest(p, 2)
         else:
-            p = self._potentials(node, S, b)
-            labels, scores = tree_kbest(p, 2) if self._forest else graph_kbest(p, 2)
+            labels, scores = (tree_kbest if self.is_forest else graph_kbest)(p, 2)
         return labels.astype(np.int64), scores
-
-
-def _cost_table(loss: Any, classes: Sequence[str]) -> Float64s | None:
-    """Costs (L, L) of a loss, checked; None for Hamming's."""
-    if isinstance(loss, str) and loss == "hamming":
-        return None
-    if callable(loss):
-        raise DataError(
-            "a loss that is a function needs one label at each position (and no ramp loss); give "
-            "an array, loss[gold, predicted]"
-        )
-    none = np.zeros(0, np.int64)
-    return additive_costs(loss, none, np.zeros(1, np.int64), classes).table

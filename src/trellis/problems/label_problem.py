@@ -1,40 +1,30 @@
-r"""Learning problems of chains, trees and graphs whose nodes have label sets.
+r"""The one problem that all learners of chains, trees and graphs see: samples with label sets.
 
-The score of a labelling y of a sample x is that of :mod:`trellis.problems.hinge`,
+A labelling is compatible with what is known if all its labels are in their sets
+(:mod:`trellis.problems.samples`); a node is *annotated* if its set is not that of all labels. The
+task loss :math:`\Delta(A, y)` (:mod:`trellis.problems.costs`) is a sum over nodes, so each maximum
+is one call of the inference of the structure: over all outputs as it is, over the compatible ones
+with :math:`-\infty` outside the sets. The incompatible ones are the union, over the m annotated
+nodes, of the labellings that leave the set of that node: the best of m constrained maxima, of which
+each costs as much as the whole of the others. The mean of all compatible labellings draws the label
+of each node evenly from its set, independently of the rest.
 
-.. math::
-
-    f(x, y; w) = \langle w, \Phi(x, y)\rangle
-    = \sum_v \sum_{f \in x_v} x_{vf} W_{f, y_v} + \sum_{e = (a, b)} S_{k(e), y_a, y_b},
-
-with flat weights w: W (F, L) row by row, then the tables T (K, L, L); S = T, or T + Tᵀ where edges
-have no direction. What is known of node v is the set :math:`A_v` of labels it may have; a node is
-*annotated* if its set is not that of all labels. A labelling is compatible if all its labels are in
-their sets, and the loss counts the others,
-
-.. math:: \Delta(A, y) = \sum_v [y_v \notin A_v] \, \min_{g \in A_v} c(g, y_v),
-
-c being 1 or the costs that are given. It is a sum over nodes, so each maximum is one call of the
-inference of the structure: over all outputs as it is, over the compatible ones with
-:math:`-\infty` outside the sets. The incompatible ones are the union, over the m annotated nodes,
-of the labellings that leave the set of that node: the best of m constrained maxima, of which each
-costs as much as the whole of the others. The mean of all compatible labellings draws the label of
-each node evenly from its set, independently of the rest.
+Losses are small objects over a problem: :class:`trellis.problems.LogLikelihood`,
+:class:`~trellis.problems.PerceptronLoss`, :class:`~trellis.problems.HingeLoss` and
+:class:`~trellis.problems.PartialObjective`.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Label, Labels
-from trellis.corpus.corpus import ranges
 from trellis.errors import DataError, InfeasibleError
 from trellis.problems.label_inference import LabelInference, LabelMaxima
-from trellis.problems.learning_problem import Maxima, Measure, Space
+from trellis.problems.problem import Maxima, Measure, Space
 
 __all__ = ["LabelProblem"]
 
@@ -44,7 +34,7 @@ Bools = NDArray[np.bool_]
 
 
 class LabelProblem(LabelInference):
-    """Samples with label sets, a learning problem (:mod:`trellis.problems.learning_problem`).
+    """Samples with label sets, a learning problem (:mod:`trellis.problems.problem`).
 
     Parameters
     ----------
@@ -54,21 +44,25 @@ class LabelProblem(LabelInference):
         What is known of each position; the classes are all labels there are.
     n_features : int
         Number of features F.
+    sample_weight : float64, shape (S,), optional
+        Weight of each sample, 1 by default.
     structure : "chain", "tree" or "graph"
         How the positions of a sample hang together.
     edges : int64, shape (E, 2), optional
         Trees and graphs: pairs of positions.
     types : int64, shape (E,), optional
         Table of each edge; 0 by default.
-    n_tables : int
+    n_types : int
         Number of tables K.
     directed : bool
         Whether the two ends of an edge play different parts.
+    rich : EdgeWeights, optional
+        Which features are crossed with which label pairs; the values are not looked at.
     inference : str
         Graphs with loops: method of :func:`trellis.structures.graph_best`, or "exact". Where it is
         not exact, values are those of the labellings found, and bounds are higher.
-    loss : "hamming" or array (L, L)
-        Cost of a label in place of another, ``loss[gold, predicted]``.
+    cost : "hamming", array (L, L) or function
+        Cost of a label in place of another, ``cost[gold, predicted]``.
 
     Examples
     --------
@@ -129,45 +123,26 @@ class LabelProblem(LabelInference):
             new = Labels.from_lists([said], self.classes).allowed()
         except DataError as error:
             raise DataError(str(error).replace("sample 0,", f"sample {i},")) from None
-        both = self.allowed[a:b] & new
+        known = self.labels.table[self.labels.ids[a:b]]
+        both = known & new
         wrong = np.flatnonzero(~both.any(axis=1))
         if len(wrong):
             t = int(wrong[0])
             raise InfeasibleError(
                 f"sample {i}, position {t}: the annotation {self._names(new[t])} contradicts "
-                f"{self._names(self.allowed[a + t])}, which is known already"
+                f"{self._names(known[t])}, which is known already"
             )
-        self.allowed[a:b] = both
-        if self._costs is not None:
-            self._costs[a:b] = self._set_costs(both)
+        ids, table = self.labels.ids.copy(), self.labels.table
+        for t in range(b - a):
+            same = np.flatnonzero((table == both[t]).all(axis=1))
+            if not len(same):
+                table = np.vstack([table, both[t]])
+            ids[a + t] = same[0] if len(same) else len(table) - 1
+        self.labels = Labels(ids, table, self.classes)
+        self.__dict__.pop("costs", None)
 
     def _names(self, row: Bools) -> str:
         return " or ".join(repr(self.classes[j]) for j in np.flatnonzero(row))
-
-    def apart(self, samples: Int64s) -> tuple[LabelProblem, Int64s]:
-        """Every node a sample of its own, and which nodes of some samples have a known label.
-
-        The weights are in the same places; those of the edges have no effect.
-
-        Parameters
-        ----------
-        samples : int64, shape (n,)
-            Numbers of samples.
-
-        Returns
-        -------
-        problem : LabelProblem
-            What is known is shared with this one.
-        nodes : int64
-            Positions, sample after sample, where only one label is possible.
-        """
-        alone = copy.copy(self)
-        alone.structure = "chain"
-        alone.offsets = np.arange(int(self.offsets[-1]) + 1)
-        alone._set_edges(np.zeros((0, 2), np.int64), None)
-        rows = self._batch(samples).rows
-        nodes: Int64s = rows[self.allowed[rows].sum(axis=1) == 1]
-        return alone, nodes
 
     # ---------------------------------------------------------------- maxima
 
@@ -193,21 +168,21 @@ class LabelProblem(LabelInference):
         LabelMaxima
             Values, losses and features; for "mean" without labels.
         """
-        batch = self._batch(samples)
-        node, S = self._node_scores(w, batch), self._tables(w)
+        batch = self.batch(samples)
+        node, pair = self.scores(w, batch)
         if space == "mean":
-            return self._mean(node, S, batch)
-        costs = self._costs_at(batch.rows)
+            return self.mean(node, pair, batch)
+        costs = self.costs.table[self.costs.rows[batch.rows]]
         if loss and space != "compatible":
             node += costs
         if space == "incompatible":
-            labels, values, above = self._incompatible(node, S, batch)
+            labels, values, above = self.best_incompatible(node, pair, batch)
         else:
             if space == "compatible":
-                node[~self.allowed[batch.rows]] = -np.inf
+                node[~self.allowed(batch)] = -np.inf
             elif space != "all":
                 raise DataError(f"there is no space {space!r} of outputs")
-            labels, values, above = self._best(node, S, batch)
+            labels, values, above = self.best(node, pair, batch)
         lost = np.bincount(
             batch.owner, costs[np.arange(len(labels)), labels], len(batch.samples)
         ).astype(np.float64)
@@ -221,35 +196,15 @@ class LabelProblem(LabelInference):
 
         Only weights of features that the sample has are touched.
         """
-        from trellis.kernels.scoring import score_nodes
-
-        e, L = self.encoded, self.n_labels
-        a, b = int(self.offsets[i]), int(self.offsets[i + 1])
-        batch = self._one(i)
-        W, T = self.split(w)
-        S = self._tables(w)
-        node = score_nodes(e.indptr, e.indices, e.values, W, a, b)
-        y, *_ = self._best(node, S, batch)
-        allowed = self.allowed[a:b]
-        if allowed[np.arange(b - a), y].all():
+        batch = self.batch(np.array([i]))
+        node, pair = self.scores(w, batch)
+        y, *_ = self.best(node, pair, batch)
+        allowed = self.allowed(batch)
+        if allowed[np.arange(len(y)), y].all():
             return False
         node[~allowed] = -np.inf
-        right, *_ = self._best(node, S, batch)
-        changed = np.flatnonzero(right != y)
-        counts = e.indptr[a + changed + 1] - e.indptr[a + changed]
-        entries = ranges(e.indptr[a + changed], counts)
-        f = e.indices[entries].astype(np.int64) * L
-        x = e.values[entries].astype(np.float64) if e.values.size else 1.0
-        flat = W.reshape(-1)
-        np.add.at(flat, f + np.repeat(right[changed], counts), x)
-        np.subtract.at(flat, f + np.repeat(y[changed], counts), x)
-        first, second = batch.edges.T
-        tables = T.reshape(-1)
-        for labels, step in ((right, 1.0), (y, -1.0)):
-            u, v = labels[first], labels[second]
-            np.add.at(tables, (batch.types * L + u) * L + v, step)
-            if not self.directed:
-                np.add.at(tables, (batch.types * L + v) * L + u, step)
+        right, *_ = self.best(node, pair, batch)
+        np.add.at(w, *self.difference(batch, right, y))
         return True
 
     def margins(self, w: Float64s, measure: Measure, samples: Int64s) -> Float64s:
@@ -273,7 +228,7 @@ class LabelProblem(LabelInference):
         if measure not in ("scoring", "best-vs-worst", "best-vs-second"):
             raise DataError(f"there is no measure {measure!r}")
         if measure == "best-vs-second":
-            _, scores = self._two_best(w, self._batch(samples))
+            _, scores = self.two_best(w, self.batch(samples))
             lead: Float64s = scores[:, 0] - scores[:, 1]
             return lead
         high = self.maxima(w, "compatible", samples=samples).values
@@ -302,10 +257,10 @@ class LabelProblem(LabelInference):
         """
         if size < 1:
             raise DataError(f"size is {size}; a part has at least one node")
-        b = self._one(i)
+        b = self.batch(np.array([i]))
         n = len(b.rows)
-        open_ = self.allowed[b.rows].sum(axis=1) > 1
-        labels, scores = self._two_best(w, b)
+        open_ = self.allowed(b).sum(axis=1) > 1
+        labels, scores = self.two_best(w, b)
         if not np.isfinite(scores[0]).all():
             return np.flatnonzero(open_)[:size]
         differ = labels[0] != labels[1]

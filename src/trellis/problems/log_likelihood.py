@@ -4,6 +4,9 @@
 
 Fully annotated positions make the second sum one term; positions without annotation allow every
 label. With pieces = whole samples and single labels it is the usual conditional log-likelihood.
+
+Pieces of chains and pieces that are trees go through one kernel each: steps, mini-batches, threads
+and the exact gradient. Pieces with loops are in :mod:`trellis.problems.loopy_likelihood`.
 """
 
 from __future__ import annotations
@@ -14,12 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.problems.chain import ChainData, Visits
+from trellis.problems.edge_rows import rich_arguments
 from trellis.problems.edge_weights import EdgeWeights
+from trellis.problems.label_problem import LabelProblem
 from trellis.problems.threads import N_CHUNKS, feature_bounds, run_threads
+from trellis.problems.visits import GraphVisits, Visits
 from trellis.problems.weights import Weights
 
-__all__ = ["FeatureRates", "LogLikelihood"]
+__all__ = ["FeatureRates", "LogLikelihood", "Schedule"]
 
 # Positions between two refreshes of e^transitions: long enough to make short pieces cheap, short
 # enough that transitions lag by no more than a sentence or two.
@@ -52,17 +57,40 @@ class FeatureRates:
         return cls(np.full(n_features + 1, rate), fired)
 
 
+@dataclass(frozen=True)
+class Schedule:
+    """How large steps are, and how often they are taken.
+
+    Parameters
+    ----------
+    rate, decay : float
+        The k-th piece has the rate ``rate · decay^k``.
+    shrink : float
+        Share of the L2 penalty of one piece.
+    refresh : int
+        Positions between two refreshes of e^transitions.
+    batch : int
+        Pieces whose gradients are taken at the same weights and summed.
+    """
+
+    rate: float
+    decay: float
+    shrink: float
+    refresh: int
+    batch: int
+
+
 _NO_RATES = FeatureRates(np.zeros(0), np.zeros((2, 0), np.int64))
 
 
 class LogLikelihood:
-    """The CRF loss of a chain problem.
+    """The CRF loss of a problem.
 
     Parameters
     ----------
-    data : ChainData
+    problem : LabelProblem
     n_jobs : int
-        Threads; the results are the same for any number.
+        Threads, unless pieces have loops; the results are the same for any number.
 
     Examples
     --------
@@ -70,18 +98,18 @@ class LogLikelihood:
     >>> from trellis.corpus import as_corpus
     >>> from trellis.decompose import WholeSamples
     >>> from trellis.features import AttributeEncoder
-    >>> from trellis.problems import ChainData, Weights, LogLikelihood
+    >>> from trellis.problems import LabelProblem, LogLikelihood, Weights
     >>> corpus = as_corpus([[["a"], ["b"]]], [["X", "Y"]])
-    >>> data = ChainData(AttributeEncoder().learn(corpus), corpus.labels, np.ones(1))
-    >>> loss = LogLikelihood(data)
-    >>> pieces = data.visits(WholeSamples().draw(corpus.offsets, np.random.default_rng(0)))
+    >>> problem = LabelProblem(AttributeEncoder().learn(corpus), corpus.labels, 2)
+    >>> loss = LogLikelihood(problem)
+    >>> pieces = problem.visits(WholeSamples().draw(corpus.offsets, np.random.default_rng(0)))
     >>> value, gradient = loss.value_and_gradient(Weights.zeros(2, 2, float), pieces)
     >>> round(value, 4)  # log 4: all four labellings are as likely
     1.3863
     """
 
-    def __init__(self, data: ChainData, n_jobs: int = 1) -> None:
-        self.data = data
+    def __init__(self, problem: LabelProblem, n_jobs: int = 1) -> None:
+        self.problem = problem
         self.n_jobs = n_jobs
         self._known: dict[Any, Any] = {}  # what depends on the data alone, found when first needed
 
@@ -96,13 +124,13 @@ class LogLikelihood:
         gradient = weights.zeros_like(np.float64) if into is None else into
         for array in () if into is None else into.arrays():
             array.fill(0)
-        n_labels = self.data.n_labels
+        n_labels = self.problem.n_labels
         a_position = n_labels + (n_labels * n_labels if weights.edge is not None else 0)
         mean_size = max(1.0, float((visits.ends - visits.starts).mean())) if len(visits) else 1.0
         batch = max(N_CHUNKS, int(_BUFFER / a_position / mean_size))
         value = self._run(
             weights, gradient, visits, np.array([1.0, 0.0]), _NO_RATES,
-            rate=-1.0, decay=1.0, shrink=0.0, refresh=1 << 60, batch=batch,
+            Schedule(-1.0, 1.0, 0.0, 1 << 60, batch),
         )  # fmt: skip
         return value, gradient
 
@@ -143,8 +171,7 @@ class LogLikelihood:
         """
         return self._run(
             weights, weights, visits, state, rates or _NO_RATES,
-            rate=float(rate), decay=float(decay), shrink=float(shrink), refresh=_REFRESH,
-            batch=batch_size,
+            Schedule(float(rate), float(decay), float(shrink), _REFRESH, batch_size),
         )  # fmt: skip
 
     def _run(
@@ -154,16 +181,28 @@ class LogLikelihood:
         visits: Visits,
         state: NDArray[np.float64],
         rates: FeatureRates,
-        *,
-        rate: float,
-        decay: float,
-        shrink: float,
-        refresh: int,
-        batch: int,
+        steps: Schedule,
+    ) -> float:
+        if not isinstance(visits, GraphVisits):
+            return self._run_chains(weights, into, visits, state, rates, steps)
+        if visits.forest is not None:
+            return self._run_trees(weights, into, visits, state, rates, steps)
+        from trellis.problems.loopy_likelihood import descend_loopy
+
+        return descend_loopy(self.problem, weights, into, visits, state, rates, steps)
+
+    def _run_chains(
+        self,
+        weights: Weights,
+        into: Weights,
+        visits: Visits,
+        state: NDArray[np.float64],
+        rates: FeatureRates,
+        steps: Schedule,
     ) -> float:
         from trellis.kernels.chain_crf import crf_steps
 
-        n_labels = self.data.n_labels
+        n_labels, batch = self.problem.n_labels, steps.batch
         n_chunks = min(N_CHUNKS, batch)
         n_threads = min(self.n_jobs, n_chunks)
         kind = weights.node.dtype
@@ -201,12 +240,61 @@ class LogLikelihood:
 
         def work(thread: int) -> None:
             crf_steps(
-                *self.data.arrays(),
+                *self.problem.arrays(),
                 visits.starts, visits.ends, visits.weights,
                 weights.node, weights.transitions, dense, sparse,
                 into.node, into.transitions, into_edge,
-                rates.gamma, rates.fired, state, rate, decay, shrink, refresh, batch,
-                bounds, thread, *shared,
+                rates.gamma, rates.fired, state, steps.rate, steps.decay, steps.shrink,
+                steps.refresh, batch, bounds, thread, *shared,
+            )  # fmt: skip
+
+        run_threads(n_threads, work)
+        return float(losses.sum())
+
+    def _run_trees(
+        self,
+        weights: Weights,
+        into: Weights,
+        visits: GraphVisits,
+        state: NDArray[np.float64],
+        rates: FeatureRates,
+        steps: Schedule,
+    ) -> float:
+        from trellis.kernels.tree_crf import tree_steps
+
+        problem, forest, batch = self.problem, visits.forest, steps.batch
+        assert forest is not None
+        n_labels, n_types = problem.n_labels, problem.n_types
+        n_chunks = min(N_CHUNKS, batch)
+        n_threads = min(self.n_jobs, n_chunks)
+        kind = weights.node.dtype
+        rich = rich_arguments(problem.rows, weights.edge)
+        into_edge = np.zeros(0, kind) if into.edge is None else into.edge.values
+        positions = visits.largest_batch(batch)
+        losses = np.zeros(n_chunks, np.float64)
+        shared = (
+            np.zeros(3, np.int64),
+            np.empty((positions, n_labels), kind),
+            np.empty((0 if rich is None else positions, n_labels * n_labels), kind),
+            np.zeros((n_chunks, n_types, n_labels, n_labels), kind),
+            np.zeros((n_chunks, n_types, n_labels, n_labels), np.float64),
+            losses,
+            np.zeros((n_chunks, n_types), np.uint8),
+            np.zeros(n_types, np.int64),
+        )
+        bounds = self._bounds(len(weights.node), n_threads)
+        # Each of many tables is met less often: its changes may wait as long as a single one's.
+        wait = steps.refresh * min(n_types, 4)
+
+        def work(thread: int) -> None:
+            tree_steps(
+                *problem.arrays(),
+                forest.order, forest.parent, forest.edge, forest.down, problem.types,
+                visits.starts, visits.ends, visits.weights,
+                weights.node, weights.transitions, rich, not problem.directed,
+                into.node, into.transitions, into_edge,
+                rates.gamma, rates.fired, state, steps.rate, steps.decay, steps.shrink,
+                wait, batch, bounds, thread, *shared,
             )  # fmt: skip
 
         run_threads(n_threads, work)
@@ -218,7 +306,7 @@ class LogLikelihood:
         if known is None or known[0] is not edge.ptr:
             from trellis.kernels.sparse_edges import count_entries
 
-            e = self.data.encoded
+            e = self.problem.encoded
             counted = count_entries(
                 e.indptr, e.indices, edge.rows_of_features(), edge.ptr, edge.n_crossed, edge.both
             )
@@ -230,7 +318,7 @@ class LogLikelihood:
         if n_threads == 1:
             return np.array([0, n_features])
         if n_threads not in self._known:
-            indices = self.data.encoded.indices
+            indices = self.problem.encoded.indices
             self._known[n_threads] = feature_bounds(indices, n_features, n_threads)
         bounds: NDArray[np.int64] = self._known[n_threads]
         return bounds

@@ -10,25 +10,29 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.problems.chain import ChainData, Visits
+from trellis.problems.edge_rows import rich_arguments
+from trellis.problems.label_problem import LabelProblem
 from trellis.problems.threads import N_CHUNKS, feature_bounds, run_threads
+from trellis.problems.visits import GraphVisits, Visits
 from trellis.problems.weights import Weights
 
 __all__ = ["PerceptronLoss"]
 
 
 class PerceptronLoss:
-    """Perceptron updates of a chain problem, with the sums needed for averaging.
+    """Perceptron updates of a problem, with the sums needed for averaging.
+
+    Pieces of graphs must be trees.
 
     Parameters
     ----------
-    data : ChainData
+    problem : LabelProblem
     n_jobs : int
-        Threads; the results are the same for any number.
+        Threads, for pieces of chains; the results are the same for any number.
     """
 
-    def __init__(self, data: ChainData, n_jobs: int = 1) -> None:
-        self.data = data
+    def __init__(self, problem: LabelProblem, n_jobs: int = 1) -> None:
+        self.problem = problem
         self.n_jobs = n_jobs
 
     def descend(
@@ -45,6 +49,8 @@ class PerceptronLoss:
         Returns the (weighted) number of wrong positions met; the average of the weights over all
         visits is weights − sums / count.
         """
+        if isinstance(visits, GraphVisits):
+            return self._descend_trees(weights, sums, visits, state, batch_size)
         from trellis.kernels.chain_perceptron import averaged_perceptron
 
         n_threads = min(self.n_jobs, batch_size, N_CHUNKS)
@@ -60,11 +66,11 @@ class PerceptronLoss:
             np.empty(positions, np.int32),
             np.zeros(len(visits)),
         )
-        bounds = feature_bounds(self.data.encoded.indices, len(weights.node), n_threads)
+        bounds = feature_bounds(self.problem.encoded.indices, len(weights.node), n_threads)
 
         def work(thread: int) -> None:
             averaged_perceptron(
-                *self.data.arrays(),
+                *self.problem.arrays(),
                 visits.starts, visits.ends, visits.weights,
                 weights.node, weights.transitions, rich,
                 sums.node, sums.transitions, values, edge_sums,
@@ -73,3 +79,30 @@ class PerceptronLoss:
 
         run_threads(n_threads, work)
         return float(shared[-1].sum())
+
+    def _descend_trees(
+        self,
+        weights: Weights,
+        sums: Weights,
+        visits: GraphVisits,
+        state: NDArray[np.float64],
+        batch_size: int,
+    ) -> float:
+        from trellis.kernels.tree_perceptron import tree_perceptron
+
+        problem, forest = self.problem, visits.forest
+        assert forest is not None
+        positions = visits.largest_batch(batch_size)
+        wrong = np.zeros(len(visits))
+        tree_perceptron(
+            *problem.arrays(),
+            forest.order, forest.parent, forest.edge, forest.down, problem.types,
+            visits.starts, visits.ends, visits.weights,
+            weights.node, weights.transitions, rich_arguments(problem.rows, weights.edge),
+            not problem.directed,
+            sums.node, sums.transitions,
+            np.zeros(0) if sums.edge is None else sums.edge.values,
+            state, batch_size,
+            np.empty(positions, np.int32), np.empty(positions, np.int32), wrong,
+        )  # fmt: skip
+        return float(wrong.sum())

@@ -61,6 +61,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError
+from trellis.problems.oracle import Cut
 from trellis.solvers.simplex_qp import solve_simplex_qp
 
 __all__ = ["Bundle", "BundleRecord", "BundleResult", "Cut", "minimise_bundle"]
@@ -69,25 +70,6 @@ Float64s = NDArray[np.float64]
 
 # A plane that lies higher than the model by less than this, relatively, brings nothing.
 _NOTHING = 1e-12
-
-
-@dataclass(frozen=True, eq=False)
-class Cut:
-    """What an oracle knows of a risk R at a point w.
-
-    Parameters
-    ----------
-    upper : float
-        R(w) is at most this.
-    lower : float
-        Height at w of a plane that lies below R everywhere; ``upper`` if the oracle is exact.
-    slope : float64, shape (D,)
-        Slope of that plane.
-    """
-
-    upper: float
-    lower: float
-    slope: Float64s
 
 
 Risk = Callable[[Float64s], "Cut | tuple[float, Float64s]"]

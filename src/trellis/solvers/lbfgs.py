@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.problems import ChainData, LogLikelihood, Penalty, Weights
-from trellis.problems.chain import Visits
+from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
+from trellis.problems.visits import Visits
 from trellis.solvers.convergence import convergence_value
 from trellis.solvers.passes import PassRecord, Progress
 from trellis.solvers.sgd import restore_weights, weight_state
@@ -70,7 +70,7 @@ class LimitedMemoryBFGS:
         self.stop_reason = ""
         self._kind = start.node.dtype
         self._weights = start.map(lambda a: a.astype(np.float64))
-        self._free = _observed(objective.data, start) if observed else None
+        self._free = _observed(objective.problem, start) if observed else None
         size = sum(a.size for a in start.arrays())
         # Buffers that every evaluation uses again; the gradient is one flat array with views.
         self._spare = np.zeros(size if observed else 0)
@@ -79,9 +79,9 @@ class LimitedMemoryBFGS:
         self._slope = _views(self._slope_flat, self._weights)
 
     @property
-    def data(self) -> ChainData:
-        """The training data."""
-        return self.objective.data
+    def problem(self) -> LabelProblem:
+        """The samples."""
+        return self.objective.problem
 
     def run(
         self,
@@ -255,10 +255,10 @@ def _views(flat: NDArray[np.float64], like: Weights) -> Weights:
     return like.map(part)
 
 
-def _observed(data: ChainData, weights: Weights) -> NDArray[np.int64]:
+def _observed(problem: LabelProblem, weights: Weights) -> NDArray[np.int64]:
     """Places of the weights whose feature occurs with a label that is allowed there."""
-    e, labels = data.encoded, data.labels
-    n_labels = data.n_labels
+    e, labels = problem.encoded, problem.labels
+    n_labels = problem.n_labels
     node = np.zeros(weights.node.shape, bool)
     annotated = labels.ids != n_labels
     position = np.repeat(np.arange(len(labels.ids)), np.diff(e.indptr))

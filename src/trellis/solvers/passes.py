@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.decompose import Partitioner, visits
-from trellis.problems import ChainData, Weights
-from trellis.problems.chain import Visits
+from trellis.problems import LabelProblem, Weights
+from trellis.problems.visits import Visits
 from trellis.solvers.convergence import convergence_value
 
 __all__ = ["Learner", "PassRecord", "Progress", "run_passes"]
@@ -36,8 +36,8 @@ class Learner(Protocol):
     """Parts of a pass after each of which ``end_window`` is called."""
 
     @property
-    def data(self) -> ChainData:
-        """The training data."""
+    def problem(self) -> LabelProblem:
+        """The samples."""
         ...
 
     def visit(self, these: Visits, number: int, done: int, total: int) -> float:
@@ -143,9 +143,9 @@ def run_passes(
         number = len(now.records)
         started = time.perf_counter() - now.seconds
         now.generator = dict(rng.bit_generator.state)
-        pieces = partitioner.draw(learner.data.encoded.offsets, rng)
+        pieces = partitioner.draw(learner.problem.encoded.offsets, rng)
         order = visits(pieces, rng, visit)
-        these = learner.data.visits(pieces, order)
+        these = learner.problem.visits(pieces, order)
         total = len(these)
         for window in _windows(total, learner.windows):
             for block in these[window].blocks(BLOCK):

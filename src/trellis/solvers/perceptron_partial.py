@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError
-from trellis.problems.learning_problem import LearningProblem
+from trellis.problems.problem import Problem
 
 __all__ = ["partial_perceptron"]
 
@@ -32,7 +32,7 @@ _CHEAP = 20_000
 
 
 def partial_perceptron(
-    problem: LearningProblem,
+    problem: Problem,
     *,
     passes: int,
     average: bool = True,
@@ -43,7 +43,7 @@ def partial_perceptron(
 
     Parameters
     ----------
-    problem : LearningProblem
+    problem : Problem
         The samples; those of which nothing is known are left out.
     passes : int
         Most passes over the samples; a pass without an error is the last.

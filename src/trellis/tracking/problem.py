@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError, InfeasibleError
-from trellis.problems.learning_problem import Measure, Space
+from trellis.problems.problem import Measure, Space
 from trellis.structures.assignment import (
     Assignment,
     AssignmentSpace,
@@ -167,7 +167,7 @@ class TrackingMaxima:
 
 
 class TrackingProblem:
-    """Frame pairs with what is known of them; a :class:`trellis.problems.LearningProblem`.
+    """Frame pairs with what is known of them; a :class:`trellis.problems.Problem`.
 
     Parameters
     ----------

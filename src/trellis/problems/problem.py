@@ -11,7 +11,7 @@ compatible outputs. For sequences, trees and graphs an annotation is a set of la
 for assignments (cell tracking) a set of variables that are fixed.
 
 All learning here needs one operation, maximisation of the score, with or without the loss, over one
-of these sets. A class that can do that is a :class:`LearningProblem`; an estimator that can make
+of these sets. A class that can do that is a :class:`Problem`; an estimator that can make
 such problems of data is :class:`Learnable`. Solvers and learners know nothing else.
 """
 
@@ -23,7 +23,7 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Learnable", "LearningProblem", "Maxima", "Measure", "Space"]
+__all__ = ["Learnable", "Maxima", "Measure", "Problem", "Space"]
 
 Float64s = NDArray[np.float64]
 Int64s = NDArray[np.int64]
@@ -59,7 +59,7 @@ class Maxima(Protocol):
         ...
 
 
-class LearningProblem(Protocol):
+class Problem(Protocol):
     """Samples of one structure, with what is known of their outputs."""
 
     @property
@@ -111,7 +111,7 @@ class Learnable(Protocol):
     def learning_problems(
         self, data: Mapping[str, Any], *, labels: Sequence[str] | None = None
     ) -> dict[str, Any]:
-        """Make one :class:`LearningProblem` of each data set; all share their weights.
+        """Make one :class:`Problem` of each data set; all share their weights.
 
         ``labels`` are the labels there may be beyond those that the data shows.
         """
