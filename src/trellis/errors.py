@@ -6,10 +6,13 @@ All derive from :class:`TrellisError`; those caused by what the user passed in a
 
 from __future__ import annotations
 
+from typing import Any
+
 __all__ = [
     "CorruptModelError",
     "DataError",
     "InfeasibleError",
+    "ParameterError",
     "TemplateError",
     "TrellisError",
 ]
@@ -21,6 +24,35 @@ class TrellisError(Exception):
 
 class DataError(TrellisError, ValueError):
     """Input that cannot be used; the message names the place and what was expected."""
+
+
+class ParameterError(DataError):
+    """A parameter with a value it cannot have.
+
+    Parameters
+    ----------
+    parameter : str
+        Its name.
+    value
+        The value given.
+    requirement : str
+        What the value must be, after «must be».
+
+    Examples
+    --------
+    >>> from trellis.errors import ParameterError
+    >>> print(ParameterError("l2", -1, "a number of at least 0"))
+    l2 must be a number of at least 0, got -1
+    """
+
+    def __init__(self, parameter: str, value: Any, requirement: str) -> None:
+        super().__init__(parameter, value, requirement)
+        self.parameter = parameter
+        self.value = value
+        self.requirement = requirement
+
+    def __str__(self) -> str:
+        return f"{self.parameter} must be {self.requirement}, got {self.value!r:.80}"
 
 
 class TemplateError(DataError):

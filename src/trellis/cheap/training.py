@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import is_number
 from trellis.errors import DataError
-from trellis.models.params import is_number
 from trellis.problems.partial import PartialObjective
 from trellis.problems.problem import Learnable
 from trellis.solvers.bundle import Bundle, Cut, minimise_bundle

@@ -35,8 +35,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.cheap.training import Trained, l2_of, train, train_jointly
+from trellis.domains import is_number
 from trellis.errors import DataError
-from trellis.models.params import Estimator, is_number
+from trellis.estimator import Estimator
 from trellis.problems.partial import PartialLoss, PartialObjective
 from trellis.problems.problem import Learnable, Problem
 from trellis.progress import Reporter

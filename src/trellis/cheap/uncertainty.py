@@ -38,8 +38,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trellis.domains import is_number
 from trellis.errors import DataError
-from trellis.models.params import is_number
 
 __all__ = [
     "LARGEST",

@@ -31,9 +31,9 @@ from typing import Any, Self
 import numpy as np
 
 from trellis.errors import DataError
+from trellis.estimator import Estimator
 from trellis.evaluation import edit_distance
 from trellis.experts.outputs import ExpertOutputs
-from trellis.models.params import Estimator
 
 __all__ = ["Aligned", "align", "strip"]
 

@@ -18,12 +18,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import is_number
 from trellis.errors import DataError
 from trellis.experts.combiner import Combiner
 from trellis.experts.decoding import best_valid, vote_table
 from trellis.experts.outputs import ExpertOutputs
 from trellis.experts.voting import vote
-from trellis.models.params import is_number
 
 __all__ = ["BestExpert", "MajorityVote", "Rover"]
 

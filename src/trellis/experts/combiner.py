@@ -18,9 +18,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import is_number
 from trellis.errors import DataError
+from trellis.estimator import Estimator
 from trellis.experts.outputs import ExpertOutputs, as_gold, as_outputs
-from trellis.models.params import Estimator, is_number
 
 __all__ = ["Combiner"]
 

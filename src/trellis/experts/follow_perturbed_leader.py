@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from trellis.domains import is_number
 from trellis.errors import DataError
 from trellis.experts.automaton import PathAutomaton
 from trellis.experts.conversions import Floats
@@ -26,7 +27,6 @@ from trellis.experts.learners import Batch, EdgeLearner, Learner, TableLearner
 from trellis.experts.online import OnlineCombiner
 from trellis.experts.outputs import ExpertOutputs
 from trellis.experts.tying import Tie
-from trellis.models.params import is_number
 
 __all__ = ["FollowPerturbedLeader"]
 

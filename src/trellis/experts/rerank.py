@@ -21,11 +21,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import is_number
 from trellis.errors import DataError
 from trellis.experts.combiner import Combiner
 from trellis.experts.logit import best_candidates, fit_logit
 from trellis.experts.outputs import ExpertOutputs
-from trellis.models.params import is_number
 
 __all__ = ["Rerank"]
 

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from trellis.corpus.corpus import Corpus, Features
 from trellis.corpus.labels import Labels
+from trellis.domains import is_number
 from trellis.errors import DataError
 from trellis.experts.combiner import Combiner, is_whole
 from trellis.experts.logit import best_candidates, fit_logit
 from trellis.experts.outputs import ExpertOutputs
-from trellis.models.params import is_number
 
 __all__ = ["LogLinearVote", "Stacking"]
 

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Corpus, Label, Labels, as_corpus
+from trellis.corpus.sample_weights import sample_weights
 from trellis.corpus.schemes import get_scheme
 from trellis.decompose import Partitioner, partitioner
 from trellis.errors import DataError
 from trellis.features import Encoded, Prepared
 from trellis.models.chain_predictor import ChainPredictor
 from trellis.models.checkpoint import Checkpoint
-from trellis.models.params import sample_weights
 from trellis.models.trained_model import TrainedModel, dev_corpus, training_corpus
 from trellis.problems import ChainData, Weights
 

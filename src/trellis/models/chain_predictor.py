@@ -21,10 +21,10 @@ from trellis.corpus import Corpus, Label, Labels, as_corpus
 from trellis.corpus.corpus import check_lengths, lengths_of, split
 from trellis.corpus.schemes import Scheme, detect_scheme, get_scheme
 from trellis.errors import DataError, InfeasibleError
+from trellis.estimator import Estimator
 from trellis.features import Encoded, Encoder
 from trellis.models.accuracy import accuracy
 from trellis.models.explain import Explanation, explain_sample
-from trellis.models.params import Estimator
 from trellis.problems import Weights
 from trellis.structures import ChainPotentials, kbest
 

@@ -22,8 +22,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import is_number
 from trellis.errors import DataError
-from trellis.models.params import is_number
 from trellis.persistence import loading, read_container, write_container
 from trellis.problems import ChainData, Weights
 from trellis.solvers.passes import PassRecord, Progress

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from trellis.domains import is_number
 from trellis.errors import DataError
-from trellis.models.params import is_number
 from trellis.models.trained_model import TrainedModel
 from trellis.problems import ChainData, LogLikelihood, Penalty, Weights
 from trellis.solvers import AdaptiveFrequency, LimitedMemoryBFGS, StochasticGradient, calibrate

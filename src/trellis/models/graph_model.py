@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Corpus, Label, Labels, as_graph_corpus
+from trellis.corpus.sample_weights import sample_weights
 from trellis.decompose import GraphPieces, Partitioner
 from trellis.errors import DataError
 from trellis.features import Encoded, Prepared
 from trellis.models.checkpoint import Checkpoint
 from trellis.models.graph_predictor import GraphPredictor, _coded
-from trellis.models.params import sample_weights
 from trellis.models.trained_model import TrainedModel, dev_corpus, training_corpus
 from trellis.problems import ChainData, GraphData, Weights
 from trellis.structures import GraphBest, GraphPotentials, tree_best, tree_kbest

@@ -26,10 +26,10 @@ from trellis.corpus import Corpus, Label, Labels, as_graph_corpus
 from trellis.corpus.corpus import check_lengths, lengths_of
 from trellis.corpus.labels import basic_table
 from trellis.errors import DataError, InfeasibleError
+from trellis.estimator import Estimator
 from trellis.features import Encoded, Encoder
 from trellis.models.accuracy import accuracy
 from trellis.models.explain import Explanation, explain_graph_sample
-from trellis.models.params import Estimator
 from trellis.problems import GraphData, Weights
 from trellis.problems.graph import edge_rows
 from trellis.problems.graph_log_likelihood import edge_tables

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from trellis.corpus import Corpus, Labels
 from trellis.corpus.labels import basic_table
 from trellis.errors import DataError
+from trellis.estimator import Estimator
 from trellis.features import Encoded, Encoder
 from trellis.features.encoder import encoder_for
-from trellis.models.params import Estimator
 from trellis.problems import Weights
 from trellis.problems.label_problem import LabelProblem
 

@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Corpus, Label, as_corpus, as_graph_corpus
+from trellis.corpus.sample_weights import sample_weights
 from trellis.corpus.schemes import get_scheme
+from trellis.domains import is_number
 from trellis.errors import DataError
 from trellis.features import Encoder
 from trellis.models.chain_predictor import ChainPredictor
@@ -30,7 +32,6 @@ from trellis.models.label_problems import (
     learning_encoder,
     numbered_types,
 )
-from trellis.models.params import is_number, sample_weights
 from trellis.models.trained_model import training_corpus
 from trellis.problems import Weights
 from trellis.problems.graph_hinge import GraphHingeLoss

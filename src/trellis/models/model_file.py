@@ -15,6 +15,7 @@ import numpy as np
 
 from trellis.corpus.schemes import Scheme, get_scheme
 from trellis.errors import CorruptModelError, DataError
+from trellis.estimator import parameters_of
 from trellis.features import Templates
 from trellis.features.encoded import subset
 from trellis.features.state import encoder_from_state
@@ -140,7 +141,7 @@ def _build(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> _Model:
     kind = _ESTIMATORS[name]
     parameters = header_value(header, "parameters", dict)
     # A file of an earlier version lacks parameters that were added since; their defaults hold.
-    if not set(parameters) <= set(kind._parameters()):
+    if not set(parameters) <= set(parameters_of(kind)):
         raise CorruptModelError(f"parameters are not those of {name}")
     model = kind(**parameters)
     model._check_parameters()

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Label, as_corpus
 from trellis.corpus.corpus import split
+from trellis.domains import is_number
 from trellis.errors import DataError
 from trellis.models.chain_predictor import ChainPredictor
-from trellis.models.params import is_number
 from trellis.structures import ChainPotentials, best
 
 __all__ = ["RegularisedDecoder"]

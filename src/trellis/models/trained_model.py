@@ -15,12 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Corpus, Labels
+from trellis.corpus.sample_weights import sample_weights
 from trellis.decompose import VISITS, Partitioner
+from trellis.domains import is_number
 from trellis.errors import DataError
+from trellis.estimator import Estimator
 from trellis.features import Encoded, Encoder, Prepared
 from trellis.features.encoder import encoder_for
 from trellis.models.checkpoint import Checkpoint, Resumed, fingerprint
-from trellis.models.params import Estimator, is_number, sample_weights
 from trellis.problems import ChainData, EdgeWeights, Weights
 from trellis.problems.edge_weights import cross
 from trellis.problems.threads import n_cores

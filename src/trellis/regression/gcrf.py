@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trellis.errors import DataError
-from trellis.models.params import Estimator
+from trellis.estimator import Estimator
 from trellis.regression.graph_matrix import laplacian, normalise, resolve_graph
 from trellis.regression.likelihood import (
     dense_profile,

@@ -25,8 +25,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from trellis.domains import is_number
 from trellis.errors import DataError
-from trellis.models.params import Estimator, is_number
+from trellis.estimator import Estimator
 from trellis.progress import Reporter
 from trellis.regression.collaboration import (
     Collaboration,

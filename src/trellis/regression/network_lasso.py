@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trellis.errors import DataError
-from trellis.models.params import Estimator
+from trellis.estimator import Estimator
 from trellis.regression.graph_matrix import check_graph
 
 __all__ = ["NetworkLasso", "geometric_median"]

@@ -31,8 +31,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from trellis.domains import is_number
 from trellis.errors import DataError
-from trellis.models.params import is_number
 from trellis.regression.graph_matrix import without_zeros
 
 __all__ = ["KNN", "Full", "Radius", "full_graph", "knn_graph", "radius_graph"]

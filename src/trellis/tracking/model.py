@@ -27,9 +27,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import is_number
 from trellis.errors import DataError
+from trellis.estimator import Estimator
 from trellis.evaluation.tracking import event_set, score_links, task_loss
-from trellis.models.params import Estimator, is_number
 from trellis.problems.partial import PARTIAL_LOSSES, PartialObjective
 from trellis.progress import Reporter
 from trellis.solvers.partial_margin import minimise_partial

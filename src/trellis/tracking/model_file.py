@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trellis.errors import CorruptModelError, DataError
+from trellis.estimator import parameters_of
 from trellis.persistence import loading, read_container, write_container
 from trellis.stored import header_value, take
 from trellis.tracking.default_features import default_features
@@ -62,7 +63,7 @@ def load_tracking_model(
     with loading(path):
         header_value(header, "estimator", str, choices=("TrackingModel",))
         parameters = header_value(header, "parameters", dict)
-        if not set(parameters) <= set(TrackingModel._parameters()) - {"features"}:
+        if not set(parameters) <= set(parameters_of(TrackingModel)) - {"features"}:
             raise CorruptModelError("parameters are not those of TrackingModel")
         asked = parameters.get("events")
         if isinstance(asked, list):
