@@ -60,7 +60,29 @@ class TemplateError(DataError):
 
 
 class InfeasibleError(DataError):
-    """Constraints that leave no allowed labelling; the message names the sample."""
+    """Constraints that leave no allowed labelling.
+
+    Parameters
+    ----------
+    reason : str
+        What is wrong, after the name of the sample.
+    sample : int, optional
+        Number of the sample.
+
+    Examples
+    --------
+    >>> from trellis.errors import InfeasibleError
+    >>> print(InfeasibleError("has no allowed labelling", sample=3))
+    sample 3 has no allowed labelling
+    """
+
+    def __init__(self, reason: str, sample: int | None = None) -> None:
+        super().__init__(reason, sample)
+        self.reason = reason
+        self.sample = sample
+
+    def __str__(self) -> str:
+        return self.reason if self.sample is None else f"sample {self.sample} {self.reason}"
 
 
 class CorruptModelError(TrellisError, ValueError):

@@ -34,7 +34,7 @@ from trellis import __version__
 from trellis._tuning_log import TuningLog, fingerprint, fingerprint_of_corpora, plain
 from trellis.corpus import Corpus, Label, as_corpus
 from trellis.errors import DataError
-from trellis.evaluation._held_out import held_out_score, scoring_scheme
+from trellis.evaluation.held_out import held_out_score, scoring_scheme
 from trellis.files import display_name
 from trellis.models.chain_model import ChainModel, _dev_corpus
 from trellis.models.trained_model import training_corpus

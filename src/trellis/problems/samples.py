@@ -54,6 +54,9 @@ class LabelSamples:
         As for :class:`trellis.problems.LabelProblem`.
     """
 
+    owner: Any = None
+    """The model that made the problem and knows the names of its features."""
+
     def __init__(
         self,
         encoded: Encoded,

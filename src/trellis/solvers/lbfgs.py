@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.visits import Visits
 from trellis.solvers.convergence import convergence_value
-from trellis.solvers.passes import PassRecord, Progress
+from trellis.solvers.passes import PassRecord, Progress, out_of_patience
 from trellis.solvers.sgd import restore_weights, weight_state
 
 __all__ = ["LEG", "LimitedMemoryBFGS"]
@@ -34,6 +34,8 @@ LEG = 100
 """Iterations between fresh starts."""
 
 _SMOOTHING = 1e-4
+_GRADIENT = 1e-6  # largest entry of the gradient at which the search ends
+_ENDINGS = {0: "tol", 1: "max_passes", 99: "patience"}  # of SciPy's search; else it found no step
 
 
 class LimitedMemoryBFGS:
@@ -97,7 +99,8 @@ class LimitedMemoryBFGS:
         """Iterate until the objective falls by less than ``tol`` of itself in one iteration.
 
         There is a record for each iteration in the progress returned; ``report`` sees each at
-        once. ``stop_reason`` says why the run ended.
+        once. ``stop_reason`` is "tol", "gradient", "max_passes", "patience" or "line search":
+        no better point was found along the last direction.
         """
         import scipy.optimize
 
@@ -117,10 +120,8 @@ class LimitedMemoryBFGS:
             now.records.append(record)
             if report is not None:
                 report(record)
-            if patience is not None and score is not None:
-                scores = [-np.inf if r.dev_score is None else r.dev_score for r in now.records]
-                if len(scores) - 1 - int(np.argmax(scores)) >= patience:
-                    raise StopIteration
+            if out_of_patience(now.records, patience):
+                raise StopIteration
             clock = time.perf_counter()
 
         bounds = scipy.optimize.Bounds(0, np.inf) if self.penalty.l1 else None
@@ -133,11 +134,13 @@ class LimitedMemoryBFGS:
                 callback=after,
                 options={
                     "maxiter": min(LEG, max_iterations - finished), "maxcor": self.memory,
-                    "ftol": max(tol, 0.0), "gtol": 1e-6, "maxfun": 1 << 30, "maxls": 40,
+                    "ftol": max(tol, 0.0), "gtol": _GRADIENT, "maxfun": 1 << 30, "maxls": 40,
                 },
             )  # fmt: skip
             self._set(found.x)
-            self.stop_reason = str(found.message).lower()
+            self.stop_reason = _ENDINGS.get(int(found.status), "line search")
+            if found.status == 0 and float(np.abs(found.jac).max(initial=0.0)) <= _GRADIENT:
+                self.stop_reason = "gradient"
             if found.status != 1 or len(now.records) == finished:
                 break  # not merely the end of a leg
             if save is not None:

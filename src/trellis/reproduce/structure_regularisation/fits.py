@@ -21,7 +21,7 @@ from trellis import __version__
 from trellis._tuning_log import fingerprint
 from trellis.corpus import Corpus
 from trellis.errors import DataError
-from trellis.evaluation._held_out import held_out_score
+from trellis.evaluation.held_out import held_out_score
 from trellis.models import ChainCRF, ChainPerceptron
 from trellis.problems import Penalty
 from trellis.reproduce.packing import pack
