@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from margin_problems import make_problem, nodes_of
 from trellis.objectives.hinge import HingeLoss
 from trellis.objectives.hinge_dual import HingeDual
-from trellis.solvers.bundle import minimise_bundle
 from trellis.solvers.frank_wolfe import minimise_frank_wolfe, run_frank_wolfe
+from trellis.solvers.planes import minimise_bundle
 
 
 @settings(max_examples=40)

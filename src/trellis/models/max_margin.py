@@ -3,7 +3,7 @@
     minimise  l2 ‖w‖² (or l1 ‖w‖₁) + Σ_i c_i (max_y [Δ(y_i, y) + s(x_i, y)] − s(x_i, y_i))
 
 The scores s are those of the CRFs, and so are predictions. The solvers, and what their gap says,
-are described in :mod:`trellis.solvers.bundle` and :mod:`trellis.solvers.frank_wolfe`. With label
+are described in :mod:`trellis.solvers.planes` and :mod:`trellis.solvers.frank_wolfe`. With label
 sets the losses are those of :mod:`trellis.objectives.partial`, and the solver is
 :mod:`trellis.solvers.cccp`.
 """
@@ -39,7 +39,6 @@ from trellis.objectives.hinge_dual import HingeDual
 from trellis.objectives.losses import additive_costs, check_loss, gold_labels
 from trellis.objectives.partial import PARTIAL_LOSSES, PartialObjective
 from trellis.progress import Reporter
-from trellis.solvers.bundle import BundleRecord, BundleResult, minimise_bundle
 from trellis.solvers.cccp import CCCPRecord
 from trellis.solvers.frank_wolfe import (
     FrankWolfeRecord,
@@ -48,6 +47,7 @@ from trellis.solvers.frank_wolfe import (
     run_frank_wolfe,
 )
 from trellis.solvers.partial_margin import PartialResult, minimise_partial
+from trellis.solvers.planes import BundleRecord, BundleResult, minimise_bundle
 from trellis.structures import Forest, is_forest
 
 __all__ = ["MaxMargin"]

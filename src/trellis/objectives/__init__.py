@@ -1,6 +1,7 @@
 """Objectives: what is minimised, as values, gradients and single steps over pieces."""
 
 from trellis.objectives.chain import ChainData
+from trellis.objectives.cut import Cut
 from trellis.objectives.edge_weights import EdgeWeights
 from trellis.objectives.graph import GraphData
 from trellis.objectives.graph_hinge import GraphHingeLoss
@@ -18,6 +19,7 @@ from trellis.objectives.weights import Weights
 __all__ = [
     "PARTIAL_LOSSES",
     "ChainData",
+    "Cut",
     "EdgeWeights",
     "FeatureRates",
     "GraphData",

@@ -9,16 +9,12 @@ result is False.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.objectives.cut import Cut
 from trellis.objectives.hinge import HingeData, feature_difference, pair_differences
 from trellis.structures import GraphBest, GraphPotentials, graph_best
-
-if TYPE_CHECKING:
-    from trellis.solvers.bundle import Cut
 
 __all__ = ["GraphHingeLoss"]
 
@@ -86,7 +82,6 @@ class GraphHingeLoss:
     def risk(self, w: Float64s) -> Cut:
         """Bounds of R(w), and the slope of a plane below R."""
         from trellis.kernels.counts import count_differences
-        from trellis.solvers.bundle import Cut
 
         d, e = self.data, self.data.encoded
         found, gold = self._augmented(w, 0, self.n_samples)

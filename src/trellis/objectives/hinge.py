@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.features import Encoded
+from trellis.objectives.cut import Cut
 from trellis.objectives.losses import Costs
 
 __all__ = [
@@ -120,7 +121,7 @@ def summed_risk(
     Returns
     -------
     function of w
-        Returns a :class:`trellis.solvers.Cut`.
+        Returns a :class:`trellis.objectives.Cut`.
 
     Examples
     --------
@@ -129,8 +130,6 @@ def summed_risk(
     >>> cut.upper, cut.slope.tolist()
     (1.5, [-3.0, -3.0])
     """
-    from trellis.solvers.bundle import Cut
-
     weight = np.ones(n_samples) if sample_weight is None else sample_weight
 
     def risk(w: Float64s) -> Cut:

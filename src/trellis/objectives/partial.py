@@ -39,16 +39,14 @@ If all samples are annotated in full both are the structured hinge loss.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError
+from trellis.objectives.cut import Cut
 from trellis.objectives.learning_problem import LearningProblem, Maxima, Space
-
-if TYPE_CHECKING:
-    from trellis.solvers.bundle import Cut
 
 __all__ = ["PARTIAL_LOSSES", "PartialLoss", "PartialObjective"]
 
@@ -160,8 +158,6 @@ class PartialObjective:
 
     def penalty(self, w: Float64s) -> Cut:
         """Convex part that counts: the sum of max(P_n, R_n), and a plane below it."""
-        from trellis.solvers.bundle import Cut
-
         c = self.sample_weight
         best = self._penalties(w)
         if not self._clipped:
@@ -189,8 +185,6 @@ class PartialObjective:
 
     def risk(self, w: Float64s) -> Cut:
         """Sum of the losses and a plane below it, where it is convex; never below 0."""
-        from trellis.solvers.bundle import Cut
-
         if not self.convex:
             raise DataError(
                 "the losses are not convex, since samples are annotated in part; minimise the "
