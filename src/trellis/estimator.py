@@ -237,7 +237,7 @@ class Estimator:
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of estimators among them (base__alpha); return self."""
         inner: dict[str, dict[str, Any]] = {}
-        for key, value in _current(type(self), params).items():
+        for key, value in type(self)._current(params).items():
             name, _, rest = key.partition("__")
             if name not in self._table:
                 raise DataError(
@@ -256,6 +256,26 @@ class Estimator:
                 )
             getattr(self, name).set_params(**values)
         return self
+
+    @classmethod
+    def _current(cls, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters under their names of today; old ones are warned about."""
+        current: dict[str, Any] = {}
+        for key, value in params.items():
+            old = cls._old_names.get(key)
+            if old is None:
+                current[key] = value
+                continue
+            warnings.warn(
+                f"{cls.__name__}: {key} is now called {old.name}; the old name goes in the next "
+                "release",
+                FutureWarning,
+                stacklevel=3,
+            )
+            if old.name in params:
+                raise TypeError(f"{cls.__name__}: {key} is the old name of {old.name}; give one")
+            current[old.name] = old.convert(value)
+        return current
 
     def _check_parameters(self) -> None:
         """Refuse values that parameters cannot have, one by one and together."""
@@ -358,7 +378,7 @@ def _make_init(cls: type[Estimator]) -> None:
 
     def __init__(self: Estimator, *args: Any, **given: Any) -> None:  # noqa: N807
         try:
-            bound = signature.bind(self, *args, **_current(type(self), given))
+            bound = signature.bind(self, *args, **type(self)._current(given))
         except TypeError as error:
             raise TypeError(f"{type(self).__name__}(): {error}") from None
         bound.apply_defaults()
@@ -391,26 +411,6 @@ def _document(cls: type[Estimator]) -> None:
     first = _SECTION.search(text)
     end = len(text) if first is None else first.start()
     cls.__doc__ = f"{text[:end].rstrip()}\n\n{section}\n\n{text[end:]}".rstrip() + "\n"
-
-
-def _current(cls: type[Estimator], params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters under their names of today."""
-    current: dict[str, Any] = {}
-    for key, value in params.items():
-        old = cls._old_names.get(key)
-        if old is None:
-            current[key] = value
-            continue
-        warnings.warn(
-            f"{cls.__name__}: {key} is now called {old.name}; the old name goes in the next "
-            "release",
-            FutureWarning,
-            stacklevel=3,
-        )
-        if old.name in params:
-            raise TypeError(f"{cls.__name__}: {key} is the old name of {old.name}; give one")
-        current[old.name] = old.convert(value)
-    return current
 
 
 def _summary(value: Any) -> str:

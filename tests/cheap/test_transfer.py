@@ -11,6 +11,7 @@ from trellis.cheap.transfer import TransferLearner, cross_validate_transfer
 from trellis.errors import DataError
 from trellis.problems.partial import PartialObjective
 from trellis.solvers.bundle import minimise_bundle
+from trellis.solvers.planes import minimise_bundle
 
 
 def domain(n, *, seed, true, known=1.0):

@@ -12,6 +12,7 @@ from trellis.problems.hinge import HingeLoss
 from trellis.problems.hinge_dual import HingeDual
 from trellis.solvers.bundle import minimise_bundle
 from trellis.solvers.frank_wolfe import minimise_frank_wolfe, run_frank_wolfe
+from trellis.solvers.planes import minimise_bundle
 
 
 @settings(max_examples=40)

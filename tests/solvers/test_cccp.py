@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
 from trellis.errors import DataError
-from trellis.solvers.bundle import Cut, minimise_bundle
+from trellis.problems.cut import Cut
 from trellis.solvers.cccp import minimise_cccp
+from trellis.solvers.planes import minimise_bundle
 
 VARIANTS = list(itertools.product([True, False], [True, False]))
 

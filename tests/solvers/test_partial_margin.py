@@ -12,6 +12,7 @@ from trellis.solvers.bundle import minimise_bundle
 from trellis.solvers.cccp import minimise_cccp
 from trellis.solvers.partial_margin import minimise_partial
 from trellis.solvers.perceptron_partial import partial_perceptron
+from trellis.solvers.planes import minimise_bundle
 
 
 def objective_of(seed=0, loss="bridge", complete=False):

@@ -27,12 +27,13 @@ from numpy.typing import NDArray
 
 from trellis.domains import is_number
 from trellis.errors import DataError
+from trellis.problems.cut import Cut
 from trellis.problems.partial import PartialObjective
 from trellis.problems.problem import Learnable
-from trellis.solvers.bundle import Bundle, Cut, minimise_bundle
+from trellis.solvers.bundle import Bundle
 from trellis.solvers.cccp import minimise_cccp
-from trellis.solvers.joint_bundle import JointBundle, minimise_joint_bundle
 from trellis.solvers.partial_margin import planes_kept
+from trellis.solvers.planes import minimise_bundle, minimise_joint_bundle
 
 __all__ = ["Trained", "l2_of", "train", "train_jointly"]
 
@@ -159,7 +160,7 @@ def train_jointly(
     first = np.zeros(n) if convex else _start(objectives)
     point = np.tile(first, (len(objectives), 1))
     best: Trained | None = None
-    planes, tangents = JointBundle(Bundle(n)), np.zeros((len(objectives), n + 1))
+    planes, tangents = Bundle(n, len(objectives)), np.zeros((len(objectives), n + 1))
     for _ in range(1 if convex else max_rounds):
         new = np.stack([_tangent(o, w) for o, w in zip(objectives, point, strict=True)])
         planes, tangents = _moved(planes, tangents - new), new
@@ -194,13 +195,13 @@ def _tangent(objective: PartialObjective, w: Float64s) -> Float64s:
     return np.append(slope, value - float(slope @ w))
 
 
-def _moved(joint: JointBundle, shift: Float64s) -> JointBundle:
+def _moved(planes: Bundle, shift: Float64s) -> Bundle:
     """Add a plane to all planes of each domain: what changed since they were found."""
-    moved = JointBundle(Bundle(joint.planes.n_weights), list(joint.domains))
+    moved = Bundle(planes.n_weights, planes.n_domains)
     for d, slope, offset in zip(
-        joint.domains, joint.planes.slopes, joint.planes.offsets, strict=True
+        planes.domains.tolist(), planes.slopes, planes.offsets.tolist(), strict=True
     ):
-        moved.planes.add(slope + shift[d, :-1], float(offset + shift[d, -1]))
+        moved.add(slope + shift[d, :-1], offset + float(shift[d, -1]), d)
     return moved
 
 

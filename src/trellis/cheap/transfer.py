@@ -20,7 +20,7 @@ everywhere in Trellis). The five strategies of its Table 1.4 for a target domain
 ================  ==========================================================
 
 With :math:`\rho = 0` each domain is learned alone, under the regulariser :math:`\lambda` that it
-would have by itself (see :mod:`trellis.solvers.joint_bundle` for why this is not the limit of small
+would have by itself (see :mod:`trellis.solvers.planes` for why this is not the limit of small
 :math:`\rho`).
 """
 

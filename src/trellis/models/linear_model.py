@@ -678,5 +678,3 @@ def _class_names(classes: Sequence[str]) -> tuple[str, ...]:
         if not isinstance(name, str):
             raise DataError(f"classes hold {name!r}; expected the labels, all strings")
     return tuple(sorted(set(names)))
-
-

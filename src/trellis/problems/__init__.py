@@ -3,12 +3,13 @@
 A problem holds samples, features, edges, label sets and pieces; learners see nothing else.
 """
 
+from trellis.problems.cut import Cut
 from trellis.problems.edge_weights import EdgeWeights
 from trellis.problems.hinge import HingeLoss
 from trellis.problems.hinge_dual import HingeDual
 from trellis.problems.label_problem import LabelProblem
 from trellis.problems.log_likelihood import FeatureRates, LogLikelihood
-from trellis.problems.oracle import Cut, StructuredOracle, summed_risk
+from trellis.problems.oracle import StructuredOracle, summed_risk
 from trellis.problems.partial import PARTIAL_LOSSES, PartialLoss, PartialObjective
 from trellis.problems.penalty import Penalty
 from trellis.problems.perceptron import PerceptronLoss

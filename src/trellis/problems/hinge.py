@@ -21,8 +21,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.problems.cut import Cut
 from trellis.problems.label_problem import LabelProblem
-from trellis.problems.oracle import Cut
 
 __all__ = ["HingeLoss"]
 

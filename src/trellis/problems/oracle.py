@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Cut", "StructuredOracle", "summed_risk"]
+from trellis.problems.cut import Cut
+
+__all__ = ["StructuredOracle", "summed_risk"]
 
 Float64s = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Cut:
-    """What an oracle knows of a risk R at a point w.
-
-    Parameters
-    ----------
-    upper : float
-        R(w) is at most this.
-    lower : float
-        Height at w of a plane that lies below R everywhere; ``upper`` if the oracle is exact.
-    slope : float64, shape (D,)
-        Slope of that plane.
-    """
-
-    upper: float
-    lower: float
-    slope: Float64s
 
 
 class StructuredOracle(Protocol):

@@ -45,7 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError
-from trellis.problems.oracle import Cut
+from trellis.problems.cut import Cut
 from trellis.problems.problem import Maxima, Problem, Space
 
 __all__ = ["PARTIAL_LOSSES", "PartialLoss", "PartialObjective"]
@@ -150,6 +150,8 @@ class PartialObjective:
         linear = loss.reward == "compatible" and bool(problem.complete[self.samples].all())
         self.convex: bool = loss.reward == "mean" or linear
         """Whether the sum of the losses is convex: whether the reward is linear."""
+        self.asked: Float64s = np.zeros(0)
+        """The point where the risk was last asked for."""
 
     @property
     def n_weights(self) -> int:
@@ -190,6 +192,7 @@ class PartialObjective:
                 "the losses are not convex, since samples are annotated in part; minimise the "
                 "difference of penalty and reward (minimise_cccp)"
             )
+        self.asked = w
         above = self.penalty(w)
         below, back = self.reward(w)
         return Cut(above.upper - below, above.lower - below, above.slope - back)

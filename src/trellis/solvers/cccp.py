@@ -45,7 +45,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError
-from trellis.solvers.bundle import Bundle, Cut, Risk, _cut, minimise_bundle
+from trellis.problems.cut import Cut, Risk, as_cut
+from trellis.solvers.bundle import Bundle
+from trellis.solvers.planes import minimise_bundle
 
 __all__ = ["CCCPRecord", "CCCPResult", "minimise_cccp"]
 
@@ -139,7 +141,7 @@ def minimise_cccp(
     Parameters
     ----------
     penalty, reward : functions of float64 (D,)
-        P and R: each returns the value and a subgradient, or a :class:`~trellis.solvers.Cut`.
+        P and R: each returns the value and a subgradient, or a :class:`~trellis.problems.Cut`.
     n_weights : int
         Number of weights D.
     l2, l1 : float
@@ -288,16 +290,16 @@ class _Oracle:
         if self.known is not None:
             known, self.known = self.known, None
             return known
-        cut = _cut(self._penalty(w), w)
+        cut = as_cut(self._penalty(w), w)
         self.calls += 1
-        self.exact = self.exact and _is_exact(cut)
+        self.exact = self.exact and cut.exact
         return cut
 
 
 def _tangent(reward: Risk, w: Float64s) -> tuple[_Plane, bool]:
     """Return a plane below the reward, and whether it touches it at w."""
-    cut = _cut(reward(w), w)
-    return _Plane(cut.slope, cut.lower - float(cut.slope @ w)), _is_exact(cut)
+    cut = as_cut(reward(w), w)
+    return _Plane(cut.slope, cut.lower - float(cut.slope @ w)), cut.exact
 
 
 def _known(planes: Bundle, w: Float64s, value: float) -> Cut:
@@ -306,10 +308,6 @@ def _known(planes: Bundle, w: Float64s, value: float) -> Cut:
     highest = int(np.argmax(heights))
     lower = min(float(heights[highest]), value)
     return Cut(value, lower, planes.slopes[highest].copy())
-
-
-def _is_exact(cut: Cut) -> bool:
-    return cut.upper - cut.lower <= 1e-9 * max(1.0, abs(cut.upper))
 
 
 def _reach(best: float, l1: float, box: float | None, reward_below: bool) -> float | None:

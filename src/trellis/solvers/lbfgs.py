@@ -55,6 +55,8 @@ class LimitedMemoryBFGS:
         Past steps that are remembered.
     """
 
+    resumable = True
+
     def __init__(
         self,
         objective: LogLikelihood,

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from trellis.errors import DataError
 from trellis.problems.partial import PartialObjective
-from trellis.solvers.bundle import BundleRecord, minimise_bundle
 from trellis.solvers.cccp import CCCPRecord, minimise_cccp
 from trellis.solvers.perceptron_partial import partial_perceptron
+from trellis.solvers.planes import BundleRecord, minimise_bundle
 
 __all__ = ["PartialResult", "minimise_partial"]
 

@@ -74,6 +74,8 @@ class BatchLearner(Protocol):
 
     stop_reason: str
     """Why the run ended, as a code."""
+    resumable: bool
+    """Whether a run that was cut off can go on from its state."""
 
     @property
     def problem(self) -> LabelProblem:
@@ -134,6 +136,11 @@ class PassRecord:
     dev_score: float | None
     seconds: float
     lower_bound: float | None = None
+
+    @property
+    def gap(self) -> float:
+        """By how much the optimum may be lower; infinite if nothing is known of it."""
+        return np.inf if self.lower_bound is None else max(0.0, self.objective - self.lower_bound)
 
 
 @dataclass

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from trellis.errors import DataError
-from trellis.solvers.bundle import Bundle, Cut, minimise_bundle
-from trellis.solvers.joint_bundle import JointBundle, minimise_joint_bundle
+from trellis.problems.cut import Cut
+from trellis.solvers.bundle import Bundle
+from trellis.solvers.planes import minimise_bundle, minimise_joint_bundle
 
 
 class Domain:
@@ -174,11 +175,25 @@ def test_planes_are_kept_for_another_rho():
     again = minimise_joint_bundle(risks, 6, l2=0.5, rho=0.4, tol=1e-5, bundle=first.bundle)
     assert len(again.records) < len(fresh.records)
     assert again.objective == pytest.approx(fresh.objective, rel=2e-5)
-    assert len(again.bundle.planes) == len(again.bundle.domains)
     rng = np.random.default_rng(0)
     for w in rng.normal(size=(20, 6)):
-        heights = again.bundle.planes.slopes @ w + again.bundle.planes.offsets
+        heights = again.bundle.slopes @ w + again.bundle.offsets
         for height, d in zip(heights, again.bundle.domains, strict=True):
+            assert height <= risks[d](w)[0] + 1e-9
+
+
+@pytest.mark.parametrize("rho", [0, 0.3, np.inf])
+def test_little_memory_keeps_the_bounds_and_gets_near(rho):
+    risks = domains(8, 3, n=10, d=5)
+    whole = minimise_joint_bundle(risks, 5, l2=0.5, rho=rho, tol=1e-6)
+    found = minimise_joint_bundle(risks, 5, l2=0.5, rho=rho, tol=0.02, memory=7)
+    assert found.stop_reason == "gap"
+    assert len(found.bundle) <= 7 + 3 < len(whole.bundle)
+    assert all(r.lower_bound <= whole.objective + 1e-6 for r in found.records)
+    assert found.objective <= 1.03 * whole.objective
+    for w in np.random.default_rng(0).normal(size=(20, 5)):
+        heights = found.bundle.heights(np.tile(w, (3, 1)))
+        for height, d in zip(heights, found.bundle.domains, strict=True):
             assert height <= risks[d](w)[0] + 1e-9
 
 
@@ -223,8 +238,9 @@ def test_stops_are_named():
         ({"rho": -1.0}, "rho must be at least 0"),
         ({"rho": np.nan}, "rho must be at least 0"),
         ({"step": 0.0}, "step must lie in"),
-        ({"bundle": JointBundle(Bundle(5))}, "one of 5 weights"),
-        ({"bundle": JointBundle(Bundle(2), [0])}, "has 0 planes"),
+        ({"bundle": Bundle(5)}, "one of 5 weights"),
+        ({"bundle": Bundle(2, 3)}, "one of 3 domains, but the number of risks is 1"),
+        ({"memory": 1}, "memory must be None or at least 2"),
         ({"risks": [lambda w: (0.0, np.zeros(3))]}, "slope of the risk must have shape"),
         ({"risks": [lambda w: (np.nan, np.zeros(2))]}, "not finite"),
     ],
