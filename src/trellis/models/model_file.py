@@ -1,4 +1,4 @@
-"""Model files: estimators to and from the container of :mod:`trellis.persistence`.
+"""Model files: estimators to and from the container of :mod:`trellis.files.container`.
 
 Everything read is checked before anything is used: the checksum by the container, then types,
 shapes, ranges and cross-references here. Training state is not kept: a loaded model predicts, and
@@ -18,6 +18,15 @@ from trellis.errors import CorruptModelError, DataError
 from trellis.features import Templates
 from trellis.features.encoded import subset
 from trellis.features.state import encoder_from_state
+from trellis.files.container import loading, read_container, write_container
+from trellis.files.stored import (
+    check_range,
+    header_value,
+    input_layout,
+    pack_strings,
+    take,
+    unpack_strings,
+)
 from trellis.models.chain_crf import ChainCRF
 from trellis.models.chain_model import ChainModel
 from trellis.models.chain_perceptron import ChainPerceptron
@@ -28,15 +37,6 @@ from trellis.models.graph_perceptrons import GraphPerceptron, TreePerceptron
 from trellis.models.max_margin import MaxMargin
 from trellis.models.tree_crf import TreeCRF
 from trellis.objectives import EdgeWeights, Weights
-from trellis.persistence import loading, read_container, write_container
-from trellis.stored import (
-    check_range,
-    header_value,
-    input_layout,
-    pack_strings,
-    take,
-    unpack_strings,
-)
 
 __all__ = ["load_model", "save_model"]
 

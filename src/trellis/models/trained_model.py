@@ -19,7 +19,7 @@ from trellis.decompose import VISITS, Partitioner
 from trellis.errors import DataError
 from trellis.features import Encoded, Encoder, Prepared
 from trellis.features.encoder import encoder_for
-from trellis.models.checkpoint import Checkpoint, Resumed, fingerprint
+from trellis.models.checkpoint import Checkpoint, Resumed, run_fingerprint
 from trellis.models.params import Estimator, is_number, sample_weights
 from trellis.objectives import ChainData, EdgeWeights, Weights
 from trellis.objectives.edge_weights import cross
@@ -208,7 +208,7 @@ class TrainedModel(Estimator):
         held_out = None
         if dev is not None and dev.labels is not None:
             held_out = self._assemble(dev, self._encode(dev), dev.labels, np.ones(len(dev)))
-        return fingerprint(parameters, data, held_out)
+        return run_fingerprint(parameters, data, held_out)
 
     def _learn_fresh(
         self,

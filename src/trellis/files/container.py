@@ -24,7 +24,7 @@ Nothing in a file is ever executed. Whatever is wrong with the content of a mode
 :class:`~trellis.errors.DataError`.
 
 To load a model: :func:`read_container`, then, inside ``with loading(path)``, fetch each part with
-the functions of :mod:`trellis.stored`.
+the functions of :mod:`trellis.files.stored`.
 
 References
 ----------
@@ -50,7 +50,7 @@ from numpy.typing import NDArray
 
 from trellis.errors import CorruptModelError, DataError, TrellisError
 from trellis.files import atomic_write, display_name
-from trellis.stored import check_text
+from trellis.files.stored import check_text
 
 __all__ = [
     "FORMAT",
@@ -265,7 +265,7 @@ def loading(path: str | os.PathLike[Any], kind: FileKind = MODEL) -> Iterator[No
 
     Examples
     --------
-    >>> from trellis.stored import take
+    >>> from trellis.files.stored import take
     >>> with loading("m.trellis"):
     ...     weights = take({}, "weights", "f4", (None,))
     Traceback (most recent call last):
