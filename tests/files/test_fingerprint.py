@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,7 @@ def frame_pair(x):
         ([{1: "a"}], [{"1": "a"}]),
         ([Path("a")], [Path("b")]),
         ([len], [max]),
+        ([partial(max, 1)], [partial(max, 2)]),
         ([Ridge(1.0)], [Ridge(2.0)]),
         ([Ridge()], [Lasso()]),
         ([1], ["1"]),

@@ -10,6 +10,7 @@ others, with a method ``identity()`` that gives a sequence of such things.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -45,11 +46,11 @@ def fingerprint(*things: Any) -> str:
     >>> fingerprint(["a", "b"]) == fingerprint("a", "b") != fingerprint(["a"], ["b"])
     True
     """
-    return _hash(things[0] if len(things) == 1 else things).hexdigest()
+    return _hash(things[0] if len(things) == 1 else things)
 
 
-def _hash(value: Any) -> Any:
-    return hashlib.sha256(json.dumps(_written(value), sort_keys=True).encode())
+def _hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(_written(value), sort_keys=True).encode()).hexdigest()
 
 
 def _written(value: Any) -> Any:
@@ -68,11 +69,13 @@ def _written(value: Any) -> Any:
     if isinstance(value, Mapping):
         if all(isinstance(key, str) for key in value):
             return {key: _written(item) for key, item in value.items()}
-        return {"\0mapping": sorted(_hash(item).hexdigest() for item in value.items())}
+        return {"\0mapping": sorted(_hash(item) for item in value.items())}
     if isinstance(value, AbstractSet):
-        return {"\0set": sorted(_hash(item).hexdigest() for item in value)}
+        return {"\0set": sorted(_hash(item) for item in value)}
     if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
         return {"\0function": _name(value)}
+    if isinstance(value, functools.partial):
+        return {"\0partial": _written([value.func, value.args, value.keywords])}
     kind = _name(type(value))
     if hasattr(value, "identity"):
         return {f"\0{kind}": [_written(part) for part in value.identity()]}
