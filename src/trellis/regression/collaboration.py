@@ -315,11 +315,18 @@ def restored_history(header: Mapping[str, Any]) -> list[Swap]:
     for record in header_value(header, "history", list, items=dict):
         if set(record) != {field.name for field in fields(Swap)}:
             raise CorruptModelError("a record of the history lacks an entry")
-        numbers = [header_value(record, name, float) for name in ("r_obj", "r_emp", "dcorr")]
-        pair, examples = (_both(record, name) for name in ("pair", "examples"))
-        counts = [header_value(record, name, int, low=0) for name in ("n_refits", "n_pairs")]
-        seconds = header_value(record, "seconds", float)
-        history.append(Swap(*numbers, pair, examples, *counts, seconds))
+        history.append(
+            Swap(
+                header_value(record, "r_obj", float),
+                header_value(record, "r_emp", float),
+                header_value(record, "dcorr", float),
+                _both(record, "pair"),
+                _both(record, "examples"),
+                header_value(record, "n_refits", int, low=0),
+                header_value(record, "n_pairs", int, low=0),
+                header_value(record, "seconds", float),
+            )
+        )
     if not history:
         raise CorruptModelError("the history is empty")
     return history
