@@ -39,7 +39,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 # Modules of the package whose names are nobody's business outside it.
-PRIVATE = {"cli", "files", "kernels", "progress", "warmup"}
+PRIVATE = {"cli", "kernels", "progress", "warmup"}
 
 FENCE = re.compile(r"^```(\w*)[ \t]*([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w])")

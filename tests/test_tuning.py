@@ -10,15 +10,13 @@ import sys
 import joblib
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.model_selection import GridSearchCV
 
 from chain_problems import same_bits, toy_language
 from trellis import ChainCRF, ChainPerceptron, Corpus, DataError, TemplateError
-from trellis._tuning_log import TuningLog, fingerprint, fingerprint_of_corpora, plain
 from trellis.corpus import as_corpus
 from trellis.evaluation import span_scores, token_accuracy
+from trellis.files.tuning_log import TuningLog, plain
 from trellis.tuning import Trial, Tuning, default_grid, tune
 
 BOTH = pytest.mark.parametrize("kind", [ChainCRF, ChainPerceptron])
@@ -410,7 +408,7 @@ def test_a_damaged_line_is_named(tmp_path, line):
     TuningLog(log, "data").add("k", {}, None, 0.5, 1.0)
     with log.open("a") as file:
         file.write(line + "\n")
-    with pytest.raises(DataError, match=r"log, line 3: not the record of a fit; remove the line"):
+    with pytest.raises(DataError, match=r"log, line 3: not a record of this log; remove the line"):
         TuningLog(log, "data")
 
 
@@ -444,7 +442,7 @@ def test_an_interrupt_keeps_what_is_done(fits, tmp_path, monkeypatch):
     assert len(fits) == 8 + 3 + 5
 
 
-# ------------------------------------------------------------------ fingerprints
+# ------------------------------------------------------------------ what is written
 
 
 def test_equal_values_are_written_alike():
@@ -454,43 +452,6 @@ def test_equal_values_are_written_alike():
     assert plain(2**60 + 1) == 2**60 + 1
     assert plain(float("inf")) == float("inf")
     assert plain(DataError("x")) == "DataError('x')"
-    assert fingerprint({"a": 1}) != fingerprint({"a": "1"})
-
-
-WORDS = st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=3), min_size=1, max_size=3)
-DICTS = st.lists(
-    st.lists(st.dictionaries(st.sampled_from("abc"), st.sampled_from([1, 2.5, "x"])), min_size=1),
-    min_size=1,
-    max_size=3,
-)
-LABELS = st.sampled_from(["A", "B", None, frozenset("AB"), frozenset("BC")])
-
-
-@st.composite
-def labelled(draw):
-    samples = draw(st.one_of(WORDS, DICTS))
-    return samples, [[draw(LABELS) for _ in s] for s in samples]
-
-
-def said(samples, labels):
-    """What a corpus keeps of samples: attributes in their order, which a dict's == ignores."""
-    return [[t if isinstance(t, str) else list(t.items()) for t in s] for s in samples], labels
-
-
-@given(labelled(), labelled())
-def test_corpora_have_one_fingerprint_if_they_say_the_same(a, b):
-    first, second = as_corpus(*a), as_corpus(*b)
-    same = fingerprint_of_corpora(first) == fingerprint_of_corpora(second)
-    assert same == (said(*a) == said(*b))
-    assert fingerprint_of_corpora(first, None) != fingerprint_of_corpora(None, first)
-
-
-@given(labelled())
-def test_a_part_of_a_corpus_has_the_fingerprint_it_has_alone(a):
-    samples, labels = a
-    other = ["z"] if isinstance(samples[0][0], str) else [{"z": 1}]
-    larger = as_corpus([other, *samples, other], [["Z"], *labels, [{"Z", "A"}]])
-    assert fingerprint_of_corpora(larger[1:-1]) == fingerprint_of_corpora(as_corpus(*a))
 
 
 # ------------------------------------------------------------------ what is shown

@@ -31,11 +31,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis import __version__
-from trellis._tuning_log import TuningLog, fingerprint, fingerprint_of_corpora, plain
 from trellis.corpus import Corpus, Label, as_corpus
 from trellis.errors import DataError
 from trellis.evaluation.held_out import held_out_score, scoring_scheme
-from trellis.files import display_name
+from trellis.files import display_name, fingerprint
+from trellis.files.tuning_log import TuningLog, plain
 from trellis.models.chain_model import ChainModel, _dev_corpus
 from trellis.models.trained_model import training_corpus
 from trellis.progress import Reporter
@@ -222,7 +222,7 @@ def tune(
     task = _Task(model, _only_its_labels(corpus), held_out, splits, int(random_state))
     trials = _Trials(
         task,
-        TuningLog(log, fingerprint_of_corpora(corpus, held_out)),
+        TuningLog(log, fingerprint(corpus, held_out)),
         n_jobs,
         Reporter(enabled=verbose),
     )
@@ -299,7 +299,7 @@ class _Task:
         for k, part in enumerate(self.splits, 1):
             fold = None if part is None else k
             origin = {"random_state": self.random_state, "fold": fold, "folds": len(self.splits)}
-            seed = int(fingerprint([origin, params])[:8], 16)
+            seed = int(fingerprint(plain([origin, params]))[:8], 16)
             model = _with(self.model, {"random_state": seed} | params)
             everything = origin | {
                 "model": type(model).__name__,
@@ -307,7 +307,7 @@ class _Task:
                 "scheme": self.scheme,
                 "version": __version__,
             }
-            found.append(_Fit(params, fold, seed, fingerprint(everything)))
+            found.append(_Fit(params, fold, seed, fingerprint(plain(everything))))
         return found
 
     def score(self, fit: _Fit) -> tuple[float, float]:

@@ -12,8 +12,8 @@ import pytest
 from toy_files import LABELLED, conll, lines_of
 
 from trellis import ChainCRF, load_model
+from trellis.files.container import read_container
 from trellis.models.checkpoint import Checkpoint
-from trellis.persistence import read_container
 from trellis.progress import Reporter
 
 LONG = ["--max-passes", "40", "--tol", "-1"]

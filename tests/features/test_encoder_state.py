@@ -13,8 +13,8 @@ from trellis.corpus.schemes import words_to_tags
 from trellis.errors import CorruptModelError
 from trellis.features import AttributeEncoder, TemplateEncoder, Templates
 from trellis.features.state import encoder_from_state
-from trellis.persistence import read_container, write_container
-from trellis.stored import pack_strings
+from trellis.files.container import read_container, write_container
+from trellis.files.stored import pack_strings
 
 SEGMENTED = [["ab", "c"]] * 3 + [["c", "ab", "d"]] * 3
 KINDS = {

@@ -22,7 +22,7 @@ from trellis.features import AttributeEncoder, Prepared, TemplateEncoder, prepar
 from trellis.features.encoded import PartList
 from trellis.features.encoder import encoder_for
 from trellis.features.prepared import _DiskParts, is_prepared
-from trellis.persistence import PREPARED, map_container, stream_container
+from trellis.files.container import PREPARED, map_container, stream_container
 
 TEMPLATES = """
 word[-1..1]; word[-1] & word; suffix(word, 1..2); ngrams(word, 2..2); bias; bos; word == word[1]
@@ -129,7 +129,7 @@ def test_what_else_is_kept(tmp_path):
 
 def test_equal_corpora_give_equal_bytes(tmp_path):
     prepare(columns(), tmp_path / "a", "min_count = 2; word[-1..1]")
-    with mock.patch("trellis.persistence._BLOCK", 99):
+    with mock.patch("trellis.files.container._BLOCK", 99):
         prepare(columns(), tmp_path / "b", "min_count = 2; word[-1..1]")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b"]
@@ -255,7 +255,7 @@ def test_where_no_file_can_be(tmp_path):
     [
         "trellis.features.prepared._write_at",
         "trellis.features.prepared.stream_container",
-        "trellis.persistence._header_text",
+        "trellis.files.container._header_text",
         "trellis.features.encoder.TemplateEncoder._drop_rare",
     ],
 )

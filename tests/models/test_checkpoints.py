@@ -14,12 +14,12 @@ import pytest
 from rich_models import same_model, switches
 from sklearn.exceptions import NotFittedError
 
-import trellis.models.checkpoint as checkpoint_module
+import trellis.files.checkpoint as checkpoint_module
 import trellis.solvers.lbfgs as lbfgs_module
 import trellis.solvers.passes as passes_module
 from trellis import ChainCRF, ChainPerceptron, CorruptModelError, DataError, load_model
+from trellis.files.container import read_container, write_container
 from trellis.models.checkpoint import Checkpoint
-from trellis.persistence import read_container, write_container
 from trellis.solvers.passes import PassRecord, Progress
 
 X, Y = switches(40)
@@ -302,7 +302,7 @@ def test_a_file_that_is_not_resumed_is_begun_anew(tmp_path, eager, monkeypatch):
 def written(monkeypatch, clock, minutes=5.0):
     """A checkpoint whose clock is set by the test, and the number of files it wrote."""
     files = []
-    monkeypatch.setattr(checkpoint_module.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
 
     def write(path, header, arrays):
         files.append(header)

@@ -12,7 +12,7 @@ import pytest
 from test_graph_models import SQUARE, toy_squares, toy_trees
 
 from trellis import CorruptModelError, GraphCRF, MaxMargin, TreeCRF, load_model
-from trellis.persistence import read_container, write_container
+from trellis.files.container import read_container, write_container
 
 FOLDER = Path(__file__).parents[1] / "golden"
 X, Y, EDGES, TYPES = toy_trees(12)

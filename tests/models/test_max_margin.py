@@ -179,7 +179,7 @@ def test_function_as_loss_cannot_be_saved(tmp_path):
 
 
 def test_damaged_parameters_are_refused(tmp_path):
-    from trellis.persistence import read_container, write_container
+    from trellis.files.container import read_container, write_container
 
     MaxMargin("word").fit(X, Y).save(tmp_path / "m")
     header, arrays = read_container(tmp_path / "m")

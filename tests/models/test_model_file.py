@@ -41,7 +41,7 @@ from trellis import (
 )
 from trellis.corpus.schemes import get_scheme, words_to_tags
 from trellis.errors import TrellisError
-from trellis.persistence import _MAGIC, _digest, _header_text, read_container, write_container
+from trellis.files.container import _MAGIC, _digest, _header_text, read_container, write_container
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "chain_crf_v1.trellis"
 X, Y = toy_language(30)

@@ -23,7 +23,7 @@ from rich_models import rich_scores, same_model
 
 from chain_problems import toy_language
 from trellis import ChainCRF, ChainPerceptron, CorruptModelError, DataError, load_model
-from trellis.persistence import read_container, write_container
+from trellis.files.container import read_container, write_container
 
 FOLDER = Path(__file__).parents[1] / "golden"
 X, Y = toy_language(20)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
+import re
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from trellis.errors import CorruptModelError, DataError
+from trellis.files.container import read_container, write_container
 from trellis.progress import Reporter
 from trellis.regression import (
     GLACER,
@@ -144,7 +145,7 @@ def test_the_number_of_processes_changes_nothing():
 
 def test_resumed_run_ends_in_the_same_bits(tmp_path):
     X, y, S = houses()
-    file = tmp_path / "run.json"
+    file = tmp_path / "run.trellis"
     settings = {"n_components": 4, "random_state": 0, "checkpoint": file, "resume": True}
     whole = GLACER(4, random_state=0, max_swaps=5).fit(X, y, graph=S)
     GLACER(max_swaps=2, **settings).fit(X, y, graph=S)
@@ -159,7 +160,7 @@ def test_resumed_run_ends_in_the_same_bits(tmp_path):
 
 def test_resume_without_a_seed_uses_the_stored_one(tmp_path):
     X, y, S = houses(40)
-    settings = {"n_components": 3, "checkpoint": tmp_path / "run.json", "resume": True}
+    settings = {"n_components": 3, "checkpoint": tmp_path / "run.trellis", "resume": True}
     first = GLACER(max_swaps=0, **settings).fit(X, y, graph=S)
     again = GLACER(max_swaps=0, **settings).fit(X, y, graph=S)
     assert (first.predict(X, graph=S) == again.predict(X, graph=S)).all()
@@ -168,30 +169,41 @@ def test_resume_without_a_seed_uses_the_stored_one(tmp_path):
 
 def test_unusable_checkpoints(tmp_path):
     X, y, S = houses(40)
-    file = tmp_path / "run.json"
+    file = tmp_path / "run.trellis"
     model = GLACER(3, random_state=0, max_swaps=1, checkpoint=file, resume=True)
     model.fit(X, y, graph=S)
     with pytest.raises(DataError, match="other data or parameters"):
         model.fit(X, y + 1, graph=S)
     with pytest.raises(DataError, match="other data or parameters"):
         clone(model).set_params(loss="zero_based").fit(X, y, graph=S)
-    whole = file.read_text()
-    for part, value in (
-        ("history", []),
-        ("history", [{"r_obj": 1}]),
-        ("components", []),
-        ("components", [{"nodes": [3, 2], "swapped": [1, 2], "alpha": 1.0, "gamma": 1.0}] * 3),
-        ("components", [{"nodes": [3]}] * 3),
-        ("seed", None),
+    header, arrays = read_container(file)
+    first, *_ = header["history"]
+    nodes = arrays["nodes"]
+    for broken_header, broken_arrays, message in (
+        ({"history": []}, {}, "the history is empty"),
+        ({"history": [{"r_obj": 1.0}]}, {}, "a record of the history lacks an entry"),
+        ({"history": [first | {"r_obj": "x"}]}, {}, "'r_obj' is a str"),
+        ({"history": [first | {"pair": [1]}]}, {}, "pair of an exchange are two numbers"),
+        ({"history": [first | {"pair": [1, -1]}]}, {}, "pair of an exchange are two numbers"),
+        ({"history": [first | {"n_pairs": -1}]}, {}, "'n_pairs' is -1"),
+        ({"seed": "-1"}, {}, "the seed is negative"),
+        ({"seed": 3}, {}, "'seed' is a int"),
+        ({}, {"nodes": nodes[:2]}, "'nodes' has shape"),
+        ({}, {"nodes": nodes[:, ::-1].copy()}, "not distinct and in order"),
+        ({}, {"nodes": nodes[:, :1].copy()}, "not distinct and in order"),
+        ({}, {"nodes": nodes + 40}, "examples of components lie in"),
+        ({}, {"swapped": arrays["swapped"] - 1}, "exchanged examples lie in"),
+        ({}, {"alpha": -arrays["alpha"]}, "alpha lie in"),
+        ({}, {"gamma": -arrays["gamma"] - 1}, "gamma lie in"),
     ):
-        file.write_text(json.dumps(json.loads(whole) | {part: value}))
-        with pytest.raises(CorruptModelError, match="damaged GLACER checkpoint"):
+        write_container(file, header | broken_header, arrays | broken_arrays)
+        with pytest.raises(CorruptModelError, match=re.escape(message)):
             model.fit(X, y, graph=S)
-    file.write_text(whole[:50])
-    with pytest.raises(CorruptModelError, match="not a GLACER checkpoint"):
+    write_container(file, header | {"estimator": "ChainCRF"}, arrays)
+    with pytest.raises(CorruptModelError, match="this is a model, not a checkpoint"):
         model.fit(X, y, graph=S)
-    file.write_text(json.dumps({"format": "other"}))
-    with pytest.raises(CorruptModelError, match="not a GLACER checkpoint"):
+    file.write_text("{}")
+    with pytest.raises(CorruptModelError, match="not a Trellis model file"):
         model.fit(X, y, graph=S)
     with pytest.raises(DataError, match="needs checkpoint="):
         GLACER(resume=True).fit(X, y, graph=S)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from trellis.errors import CorruptModelError, DataError
-from trellis.persistence import read_container, write_container
+from trellis.files.container import read_container, write_container
 from trellis.tracking import EventFeature, FramePair, Objects, PairAnnotation, TrackingModel
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "tracking_v1.trellis"

@@ -29,11 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.cheap.annotation_log import AnnotationLog, Entry, from_json, to_json
-from trellis.cheap.pool import Pool, fingerprint
+from trellis.cheap.pool import Pool
 from trellis.cheap.session import Session
 from trellis.cheap.training import l2_of, train
 from trellis.cheap.uncertainty import STRATEGIES, StoppingRule, convergence
 from trellis.errors import DataError
+from trellis.files import fingerprint
 from trellis.problems.partial import PartialLoss, PartialObjective
 from trellis.problems.problem import Learnable
 from trellis.progress import Reporter

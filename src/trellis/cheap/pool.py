@@ -1,27 +1,19 @@
 """The samples that an active learner may ask for, and how to know them again.
 
 A pool is whatever the model makes a learning problem of: a corpus, a list of samples, or a tuple
-(samples, labels) if something is known of them. Two pools
-are the same if they are one object, or if their *fingerprints* agree: SHA-256 over all that their
-samples hold (text, numbers, arrays), independent of the process and the machine.
+(samples, labels) if something is known of them. Two pools are the same if they are one object, or
+if their fingerprints agree (:mod:`trellis.files.fingerprint`).
 """
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
-from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from trellis._tuning_log import fingerprint_of_corpora
-from trellis.corpus import Corpus, as_corpus
-from trellis.corpus.corpus import Sample
 from trellis.errors import DataError
+from trellis.files import fingerprint
 
-__all__ = ["Pool", "fingerprint"]
+__all__ = ["Pool"]
 
 
 class Pool:
@@ -77,56 +69,3 @@ def _is_labelled(data: Any) -> bool:
         and all(hasattr(part, "__len__") for part in data)
         and len(data[0]) == len(data[1])
     )
-
-
-def fingerprint(value: Any) -> str:
-    """Hash of samples, as hexadecimal digits: equal for equal content, whatever the process.
-
-    Examples
-    --------
-    >>> fingerprint([["a"], ["b"]]) == fingerprint((("a",), ("b",)))
-    True
-    >>> fingerprint([["a", "b"]]) == fingerprint([["a"], ["b"]])
-    False
-    """
-    return _digest(value).hex()
-
-
-def _digest(value: Any) -> bytes:
-    # Each value is hashed by itself behind its kind, so that no two structures run together.
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | float | str | bytes):
-        return _hash(type(value).__name__, [repr(value).encode()])
-    if isinstance(value, Sample):
-        value = as_corpus([value])
-    if isinstance(value, Corpus):
-        types = None if value.edge_types is None else value.edge_types.strings()
-        parts = [fingerprint_of_corpora(value).encode(), _digest(value.edges), _digest(types)]
-        return _hash("corpus", parts)
-    if isinstance(value, np.ndarray):
-        if value.dtype.kind == "O":
-            return _digest(value.tolist())
-        kind = f"array {value.dtype.str} {value.shape}"
-        return _hash(kind, [np.ascontiguousarray(value).tobytes()])
-    if isinstance(value, Mapping):
-        items = [_digest(name) + _digest(item) for name, item in value.items()]
-        return _hash("mapping", sorted(items))
-    if isinstance(value, AbstractSet):
-        return _hash("set", sorted(map(_digest, value)))
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = [_digest(getattr(value, field.name)) for field in dataclasses.fields(value)]
-        return _hash(type(value).__name__, fields)
-    if isinstance(value, Iterable):
-        return _hash("list", map(_digest, value))
-    raise DataError(
-        f"a pool that holds {type(value).__name__} cannot be known again: use text, numbers, "
-        "arrays, lists, mappings or dataclasses of these"
-    )
-
-
-def _hash(kind: str, parts: Iterable[bytes]) -> bytes:
-    digest = hashlib.sha256(kind.encode() + b"\0")
-    for part in parts:
-        digest.update(part)
-    return digest.digest()

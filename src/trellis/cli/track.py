@@ -252,7 +252,7 @@ def _new_model(args: argparse.Namespace) -> TrackingModel:
 
 
 def _load(path: str) -> TrackingModel:
-    from trellis.persistence import read_container
+    from trellis.files.container import read_container
     from trellis.tracking import TrackingModel
 
     header, _ = read_container(path)

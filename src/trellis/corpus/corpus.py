@@ -19,6 +19,7 @@ import itertools
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -303,6 +304,25 @@ class Corpus:
             raise DataError("this corpus has no labels")
         return split(self.labels.tolist(), self.offsets)
 
+    def identity(self) -> tuple[Any, ...]:
+        """What the corpus says, however it came about (file, lists, a part of a larger one)."""
+        columns = [(name, *_by_first_use(c.codes, c.values)) for name, c in self.columns.items()]
+        features = labels = types = None
+        if self.features is not None:
+            values = self.features.values
+            if values is not None and (values == 1).all():
+                values = None
+            used = _by_first_use(self.features.indices, self.features.names)
+            features = (self.features.indptr.astype(np.int64), *used, values)
+        if self.labels is not None:
+            every = np.array(self.labels.classes, object)
+            sets = [every[row].tolist() for row in self.labels.table]
+            sets[len(every)] = None  # the row of all labels: nothing is known, whatever they are
+            labels = _by_first_use(self.labels.ids, sets)
+        if self.edge_types is not None:
+            types = _by_first_use(self.edge_types.codes, self.edge_types.values)
+        return self.offsets, sorted(columns, key=itemgetter(0)), features, labels, self.edges, types
+
 
 @dataclass(frozen=True, repr=False)
 class Sample:
@@ -310,6 +330,10 @@ class Sample:
 
     corpus: Corpus
     index: int
+
+    def identity(self) -> tuple[Any, ...]:
+        """What the sample says, in whatever corpus it is."""
+        return self.corpus.take([self.index]).identity()
 
     def __repr__(self) -> str:
         return f"<Sample {self.index}: {len(self)} positions>"
@@ -333,6 +357,17 @@ class Sample:
             return None
         a, b = self.corpus.offsets[self.index : self.index + 2]
         return self.corpus.labels.take(slice(a, b)).tolist()
+
+
+def _by_first_use(
+    codes: NDArray[Any], values: Sequence[Any]
+) -> tuple[list[Any], NDArray[np.int64]]:
+    """The values in use, by first occurrence, and codes into them: the same for every table."""
+    used, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return [values[code] for code in used[order]], rank[inverse]
 
 
 def split(flat: Sequence[T], offsets: NDArray[np.int64]) -> list[list[T]]:

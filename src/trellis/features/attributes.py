@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from trellis.corpus import Corpus, Features
 from trellis.errors import DataError
 from trellis.features.encoded import Encoded, PartList, Parts, drop_unknown, joined
-from trellis.stored import pack_strings
+from trellis.files.stored import pack_strings
 
 __all__ = ["AttributeEncoder"]
 

@@ -1,7 +1,7 @@
 """Prepared corpora: a corpus encoded once, in a file that training maps instead of loading.
 
-The file is a container (:mod:`trellis.persistence`, magic ``b"TRELLISP"``) with all that training
-takes from a corpus of S samples, N positions and E feature entries:
+The file is a container (:mod:`trellis.files.container`, magic ``b"TRELLISP"``) with all that
+training takes from a corpus of S samples, N positions and E feature entries:
 
     offsets (S+1,) int64         sample s is the positions offsets[s] .. offsets[s+1]
     indptr (N+1,) int64          features in CSR form, see :class:`trellis.features.Encoded`;
@@ -39,8 +39,8 @@ from trellis.features.encoder import TemplateEncoder, encoder_for
 from trellis.features.state import encoder_from_state
 from trellis.features.templates import as_templates
 from trellis.files import atomic_write
-from trellis.persistence import PREPARED, loading, map_container, stream_container
-from trellis.stored import (
+from trellis.files.container import PREPARED, loading, map_container, stream_container
+from trellis.files.stored import (
     check_range,
     header_value,
     input_layout,

@@ -27,7 +27,7 @@ from trellis.features.encoder import TemplateEncoder
 from trellis.features.keytable import KeyTable
 from trellis.features.templates import Template, Templates
 from trellis.features.wordlist import WordList
-from trellis.stored import check_range, header_value, pack_strings, take, unpack_strings
+from trellis.files.stored import check_range, header_value, pack_strings, take, unpack_strings
 
 __all__ = ["encoder_from_state", "encoder_state"]
 

@@ -1,4 +1,4 @@
-"""Checkpoints: where a training run is, in a file, so that it can be taken up after any end.
+"""Checkpoints of training: where a run is, so that it can be taken up after any end.
 
 A checkpoint holds the learner's state, the progress (records of passes, how far the pass under way
 has come, the state of the random numbers at its start) and the best weights so far. It belongs to
@@ -12,11 +12,9 @@ tenth of the time; whole or not at all.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,13 +22,15 @@ from numpy.typing import NDArray
 
 from trellis.domains import is_number
 from trellis.errors import DataError
-from trellis.persistence import loading, read_container, write_container
-from trellis.problems import ChainData, Weights
+from trellis.files import fingerprint
+from trellis.files.checkpoint import CheckpointFile
+from trellis.files.container import loading
+from trellis.files.stored import header_value
+from trellis.problems import LabelProblem, Weights
 from trellis.solvers.passes import PassRecord, Progress
 from trellis.solvers.sgd import restore_weights, weight_state
-from trellis.stored import header_value
 
-__all__ = ["Checkpoint", "Resumed", "fingerprint"]
+__all__ = ["Checkpoint", "Resumed", "run_fingerprint"]
 
 
 class _Learner(Protocol):
@@ -67,7 +67,7 @@ class Resumed:
         return best
 
 
-class Checkpoint:
+class Checkpoint(CheckpointFile):
     """A checkpoint file of one run.
 
     Parameters
@@ -81,21 +81,18 @@ class Checkpoint:
     def __init__(self, path: str | os.PathLike[Any], minutes: float = 5.0) -> None:
         if not (is_number(minutes) and minutes >= 0):
             raise DataError(f"checkpoint_minutes must be a number of at least 0, got {minutes!r}")
-        self.path = Path(path)
+        super().__init__(path)
         self.minutes = minutes
-        self.run = ""
-        self.seed = 0
         self._last = time.monotonic()
         self._cost = 0.0
 
     def load(self) -> Resumed | None:
         """What the file holds; None if there is none."""
-        if not self.path.exists():
+        stored = self.read()
+        if stored is None:
             return None
-        header, arrays = read_container(self.path)
+        header = stored.header
         with loading(self.path):
-            if header_value(header, "estimator", str) != "checkpoint":
-                raise DataError("this is a model, not a checkpoint")
             records = [PassRecord(**r) for r in header_value(header, "records", list)]
             progress = Progress(
                 records,
@@ -105,13 +102,8 @@ class Checkpoint:
                 _numbers(header_value(header, "generator", dict)),
             )
             best = header["best"]
-            return Resumed(
-                int(header_value(header, "seed", str)),
-                header_value(header, "run", str),
-                progress,
-                arrays,
-                None if best is None else float(best),
-            )
+            best = None if best is None else float(best)
+            return Resumed(stored.seed, stored.run, progress, stored.arrays, best)
 
     def save(
         self, progress: Progress, learner: _Learner, best: tuple[float, Weights] | None
@@ -124,9 +116,6 @@ class Checkpoint:
             return
         started = time.monotonic()
         header = {
-            "estimator": "checkpoint",
-            "seed": str(self.seed),
-            "run": self.run,
             "records": [dataclasses.asdict(r) for r in progress.records],
             "visited": progress.visited,
             "met": progress.met,
@@ -137,26 +126,17 @@ class Checkpoint:
         arrays = dict(learner.state())
         if best is not None:
             arrays |= weight_state(best[1], "best_")
-        write_container(self.path, header, arrays)
+        self.write(header, arrays)
         self._last = time.monotonic()
         self._cost = self._last - started
 
-    def remove(self) -> None:
-        """Remove the file: the run is over."""
-        self.path.unlink(missing_ok=True)
 
-
-def fingerprint(parameters: Mapping[str, Any], data: ChainData, dev: ChainData | None) -> str:
-    """Digest of everything that the result of a run depends on."""
-    digest = hashlib.sha256(repr(sorted((k, repr(v)) for k, v in parameters.items())).encode())
-    for part in (data, dev):
-        if part is None:
-            continue
-        digest.update(repr(part.labels.classes).encode())
-        for array in part.identity():
-            digest.update(repr((array.shape, array.dtype.str)).encode())
-            digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
+def run_fingerprint(
+    parameters: Mapping[str, Any], problem: LabelProblem, dev: LabelProblem | None
+) -> str:
+    """Fingerprint of everything that the result of a run depends on."""
+    parts = [(part.labels.classes, part.identity()) for part in (problem, dev) if part is not None]
+    return fingerprint(parameters, parts)
 
 
 def _texts(state: Any) -> Any:

@@ -27,7 +27,7 @@ from trellis.errors import DataError
 from trellis.estimator import fitted, fixed, parameter
 from trellis.features import Encoded, Prepared
 from trellis.features.encoder import encoder_for
-from trellis.models.checkpoint import Checkpoint, Resumed, fingerprint
+from trellis.models.checkpoint import Checkpoint, Resumed, run_fingerprint
 from trellis.models.learning_problems import LearningProblems
 from trellis.problems import EdgeWeights, LabelProblem, Weights
 from trellis.problems.edge_weights import cross
@@ -336,6 +336,11 @@ class LinearModel(LearningProblems):
                         "remove it, or train as it was trained"
                     )
             learner = self._learner(problem, self.weights_.copy(), rng)
+            if saved is not None and isinstance(learner, BatchLearner) and not learner.resumable:
+                raise DataError(
+                    "this solver cannot be interrupted and go on: leave out checkpoint, or take "
+                    "one that goes over chains or trees without rich edges"
+                )
             self._run(learner, rng, self._dev_score(held_out), self._pass_limit(), saved, resumed)
         except DataError:
             if fresh:
@@ -484,15 +489,16 @@ class LinearModel(LearningProblems):
             crossed[:] = True
         if not crossed.any() and known is None:
             return None
-        n_labels = len(labels.classes)
+        n_labels, edges = len(labels.classes), None
+        if isinstance(corpus, Corpus) and self.structure != "chain":
+            edges = corpus.edges
         dense = self.edge_pairs == "all" or (self.edge_pairs == "auto" and n_labels <= _FEW_LABELS)
         return cross(
             encoded, labels, crossed,
             both=self.rich_edges == "both" if known is None else known.both,
             dense=dense if known is None else not known.ptr.size,
             negatives=int(self.edge_negatives), least=float(self.edge_min_share),
-            rng=rng, known=known, directed=self._is_directed,
-            edges=corpus.edges if isinstance(corpus, Corpus) and self.structure != "chain" else None,
+            rng=rng, known=known, directed=self._is_directed, edges=edges,
         )  # fmt: skip
 
     def _start(self, corpora: Sequence[Corpus], encoded: Sequence[Encoded]) -> None:
@@ -592,7 +598,7 @@ class LinearModel(LearningProblems):
         held_out = None
         if dev is not None and dev.labels is not None:
             held_out = self._problem_of(dev, self._encode(dev), dev.labels, None)
-        return fingerprint(parameters, problem, held_out)
+        return run_fingerprint(parameters, problem, held_out)
 
     def _dev_score(self, corpus: Corpus | None) -> Callable[[Weights], float] | None:
         """How held-out data are scored."""

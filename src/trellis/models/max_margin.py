@@ -1,6 +1,8 @@
 """Max-margin learning (structured SVMs) on chains, trees and graphs.
 
-    minimise  l2 ‖w‖² (or l1 ‖w‖₁) + Σ_i c_i (max_y [Δ(A_i, y) + s(x_i, y)] − max_{y ∈ A_i} s(x_i, y))
+    minimise  Ω(w) + Σ_i c_i (max_y [Δ(A_i, y) + s(x_i, y)] − max_{y ∈ A_i} s(x_i, y)),
+
+Ω being l2 ‖w‖² or l1 ‖w‖₁ and A_i what is known of the labels of sample i.
 
 The scores s are those of the CRFs, and so are predictions. With one label at each position the
 losses are structured hinge losses; other losses of label sets are in

@@ -1,4 +1,4 @@
-"""Model files: estimators to and from the container of :mod:`trellis.persistence`.
+"""Model files: estimators to and from the container of :mod:`trellis.files.container`.
 
 Everything read is checked before anything is used: the checksum by the container, then types,
 shapes, ranges and cross-references here. Training state is not kept: a loaded model predicts, and
@@ -9,28 +9,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
-from trellis.corpus.schemes import Scheme, get_scheme
+from trellis.corpus.schemes import Scheme
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import parameters_of
 from trellis.features import Templates
 from trellis.features.encoded import subset
 from trellis.features.state import encoder_from_state
-from trellis.models.chain_crf import ChainCRF
-from trellis.models.chain_model import ChainModel
-from trellis.models.chain_perceptron import ChainPerceptron
-from trellis.models.crf_training import CRFTraining
-from trellis.models.graph_crf import GraphCRF
-from trellis.models.graph_model import GraphModel
-from trellis.models.graph_perceptrons import GraphPerceptron, TreePerceptron
-from trellis.models.max_margin import MaxMargin
-from trellis.models.tree_crf import TreeCRF
-from trellis.persistence import loading, read_container, write_container
-from trellis.problems import EdgeWeights, Weights
-from trellis.stored import (
+from trellis.files.container import loading, read_container, write_container
+from trellis.files.stored import (
     check_range,
     header_value,
     input_layout,
@@ -38,12 +28,15 @@ from trellis.stored import (
     take,
     unpack_strings,
 )
+from trellis.models.crf import ChainCRF, GraphCRF, TreeCRF
+from trellis.models.linear_model import LinearModel
+from trellis.models.max_margin import MaxMargin
+from trellis.models.perceptron import ChainPerceptron, GraphPerceptron, Perceptron, TreePerceptron
+from trellis.problems import EdgeWeights, Weights
 
 __all__ = ["load_model", "save_model"]
 
-_Model = ChainModel | GraphModel | MaxMargin
-
-_ESTIMATORS: dict[str, type[_Model]] = {
+_ESTIMATORS: dict[str, type[LinearModel]] = {
     "ChainCRF": ChainCRF,
     "ChainPerceptron": ChainPerceptron,
     "GraphCRF": GraphCRF,
@@ -54,10 +47,10 @@ _ESTIMATORS: dict[str, type[_Model]] = {
 }
 
 
-def save_model(model: _Model, path: str | os.PathLike[Any]) -> None:
+def save_model(model: LinearModel, path: str | os.PathLike[Any]) -> None:
     """Write a fitted model."""
     encoder_header, encoder_arrays = model.encoder_.state()
-    parameters = {name: _plain(name, value) for name, value in model.get_params().items()}
+    parameters = {name: _plain(name, value) for name, value in model.get_params(deep=False).items()}
     header: dict[str, Any] = {
         "estimator": type(model).__name__,
         "parameters": parameters,
@@ -69,7 +62,7 @@ def save_model(model: _Model, path: str | os.PathLike[Any]) -> None:
     arrays |= {f"encoder.{key}": array for key, array in encoder_arrays.items()}
     arrays["node"] = np.ascontiguousarray(model.weights_.node, np.float32)
     arrays["transitions"] = np.ascontiguousarray(model.weights_.transitions, np.float32)
-    if _has_edges(model):
+    if model.structure != "chain":
         names = pack_strings(list(model.edge_types_))
         arrays |= {f"edge_types.{key}": a for key, a in names.items()}
     if isinstance(model, GraphCRF):
@@ -82,13 +75,6 @@ def save_model(model: _Model, path: str | os.PathLike[Any]) -> None:
     write_container(path, header, arrays)
 
 
-def _has_edges(model: _Model) -> TypeGuard[GraphModel | MaxMargin]:
-    """Whether the samples of a model have edges of their own."""
-    if isinstance(model, MaxMargin):
-        return model.structure != "chain"
-    return isinstance(model, GraphModel)
-
-
 def _plain(name: str, value: Any) -> Any:
     """Parameter as JSON can hold it."""
     if isinstance(value, Templates):
@@ -97,7 +83,7 @@ def _plain(name: str, value: Any) -> Any:
         return value.name
     if isinstance(value, np.generic):
         return value.item()
-    if name == "loss" and not isinstance(value, str) and not callable(value):
+    if name == "cost" and not isinstance(value, str) and not callable(value):
         return np.asarray(value, np.float64).tolist()
     if isinstance(value, tuple | list | np.ndarray):
         return [str(v) for v in value]
@@ -132,7 +118,7 @@ def load_model(path: str | os.PathLike[Any]) -> Any:
         return _build(header, arrays)
 
 
-def _build(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> _Model:
+def _build(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> LinearModel:
     if header.get("estimator") == "TrackingModel":
         raise CorruptModelError(
             "it holds a tracking model; read it with TrackingModel.load or trellis track --model"
@@ -140,6 +126,9 @@ def _build(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> _Model:
     name = header_value(header, "estimator", str, choices=tuple(_ESTIMATORS))
     kind = _ESTIMATORS[name]
     parameters = header_value(header, "parameters", dict)
+    if name == "MaxMargin" and "partial" in parameters:  # files of 0.1 call the task loss "loss"
+        parameters["cost"] = parameters.pop("loss")
+        parameters["loss"] = parameters.pop("partial")
     # A file of an earlier version lacks parameters that were added since; their defaults hold.
     if not set(parameters) <= set(parameters_of(kind)):
         raise CorruptModelError(f"parameters are not those of {name}")
@@ -151,17 +140,15 @@ def _build(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> _Model:
     )
     if not classes or classes != sorted(set(classes)):
         raise CorruptModelError("classes must be distinct and sorted")
-    if isinstance(model, ChainModel | MaxMargin) and model.scheme is not None:
-        get_scheme(model.scheme).validity(classes)  # raises if a label does not fit
+    model._check_classes(classes)
     encoder = encoder_from_state(
         header_value(header, "encoder", dict), subset(dict(arrays), "encoder.")
     )
     n = len(classes)
     node = take(arrays, "node", np.float32, (encoder.n_features, n))
     tables: tuple[int, ...] = (n, n)
-    if isinstance(model, MaxMargin):
-        model.edge_types_ = ()
-    if _has_edges(model):
+    model.edge_types_ = ()
+    if model.structure != "chain":
         model.edge_types_ = _edge_types(arrays)
         tables = (max(1, len(model.edge_types_)), n, n)
     transitions = take(arrays, "transitions", np.float32, tables)
@@ -179,7 +166,7 @@ def _build(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> _Model:
     model.history_ = []
     training = header.get("training", {"solver": "", "stop_reason": ""})  # first files have none
     model.stop_reason_ = header_value(training, "stop_reason", str)
-    if isinstance(model, CRFTraining):
+    if not isinstance(model, Perceptron):
         model.solver_ = header_value(training, "solver", str)
     model.input_format_ = input_layout(header)
     return model

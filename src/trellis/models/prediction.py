@@ -17,6 +17,7 @@ propagation; Wainwright, Jaakkola & Willsky 2005). On forests ρ is 1.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -335,7 +336,7 @@ class Predictor(Estimator):
             ids[at : at + len(block.node)] = self._best(block).labels
             at += len(block.node)
         named, offsets = names[ids].tolist(), corpus.offsets.tolist()
-        return [named[a:b] for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+        return [named[a:b] for a, b in itertools.pairwise(offsets)]
 
     def _best(self, block: Block) -> GraphBest:
         """Best labellings of a block; an error names the sample."""

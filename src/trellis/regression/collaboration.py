@@ -5,18 +5,15 @@ exchange between components j and k the refits of all pairs without them stay va
 refits in the first iteration and 4M - 6 in each later one, with the same result as refitting
 everything. (Fewer where a pair may not swap or two components name the same example.)
 
-A checkpoint is a JSON file with the subsets, the last exchange and the parameters of each component
-and the history; the models are refitted from their seeds, to the same bits.
+A checkpoint holds the subsets, the last exchange and the parameters of each component and the
+history; the models are refitted from their seeds, to the same bits.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from trellis.errors import CorruptModelError, DataError
-from trellis.files import atomic_write, display_name
+from trellis.files import display_name, fingerprint
+from trellis.files.checkpoint import CheckpointFile
+from trellis.files.container import loading
+from trellis.files.stored import check_range, header_value, take
 from trellis.progress import Reporter
 from trellis.regression.objective import Objective
 from trellis.regression.swaps import (
@@ -38,9 +38,17 @@ from trellis.regression.swaps import (
     one_thread,
 )
 
-__all__ = ["Collaboration", "Swap", "fingerprint", "read_checkpoint", "write_checkpoint"]
+__all__ = [
+    "Collaboration",
+    "State",
+    "Swap",
+    "read_checkpoint",
+    "restored_history",
+    "run_fingerprint",
+    "stored_history",
+    "write_checkpoint",
+]
 
-_FORMAT = "trellis-glacer-1"
 _EIGENVECTOR_ENTRIES = 150_000_000  # of all components together: 1.2 GB
 
 
@@ -73,6 +81,18 @@ class Swap:
     seconds: float
 
 
+@dataclass(frozen=True)
+class State:
+    """What a checkpoint holds: seed, subsets, last exchanges and parameters, history."""
+
+    seed: int
+    nodes: npt.NDArray[np.int64]
+    swapped: npt.NDArray[np.int64]
+    alpha: npt.NDArray[np.float64]
+    gamma: npt.NDArray[np.float64]
+    history: list[Swap]
+
+
 class Collaboration:
     """The state of Algorithm 1: components, candidate refits, history."""
 
@@ -95,15 +115,13 @@ class Collaboration:
         seconds = time.perf_counter() - start
         self._record(self._value(), None, None, len(subsets), 0, seconds)
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Go on from a checkpoint: the same subsets, seeds and parameters give the same bits."""
-        tasks = [
-            (m, np.array(c["nodes"], dtype=np.int64), tuple(c["swapped"]))
-            for m, c in enumerate(state["components"])
-        ]
-        known = [{"optimum": (c["alpha"], c["gamma"])} for c in state["components"]]
-        self.components = self._parallel(fit_component, tasks, known)
-        self.history = list(state["history"])
+        swapped = [(out, new) for out, new in state.swapped.tolist()]
+        tasks = list(zip(range(len(swapped)), state.nodes, swapped, strict=True))
+        optima = zip(state.alpha.tolist(), state.gamma.tolist(), strict=True)
+        self.components = self._parallel(fit_component, tasks, [{"optimum": o} for o in optima])
+        self.history = list(state.history)
 
     def swap(self) -> bool:
         """Carry out the best exchange; False if none lowers R_obj."""
@@ -234,75 +252,90 @@ def _decompose(problem: Problem, nodes: npt.NDArray[np.int64]) -> Decomposition:
         return Decomposition(nodes, problem.S)
 
 
-def fingerprint(problem: Problem, params: dict[str, Any]) -> str:
+def run_fingerprint(problem: Problem, params: dict[str, Any]) -> str:
     """Return a hash of the data and of the parameters that decide the run."""
-    digest = hashlib.sha256()
-    arrays = [problem.X, problem.y]
-    if problem.S is not None:
-        arrays += [problem.S.indptr, problem.S.indices, problem.S.data]
-    for array in arrays:
-        digest.update(str((array.shape, array.dtype)).encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
     irrelevant = ("checkpoint", "resume", "n_jobs", "verbose", "max_swaps", "graph")
-    # A function's repr ends in where it lies in memory.
-    decisive = {
-        name: re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
-        for name, value in sorted(params.items())
-        if name not in irrelevant
-    }
-    digest.update(json.dumps(decisive).encode())
-    return digest.hexdigest()
+    decisive = {name: value for name, value in params.items() if name not in irrelevant}
+    S = problem.S
+    similarities = None if S is None else (S.indptr, S.indices, S.data)
+    return fingerprint(problem.X, problem.y, similarities, decisive)
 
 
 def write_checkpoint(path: Path, mark: str, seed: int, run: Collaboration) -> None:
     """Write the state of a run."""
-    state = {
-        "format": _FORMAT,
-        "fingerprint": mark,
-        "seed": seed,
-        "history": [asdict(record) for record in run.history],
-        "components": [
-            {
-                "nodes": c.nodes.tolist(),
-                "swapped": c.swapped,
-                "alpha": c.alpha,
-                "gamma": c.gamma,
-            }
-            for c in run.components
-        ],
-    }
-    with atomic_write(path, binary=False) as file:
-        json.dump(state, file)
+    file = CheckpointFile(path)
+    file.run, file.seed = mark, seed
+    members = run.components
+    file.write(
+        {"history": stored_history(run.history)},
+        {
+            "nodes": np.stack([c.nodes for c in members]),
+            "swapped": np.array([c.swapped for c in members], np.int64),
+            "alpha": np.array([c.alpha for c in members], np.float64),
+            "gamma": np.array([c.gamma for c in members], np.float64),
+        },
+    )
 
 
-def read_checkpoint(path: Path, mark: str, M: int, N: int) -> dict[str, Any]:
-    """Read and check a checkpoint; the history comes back as records."""
-    name = display_name(path)
-    try:
-        state = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, UnicodeError) as error:
-        raise CorruptModelError(f"{name} is not a GLACER checkpoint: {error}") from error
-    if not isinstance(state, dict) or state.get("format") != _FORMAT:
-        raise CorruptModelError(f"{name} is not a GLACER checkpoint")
-    if state.get("fingerprint") != mark:
+def read_checkpoint(path: Path, mark: str, M: int, N: int) -> State | None:
+    """Read and check a checkpoint of M components on N examples; None if there is no file."""
+    stored = CheckpointFile(path).read()
+    if stored is None:
+        return None
+    if stored.run != mark:
         raise DataError(
-            f"{name} was written for other data or parameters; give those, or another checkpoint"
+            f"{display_name(path)} was written for other data or parameters; give those, or "
+            "another checkpoint"
         )
-    try:
-        history = [Swap(**record) for record in state["history"]]
-        pairs = [(h.pair, h.examples) for h in history]
-        state["history"] = [
-            replace(h, pair=pair and (pair[0], pair[1]), examples=given and (given[0], given[1]))
-            for h, (pair, given) in zip(history, pairs, strict=True)
-        ]
-        parts = state["components"]
-        sound = len(parts) == M and len(history) > 0 and state["seed"] >= 0
-        for part in parts:
-            nodes = part["nodes"]
-            sound &= nodes == sorted(set(nodes)) and nodes[0] >= 0 and nodes[-1] < N
-            sound &= len(part["swapped"]) == 2 and part["alpha"] >= 0 and part["gamma"] >= 0
-    except (TypeError, KeyError, IndexError, AttributeError) as error:
-        raise CorruptModelError(f"{name} is a damaged GLACER checkpoint: {error!r}") from error
-    if not sound:
-        raise CorruptModelError(f"{name} is a damaged GLACER checkpoint")
-    return state
+    with loading(path):
+        arrays = stored.arrays
+        nodes = take(arrays, "nodes", np.int64, (M, None))
+        swapped = take(arrays, "swapped", np.int64, (M, 2))
+        alpha = take(arrays, "alpha", np.float64, (M,))
+        gamma = take(arrays, "gamma", np.float64, (M,))
+        check_range(nodes, 0, N, "examples of components")
+        check_range(swapped, -1, N, "exchanged examples")
+        check_range(alpha, 0, np.inf, "alpha")
+        check_range(gamma, 0, np.inf, "gamma")
+        if nodes.shape[1] < 2 or (np.diff(nodes, axis=1) <= 0).any():
+            raise CorruptModelError("the examples of a component are not distinct and in order")
+        history = restored_history(stored.header)
+    return State(stored.seed, nodes, swapped, alpha, gamma, history)
+
+
+def stored_history(history: Sequence[Swap]) -> list[dict[str, Any]]:
+    """Records as JSON can hold them."""
+    records = [asdict(record) for record in history]
+    return [{k: list(v) if isinstance(v, tuple) else v for k, v in r.items()} for r in records]
+
+
+def restored_history(header: Mapping[str, Any]) -> list[Swap]:
+    """Undo :func:`stored_history`, checking everything."""
+    history = []
+    for record in header_value(header, "history", list, items=dict):
+        if set(record) != {field.name for field in fields(Swap)}:
+            raise CorruptModelError("a record of the history lacks an entry")
+        history.append(
+            Swap(
+                header_value(record, "r_obj", float),
+                header_value(record, "r_emp", float),
+                header_value(record, "dcorr", float),
+                _both(record, "pair"),
+                _both(record, "examples"),
+                header_value(record, "n_refits", int, low=0),
+                header_value(record, "n_pairs", int, low=0),
+                header_value(record, "seconds", float),
+            )
+        )
+    if not history:
+        raise CorruptModelError("the history is empty")
+    return history
+
+
+def _both(record: Mapping[str, Any], name: str) -> tuple[int, int] | None:
+    if record[name] is None:
+        return None
+    both = header_value(record, name, list, items=int)
+    if len(both) != 2 or min(both) < 0:
+        raise CorruptModelError(f"{name} of an exchange are two numbers of at least 0")
+    return both[0], both[1]

@@ -31,8 +31,8 @@ from trellis.estimator import Estimator
 from trellis.progress import Reporter
 from trellis.regression.collaboration import (
     Collaboration,
-    fingerprint,
     read_checkpoint,
+    run_fingerprint,
     write_checkpoint,
 )
 from trellis.regression.gcrf import check_targets, least_squares_boosting
@@ -170,12 +170,13 @@ class GLACER(Estimator):
             use_dcorr=self.use_dcorr,
             standardise=self.standardise,
         )
-        mark = fingerprint(problem, self.get_params())
         stored = Path(self.checkpoint) if self.checkpoint is not None else None
+        mark = "" if stored is None else run_fingerprint(problem, self.get_params())
         state = None
-        if self.resume and stored is not None and stored.exists():
+        if self.resume and stored is not None:
             state = read_checkpoint(stored, mark, self.n_components, len(problem.y))
-            problem = replace(problem, seed=state["seed"])
+        if state is not None:
+            problem = replace(problem, seed=state.seed)
         run = Collaboration(problem, objective, self.n_jobs, Reporter(self.verbose))
         if state is None:
             run.begin(self._draw_subsets(problem))

@@ -13,9 +13,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from trellis._tuning_log import _line, _parsed
 from trellis.errors import DataError
 from trellis.files import display_name
+from trellis.files.log import line_of as _line
+from trellis.files.log import record_of as _parsed
 
 __all__ = ["Log"]
 

@@ -4,9 +4,9 @@ from trellis.problems import Cut
 from trellis.solvers.adf import AdaptiveFrequency
 from trellis.solvers.bundle import Bundle
 from trellis.solvers.cccp import CCCPRecord, CCCPResult, minimise_cccp
+from trellis.solvers.completion import CompletedFrankWolfe
 from trellis.solvers.convergence import convergence_value
 from trellis.solvers.frank_wolfe import (
-    FrankWolfeRecord,
     FrankWolfeResult,
     minimise_frank_wolfe,
 )
@@ -32,8 +32,7 @@ __all__ = [
     "BundleResult",
     "CCCPRecord",
     "CCCPResult",
-    "Cut",
-    "FrankWolfeRecord",
+    "CompletedFrankWolfe",
     "FrankWolfeResult",
     "LimitedMemoryBFGS",
     "PartialResult",

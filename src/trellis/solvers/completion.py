@@ -213,7 +213,7 @@ class CompletedFrankWolfe:
             **{f"dual_{name}": array for name, array in self._dual.state().items()},
             **{f"run_{name}": array for name, array in self._run.state().items()},
             "gold": self._dual.loss.gold,
-            "best_point": self._w,
+            "point": self._w,
             "round": np.array([self.n_rounds, self.objective_value, self._before]),
         }
 
@@ -222,7 +222,7 @@ class CompletedFrankWolfe:
         self._dual.loss = self._dual.loss.rewarding(np.array(state["gold"]))
         self._dual.restore(_named(state, "dual_"))
         self._run.restore(_named(state, "run_"))
-        self._w = np.array(state["best_point"])
+        self._w = np.array(state["point"])
         rounds, self.objective_value, self._before = state["round"].tolist()
         self.n_rounds = int(rounds)
 

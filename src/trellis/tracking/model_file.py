@@ -1,4 +1,4 @@
-"""Tracking models to and from the container of :mod:`trellis.persistence`.
+"""Tracking models to and from the container of :mod:`trellis.files.container`.
 
 Weights and quantiles are arrays, everything else is in the header. Users' own features are
 functions, which are not written: the file holds their names, and they are given again when it is
@@ -15,8 +15,8 @@ import numpy as np
 
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import parameters_of
-from trellis.persistence import loading, read_container, write_container
-from trellis.stored import header_value, take
+from trellis.files.container import loading, read_container, write_container
+from trellis.files.stored import header_value, take
 from trellis.tracking.default_features import default_features
 from trellis.tracking.features import EventFeature
 from trellis.tracking.hypotheses import check_gates

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from trellis import __version__
-from trellis._tuning_log import fingerprint
 from trellis.corpus import Corpus
+from trellis.files import fingerprint
 from trellis.reproduce.structure_regularisation.protocol import Protocol
 from trellis.reproduce.structure_regularisation.study import Study
 from trellis.theory import measure_rate, measure_stability, overfit_bound

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from trellis import __version__
-from trellis._tuning_log import fingerprint
 from trellis.corpus import Corpus
 from trellis.errors import DataError
 from trellis.evaluation.held_out import held_out_score
+from trellis.files import fingerprint
 from trellis.models import ChainCRF, ChainPerceptron
 from trellis.problems import Penalty
 from trellis.reproduce.packing import pack

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from trellis._tuning_log import fingerprint_of_corpora
 from trellis.corpus import Corpus, as_corpus
 from trellis.datasets import DataSet, data_folder, load, stdlib_roles
 from trellis.datasets.roles import TEMPLATES
 from trellis.errors import DataError
+from trellis.files import fingerprint as fingerprint_of_corpora
 from trellis.reproduce.packing import pack
 from trellis.reproduce.structure_regularisation.protocol import Protocol
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trellis import persistence
 from trellis.errors import CorruptModelError, DataError
-from trellis.persistence import (
+from trellis.files import container
+from trellis.files.container import (
     MODEL,
     PREPARED,
     map_container,
@@ -27,7 +27,7 @@ from trellis.persistence import (
     write_container,
 )
 
-GOLDEN = Path(__file__).parent / "golden" / "container_v1.trellis"
+GOLDEN = Path(__file__).parents[1] / "golden" / "container_v1.trellis"
 DTYPES = ["?", "u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8"]
 ARRAYS = {
     **{f"type {code}": np.array([[0, 1, 1], [1, 0, 1]], dtype=code) for code in DTYPES},
@@ -44,7 +44,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_mapped_is_as_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(persistence, "_BLOCK", 100)
+    monkeypatch.setattr(container, "_BLOCK", 100)
     header, arrays = map_container(file)
     read_header, read = read_container(file)
     assert header == read_header == {"a": ["é"]}
@@ -58,7 +58,7 @@ def test_mapped_is_as_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_blocks_make_no_difference(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = file.read_bytes()
-    monkeypatch.setattr(persistence, "_BLOCK", 7)
+    monkeypatch.setattr(container, "_BLOCK", 7)
     write_container(file, {"a": ["é"]}, ARRAYS)
     assert file.read_bytes() == content
 
@@ -97,7 +97,7 @@ def test_a_file_may_be_larger_than_memory() -> None:
             sparse.truncate(2 * size)
         except OSError:
             pytest.skip("no sparse file of this size here")
-        with persistence._private_map(sparse) as mapped:
+        with container._private_map(sparse) as mapped:
             assert len(mapped) == 2 * size
 
 
@@ -155,7 +155,7 @@ PLACE = "array 'a' does not lie where it should, or is cut off"
         (b"PK\x03\x04 a zip, long enough to be something at all", "not a Trellis model file"),
         (b"TRELL", "the file is truncated, it ends after 5 bytes"),
         (sealed(b"", b"TRELLISP"), "a Trellis prepared corpus, not a model file"),
-        (sealed(b"", number=2), "has format 2, this Trellis reads up to 1: upgrade"),
+        (sealed(b"", number=3), "has format 3, this Trellis reads up to 2: upgrade"),
         (sealed(b"", number=0), "has format 0, which does not exist"),
         (sealed(b""), "its table is not complete"),
         (sealed(tensors({}, length=2**63)), "its table is not complete"),

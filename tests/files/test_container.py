@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from trellis import persistence
 from trellis.errors import CorruptModelError, DataError
-from trellis.persistence import loading, read_container, write_container
-from trellis.stored import check_range, header_value, pack_strings, take, unpack_strings
+from trellis.files import container
+from trellis.files.container import loading, read_container, write_container
+from trellis.files.stored import check_range, header_value, pack_strings, take, unpack_strings
 
 DTYPES = ["?", "u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8"]
-GOLDEN = Path(__file__).parent / "golden" / "container_v1.trellis"
+GOLDEN = Path(__file__).parents[1] / "golden" / "container_v1.trellis"
 
 GOLDEN_HEADER: dict[str, Any] = {
     "estimator": "ChainCRF",
@@ -161,7 +161,7 @@ def test_same_bytes_in_another_process(tmp_path: Path) -> None:
     write_container(here, dict.fromkeys(names, 1), {n: np.arange(3) for n in names})
     code = f"""
 import numpy as np
-from trellis.persistence import write_container
+from trellis.files.container import write_container
 names = {names!r}
 write_container({str(there)!r}, dict.fromkeys(names, 1), {{n: np.arange(3) for n in names}})
 """
@@ -230,7 +230,7 @@ def test_deepest_header(tmp_path: Path) -> None:
 
 
 def test_header_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(persistence, "_MAX_HEADER_BYTES", 100)
+    monkeypatch.setattr(container, "_MAX_HEADER_BYTES", 100)
     write_container(tmp_path / "m", {"a": "x" * 92}, {})
     with pytest.raises(DataError, match="takes 101 bytes, 100 are allowed: store large tables"):
         write_container(tmp_path / "m", {"a": "x" * 93}, {})
@@ -238,7 +238,7 @@ def test_header_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_largest_header_fits_into_safetensors(tmp_path: Path) -> None:
     # Quotes are the worst case: each doubles twice on its way into the file.
-    text = '"' * ((persistence._MAX_HEADER_BYTES - 8) // 2)
+    text = '"' * ((container._MAX_HEADER_BYTES - 8) // 2)
     write_container(tmp_path / "m", {"a": text}, {})
     assert read_container(tmp_path / "m")[0]["a"] == text
 
@@ -297,7 +297,7 @@ def test_missing_and_unreadable(tmp_path: Path) -> None:
         (b"TRELLIS\0" + bytes(35), "the file is truncated, it ends after 43 bytes"),
         (b"TRELLIS\0" + bytes(36), "the checksum does not match"),
         (seal(b""), "SafetensorError: "),
-        (seal(b"", number=2), "has format 2, this Trellis reads up to 1: upgrade Trellis"),
+        (seal(b"", number=3), "has format 3, this Trellis reads up to 2: upgrade Trellis"),
         (seal(b"", number=2**32 - 1), "has format 4294967295, .*: upgrade Trellis"),
         (seal(b"", number=0), "has format 0, which does not exist"),
         (seal(tensors({}))[:-1], "the checksum does not match: the file is damaged or truncated"),
@@ -433,7 +433,7 @@ def test_out_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: bytes) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(persistence, "_parse", fail)
+    monkeypatch.setattr(container, "_parse", fail)
     path = tmp_path / "m"
     path.write_bytes(seal(b""))
     assert refusal(path) == "MemoryError: "

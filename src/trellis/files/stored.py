@@ -2,7 +2,7 @@
 
 A checksum stops accidents, not malice: whatever a file says is checked here before a kernel sees
 it. Each function raises :class:`~trellis.errors.CorruptModelError` for what does not fit; used
-inside ``with trellis.persistence.loading(path)``, the message names the file.
+inside ``with trellis.files.container.loading(path)``, the message names the file.
 """
 
 from __future__ import annotations

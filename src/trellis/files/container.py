@@ -17,6 +17,11 @@ is padded so that the arrays begin at a multiple of 64 bytes of the file: togeth
 larger types first, that aligns every array, and a file can be mapped into memory. Equal input gives
 equal bytes.
 
+Format 2 is format 1 with arrays of a model that are mostly zero kept as indices and values
+(:mod:`trellis.files.sparse`): ``__metadata__["sparse"]`` is a JSON object with the shape of each
+such array w, whose parts are the arrays ``w#index`` and ``w#values``. A file without any has
+format 1.
+
 Reading checks the checksum before it looks at anything else, so that a changed file is never
 believed; but a checksum stops accidents, not malice, so everything behind it is checked too.
 Nothing in a file is ever executed. Whatever is wrong with the content of a model,
@@ -24,7 +29,7 @@ Nothing in a file is ever executed. Whatever is wrong with the content of a mode
 :class:`~trellis.errors.DataError`.
 
 To load a model: :func:`read_container`, then, inside ``with loading(path)``, fetch each part with
-the functions of :mod:`trellis.stored`.
+the functions of :mod:`trellis.files.stored`.
 
 References
 ----------
@@ -49,8 +54,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import CorruptModelError, DataError, TrellisError
-from trellis.files import atomic_write, display_name
-from trellis.stored import check_text
+from trellis.files.atomic import atomic_write
+from trellis.files.paths import display_name
+from trellis.files.sparse import dense_array, sparse_parts
+from trellis.files.stored import check_text
 
 __all__ = [
     "FORMAT",
@@ -74,7 +81,7 @@ class FileKind:
     error: type[TrellisError]
 
 
-FORMAT = 1
+FORMAT = 2
 MODEL = FileKind(b"TRELLIS\0", "model file", CorruptModelError)
 PREPARED = FileKind(b"TRELLISP", "prepared corpus", DataError)
 _MAGIC = MODEL.magic
@@ -86,6 +93,10 @@ _MAX_DEPTH = 64
 # Well below the 100 MB that safetensors allows for its table, where quoting can double the text.
 _MAX_HEADER_BYTES = 10_000_000
 _MAX_REASON = 200
+_INDEX, _VALUES = "#index", "#values"
+# A small file must not ask for more memory than this, or than so many times its own size.
+_MAX_ZEROS, _MAX_EXPANSION = 1 << 26, 1024
+_MAX_AXES = 32
 
 # safetensors' names of the types a container may hold; bytes are little-endian on any machine.
 _DTYPES = {
@@ -161,8 +172,13 @@ def stream_container(
     """
     text = _header_text(header)
     stored = {name: _storable(name, array) for name, array in arrays.items()}
+    metadata, number = {"trellis": text}, 1
+    if kind == MODEL:  # other files are mapped, or larger than memory
+        stored, shapes = _without_zeros(stored)
+        if shapes:
+            metadata["sparse"], number = json.dumps(shapes, separators=(",", ":")), 2
     order = sorted(stored, key=lambda name: (-stored[name].itemsize, name))
-    table: dict[str, Any] = {"__metadata__": {"trellis": text}}
+    table: dict[str, Any] = {"__metadata__": metadata}
     end = 0
     for name in order:
         begin, end = end, end + stored[name].nbytes
@@ -171,7 +187,7 @@ def stream_container(
         table[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
     raw = json.dumps(table, ensure_ascii=False, separators=(",", ":")).encode()
     raw += b" " * (-(_PREFIX_SIZE + 8 + len(raw)) % _ALIGNMENT)
-    start = kind.magic + FORMAT.to_bytes(4, "little")
+    start = kind.magic + number.to_bytes(4, "little")
     sha = hashlib.sha256(start)
     file.write(start + bytes(32))
     for block in _blocks(len(raw).to_bytes(8, "little") + raw, [stored[name] for name in order]):
@@ -179,6 +195,26 @@ def stream_container(
         file.write(block)
     file.seek(len(start))
     file.write(sha.digest())
+
+
+def _without_zeros(
+    arrays: dict[str, NDArray[Any]],
+) -> tuple[dict[str, NDArray[Any]], dict[str, list[int]]]:
+    """Arrays with those that are mostly zero in parts, and the shapes of these."""
+    stored: dict[str, NDArray[Any]] = {}
+    shapes: dict[str, list[int]] = {}
+    for name in sorted(arrays):
+        taken = name + _INDEX in arrays or name + _VALUES in arrays
+        parts = None if taken else sparse_parts(arrays[name])
+        if parts is None:
+            stored[name] = arrays[name]
+        else:
+            shapes[name] = list(arrays[name].shape)
+            stored[name + _INDEX], stored[name + _VALUES] = parts
+    length = sum(array.nbytes for array in stored.values())
+    if sum(arrays[name].nbytes for name in shapes) > max(_MAX_ZEROS, _MAX_EXPANSION * length):
+        return arrays, {}
+    return stored, shapes
 
 
 def _blocks(first: bytes, arrays: list[NDArray[Any]]) -> Iterator[bytes]:
@@ -265,7 +301,7 @@ def loading(path: str | os.PathLike[Any], kind: FileKind = MODEL) -> Iterator[No
 
     Examples
     --------
-    >>> from trellis.stored import take
+    >>> from trellis.files.stored import take
     >>> with loading("m.trellis"):
     ...     weights = take({}, "weights", "f4", (None,))
     Traceback (most recent call last):
@@ -363,7 +399,7 @@ def _check_format(start: bytes) -> None:
 
 
 def _parse(payload: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Take a format-1 payload apart; any exception means that it is corrupt."""
+    """Take a payload apart; any exception means that it is corrupt."""
     from safetensors import deserialize
 
     # `deserialize` checks the table and the data, but does not give the metadata.
@@ -371,18 +407,37 @@ def _parse(payload: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     table = _load_json(payload[8 : 8 + int.from_bytes(payload[:8], "little")].decode())
     header = _header_of(table)
     arrays: dict[str, NDArray[Any]] = {}
-    for name, tensor in sorted(tensors, key=lambda item: item[0]):
+    for name, tensor in tensors:
         arrays[name] = _array(name, tensor["dtype"], tensor["shape"], tensor["data"])
-    return header, arrays
+    return header, _with_zeros(table, arrays, len(payload))
 
 
 def _header_of(table: dict[str, Any]) -> dict[str, Any]:
     metadata = table.get("__metadata__")
-    if not isinstance(metadata, dict) or set(metadata) != {"trellis"}:
+    if not isinstance(metadata, dict) or set(metadata) - {"sparse"} != {"trellis"}:
         raise CorruptModelError("the payload holds no Trellis header")
     header = _load_json(metadata["trellis"])
     _check_json(header, "header", 0)
     return header
+
+
+def _with_zeros(
+    table: dict[str, Any], arrays: dict[str, NDArray[Any]], length: int
+) -> dict[str, NDArray[Any]]:
+    """Arrays in full, by name: those that the file keeps in parts are put together."""
+    shapes = _load_json(table["__metadata__"].get("sparse", "{}"))
+    room = max(_MAX_ZEROS, _MAX_EXPANSION * length)
+    for name, shape in shapes.items():
+        parts = [arrays.pop(name + end, None) for end in (_INDEX, _VALUES)]
+        if parts[0] is None or parts[1] is None or name in arrays:
+            raise CorruptModelError(f"array {name!r} is not kept as indices and values")
+        if not (isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)):
+            raise CorruptModelError(f"the shape of array {name!r} cannot be read")
+        room -= math.prod(shape) * parts[1].itemsize
+        if len(shape) > _MAX_AXES or room < 0:
+            raise CorruptModelError(f"array {name!r} is too large for a file of this size")
+        arrays[name] = dense_array(shape, parts[0], parts[1], name)
+    return dict(sorted(arrays.items()))
 
 
 def _array(name: str, dtype: str, shape: list[int], data: Any) -> NDArray[Any]:
@@ -509,7 +564,7 @@ def _parse_mapped(data: NDArray[np.uint8]) -> tuple[dict[str, Any], dict[str, ND
             raise CorruptModelError(f"array {name!r} is not aligned")
     if covered != len(payload):
         raise CorruptModelError("the file is longer than its arrays")
-    return header, arrays
+    return header, _with_zeros(table, arrays, len(payload))
 
 
 def _entry(name: str, entry: Any) -> tuple[str, list[int], int, int]:

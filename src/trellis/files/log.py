@@ -1,0 +1,103 @@
+"""Logs: records that are only ever appended, one JSON object a line.
+
+The first line says what the log is. A line counts once its line break is there: what a killed
+process left without one is cut off before the next line is written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from trellis.errors import DataError
+from trellis.files.paths import display_name
+
+__all__ = ["AppendedLog", "line_of", "record_of"]
+
+
+def line_of(record: dict[str, Any]) -> bytes:
+    r"""A record as a line.
+
+    Examples
+    --------
+    >>> line_of({"key": "a"})
+    b'{"key": "a"}\n'
+    """
+    return json.dumps(record).encode() + b"\n"
+
+
+def record_of(line: bytes) -> dict[str, Any]:
+    """A line's record; an empty one for what is none.
+
+    Examples
+    --------
+    >>> record_of(b'{"key": "a"}'), record_of(b"[1]"), record_of(b'{"key')
+    ({'key': 'a'}, {}, {})
+    """
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+class AppendedLog:
+    """A log in a file, or, with no path, nowhere. A subclass knows its records.
+
+    Parameters
+    ----------
+    path : path or None
+        Made if it does not exist.
+    head : dict
+        The first line of a new log.
+    """
+
+    def __init__(self, path: str | os.PathLike[Any] | None, head: dict[str, Any]) -> None:
+        self._path = None if path is None else Path(os.fsdecode(path))
+        if self._path is not None:
+            self._open(self._path, line_of(head))
+
+    # ------------------------------------------------------------------ for subclasses
+
+    def _check_head(self, path: Path, head: dict[str, Any]) -> None:
+        """Refuse the log of something else; ``head`` is empty if the first line is no record."""
+        raise NotImplementedError  # abstract
+
+    def _take(self, record: dict[str, Any]) -> bool:
+        """Take in a record that the file holds; False if it is none."""
+        raise NotImplementedError  # abstract
+
+    # ------------------------------------------------------------------ the file
+
+    def _open(self, path: Path, head: bytes) -> None:
+        content = path.read_bytes() if path.exists() else b""
+        lines = content.split(b"\n")
+        torn = lines.pop()
+        if not lines:
+            if not head.startswith(torn):
+                self._check_head(path, {})
+            self._append(head[len(torn) :])
+            return
+        self._check_head(path, record_of(lines[0]))
+        for number, line in enumerate(lines[1:], 2):
+            if not self._take(record_of(line)):
+                raise DataError(
+                    f"{display_name(path)}, line {number}: not a record of this log; remove the "
+                    "line, and what it stood for will be computed again"
+                )
+        if torn:
+            os.truncate(path, len(content) - len(torn))
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Write a record; when this returns, it is on the disk."""
+        self._append(line_of(record))
+
+    def _append(self, data: bytes) -> None:
+        if self._path is None:
+            return
+        with self._path.open("ab") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
