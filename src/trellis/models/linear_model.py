@@ -209,7 +209,10 @@ class LinearModel(LearningProblems):
         if self.scheme is not None:
             get_scheme(self.scheme).validity(classes)  # raises if a label does not fit
 
-    def _training_corpus(self, X: Any, y: Any, edges: Any, edge_types: Any) -> Corpus:
+    def training_corpus(
+        self, X: Any, y: Any = None, edges: Any = None, edge_types: Any = None
+    ) -> Corpus:
+        """What :meth:`fit` takes, as a corpus that can be learned from; refuses others."""
         corpus = self._corpus(X, y, edges, edge_types)
         if corpus.labels is None:
             raise DataError("fit needs labels: pass y or a corpus that carries them")
@@ -223,7 +226,8 @@ class LinearModel(LearningProblems):
             Forest.of(corpus.offsets, corpus.edges)  # raises if there is a cycle
         return corpus
 
-    def _dev_corpus(self, dev: Any) -> Corpus:
+    def dev_corpus(self, dev: Any) -> Corpus:
+        """Held-out data, as a corpus that models can be scored on; refuses others."""
         parts = dev if isinstance(dev, tuple) else (dev, None)
         most = 2 if self.structure == "chain" else 3
         corpus = self._corpus(*parts) if 2 <= len(parts) <= most else None
@@ -306,9 +310,9 @@ class LinearModel(LearningProblems):
                 raise DataError("a prepared corpus has no edges; it is for chains")
             corpus = X
         else:
-            corpus = self._training_corpus(X, y, edges, edge_types)
+            corpus = self.training_corpus(X, y, edges, edge_types)
         weight = sample_weights(sample_weight, len(corpus))
-        held_out = None if dev is None else self._dev_corpus(dev)
+        held_out = None if dev is None else self.dev_corpus(dev)
         fresh = not (self.warm_start and self.__sklearn_is_fitted__())
         saved = checkpoint if isinstance(checkpoint, Checkpoint) else None
         if checkpoint is not None and saved is None:
@@ -368,7 +372,7 @@ class LinearModel(LearningProblems):
         samples seen so far; a perceptron averages over all batches.
         """
         self._check_parameters()
-        corpus = self._training_corpus(X, y, edges, edge_types)
+        corpus = self.training_corpus(X, y, edges, edge_types)
         weight = sample_weights(sample_weight, len(corpus))
         seed = None if self.random_state is None else [self.n_batches_, self.random_state]
         rng = np.random.default_rng(seed)

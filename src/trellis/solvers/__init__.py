@@ -1,6 +1,5 @@
 """Solvers: how an objective is minimised."""
 
-from trellis.problems import Cut
 from trellis.solvers.adf import AdaptiveFrequency
 from trellis.solvers.bundle import Bundle
 from trellis.solvers.cccp import CCCPRecord, CCCPResult, minimise_cccp
