@@ -217,9 +217,9 @@ def tune(
         raise DataError(f"search must be 'grid' or 'coordinate', got {search!r}")
     values = _checked_grid(model, default_grid(model) if grid is None else grid)
     corpus = training_corpus(as_corpus(X, y))
-    held_out = None if dev is None else _only_its_labels(_dev_corpus(dev))
+    held_out = None if dev is None else only_its_labels(_dev_corpus(dev))
     splits = [None] if held_out is not None else _folds(corpus, folds, random_state)
-    task = _Task(model, _only_its_labels(corpus), held_out, splits, int(random_state))
+    task = _Task(model, only_its_labels(corpus), held_out, splits, int(random_state))
     trials = _Trials(
         task,
         TuningLog(log, fingerprint_of_corpora(corpus, held_out)),
@@ -319,7 +319,7 @@ class _Task:
             train, test = self.corpus, self.dev
         else:
             rest = np.delete(np.arange(len(self.corpus)), part)
-            train = _only_its_labels(self.corpus.take(rest))
+            train = only_its_labels(self.corpus.take(rest))
             test = self.corpus.take(part)
         assert test is not None
         started = time.perf_counter()
@@ -434,7 +434,7 @@ def _checked_grid(model: ChainModel, grid: Mapping[str, Iterable[Any]]) -> dict[
     return found
 
 
-def _only_its_labels(corpus: Corpus) -> Corpus:
+def only_its_labels(corpus: Corpus) -> Corpus:
     """A part of a corpus without the labels that occur elsewhere only."""
     labels = corpus.labels
     assert labels is not None

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from trellis.reproduce.structure_regularisation import PROTOCOLS, fits
-from trellis.reproduce.structure_regularisation import run as running
+from studies.structure_regularisation import PROTOCOLS, fits
+from studies.structure_regularisation import run as running
 
 WHAT = ("reproduce", "structure-regularisation", "--quick", "--tasks", "roles", "--jobs", 1)
 

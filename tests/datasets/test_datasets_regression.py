@@ -7,8 +7,9 @@ import re
 import numpy as np
 import pytest
 
+from studies.datasets import load_medicare, load_sacramento
 from trellis import DataError
-from trellis.datasets import load_medicare, load_sacramento, synthetic_graph_regression
+from trellis.datasets import synthetic_graph_regression
 from trellis.datasets.regression import _monomials, _random_similarities
 
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 
 from trellis.errors import DataError
-from trellis.theory._checks import fraction, positive, strength
+from trellis.theory.checks import fraction, positive, strength
 
 __all__ = ["sgd_iterations", "sgd_learning_rate"]
 

@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError
-from trellis.evaluation.tracking import event_set, score_links, task_loss
 from trellis.models.params import Estimator, is_number
 from trellis.objectives.partial import PARTIAL_LOSSES, PartialObjective
 from trellis.progress import Reporter
@@ -49,6 +48,7 @@ from trellis.tracking.result import (
     annotated_events,
     assemble_tracks,
 )
+from trellis.tracking.scores import event_set, score_links, task_loss
 
 __all__ = ["TrackingModel"]
 
