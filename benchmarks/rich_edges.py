@@ -3,7 +3,7 @@
     python -m benchmarks.rich_edges            # about 8 minutes
 
 The settings are fixed here, some of them looked at on the test data before: this shows what they
-reach, not which one to choose (``trellis reproduce structure-regularisation`` chooses on
+reach, not which one to choose (``python -m studies structure-regularisation`` chooses on
 development data).
 """
 

@@ -53,4 +53,4 @@ def gain_text(gain: dict[str, Any]) -> str:
 def command(task: str, protocol: str) -> str:
     """The command that makes a section again."""
     size = "" if protocol == "default" else f" --{protocol}"
-    return f"Command: `trellis reproduce ensembles --tasks {task}{size} --out DIR`"
+    return f"Command: `python -m studies ensembles --tasks {task}{size} --out DIR`"

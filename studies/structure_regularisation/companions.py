@@ -4,8 +4,8 @@
 the overfit-bound of Theorem 4, times the number that makes the two agree at α = 1. The bound is
 larger than the gap by many orders of magnitude, so that only its shape can be compared.
 
-*Stability and rate.* :func:`trellis.theory.measure_stability` and
-:func:`trellis.theory.measure_rate` on a corpus small enough for exact training.
+*Stability and rate.* :func:`studies.measured.measure_stability` and
+:func:`studies.measured.measure_rate` on a corpus small enough for exact training.
 """
 
 from __future__ import annotations

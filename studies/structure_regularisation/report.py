@@ -111,7 +111,7 @@ def _how(run: dict[str, Any]) -> str:
     took = (
         "" if run["seconds"] is None else f"; the last run took {run['seconds'] / 60:.1f} minutes"
     )
-    command = f"trellis reproduce structure-regularisation{flag} --tasks {','.join(run['tasks'])}"
+    command = f"python -m studies structure-regularisation{flag} --tasks {','.join(run['tasks'])}"
     quick = (
         "\n\n**A quick run on small parts of the data: it shows that everything works. Its scores "
         "mean nothing.**"

@@ -7,7 +7,7 @@ import shutil
 import pytest
 from tiny import TINY
 
-from studies.structure_regularisation import reproduce
+from studies.structure_regularisation.run import reproduce
 
 
 @pytest.fixture(scope="session")

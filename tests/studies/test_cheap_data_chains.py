@@ -9,7 +9,7 @@ import pytest
 
 from studies.cheap_data import chains
 from studies.cheap_data.chains import Sizes, active_run, chain_experiments, partial_run
-from studies.experiments import run_study
+from studies.experiments import study_of
 from trellis import DataError
 
 CHUNKED = [
@@ -44,7 +44,7 @@ def data(tmp_path, monkeypatch):
 
 def test_a_tiny_run(data, tmp_path):
     out = tmp_path / "out"
-    records = run_study("Chains", chain_experiments, out, protocol="quick", n_jobs=1)
+    records = study_of("Chains", chain_experiments).run(out, protocol="quick", n_jobs=1)
     report = (out / "report.md").read_text("utf-8")
     for experiment in chain_experiments:
         assert f"## {experiment.title}" in report

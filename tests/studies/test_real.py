@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from studies.datasets.real import data_folder, load
+from studies.datasets import data_folder, load
 from trellis.errors import DataError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from studies.structure_regularisation import PROTOCOLS
+from studies.structure_regularisation.protocol import PROTOCOLS
 
 TINY = replace(
     PROTOCOLS["quick"],

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from studies.glacer import cases, experiments, render, reproduce
+from studies.glacer import EXPERIMENTS, STUDY, cases
 from studies.glacer.cases import SIZES, Case, Size, glacer_name, glacer_options
 from studies.glacer.published import FRACTIONS, IMPROVEMENTS, TABLE_1, TABLE_3
 from studies.glacer.sections import (
@@ -37,7 +37,7 @@ def test_synthetic_part_from_end_to_end(tmp_path, monkeypatch):
     monkeypatch.setattr(cases, "run_baselines", few)
     tasks = ["table-1", "table-2", "parameters", "refits", "calibration"]
     # The fifteen models of the figure are not all there.
-    records = reproduce(tmp_path, protocol="quick", tasks=tasks, n_jobs=1, figures=False)
+    records = STUDY.run(tmp_path, protocol="quick", tasks=tasks, n_jobs=1, figures=False)
     report = (tmp_path / "report.md").read_text("utf-8")
     for title in ("Table 1", "Table 2", "Parameters", "Refits", "Calibration"):
         assert f"## {title}" in report
@@ -53,13 +53,13 @@ def test_synthetic_part_from_end_to_end(tmp_path, monkeypatch):
     assert all(r <= 90 for r in timing["refits"][1:2])
     assert all(r <= 34 for r in timing["refits"][2:])
     (tmp_path / "report.md").unlink()
-    render(tmp_path, figures=False)
+    STUDY.render(tmp_path, figures=False)
     assert (tmp_path / "report.md").read_text("utf-8") == report
     assert json.loads((tmp_path / "results.json").read_text("utf-8")).keys() == records.keys()
 
 
 def test_names_of_the_experiments():
-    assert experiments() == [
+    assert [e.name for e in EXPERIMENTS] == [
         "table-1", "table-2", "table-3", "improvements", "parameters", "refits", "calibration",
         "variants",
     ]  # fmt: skip

@@ -162,7 +162,7 @@ def test_a_second_run_gives_the_same_numbers(finished, toys, tmp_path):
 def test_the_report_is_rendered_from_the_log_alone(finished, monkeypatch):
     before = (finished / "report.md").read_text("utf-8")
     monkeypatch.setattr(systems, "combined", None)
-    ensembles.render(finished, figures=False)
+    ensembles.STUDY.render(finished, figures=False)
     assert (finished / "report.md").read_text("utf-8") == before
 
 

@@ -11,15 +11,11 @@ from dataclasses import replace
 import pytest
 from tiny import N_FITS, TINY
 
-from studies.structure_regularisation import (
-    PROTOCOLS,
-    TASKS,
-    fits,
-    render,
-    reproduce,
-    run,
-)
+from studies.structure_regularisation import fits, run
 from studies.structure_regularisation.figures import FIGURES
+from studies.structure_regularisation.protocol import PROTOCOLS
+from studies.structure_regularisation.run import render, reproduce
+from studies.structure_regularisation.tasks import TASKS
 from trellis import DataError
 
 LOG = "log.jsonl"

@@ -11,7 +11,6 @@ from tiny import TINY
 
 from studies.markdown import markdown
 from studies.packing import pack
-from studies.structure_regularisation import TASKS
 from studies.structure_regularisation.companions import companion_task, gaps
 from studies.structure_regularisation.comparison import Verdict, compare
 from studies.structure_regularisation.fits import Fit, _mean_loss, perform
@@ -22,9 +21,9 @@ from studies.structure_regularisation.sentences import (
     time_sentence,
     verdict_sentence,
 )
-from studies.structure_regularisation.study import Study
+from studies.structure_regularisation.study import TaskStudy
 from studies.structure_regularisation.tables import best_runs, p_text, rate_table
-from studies.structure_regularisation.tasks import available_tasks, task_data
+from studies.structure_regularisation.tasks import TASKS, available_tasks, task_data
 from trellis import ChainCRF, DataError
 from trellis.corpus import as_corpus
 from trellis.evaluation import paired_bootstrap, paired_t_test, span_scores
@@ -43,7 +42,7 @@ def made_up(score, gold=None, predict=None, scheme=None):
     if gold is not None:
         facts |= {"gold": pack(gold), "lengths": [len(g) for g in gold]}
     records = {}
-    study = Study("roles", PROTOCOL, facts, records)
+    study = TaskStudy("roles", PROTOCOL, facts, records)
     for stage in study.stages():
         for fit in stage():
             size = fit.params["piece_size"]
