@@ -19,12 +19,43 @@ from studies.folder import LOG, Call, Pool, finished_log, logged_run
 from trellis.errors import DataError
 from trellis.files import atomic_write, display_name
 
-__all__ = ["PROTOCOLS", "Experiment", "Records", "Study", "study_of"]
+__all__ = ["PROTOCOLS", "Computation", "Experiment", "Records", "Study", "study_of"]
 
 PROTOCOLS = ("quick", "default", "full")
 
 Records = Mapping[str, dict[str, Any]]
 """What was computed, by key."""
+
+
+@dataclass(frozen=True)
+class Computation:
+    """A function, and where the log has its results: under a name, the protocol and arguments.
+
+    Examples
+    --------
+    >>> squares = Computation("squares", lambda x, protocol: {"square": x * x})
+    >>> call = squares.call("the square of 3", "quick", 3)
+    >>> call.key, call.args
+    ('squares/quick/3', (3, 'quick'))
+    >>> squares.of({call.key: call.function(*call.args)}, "quick", 3)
+    {'square': 9}
+    """
+
+    name: str
+    function: Callable[..., dict[str, Any]]
+
+    def call(self, title: str, protocol: str, *args: Any, sizes: Any = None) -> Call:
+        """Call the function with the arguments, and the protocol or its sizes behind them."""
+        last = protocol if sizes is None else sizes
+        return Call(self._key(protocol, args), title, self.function, (*args, last))
+
+    def of(self, records: Records, protocol: str, *args: Any) -> dict[str, Any]:
+        """What was computed with these arguments."""
+        return records[self._key(protocol, args)]
+
+    def _key(self, protocol: str, args: tuple[Any, ...]) -> str:
+        words = (f"{a:g}" if isinstance(a, float) else str(a) for a in args)
+        return "/".join((self.name, protocol, *words))
 
 
 @dataclass(frozen=True)

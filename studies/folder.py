@@ -16,6 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numba
+import numpy
+import scipy
+from joblib import Parallel, delayed
+
 from studies.log import Log
 from trellis import __version__
 from trellis.cli.drawing import check_matplotlib
@@ -66,8 +71,6 @@ class Pool:
 
         The summary is what a line says of a record besides its name.
         """
-        from joblib import Parallel, delayed
-
         missing = [call for call in calls if call.key not in self.log.records]
         done = len(calls) - len(missing)
         if done:
@@ -159,10 +162,6 @@ def finished_log(out: str | os.PathLike[Any]) -> tuple[Path, Log]:
 
 def _run_facts(n_jobs: int | None) -> dict[str, Any]:
     """What a report says about the machine and the versions."""
-    import numba
-    import numpy
-    import scipy
-
     return {
         "key": "run",
         "kind": "run",

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,14 +25,14 @@ from studies.cheap_data.data import (
     events_of,
     is_annotated,
 )
-from studies.cheap_data.tables import mean_se
-from studies.experiments import Experiment, Records
+from studies.cheap_data.tables import mean_se, percent_se
+from studies.experiments import Computation, Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
+from trellis.cheap import ActiveLearner
+from trellis.cheap.uncertainty import convergence
 from trellis.cli.drawing import new_figure, save_figure
-
-if TYPE_CHECKING:
-    from trellis.tracking import FramePair
+from trellis.tracking import FramePair, TrackingModel, patchify
 
 __all__ = ["ACTIVE", "Pools"]
 
@@ -94,8 +94,6 @@ _SHOWN = (1e-10, 10.0)  # uncertainties in the figure
 @lru_cache(maxsize=4)
 def _every(name: str, protocol: str) -> tuple[list[FramePair], float]:
     """All patches of which something is known, and the gate of the pairs they are of."""
-    from trellis.tracking import TrackingModel, patchify
-
     train, _ = cells(name, protocol, MOVIES[protocol])
     found = [p for p in patchify(train, objects=POOLS[protocol].objects) if is_annotated(p)]
     problem = TrackingModel(neighbours=NEIGHBOURS).learning_problems({"": train})[""]
@@ -109,8 +107,6 @@ def _patches(name: str, protocol: str, n: int, seed: int) -> list[FramePair]:
 
 
 def _model(name: str, protocol: str) -> Any:
-    from trellis.tracking import TrackingModel
-
     _, gate = _every(name, protocol)
     return TrackingModel(events_of(name), neighbours=NEIGHBOURS, l2=_L2, max_distance=gate)
 
@@ -126,9 +122,6 @@ def _window(n_patches: int) -> int:
 
 def _run(name: str, strategy: str, run: int, protocol: str) -> dict[str, Any]:
     """One run: average uncertainties, where it would have stopped, losses on the way."""
-    from trellis.cheap import ActiveLearner
-    from trellis.cheap.uncertainty import convergence
-
     size = POOLS[protocol]
     _, test = cells(name, protocol)
     patches = _patches(name, protocol, size.n_patches, run)
@@ -173,8 +166,6 @@ def _timed(name: str, n: int, protocol: str) -> dict[str, Any]:
 
     Where they stay as they are, so do all uncertainties, and nothing is computed.
     """
-    from trellis.cheap import ActiveLearner
-
     patches = _patches(name, protocol, n, 0)
     pool, model = _bare(patches), _model(name, protocol)
     record: dict[str, Any] = {"n": len(patches)}
@@ -193,8 +184,9 @@ def _timed(name: str, n: int, protocol: str) -> dict[str, Any]:
     return record
 
 
-def _key(protocol: str, name: str, *rest: object) -> str:
-    return "/".join(map(str, ("active", protocol, name, *rest)))
+_RUNS = Computation("active", _run)
+_WHOLE = Computation("active-all", _baseline)
+_TIMES = Computation("active-round", _timed)
 
 
 def _calls(protocol: str) -> list[Call]:
@@ -204,32 +196,23 @@ def _calls(protocol: str) -> list[Call]:
         title = TITLES[name]
         for run in range(size.n_runs):
             calls += [
-                Call(
-                    _key(protocol, name, strategy, run), f"{title}: {label}, run {run}", _run,
-                    (name, strategy, run, protocol),
-                )
+                _RUNS.call(f"{title}: {label}, run {run}", protocol, name, strategy, run)
                 for strategy, label in _STRATEGIES.items()
-            ]  # fmt: skip
-            calls.append(
-                Call(_key(protocol, name, "all", run), f"{title}: all, run {run}", _baseline,
-                     (name, run, protocol))
-            )  # fmt: skip
+            ]
+            calls.append(_WHOLE.call(f"{title}: all, run {run}", protocol, name, run))
     first = size.sources[0]
-    return calls + [
-        Call(_key(protocol, first, "round", n), f"a round of {n} patches", _timed,
-             (first, n, protocol))
-        for n in size.timed
-    ]  # fmt: skip
+    return calls + [_TIMES.call(f"a round of {n} patches", protocol, first, n) for n in size.timed]
 
 
 def _runs(records: Records, protocol: str, name: str, strategy: str) -> list[Mapping[str, Any]]:
-    n_runs = POOLS[protocol].n_runs
-    return [records[_key(protocol, name, strategy, run)] for run in range(n_runs)]
+    runs = range(POOLS[protocol].n_runs)
+    return [_RUNS.of(records, protocol, name, strategy, run) for run in runs]
 
 
-def _percent(values: Sequence[float]) -> str:
-    mean, error = mean_se([100 * v for v in values])
-    return f"{mean:.2f} ± {error:.2f}"
+def _bases(records: Records, protocol: str, name: str) -> list[float]:
+    """Losses of training on the whole pool."""
+    runs = range(POOLS[protocol].n_runs)
+    return [_WHOLE.of(records, protocol, name, run)["loss"] for run in runs]
 
 
 def _report(protocol: str, records: Records) -> str:
@@ -246,22 +229,23 @@ def _report(protocol: str, records: Records) -> str:
         "losses are those of other data."
     ]
     for name in size.sources:
-        base = [r["loss"] for r in _runs(records, protocol, name, "all")]
+        base = _bases(records, protocol, name)
         rows = []
         for strategy, label in _STRATEGIES.items():
             runs = _runs(records, protocol, name, strategy)
             row = [label]
             for point in _COMBINED:
                 row += [
-                    _percent([r[kind][str(point)] for r in runs]) for kind in ("losses", "combined")
+                    percent_se([r[kind][str(point)] for r in runs])
+                    for kind in ("losses", "combined")
                 ]
             rows.append([*row, _stops(runs) if strategy != "random" else ""])
             theirs = [f"{v:.2f}" for v in _PUBLISHED[strategy]]
             rows.append([f"{label}, published", *theirs, "17 %" if strategy != "random" else ""])
-        rows.append(["all of the pool", _percent(base), *[""] * 6])
+        rows.append(["all of the pool", percent_se(base), *[""] * 6])
         rows.append(["all, published", "1.07", *[""] * 6])
         head = ["strategy", *(f"{k} at {p} %" for p in _COMBINED for k in ("AL", "CL")), "stops"]
-        n = records[_key(protocol, name, "all", 0)]["n"]
+        n = _WHOLE.of(records, protocol, name, 0)["n"]
         parts += [
             f"### {TITLES[name]}, {n} patches", markdown(head, rows),
             _sentence(records, protocol, name),
@@ -279,7 +263,7 @@ def _stops(runs: Sequence[Mapping[str, Any]]) -> str:
 
 def _sentence(records: Records, protocol: str, name: str) -> str:
     """Which strategy is best in combined learning, and whether it has reached the baseline."""
-    base = np.array([r["loss"] for r in _runs(records, protocol, name, "all")])
+    base = np.array(_bases(records, protocol, name))
     said = []
     for point in _COMBINED:
         losses = {
@@ -301,7 +285,7 @@ def _sentence(records: Records, protocol: str, name: str) -> str:
 
 def _time_text(records: Records, protocol: str) -> str:
     size = POOLS[protocol]
-    found = [records[_key(protocol, size.sources[0], "round", n)] for n in size.timed]
+    found = [_TIMES.of(records, protocol, size.sources[0], n) for n in size.timed]
     rows = [
         [f"{r['n']}", *("" if r[s] is None else f"{r[s]:.3f}" for s in _STRATEGIES)] for r in found
     ]
@@ -329,7 +313,7 @@ def _draw(protocol: str, records: Records, path: Path) -> None:
     figure, axes = new_figure(3 * len(size.sources), columns=3)
     for row, name in enumerate(size.sources):
         first, eta, loss = axes[3 * row : 3 * row + 3]
-        base = 100 * np.mean([r["loss"] for r in _runs(records, protocol, name, "all")])
+        base = 100 * np.mean(_bases(records, protocol, name))
         for colour, (strategy, label) in enumerate(_STRATEGIES.items()):
             runs = _runs(records, protocol, name, strategy)
             style: dict[str, Any] = {"color": f"C{colour}", "label": label}

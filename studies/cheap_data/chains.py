@@ -15,6 +15,7 @@ Each run has training sentences of its own; test sentences are the same for all.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,9 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studies.datasets import load
-from studies.experiments import Experiment, Records
+from studies.experiments import Computation, Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
+from studies.texts import percent_sd
 from trellis.cheap import (
     TRANSFER_STRATEGIES,
     ActiveLearner,
@@ -153,6 +155,9 @@ def _scores(test: Corpus, predicted: Sequence[Sequence[str]]) -> dict[str, float
     return found
 
 
+_percent = functools.partial(percent_sd, digits=1)
+
+
 # -------------------------------------------------------------------- partial annotation
 
 
@@ -186,30 +191,29 @@ def _learned(method: str, corpus: Corpus) -> Any:
     return svm.with_weights(problem, partial_perceptron(problem, passes=_PASSES, seed=0))
 
 
-def _partial_key(protocol: str, method: str, share: float, run: int) -> str:
-    return f"chains-partial/{protocol}/{method}/{share:g}/{run}"
+_PARTIAL = Computation("chains-partial", partial_run)
 
 
 def _partial_calls(protocol: str) -> list[Call]:
     sizes = SIZES[protocol]
     return [
-        Call(
-            _partial_key(protocol, method, share, run), f"{method} {share:.0%}, run {run}",
-            partial_run, (method, share, run, sizes),
-        )
+        _PARTIAL.call(f"{method} {share:.0%}, run {run}", protocol, method, share, run, sizes=sizes)
         for run in range(sizes.n_runs)
         for share in sizes.shares
         for method in METHODS
-    ]  # fmt: skip
+    ]
+
+
+def _partial_values(
+    protocol: str, records: Records, method: str, share: float, score: str
+) -> list[float]:
+    """Scores, a list over runs."""
+    runs = range(SIZES[protocol].n_runs)
+    return [_PARTIAL.of(records, protocol, method, share, run)[score] for run in runs]
 
 
 def _partial_report(protocol: str, records: Records) -> str:
     sizes = SIZES[protocol]
-
-    def values(method: str, share: float, score: str) -> list[float]:
-        keys = [_partial_key(protocol, method, share, run) for run in range(sizes.n_runs)]
-        return [records[key][score] for key in keys]
-
     parts = [
         f"{sizes.n_train} sentences of `conll2000`, {sizes.n_test} test sentences, mean over "
         f"{sizes.n_runs} run(s) with their spread. The tokens that are annotated are drawn one by "
@@ -218,13 +222,16 @@ def _partial_report(protocol: str, records: Records) -> str:
         f"max-margin models and {_L2['crf']:g} for CRFs."
     ]
     for score, name in (("f1", "F1 of chunks"), ("accuracy", "Tokens right")):
-        rows = [
-            [title, *(_mean(values(method, share, score)) for share in sizes.shares)]
-            for method, title in METHODS.items()
-        ]
+        rows = []
+        for method, title in METHODS.items():
+            found = [_partial_values(protocol, records, method, s, score) for s in sizes.shares]
+            rows.append([title, *map(_percent, found)])
         parts.append(markdown([f"{name}, %", *(f"{s:.0%}" for s in sizes.shares)], rows))
     quarter = min(sizes.shares, key=lambda s: abs(s - 0.25))
-    some, whole = (float(np.mean(values("bridge", s, "f1"))) for s in (quarter, sizes.shares[-1]))
+    some, whole = (
+        float(np.mean(_partial_values(protocol, records, "bridge", s, "f1")))
+        for s in (quarter, sizes.shares[-1])
+    )
     parts.append(
         f"With {quarter:.0%} of the tokens the bridge loss has {100 * some:.1f} % F1, "
         f"{100 * (whole - some):.1f} points less than with all of them."
@@ -232,18 +239,10 @@ def _partial_report(protocol: str, records: Records) -> str:
     return "\n\n".join(parts)
 
 
-def _mean(values: Sequence[float]) -> str:
-    mean = f"{100 * np.mean(values):.1f}"
-    return mean if len(values) < 2 else f"{mean} ± {100 * np.std(values, ddof=1):.1f}"
-
-
 def _draw_partial(protocol: str, records: Records, path: Path) -> None:
     sizes = SIZES[protocol]
     curves = {
-        title: [
-            [records[_partial_key(protocol, method, s, run)]["f1"] for run in range(sizes.n_runs)]
-            for s in sizes.shares
-        ]
+        title: [_partial_values(protocol, records, method, s, "f1") for s in sizes.shares]
         for method, title in METHODS.items()
     }
     _draw(path, [("chunks", "annotated tokens, %", [100 * s for s in sizes.shares], curves, "F1")])
@@ -300,21 +299,17 @@ def _spans(gold: Sequence[Sequence[Any]], size: int, run: int) -> list[tuple[int
     return [cut[k] for k in np.random.default_rng([3, run]).permutation(len(cut))]
 
 
-def _active_key(protocol: str, strategy: str, unit: str, run: int) -> str:
-    return f"chains-active/{protocol}/{strategy}/{unit}/{run}"
+_ASKED = Computation("chains-active", active_run)
 
 
 def _active_calls(protocol: str) -> list[Call]:
     sizes = SIZES[protocol]
     return [
-        Call(
-            _active_key(protocol, strategy, unit, run), f"{strategy}, {unit}, run {run}",
-            active_run, (strategy, unit, run, sizes),
-        )
+        _ASKED.call(f"{strategy}, {unit}, run {run}", protocol, strategy, unit, run, sizes=sizes)
         for run in range(sizes.n_runs)
         for unit in _UNITS
         for strategy in _ACTIVE
-    ]  # fmt: skip
+    ]
 
 
 def _active_values(
@@ -322,7 +317,7 @@ def _active_values(
 ) -> list[list[float]]:
     """F1 at each number of tokens, a list over runs."""
     runs = range(SIZES[protocol].n_runs)
-    found = [records[_active_key(protocol, strategy, unit, run)][part] for run in runs]
+    found = [_ASKED.of(records, protocol, strategy, unit, run)[part] for run in runs]
     return [[scores["f1"] for scores in point] for point in zip(*found, strict=True)]
 
 
@@ -341,9 +336,8 @@ def _active_report(protocol: str, records: Records) -> str:
             ("perceptron", "perceptron", sizes.tokens),
             ("combined", "then max-margin (combined learning)", sizes.finished),
         ):
-            rows = [
-                [s, *map(_mean, _active_values(protocol, records, s, unit, part))] for s in _ACTIVE
-            ]
+            curves = {s: _active_values(protocol, records, s, unit, part) for s in _ACTIVE}
+            rows = [[s, *map(_percent, values)] for s, values in curves.items()]
             parts += [
                 f"### Asking for {asked}: {name}",
                 markdown(["F1, %", *(f"{n:,} tokens" for n in points)], rows),
@@ -416,35 +410,32 @@ def _strategies(protocol: str) -> list[tuple[str, float]]:
     ]
 
 
-def _transfer_key(protocol: str, strategy: str, share: float, run: int) -> str:
-    if (strategy, share) == ("partial-target", 1.0):
-        strategy = "all-target"
-    share = 1.0 if strategy in TRANSFER_STRATEGIES[:2] else share
-    return f"chains-transfer/{protocol}/{strategy}/{share:g}/{run}"
+_MOVED = Computation("chains-transfer", transfer_run)
 
 
 def _transfer_calls(protocol: str) -> list[Call]:
     sizes = SIZES[protocol]
     return [
-        Call(
-            _transfer_key(protocol, strategy, share, run), f"{strategy} {share:.0%}, run {run}",
-            transfer_run, (strategy, share, run, sizes),
+        _MOVED.call(
+            f"{strategy} {share:.0%}, run {run}", protocol, strategy, share, run, sizes=sizes
         )
         for run in range(sizes.n_runs)
         for strategy, share in _strategies(protocol)
-    ]  # fmt: skip
+    ]
 
 
 def _transfer_values(protocol: str, records: Records, strategy: str, share: float) -> list[float]:
+    if (strategy, share) == ("partial-target", 1.0):
+        strategy = "all-target"
+    share = 1.0 if strategy in TRANSFER_STRATEGIES[:2] else share
     runs = range(SIZES[protocol].n_runs)
-    keys = [_transfer_key(protocol, strategy, share, run) for run in runs]
-    return [records[key]["accuracy"] for key in keys]
+    return [_MOVED.of(records, protocol, strategy, share, run)["accuracy"] for run in runs]
 
 
 def _transfer_report(protocol: str, records: Records) -> str:
     sizes = SIZES[protocol]
     rows = [
-        [s, *(_mean(_transfer_values(protocol, records, s, x)) for x in sizes.target_shares)]
+        [s, *(_percent(_transfer_values(protocol, records, s, x)) for x in sizes.target_shares)]
         for s in TRANSFER_STRATEGIES
     ]
     goal = float(np.mean(_transfer_values(protocol, records, "all-target", 1.0)))

@@ -10,12 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from trellis.tracking import FramePair, TrackingResult
+from studies.datasets import load_cells
+from trellis.datasets import simulate_cells
+from trellis.tracking import (
+    EVENTS,
+    FramePair,
+    PairAnnotation,
+    TrackingResult,
+    annotated_events,
+    event_set,
+    score_links,
+    task_loss,
+)
 
 __all__ = [
     "MOVIES",
@@ -73,9 +83,6 @@ def cells(name: str, protocol: str, movies: int = 1) -> tuple[list[FramePair], l
 
     Of a simulated laboratory there are as many movies to learn from as asked for.
     """
-    from studies.datasets import load_cells
-    from trellis.datasets import simulate_cells
-
     if name in ("a", "b"):
         size = SIZES[protocol]
         test, *train = (
@@ -93,8 +100,6 @@ def cells(name: str, protocol: str, movies: int = 1) -> tuple[list[FramePair], l
 
 def events_of(*names: str) -> tuple[str, ...]:
     """Kinds of events of data sets, which a bare pool or a few annotations would not show."""
-    from trellis.tracking import EVENTS
-
     return EVENTS if {"a", "b"} & {*names} else EVENTS[:4]
 
 
@@ -119,8 +124,6 @@ def annotated_in_part(
     >>> [len(p.annotation.links) < len(q.annotation.links) / 3 for p, q in zip(few, pairs)]
     [True, True]
     """
-    from trellis.tracking import PairAnnotation, annotated_events, event_set
-
     thinned = []
     for pair in pairs:
         events = sorted(event_set(*annotated_events([pair])))
@@ -145,8 +148,6 @@ def is_annotated(pair: FramePair) -> bool:
 
 def measured(result: TrackingResult, test: Sequence[FramePair]) -> dict[str, Any]:
     """Task loss of each frame pair, and F1 of links and of divisions."""
-    from trellis.tracking import annotated_events, event_set, score_links, task_loss
-
     found: dict[tuple[str, int], tuple[list[Any], list[Any]]] = {}
     for pair in test:
         found[pair.sequence, pair.frame] = ([], [])

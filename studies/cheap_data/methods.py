@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,13 +23,12 @@ from studies.cheap_data.data import (
     sources,
 )
 from studies.cheap_data.tables import compared, percent_se
-from studies.experiments import Experiment, Records
+from studies.experiments import Computation, Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
+from trellis import tracking
 from trellis.cli.drawing import new_figure, save_figure
-
-if TYPE_CHECKING:
-    from trellis.tracking import FramePair, TrackingModel
+from trellis.tracking import FramePair, TrackingModel
 
 __all__ = ["METHODS"]
 
@@ -56,16 +55,12 @@ _UNLEARNED = ("nearest", "graph", "flow")
 
 
 def _structured(kind: str, factor: float) -> TrackingModel:
-    from trellis.tracking import TrackingModel
-
     l1, l2 = (factor, 0.0) if kind == "l1" else (0.0, factor)
     more: dict[str, Any] = {"knots": 0} if kind == "l2-published" else {}
     return TrackingModel(neighbours=NEIGHBOURS, l1=l1, l2=l2, **more)
 
 
 def _tracker(method: str, protocol: str) -> Any:
-    from trellis import tracking
-
     if method == "forest":
         return tracking.LocalClassifiers(n_trees=_TREES[protocol])
     names = {"nearest": "NearestNeighbour", "graph": "GraphMatching", "flow": "FlowTracker"}
@@ -96,19 +91,15 @@ def _run(name: str, method: str, protocol: str) -> dict[str, Any]:
     return measured(tracker.predict(test), test) | {"seconds": seconds, "factor": factor}
 
 
-def _key(protocol: str, name: str, method: str) -> str:
-    return f"methods/{protocol}/{name}/{method}"
+_RUNS = Computation("methods", _run)
 
 
 def _calls(protocol: str) -> list[Call]:
     return [
-        Call(
-            _key(protocol, name, method), f"{TITLES[name]}: {_NAMES[method]}", _run,
-            (name, method, protocol),
-        )
+        _RUNS.call(f"{TITLES[name]}: {_NAMES[method]}", protocol, name, method)
         for name in sources(protocol)
         for method in reversed(_NAMES)
-    ]  # fmt: skip
+    ]
 
 
 def _report(protocol: str, records: Records) -> str:
@@ -123,7 +114,7 @@ def _report(protocol: str, records: Records) -> str:
         "those."
     ]
     for name in sources(protocol):
-        found = {method: records[_key(protocol, name, method)] for method in _NAMES}
+        found = {method: _RUNS.of(records, protocol, name, method) for method in _NAMES}
         rows = [
             [
                 _NAMES[m] + ("" if r["factor"] is None else f", factor {r['factor']:g}"),
@@ -152,7 +143,7 @@ def _draw(protocol: str, records: Records, path: Path) -> None:
     figure, axes = new_figure(len(names), columns=2)
     for name, axis in zip(names, axes, strict=True):
         places = np.arange(len(_NAMES))
-        losses = [records[_key(protocol, name, m)]["losses"] for m in _NAMES]
+        losses = [_RUNS.of(records, protocol, name, m)["losses"] for m in _NAMES]
         means = [100 * np.mean(one) for one in losses]
         errors = [100 * np.std(one, ddof=1) / np.sqrt(len(one)) for one in losses]
         colours = ["0.6"] * 3 + ["C4", "C2", "C1", "C0", "C9"]

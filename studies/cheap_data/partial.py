@@ -23,11 +23,15 @@ from studies.cheap_data.data import (
     measured,
     sources,
 )
-from studies.cheap_data.tables import difference
-from studies.experiments import Experiment, Records
+from studies.cheap_data.tables import difference, within_noise
+from studies.experiments import Computation, Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
+from studies.texts import percent_sd
 from trellis.cli.drawing import new_figure, save_figure
+from trellis.objectives import PartialObjective
+from trellis.solvers import minimise_partial, partial_perceptron
+from trellis.tracking import TrackingModel
 
 __all__ = ["PARTIAL"]
 
@@ -44,10 +48,6 @@ _METHODS = {"bridge": "bridge loss, CCCP", "perceptron": "perceptron"}
 
 def _run(name: str, share: int, seed: int, protocol: str) -> dict[str, Any]:
     """Perceptron, then max-margin, on the same annotations; all of them if the share is 100."""
-    from trellis.objectives import PartialObjective
-    from trellis.solvers import minimise_partial, partial_perceptron
-    from trellis.tracking import TrackingModel
-
     train, test = cells(name, protocol)
     if share < 100:
         train = annotated_in_part(train, share / 100, np.random.default_rng([seed, share]))
@@ -69,8 +69,7 @@ def _run(name: str, share: int, seed: int, protocol: str) -> dict[str, Any]:
     return record | {"bounds": found.n_planes}
 
 
-def _key(protocol: str, name: str, share: int, seed: int) -> str:
-    return f"partial/{protocol}/{name}/{share}/{seed}"
+_RUNS = Computation("partial", _run)
 
 
 def _seeds(protocol: str, share: int) -> range:
@@ -79,18 +78,16 @@ def _seeds(protocol: str, share: int) -> range:
 
 def _calls(protocol: str) -> list[Call]:
     return [
-        Call(
-            _key(protocol, name, share, seed), f"{TITLES[name]}: {share} %, draw {seed}", _run,
-            (name, share, seed, protocol),
-        )
+        _RUNS.call(f"{TITLES[name]}: {share} %, draw {seed}", protocol, name, share, seed)
         for name in sources(protocol)
         for share in (*_SHARES[protocol], 100)
         for seed in _seeds(protocol, share)
-    ]  # fmt: skip
+    ]
 
 
 def _of(records: Records, protocol: str, name: str, share: int, method: str) -> list[Any]:
-    return [records[_key(protocol, name, share, seed)][method] for seed in _seeds(protocol, share)]
+    seeds = _seeds(protocol, share)
+    return [_RUNS.of(records, protocol, name, share, seed)[method] for seed in seeds]
 
 
 def _matches(records: Records, protocol: str, name: str) -> dict[int, tuple[float, float]]:
@@ -120,11 +117,8 @@ def _report(protocol: str, records: Records) -> str:
         for share in (*_SHARES[protocol], 100):
             row = [f"{share} %"]
             for method in _METHODS:
-                losses = [
-                    100 * np.mean(r["losses"]) for r in _of(records, protocol, name, share, method)
-                ]
-                spread = f" ± {np.std(losses, ddof=1):.2f}" if len(losses) > 1 else ""
-                row.append(f"{np.mean(losses):.2f}{spread}")
+                runs = _of(records, protocol, name, share, method)
+                row.append(percent_sd([np.mean(r["losses"]) for r in runs]))
             row += [
                 f"{np.mean([r['seconds'] for r in _of(records, protocol, name, share, m)]):.1f}"
                 for m in _METHODS
@@ -143,12 +137,10 @@ def _report(protocol: str, records: Records) -> str:
 def _sentence(records: Records, protocol: str, name: str) -> str:
     """From which share on partial annotation is as good as full, and who is better."""
     away = _matches(records, protocol, name)
-    same = [share for share, (mean, error) in away.items() if mean <= 2 * error]
-    steady = [s for s in same if all(t in same for t in away if t > s)]
-    if steady:
-        text = f"From {min(steady)} % on partial annotation is within noise of full"
-        first = min(same)
-        text += f" (the first such share is {first} %)." if first != min(steady) else "."
+    first, steady = within_noise(away)
+    if steady is not None:
+        text = f"From {steady} % on partial annotation is within noise of full"
+        text += f" (the first such share is {first} %)." if first != steady else "."
     else:
         text = "No share is within noise of full from there on."
     losses = {

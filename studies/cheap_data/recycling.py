@@ -24,10 +24,13 @@ from studies.cheap_data.data import (
     events_of,
 )
 from studies.cheap_data.tables import ratio_text
-from studies.experiments import Experiment, Records
+from studies.experiments import Computation, Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
 from trellis.cli.drawing import new_figure, save_figure
+from trellis.objectives import PartialObjective
+from trellis.solvers import minimise_cccp, partial_perceptron
+from trellis.tracking import TrackingModel
 
 __all__ = ["RECYCLING"]
 
@@ -58,10 +61,6 @@ _PAIRS = (("both", "plain"), ("both-short", "plain-short"), ("both-short", "plai
 
 def _run(name: str, run: int, protocol: str) -> dict[str, Any]:
     """All variants one after the other, beginning with another one in each run."""
-    from trellis.objectives import PartialObjective
-    from trellis.solvers import minimise_cccp, partial_perceptron
-    from trellis.tracking import TrackingModel
-
     name, _, published = name.partition("-")
     more: dict[str, Any] = {"knots": 0} if published else {}
     train, _ = cells(name, protocol)
@@ -103,20 +102,20 @@ def _title(name: str) -> str:
     return TITLES[name] + (", one weight a feature" if published else "")
 
 
-def _key(protocol: str, name: str, run: int) -> str:
-    return f"recycling/{protocol}/{name}/{run}"
+_ALL = Computation("recycling", _run)
 
 
 def _calls(protocol: str) -> list[Call]:
     return [
-        Call(_key(protocol, name, run), f"{_title(name)}: run {run}", _run, (name, run, protocol))
+        _ALL.call(f"{_title(name)}: run {run}", protocol, name, run)
         for name in _SOURCES[protocol]
         for run in range(_RUNS[protocol])
     ]
 
 
 def _runs(records: Records, protocol: str, name: str) -> list[Mapping[str, Any]]:
-    return [records[_key(protocol, name, run)]["variants"] for run in range(_RUNS[protocol])]
+    runs = range(_RUNS[protocol])
+    return [_ALL.of(records, protocol, name, run)["variants"] for run in runs]
 
 
 def _reached(variants: Mapping[str, Any], key: str, goal: float) -> tuple[float, int]:
@@ -169,7 +168,7 @@ def _report(protocol: str, records: Records) -> str:
                     f"{np.mean([f['objective'] for f in found]):.2f}",
                 ]
             )  # fmt: skip
-        first = records[_key(protocol, name, 0)]
+        first = _ALL.of(records, protocol, name, 0)
         parts += [
             f"### {_title(name)}: {first['n_pairs']} frame pairs, {first['n_weights']} weights",
             markdown(["variant", "rounds", "bounds", "seconds", "objective"], rows),
@@ -215,7 +214,7 @@ def _draw(protocol: str, records: Records, path: Path) -> None:
     for column, name in enumerate(names):
         above, below = axes[column], axes[len(names) + column]
         variants = _runs(records, protocol, name)[0]
-        start = records[_key(protocol, name, 0)]["start"]
+        start = _ALL.of(records, protocol, name, 0)["start"]
         best = min(v["objective"] for v in variants.values())
         for key, colour in shown.items():
             seconds, bounds, values = zip(*variants[key]["path"], strict=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["compared", "difference", "mean_se", "percent_se", "ratio_text"]
+__all__ = ["compared", "difference", "mean_se", "percent_se", "ratio_text", "within_noise"]
 
 
 def mean_se(values: ArrayLike) -> tuple[float, float]:
@@ -66,6 +66,23 @@ def compared(a: str, first: Sequence[float], b: str, second: Sequence[float]) ->
     side = "lower" if gain >= 0 else "higher"
     points = f"loss {side} by {100 * abs(gain):.2f} ± {100 * error:.2f} points"
     return f"{a} before {b}: {verdict} ({points})"
+
+
+def within_noise(away: Mapping[int, tuple[float, float]]) -> tuple[int | None, int | None]:
+    """The first share that is within noise of a baseline, and the first from which on all are.
+
+    By share: how far it is from the baseline, and the standard error; noise is two of those.
+
+    Examples
+    --------
+    >>> within_noise({10: (0.1, 0.1), 20: (0.5, 0.1), 50: (0.2, 0.1), 80: (-0.3, 0.1)})
+    (10, 50)
+    >>> within_noise({10: (0.1, 0.1), 20: (0.5, 0.1)})
+    (10, None)
+    """
+    same = [share for share, (mean, error) in away.items() if mean <= 2 * error]
+    steady = [s for s in same if all(t in same for t in away if t > s)]
+    return min(same, default=None), min(steady, default=None)
 
 
 def ratio_text(values: Sequence[float]) -> str:

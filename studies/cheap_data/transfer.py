@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,14 +25,14 @@ from studies.cheap_data.data import (
     is_annotated,
     measured,
 )
-from studies.cheap_data.tables import difference
-from studies.experiments import Experiment, Records
+from studies.cheap_data.tables import difference, within_noise
+from studies.experiments import Computation, Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
+from studies.texts import percent_sd
+from trellis.cheap import TransferLearner, cross_validate_transfer
 from trellis.cli.drawing import new_figure, save_figure
-
-if TYPE_CHECKING:
-    from trellis.tracking import FramePair
+from trellis.tracking import FramePair, TrackingModel, patchify
 
 __all__ = ["TRANSFER", "Domains"]
 
@@ -97,8 +97,6 @@ DOMAINS = {
 @lru_cache(maxsize=4)
 def _patches(name: str, protocol: str) -> list[FramePair]:
     """Patches of the training pairs, in random order."""
-    from trellis.tracking import patchify
-
     train, _ = cells(name, protocol, MOVIES[protocol])
     size = DOMAINS[protocol]
     every = [p for p in patchify(train, objects=size.objects) if is_annotated(p)]
@@ -109,8 +107,6 @@ def _patches(name: str, protocol: str) -> list[FramePair]:
 @lru_cache(maxsize=4)
 def _reach(source: str, target: str, protocol: str) -> float:
     """One gate for both: the larger one."""
-    from trellis.tracking import TrackingModel
-
     data = {name: cells(name, protocol)[0] for name in (source, target)}
     problems = TrackingModel(neighbours=NEIGHBOURS).learning_problems(data)
     return max(problem.made.max_distance for problem in problems.values())
@@ -127,8 +123,6 @@ def _drawn(patches: Sequence[FramePair], share: int, draw: int) -> list[FramePai
 
 
 def _model(source: str, target: str, protocol: str) -> Any:
-    from trellis.tracking import TrackingModel
-
     return TrackingModel(
         events_of(source, target), neighbours=NEIGHBOURS,
         max_distance=_reach(source, target, protocol),
@@ -138,8 +132,6 @@ def _model(source: str, target: str, protocol: str) -> Any:
 @lru_cache(maxsize=4)
 def _factors(source: str, target: str, protocol: str) -> dict[str, tuple[float, float]]:
     """For each strategy the factors l2 and rho of least loss in the cross-validation."""
-    from trellis.cheap import cross_validate_transfer
-
     size = DOMAINS[protocol]
     data = {
         "source": _patches(source, protocol),
@@ -161,8 +153,6 @@ def _factors(source: str, target: str, protocol: str) -> dict[str, tuple[float, 
 
 
 def _fit(source: str, target: str, strategy: str, share: int, draw: int, protocol: str) -> Any:
-    from trellis.cheap import TransferLearner
-
     factors = _factors(source, target, protocol)
     l2, rho = factors.get(strategy, factors["partial-target"])
     patches = _patches(target, protocol)
@@ -192,8 +182,7 @@ def _run(source: str, target: str, share: int, draw: int, protocol: str) -> dict
     return {s: _fit(source, target, s, share, draw, protocol) for s in _WITH_SHARE}
 
 
-def _key(protocol: str, source: str, target: str, *rest: object) -> str:
-    return "/".join(map(str, ("transfer", protocol, f"{source}-{target}", *rest)))
+_RUNS, _WHOLE = Computation("transfer", _run), Computation("transfer-all", _once)
 
 
 def _calls(protocol: str) -> list[Call]:
@@ -201,16 +190,12 @@ def _calls(protocol: str) -> list[Call]:
     calls = []
     for source, target in size.tasks:
         title = f"{TITLES[source]} to {TITLES[target].lower()}"
-        calls.append(
-            Call(_key(protocol, source, target, "all"), f"{title}: all", _once,
-                 (source, target, protocol))
-        )  # fmt: skip
+        calls.append(_WHOLE.call(f"{title}: all", protocol, source, target))
         calls += [
-            Call(_key(protocol, source, target, share, draw), f"{title}: {share} %, draw {draw}",
-                 _run, (source, target, share, draw, protocol))
+            _RUNS.call(f"{title}: {share} %, draw {draw}", protocol, source, target, share, draw)
             for share in size.shares
             for draw in range(size.n_draws)
-        ]  # fmt: skip
+        ]
     return calls
 
 
@@ -219,17 +204,11 @@ def _losses(
 ) -> list[list[float]]:
     """Losses of the test pairs (draws, n)."""
     if strategy not in _WITH_SHARE:
-        return [records[_key(protocol, *task, "all")][strategy]["losses"]]
+        return [_WHOLE.of(records, protocol, *task)[strategy]["losses"]]
     return [
-        records[_key(protocol, *task, share, draw)][strategy]["losses"]
+        _RUNS.of(records, protocol, *task, share, draw)[strategy]["losses"]
         for draw in range(DOMAINS[protocol].n_draws)
     ]
-
-
-def _cell(runs: Sequence[Sequence[float]]) -> str:
-    means = [100 * float(np.mean(run)) for run in runs]
-    spread = f" ± {np.std(means, ddof=1):.2f}" if len(means) > 1 else ""
-    return f"{np.mean(means):.2f}{spread}"
 
 
 def _report(protocol: str, records: Records) -> str:
@@ -244,19 +223,15 @@ def _report(protocol: str, records: Records) -> str:
     ]
     for task in size.tasks:
         source, target = task
-        once = records[_key(protocol, *task, "all")]
+        once = _WHOLE.of(records, protocol, *task)
         head = ["annotated", *_NAMES.values(), "transfer over all target"]
         rows = []
         for share in size.shares:
             mean, error = _away(records, protocol, task, "transfer", share)
-            rows.append(
-                [
-                    f"{share} %",
-                    *(_cell(_losses(records, protocol, task, s, share)) for s in _NAMES),
-                    f"{100 * mean:+.2f} ± {100 * error:.2f}",
-                ]
-            )
-        first = records[_key(protocol, *task, size.shares[0], 0)]
+            losses = [_losses(records, protocol, task, s, share) for s in _NAMES]
+            means = [percent_sd(np.mean(runs, axis=1)) for runs in losses]
+            rows.append([f"{share} %", *means, f"{100 * mean:+.2f} ± {100 * error:.2f}"])
+        first = _RUNS.of(records, protocol, *task, size.shares[0], 0)
         factors = "; ".join(
             f"{_NAMES[s]} l2 {first[s]['l2']:g}" + (f", ρ {first[s]['rho']:g}" if first[s]["rho"]
             else "") for s in _WITH_SHARE
@@ -284,9 +259,8 @@ def _sentence(records: Records, protocol: str, task: tuple[str, str]) -> str:
     shares = DOMAINS[protocol].shares
     for strategy in _WITH_SHARE:
         away = {share: _away(records, protocol, task, strategy, share) for share in shares}
-        same = [share for share, (mean, error) in away.items() if mean <= 2 * error]
-        steady = [s for s in same if all(t in same for t in shares if t > s)]
-        where = f"from {min(steady)} % on" if steady else "at no share"
+        _, steady = within_noise(away)
+        where = f"from {steady} % on" if steady is not None else "at no share"
         said.append(f"{_NAMES[strategy]} {where}")
     return f"Within noise of all target: {'; '.join(said)}."
 

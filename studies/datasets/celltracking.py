@@ -9,15 +9,13 @@ detection that is no cell appears and disappears.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from studies.datasets.folder import data_folder
 from trellis.errors import DataError
-
-if TYPE_CHECKING:
-    from trellis.tracking.objects import FramePair, PairAnnotation
+from trellis.tracking.objects import FramePair, PairAnnotation
+from trellis.tracking.reading import read_detections
 
 __all__ = ["load_cells"]
 
@@ -70,8 +68,6 @@ def load_cells(
     if not isinstance(thin, int | np.integer) or isinstance(thin, bool) or thin < 1:
         raise DataError(f"thin must be an integer, at least 1; got {thin!r}")
     start, stop = _span(frames)
-    from trellis.tracking.reading import read_detections
-
     folder = data_folder("celltracking")
     objects, links = (folder / f"{source}_{what}.csv.xz" for what in ("objects", "links"))
     pairs = read_detections(objects, links)
@@ -110,8 +106,6 @@ def _thinned(pairs: list[FramePair], k: int) -> list[FramePair]:
 
     Links are moves and divisions, so an object has one past, and one ancestor.
     """
-    from trellis.tracking.objects import FramePair
-
     at = {(pair.sequence, pair.frame): pair for pair in pairs}
     thinned = []
     for (sequence, frame), first in at.items():
@@ -129,8 +123,6 @@ def _thinned(pairs: list[FramePair], k: int) -> list[FramePair]:
 
 def _composed(steps: list[FramePair]) -> PairAnnotation:
     """Annotation of the first frame's objects and the last frame's."""
-    from trellis.tracking.objects import PairAnnotation
-
     source, target = steps[0].source, steps[-1].target
     descendants = {i: [i] for i in source.ids.tolist()}
     for step in steps:

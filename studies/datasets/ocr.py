@@ -17,7 +17,10 @@ from trellis.corpus import Corpus, as_corpus
 from trellis.errors import DataError
 from trellis.files import open_text_bytes
 
-__all__ = ["load_ocr", "read_words"]
+__all__ = ["load_ocr", "read_words", "word_images"]
+
+Word = tuple[NDArray[np.uint8], list[str], int]
+"""Images of the letters (n, 128), the letters, and the fold."""
 
 
 def load_ocr() -> tuple[Corpus, NDArray[np.int64]]:
@@ -46,6 +49,13 @@ def load_ocr() -> tuple[Corpus, NDArray[np.int64]]:
 
 def read_words(folder: Path) -> tuple[Corpus, NDArray[np.int64]]:
     """Do what :func:`load_ocr` does, for a folder."""
+    words = word_images(folder)
+    corpus = as_corpus([images for images, _, _ in words], [letters for _, letters, _ in words])
+    return corpus, np.array([fold for *_, fold in words], np.int64)
+
+
+def word_images(folder: Path) -> list[Word]:
+    """All words, in the order of their numbers."""
     path = folder / "letters.tsv.xz"
     words: dict[int, tuple[list[Any], list[str], int]] = {}
     try:
@@ -55,9 +65,6 @@ def read_words(folder: Path) -> tuple[Corpus, NDArray[np.int64]]:
             images.append(np.unpackbits(np.frombuffer(bytes.fromhex(pixels), np.uint8)))
             letters.append(letter)
         chosen = [words[number] for number in sorted(words)]
-        corpus = as_corpus([np.array(images) for images, _, _ in chosen], [y for _, y, _ in chosen])
-    except DataError:
-        raise
+        return [(np.array(images), letters, fold) for images, letters, fold in chosen]
     except ValueError as error:
         raise DataError(f"cannot read {path}: {error}") from None
-    return corpus, np.array([fold for *_, fold in chosen], np.int64)

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from studies.ensembles.methods import BEST, PAPER, hamming_losses
-from studies.ensembles.tables import Published, command, mean_sd, published
+from studies.ensembles.tables import Published, command, published
 from studies.experiments import Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
+from studies.texts import mean_sd
 from trellis.cli.drawing import new_figure, save_figure
 from trellis.datasets import artificial_experts
 from trellis.experts import as_outputs

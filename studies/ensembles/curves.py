@@ -18,10 +18,11 @@ from studies.datasets import load_experts
 from studies.ensembles.methods import BEST, PAPER
 from studies.ensembles.pronunciation import nbest, sequence_losses
 from studies.ensembles.systems import Combination, limited, score_of
-from studies.ensembles.tables import Published, command, mean_sd, published
+from studies.ensembles.tables import Published, command, published
 from studies.experiments import Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
+from studies.texts import mean_sd
 from trellis.cli.drawing import new_figure, save_figure
 from trellis.experts import BestExpert, WeightedMajority
 

@@ -17,16 +17,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.linear_model import SGDClassifier
 
 from studies.datasets import data_folder, load
+from studies.datasets.ocr import word_images
 from studies.ensembles.methods import BEST, PAPER, hamming_losses
-from studies.ensembles.tables import Published, command, mean_sd, published
+from studies.ensembles.tables import Published, command, published
 from studies.experiments import Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
+from studies.texts import mean_sd
 from trellis.errors import DataError
 from trellis.experts import ExpertOutputs, as_outputs, expert_losses
-from trellis.files import open_text_bytes
 from trellis.models import ChainCRF, ChainPerceptron
 
 __all__ = ["LABELLING", "word_features"]
@@ -136,8 +139,6 @@ def _rows(words: Sequence[str]) -> list[list[str]]:
 
 
 def _local_words(kind: str, train: Words, asked: list[list[str]]) -> list[list[str]]:
-    from sklearn.feature_extraction import FeatureHasher
-
     hasher = FeatureHasher(2**17, input_type="string", alternate_sign=False)
     rows = hasher.transform([row for words, _ in train for row in _rows(words)])
     model = _classifier(kind).fit(rows, [tag for _, tags in train for tag in tags])
@@ -146,8 +147,6 @@ def _local_words(kind: str, train: Words, asked: list[list[str]]) -> list[list[s
 
 
 def _classifier(kind: str) -> Any:
-    from sklearn.linear_model import SGDClassifier
-
     return SGDClassifier(loss=_KINDS[kind], alpha=1e-5, max_iter=8, tol=None, random_state=0)
 
 
@@ -157,16 +156,16 @@ def _split(flat: list[str], asked: Sequence[Sequence[Any]]) -> list[list[str]]:
 
 
 def _ocr(part: int, n_samples: int) -> tuple[ExpertOutputs, list[list[str]]]:
-    folds = _ocr_folds()
-    train, held_out = folds[:3], [word for fold in folds[3:] for word in fold]
+    words = sorted(word_images(data_folder("ocr")), key=lambda word: word[2])
+    held_out = [word for word in words if word[2] >= 3]
     order = np.random.default_rng(0).permutation(len(held_out))[:n_samples]
     asked = [held_out[i][0] for i in order]
     answers: list[list[list[str]]] = []
     names = []
-    for k, fold in enumerate(train):
-        words = fold[:part]
-        X = [_images(images) for images, _ in words]
-        y = [letters for _, letters in words]
+    for k in range(3):
+        fold = [word for word in words if word[2] == k][:part]
+        X = [_images(images) for images, _, _ in fold]
+        y = [letters for _, letters, _ in fold]
         flat = np.concatenate(X)
         for kind in _KINDS:
             model = _classifier(kind).fit(flat, [letter for letters in y for letter in letters])
@@ -179,25 +178,9 @@ def _ocr(part: int, n_samples: int) -> tuple[ExpertOutputs, list[list[str]]]:
     return as_outputs(answers, names=names), [held_out[i][1] for i in order]
 
 
-def _images(images: list[Any]) -> NDArray[np.float64]:
+def _images(images: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Pixels of each letter, and a one."""
-    pixels = np.array(images, np.float64)
-    return np.hstack([pixels, np.ones((len(pixels), 1))])
-
-
-def _ocr_folds() -> list[Words]:
-    """Words of each of the ten folds."""
-    path = data_folder("ocr") / "letters.tsv.xz"
-    folds: list[dict[int, tuple[list[Any], list[str]]]] = [{} for _ in range(10)]
-    try:
-        for line in open_text_bytes(path).decode("ascii").splitlines():
-            letter, word, _, fold, pixels = line.split("\t")
-            images, letters = folds[int(fold)].setdefault(int(word), ([], []))
-            images.append(np.unpackbits(np.frombuffer(bytes.fromhex(pixels), np.uint8)))
-            letters.append(letter)
-    except (ValueError, IndexError) as error:
-        raise DataError(f"cannot read {path}: {error}") from None
-    return [[fold[word] for word in sorted(fold)] for fold in folds]
+    return np.hstack([images, np.ones((len(images), 1))])
 
 
 def _key(task: str) -> str:

@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 from studies.datasets import load_pronunciations
 from studies.ensembles.letters import align_letters, joined, letter_features
 from studies.ensembles.methods import BEST, PAPER, disjoint_runs, new_method
-from studies.ensembles.tables import Published, command, mean_sd, published
+from studies.ensembles.tables import Published, command, published
 from studies.experiments import Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
+from studies.texts import mean_sd
 from trellis.evaluation import edit_distance
 from trellis.experts import ExpertOutputs, align, as_outputs, strip
 from trellis.models import ChainPerceptron

@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-__all__ = ["command", "gain_text", "mean_sd", "published"]
+__all__ = ["Published", "command", "gain_text", "published"]
 
 Published = tuple[float, float | None] | None
-
-
-def mean_sd(values: Sequence[float], digits: int = 4) -> str:
-    """Mean ± standard deviation over runs.
-
-    Examples
-    --------
-    >>> mean_sd([0.25, 0.35])
-    '0.3000 ± 0.0707'
-    """
-    mean = f"{np.mean(values):.{digits}f}"
-    return mean if len(values) < 2 else f"{mean} ± {np.std(values, ddof=1):.{digits}f}"
 
 
 def published(value: Published, digits: int = 4) -> str:

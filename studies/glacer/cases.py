@@ -23,7 +23,8 @@ import numpy as np
 from studies.datasets import load_medicare, load_sacramento
 from studies.folder import Call
 from trellis.datasets import synthetic_graph_regression
-from trellis.regression import RegressionData
+from trellis.regression import GLACER, KNN, Full, RegressionData, least_squares_boosting
+from trellis.regression.baselines import baselines, unstructured
 from trellis.regression.swaps import one_thread
 
 __all__ = ["GENERATOR", "SIZES", "Case", "Size", "baseline_calls", "glacer_calls", "glacer_name"]
@@ -126,8 +127,6 @@ class Case:
         return train, test
 
     def _build(self, metric: str) -> Any:
-        from trellis.regression import KNN, Full
-
         kind: Any = metric
         if dict(self.changes).get("graph") == "full":
             return Full(metric=kind, threshold=1e-6)
@@ -172,8 +171,6 @@ def glacer_name(options: Mapping[str, Any]) -> str:
 
 def run_baselines(case: Case, repetition: int) -> dict[str, Any]:
     """Errors and times of the baselines."""
-    from trellis.regression.baselines import baselines
-
     train, test = case.pair(repetition)
     table = baselines(coordinates=case.kind == "sacramento", glacer=False)
     found: dict[str, Any] = {"kind": "baselines", "mse": {}, "seconds": {}}
@@ -188,8 +185,6 @@ def run_baselines(case: Case, repetition: int) -> dict[str, Any]:
 
 def run_glacer(case: Case, repetition: int, options: Mapping[str, Any]) -> dict[str, Any]:
     """Error, time and swaps of GLACER."""
-    from trellis.regression import GLACER
-
     train, test = case.pair(repetition)
     with one_thread():
         started = time.perf_counter()
@@ -210,9 +205,6 @@ def run_glacer(case: Case, repetition: int, options: Mapping[str, Any]) -> dict[
 
 def glacer_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of GLACER: ``trees``, ``stumps`` and ``learner`` make its base model."""
-    from trellis.regression import least_squares_boosting
-    from trellis.regression.baselines import unstructured
-
     made = {k: v for k, v in options.items() if k not in ("trees", "stumps", "learner")}
     if "learner" in options:
         made["base"] = unstructured()[options["learner"]]

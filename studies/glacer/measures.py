@@ -6,8 +6,11 @@ import time
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm
 
 from studies.glacer.cases import Case
+from trellis.regression import GCRF, GLACER
+from trellis.regression.baselines import seeded, unstructured
 from trellis.regression.swaps import one_thread
 
 __all__ = ["CALIBRATED", "LEVEL", "run_calibration", "run_refits"]
@@ -19,8 +22,6 @@ CALIBRATED = ("MLR", "SVM", "RF", "LSB")
 
 def run_refits(case: Case, max_swaps: int | None, n_jobs: int) -> dict[str, Any]:
     """Refits and seconds of the start and of every swap of GLACER, M = 10 and η = 0.3."""
-    from trellis.regression import GLACER
-
     train, _ = case.pair(0)
     with one_thread():
         started = time.perf_counter()
@@ -38,11 +39,6 @@ def run_refits(case: Case, max_swaps: int | None, n_jobs: int) -> dict[str, Any]
 
 def run_calibration(case: Case, repetition: int) -> dict[str, Any]:
     """Share of test targets inside 90 % intervals, and their mean width, by model."""
-    from scipy.stats import norm
-
-    from trellis.regression import GCRF, GLACER
-    from trellis.regression.baselines import seeded, unstructured
-
     train, test = case.pair(repetition)
     factor = float(norm.ppf((1 + LEVEL) / 2))
     coverage: dict[str, float] = {}

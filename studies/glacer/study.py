@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,8 @@ from studies.glacer.sections import (
     side_by_side,
 )
 from studies.markdown import markdown
+from studies.texts import bullets
+from trellis.cli.drawing import new_figure, save_figure
 from trellis.regression.comparison import Evaluation
 
 __all__ = ["EXPERIMENTS"]
@@ -43,10 +44,6 @@ def _case(size: Size, fraction: float = 1.0, **changes: Any) -> Case:
 
 def _glacer(case: Case, repetitions: int, size: Size, **options: Any) -> list[Call]:
     return glacer_calls(case, repetitions, max_swaps=size.max_swaps, **options)
-
-
-def _bullets(sentences: Sequence[str]) -> str:
-    return "\n".join(f"- {sentence}" for sentence in sentences)
 
 
 def _size_text(size: Size) -> str:
@@ -89,7 +86,7 @@ def _table_1(protocol: str, records: Records) -> str:
             f"under-specified in the paper; here: {choices}. Numbers are therefore not comparable "
             "with the paper's, orderings are.",
             side_by_side(columns, TABLE_1),
-            _bullets(sentences),
+            bullets(sentences),
         ]
     )
 
@@ -134,7 +131,7 @@ def _table_2(protocol: str, records: Records) -> str:
         "training data", "without dCorr: paper", "here", "with dCorr: paper", "here", "p",
         "swaps without", "swaps with",
     ]  # fmt: skip
-    return "\n\n".join([markdown(head, rows), _bullets(sentences)])
+    return "\n\n".join([markdown(head, rows), bullets(sentences)])
 
 
 # ------------------------------------------------------------------------------- real data
@@ -167,7 +164,7 @@ def _table_3(protocol: str, records: Records) -> str:
             "records of 2014 to 2017 with the most readmissions, half and half (the paper's "
             "release is not known). Splits are random, the paper's cannot be had again.",
             side_by_side(columns, TABLE_3),
-            _bullets(sentences),
+            bullets(sentences),
         ]
     )
 
@@ -232,7 +229,7 @@ def _parameters(protocol: str, records: Records) -> str:
         "(the paper: η «does not seem to play a crucial role»).",
     ]  # fmt: skip
     text = f"Half of the synthetic training data, {size.few} repetitions."
-    return "\n\n".join([text, markdown(["", "η = 0.3", "0.5", "0.7"], rows), _bullets(sentences)])
+    return "\n\n".join([text, markdown(["", "η = 0.3", "0.5", "0.7"], rows), bullets(sentences)])
 
 
 def _refit_calls(protocol: str) -> list[Call]:
@@ -268,7 +265,7 @@ def _refits(protocol: str, records: Records) -> str:
         for i, (r, p, s) in enumerate(zip(refits, record["pairs"], seconds, strict=True))
     ]
     head = ["swap (0: the start)", "refits", "pairs that could exchange", "seconds"]
-    return "\n\n".join([_bullets(sentences), markdown(head, rows[:12])])
+    return "\n\n".join([bullets(sentences), markdown(head, rows[:12])])
 
 
 def _calibration_calls(protocol: str) -> list[Call]:
@@ -298,7 +295,7 @@ def _calibration(protocol: str, records: Records) -> str:
         "base model's own training data; «cv»: from out-of-fold predictions."
     )
     return "\n\n".join(
-        [text, markdown(["model", "coverage, %", "width"], rows), _bullets(sentences)]
+        [text, markdown(["model", "coverage, %", "width"], rows), bullets(sentences)]
     )
 
 
@@ -381,7 +378,7 @@ def _variants(protocol: str, records: Records) -> str:
     parts = [
         f"GLACER's open choices, {size.few} repetitions of the same data as in the tables.",
         markdown(["GLACER", *cases], rows),
-        _bullets(sentences),
+        bullets(sentences),
         "Choices of the generator, with half of the training data, and graphs of Medicare. «Target "
         "among the attributes» is a leak, tried since the paper's Gaussian CRFs gain more on "
         "Medicare than smoothing over attributes explains:",
@@ -393,13 +390,11 @@ def _variants(protocol: str, records: Records) -> str:
         shown = ("MLR", "S-MLR", "S-NN", "S-SVM", "S-SUBBAG", "S-RF", "S-LSB", "(C)NL", "GLACER")
         table.append([name, *(f"{mean_mse(result, n):.3f}" for n in shown)])
         told.append(ordering_sentences(name, result)[0])
-    parts += [markdown(["generator", *shown], table), _bullets(told)]
+    parts += [markdown(["generator", *shown], table), bullets(told)]
     return "\n\n".join(parts)
 
 
 def _draw_table_1(protocol: str, records: Records, path: Path) -> None:
-    from trellis.cli.drawing import new_figure, save_figure
-
     results = _synthetic(protocol, records)
     figure, panels = new_figure(1)
     colours: dict[str, str] = {}

@@ -16,11 +16,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # no annotations
 
-from trellis.corpus import Corpus
+from trellis.corpus import Corpus, Features
 from trellis.decompose import Pieces, partitioner
 from trellis.errors import DataError
 from trellis.features import Encoded
+from trellis.features.encoded import drop_unknown
+from trellis.models import ChainCRF
 from trellis.objectives import ChainData, LogLikelihood, Weights
 from trellis.theory.quantities import labelled
 
@@ -73,9 +77,6 @@ class MiniSamples:
         self, *, start: Weights | None = None, without: NDArray[np.int64] | None = None
     ) -> Solution:
         """Minimise F, or F without some mini-samples, by L-BFGS in float64."""
-        from scipy.optimize import minimize
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # no annotations
-
         kept = np.arange(len(self.pieces))
         if without is not None:
             kept = np.delete(kept, without)
@@ -110,8 +111,6 @@ class MiniSamples:
 
     def as_corpus(self) -> Corpus:
         """The mini-samples as a corpus of ready-made features, a sample each."""
-        from trellis.corpus import Features
-
         e = self.data.encoded
         values = e.values if e.values.size else None
         names = [str(f) for f in range(self.n_features)]
@@ -127,8 +126,6 @@ def encode(corpus: Any, features: Any, test: Any = None) -> tuple[ChainData, Cha
 
     Every feature occurs in the training data; ids are those of a CRF that learned from it.
     """
-    from trellis.models import ChainCRF
-
     train = _complete(labelled(corpus), "corpus")
     held_out = train if test is None else _complete(labelled(test), "test")
     # One pass is the public way to the vocabulary; the weights are not used.
@@ -138,8 +135,6 @@ def encode(corpus: Any, features: Any, test: Any = None) -> tuple[ChainData, Cha
     data = _data(train, replace(encoded, indices=indices.astype(np.int32)), model.classes_)
     if test is None:
         return data, data, len(used)
-    from trellis.features.encoded import drop_unknown
-
     other = model.encoder_.encode(held_out)
     new_id = np.full(model.encoder_.n_features, -1, np.int32)
     new_id[used] = np.arange(len(used))

@@ -21,6 +21,7 @@ import numpy as np
 from studies.measured.mini_samples import MiniSamples, check_setting, encode
 from trellis.decompose import VISITS
 from trellis.errors import DataError
+from trellis.models import ChainCRF
 from trellis.objectives import Weights
 from trellis.theory.checks import choice, fraction, positive
 
@@ -152,8 +153,6 @@ def _run(
     seed: int,
 ) -> list[float]:
     """Gaps after each pass, until one is small enough or the passes are over."""
-    from trellis.models import ChainCRF
-
     corpus = problem.as_corpus()
     model = ChainCRF(
         learning_rate=rate,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from studies.measured.mini_samples import MiniSamples, check_setting, encode
 from trellis.errors import DataError
+from trellis.kernels.scoring import score_nodes
 from trellis.objectives import ChainData, Weights
 from trellis.structures import ChainPotentials, marginals
 from trellis.theory.checks import choice
@@ -191,8 +192,6 @@ def _predictions(
     weights: Weights, data: ChainData
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Log-probabilities (N, L) of all labels and the losses (N,) of the gold ones."""
-    from trellis.kernels.scoring import score_nodes
-
     e = data.encoded
     node = score_nodes(e.indptr, e.indices, e.values, weights.node, 0, len(e.indptr) - 1)
     _, found = marginals(ChainPotentials(node, weights.transitions, e.offsets))

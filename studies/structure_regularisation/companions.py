@@ -21,6 +21,7 @@ from trellis._tuning_log import fingerprint
 from trellis.corpus import Corpus
 from trellis.theory import overfit_bound
 from trellis.theory.quantities import RHO, TAU
+from trellis.tuning import only_its_labels
 
 __all__ = ["COMPANIONS", "Gap", "companion_key", "companion_task", "gaps", "measure"]
 
@@ -81,8 +82,6 @@ def companion_key(what: str, facts: dict[str, Any], protocol: Protocol) -> str:
 
 def measure(what: str, corpus: Corpus, features: str, protocol: Protocol) -> dict[str, Any]:
     """Measure stability or rate on the first sequences of a corpus; returns a record."""
-    from trellis.tuning import only_its_labels
-
     small = only_its_labels(corpus[: protocol.small])
     found: list[Any]
     if what == "stability":

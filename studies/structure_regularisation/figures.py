@@ -11,8 +11,9 @@ from typing import Any
 
 from studies.structure_regularisation.companions import gaps
 from studies.structure_regularisation.study import Outcome, TaskStudy
-from studies.structure_regularisation.tables import best_runs, size_text
+from studies.structure_regularisation.tables import best_runs
 from studies.structure_regularisation.tasks import TASKS
+from studies.texts import size_text
 from trellis.cli.drawing import check_matplotlib, new_figure, save_figure
 
 __all__ = ["FIGURES", "draw_all"]

@@ -9,7 +9,8 @@ from typing import Any
 from studies.structure_regularisation.companions import gaps
 from studies.structure_regularisation.comparison import Verdict
 from studies.structure_regularisation.study import Result, TaskStudy
-from studies.structure_regularisation.tables import best_runs, p_text, percent, size_text
+from studies.structure_regularisation.tables import best_runs
+from studies.texts import p_text, percent, size_text
 
 __all__ = [
     "choice_sentence",

@@ -44,14 +44,17 @@ class Result:
     fit: Fit
     runs: list[dict[str, Any]]
 
+    def values(self, name: str) -> list[float]:
+        """A number of each run."""
+        return [run[name] for run in self.runs]
+
     def mean(self, name: str) -> float:
-        """Mean of a number over the runs."""
-        return float(np.mean([run[name] for run in self.runs]))
+        """Its mean."""
+        return float(np.mean(self.values(name)))
 
     def sd(self, name: str) -> float:
-        """Standard deviation over the runs; 0 for a single run."""
-        values = [run[name] for run in self.runs]
-        return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+        """Its standard deviation; 0 for a single run."""
+        return float(np.std(self.values(name), ddof=1)) if len(self.runs) > 1 else 0.0
 
 
 class TaskStudy:

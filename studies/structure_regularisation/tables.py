@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from studies.markdown import markdown
 from studies.structure_regularisation.companions import gaps
+from studies.structure_regularisation.comparison import Verdict
 from studies.structure_regularisation.study import METHODS, Result, TaskStudy
 from studies.structure_regularisation.tasks import TASKS
-
-if TYPE_CHECKING:
-    from studies.structure_regularisation.comparison import Verdict
+from studies.texts import p_text, percent, percent_sd, size_text
 
 __all__ = [
     "comparison_table",
@@ -19,35 +18,12 @@ __all__ = [
     "data_table",
     "gap_table",
     "methods_table",
-    "p_text",
-    "percent",
     "published_table",
     "rate_table",
-    "size_text",
     "sparsity_table",
     "stability_table",
     "tuning_table",
 ]
-
-
-def percent(score: float) -> str:
-    """A score in per cent."""
-    return f"{100 * score:.2f}"
-
-
-def size_text(size: float | None) -> str:
-    """How a piece size is written."""
-    return "whole" if size is None else f"{size:g}"
-
-
-def p_text(p_value: float) -> str:
-    """A p-value with two digits; small ones as a bound."""
-    return "< 0.0001" if p_value < 0.0001 else f"{p_value:.2g}"
-
-
-def _with_sd(result: Result, name: str) -> str:
-    spread = f" ± {100 * result.sd(name):.2f}" if len(result.runs) > 1 else ""
-    return percent(result.mean(name)) + spread
 
 
 def _count(n: float) -> str:
@@ -129,9 +105,9 @@ def methods_table(study: TaskStudy) -> str:
         run = final.runs[0]
         rows.append(
             [
-                method, setting_text(chosen), percent(chosen.mean("dev")), _with_sd(final, "test"),
-                f"{final.mean('seconds'):.1f}", f"{final.mean('passes'):g}",
-                f"{100 * final.mean('zeros'):.1f}",
+                method, setting_text(chosen), percent(chosen.mean("dev")),
+                percent_sd(final.values("test")), f"{final.mean('seconds'):.1f}",
+                f"{final.mean('passes'):g}", f"{100 * final.mean('zeros'):.1f}",
                 f"{run['templates_dropped']} of {run['templates']}",
             ]
         )  # fmt: skip
@@ -152,7 +128,7 @@ def curve_table(study: TaskStudy) -> str:
                 size_text(crf.fit.params["piece_size"]), percent(crf.mean("dev")),
                 percent(crf.mean("test")), f"{crf.mean('seconds'):.2f}",
                 f"{crf.mean('passes'):g}", percent(perceptron.mean("dev")),
-                _with_sd(perceptron, "test"), f"{perceptron.mean('seconds'):.2f}",
+                percent_sd(perceptron.values("test")), f"{perceptron.mean('seconds'):.2f}",
             ]
         )  # fmt: skip
     head = [

@@ -22,6 +22,7 @@ from trellis.corpus import Corpus, as_corpus
 from trellis.datasets import stdlib_roles
 from trellis.datasets.roles import TEMPLATES
 from trellis.errors import DataError
+from trellis.tuning import only_its_labels
 
 __all__ = ["TASKS", "Task", "TaskData", "available_tasks", "checked_tasks", "task_data"]
 
@@ -166,8 +167,6 @@ def available_tasks(protocol: Protocol) -> list[str]:
 
 def task_data(name: str, protocol: Protocol) -> TaskData:
     """Load the data of a task and divide them."""
-    from trellis.tuning import only_its_labels
-
     found = load(TASKS[name].data) if TASKS[name].data else _roles(protocol)
     train, dev = found.train, found.dev
     held_out = dev is None

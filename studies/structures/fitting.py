@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trellis.corpus import Corpus
+from trellis.evaluation import paired_bootstrap
 
-__all__ = ["compared", "fitted", "right", "size_text"]
+__all__ = ["compared", "fitted", "right"]
 
 _FIRST = 20  # samples of the fit that compiles the kernels
 
@@ -48,8 +49,6 @@ def compared(
     name: str, a: Mapping[str, Any], baseline: str, b: Mapping[str, Any], n_resamples: int = 2000
 ) -> str:
     """Sentence on the accuracies of two records of the same samples, with a paired bootstrap."""
-    from trellis.evaluation import paired_bootstrap
-
     found_a, found_b = a["right"].split(), b["right"].split()
     gold = ["1" * len(word) for word in found_a]
     test = paired_bootstrap(
@@ -71,8 +70,3 @@ def compared(
 
 def _side(points: float) -> str:
     return "more than" if points > 0 else "less than"
-
-
-def size_text(size: float | None) -> str:
-    """A mean size n′, or «whole»."""
-    return "whole" if size is None else f"{size:g}"

@@ -17,12 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from studies.experiments import Experiment, Records
+from studies.experiments import Computation, Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
-from studies.structures.fitting import fitted, size_text
+from studies.structures.fitting import fitted
+from studies.texts import size_text
+from trellis import GraphCRF, GraphPerceptron
 from trellis.cli.drawing import new_figure, save_figure
 from trellis.corpus import Corpus
+from trellis.datasets import noisy_digits, textures
 
 __all__ = ["GRIDS", "Images", "grid_images"]
 
@@ -64,8 +67,6 @@ _SHOWN = "tree-5.5"  # the model of tree pieces that is shown and spoken of
 
 def grid_images(task: str, images: Images) -> tuple[Corpus, Corpus]:
     """Training and test images of a task."""
-    from trellis.datasets import noisy_digits, textures
-
     if task == "digits":
         corpus = noisy_digits(levels=2, noise=8.0)
     else:
@@ -98,8 +99,6 @@ def _models(task: str, protocol: str) -> dict[str, str]:
 
 
 def _model(task: str, key: str, passes: int, train: Corpus) -> Any:
-    from trellis import GraphCRF, GraphPerceptron
-
     kind, _, rest = key.partition("-")
     features = _AROUND if rest == "around" else FEATURES[task]
     if kind == "none":
@@ -155,19 +154,16 @@ def _truth(task: str, images: Images) -> dict[str, Any]:
     return {"seen": first.columns["pixel"], "true": first.labels}
 
 
-def _key(protocol: str, task: str, model: str) -> str:
-    return f"grids/{protocol}/{task}/{model}"
+_FITS, _IMAGE = Computation("grids", _fit), Computation("grids-image", _truth)
 
 
 def _calls(protocol: str) -> list[Call]:
     calls = []
     for task, images in IMAGES[protocol].items():
         title = _TITLES[task]
-        calls.append(
-            Call(_key(protocol, task, "image"), f"{title}: an image", _truth, (task, images))
-        )
+        calls.append(_IMAGE.call(f"{title}: an image", protocol, task, sizes=images))
         calls += [
-            Call(_key(protocol, task, model), f"{title}: {name}", _fit, (task, model, images))
+            _FITS.call(f"{title}: {name}", protocol, task, model, sizes=images)
             for model, name in _models(task, protocol).items()
         ]
     return calls
@@ -187,7 +183,7 @@ def _report(protocol: str, records: Records) -> str:
     ]
     for task, images in IMAGES[protocol].items():
         names = _models(task, protocol)
-        found = {model: records[_key(protocol, task, model)] for model in names}
+        found = {model: _FITS.of(records, protocol, task, model) for model in names}
         rows = [
             [
                 name, _percent(found[m], "best"), _percent(found[m], "marginals"),
@@ -228,9 +224,8 @@ def _draw(protocol: str, records: Records, path: Path) -> None:
     figure.set_size_inches(11, 6)
     panels = iter(axes)
     for task, images in IMAGES[protocol].items():
-        image = records[_key(protocol, task, "image")]
-        none = records[_key(protocol, task, "none")]
-        tree = records[_key(protocol, task, _SHOWN)]
+        image = _IMAGE.of(records, protocol, task)
+        none, tree = (_FITS.of(records, protocol, task, model) for model in ("none", _SHOWN))
         labels = sorted({*image["true"], *none["example"], *tree["example_marginals_reweighted"]})
         symbols = sorted(set(image["seen"]))
         for title, values, names in (

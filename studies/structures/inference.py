@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from studies.experiments import Experiment, Records
+from studies.experiments import Computation, Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
 from studies.structures.grids import (
@@ -21,6 +21,11 @@ from studies.structures.grids import (
     IMAGES,
     grid_images,
 )
+from trellis import GraphCRF
+from trellis.datasets import grid_edges
+from trellis.structures import GraphPotentials, elimination_cost, graph_best, graph_marginals
+from trellis.structures.max_flow import unfit_for_max_flow
+from trellis.structures.message_graph import labelling_scores
 
 __all__ = ["INFERENCE"]
 
@@ -48,10 +53,6 @@ _BUDGET = 10_000_000  # entries of elimination's tables
 
 def _problems(task: str, protocol: str) -> list[Any]:
     """Scores of test images by a model of tree pieces, or random ones."""
-    from trellis import GraphCRF
-    from trellis.datasets import grid_edges
-    from trellis.structures import GraphPotentials
-
     count = _COUNTS[protocol][task]
     if task == "random":
         rng = np.random.default_rng(0)
@@ -73,10 +74,6 @@ def _problems(task: str, protocol: str) -> list[Any]:
 
 
 def _compare(task: str, protocol: str) -> dict[str, Any]:
-    from trellis.structures import elimination_cost, graph_best, graph_marginals
-    from trellis.structures.max_flow import unfit_for_max_flow
-    from trellis.structures.message_graph import labelling_scores
-
     problems = _problems(task, protocol)
     usable = list(_METHODS)
     if any(elimination_cost(p)[1][0] > _BUDGET for p in problems):
@@ -112,21 +109,12 @@ def _compare(task: str, protocol: str) -> dict[str, Any]:
     return result
 
 
-def _key(protocol: str, task: str) -> str:
-    return f"inference/{protocol}/{task}"
-
-
 def _calls(protocol: str) -> list[Call]:
-    # The first call of each method compiles it; with few problems that would be seen.
-    return [
-        Call(_key(protocol, task), _TITLES[task], _warm_compare, (task, protocol))
-        for task in _TITLES
-    ]
+    return [_COMPARED.call(title, protocol, task) for task, title in _TITLES.items()]
 
 
 def _warm_compare(task: str, protocol: str) -> dict[str, Any]:
-    from trellis.structures import GraphPotentials, graph_best, graph_marginals
-
+    # The first call of each method compiles it; with few problems that would be seen.
     square = np.array([[0, 1], [1, 2], [2, 3], [0, 3]])
     p = GraphPotentials(np.eye(4, 2), np.eye(2), square, np.array([0, 4]))
     for method in _METHODS:
@@ -137,10 +125,13 @@ def _warm_compare(task: str, protocol: str) -> dict[str, Any]:
     return _compare(task, protocol)
 
 
+_COMPARED = Computation("inference", _warm_compare)
+
+
 def _report(protocol: str, records: Records) -> str:
     rows, sentences = [], []
     for task, title in _TITLES.items():
-        record = records[_key(protocol, task)]
+        record = _COMPARED.of(records, protocol, task)
         there = [m for m in _METHODS if m in record]
         for method in there:
             r = record[method]

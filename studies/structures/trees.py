@@ -19,13 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from studies.experiments import Experiment, Records
+from studies.datasets import load_trees
+from studies.experiments import Computation, Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
 from studies.structures.fitting import compared, fitted, right
+from trellis import ChainCRF, ChainPerceptron, TreeCRF, TreePerceptron
 from trellis.corpus import Column, Corpus
+from trellis.tuning import only_its_labels
 
-__all__ = ["LIMITS", "TREES", "tree_corpus", "tree_fit"]
+__all__ = ["LIMITS", "TREES", "TREE_FITS", "tree_corpus", "tree_fit"]
 
 LIMITS: Mapping[str, tuple[int | None, int | None, int | str]] = {
     "quick": (600, 200, 3),
@@ -65,9 +68,6 @@ _MODELS = {
 @lru_cache(maxsize=4)
 def tree_corpus(setting: str, part: str, limit: int | None) -> Corpus:
     """Sentences with what the tree says of each word as columns."""
-    from studies.datasets import load_trees
-    from trellis.tuning import only_its_labels
-
     corpus = load_trees(setting.rstrip("+"), part)
     if limit is not None:
         corpus = corpus.take(np.linspace(0, len(corpus) - 1, min(limit, len(corpus))).astype(int))
@@ -100,8 +100,6 @@ def tree_fit(
     limits: tuple[int | None, int | None, int | str],
 ) -> dict[str, Any]:
     """Fit one model, score it on the test part."""
-    from trellis import ChainCRF, ChainPerceptron, TreeCRF, TreePerceptron
-
     n_train, n_test, passes = limits
     train, test = tree_corpus(setting, "train", n_train), tree_corpus(setting, "test", n_test)
     if kind in ("tree", "none"):
@@ -125,15 +123,14 @@ def _kinds(setting: str) -> list[str]:
     return [k for k in _MODELS if k != "typed" or setting != "deprel"]
 
 
-def _key(protocol: str, setting: str, kind: str) -> str:
-    return f"trees/{protocol}/{setting}/{kind}"
+TREE_FITS = Computation("trees", tree_fit)
 
 
 def _calls(protocol: str) -> list[Call]:
     return [
-        Call(
-            _key(protocol, setting, kind), f"{_SETTINGS[setting]}: {_MODELS[kind]}",
-            tree_fit, (setting, kind, None, LIMITS[protocol]),
+        TREE_FITS.call(
+            f"{_SETTINGS[setting]}: {_MODELS[kind]}", protocol, setting, kind, None,
+            sizes=LIMITS[protocol],
         )
         for setting in _SETTINGS
         for kind in _kinds(setting)
@@ -150,7 +147,8 @@ def _report(protocol: str, records: Records) -> str:
         "sentences in per cent, CPU seconds of training."
     ]
     for setting, title in _SETTINGS.items():
-        found = {kind: records[_key(protocol, setting, kind)] for kind in _kinds(setting)}
+        kinds = _kinds(setting)
+        found = {kind: TREE_FITS.of(records, protocol, setting, kind, None) for kind in kinds}
         first = found["none"]
         rows = [
             [_MODELS[kind], f"{100 * r['accuracy']:.2f}", f"{r['seconds']:.1f}", str(r["passes"])]

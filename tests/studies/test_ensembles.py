@@ -63,15 +63,15 @@ def toy_treebank(name):
     return SimpleNamespace(train=corpus, dev=corpus, test=corpus)
 
 
-def toy_letters():
+def toy_letters(folder):
     rng = np.random.default_rng(2)
     shapes = {letter: rng.integers(0, 2, 12) for letter in "abc"}
 
-    def word():
+    def word(fold):
         found = [str(x) for x in rng.choice(list("abc"), rng.integers(2, 5))]
-        return [shapes[x] ^ (rng.random(12) < 0.1) for x in found], found
+        return np.array([shapes[x] ^ (rng.random(12) < 0.1) for x in found]), found, fold
 
-    return [[word() for _ in range(12)] for _ in range(10)]
+    return [word(fold) for fold in range(10) for _ in range(12)]
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def toys(tmp_path_factory):
         patch.setattr(curves, "load_experts", toy_experts)
         patch.setattr(pronunciation, "load_pronunciations", toy_pronunciations)
         patch.setattr(labelling, "load", toy_treebank)
-        patch.setattr(labelling, "_ocr_folds", toy_letters)
+        patch.setattr(labelling, "word_images", toy_letters)
         patch.setitem(artificial._SIZES, "quick", (150, 40, 2))
         patch.setitem(labelling._SIZES, "quick", (12, 40, 10, 2))
         patch.setitem(systems._SIZES, "quick", (40, 2, 50))
@@ -174,19 +174,6 @@ def test_unknown_task(tmp_path):
 def test_too_few_sentences(toys):
     with pytest.raises(DataError, match="too few sentences"):
         labelling.losses("TR1", 50, 40, 10, 2)
-
-
-def test_damaged_letters(tmp_path, monkeypatch):
-    import lzma
-
-    (tmp_path / "ocr").mkdir()
-    (tmp_path / "ocr" / "letters.tsv.xz").write_bytes(lzma.compress(b"a\t1\t1\t0\tzz\n"))
-    monkeypatch.setenv("TRELLIS_DATA", str(tmp_path))
-    with pytest.raises(DataError, match=r"cannot read .*letters\.tsv\.xz"):
-        _original_folds()
-
-
-_original_folds = labelling._ocr_folds
 
 
 # ---------------------------------------------------------------------------- claims
