@@ -19,11 +19,36 @@ if TYPE_CHECKING:
 __all__ = ["STUDIES", "render", "reproduce"]
 
 STUDIES = {
-    "structure-regularisation": "CRFs and perceptrons on mini-samples (Sun 2014)",
-    "structures": "trees, grids, methods of inference and max-margin learning",
-    "ensembles": "combining experts (Cortes, Kuznetsov and Mohri 2014)",
-    "glacer": "regression on graphs that balances bias and variance (Pavlovski et al. 2018)",
-    "cheap-data": "partial annotation, active learning and transfer (Lou et al. 2014)",
+    "structure-regularisation": (
+        "Sun (2014): scores and times of CRFs and perceptrons against the size of mini-samples, "
+        "the baselines, tests of significance, and the theory's quantities beside their bounds. "
+        "Tasks: pos, bio-ner, word-seg, word-seg-msr, act-recog, chunking (data in "
+        "$TRELLIS_DATA), and roles (embedded data). On two cores --quick takes about a minute, "
+        "the default half an hour, --full many hours."
+    ),
+    "structures": (
+        "Trees against chains and no structure, pieces of trees, images on grids, exact and "
+        "approximate inference, max-margin learning. Tasks: trees, tree-sizes, letters (data in "
+        "$TRELLIS_DATA), grids, inference. On two cores --quick takes half a minute, the default "
+        "some minutes."
+    ),
+    "ensembles": (
+        "Cortes, Kuznetsov and Mohri (2014): combining experts. Tasks: artificial (their Tables 1 "
+        "and 2), labelling (tags and letters), systems (answers of real systems), pronunciation, "
+        "curves (numbers of experts, lengths). --quick takes half a minute, the default about ten "
+        "minutes."
+    ),
+    "glacer": (
+        "Pavlovski et al. (2018): regression on graphs against its baselines. Tasks: table-1, "
+        "table-2, table-3, improvements, parameters, refits, calibration, variants. On two cores "
+        "--quick takes half a minute, the default half an hour, --full many hours."
+    ),
+    "cheap-data": (
+        "Lou et al. (2014): partial annotation, active learning and transfer, for cell tracking "
+        "and for chains. Tasks: methods, partial, recycling, active, transfer, chains-partial, "
+        "chains-active, chains-transfer. On two cores --quick takes a minute or two, the default "
+        "half an hour."
+    ),
 }
 """The studies by name, and what they are about."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 import warnings
 from collections.abc import Sequence
 
@@ -14,36 +15,17 @@ from trellis.errors import DataError
 
 __all__ = ["main", "parser"]
 
-_DESCRIPTION = """\
+_ABOUT = "\n\n".join(
+    textwrap.fill(
+        about, 100, initial_indent=f"  {name:26}", subsequent_indent=" " * 28,
+        break_on_hyphens=False,
+    )
+    for name, about in STUDIES.items()
+)  # fmt: skip
+_DESCRIPTION = f"""\
 Repeat the experiments behind a part of Trellis. Writes figures, report.md and results.json to DIR.
 
-  structure-regularisation  Sun (2014): scores and times of CRFs and perceptrons against the size of
-                            mini-samples, the baselines, tests of significance, and the theory's
-                            quantities beside their bounds. Tasks: pos, bio-ner, word-seg,
-                            word-seg-msr, act-recog, chunking (data in $TRELLIS_DATA), and roles
-                            (embedded data). On two cores --quick takes about a minute, the default
-                            half an hour, --full many hours.
-
-  structures                Trees against chains and no structure, pieces of trees, images on
-                            grids, exact and approximate inference, max-margin learning. Tasks:
-                            trees, tree-sizes, letters (data in $TRELLIS_DATA), grids, inference. On
-                            two cores --quick takes half a minute, the default some minutes.
-
-  ensembles                 Cortes, Kuznetsov and Mohri (2014): combining experts. Tasks:
-                            artificial (their Tables 1 and 2), labelling (tags and letters),
-                            systems (answers of real systems), pronunciation, curves (numbers of
-                            experts, lengths). --quick takes half a minute, the default about ten
-                            minutes.
-
-  glacer                    Pavlovski et al. (2018): regression on graphs against its baselines.
-                            Tasks: table-1, table-2, table-3, improvements, parameters, refits,
-                            calibration, variants. On two cores --quick takes half a minute, the
-                            default half an hour, --full many hours.
-
-  cheap-data                Lou et al. (2014): partial annotation, active learning and transfer,
-                            for cell tracking and for chains. Tasks: methods, partial, recycling,
-                            active, transfer, chains-partial, chains-active, chains-transfer. On two
-                            cores --quick takes a minute or two, the default half an hour.
+{_ABOUT}
 
   python -m studies structure-regularisation --quick --out quick
   python -m studies structure-regularisation --out reproduction

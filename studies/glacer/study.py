@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,17 @@ def _glacer(case: Case, repetitions: int, size: Size, **options: Any) -> list[Ca
     return glacer_calls(case, repetitions, max_swaps=size.max_swaps, **options)
 
 
+def _calls(cases: Iterable[Case], repetitions: int, size: Size) -> list[Call]:
+    """All models on some cases."""
+    found = [call for case in cases for call in baseline_calls(case, repetitions)]
+    return found + [call for case in cases for call in _glacer(case, repetitions, size)]
+
+
+def _compared(records: Records, case: Case, repetitions: int, size: Size) -> Evaluation:
+    mine = _glacer(case, repetitions, size)
+    return evaluation(records, baseline_calls(case, repetitions), {"GLACER": mine})
+
+
 def _size_text(size: Size) -> str:
     limit = "" if size.max_swaps is None else f", at most {size.max_swaps} swaps"
     other = "" if size.n == 3000 else f" (the paper: 3000 and 10; --full has these){limit}"
@@ -57,21 +69,12 @@ def _size_text(size: Size) -> str:
 
 def _table_1_calls(protocol: str) -> list[Call]:
     size = SIZES[protocol]
-    cases = [_case(size, fraction) for fraction in FRACTIONS]
-    calls = [call for case in cases for call in baseline_calls(case, size.repetitions)]
-    return calls + [call for case in cases for call in _glacer(case, size.repetitions, size)]
+    return _calls([_case(size, fraction) for fraction in FRACTIONS], size.repetitions, size)
 
 
 def _synthetic(protocol: str, records: Records) -> dict[float, Evaluation]:
     size = SIZES[protocol]
-    found = {}
-    for fraction in FRACTIONS:
-        case = _case(size, fraction)
-        mine = _glacer(case, size.repetitions, size)
-        found[fraction] = evaluation(
-            records, baseline_calls(case, size.repetitions), {"GLACER": mine}
-        )
-    return found
+    return {f: _compared(records, _case(size, f), size.repetitions, size) for f in FRACTIONS}
 
 
 def _table_1(protocol: str, records: Records) -> str:
@@ -139,19 +142,12 @@ def _table_2(protocol: str, records: Records) -> str:
 
 def _table_3_calls(protocol: str) -> list[Call]:
     size = SIZES[protocol]
-    calls = [c for case in REAL.values() for c in baseline_calls(case, size.repetitions)]
-    return calls + [c for case in REAL.values() for c in _glacer(case, size.repetitions, size)]
+    return _calls(REAL.values(), size.repetitions, size)
 
 
 def _real(protocol: str, records: Records) -> dict[str, Evaluation]:
     size = SIZES[protocol]
-    return {
-        name: evaluation(
-            records, baseline_calls(case, size.repetitions),
-            {"GLACER": _glacer(case, size.repetitions, size)},
-        )
-        for name, case in REAL.items()
-    }  # fmt: skip
+    return {n: _compared(records, case, size.repetitions, size) for n, case in REAL.items()}
 
 
 def _table_3(protocol: str, records: Records) -> str:
@@ -353,10 +349,7 @@ def _variant_calls(protocol: str) -> list[Call]:
         for options in VARIANTS.values()
         for call in glacer_calls(case, size.few, **{"max_swaps": size.max_swaps} | options)
     ]
-    for case in _other_data(protocol).values():
-        calls += baseline_calls(case, size.few)
-        calls += _glacer(case, size.few, size)
-    return calls
+    return calls + _calls(_other_data(protocol).values(), size.few, size)
 
 
 def _variants(protocol: str, records: Records) -> str:
@@ -385,8 +378,7 @@ def _variants(protocol: str, records: Records) -> str:
     ]
     table, told = [], []
     for name, case in _other_data(protocol).items():
-        mine = _glacer(case, size.few, size)
-        result = evaluation(records, baseline_calls(case, size.few), {"GLACER": mine})
+        result = _compared(records, case, size.few, size)
         shown = ("MLR", "S-MLR", "S-NN", "S-SVM", "S-SUBBAG", "S-RF", "S-LSB", "(C)NL", "GLACER")
         table.append([name, *(f"{mean_mse(result, n):.3f}" for n in shown)])
         told.append(ordering_sentences(name, result)[0])

@@ -21,6 +21,7 @@ from studies.ensembles import (
     systems,
     tables,
 )
+from studies.texts import mean_sd
 from trellis.corpus import read_conll
 from trellis.errors import DataError
 
@@ -139,7 +140,7 @@ def test_tables_hold_the_numbers_of_the_log(finished):
     cells = {cell.strip() for line in report.splitlines() for cell in line.split("|")}
     found = records(finished)
     for losses in found["artificial ADS3 as_tabulated"]["losses"].values():
-        assert tables.mean_sd(losses) in cells
+        assert mean_sd(losses) in cells
     for key, record in found.items():
         for method, r in record.get("methods", {}).items():
             assert f"{r['hamming']:.4f}" in cells
