@@ -1,6 +1,6 @@
 """The concave-convex procedure: plain, with recycled bounds, with adaptive precision, with both.
 
-    python benchmarks/cccp.py [--pairs 20] [--known 0.25] [--rounds 3]
+    python -m benchmarks.cccp [--pairs 20] [--known 0.25] [--rounds 3]
 
 Frame pairs of cell migration of which a share of the objects is annotated: events are drawn at
 random, and their objects are known. All begin at the same weights and end by the same rule.
@@ -19,13 +19,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from benchmarks.side_by_side import Times, one_core, ratio, table
+from studies.datasets import load_cells
 from trellis.datasets import load_cells
 from trellis.problems.partial import PartialObjective
 from trellis.solvers.cccp import CCCPResult, minimise_cccp
 from trellis.solvers.perceptron_partial import partial_perceptron
 from trellis.tracking import FramePair, PairAnnotation, TrackingModel
-
-from side_by_side import Times, one_core, ratio, table
 
 VARIANTS = {  # bounds recycling, adaptive precision
     "plain": (False, False),

@@ -1,7 +1,7 @@
 """A Gaussian CRF on a graph of a million nodes: learning, predicted mean, standard deviations.
 
-    python benchmarks/gcrf_scale.py             # 10^6 nodes, 5 nearest neighbours
-    python benchmarks/gcrf_scale.py --nodes 100000
+    python -m benchmarks.gcrf_scale             # 10^6 nodes, 5 nearest neighbours
+    python -m benchmarks.gcrf_scale --nodes 100000
 
 The base predictions and the graph are given; what is timed is the GCRF alone. The targets are drawn
 from a field with known smoothing, so that the learnt gamma = beta/alpha can be compared.

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
+from trellis.problems.chain import Visits
 
 from trellis.corpus import Labels, as_corpus
 from trellis.corpus.schemes import get_scheme
 from trellis.features import Encoded
 from trellis.problems import ChainData, Weights
-from trellis.problems.chain import Visits
 
 CLASSES = "ABCD"
 

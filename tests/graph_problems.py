@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import strategies as st
+from trellis.problems.graph import GraphVisits, edge_rows
 
 from chain_problems import CLASSES, ORDINARY, VALUES, log_sum, node_scores
 from trellis.corpus import Labels
 from trellis.decompose import GraphPieces
 from trellis.features import Encoded
 from trellis.problems import EdgeWeights, GraphData, Weights
-from trellis.problems.graph import GraphVisits, edge_rows
 
 
 @dataclass

@@ -6,10 +6,10 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
+from trellis.problems.losses import Costs
 
 from trellis.features import Encoded
 from trellis.problems.hinge import HingeData, NodeOrder
-from trellis.problems.losses import Costs
 
 
 @dataclass

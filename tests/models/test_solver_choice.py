@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
+import trellis.models.crf_training as chain_crf_module
 from rich_models import same_model, switches
 
-import trellis.models.crf_training as chain_crf_module
 from chain_problems import toy_language
 from trellis import ChainCRF, ChainPerceptron, Corpus
 from trellis.decompose import WholeSamples

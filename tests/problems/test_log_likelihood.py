@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trellis.problems.chain import Visits
 
 from chain_problems import (
     EXTREME,
@@ -24,7 +25,6 @@ from trellis.corpus import Labels
 from trellis.decompose import ChainPieces, WholeSamples
 from trellis.features import Encoded
 from trellis.problems import ChainData, LogLikelihood, Weights
-from trellis.problems.chain import Visits
 
 
 def evaluate(problem: Problem) -> tuple[float, Weights]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from trellis.problems.losses import additive_costs, check_loss, gold_labels
 
 from trellis.corpus import Labels
 from trellis.errors import DataError
-from trellis.problems.losses import additive_costs, check_loss, gold_labels
 
 GOLD = np.array([1, 0, 1])
 OFFSETS = np.array([0, 2, 3])

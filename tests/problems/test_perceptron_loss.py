@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from trellis.problems.chain import Visits
 
 from trellis.corpus import Labels
 from trellis.features import Encoded
 from trellis.problems import ChainData, EdgeWeights, PerceptronLoss, Weights
-from trellis.problems.chain import Visits
 
 
 def chain(labels, values=()) -> ChainData:

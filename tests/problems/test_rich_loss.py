@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trellis.problems.chain import Visits
 
 from chain_problems import EXTREME, Problem, brute_force, same_weights
 from rich_problems import partial_data, random_weights, rich_problems, with_all_pairs
@@ -15,7 +16,6 @@ from trellis.corpus import Labels
 from trellis.decompose import ChainPieces
 from trellis.features import Encoded
 from trellis.problems import ChainData, EdgeWeights, LogLikelihood, Weights
-from trellis.problems.chain import Visits
 
 
 def evaluate(problem: Problem) -> tuple[float, Weights]:

@@ -6,13 +6,13 @@ import itertools
 
 import numpy as np
 import pytest
+from trellis.problems.chain import Visits
 
 import trellis.problems.log_likelihood as objective_module
 from chain_problems import edge_entries, random_data, same_weights
 from rich_problems import partial_data, random_weights
 from trellis.decompose import ChainPieces
 from trellis.problems import ChainData, FeatureRates, LogLikelihood, Penalty, Weights
-from trellis.problems.chain import Visits
 from trellis.solvers import AdaptiveFrequency
 
 SLOW, FAST = 0.995, 0.6

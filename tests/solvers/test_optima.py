@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
+from trellis.problems.chain import Visits
 
 from chain_problems import CLASSES, random_data
 from rich_problems import random_weights
@@ -13,7 +14,6 @@ from trellis.corpus import Labels
 from trellis.decompose import WholeSamples
 from trellis.features import Encoded
 from trellis.problems import ChainData, LogLikelihood, Penalty, Weights
-from trellis.problems.chain import Visits
 from trellis.solvers import (
     AdaptiveFrequency,
     LimitedMemoryBFGS,

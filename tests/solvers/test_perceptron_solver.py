@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trellis.problems.chain import Visits
 
 import trellis.kernels.chain_perceptron as kernels
 import trellis.solvers.passes as passes_module
@@ -26,7 +27,6 @@ from trellis.corpus import Labels
 from trellis.decompose import ChainPieces, WholeSamples
 from trellis.features import Encoded
 from trellis.problems import ChainData, PerceptronLoss, Weights
-from trellis.problems.chain import Visits
 from trellis.problems.edge_weights import cross
 from trellis.solvers import AveragedPerceptron, run_passes
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from trellis.problems.chain import Visits
 
 import trellis.kernels.chain_crf as kernels
 import trellis.problems.log_likelihood as objective_module
@@ -28,7 +29,6 @@ from trellis.corpus import Labels
 from trellis.decompose import ChainPieces, WholeSamples
 from trellis.features import Encoded
 from trellis.problems import ChainData, LogLikelihood, Penalty, Weights
-from trellis.problems.chain import Visits
 from trellis.solvers import StochasticGradient, calibrate, run_passes
 from trellis.solvers.sgd import _compact, _only
 

@@ -193,7 +193,7 @@ def test_hand_set_on_simulated_cells(movies):
     [("cellmigration", 8.1304, 0.946, 0.984), ("epidermis", 14.45, 0.962, 0.894)],
 )
 def test_numbers_of_the_description(real_data, monkeypatch, source, cut, precision, recall):
-    from trellis.datasets.celltracking import load_cells
+    from studies.datasets.celltracking import load_cells
 
     monkeypatch.setenv("TRELLIS_DATA", str(real_data("celltracking").parent))
     pairs = load_cells(source)

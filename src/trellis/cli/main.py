@@ -65,6 +65,7 @@ def parser() -> argparse.ArgumentParser:
             help=module.HELP,
             description=module.DESCRIPTION,
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            add_help=module is not reproduce,  # the studies have a help of their own
         )
         module.add_arguments(command)
         command.set_defaults(run=module.run)
@@ -92,12 +93,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parse(argv: Sequence[str] | None) -> int:
+    top = parser()
     try:
-        args = parser().parse_args(argv)
+        args, rest = top.parse_known_args(argv)
+        if rest and args.run is not reproduce.run:
+            top.error(f"unrecognized arguments: {' '.join(rest)}")
+        code: int = args.run(argparse.Namespace(**vars(args), rest=rest))
     except SystemExit:  # after --help or --version
         flush_stdout()
         raise
-    code: int = args.run(args)
     return code
 
 

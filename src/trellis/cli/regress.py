@@ -18,8 +18,8 @@ from trellis.errors import DataError
 
 if TYPE_CHECKING:
     from trellis.cli.table import Table
-    from trellis.datasets.regression import RegressionData
     from trellis.regression.comparison import Evaluation
+    from trellis.regression.data import RegressionData
 
 Floats = NDArray[np.float64]
 
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     if folder.exists() and not folder.is_dir():
         raise DataError(f"{folder} is a file; name a folder with --report")
     if not args.no_figures:
-        from trellis.reproduce.drawing import check_matplotlib
+        from trellis.cli.drawing import check_matplotlib
 
         check_matplotlib()
     problem = _problem(read_table(args.file), args)
@@ -161,8 +161,8 @@ class Problem:
         """Data of some rows, missing features replaced, with a graph of their own."""
         from scipy.sparse import csr_array
 
-        from trellis.datasets.regression import RegressionData
         from trellis.regression import knn_graph
+        from trellis.regression.data import RegressionData
 
         X = np.where(np.isnan(self.X[rows]), means, self.X[rows])
         n = len(rows)
@@ -404,7 +404,7 @@ def _report(
 
 
 def _figures(problem: Problem, found: Found, folder: Path, args: argparse.Namespace) -> list[str]:
-    from trellis.reproduce.drawing import new_figure, save_figure
+    from trellis.cli.drawing import new_figure, save_figure
 
     made = []
     if problem.coords.shape[1] == 2:

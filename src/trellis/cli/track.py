@@ -362,8 +362,8 @@ def _write(result: TrackingResult, seconds: float, args: argparse.Namespace) -> 
 
 
 def _score(truth: list[FramePair], result: TrackingResult) -> None:
-    from trellis.evaluation.tracking import score_links
     from trellis.tracking import annotated_events
+    from trellis.tracking.scores import score_links
 
     write_stdout(f"{score_links(annotated_events(truth)[0], result.links)}\n")
 

@@ -1,7 +1,7 @@
 """Every model of the comparison under one roof: a table of names and models.
 
 A *model* here is a callable ``model(train, test, seed) -> predictions`` on
-:class:`~trellis.datasets.RegressionData`, so that models that look at features, graphs or
+:class:`~trellis.regression.RegressionData`, so that models that look at features, graphs or
 coordinates can stand in one table. The names are those of Pavlovski et al. (2018, section 5.1); a
 name with «S-» is a Gaussian CRF over the model of the same name.
 
@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.datasets.regression import RegressionData
 from trellis.errors import DataError
+from trellis.regression.data import RegressionData
 from trellis.regression.gcrf import least_squares_boosting
 
 __all__ = [

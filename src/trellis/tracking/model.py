@@ -50,6 +50,7 @@ from trellis.tracking.result import (
     annotated_events,
     assemble_tracks,
 )
+from trellis.tracking.scores import event_set, score_links, task_loss
 
 __all__ = ["TrackingModel"]
 
