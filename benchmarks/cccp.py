@@ -21,7 +21,6 @@ import numpy as np
 
 from benchmarks.side_by_side import Times, one_core, ratio, table
 from studies.datasets import load_cells
-from trellis.datasets import load_cells
 from trellis.problems.partial import PartialObjective
 from trellis.solvers.cccp import CCCPResult, minimise_cccp
 from trellis.solvers.perceptron_partial import partial_perceptron

@@ -163,8 +163,8 @@ def tune(
     Parameters
     ----------
     model : ChainCRF, TreePerceptron, MaxMargin, ...
-        Any linear model. Gives the parameters that are not in the grid; it is not changed itself. Its
-        ``random_state`` serves :meth:`Tuning.best_model` only (None: the one given here).
+        Any linear model. Gives the parameters that are not in the grid; it is not changed itself.
+        Its ``random_state`` serves :meth:`Tuning.best_model` only (None: the one given here).
     X, y, edges, edge_types
         Training data, as for ``fit``.
     grid : dict of parameter names to values, optional

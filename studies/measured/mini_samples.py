@@ -25,7 +25,7 @@ from trellis.errors import DataError
 from trellis.features import Encoded
 from trellis.features.encoded import drop_unknown
 from trellis.models import ChainCRF
-from trellis.problems import ChainData, LogLikelihood, Weights
+from trellis.problems import LabelProblem, LogLikelihood, Weights
 from trellis.theory.quantities import labelled
 
 __all__ = ["MiniSamples", "Solution", "check_setting", "encode"]
@@ -48,14 +48,14 @@ class Solution:
 class MiniSamples:
     """Data and its decomposition."""
 
-    data: ChainData
+    data: LabelProblem
     pieces: Pieces
     l2: float
     n_features: int
 
     @classmethod
     def draw(
-        cls, data: ChainData, n_features: int, piece_size: float | None, l2: float, seed: int
+        cls, data: LabelProblem, n_features: int, piece_size: float | None, l2: float, seed: int
     ) -> MiniSamples:
         """Cut the data once, by the rule that training uses in each pass."""
         rng = np.random.default_rng(seed)
@@ -121,7 +121,7 @@ class MiniSamples:
         )
 
 
-def encode(corpus: Any, features: Any, test: Any = None) -> tuple[ChainData, ChainData, int]:
+def encode(corpus: Any, features: Any, test: Any = None) -> tuple[LabelProblem, LabelProblem, int]:
     """Training data, test data (the same if none is given) and the number of features.
 
     Every feature occurs in the training data; ids are those of a CRF that learned from it.
@@ -132,14 +132,15 @@ def encode(corpus: Any, features: Any, test: Any = None) -> tuple[ChainData, Cha
     model = ChainCRF(features, max_passes=1, learning_rate=0.1, random_state=0).fit(train)
     encoded = model.encoder_.encode(train)
     used, indices = np.unique(encoded.indices, return_inverse=True)
-    data = _data(train, replace(encoded, indices=indices.astype(np.int32)), model.classes_)
+    n = len(used)
+    data = _data(train, replace(encoded, indices=indices.astype(np.int32)), n, model.classes_)
     if test is None:
-        return data, data, len(used)
+        return data, data, n
     other = model.encoder_.encode(held_out)
     new_id = np.full(model.encoder_.n_features, -1, np.int32)
-    new_id[used] = np.arange(len(used))
+    new_id[used] = np.arange(n)
     other = drop_unknown(replace(other, indices=new_id[other.indices]))
-    return data, _data(held_out, other, model.classes_), len(used)
+    return data, _data(held_out, other, n, model.classes_), n
 
 
 def check_setting(piece_sizes: Sequence[float | None], l2: float, random_state: int) -> None:
@@ -166,9 +167,9 @@ def _complete(corpus: Corpus, what: str) -> Corpus:
     return corpus
 
 
-def _data(corpus: Corpus, encoded: Encoded, classes: tuple[str, ...]) -> ChainData:
+def _data(corpus: Corpus, encoded: Encoded, n: int, classes: tuple[str, ...]) -> LabelProblem:
     assert corpus.labels is not None
-    return ChainData(encoded, corpus.labels.recoded(classes), np.ones(len(corpus)))
+    return LabelProblem(encoded, corpus.labels.recoded(classes), n)
 
 
 def _packed(weights: Weights) -> NDArray[np.float64]:

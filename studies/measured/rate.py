@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from trellis.theory._checks import choice, fraction, positive
-from trellis.theory.mini_samples import MiniSamples, check_setting, encode
 
 from studies.measured.mini_samples import MiniSamples, check_setting, encode
 from trellis.decompose import VISITS

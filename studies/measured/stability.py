@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from studies.measured.mini_samples import MiniSamples, check_setting, encode
 from trellis.errors import DataError
 from trellis.kernels.scoring import score_nodes
-from trellis.problems import ChainData, Weights
+from trellis.problems import LabelProblem, Weights
 from trellis.structures import ChainPotentials, marginals
 from trellis.theory.checks import choice
 from trellis.theory.quantities import RHO, TAU, FeatureSizes
@@ -189,7 +189,7 @@ def measure_stability(
 
 
 def _predictions(
-    weights: Weights, data: ChainData
+    weights: Weights, data: LabelProblem
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Log-probabilities (N, L) of all labels and the losses (N,) of the gold ones."""
     e = data.encoded
@@ -199,7 +199,7 @@ def _predictions(
     return values, -values[np.arange(len(values)), data.labels.ids]
 
 
-def _larger(sizes: FeatureSizes, data: ChainData, n_features: int) -> FeatureSizes:
+def _larger(sizes: FeatureSizes, data: LabelProblem, n_features: int) -> FeatureSizes:
     other = FeatureSizes.of(data.encoded, n_features)
     return FeatureSizes(
         max(sizes.active, other.active),

@@ -13,15 +13,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from trellis.reproduce.structure_regularisation.protocol import Protocol
-
 from studies.measured import measure_rate, measure_stability
 from studies.structure_regularisation.protocol import Protocol
 from studies.structure_regularisation.study import TaskStudy
 from trellis import __version__
 from trellis.corpus import Corpus
 from trellis.files import fingerprint
-from trellis.theory import measure_rate, measure_stability, overfit_bound
+from trellis.theory import overfit_bound
 from trellis.theory.quantities import RHO, TAU
 
 __all__ = ["COMPANIONS", "Gap", "companion_key", "companion_task", "gaps", "measure"]

@@ -16,8 +16,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from trellis.reproduce.packing import pack
-from trellis.reproduce.structure_regularisation.tasks import TaskData
 
 from studies.packing import pack
 from studies.structure_regularisation.tasks import TaskData
@@ -28,7 +26,7 @@ from trellis.evaluation.held_out import held_out_score
 from trellis.files import fingerprint
 from trellis.models import ChainCRF, ChainPerceptron
 from trellis.problems import Penalty
-from trellis.structures import labelling_score, marginals
+from trellis.structures import ChainPotentials, labelling_score, marginals
 
 __all__ = ["Fit", "perform"]
 
@@ -158,8 +156,11 @@ def _mean_loss(model: ChainCRF, corpus: Corpus) -> tuple[float, float]:
         raise DataError("no test sequence has only labels of the training part; take more data")
     ids = np.array([number[label] for i in known for label in gold[i]])  # type: ignore[index]
     total, largest = 0.0, 0.0
-    for first, last, p in model._potentials(corpus.take(known)):
+    last = 0
+    for p, _ in model.potentials(corpus.take(known)):
+        assert isinstance(p, ChainPotentials)
         log_z, node = marginals(p)
+        first, last = last, last + len(node)
         total += float((log_z - labelling_score(p, ids[first:last])).sum())
         right = node[np.arange(last - first), ids[first:last]]
         largest = max(largest, -float(np.log(max(right.min(initial=1.0), 1e-300))))

@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from trellis._tuning_log import fingerprint_of_corpora
-from trellis.reproduce.packing import pack
-from trellis.reproduce.structure_regularisation.protocol import Protocol
 
 from studies.datasets import DataSet, load
 from studies.datasets.folder import is_there

@@ -69,8 +69,12 @@ def _problems(task: str, protocol: str) -> list[Any]:
     train, test = grid_images(task, IMAGES[protocol][task])
     model = GraphCRF(FEATURES[task], piece_size=5.5, random_state=0).fit(train)
     some = test[:count]
-    blocks = model._potentials(some, model._encode(some), model.weights_, None)
-    return [p.alone(s) for p, _ in blocks for s in range(len(p.offsets) - 1)]
+    return [
+        p.alone(s)
+        for p, _ in model.potentials(some)
+        if isinstance(p, GraphPotentials)
+        for s in range(len(p.offsets) - 1)
+    ]
 
 
 def _compare(task: str, protocol: str) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from trellis.cheap.training import train, train_jointly
 from trellis.cheap.transfer import TransferLearner, cross_validate_transfer
 from trellis.errors import DataError
 from trellis.problems.partial import PartialObjective
-from trellis.solvers.bundle import minimise_bundle
 from trellis.solvers.planes import minimise_bundle
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from margin_problems import make_problem, nodes_of
 from trellis.problems.hinge import HingeLoss
 from trellis.problems.hinge_dual import HingeDual
-from trellis.solvers.bundle import minimise_bundle
 from trellis.solvers.frank_wolfe import minimise_frank_wolfe, run_frank_wolfe
 from trellis.solvers.planes import minimise_bundle
 

@@ -8,7 +8,6 @@ import pytest
 from label_problems import Enumerated
 from trellis.errors import DataError
 from trellis.problems.partial import PartialObjective
-from trellis.solvers.bundle import minimise_bundle
 from trellis.solvers.cccp import minimise_cccp
 from trellis.solvers.partial_margin import minimise_partial
 from trellis.solvers.perceptron_partial import partial_perceptron

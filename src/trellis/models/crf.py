@@ -104,7 +104,6 @@ class CRF(LinearModel):
     )
 
     learning_rate_: float = fitted()
-    solver_: str = fitted()
 
     # ---------------------------------------------------------------- training
 
@@ -208,7 +207,7 @@ class CRF(LinearModel):
         self._check_fitted()
         corpus = self._corpus(X, None, edges, edge_types)
         result: list[tuple[NDArray[np.float64], bool]] = []
-        for p, first in self._potentials(corpus, constraints):
+        for p, first in self.potentials(corpus, constraints):
             exact = [True] * (len(p.offsets) - 1)
             with numbered(first):
                 if isinstance(p, ChainPotentials):
@@ -239,7 +238,7 @@ class CRF(LinearModel):
         rng = np.random.default_rng(random_state)
         names = np.array(self.classes_, object)
         result: list[list[list[str]]] = []
-        for p, first in self._potentials(corpus):
+        for p, first in self.potentials(corpus):
             with numbered(first):
                 if isinstance(p, ChainPotentials):
                     drawn = sample(p, n_samples, rng)
@@ -264,7 +263,7 @@ class CRF(LinearModel):
         self._check_fitted()
         corpus = self._corpus(X, None, edges, edge_types)
         parts = [np.zeros(0)]
-        for p, first in self._potentials(corpus):
+        for p, first in self.potentials(corpus):
             with numbered(first):
                 parts.append(_entropy(p, self.structure))
         return np.concatenate(parts)
@@ -336,7 +335,7 @@ class ChainCRF(CRF, ChainModel):
         rules = self._span_scheme(scheme)
         predicted = iter(self.predict(corpus))
         result: list[list[tuple[str, int, int, float]]] = []
-        for p, _ in self._potentials(corpus):
+        for p, _ in self.potentials(corpus):
             assert isinstance(p, ChainPotentials)
             for s in range(len(p.offsets) - 1):
                 alone = p.alone(s)

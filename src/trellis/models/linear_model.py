@@ -167,6 +167,7 @@ class LinearModel(LearningProblems):
     )
 
     history_: list[PassRecord] = fitted()
+    solver_: str = fixed("")
     stop_reason_: str = fixed("")
     n_batches_: int = fixed(0)  # batches of partial_fit since the last fit
     n_seen_: int = fixed(0)  # samples since and with the last fit

@@ -122,7 +122,6 @@ class MaxMargin(LinearModel):
     )
     partial = renamed("loss")
 
-    solver_: str = fitted()
     objective_: float = fitted()
     gap_: float = fitted()
     exact_: bool = fitted()

@@ -31,7 +31,7 @@ from trellis.files.stored import (
 from trellis.models.crf import ChainCRF, GraphCRF, TreeCRF
 from trellis.models.linear_model import LinearModel
 from trellis.models.max_margin import MaxMargin
-from trellis.models.perceptron import ChainPerceptron, GraphPerceptron, Perceptron, TreePerceptron
+from trellis.models.perceptron import ChainPerceptron, GraphPerceptron, TreePerceptron
 from trellis.problems import EdgeWeights, Weights
 
 __all__ = ["load_model", "save_model"]
@@ -56,7 +56,7 @@ def save_model(model: LinearModel, path: str | os.PathLike[Any]) -> None:
         "parameters": parameters,
         "encoder": encoder_header,
         "input_format": model.input_format_ or {},
-        "training": {"solver": getattr(model, "solver_", ""), "stop_reason": model.stop_reason_},
+        "training": {"solver": model.solver_, "stop_reason": model.stop_reason_},
     }
     arrays = {f"classes.{key}": a for key, a in pack_strings(list(model.classes_)).items()}
     arrays |= {f"encoder.{key}": array for key, array in encoder_arrays.items()}
@@ -166,8 +166,7 @@ def _build(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> LinearModel:
     model.history_ = []
     training = header.get("training", {"solver": "", "stop_reason": ""})  # first files have none
     model.stop_reason_ = header_value(training, "stop_reason", str)
-    if not isinstance(model, Perceptron):
-        model.solver_ = header_value(training, "solver", str)
+    model.solver_ = header_value(training, "solver", str)
     model.input_format_ = input_layout(header)
     return model
 

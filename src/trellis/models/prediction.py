@@ -113,6 +113,7 @@ class Block:
         """The same in float64, checked."""
         if self.edges is None:
             return ChainPotentials(self.node, self.pair, self.offsets)
+        assert self.types is not None
         return GraphPotentials(self.node, self.pair, self.edges, self.offsets, self.types)
 
 
@@ -231,7 +232,7 @@ class Predictor(Estimator):
         corpus = self._corpus(X, None, edges, edge_types)
         names = np.array(self.classes_, object)
         result: list[list[tuple[list[str], float]]] = []
-        for p, first in self._potentials(corpus, constraints):
+        for p, first in self.potentials(corpus, constraints):
             with numbered(first):
                 if isinstance(p, ChainPotentials):
                     labels, scores = kbest(p, int(k))
@@ -363,15 +364,16 @@ class Predictor(Estimator):
             exact = self.inference == "exact"
             return graph_best(p, method="auto" if exact else self.inference, exact=exact)
 
-    def _potentials(
+    def potentials(
         self,
         corpus: Corpus,
         constraints: Sequence[Sequence[Label]] | None = None,
         small: bool = False,
     ) -> Iterator[tuple[ChainPotentials | GraphPotentials, int]]:
-        """Blocks of samples as checked potentials, each with the number of its first sample.
+        """Return blocks of samples as checked potentials, each with its first sample's number.
 
-        Every sample of a chain model can be labelled.
+        Every sample of a chain model can be labelled. ``small``: as few samples at once as if edges
+        were rich.
         """
         encoded = self._encode(corpus)
         for block in self._blocks(corpus, encoded, self.weights_, constraints, small):
@@ -515,7 +517,7 @@ class numbered:  # noqa: N801 (it reads as a statement)
             error.sample += self.first
 
 
-def _check_finite(corpus: Corpus, first: int, fine: NDArray[np.bool_]) -> None:
+def _check_finite(corpus: Corpus, first: int, fine: Any) -> None:
     """Refuse feature values that make the scores of a position infinite."""
     if fine.all():
         return

@@ -73,7 +73,7 @@ class RegularisedDecoder:
         names = np.array(self.complex_model.classes_, object)
         ids = np.empty(corpus.n_positions, np.int32)
         blocks = (
-            model._potentials(corpus, constraints, small=True)
+            model.potentials(corpus, constraints, small=True)
             for model in (self.complex_model, self.simple_model)
         )
         at = 0

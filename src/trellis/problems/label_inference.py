@@ -123,22 +123,7 @@ class LabelMeans:
 
 
 class LabelInference(LabelSamples):
-    """Samples whose maxima can be found; the base of label problems.
-
-    Parameters
-    ----------
-    inference, cost, **samples
-        As for :class:`trellis.problems.LabelProblem`.
-    """
-
-    def __init__(
-        self, *samples: Any, inference: str = "auto", cost: Any = "hamming", **more: Any
-    ) -> None:
-        super().__init__(*samples, **more)
-        self.inference = inference
-        self.cost = cost
-        if self.structure != "chain":
-            _ = self.graph  # edges and types are checked here, once
+    """Samples whose maxima can be found; the base of label problems."""
 
     @cached_property
     def costs(self) -> Costs:

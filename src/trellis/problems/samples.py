@@ -50,7 +50,9 @@ class LabelSamples:
 
     Parameters
     ----------
-    encoded, labels, n_features, sample_weight, structure, edges, types, n_types, directed, rich
+    encoded, labels, n_features, sample_weight, structure, edges, types, n_types, directed
+        As for :class:`trellis.problems.LabelProblem`.
+    rich, inference, cost
         As for :class:`trellis.problems.LabelProblem`.
     """
 
@@ -70,6 +72,8 @@ class LabelSamples:
         n_types: int = 1,
         directed: bool = True,
         rich: EdgeWeights | None = None,
+        inference: str = "auto",
+        cost: Any = "hamming",
     ) -> None:
         self.encoded = encoded
         self.labels = labels
@@ -78,6 +82,8 @@ class LabelSamples:
         self.n_types = n_types
         self.directed = directed
         self.rich = rich
+        self.inference = inference
+        self.cost = cost
         self.sample_weight = np.ones(self.n_samples) if sample_weight is None else sample_weight
         if structure != "chain":
             if edges is None:
@@ -151,7 +157,7 @@ class LabelSamples:
     @property
     def annotated(self) -> Bools:
         """Whether anything is known of each sample (n_samples,)."""
-        known = ~self.labels.table.all(axis=1)[self.labels.ids]
+        known = (self.labels.table.sum(axis=1) < self.n_labels)[self.labels.ids]
         return self._any(known) | self.complete
 
     @property
@@ -168,7 +174,8 @@ class LabelSamples:
                 f"sample {s}, position {vague[0] - self.offsets[s]} has not one label; say which "
                 "labels are rewarded"
             )
-        return self.labels.table.argmax(axis=1)[self.labels.ids]
+        gold: Int64s = self.labels.table.argmax(axis=1)[self.labels.ids]
+        return gold
 
     def _any(self, positions: Bools) -> Bools:
         """Whether something holds at any position of each sample."""
@@ -303,7 +310,7 @@ class LabelSamples:
         encoded = _taken(self.encoded, positions)
         used, indices = np.unique(encoded.indices, return_inverse=True)
         weights = Weights.zeros(len(used), self.n_labels)
-        weights.edge = None if like.edge is None else like.edge.only(used)
+        weights.edge = None if like.edge is None else like.edge.only(used.astype(np.int64))
         problem = self._like(
             encoded=replace(encoded, indices=indices.astype(np.int32), offsets=places),
             labels=self.labels.take(positions), n_features=len(used), rich=weights.edge,

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from trellis.domains import is_number
 from trellis.errors import DataError
 from trellis.estimator import Estimator
-from trellis.evaluation.tracking import event_set, score_links, task_loss
 from trellis.problems.partial import PARTIAL_LOSSES, PartialObjective
 from trellis.progress import Reporter
 from trellis.solvers.partial_margin import minimise_partial
