@@ -33,7 +33,7 @@ __all__ = ["MaxMargin"]
 
 # What "auto" stands for: passes of Frank–Wolfe with complete and with partial labels; iterations
 # of the bundle method, and rounds where it is not convex.
-_PASSES, _PARTIAL_PASSES, _ITERATIONS, _ROUNDS = 200, 1000, 1000, 50
+_PASSES, _PARTIAL_PASSES, _ITERATIONS, _ROUNDS = 200, 400, 1000, 50
 
 
 class MaxMargin(LinearModel):
@@ -117,7 +117,7 @@ class MaxMargin(LinearModel):
         domain=number(at_least=0),
     )
     max_passes = changed(
-        help="""Most passes of Frank–Wolfe ("auto": 200; with label sets 1000), iterations of the
+        help="""Most passes of Frank–Wolfe ("auto": 200; with label sets 400), iterations of the
         bundle method (1000), or its rounds if the objective is not convex (50)."""
     )
     partial = renamed("loss")

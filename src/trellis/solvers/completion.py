@@ -44,7 +44,7 @@ _FIRST, _FACTOR = 0.1, 0.3
 # Of the model of single positions: relative gap, and most passes.
 _START_TOL, _START_PASSES = 0.05, 30
 # Passes between looks at the objective; most passes of a round.
-_LOOK, _ROUND = 10, 200
+_LOOK, _ROUND = 10, 100
 
 
 class CompletedFrankWolfe:
