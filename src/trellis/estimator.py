@@ -15,30 +15,36 @@ which every call of the command line would pay. Tags are built when scikit-learn
 
 from __future__ import annotations
 
+import functools
 import html
 import inspect
 import re
 import textwrap
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform, overload
+from typing import Any, ClassVar, Literal, Self, TypeVar, cast, dataclass_transform, overload
 
-from trellis.domains import Domain, anything
+from trellis.domains import Domain, anything, nothing, whole
 from trellis.errors import DataError
 
 __all__ = [
     "Estimator",
     "Parameter",
+    "Seeded",
     "changed",
     "fitted",
     "fixed",
+    "moved",
+    "old_arguments",
     "parameter",
     "parameters_of",
     "renamed",
+    "warn_of_old",
 ]
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 REQUIRED: Any = object()  # the default of a parameter without one
 _SECTION = re.compile(r"^(Attributes|Notes|References|Examples|See Also)\n-+$", re.MULTILINE)
 
@@ -93,6 +99,11 @@ class _Fixed:
 class _Renamed:
     name: str
     convert: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class _Moved:
+    value: Any
 
 
 _FITTED = object()  # the value of an annotation alone
@@ -157,6 +168,15 @@ def renamed(name: str, convert: Callable[[Any], Any] = lambda value: value) -> A
     return _Renamed(name, convert)
 
 
+def moved(value: Any = None) -> Any:
+    """Keep a parameter of the last release for one more that is now an argument of ``fit``.
+
+    The constructor and ``set_params`` take it with a FutureWarning; ``fit`` finds it in the
+    attribute of its name, which otherwise has this value.
+    """
+    return _Moved(value)
+
+
 def fitted(*, init: Literal[False] = False) -> Any:
     """Annotate what an estimator learns: ``weights_: Floats = fitted()``; it has no value yet."""
     return _FITTED
@@ -189,33 +209,37 @@ class Estimator:
 
     _declared: ClassVar[Mapping[str, Any]] = {}
     _table: ClassVar[Mapping[str, Parameter]] = {}
-    _old_names: ClassVar[Mapping[str, _Renamed]] = {}
+    _old_names: ClassVar[Mapping[str, _Renamed | _Moved]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._declared = {
             name: _named(name, value)
             for name, value in list(vars(cls).items())
-            if value is _FITTED or isinstance(value, Parameter | _Change | _Fixed | _Renamed)
+            if value is _FITTED
+            or isinstance(value, Parameter | _Change | _Fixed | _Renamed | _Moved)
         }
         for name, value in cls._declared.items():
-            if isinstance(value, _Fixed):
+            if isinstance(value, _Fixed | _Moved):
                 setattr(cls, name, value.value)
             else:
                 delattr(cls, name)
         table: dict[str, Parameter] = {}
-        old: dict[str, _Renamed] = {}
+        old: dict[str, _Renamed | _Moved] = {}
         for base in reversed(cls.__mro__):
-            for name, value in vars(base).get("_declared", {}).items():
+            for name, value in _declared(base, object):
                 if isinstance(value, Parameter):
                     table[name] = value
                 elif isinstance(value, _Change):
                     table[name] = replace(table[name], **value.changes)
-                elif isinstance(value, _Renamed):
+                elif isinstance(value, _Renamed | _Moved):
                     old[name] = value
                 else:
                     table.pop(name, None)
-        cls._table = dict(sorted(table.items(), key=lambda item: item[1].kw_only))
+        # A class's own come first, then those of its bases; in each, as they are declared.
+        names = [name for base in cls.__mro__ for name, _ in _declared(base, Parameter)]
+        ordered = {name: table[name] for name in names if name in table}
+        cls._table = dict(sorted(ordered.items(), key=lambda item: item[1].kw_only))
         cls._old_names = old
         init = inspect.getattr_static(cls, "__init__")
         if init is object.__init__ or hasattr(init, "__signature__"):
@@ -237,7 +261,7 @@ class Estimator:
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of estimators among them (base__alpha); return self."""
         inner: dict[str, dict[str, Any]] = {}
-        for key, value in _current(type(self), params).items():
+        for key, value in self._current(params).items():
             name, _, rest = key.partition("__")
             if name not in self._table:
                 raise DataError(
@@ -256,6 +280,30 @@ class Estimator:
                 )
             getattr(self, name).set_params(**values)
         return self
+
+    def _current(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters under their names of today."""
+        current: dict[str, Any] = {}
+        for key, value in params.items():
+            old = self._old_names.get(key)
+            if old is None:
+                current[key] = value
+                continue
+            now = "is now an argument of fit"
+            if isinstance(old, _Renamed):
+                now = f"is now called {old.name}"
+                if old.name in params:
+                    raise TypeError(
+                        f"{type(self).__name__}: {key} is the old name of {old.name}; give one"
+                    )
+                current[old.name] = old.convert(value)
+            else:
+                setattr(self, key, value)
+            warn_of_old(f"{type(self).__name__}: {key} {now}", 4)
+        return current
+
+    def __post_init__(self) -> None:
+        """Make what an object needs besides its parameters; for subclasses."""
 
     def _check_parameters(self) -> None:
         """Refuse values that parameters cannot have, one by one and together."""
@@ -338,7 +386,61 @@ def parameters_of(kind: type[Estimator] | Estimator) -> dict[str, Parameter]:
     return dict(kind._table)
 
 
+# ------------------------------------------------------------------------------- old names
+
+
+def warn_of_old(what: str, stacklevel: int = 3) -> None:
+    """Say that a way of the last release is about to end."""
+    warnings.warn(f"{what}; the old way goes in the next release", FutureWarning, stacklevel)
+
+
+def old_arguments(*positional: str, **names: str) -> Callable[[F], F]:
+    """Let a function take old names of its arguments for one release, with a FutureWarning.
+
+    Parameters
+    ----------
+    *positional : str
+        Arguments that could be given by position, after those that still can.
+    **names : str
+        Old names, and the new ones.
+
+    Examples
+    --------
+    >>> @old_arguments(k="n_neighbors")
+    ... def nearest(point, *, n_neighbors=5):
+    ...     return n_neighbors
+    >>> nearest(0.0, n_neighbors=3)
+    3
+    """
+
+    def decorate(call: F) -> F:
+        kinds = [p.kind for p in inspect.signature(call).parameters.values()]
+        n = sum(kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for kind in kinds)
+        title = call.__qualname__
+
+        @functools.wraps(call)
+        def wrapper(*args: Any, **given: Any) -> Any:
+            for name, value in zip(positional, args[n:], strict=False):
+                warn_of_old(f"{title}: give {name}= by name")
+                given[name] = value
+            for old, new in names.items():
+                if old in given:
+                    warn_of_old(f"{title}: {old} is now called {new}")
+                    given[new] = given.pop(old)
+            return call(*args[: n if positional else None], **given)
+
+        return cast("F", wrapper)
+
+    return decorate
+
+
 # ------------------------------------------------------------------------------- making classes
+
+
+def _declared(cls: type, kind: type) -> Iterable[tuple[str, Any]]:
+    """What the body of one class declares, of one kind."""
+    items = vars(cls).get("_declared", {}).items()
+    return [(name, value) for name, value in items if isinstance(value, kind)]
 
 
 def _named(name: str, value: Any) -> Any:
@@ -358,12 +460,13 @@ def _make_init(cls: type[Estimator]) -> None:
 
     def __init__(self: Estimator, *args: Any, **given: Any) -> None:  # noqa: N807
         try:
-            bound = signature.bind(self, *args, **_current(type(self), given))
+            bound = signature.bind(self, *args, **self._current(given))
         except TypeError as error:
             raise TypeError(f"{type(self).__name__}(): {error}") from None
         bound.apply_defaults()
         for name, value in list(bound.arguments.items())[1:]:
             setattr(self, name, value)
+        self.__post_init__()
 
     __init__.__qualname__ = f"{cls.__qualname__}.__init__"
     __init__.__signature__ = signature  # type: ignore[attr-defined]
@@ -393,29 +496,23 @@ def _document(cls: type[Estimator]) -> None:
     cls.__doc__ = f"{text[:end].rstrip()}\n\n{section}\n\n{text[end:]}".rstrip() + "\n"
 
 
-def _current(cls: type[Estimator], params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters under their names of today."""
-    current: dict[str, Any] = {}
-    for key, value in params.items():
-        old = cls._old_names.get(key)
-        if old is None:
-            current[key] = value
-            continue
-        warnings.warn(
-            f"{cls.__name__}: {key} is now called {old.name}; the old name goes in the next "
-            "release",
-            FutureWarning,
-            stacklevel=3,
-        )
-        if old.name in params:
-            raise TypeError(f"{cls.__name__}: {key} is the old name of {old.name}; give one")
-        current[old.name] = old.convert(value)
-    return current
-
-
 def _summary(value: Any) -> str:
     """A few words about a value that was learned."""
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         return f"{type(value).__name__} {value.dtype} {tuple(value.shape)}"
     shown = repr(value)
     return shown if len(shown) <= 60 else f"{type(value).__name__}"
+
+
+# ------------------------------------------------------------------------------- a group
+
+
+class Seeded(Estimator):
+    """An estimator that draws random numbers."""
+
+    random_state: int | None = parameter(
+        nothing | whole(0),
+        "Seed of the random numbers; the same seed, the same result. None: another one each time.",
+        default=None,
+        option="--seed",
+    )
