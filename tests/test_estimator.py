@@ -323,7 +323,8 @@ def test_the_docstring_has_the_parameters():
         "    A regressor; None: ridge regression, which is good enough for a start and for most "
         "ends.\n"
     ) in text
-    assert "l1 : a number of at least 0; default 0\n    Seldom needed.\n\nAttributes\n---" in text
+    assert "l1 : a number of at least 0; default 0\n    Seldom needed.\nrandom_state : None" in text
+    assert "; default 3\n    Seed.\n\nAttributes\n---" in text
     assert max(map(len, text.splitlines())) <= 100
     assert Plain.__doc__.startswith("No more seeds.\n\nParameters\n")
     assert "random_state" not in Plain.__doc__

@@ -25,6 +25,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self, TypeVar, cast, dataclass_transform, overload
 
+import numpy as np
+
 from trellis.domains import Domain, anything, nothing, whole
 from trellis.errors import DataError
 
@@ -516,3 +518,9 @@ class Seeded(Estimator):
         default=None,
         option="--seed",
     )
+
+    def _seed(self) -> int:
+        """The seed given, or a fresh one."""
+        if self.random_state is not None:
+            return int(self.random_state)
+        return int(np.random.SeedSequence().generate_state(1)[0])

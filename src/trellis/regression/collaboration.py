@@ -243,7 +243,7 @@ def fingerprint(problem: Problem, params: dict[str, Any]) -> str:
     for array in arrays:
         digest.update(str((array.shape, array.dtype)).encode())
         digest.update(np.ascontiguousarray(array).tobytes())
-    irrelevant = ("checkpoint", "resume", "n_jobs", "verbose", "max_swaps", "graph")
+    irrelevant = ("n_jobs", "verbose", "max_swaps", "graph")
     # A function's repr ends in where it lies in memory.
     decisive = {
         name: re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
