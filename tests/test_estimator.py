@@ -18,6 +18,7 @@ from trellis.errors import DataError, ParameterError
 from trellis.estimator import (
     Estimator,
     changed,
+    current_names,
     fitted,
     fixed,
     moved,
@@ -247,6 +248,12 @@ def test_old_names_work_and_warn():
     assert w[0].filename == __file__
     with pytest.raises(TypeError, match="Shrunk: lam is the old name of l2; give one"):
         Shrunk(lam=1.0, l2=1.0)
+
+
+@pytest.mark.filterwarnings("error")
+def test_old_names_in_files():
+    assert current_names(Shrunk, {"lam": 3, "shape": "flat"}) == {"l2": 3, "shape": "flat"}
+    assert current_names(Shrunk, {"inverse": 4, "nope": 1}) == {"l2": 0.25, "nope": 1}
 
 
 def test_a_parameter_that_fit_takes_now():

@@ -35,6 +35,7 @@ __all__ = [
     "Parameter",
     "Seeded",
     "changed",
+    "current_names",
     "fitted",
     "fixed",
     "moved",
@@ -386,6 +387,15 @@ def parameters_of(kind: type[Estimator] | Estimator) -> dict[str, Parameter]:
     ['base', 'graph']
     """
     return dict(kind._table)
+
+
+def current_names(kind: type[Estimator], params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters under their names of today, without a warning: for files of last year."""
+    old = {n: o for n, o in kind._old_names.items() if isinstance(o, _Renamed)}
+    return {
+        old[name].name if name in old else name: old[name].convert(value) if name in old else value
+        for name, value in params.items()
+    }
 
 
 # ------------------------------------------------------------------------------- old names

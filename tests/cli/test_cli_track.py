@@ -129,7 +129,7 @@ def test_ctrl_c_while_learning(run, files, tmp_path, monkeypatch, saved):
     fit = TrackingModel.fit
 
     def interrupted(self, pairs):
-        fit(self.set_params(max_iterations=3), pairs)
+        fit(self.set_params(max_iter=3), pairs)
         raise KeyboardInterrupt  # as the library does, with what it has learned so far
 
     monkeypatch.setattr(TrackingModel, "fit", interrupted)
@@ -294,7 +294,7 @@ def test_model_of_another_kind(fails, files, models, tmp_path):
 def test_model_with_features_of_its_own(fails, files, tmp_path):
     own = EventFeature("move", "right", lambda a, b: b.position[:, 0] - a.position[:, 0])
     model = tmp_path / "own.trellis"
-    TrackingModel(features=[own], max_iterations=1).fit(PAIRS[:1]).save(model)
+    TrackingModel(features=[own], max_iter=1).fit(PAIRS[:1]).save(model)
     message = fails("track", files / "objects.csv", "--model", model, "-o", tmp_path / "t")
     assert message.startswith(f"{model} was trained with features that are functions in Python")
 

@@ -112,7 +112,7 @@ def _reach(source: str, target: str, protocol: str) -> float:
     from trellis.tracking import TrackingModel
 
     data = {name: cells(name, protocol)[0] for name in (source, target)}
-    problems = TrackingModel(neighbours=NEIGHBOURS).learning_problems(data)
+    problems = TrackingModel(n_neighbors=NEIGHBOURS).learning_problems(data)
     return max(problem.made.max_distance for problem in problems.values())
 
 
@@ -130,7 +130,7 @@ def _model(source: str, target: str, protocol: str) -> Any:
     from trellis.tracking import TrackingModel
 
     return TrackingModel(
-        events_of(source, target), neighbours=NEIGHBOURS,
+        events_of(source, target), n_neighbors=NEIGHBOURS,
         max_distance=_reach(source, target, protocol),
     )  # fmt: skip
 
