@@ -211,7 +211,7 @@ class Estimator:
     """
 
     _declared: ClassVar[Mapping[str, Any]] = {}
-    _table: ClassVar[Mapping[str, Parameter]] = {}
+    _parameter_table: ClassVar[Mapping[str, Parameter]] = {}
     _old_names: ClassVar[Mapping[str, _Renamed | _Moved]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -242,18 +242,18 @@ class Estimator:
         # A class's own come first, then those of its bases; in each, as they are declared.
         names = [name for base in cls.__mro__ for name, _ in _declared(base, Parameter)]
         ordered = {name: table[name] for name in names if name in table}
-        cls._table = dict(sorted(ordered.items(), key=lambda item: item[1].kw_only))
+        cls._parameter_table = dict(sorted(ordered.items(), key=lambda item: item[1].kw_only))
         cls._old_names = old
         init = inspect.getattr_static(cls, "__init__")
         if init is object.__init__ or hasattr(init, "__signature__"):
             _make_init(cls)
         else:
-            cls._table = _of_signature(init, cls._table)
+            cls._parameter_table = _of_signature(init, cls._parameter_table)
         _document(cls)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters and, if ``deep``, those of estimators among them: base__alpha."""
-        params = {name: getattr(self, name) for name in self._table}
+        params = {name: getattr(self, name) for name in self._parameter_table}
         if deep:
             for name, value in list(params.items()):
                 if hasattr(value, "get_params") and not isinstance(value, type):
@@ -264,12 +264,12 @@ class Estimator:
     def set_params(self, **params: Any) -> Self:
         """Set parameters, also those of estimators among them (base__alpha); return self."""
         inner: dict[str, dict[str, Any]] = {}
-        for key, value in self._current(params).items():
+        for key, value in self._under_current_names(params).items():
             name, _, rest = key.partition("__")
-            if name not in self._table:
+            if name not in self._parameter_table:
                 raise DataError(
                     f"{type(self).__name__} has no parameter {name!r}; it has "
-                    f"{', '.join(self._table)}"
+                    f"{', '.join(self._parameter_table)}"
                 )
             if rest:
                 inner.setdefault(name, {})[rest] = value
@@ -284,7 +284,7 @@ class Estimator:
             getattr(self, name).set_params(**values)
         return self
 
-    def _current(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def _under_current_names(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters under their names of today."""
         current: dict[str, Any] = {}
         for key, value in params.items():
@@ -310,31 +310,35 @@ class Estimator:
 
     def _check_parameters(self) -> None:
         """Refuse values that parameters cannot have, one by one and together."""
-        for name, declared in self._table.items():
+        for name, declared in self._parameter_table.items():
             declared.domain.check(name, getattr(self, name))
         self._check_together()
 
     def _check_together(self) -> None:
         """Refuse values that do not go together; for subclasses."""
 
-    def _changed(self) -> dict[str, Any]:
+    def _not_default(self) -> dict[str, Any]:
         """Parameters that differ from their defaults."""
         return {
             name: value
             for name, value in self.get_params(deep=False).items()
-            if value is not self._table[name].default
-            and repr(value) != repr(self._table[name].default)
+            if value is not self._parameter_table[name].default
+            and repr(value) != repr(self._parameter_table[name].default)
         }
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in self._changed().items())
+        shown = ", ".join(f"{name}={value!r}" for name, value in self._not_default().items())
         return f"{type(self).__name__}({shown})"
 
     def _repr_html_(self) -> str:
         """Parameters, those that differ from their defaults in bold, and what was learned."""
-        special = self._changed()
+        special = self._not_default()
         parameters = [
-            (f"<b>{name}</b>" if name in special else name, f"{value!r:.200}", self._table[name])
+            (
+                f"<b>{name}</b>" if name in special else name,
+                f"{value!r:.200}",
+                self._parameter_table[name],
+            )
             for name, value in self.get_params(deep=False).items()
         ]
         learned = [
@@ -386,7 +390,7 @@ def parameters_of(kind: type[Estimator] | Estimator) -> dict[str, Parameter]:
     >>> list(parameters_of(GCRF))[:2]
     ['base', 'graph']
     """
-    return dict(kind._table)
+    return dict(kind._parameter_table)
 
 
 def current_names(kind: type[Estimator], params: Mapping[str, Any]) -> dict[str, Any]:
@@ -465,14 +469,15 @@ def _make_init(cls: type[Estimator]) -> None:
     """Give a class the constructor that its parameters ask for."""
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     arguments = [inspect.Parameter("self", kinds[0])]
-    for p in cls._table.values():
+    for p in cls._parameter_table.values():
         default = inspect.Parameter.empty if p.default is REQUIRED else p.default
         arguments.append(inspect.Parameter(p.name, kinds[p.kw_only], default=default))
     signature = inspect.Signature(arguments)
 
     def __init__(self: Estimator, *args: Any, **given: Any) -> None:  # noqa: N807
+        given = self._under_current_names(given)
         try:
-            bound = signature.bind(self, *args, **self._current(given))
+            bound = signature.bind(self, *args, **given)
         except TypeError as error:
             raise TypeError(f"{type(self).__name__}(): {error}") from None
         bound.apply_defaults()
@@ -498,7 +503,7 @@ def _of_signature(init: Any, declared: Mapping[str, Parameter]) -> dict[str, Par
 
 def _document(cls: type[Estimator]) -> None:
     """Put the section «Parameters» before the first other section of a class's docstring."""
-    described = [str(p) for p in cls._table.values() if p.help]
+    described = [str(p) for p in cls._parameter_table.values() if p.help]
     if "__doc__" not in vars(cls) or not cls.__doc__ or not described:
         return
     text = inspect.cleandoc(cls.__doc__)
@@ -529,7 +534,7 @@ class Seeded(Estimator):
         option="--seed",
     )
 
-    def _seed(self) -> int:
+    def _seed_or_fresh(self) -> int:
         """The seed given, or a fresh one."""
         if self.random_state is not None:
             return int(self.random_state)

@@ -160,7 +160,7 @@ class GCRF(Seeded):
             If targets are missing or constant, or the graph does not fit.
         """
         self._check_parameters()
-        seed = self._seed()
+        seed = self._seed_or_fresh()
         n = n_rows(X)
         targets = check_targets(y, n)
         laplacians = self._laplacians(graph, X, n)
@@ -215,7 +215,7 @@ class GCRF(Seeded):
         R = self._base_predictions(X)
         if R.shape[1] != n_alphas:
             raise DataError(f"the model has {n_alphas} base prediction(s), got {R.shape[1]}")
-        mean, std = self._moments(R, laplacians, return_std, self._seed())
+        mean, std = self._moments(R, laplacians, return_std, self._seed_or_fresh())
         return (mean, std) if return_std else mean
 
     def _moments(

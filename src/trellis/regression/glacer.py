@@ -276,7 +276,7 @@ class GLACER(Seeded):
         if structured:
             S = resolve_graph(self.graph if graph is None else graph, X, len(rows))
             L = laplacian(normalise(S))
-        return Problem(rows, targets, S, make, classify, self._seed(), L)
+        return Problem(rows, targets, S, make, classify, self._seed_or_fresh(), L)
 
     def _draw_subsets(self, problem: Problem) -> list[npt.NDArray[np.int64]]:
         total = len(problem.y)
