@@ -35,6 +35,7 @@ __all__ = [
     "Parameter",
     "Seeded",
     "changed",
+    "check_parameters",
     "current_names",
     "fitted",
     "fixed",
@@ -391,6 +392,17 @@ def parameters_of(kind: type[Estimator] | Estimator) -> dict[str, Parameter]:
     ['base', 'graph']
     """
     return dict(kind._parameter_table)
+
+
+def check_parameters(model: Estimator) -> None:
+    """Refuse an estimator with parameters that cannot be; ``fit`` does the same.
+
+    Raises
+    ------
+    DataError
+        If a parameter has a value it cannot have, or some do not go together.
+    """
+    model._check_parameters()
 
 
 def current_names(kind: type[Estimator], params: Mapping[str, Any]) -> dict[str, Any]:

@@ -547,7 +547,7 @@ def test_model_and_start_are_checked():
     learner = ActiveLearner(ToyModel(), start=np.zeros(3))
     with pytest.raises(DataError, match=r"start must be 10 finite numbers, .* shape \(3,\)"):
         learner.query(POOL)
-    with pytest.raises(DataError, match="l2 must be a positive number, got 0; give l2="):
+    with pytest.raises(DataError, match="l2 must be a positive number, got 0"):
         ActiveLearner(ToyModel(l2=0)).run(POOL, lambda i, x: GOLD[i], max_queries=1).finish()
 
 

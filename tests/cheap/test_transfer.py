@@ -192,7 +192,10 @@ def test_nothing_annotated():
         ({"l2": 0}, "l2 must be None or a positive number, got 0"),
         ({"strategy": "all-source"}, "name the target: target= one of a, b, c"),
         ({"target": "z"}, "the target 'z' is not among a, b, c"),
-        ({"loss": "square"}, "loss must be 'bridge', 'latent-hinge', 'ramp', 'max' or a PartialLoss"),
+        (
+            {"loss": "square"},
+            "loss must be 'bridge', .* or a PartialLoss, got",
+        ),
     ],
 )
 def test_parameters_are_checked(parameters, message):

@@ -107,7 +107,7 @@ def test_empty_frames():
     [
         ({"events": ("move", "appear", "disappear", "fusion")}, "events must be a list of move"),
         ({"events": "move"}, "events must be a list of move"),
-        ({"events": ("move", "division")}, "events lack appear, disappear"),
+        ({"events": ("move", "division")}, "events must be a list with move, appear and"),
         ({"n_neighbors": 0}, "n_neighbors must be a positive integer, got 0"),
         ({"n_neighbors": 2.0}, "n_neighbors must be a positive integer, got 2.0"),
         ({"n_neighbors": True}, "n_neighbors must be a positive integer, got True"),

@@ -350,7 +350,7 @@ def without(objects, column):
         ({"knots": -1}, "knots must be an integer of at least 0, got -1"),
         ({"knots": 2.5}, "knots must be an integer of at least 0, got 2.5"),
         ({"features": ["area"]}, r"features must be a list of EventFeature, got \['area'\]"),
-        ({"events": ("move",)}, "events lack appear, disappear"),
+        ({"events": ("move",)}, "events must be a list with move, appear and"),
         ({"events": "move"}, "events must be 'auto' or a list of move, .*, got 'move'"),
         ({"events": None}, "events must be 'auto' or a list of move, .*, got None"),
         ({"n_neighbors": 0}, "n_neighbors must be a positive integer, got 0"),

@@ -77,7 +77,13 @@ class GLACER(Seeded):
     (120,)
     """
 
-    n_components: int = parameter(whole(2), "M.", default=10, kw_only=False, option="--components")
+    n_components: int = parameter(
+        whole(2),
+        "Components of the ensemble (M).",
+        default=10,
+        kw_only=False,
+        option="--components",
+    )
     subsample: float = parameter(
         number(above=0, below=1),
         "Share of the examples in each component's subset (eta).",

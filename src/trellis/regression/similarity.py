@@ -243,7 +243,7 @@ class KNN(Estimator):
     """
 
     n_neighbors: int = parameter(
-        whole(1), "Neighbours of each node, itself not counted.", default=5, kw_only=False
+        whole(1), "Nearest nodes that each is joined to.", default=5, kw_only=False, option="--knn"
     )
     weight: Weight = WEIGHT
     metric: Metric = METRIC

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.domains import number, one_of, sequence_of, whole
-from trellis.errors import DataError
+from trellis.errors import DataError, ParameterError
 from trellis.estimator import old_arguments
 from trellis.tracking.annotation import annotated_hypotheses
 from trellis.tracking.hypothesis_set import Hypotheses, in_canonical_order, place_of
@@ -189,12 +189,9 @@ def _with_two(nearest: Int64s) -> Int64s:
 def check_gates(events: Sequence[str], n_neighbors: int, max_distance: float = 1.0) -> None:
     """Refuse parameters of :func:`make_hypotheses` that are out of range."""
     SOME_EVENTS.check("events", events)
-    missing = [event for event in ("move", "appear", "disappear") if event not in events]
-    if missing:
-        raise DataError(
-            f"events lack {', '.join(missing)}; move, appear and disappear are needed, since "
-            "without them some frames cannot be explained"
-        )
+    if not {"move", "appear", "disappear"} <= set(events):
+        wanted = "a list with move, appear and disappear, or some frames could not be explained"
+        raise ParameterError("events", events, wanted)
     whole(1).check("n_neighbors", n_neighbors)
     number(above=0, infinite=True).check("max_distance", max_distance)
 

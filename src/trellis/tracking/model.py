@@ -98,8 +98,9 @@ class TrackingModel(Seeded):
     )
     n_neighbors: int = parameter(
         whole(1),
-        "Nearest objects that a hypothesis may link.",
+        "Nearest objects that an object may be linked to.",
         default=6,
+        option="--neighbours",
     )
     max_distance: float | str = parameter(
         one_of("auto") | number(above=0),
