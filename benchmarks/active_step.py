@@ -48,7 +48,7 @@ class Contest:
         self.pool = [
             pair if i in known else replace(pair, annotation=None) for i, pair in enumerate(patches)
         ]
-        begun = TrackingModel(solver="perceptron", max_iterations=3, random_state=0)
+        begun = TrackingModel(solver="perceptron", max_iter=3, random_state=0)
         start = begun.fit(self.pool).weights_
         self.learner = ActiveLearner(TrackingModel(), strategy, start=start, random_state=0)
         self.cpu: list[float] = []

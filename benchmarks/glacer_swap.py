@@ -31,7 +31,7 @@ def main() -> None:
     X = rng.normal(size=(args.nodes, 5))
     rough = X @ rng.uniform(size=5) + (X**2) @ rng.uniform(size=5) + rng.normal(size=args.nodes)
     if args.graph == "knn":
-        S = knn_graph(X[:, :2], k=5)
+        S = knn_graph(X[:, :2], n_neighbors=5)
     else:
         upper = sp.triu(sp.random_array((args.nodes,) * 2, density=10 / args.nodes, rng=rng), k=1)
         i, j = upper.nonzero()

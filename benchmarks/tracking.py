@@ -316,7 +316,7 @@ def main() -> None:
     one_core()
     migration = [load_cells("cellmigration", frames=span) for span in ((0, 60), (60, 86))]
     epidermis = [load_cells("epidermis", sequences=[f"epidermis_area{i}"]) for i in (1, 2)]
-    TrackingModel(max_iterations=2).fit(epidermis[0][:2]).predict(epidermis[0][:2])  # compiles
+    TrackingModel(max_iter=2).fit(epidermis[0][:2]).predict(epidermis[0][:2])  # compiles
     peers = Peers(args.peer_python)
     rows = []
     for name, (train, test) in (("cell migration", migration), ("epidermis", epidermis)):

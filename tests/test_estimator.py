@@ -15,7 +15,18 @@ from sklearn.model_selection import GridSearchCV
 
 from trellis.domains import flag, has, nothing, number, one_of, text, whole
 from trellis.errors import DataError, ParameterError
-from trellis.estimator import Estimator, changed, fitted, fixed, parameter, parameters_of, renamed
+from trellis.estimator import (
+    Estimator,
+    changed,
+    current_names,
+    fitted,
+    fixed,
+    moved,
+    old_arguments,
+    parameter,
+    parameters_of,
+    renamed,
+)
 
 
 class Seeded(Estimator):
@@ -91,7 +102,7 @@ X, Y = np.arange(12.0)[:, None], np.arange(12.0)
 
 def test_the_signature_is_true():
     assert str(inspect.signature(Shrunk)) == (
-        "(base=None, shape='flat', *, random_state=3, l2=1.0, l1=0)"
+        "(base=None, shape='flat', *, l2=1.0, l1=0, random_state=3)"
     )
     assert str(inspect.signature(Plain)) == "(base=None, shape='flat', *, l2=1.0, l1=0)"
     assert str(inspect.signature(Wrapper)) == "(model)"
@@ -135,7 +146,7 @@ def test_a_constructor_written_by_hand_is_left_alone():
 
 def test_declarations_are_inherited_changed_and_dropped():
     known = parameters_of(Shrunk)
-    assert list(known) == ["base", "shape", "random_state", "l2", "l1"]
+    assert list(known) == ["base", "shape", "l2", "l1", "random_state"]
     assert known["l2"] is parameters_of(Penalised)["l2"]
     assert (known["l1"].default, known["l1"].help) == (0, "Seldom needed.")
     assert parameters_of(Penalised)["l1"].help == "Factor of the norm."
@@ -200,7 +211,9 @@ def test_nested_parameters():
 
 
 def test_unknown_parameters():
-    with pytest.raises(DataError, match=r"Shrunk has no parameter 'nope'; it has base, shape, ran"):
+    with pytest.raises(
+        DataError, match=r"Shrunk has no parameter 'nope'; it has base, shape, l2, "
+    ):
         Shrunk().set_params(nope=1)
     with pytest.raises(DataError, match=r"base=None has no parameters to set \(base__alpha\)"):
         Shrunk().set_params(base__alpha=1)
@@ -227,16 +240,58 @@ def test_not_fitted():
 
 
 def test_old_names_work_and_warn():
-    with pytest.warns(
-        FutureWarning, match=r"Shrunk: lam is now called l2; the old name goes in"
-    ) as w:
+    with pytest.warns(FutureWarning, match="Shrunk: lam is now called l2; the old way goes") as w:
         assert Shrunk(lam=2.0).l2 == 2.0
     assert w[0].filename == __file__
     with pytest.warns(FutureWarning, match="inverse is now called l2") as w:
         assert Shrunk().set_params(inverse=4.0).l2 == 0.25
     assert w[0].filename == __file__
-    with pytest.warns(FutureWarning), pytest.raises(TypeError, match="lam is the old name of l2"):
+    with pytest.raises(TypeError, match="Shrunk: lam is the old name of l2; give one"):
         Shrunk(lam=1.0, l2=1.0)
+
+
+@pytest.mark.filterwarnings("error")
+def test_old_names_in_files():
+    assert current_names(Shrunk, {"lam": 3, "shape": "flat"}) == {"l2": 3, "shape": "flat"}
+    assert current_names(Shrunk, {"inverse": 4, "nope": 1}) == {"l2": 0.25, "nope": 1}
+
+
+def test_a_parameter_that_fit_takes_now():
+    class Kept(Estimator):
+        seed: int = parameter(whole(0), "Seed.", default=0)
+        checkpoint = moved()
+
+    assert Kept().checkpoint is None and list(Kept().get_params()) == ["seed"]
+    with pytest.warns(FutureWarning, match="Kept: checkpoint is now an argument of fit") as w:
+        assert Kept(checkpoint="file").checkpoint == "file"
+    assert w[0].filename == __file__
+
+
+def test_old_arguments():
+    @old_arguments("graph", "coords", k="n_neighbors")
+    def fit(X, *, graph=None, coords=None, n_neighbors=5):
+        return X, graph, coords, n_neighbors
+
+    assert fit(1, graph=2, n_neighbors=3) == (1, 2, None, 3)
+    assert list(inspect.signature(fit).parameters) == ["X", "graph", "coords", "n_neighbors"]
+    with pytest.warns(FutureWarning, match="fit: give graph= by name; the old way goes") as w:
+        assert fit(1, 2) == (1, 2, None, 5)
+    assert w[0].filename == __file__
+    with pytest.warns(FutureWarning, match="fit: k is now called n_neighbors"):
+        assert fit(1, k=7) == (1, None, None, 7)
+    with pytest.warns(FutureWarning), pytest.raises(TypeError):
+        old_arguments(k="n")(lambda *, n: n)(1, k=2)
+
+
+def test_what_is_made_after_the_parameters():
+    class Ready(Seeded):
+        def __post_init__(self):
+            self._check_parameters()
+            self.double = 2 * (self.random_state or 0)
+
+    assert Ready(random_state=2).double == 4
+    with pytest.raises(ParameterError, match="random_state must be None or an integer"):
+        Ready(random_state=-1)
 
 
 # ------------------------------------------------------------------------- what is shown
@@ -275,7 +330,8 @@ def test_the_docstring_has_the_parameters():
         "    A regressor; None: ridge regression, which is good enough for a start and for most "
         "ends.\n"
     ) in text
-    assert "l1 : a number of at least 0; default 0\n    Seldom needed.\n\nAttributes\n---" in text
+    assert "l1 : a number of at least 0; default 0\n    Seldom needed.\nrandom_state : None" in text
+    assert "; default 3\n    Seed.\n\nAttributes\n---" in text
     assert max(map(len, text.splitlines())) <= 100
     assert Plain.__doc__.startswith("No more seeds.\n\nParameters\n")
     assert "random_state" not in Plain.__doc__

@@ -286,7 +286,7 @@ def instance(kind: type) -> Domain:
     return _domain(f"{article} {name}", lambda value: isinstance(value, kind))
 
 
-def has(*methods: str) -> Domain:
+def has(*methods: str, words: str = "") -> Domain:
     """Objects (not classes) that have these methods.
 
     Examples
@@ -300,7 +300,7 @@ def has(*methods: str) -> Domain:
             callable(getattr(value, m, None)) for m in methods
         )
 
-    return _domain(f"an object with {' and '.join(methods)}", accepts)
+    return _domain(words or f"an object with {' and '.join(methods)}", accepts)
 
 
 def sequence_of(domain: Domain, words: str) -> Domain:

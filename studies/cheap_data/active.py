@@ -96,7 +96,7 @@ def _every(name: str, protocol: str) -> tuple[list[FramePair], float]:
     """All patches of which something is known, and the gate of the pairs they are of."""
     train, _ = cells(name, protocol, MOVIES[protocol])
     found = [p for p in patchify(train, objects=POOLS[protocol].objects) if is_annotated(p)]
-    problem = TrackingModel(neighbours=NEIGHBOURS).learning_problems({"": train})[""]
+    problem = TrackingModel(n_neighbors=NEIGHBOURS).learning_problems({"": train})[""]
     return found, problem.made.max_distance
 
 
@@ -108,7 +108,7 @@ def _patches(name: str, protocol: str, n: int, seed: int) -> list[FramePair]:
 
 def _model(name: str, protocol: str) -> Any:
     _, gate = _every(name, protocol)
-    return TrackingModel(events_of(name), neighbours=NEIGHBOURS, l2=_L2, max_distance=gate)
+    return TrackingModel(events_of(name), n_neighbors=NEIGHBOURS, l2=_L2, max_distance=gate)
 
 
 def _bare(patches: Sequence[FramePair]) -> list[FramePair]:

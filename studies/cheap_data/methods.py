@@ -57,12 +57,12 @@ _UNLEARNED = ("nearest", "graph", "flow")
 def _structured(kind: str, factor: float) -> TrackingModel:
     l1, l2 = (factor, 0.0) if kind == "l1" else (0.0, factor)
     more: dict[str, Any] = {"knots": 0} if kind == "l2-published" else {}
-    return TrackingModel(neighbours=NEIGHBOURS, l1=l1, l2=l2, **more)
+    return TrackingModel(n_neighbors=NEIGHBOURS, l1=l1, l2=l2, **more)
 
 
 def _tracker(method: str, protocol: str) -> Any:
     if method == "forest":
-        return tracking.LocalClassifiers(n_trees=_TREES[protocol])
+        return tracking.LocalClassifiers(n_trees=_TREES[protocol], random_state=0)
     names = {"nearest": "NearestNeighbour", "graph": "GraphMatching", "flow": "FlowTracker"}
     return getattr(tracking, names.get(method, "HandSet"))()
 

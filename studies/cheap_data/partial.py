@@ -51,7 +51,7 @@ def _run(name: str, share: int, seed: int, protocol: str) -> dict[str, Any]:
     train, test = cells(name, protocol)
     if share < 100:
         train = annotated_in_part(train, share / 100, np.random.default_rng([seed, share]))
-    model = TrackingModel(events_of(name), neighbours=NEIGHBOURS, l2=_L2)
+    model = TrackingModel(events_of(name), n_neighbors=NEIGHBOURS, l2=_L2)
     problem = model.learning_problems({"": train})[""]
     clock = time.process_time()
     start = partial_perceptron(problem, passes=_PASSES[protocol], seed=seed)

@@ -108,7 +108,7 @@ def _patches(name: str, protocol: str) -> list[FramePair]:
 def _reach(source: str, target: str, protocol: str) -> float:
     """One gate for both: the larger one."""
     data = {name: cells(name, protocol)[0] for name in (source, target)}
-    problems = TrackingModel(neighbours=NEIGHBOURS).learning_problems(data)
+    problems = TrackingModel(n_neighbors=NEIGHBOURS).learning_problems(data)
     return max(problem.made.max_distance for problem in problems.values())
 
 
@@ -124,7 +124,7 @@ def _drawn(patches: Sequence[FramePair], share: int, draw: int) -> list[FramePai
 
 def _model(source: str, target: str, protocol: str) -> Any:
     return TrackingModel(
-        events_of(source, target), neighbours=NEIGHBOURS,
+        events_of(source, target), n_neighbors=NEIGHBOURS,
         max_distance=_reach(source, target, protocol),
     )  # fmt: skip
 

@@ -53,7 +53,7 @@ def run_calibration(case: Case, repetition: int) -> dict[str, Any]:
         bases = unstructured()
         for name in CALIBRATED:
             for how in ("in-sample", "cv"):
-                model = GCRF(seeded(bases[name], repetition), base_predictions=how)
+                model = GCRF(seeded(bases[name], repetition), base_predictions=how, random_state=0)
                 note(f"S-{name}, {how}", model.fit(train.X, train.y, graph=train.graph))
         glacer = GLACER(n_jobs=1, max_swaps=0, random_state=repetition)
         note("GLACER before swaps", glacer.fit(train.X, train.y, graph=train.graph))

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.domains import is_number
+from trellis.domains import has, number
 from trellis.errors import DataError
 from trellis.problems.cut import Cut
 from trellis.problems.partial import PartialObjective
@@ -39,6 +39,11 @@ __all__ = ["Trained", "l2_of", "train", "train_jointly"]
 
 Float64s = NDArray[np.float64]
 
+LEARNABLE = has(
+    "learning_problems",
+    "with_weights",
+    words="a model that can learn from cheap data, such as MaxMargin or TrackingModel",
+)
 _PASSES = 5  # of the perceptron that finds a start where the losses are not convex
 
 
@@ -64,8 +69,7 @@ class Trained:
 def l2_of(model: Learnable, l2: float | None) -> float:
     """Return the factor of the regulariser: that given, or else the model's."""
     found: Any = model.get_params().get("l2") if l2 is None else l2
-    if not (is_number(found) and 0 < found < np.inf):
-        raise DataError(f"l2 must be a positive number, got {found!r}; give l2=")
+    number(above=0).check("l2", found)
     return float(found)
 
 

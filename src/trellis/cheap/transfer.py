@@ -34,11 +34,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.cheap.training import Trained, l2_of, train, train_jointly
-from trellis.domains import is_number
+from trellis.cheap.training import LEARNABLE, Trained, l2_of, train, train_jointly
+from trellis.domains import instance, nothing, number, one_of, sequence_of, text, whole
 from trellis.errors import DataError
-from trellis.estimator import Estimator
-from trellis.problems.partial import PartialLoss, PartialObjective
+from trellis.estimator import Estimator, fitted, parameter
+from trellis.problems.partial import PARTIAL_LOSSES, PartialLoss, PartialObjective
 from trellis.problems.problem import Learnable, Problem
 from trellis.progress import Reporter
 
@@ -57,31 +57,12 @@ Score = Callable[[Problem, Float64s, Int64s], float]
 TRANSFER_STRATEGIES = ("all-source", "all-target", "partial-target", "union", "transfer")
 """What to learn from, for a target domain."""
 
+RHO = number(at_least=0, infinite=True)
 _TARGET_ONLY = ("all-target", "partial-target")
 
 
 class TransferLearner(Estimator):
     """Learns models of several related data sets at once.
-
-    Parameters
-    ----------
-    model : Learnable
-        An estimator that can learn from cheap data (:class:`~trellis.MaxMargin`,
-        :class:`~trellis.tracking.TrackingModel`); it is not changed.
-    rho : float
-        How strongly the domains are drawn together: 0 (not at all) to ``inf`` (one model).
-    strategy : str
-        One of ``TRANSFER_STRATEGIES``.
-    loss : str or PartialLoss
-        Loss of partial annotations (:mod:`trellis.problems.partial`).
-    l2 : float, optional
-        Factor of the squared norm of the shared weights; that of the model by default.
-    tol : float
-        Stop when the objective is known to be within this part of itself of the optimum.
-    target : str, optional
-        The domain that counts; needed by the strategies that name a source or a target.
-    labels : sequence of str, optional
-        Labels there may be beyond those that the data shows.
 
     Attributes
     ----------
@@ -109,31 +90,53 @@ class TransferLearner(Estimator):
     [['D', 'N'], ['N', 'V']]
     """
 
-    models_: dict[str, Any]
-    shared_: Float64s
-    weights_: dict[str, Float64s]
-    objective_: float
+    model: Learnable = parameter(
+        LEARNABLE,
+        """An estimator that can learn from cheap data (:class:`~trellis.MaxMargin`,
+        :class:`~trellis.tracking.TrackingModel`); it is not changed.""",
+        kw_only=False,
+    )
+    rho: float = parameter(
+        RHO,
+        "How strongly the domains are drawn together: 0 (not at all) to ``inf`` (one model).",
+        default=2.5,
+        kw_only=False,
+    )
+    strategy: str = parameter(
+        one_of(*TRANSFER_STRATEGIES),
+        "What to learn from, see :mod:`trellis.cheap.transfer`.",
+        default="transfer",
+    )
+    loss: str | PartialLoss = parameter(
+        one_of(*PARTIAL_LOSSES) | instance(PartialLoss),
+        "Loss of partial annotations (:mod:`trellis.problems.partial`).",
+        default="bridge",
+    )
+    l2: float | None = parameter(
+        nothing | number(above=0),
+        "Factor of the squared norm of the shared weights; None: that of the model.",
+        default=None,
+    )
+    tol: float = parameter(
+        number(at_least=0),
+        "Stop when the objective is known to be within this part of itself of the optimum.",
+        default=1e-2,
+    )
+    target: str | None = parameter(
+        nothing | text,
+        "The domain that counts; needed by the strategies that name a source or a target.",
+        default=None,
+    )
+    labels: Sequence[str] | None = parameter(
+        nothing | sequence_of(text, "a list of labels"),
+        "Labels there may be beyond those that the data shows.",
+        default=None,
+    )
 
-    def __init__(
-        self,
-        model: Learnable,
-        rho: float = 2.5,
-        *,
-        strategy: str = "transfer",
-        loss: str | PartialLoss = "bridge",
-        l2: float | None = None,
-        tol: float = 1e-2,
-        target: str | None = None,
-        labels: Sequence[str] | None = None,
-    ) -> None:
-        self.model = model
-        self.rho = rho
-        self.strategy = strategy
-        self.loss = loss
-        self.l2 = l2
-        self.tol = tol
-        self.target = target
-        self.labels = labels
+    models_: dict[str, Any] = fitted()
+    shared_: Float64s = fitted()
+    weights_: dict[str, Float64s] = fitted()
+    objective_: float = fitted()
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "models_")
@@ -150,14 +153,8 @@ class TransferLearner(Estimator):
         -------
         self
         """
-        if self.strategy not in TRANSFER_STRATEGIES:
-            raise DataError(
-                f"strategy must be one of {', '.join(TRANSFER_STRATEGIES)}, got {self.strategy!r}"
-            )
+        self._check_parameters()
         l2 = l2_of(self.model, self.l2)
-        _check_rho(self.rho)
-        if not (is_number(self.tol) and 0 <= self.tol < np.inf):
-            raise DataError(f"tol must be a number of at least 0, got {self.tol!r}")
         _check_domains(data, self.target, needed=self.strategy in ("all-source", *_TARGET_ONLY))
         problems = self.model.learning_problems(data, labels=self.labels)
         objectives = {name: PartialObjective(p, self.loss) for name, p in problems.items()}
@@ -324,9 +321,9 @@ def cross_validate_transfer(
     (0.01, 2)
     """
     _check_domains(data, target, needed=True)
-    grid = [
-        (l2_of(model, l2), _check_rho(rho)) for l2, rho in itertools.product(list(l2s), list(rhos))
-    ]
+    grid = [(l2_of(model, l2), rho) for l2, rho in itertools.product(list(l2s), list(rhos))]
+    for _, rho in grid:
+        RHO.check("rho", rho)
     if not grid:
         raise DataError("l2s and rhos must each hold at least one value")
     problems = model.learning_problems(data, labels=labels)
@@ -358,8 +355,7 @@ def _mean_task_loss(problem: Problem, w: Float64s, samples: Int64s) -> float:
 
 
 def _folds(annotated: Int64s, folds: int, seed: int) -> list[Int64s]:
-    if not isinstance(folds, int | np.integer) or folds < 2:
-        raise DataError(f"folds must be an integer of at least 2, got {folds!r}")
+    whole(2).check("folds", folds)
     if folds > len(annotated):
         raise DataError(
             f"{folds} folds of {len(annotated)} annotated sample(s) of the target: use fewer folds"
@@ -378,9 +374,3 @@ def _check_domains(data: Mapping[str, Any], target: str | None, *, needed: bool)
         raise DataError(f"name the target: target= one of {', '.join(map(str, data))}")
     if target is not None and target not in data:
         raise DataError(f"the target {target!r} is not among {', '.join(map(str, data))}")
-
-
-def _check_rho(rho: float) -> float:
-    if not (is_number(rho) and rho >= 0):
-        raise DataError(f"rho must be a number of at least 0 (inf for one model), got {rho!r}")
-    return float(rho)

@@ -38,7 +38,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trellis.domains import is_number
+from trellis.domains import number, whole
 from trellis.errors import DataError
 
 __all__ = [
@@ -166,10 +166,8 @@ class StoppingRule:
     threshold: float = 1e-4
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.window, int | np.integer) and self.window >= 1):
-            raise DataError(f"window must be a positive integer, got {self.window!r}")
-        if not (is_number(self.threshold) and self.threshold >= 0):
-            raise DataError(f"threshold must be a number of at least 0, got {self.threshold!r}")
+        whole(1).check("window", self.window)
+        number(at_least=0, infinite=True).check("threshold", self.threshold)
 
     def __call__(self, history: Sequence[float] | Float64s) -> bool:
         """Whether to stop after these average uncertainties."""

@@ -284,7 +284,7 @@ def ending_in_short(model: LinearModel) -> str:
     """Why training ended, in a word or two; nothing for passes that were made as asked."""
     reason = model.stop_reason_
     if (gap := getattr(model, "gap_", None)) is not None:
-        objective: float = model.objective_  # type: ignore[attr-defined]  # of a max-margin model
+        objective: float = model.objective_
         within = f"within {100 * gap / max(objective, 1e-300):.2g} % of the optimum"
         return within if objective < float("inf") else ""
     if reason.startswith("converge"):

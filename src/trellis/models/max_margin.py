@@ -13,7 +13,6 @@ losses are structured hinge losses; other losses of label sets are in
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -21,7 +20,7 @@ import numpy as np
 
 from trellis.domains import anything, nothing, number, one_of, whole
 from trellis.errors import DataError
-from trellis.estimator import changed, fitted, parameter, renamed
+from trellis.estimator import changed, fitted, parameter, renamed, warn_of_old
 from trellis.models.linear_model import LinearModel
 from trellis.problems import PARTIAL_LOSSES, LabelProblem, PartialObjective, Weights
 from trellis.problems.costs import check_cost
@@ -126,20 +125,14 @@ class MaxMargin(LinearModel):
     gap_: float = fitted()
     exact_: bool = fitted()
 
-    @classmethod
-    def _current(cls, params: Mapping[str, Any]) -> dict[str, Any]:
+    def _under_current_names(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters under their names of today: ``loss`` was the task loss."""
         params = dict(params)
         loss = params.get("loss", "bridge")
         if not isinstance(loss, str) or loss == "hamming":
-            warnings.warn(
-                "MaxMargin: the task loss is now called cost, and loss is the training loss, which "
-                "was called partial; the old meaning goes in the next release",
-                FutureWarning,
-                stacklevel=4,
-            )
+            warn_of_old("MaxMargin: the task loss is now called cost, partial is called loss", 4)
             params["cost"] = params.pop("loss")
-        return super()._current(params)
+        return super()._under_current_names(params)
 
     # ---------------------------------------------------------------- training
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trellis.errors import CorruptModelError, DataError
-from trellis.estimator import parameters_of
+from trellis.estimator import current_names, parameters_of
 from trellis.files.container import loading, read_container, write_container
 from trellis.files.stored import header_value, take
 from trellis.tracking.default_features import default_features
@@ -35,7 +35,7 @@ def save_tracking_model(model: TrackingModel, path: str | os.PathLike[Any]) -> N
     made = model.made_
     parameters = {
         name: list(value) if name == "events" and value != "auto" else value
-        for name, value in model.get_params().items()
+        for name, value in model.get_params(deep=False).items()
         if name != "features"
     }
     parameters = {k: v.item() if isinstance(v, np.generic) else v for k, v in parameters.items()}
@@ -62,7 +62,7 @@ def load_tracking_model(
     header, arrays = read_container(path)
     with loading(path):
         header_value(header, "estimator", str, choices=("TrackingModel",))
-        parameters = header_value(header, "parameters", dict)
+        parameters = current_names(TrackingModel, header_value(header, "parameters", dict))
         if not set(parameters) <= set(parameters_of(TrackingModel)) - {"features"}:
             raise CorruptModelError("parameters are not those of TrackingModel")
         asked = parameters.get("events")
@@ -73,7 +73,7 @@ def load_tracking_model(
         columns = header_value(header, "columns", list, items=str)
         events = tuple(header_value(header, "events", list, items=str))
         reach = header_value(header, "max_distance", float)
-        check_gates(events, model.neighbours, reach)
+        check_gates(events, model.n_neighbors, reach)
         scale = Preconditioner.from_dict(header_value(header, "preconditioner", dict))
         weights = take(arrays, "weights", np.float64, (sum(scale.sizes),))
         names = header_value(header, "features", list, items=list)
@@ -96,7 +96,7 @@ def load_tracking_model(
         )
     model.features = tuple(features)
     every = (*(f for f in used if f is not None), *features)
-    model.made_ = HypothesisSpace(events, model.neighbours, reach, every, scale, tuple(columns))
+    model.made_ = HypothesisSpace(events, model.n_neighbors, reach, every, scale, tuple(columns))
     model.weights_, model.columns_ = weights, tuple(columns)
     model.objective_, model.gap_, model.history_ = np.nan, np.inf, []
     model.stop_reason_ = stop_reason
