@@ -31,7 +31,7 @@ from trellis.objectives.cut import Cut
 from trellis.objectives.learning_problem import Learnable
 from trellis.objectives.partial import PartialObjective
 from trellis.solvers.bundle import Bundle
-from trellis.solvers.cccp import minimise_cccp
+from trellis.solvers.cccp import PlaneSurrogate, minimise_cccp
 from trellis.solvers.partial_margin import planes_kept
 from trellis.solvers.planes import minimise_bundle, minimise_joint_bundle
 
@@ -112,8 +112,8 @@ def train(
         if start is None:
             start = _start(objectives)
         found = minimise_cccp(
-            penalty, reward, n, l2=l2, start=start, reward_below=True,
-            first_tol=max(tol, 0.1), tol=tol, eta=tol, memory=planes_kept(n),
+            PlaneSurrogate(penalty, reward, l2=l2, reward_below=True, memory=planes_kept(n)),
+            start, first_tol=max(tol, 0.1), tol=tol, eta=tol,
         )  # fmt: skip
         w, value, reason = found.weights, found.objective, found.stop_reason
     if reason == "interrupted":

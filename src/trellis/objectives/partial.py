@@ -180,9 +180,10 @@ class PartialObjective:
     def reward(self, w: Float64s) -> tuple[float, Float64s]:
         """Convex part that is subtracted: the sum of R_n, and a subgradient."""
         value, slope = float(self._linear_slope @ w), self._linear_slope.copy()
-        if not self.convex:
-            open_, c = self.samples[~self._linear], self.sample_weight[~self._linear]
-            reward = self.problem.maxima(w, self.loss.reward, samples=open_)
+        rest = ~self._linear
+        if rest.any():
+            c = self.sample_weight[rest]
+            reward = self.problem.maxima(w, self.loss.reward, samples=self.samples[rest])
             value += float(c @ reward.values)
             slope += reward.features(c)
         return value, slope
