@@ -65,7 +65,7 @@ class Tangent:
 
     Parameters
     ----------
-    slope : float64, shape (D,)
+    slope : float64, of the shape of w
         Slope.
     offset : float
         Height at w = 0.
@@ -79,7 +79,7 @@ class Tangent:
 
     def height(self, w: Float64s) -> float:
         """Height at w."""
-        return float(self.slope @ w) + self.offset
+        return float(np.vdot(self.slope, w)) + self.offset
 
 
 class Surrogate(Protocol):
