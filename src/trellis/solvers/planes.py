@@ -358,10 +358,8 @@ def _descend(
     if start is None and np.bincount(planes.domains, minlength=len(risks)).all():
         point, alpha, _ = master.solve(planes, alpha, np.inf)
     best, best_point, lower = np.inf, point, -np.inf
-    target, model = (
-        point,
-        -np.inf,
-    )  # solution of the last master problem, height of the planes there
+    # Solution of the last master problem, and the height of the planes there.
+    target, model = point, -np.inf
     exact = True
     records: list[BundleRecord] = []
     reason = "max_iterations"
@@ -429,7 +427,8 @@ class _Quadratic:
     def point_of(self, weights: Float64s) -> Float64s:
         """Return the point of the domains' weights whose shared ones are the best."""
         if not self._own:
-            return weights.mean(axis=0, keepdims=True)
+            mean: Float64s = weights.mean(axis=0, keepdims=True)
+            return mean
         shared = np.zeros(weights.shape[1])
         if self._shared:
             shared = self.rho * weights.sum(axis=0) / (self.l2 + len(weights) * self.rho)
