@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.side_by_side import Times, one_core, ratio, table
 from studies.datasets import load_cells
 from trellis.problems.partial import PartialObjective
-from trellis.solvers.cccp import CCCPResult, minimise_cccp
+from trellis.solvers.cccp import CCCPResult, PlaneSurrogate, minimise_cccp
 from trellis.solvers.perceptron_partial import partial_perceptron
 from trellis.tracking import FramePair, PairAnnotation, TrackingModel
 
@@ -73,10 +73,13 @@ def main() -> None:
         for way in ways:
             recycle, adaptive = VARIANTS[way[1]]
             clocks = time.process_time(), time.perf_counter()
+            surrogate = PlaneSurrogate(
+                objective.penalty, objective.reward, l2=args.l2, recycle=recycle,
+                reward_below=True, step=way[0],
+            )  # fmt: skip
             found[way] = minimise_cccp(
-                objective.penalty, objective.reward, objective.n_weights, l2=args.l2, start=start,
-                recycle=recycle, adaptive=adaptive, reward_below=True, first_tol=0.1,
-                tol=args.tol, eta=args.tol, step=way[0],
+                surrogate, start, first_tol=0.1 if adaptive else args.tol, tol=args.tol,
+                eta=args.tol,
             )  # fmt: skip
             cpu[way].append(time.process_time() - clocks[0])
             wall[way].append(time.perf_counter() - clocks[1])

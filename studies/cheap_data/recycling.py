@@ -61,6 +61,8 @@ _PAIRS = (("both", "plain"), ("both-short", "plain-short"), ("both-short", "plai
 
 def _run(name: str, run: int, protocol: str) -> dict[str, Any]:
     """All variants one after the other, beginning with another one in each run."""
+    from trellis.solvers import PlaneSurrogate
+
     name, _, published = name.partition("-")
     more: dict[str, Any] = {"knots": 0} if published else {}
     train, _ = cells(name, protocol)
@@ -81,10 +83,13 @@ def _run(name: str, run: int, protocol: str) -> dict[str, Any]:
             bounds = (path[-1][1] if path else 0) + r.n_planes
             path.append((time.process_time() - clock, bounds, r.objective))
 
+        surrogate = PlaneSurrogate(
+            objective.penalty, objective.reward, l2=_L2, recycle=recycle, step=step,
+            reward_below=True,
+        )  # fmt: skip
         found = minimise_cccp(
-            objective.penalty, objective.reward, objective.n_weights, l2=_L2, start=start,
-            recycle=recycle, adaptive=adaptive, step=step, reward_below=True,
-            first_tol=_FIRST_TOL, tol=_TOL, eta=_TOL, report=note,
+            surrogate, start, first_tol=_FIRST_TOL if adaptive else _TOL, tol=_TOL, eta=_TOL,
+            report=note,
         )  # fmt: skip
         record[key] = {
             "path": path, "objective": found.objective, "bounds": found.n_planes,

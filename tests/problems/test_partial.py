@@ -71,6 +71,32 @@ def test_bridge_asks_for_no_incompatible_outputs(monkeypatch):
     assert asked == ["all", "compatible"]
 
 
+@pytest.mark.parametrize("loss", ["bridge", "max"])
+def test_only_samples_that_are_open_are_searched_again(loss, monkeypatch):
+    """The features of a complete annotation, and of a mean, are the same for every w."""
+    e = Enumerated(6, known=0.6)
+    assert e.problem.complete.tolist() == [True, False, False]
+    weight = np.array([1.0, 2.0, 0.5])
+    objective = PartialObjective(e.problem, loss, sample_weight=weight)
+    space = objective.loss.reward
+    asked = []
+    maxima = e.problem.maxima
+
+    def watched(w, space, *, loss=False, samples=None):
+        asked.append(None if samples is None else samples.tolist())
+        return maxima(w, space, loss=loss, samples=samples)
+
+    monkeypatch.setattr(e.problem, "maxima", watched)
+    for _ in range(2):
+        w = e.weights()
+        value, slope = objective.reward(w)
+        reward = maxima(w, space)
+        assert value == pytest.approx(weight @ reward.values, abs=1e-12)
+        np.testing.assert_allclose(slope, reward.features(weight), atol=1e-12)
+        slope[:] = np.nan  # nobody else's
+    assert asked == ([[0], [1, 2], [1, 2]] if loss == "bridge" else [[0, 1, 2]])
+
+
 def test_samples_and_weights():
     e = Enumerated(4, known=0.8)
     w = e.weights()

@@ -197,6 +197,37 @@ def test_little_memory_keeps_the_bounds_and_gets_near(rho):
             assert height <= risks[d](w)[0] + 1e-9
 
 
+@pytest.mark.parametrize("rho", [0, 0.3, np.inf])
+def test_linear_terms_move_the_optimum(rho):
+    risks = domains(9, 2)
+    v = np.random.default_rng(2).normal(size=(2, 3))
+
+    def tilted(d):
+        return lambda w: (risks[d](w)[0] + float(v[d] @ w), risks[d](w)[1] + v[d])
+
+    run = {"l2": 0.3, "rho": rho, "tol": 1e-7}
+    a = minimise_joint_bundle(risks, 3, linear=v, **run)
+    b = minimise_joint_bundle([tilted(0), tilted(1)], 3, floor=None, **run)
+    assert a.stop_reason == b.stop_reason == "gap"
+    assert a.objective == pytest.approx(b.objective, rel=1e-6)
+    np.testing.assert_allclose(a.weights, b.weights, atol=1e-2)
+
+
+@pytest.mark.parametrize("rho", [0, 0.3, np.inf])
+def test_start_is_the_first_point_with_the_best_shared_weights(rho):
+    risks = domains(9, 2)
+    start = np.random.default_rng(2).normal(size=(2, 3))
+    if rho == np.inf:
+        start[1] = start[0]
+    found = minimise_joint_bundle(risks, 3, l2=0.3, rho=rho, start=start, max_iterations=1)
+    np.testing.assert_array_equal(found.weights, start)
+    if rho == 0.3:
+        value = objective(risks, found.shared, start, 0.3, rho)
+        assert found.objective == pytest.approx(value)
+        for step in 1e-3 * np.random.default_rng(3).normal(size=(20, 3)):
+            assert objective(risks, found.shared + step, start, 0.3, rho) > value
+
+
 def test_inexact_oracle_keeps_a_true_gap():
     risks = domains(6, 2)
 
@@ -241,6 +272,8 @@ def test_stops_are_named():
         ({"bundle": Bundle(5)}, "one of 5 weights"),
         ({"bundle": Bundle(2, 3)}, "one of 3 domains, but the number of risks is 1"),
         ({"memory": 1}, "memory must be None or at least 2"),
+        ({"linear": np.zeros(2)}, r"linear must have shape \(1, 2\), got \(2,\)"),
+        ({"start": np.zeros((2, 2))}, r"start must have shape \(1, 2\), got \(2, 2\)"),
         ({"risks": [lambda w: (0.0, np.zeros(3))]}, "slope of the risk must have shape"),
         ({"risks": [lambda w: (np.nan, np.zeros(2))]}, "not finite"),
     ],

@@ -10,10 +10,9 @@ procedure. Related models minimise (1.9) of Lou et al.,
     J = \lambda \lVert w\rVert^2 + \rho \sum_d \lVert w_d - w\rVert^2 + \sum_d L_d(w_d) .
 
 Where some samples are annotated in part, :math:`L_d = P_d - R_d` with convex
-:math:`P_d \ge R_d` (:mod:`trellis.problems.partial`), and the loop of Algorithm 1.1 goes around
-it: each :math:`R_d` is replaced by its tangent at the weights of that domain, which leaves a convex
-problem and, P being at least R, no risk below zero. The planes of :math:`P_d` are kept from round
-to round.
+:math:`P_d \ge R_d` (:mod:`trellis.problems.partial`), and the concave-convex procedure goes
+around it: each :math:`R_d` is replaced by its tangent at the weights of that domain, which leaves a
+convex problem. The planes of :math:`P_d` are kept from round to round.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ from trellis.problems.cut import Cut
 from trellis.problems.partial import PartialObjective
 from trellis.problems.problem import Learnable
 from trellis.solvers.bundle import Bundle
-from trellis.solvers.cccp import minimise_cccp
+from trellis.solvers.cccp import PlaneSurrogate, Tangent, minimise_cccp
 from trellis.solvers.partial_margin import planes_kept
-from trellis.solvers.planes import minimise_bundle, minimise_joint_bundle
+from trellis.solvers.planes import BundleResult, minimise_bundle, minimise_joint_bundle
 
 __all__ = ["Trained", "l2_of", "train", "train_jointly"]
 
@@ -116,8 +115,8 @@ def train(
         if start is None:
             start = _start(objectives)
         found = minimise_cccp(
-            penalty, reward, n, l2=l2, start=start, reward_below=True,
-            first_tol=max(tol, 0.1), tol=tol, eta=tol, memory=planes_kept(n),
+            PlaneSurrogate(penalty, reward, l2=l2, reward_below=True, memory=planes_kept(n)),
+            start, first_tol=max(tol, 0.1), tol=tol, eta=tol,
         )  # fmt: skip
         w, value, reason = found.weights, found.objective, found.stop_reason
     if reason == "interrupted":
@@ -160,53 +159,61 @@ def train_jointly(
         alone = [train([objective], l2=l2, tol=tol) for objective in objectives]
         value = sum(one.objective for one in alone)
         return Trained(np.zeros(n), np.stack([one.shared for one in alone]), value)
-    convex = all(objective.convex for objective in objectives)
-    first = np.zeros(n) if convex else _start(objectives)
-    point = np.tile(first, (len(objectives), 1))
-    best: Trained | None = None
-    planes, tangents = Bundle(n, len(objectives)), np.zeros((len(objectives), n + 1))
-    for _ in range(1 if convex else max_rounds):
-        new = np.stack([_tangent(o, w) for o, w in zip(objectives, point, strict=True)])
-        planes, tangents = _moved(planes, tangents - new), new
-        risks = [_Surrogate(o, t) for o, t in zip(objectives, tangents, strict=True)]
-        found = minimise_joint_bundle(risks, n, l2=l2, rho=rho, floor=0.0, bundle=planes, tol=tol)
-        if found.stop_reason == "interrupted":
-            raise KeyboardInterrupt
-        point = found.weights
-        own = sum(o.value(w) for o, w in zip(objectives, point, strict=True))
-        surrogate = sum(risk(w).upper for risk, w in zip(risks, point, strict=True))
-        value = found.objective - surrogate + own
-        if best is not None and best.objective - value <= tol * abs(best.objective):
-            return best if best.objective <= value else Trained(found.shared, point, value)
-        best = Trained(found.shared, point, value)
-    assert best is not None
-    return best
+    if all(objective.convex for objective in objectives):
+        risks = [objective.risk for objective in objectives]
+        convex = minimise_joint_bundle(risks, n, l2=l2, rho=rho, tol=tol)
+        w, value, reason = convex.weights, convex.objective, convex.stop_reason
+    else:
+        found = minimise_cccp(
+            _JointSurrogate(objectives, l2, rho), np.tile(_start(objectives), (len(objectives), 1)),
+            first_tol=max(tol, 0.1), tol=tol, eta=tol, max_rounds=max_rounds,
+        )  # fmt: skip
+        w, value, reason = found.weights, found.objective, found.stop_reason
+    if reason == "interrupted":
+        raise KeyboardInterrupt
+    return Trained(_shared(w, l2, rho), w, value)
 
 
-class _Surrogate:
-    """A sum of losses with the tangent (slope, offset) in place of its reward: convex, >= 0."""
-
-    def __init__(self, objective: PartialObjective, tangent: Float64s) -> None:
-        self._penalty, self._slope, self._offset = objective.penalty, tangent[:-1], tangent[-1]
-
-    def __call__(self, w: Float64s) -> Cut:
-        cut, below = self._penalty(w), float(self._slope @ w) + float(self._offset)
-        return Cut(cut.upper - below, cut.lower - below, cut.slope - self._slope)
+def _shared(w: Float64s, l2: float, rho: float) -> Float64s:
+    """Shared weights that are the best for weights of the domains (D, n)."""
+    shared: Float64s = rho * w.sum(axis=0) / (l2 + len(w) * rho)
+    return shared
 
 
-def _tangent(objective: PartialObjective, w: Float64s) -> Float64s:
-    value, slope = objective.reward(w)
-    return np.append(slope, value - float(slope @ w))
+class _JointSurrogate:
+    """Losses of several domains with tangents in place of their rewards; a point is (D, n).
 
+    Rewards are maxima of scores, which are linear in w: their tangents go through zero. Since no
+    loss is negative, they lie below the penalties, too.
+    """
 
-def _moved(planes: Bundle, shift: Float64s) -> Bundle:
-    """Add a plane to all planes of each domain: what changed since they were found."""
-    moved = Bundle(planes.n_weights, planes.n_domains)
-    for d, slope, offset in zip(
-        planes.domains.tolist(), planes.slopes, planes.offsets.tolist(), strict=True
-    ):
-        moved.add(slope + shift[d, :-1], offset + float(shift[d, -1]), d)
-    return moved
+    def __init__(self, objectives: Sequence[PartialObjective], l2: float, rho: float) -> None:
+        self._objectives, self._l2, self._rho = objectives, l2, rho
+        self.n_planes, self.exact = 0, True
+        self._planes = Bundle(objectives[0].n_weights, len(objectives))
+
+    def tangent(self, w: Float64s) -> Tangent:
+        parts = zip(self._objectives, w, strict=True)
+        return Tangent(np.stack([objective.reward(one)[1] for objective, one in parts]), 0.0)
+
+    def begin(self, w: Float64s, tangent: Tangent) -> float:
+        shared = _shared(w, self._l2, self._rho)
+        own = w - shared
+        value = self._l2 * float(shared @ shared) + self._rho * float(np.vdot(own, own))
+        parts = zip(self._objectives, w, strict=True)
+        value += sum(objective.penalty(one).upper for objective, one in parts)
+        return value - tangent.height(w)
+
+    def minimise(self, w: Float64s, tangent: Tangent, objective: float, tol: float) -> BundleResult:
+        for d, slope in enumerate(tangent.slope):
+            self._planes.add(slope, 0.0, d)
+        found = minimise_joint_bundle(
+            [one.penalty for one in self._objectives], len(w[0]), l2=self._l2, rho=self._rho,
+            linear=-tangent.slope, floor=None, start=w, bundle=self._planes, tol=tol,
+        )  # fmt: skip
+        self.n_planes += len(found.records)
+        self.exact = self.exact and found.exact
+        return found
 
 
 def _start(objectives: Sequence[PartialObjective]) -> Float64s:

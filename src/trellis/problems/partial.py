@@ -34,11 +34,15 @@ latent hinge loss, which is never less than :math:`R_n`. So the bridge loss need
 incompatible outputs.
 
 If all samples are annotated in full both are the structured hinge loss.
+
+**A linear reward** is that of a sample annotated in full, whose only compatible output is known,
+and the mean. Its features are summed once; only the other samples are searched again at each w.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import get_args
 
 import numpy as np
@@ -52,6 +56,7 @@ __all__ = ["PARTIAL_LOSSES", "PartialLoss", "PartialObjective"]
 
 Float64s = NDArray[np.float64]
 Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -147,8 +152,12 @@ class PartialObjective:
                 f"sample_weight must have shape ({problem.n_samples},), got {weight.shape}"
             )
         self.sample_weight: Float64s = weight[self.samples].astype(np.float64)
-        linear = loss.reward == "compatible" and bool(problem.complete[self.samples].all())
-        self.convex: bool = loss.reward == "mean" or linear
+        every = samples is None and len(self.samples) == problem.n_samples
+        self._samples = None if every else self.samples
+        self._linear: Bools = np.full(len(self.samples), loss.reward == "mean")
+        if loss.reward == "compatible":
+            self._linear = problem.complete[self.samples]
+        self.convex: bool = bool(self._linear.all())
         """Whether the sum of the losses is convex: whether the reward is linear."""
         self.asked: Float64s = np.zeros(0)
         """The point where the risk was last asked for."""
@@ -172,8 +181,14 @@ class PartialObjective:
 
     def reward(self, w: Float64s) -> tuple[float, Float64s]:
         """Convex part that is subtracted: the sum of R_n, and a subgradient."""
-        reward = self._rewards(w)
-        return float(self.sample_weight @ reward.values), reward.features(self.sample_weight)
+        value, slope = float(self._linear_slope @ w), self._linear_slope.copy()
+        rest = ~self._linear
+        if rest.any():
+            c = self.sample_weight[rest]
+            reward = self.problem.maxima(w, self.loss.reward, samples=self.samples[rest])
+            value += float(c @ reward.values)
+            slope += reward.features(c)
+        return value, slope
 
     def losses(self, w: Float64s) -> Float64s:
         """Loss of each sample of ``samples``, without its weight."""
@@ -197,6 +212,15 @@ class PartialObjective:
         below, back = self.reward(w)
         return Cut(above.upper - below, above.lower - below, above.slope - back)
 
+    @cached_property
+    def _linear_slope(self) -> Float64s:
+        """Features of the rewards that are linear: whatever w, the output is the same."""
+        linear, nowhere = self._linear, np.zeros(self.n_weights)
+        if not linear.any():
+            return nowhere
+        reward = self.problem.maxima(nowhere, self.loss.reward, samples=self.samples[linear])
+        return reward.features(self.sample_weight[linear])
+
     @property
     def _clipped(self) -> bool:
         """Whether P_n may be less than R_n."""
@@ -204,7 +228,7 @@ class PartialObjective:
 
     def _penalties(self, w: Float64s) -> Maxima:
         space: Space = "incompatible" if self._clipped else "all"
-        return self.problem.maxima(w, space, loss=True, samples=self.samples)
+        return self.problem.maxima(w, space, loss=True, samples=self._samples)
 
     def _rewards(self, w: Float64s) -> Maxima:
-        return self.problem.maxima(w, self.loss.reward, samples=self.samples)
+        return self.problem.maxima(w, self.loss.reward, samples=self._samples)

@@ -29,7 +29,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.datasets.regression import RegressionData
 from trellis.domains import number, whole
 from trellis.errors import DataError
 from trellis.regression.data import RegressionData

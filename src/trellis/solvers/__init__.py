@@ -2,7 +2,14 @@
 
 from trellis.solvers.adf import AdaptiveFrequency
 from trellis.solvers.bundle import Bundle
-from trellis.solvers.cccp import CCCPRecord, CCCPResult, minimise_cccp
+from trellis.solvers.cccp import (
+    CCCPRecord,
+    CCCPResult,
+    PlaneSurrogate,
+    Surrogate,
+    Tangent,
+    minimise_cccp,
+)
 from trellis.solvers.completion import CompletedFrankWolfe
 from trellis.solvers.convergence import convergence_value
 from trellis.solvers.frank_wolfe import (
@@ -36,9 +43,12 @@ __all__ = [
     "LimitedMemoryBFGS",
     "PartialResult",
     "PassRecord",
+    "PlaneSurrogate",
     "Progress",
     "SimplexSolution",
     "StochasticGradient",
+    "Surrogate",
+    "Tangent",
     "calibrate",
     "convergence_value",
     "minimise_bundle",

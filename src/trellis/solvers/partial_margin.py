@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from trellis.errors import DataError
 from trellis.problems.partial import PartialObjective
-from trellis.solvers.cccp import CCCPRecord, minimise_cccp
+from trellis.solvers.cccp import CCCPRecord, PlaneSurrogate, minimise_cccp
 from trellis.solvers.perceptron_partial import partial_perceptron
 from trellis.solvers.planes import BundleRecord, minimise_bundle
 
@@ -107,7 +107,7 @@ def minimise_partial(
     start : float64, shape (D,), optional
         Where to begin if the objective is not convex.
     recycle, adaptive : bool
-        See :func:`trellis.solvers.minimise_cccp`.
+        Bounds recycling and adaptive precision of :mod:`trellis.solvers.cccp`.
     seed : int, optional
         Of the perceptron that finds the start, where it does.
     report : function, optional
@@ -137,10 +137,13 @@ def minimise_partial(
         )  # fmt: skip
     if start is None:
         start = _start(objective, l2, l1, tol, memory, seed)
+    surrogate = PlaneSurrogate(
+        objective.penalty, objective.reward, l2=l2, l1=l1, reward_below=True, recycle=recycle,
+        memory=memory,
+    )  # fmt: skip
     found = minimise_cccp(
-        objective.penalty, objective.reward, n, l2=l2, l1=l1, start=start, recycle=recycle,
-        adaptive=adaptive, reward_below=True, first_tol=max(tol, 0.1), tol=tol, eta=tol,
-        memory=memory, max_rounds=50 if limit is None else limit, report=report,
+        surrogate, start, first_tol=max(tol, 0.1) if adaptive else tol, tol=tol, eta=tol,
+        max_rounds=50 if limit is None else limit, report=report,
     )  # fmt: skip
     return PartialResult(
         found.weights, found.objective, np.inf, found.stop_reason, found.exact, found.rounds,

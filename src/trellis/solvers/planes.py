@@ -225,14 +225,12 @@ def minimise_bundle(
     >>> found.weights.round(6).tolist(), found.stop_reason, round(found.objective, 6)
     ([2.0], 'gap', 8.4)
     """
-    v = np.zeros(n_weights) if linear is None else np.asarray(linear, np.float64)
+    v = _vectors(linear, "linear", (n_weights,))
     limit = np.inf if box is None else box
     if not (0 <= l2 < np.inf and 0 <= l1 < np.inf and (l2 > 0) != (l1 > 0)):
         raise DataError(
             f"one of l2 and l1 must be positive and the other 0, got l2={l2!r} and l1={l1!r}"
         )
-    if v.shape != (n_weights,):
-        raise DataError(f"linear must have shape ({n_weights},), got {v.shape}")
     if not limit > 0:
         raise DataError(f"box must be positive, got {box!r}")
     bounded = floor is not None and np.abs(v).max(initial=0.0) < l1
@@ -241,15 +239,11 @@ def minimise_bundle(
             "with l1 the first planes leave the problem unbounded: give a floor of the risk "
             "(0 for losses) and a linear term within the reach of l1, or a box"
         )
-    if start is not None:
-        start = np.array(start, np.float64)
-        if start.shape != (n_weights,):
-            raise DataError(f"start must have shape ({n_weights},), got {start.shape}")
     planes = Bundle(n_weights) if bundle is None else bundle
     _check(planes, n_weights, 1, memory, step)
     v = v[None]
     master = _LinearProgram(l1, v, floor, limit) if l1 else _Quadratic(l2, np.inf, v, floor)
-    first = None if start is None else start[None]
+    first = None if start is None else _vectors(start, "start", (n_weights,))[None]
     result = _descend([risk], master, planes, first, memory, tol, max_iterations, step, report)
     return replace(result, weights=result.shared)
 
@@ -260,7 +254,9 @@ def minimise_joint_bundle(
     *,
     l2: float,
     rho: float,
+    linear: Float64s | None = None,
     floor: float | None = 0.0,
+    start: Float64s | None = None,
     bundle: Bundle | None = None,
     memory: int | None = None,
     tol: float = 1e-3,
@@ -282,8 +278,12 @@ def minimise_joint_bundle(
     rho : float
         Factor of the squared distances of the domains' weights from the shared ones; ``inf`` for
         training on the union, 0 for training each alone with ``l2``.
+    linear : float64, shape (D, n), optional
+        The vectors v_d of linear terms.
     floor : float, optional
         A number that no risk is ever below: 0 for losses.
+    start : float64, shape (D, n), optional
+        First weights of the domains; zero by default, or where the planes of ``bundle`` point to.
     bundle : Bundle, optional
         Planes known from an earlier run; it is changed.
     memory : int, optional
@@ -325,12 +325,14 @@ def minimise_joint_bundle(
         raise DataError(f"l2 must be a positive number, got {l2!r}")
     if not rho >= 0:
         raise DataError(f"rho must be at least 0 (inf for one model of all domains), got {rho!r}")
+    shape = len(risks), n_weights
+    v = _vectors(linear, "linear", shape)
+    first = None if start is None else _vectors(start, "start", shape)
     planes = Bundle(n_weights, len(risks)) if bundle is None else bundle
     _check(planes, n_weights, len(risks), memory, step)
     # At rho = 0 nothing is shared, and l2 draws each domain's weights to zero.
-    linear = np.zeros((len(risks), n_weights))
-    master = _Quadratic(l2, rho, linear, floor) if rho else _Quadratic(np.inf, l2, linear, floor)
-    return _descend(risks, master, planes, None, memory, tol, max_iterations, step, report)
+    master = _Quadratic(l2, rho, v, floor) if rho else _Quadratic(np.inf, l2, v, floor)
+    return _descend(risks, master, planes, first, memory, tol, max_iterations, step, report)
 
 
 def _descend(
@@ -347,18 +349,17 @@ def _descend(
     """Cut until the gap is closed.
 
     A point (K, n) is the shared weights and, unless these are all there is, those of the domains.
+    ``start`` are weights of the domains.
     """
     row = master.rows
     planes.set_origin(master.origin[row] if master.origin.any() else None)
     alpha = np.zeros(len(planes))
-    point = np.zeros_like(master.origin) if start is None else start
+    point = np.zeros_like(master.origin) if start is None else master.point_of(start)
     if start is None and np.bincount(planes.domains, minlength=len(risks)).all():
         point, alpha, _ = master.solve(planes, alpha, np.inf)
     best, best_point, lower = np.inf, point, -np.inf
-    target, model = (
-        point,
-        -np.inf,
-    )  # solution of the last master problem, height of the planes there
+    # Solution of the last master problem, and the height of the planes there.
+    target, model = point, -np.inf
     exact = True
     records: list[BundleRecord] = []
     reason = "max_iterations"
@@ -423,6 +424,16 @@ class _Quadratic:
         shared = -self._shared * sums.sum(axis=0)
         return np.vstack([shared, shared - self._own * sums]) if self._own else shared[None]
 
+    def point_of(self, weights: Float64s) -> Float64s:
+        """Return the point of the domains' weights whose shared ones are the best."""
+        if not self._own:
+            mean: Float64s = weights.mean(axis=0, keepdims=True)
+            return mean
+        shared = np.zeros(weights.shape[1])
+        if self._shared:
+            shared = self.rho * weights.sum(axis=0) / (self.l2 + len(weights) * self.rho)
+        return np.vstack([shared, weights])
+
     def regulariser(self, point: Float64s) -> float:
         """All of J but the risks."""
         value = float(np.vdot(self.linear, point[self.rows]))
@@ -459,6 +470,10 @@ class _LinearProgram:
         self.rows = np.zeros(1, np.int64)
         self.origin = np.zeros_like(linear)
 
+    def point_of(self, weights: Float64s) -> Float64s:
+        """Return the point of the weights."""
+        return weights
+
     def regulariser(self, point: Float64s) -> float:
         """All of J but the risk."""
         return self.l1 * float(np.abs(point).sum()) + float(np.vdot(self.linear, point))
@@ -491,6 +506,13 @@ class _LinearProgram:
         if floor is not None and reach > 0 and np.isfinite(best):
             room = min(room, (best - floor) / reach * excess.max(initial=0.0))
         return weights[None], alpha, value - (room if excess.any() else 0.0)
+
+
+def _vectors(values: Float64s | None, name: str, shape: tuple[int, ...]) -> Float64s:
+    vectors = np.zeros(shape) if values is None else np.array(values, np.float64)
+    if vectors.shape != shape:
+        raise DataError(f"{name} must have shape {shape}, got {vectors.shape}")
+    return vectors
 
 
 def _check(planes: Bundle, n_weights: int, n_domains: int, memory: int | None, step: float) -> None:
