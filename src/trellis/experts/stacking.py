@@ -21,10 +21,12 @@ from numpy.typing import NDArray
 
 from trellis.corpus.corpus import Corpus, Features
 from trellis.corpus.labels import Labels
-from trellis.errors import DataError
-from trellis.experts.combiner import Combiner, is_whole
+from trellis.errors import CorruptModelError, DataError
+from trellis.experts.combiner import Combiner, distinct_names, is_whole
 from trellis.experts.logit import best_candidates, fit_logit
 from trellis.experts.outputs import ExpertOutputs
+from trellis.files.storable import Storable
+from trellis.files.stored import take
 from trellis.models.params import is_number
 
 __all__ = ["LogLinearVote", "Stacking"]
@@ -96,6 +98,17 @@ class LogLinearVote(Combiner):
         answer[awake] = label[best]
         return answer
 
+    def _state(self) -> dict[str, Any]:
+        labels = list(self._weight_of)
+        return super()._state() | {"labels": labels, "mean": self._mean, "weights": self.weights_}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        p, labels = len(self.expert_names_), distinct_names(state, "labels")
+        self._mean = take(state, "mean", np.float64, (p,))
+        self.weights_ = take(state, "weights", np.float64, (p, len(labels)))
+        self._weight_of = dict(zip(labels, self.weights_.T, strict=True))
+
 
 def _candidates(
     codes: NDArray[np.int32], n_labels: int
@@ -138,6 +151,8 @@ class Stacking(Combiner):
     >>> Stacking().fit([late, late], gold).predict([late[:1], late[:1]])
     [['B', 'I', 'O']]
     """
+
+    model_: Any
 
     def __init__(
         self,
@@ -201,6 +216,19 @@ class Stacking(Combiner):
         indptr = np.concatenate([[0], np.cumsum(heard.sum(axis=1))]).astype(np.int64)
         features = Features(indptr, ids[heard].astype(np.int32), None, names)
         return Corpus(outputs.offsets, {}, features, labels)
+
+    def _state(self) -> dict[str, Any]:
+        return super()._state() | {"model": self.model_}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        model: Any = state.get("model")
+        if not isinstance(model, Storable) or not model._is_fitted():
+            raise CorruptModelError("the model inside is none, or not fitted")
+        if not set(getattr(model, "classes_", ("",))) <= set(self.classes_):
+            raise CorruptModelError("the model inside has labels that the experts do not know")
+        self.model_ = model
+        self.predict([[[self.default_label_]]] * len(self.expert_names_))  # raises if it cannot
 
 
 def _check_l2(l2: object) -> None:

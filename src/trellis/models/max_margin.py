@@ -10,7 +10,6 @@ sets the losses are those of :mod:`trellis.objectives.partial`, and the solver i
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -30,6 +29,7 @@ from trellis.models.label_problems import (
     learning_encoder,
     numbered_types,
 )
+from trellis.models.model_file import StoredLinearModel
 from trellis.models.params import is_number, sample_weights
 from trellis.models.trained_model import training_corpus
 from trellis.objectives import Weights
@@ -74,7 +74,7 @@ class _Tree(GraphPredictor):
     _kbest = TreeModel._kbest
 
 
-class MaxMargin(LearnsFromLabelSets):
+class MaxMargin(LearnsFromLabelSets, StoredLinearModel):
     """Structured support vector machine on chains, trees or graphs.
 
     Parameters
@@ -465,18 +465,6 @@ class MaxMargin(LearnsFromLabelSets):
         model, more = self._predictor(edges, edge_types)
         found: Explanation = model.explain(X, n_features=n_features, **more)
         return found
-
-    # ---------------------------------------------------------------- files
-
-    def save(self, path: str | os.PathLike[Any]) -> None:
-        """Write the model to a file (whole or not at all); read it with ``load_model``.
-
-        A loss that is a function cannot be written: ``set_params(loss="hamming")`` before.
-        """
-        from trellis.models.model_file import save_model
-
-        self._check_fitted()
-        save_model(self, path)
 
     @property
     def n_features_(self) -> int:

@@ -1,4 +1,4 @@
-"""Model files: estimators to and from the container of :mod:`trellis.files.container`.
+"""Linear models to and from model files: labels, vocabulary, weights.
 
 Everything read is checked before anything is used: the checksum by the container, then types,
 shapes, ranges and cross-references here. Training state is not kept: a loaded model predicts, and
@@ -7,9 +7,8 @@ shapes, ranges and cross-references here. Training state is not kept: a loaded m
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from typing import Any, TypeGuard
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from trellis.errors import CorruptModelError, DataError
 from trellis.features import Templates
 from trellis.features.encoded import subset
 from trellis.features.state import encoder_from_state
-from trellis.files.container import loading, read_container, write_container
+from trellis.files.storable import Arrays, Storable, Stored
 from trellis.files.stored import (
     check_range,
     header_value,
@@ -27,65 +26,90 @@ from trellis.files.stored import (
     take,
     unpack_strings,
 )
-from trellis.models.chain_crf import ChainCRF
-from trellis.models.chain_model import ChainModel
-from trellis.models.chain_perceptron import ChainPerceptron
-from trellis.models.crf_training import CRFTraining
-from trellis.models.graph_crf import GraphCRF
-from trellis.models.graph_model import GraphModel
-from trellis.models.graph_perceptrons import GraphPerceptron, TreePerceptron
-from trellis.models.max_margin import MaxMargin
-from trellis.models.tree_crf import TreeCRF
 from trellis.objectives import EdgeWeights, Weights
 
-__all__ = ["load_model", "save_model"]
-
-_Model = ChainModel | GraphModel | MaxMargin
-
-_ESTIMATORS: dict[str, type[_Model]] = {
-    "ChainCRF": ChainCRF,
-    "ChainPerceptron": ChainPerceptron,
-    "GraphCRF": GraphCRF,
-    "GraphPerceptron": GraphPerceptron,
-    "MaxMargin": MaxMargin,
-    "TreeCRF": TreeCRF,
-    "TreePerceptron": TreePerceptron,
-}
+__all__ = ["StoredLinearModel"]
 
 
-def save_model(model: _Model, path: str | os.PathLike[Any]) -> None:
-    """Write a fitted model."""
-    encoder_header, encoder_arrays = model.encoder_.state()
-    parameters = {name: _plain(name, value) for name, value in model.get_params().items()}
-    header: dict[str, Any] = {
-        "estimator": type(model).__name__,
-        "parameters": parameters,
-        "encoder": encoder_header,
-        "input_format": model.input_format_ or {},
-        "training": {"solver": getattr(model, "solver_", ""), "stop_reason": model.stop_reason_},
-    }
-    arrays = {f"classes.{key}": a for key, a in pack_strings(list(model.classes_)).items()}
-    arrays |= {f"encoder.{key}": array for key, array in encoder_arrays.items()}
-    arrays["node"] = np.ascontiguousarray(model.weights_.node, np.float32)
-    arrays["transitions"] = np.ascontiguousarray(model.weights_.transitions, np.float32)
-    if _has_edges(model):
-        names = pack_strings(list(model.edge_types_))
-        arrays |= {f"edge_types.{key}": a for key, a in names.items()}
-    if isinstance(model, GraphCRF):
-        header["edge_share"] = model.edge_share_
-    edge = model.weights_.edge
-    if edge is not None:
-        header["edges"] = {"both": edge.both}
-        arrays |= {"edge.row": edge.row, "edge.ptr": edge.ptr, "edge.pair": edge.pair}
-        arrays["edge.values"] = np.ascontiguousarray(edge.values, np.float32)
-    write_container(path, header, arrays)
+class StoredLinearModel(Storable):
+    """What all linear models share: how they are written and read."""
+
+    def _parameter_values(self) -> dict[str, Any]:
+        values = super()._parameter_values()
+        return {name: _plain(name, value) for name, value in values.items()}
+
+    def _stored(self) -> Stored:
+        model: Any = self
+        header, _ = self._stored_parameters()
+        encoder_header, encoder_arrays = model.encoder_.state()
+        header |= {
+            "encoder": encoder_header,
+            "input_format": model.input_format_ or {},
+            "training": {
+                "solver": getattr(model, "solver_", ""),
+                "stop_reason": model.stop_reason_,
+            },
+        }
+        arrays = {f"classes.{key}": a for key, a in pack_strings(list(model.classes_)).items()}
+        arrays |= {f"encoder.{key}": array for key, array in encoder_arrays.items()}
+        arrays["node"] = np.ascontiguousarray(model.weights_.node, np.float32)
+        arrays["transitions"] = np.ascontiguousarray(model.weights_.transitions, np.float32)
+        if _has_edges(model):
+            names = pack_strings(list(model.edge_types_))
+            arrays |= {f"edge_types.{key}": a for key, a in names.items()}
+        if hasattr(model, "edge_share_"):
+            header["edge_share"] = model.edge_share_
+        edge = model.weights_.edge
+        if edge is not None:
+            header["edges"] = {"both": edge.both}
+            arrays |= {"edge.row": edge.row, "edge.ptr": edge.ptr, "edge.pair": edge.pair}
+            arrays["edge.values"] = np.ascontiguousarray(edge.values, np.float32)
+        return header, arrays
+
+    @classmethod
+    def _restored(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
+        # A file of an earlier version lacks parameters that were added since; their defaults hold.
+        model: Any = cls._unfitted(header, {})
+        classes = _names(arrays, "classes")
+        if not classes:
+            raise CorruptModelError("classes must be distinct and sorted")
+        if getattr(model, "scheme", None) is not None:
+            get_scheme(model.scheme).validity(classes)  # raises if a label does not fit
+        encoder = encoder_from_state(
+            header_value(header, "encoder", dict), subset(dict(arrays), "encoder.")
+        )
+        n = len(classes)
+        node = take(arrays, "node", np.float32, (encoder.n_features, n))
+        tables: tuple[int, ...] = (n, n)
+        if hasattr(model, "structure"):
+            model.edge_types_ = ()
+        if _has_edges(model):
+            model.edge_types_ = _names(arrays, "edge_types")
+            tables = (max(1, len(model.edge_types_)), n, n)
+        transitions = take(arrays, "transitions", np.float32, tables)
+        model.classes_ = classes
+        model.encoder_ = encoder
+        edge = None
+        if "edges" in header:
+            both = header_value(header_value(header, "edges", dict), "both", bool)
+            edge = _edges(arrays, both, encoder.n_features, n)
+        model.weights_ = Weights(np.array(node), np.array(transitions), edge)
+        if hasattr(model, "edge_share_"):
+            model.edge_share_ = header_value(header, "edge_share", float)
+            if not 0 < model.edge_share_ <= 1:
+                raise CorruptModelError("the share of edges must lie between 0 and 1")
+        model.history_ = []
+        training = header.get("training", {"solver": "", "stop_reason": ""})  # first files lack it
+        model.stop_reason_ = header_value(training, "stop_reason", str)
+        if solver := header_value(training, "solver", str):
+            model.solver_ = solver
+        model.input_format_ = input_layout(header)
+        return model  # type: ignore[no-any-return]
 
 
-def _has_edges(model: _Model) -> TypeGuard[GraphModel | MaxMargin]:
-    """Whether the samples of a model have edges of their own."""
-    if isinstance(model, MaxMargin):
-        return model.structure != "chain"
-    return isinstance(model, GraphModel)
+def _has_edges(model: Any) -> bool:
+    """Whether the samples of a model have edges of their own, which have directions or not."""
+    return bool(getattr(model, "structure", "") != "chain" and hasattr(model, "directed"))
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -108,91 +132,15 @@ def _plain(name: str, value: Any) -> Any:
     )
 
 
-def load_model(path: str | os.PathLike[Any]) -> Any:
-    """Read a model written by ``save``.
-
-    Raises
-    ------
-    CorruptModelError
-        If the file is damaged, truncated, no model file, or from a newer version of Trellis.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from trellis import ChainCRF, load_model
-    >>> crf = ChainCRF(random_state=0).fit([["a", "b"]], [["X", "Y"]])
-    >>> file = pathlib.Path(tempfile.mkdtemp()) / "model.trellis"
-    >>> crf.save(file)
-    >>> load_model(file).predict([["a", "b"]]) == crf.predict([["a", "b"]])
-    True
-    """
-    header, arrays = read_container(path)
-    with loading(path):
-        return _build(header, arrays)
-
-
-def _build(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> _Model:
-    if header.get("estimator") == "TrackingModel":
-        raise CorruptModelError(
-            "it holds a tracking model; read it with TrackingModel.load or trellis track --model"
-        )
-    name = header_value(header, "estimator", str, choices=tuple(_ESTIMATORS))
-    kind = _ESTIMATORS[name]
-    parameters = header_value(header, "parameters", dict)
-    # A file of an earlier version lacks parameters that were added since; their defaults hold.
-    if not set(parameters) <= set(kind._parameters()):
-        raise CorruptModelError(f"parameters are not those of {name}")
-    model = kind(**parameters)
-    model._check_parameters()
-    classes = unpack_strings(
-        take(arrays, "classes.blob", np.uint8, (None,)),
-        take(arrays, "classes.offsets", np.int64, (None,)),
+def _names(arrays: Mapping[str, Any], what: str) -> tuple[str, ...]:
+    """Labels or types of edges, checked."""
+    names = unpack_strings(
+        take(arrays, f"{what}.blob", np.uint8, (None,)),
+        take(arrays, f"{what}.offsets", np.int64, (None,)),
     )
-    if not classes or classes != sorted(set(classes)):
-        raise CorruptModelError("classes must be distinct and sorted")
-    if isinstance(model, ChainModel | MaxMargin) and model.scheme is not None:
-        get_scheme(model.scheme).validity(classes)  # raises if a label does not fit
-    encoder = encoder_from_state(
-        header_value(header, "encoder", dict), subset(dict(arrays), "encoder.")
-    )
-    n = len(classes)
-    node = take(arrays, "node", np.float32, (encoder.n_features, n))
-    tables: tuple[int, ...] = (n, n)
-    if isinstance(model, MaxMargin):
-        model.edge_types_ = ()
-    if _has_edges(model):
-        model.edge_types_ = _edge_types(arrays)
-        tables = (max(1, len(model.edge_types_)), n, n)
-    transitions = take(arrays, "transitions", np.float32, tables)
-    model.classes_ = tuple(classes)
-    model.encoder_ = encoder
-    edge = None
-    if "edges" in header:
-        both = header_value(header_value(header, "edges", dict), "both", bool)
-        edge = _edges(arrays, both, encoder.n_features, n)
-    model.weights_ = Weights(np.array(node), np.array(transitions), edge)
-    if isinstance(model, GraphCRF):
-        model.edge_share_ = float(header_value(header, "edge_share", float))
-        if not 0 < model.edge_share_ <= 1:
-            raise CorruptModelError("the share of edges must lie between 0 and 1")
-    model.history_ = []
-    training = header.get("training", {"solver": "", "stop_reason": ""})  # first files have none
-    model.stop_reason_ = header_value(training, "stop_reason", str)
-    if isinstance(model, CRFTraining):
-        model.solver_ = header_value(training, "solver", str)
-    model.input_format_ = input_layout(header)
-    return model
-
-
-def _edge_types(arrays: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of the types of edges, checked."""
-    types = unpack_strings(
-        take(arrays, "edge_types.blob", np.uint8, (None,)),
-        take(arrays, "edge_types.offsets", np.int64, (None,)),
-    )
-    if types != sorted(set(types)):
-        raise CorruptModelError("types of edges must be distinct and sorted")
-    return tuple(types)
+    if names != sorted(set(names)):
+        raise CorruptModelError(f"{what.replace('_', ' ')} must be distinct and sorted")
+    return tuple(names)
 
 
 def _edges(arrays: Mapping[str, Any], both: bool, n_features: int, n_labels: int) -> EdgeWeights:

@@ -20,6 +20,7 @@ from trellis.errors import DataError
 from trellis.features import Encoded, Encoder, Prepared
 from trellis.features.encoder import encoder_for
 from trellis.models.checkpoint import Checkpoint, Resumed, run_fingerprint
+from trellis.models.model_file import StoredLinearModel
 from trellis.models.params import Estimator, is_number, sample_weights
 from trellis.objectives import ChainData, EdgeWeights, Weights
 from trellis.objectives.edge_weights import cross
@@ -37,7 +38,7 @@ _FEW_LABELS = 8
 _LBFGS_TOL = 1e-2
 
 
-class TrainedModel(Estimator):
+class TrainedModel(Estimator, StoredLinearModel):
     """Base of all estimators that are trained in passes; not used by itself."""
 
     features: Any
@@ -381,15 +382,6 @@ class TrainedModel(Estimator):
         self.n_seen_ += len(corpus)
         self.n_batches_ += 1
         return data, self.weights_.copy(), rng
-
-    # ---------------------------------------------------------------- files
-
-    def save(self, path: str | os.PathLike[Any]) -> None:
-        """Write the model to a file (whole or not at all); read it with ``load_model``."""
-        from trellis.models.model_file import save_model
-
-        self._check_fitted()
-        save_model(self, path)  # type: ignore[arg-type]  # one of those it knows
 
     @property
     def n_features_(self) -> int:

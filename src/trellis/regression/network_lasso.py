@@ -27,7 +27,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trellis.errors import DataError
+from trellis.errors import CorruptModelError, DataError
+from trellis.files.storable import Storable
+from trellis.files.stored import header_value, take
 from trellis.models.params import Estimator
 from trellis.regression.graph_matrix import check_graph
 
@@ -38,7 +40,7 @@ _METRICS = {"euclidean": "euclidean", "manhattan": "manhattan", "haversine": "ha
 _EARTH_KM = 6371.0088
 
 
-class NetworkLasso(Estimator):
+class NetworkLasso(Estimator, Storable):
     """Linear regression at every node of a graph, with equal parameters at most neighbours.
 
     Parameters
@@ -127,7 +129,7 @@ class NetworkLasso(Estimator):
         coords : array of shape (n, c), optional
             Where the nodes are, for new nodes to find the nearest; X by default.
         """
-        self._check()
+        self._check_parameters()
         A = self._design(X)
         target = _vector(y, len(A)) * self.y_scale
         tails, heads, weights = _edges(graph, len(A))
@@ -243,7 +245,7 @@ class NetworkLasso(Estimator):
             A = A[:, list(self.features)]
         return np.column_stack([A, np.ones(len(A))]) if self.fit_intercept else A
 
-    def _check(self) -> None:
+    def _check_parameters(self) -> None:
         for name in ("mu", "epsilon", "y_scale"):
             if not getattr(self, name) > 0:
                 raise DataError(f"{name} must be positive, got {getattr(self, name)!r}")
@@ -258,6 +260,33 @@ class NetworkLasso(Estimator):
             raise DataError(f"metric must be one of {', '.join(_METRICS)}, got {self.metric!r}")
         if self.weight not in ("exp", "inverse"):
             raise DataError(f"weight must be exp or inverse, got {self.weight!r}")
+
+    # ------------------------------------------------------------------ files
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "coef": self.coef_,
+            "coords": self._coords,
+            "objective": self.objective_,
+            "n_iter": self.n_iter_,
+            "converged": self.converged_,
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.coef_ = take(state, "coef", np.float64, (None, None))
+        self._coords = take(state, "coords", np.float64, (len(self.coef_), None))
+        n_parameters = self.coef_.shape[1]
+        if self.features is not None:
+            wanted = len(self.features) + bool(self.fit_intercept)
+            if n_parameters != wanted or min(self.features, default=0) < 0:
+                raise CorruptModelError("the parameters of nodes are not those of the features")
+        if not len(self.coef_) or not n_parameters or not self._coords.shape[1]:
+            raise CorruptModelError("the model has no nodes, parameters or coordinates")
+        if self.metric == "haversine" and self._coords.shape[1] != 2:
+            raise CorruptModelError("haversine distances need two coordinates")
+        self.objective_ = header_value(state, "objective", float)
+        self.n_iter_ = header_value(state, "n_iter", int, low=1)
+        self.converged_ = header_value(state, "converged", bool)
 
 
 class _RankOne:
