@@ -426,7 +426,7 @@ def test_a_model_is_no_checkpoint(tmp_path):
 
 
 def test_a_checkpoint_is_no_model(begun):
-    with pytest.raises(CorruptModelError, match="'estimator' is 'checkpoint', one of"):
+    with pytest.raises(CorruptModelError, match="the checkpoint of a training run, not a model"):
         load_model(begun)
 
 

@@ -451,7 +451,10 @@ def set_layout(layout):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda h, a: h.update(estimator="Pipeline"), "'estimator' is 'Pipeline', one of"),
+        (
+            lambda h, a: h.update(estimator="Pipeline"),
+            "it holds a 'Pipeline', which this version of Trellis does not know",
+        ),
         (lambda h, a: h.update(estimator="ChainPerceptron"), "parameters are not those of Chain"),
         (set_parameter(extra=1), "parameters are not those of ChainCRF"),
         (set_parameter(l2=-1.0), "l2 must be a number of at least 0, got -1.0"),

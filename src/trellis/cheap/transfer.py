@@ -36,8 +36,10 @@ from numpy.typing import NDArray
 
 from trellis.cheap.training import LEARNABLE, Trained, l2_of, train, train_jointly
 from trellis.domains import instance, nothing, number, one_of, sequence_of, text, whole
-from trellis.errors import DataError
+from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Estimator, fitted, parameter
+from trellis.files.storable import Storable
+from trellis.files.stored import header_value, take
 from trellis.problems.partial import PARTIAL_LOSSES, PartialLoss, PartialObjective
 from trellis.problems.problem import Learnable, Problem
 from trellis.progress import Reporter
@@ -61,7 +63,7 @@ RHO = number(at_least=0, infinite=True)
 _TARGET_ONLY = ("all-target", "partial-target")
 
 
-class TransferLearner(Estimator):
+class TransferLearner(Estimator, Storable):
     """Learns models of several related data sets at once.
 
     Attributes
@@ -198,6 +200,28 @@ class TransferLearner(Estimator):
         if name not in self.models_:
             raise DataError(f"there is no model of {name!r}, only of {', '.join(self.models_)}")
         return self.models_[name].predict(data)
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "domains": list(self.models_),
+            "shared": self.shared_,
+            "objective": float(self.objective_),
+            "weights": np.stack(list(self.weights_.values())),
+            "models": list(self.models_.values()),
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.shared_ = take(state, "shared", np.float64, (None,))
+        self.objective_ = header_value(state, "objective", float)
+        names = header_value(state, "domains", list, items=str)
+        weights = take(state, "weights", np.float64, (len(names), len(self.shared_)))
+        models = header_value(state, "models", list)
+        if not names or len(models) != len(names) or len(set(names)) < len(names):
+            raise CorruptModelError("there is not one model for each domain")
+        if not all(isinstance(model, Storable) and model._is_fitted() for model in models):
+            raise CorruptModelError("what stands for the model of a domain is none")
+        self.weights_ = dict(zip(names, weights, strict=True))
+        self.models_ = dict(zip(names, models, strict=True))
 
 
 def _learn(

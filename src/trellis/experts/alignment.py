@@ -31,10 +31,13 @@ from typing import Any, Self
 import numpy as np
 
 from trellis.domains import has, one_of, text
-from trellis.errors import DataError
+from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Estimator, parameter
 from trellis.evaluation import edit_distance
+from trellis.experts.combiner import Combiner, restored_order
 from trellis.experts.outputs import ExpertOutputs
+from trellis.files.storable import Storable
+from trellis.files.stored import header_value
 
 __all__ = ["Aligned", "align", "strip"]
 
@@ -144,7 +147,7 @@ def strip(labels: Iterable[Iterable[str]], epsilon: str = "<eps>") -> list[list[
     return [[label for label in sample if label != epsilon] for sample in labels]
 
 
-class Aligned(Estimator):
+class Aligned(Estimator, Storable):
     """Combine answers of different lengths with any combiner of this package.
 
     Training answers and gold are aligned into confusion networks and given to the combiner;
@@ -198,6 +201,21 @@ class Aligned(Estimator):
         self._check_fitted()
         aligned, _ = align(outputs, epsilon=self.epsilon, order=self.order_)
         return strip(self.combiner_.predict(aligned), self.epsilon)
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "combiner": self.combiner_,
+            "order": np.array(self.order_, np.int64),
+            "classes": list(self.classes_),
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.combiner_ = state.get("combiner")
+        if not isinstance(self.combiner_, Combiner) or not self.combiner_._is_fitted():
+            raise CorruptModelError("the combiner inside is none, or not fitted")
+        n_experts = len(self.combiner_.expert_names_)
+        self.order_ = restored_order(state, "order", n_experts).tolist()
+        self.classes_ = tuple(header_value(state, "classes", list, items=str))
 
 
 def _mean_distance(column: list[list[str] | None], gold: Any) -> float:

@@ -14,6 +14,7 @@ r"""What every ensemble has to beat: the best expert, and the plain vote.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +22,11 @@ from numpy.typing import NDArray
 from trellis.domains import number, one_of
 from trellis.errors import DataError
 from trellis.estimator import fixed, parameter
-from trellis.experts.combiner import SCHEME, Combiner
+from trellis.experts.combiner import SCHEME, Combiner, distinct_names, restored_order
 from trellis.experts.decoding import best_valid, vote_table
 from trellis.experts.outputs import ExpertOutputs
 from trellis.experts.voting import vote
+from trellis.files.stored import header_value, take
 
 __all__ = ["BestExpert", "MajorityVote", "Rover"]
 
@@ -74,6 +76,15 @@ class BestExpert(Combiner):
         answer: NDArray[np.int32] = ranked[np.arange(len(ranked)), first]
         return answer
 
+    def _state(self) -> dict[str, Any]:
+        return super()._state() | {"order": self._order}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._order = restored_order(state, "order", len(self.expert_names_))
+        self.ranking_ = [self.expert_names_[j] for j in self._order]
+        self.best_ = self.ranking_[0]
+
 
 class MajorityVote(Combiner):
     """The most frequent label of each position, among equals that of the first expert.
@@ -104,6 +115,13 @@ class MajorityVote(Combiner):
             votes = vote_table(outputs.codes, ones, len(outputs.labels))
             return best_valid(votes, outputs, self.scheme)
         return vote(outputs.codes[:, self._order], ones, len(outputs.labels))
+
+    def _state(self) -> dict[str, Any]:
+        return super()._state() | {"order": self._order}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._order = restored_order(state, "order", len(self.expert_names_))
 
 
 class Rover(Combiner):
@@ -203,3 +221,21 @@ class Rover(Combiner):
                     at = np.arange(len(codes))
                     conf[at, said[:, j]] = np.maximum(conf[at, said[:, j]], given[:, j])
             yield part, count / p, conf
+
+    def _state(self) -> dict[str, Any]:
+        return super()._state() | {
+            "own": self._own,
+            "labels": list(self._precision_of),
+            "precisions": self.precisions_,
+            "alpha": self.alpha_,
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self._own = header_value(state, "own", bool)
+        labels = distinct_names(state, "labels")
+        self.precisions_ = take(
+            state, "precisions", np.float64, (len(self.expert_names_), len(labels))
+        )
+        self._precision_of = dict(zip(labels, self.precisions_.T, strict=True))
+        self.alpha_ = header_value(state, "alpha", float, low=0, high=np.nextafter(1, 2))

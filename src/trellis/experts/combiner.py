@@ -12,6 +12,7 @@ answers with one label sequence a sample. Three rules hold for all of them:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -19,9 +20,11 @@ from numpy.typing import NDArray
 
 from trellis.corpus.schemes import Scheme
 from trellis.domains import function, instance, nothing, one_of, text, whole
-from trellis.errors import DataError
+from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Estimator, fitted, parameter
 from trellis.experts.outputs import ExpertOutputs, as_gold, as_outputs
+from trellis.files.storable import Storable
+from trellis.files.stored import check_range, header_value, take
 
 __all__ = ["SCHEME", "TIE", "Combiner"]
 
@@ -38,7 +41,7 @@ TIE: Any = parameter(
 )
 
 
-class Combiner(Estimator):
+class Combiner(Estimator, Storable):
     """Base class of the ensembles; a subclass learns in ``_learn`` and votes in ``_label``.
 
     Attributes
@@ -148,6 +151,10 @@ class Combiner(Estimator):
             means = sample_means(wrong, said.offsets[part.start : part.stop + 1] - rows.start)
             self._errors += [means[brief[part]].sum(axis=0), means.sum(axis=0)]
         self._n_samples += [brief.sum(), len(said)]
+        self._summarise()
+
+    def _summarise(self) -> None:
+        """Set what follows from the counts."""
         self.classes_ = tuple(sorted(self._label_counts))
         self.default_label_ = max(self.classes_, key=self._label_counts.__getitem__)
         self.expert_losses_ = self._errors[1] / self._n_samples[1]
@@ -180,6 +187,42 @@ class Combiner(Estimator):
         if silent.any():
             answer = np.where(silent, said.labels.index(self.default_label_), answer)
         return answer.astype(np.int32)
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "experts": list(self.expert_names_),
+            "label_counts": self._label_counts,
+            "errors": self._errors,
+            "n_samples": self._n_samples,
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.expert_names_ = distinct_names(state, "experts")
+        self._label_counts = header_value(state, "label_counts", dict, items=int)
+        distinct_names({"labels": list(self._label_counts)}, "labels")
+        self._errors = take(state, "errors", np.float64, (2, len(self.expert_names_)))
+        self._n_samples = take(state, "n_samples", np.float64, (2,))
+        if min(self._label_counts.values()) < 0 or not self._n_samples[1] > 0:
+            raise CorruptModelError("the counts of labels and samples are not those of a training")
+        check_range(self._errors, 0, np.inf, "errors of experts")
+        check_range(self._n_samples, 0, np.inf, "numbers of samples")
+        self._summarise()
+
+
+def distinct_names(state: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Names of a model file, at least one, of which no two are alike."""
+    names = header_value(state, name, list, items=str)
+    if not names or len(set(names)) < len(names):
+        raise CorruptModelError(f"{name} must be distinct names, at least one")
+    return tuple(names)
+
+
+def restored_order(state: Mapping[str, Any], name: str, n: int) -> NDArray[np.int64]:
+    """Numbers 0 to n - 1 of a model file in some order."""
+    order = take(state, name, np.int64, (n,))
+    if not np.array_equal(np.sort(order), np.arange(n)):
+        raise CorruptModelError(f"{name} must hold each of 0 to {n - 1} once")
+    return order
 
 
 def sample_means(values: NDArray[Any], offsets: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -43,6 +43,7 @@ from trellis.experts.decoding import best_valid, vote_table
 from trellis.experts.outputs import ExpertOutputs, as_gold
 from trellis.experts.tying import Tie, Tying
 from trellis.experts.voting import vote
+from trellis.files.stored import check_range, header_value, take
 
 __all__ = ["ESPBoost"]
 
@@ -214,6 +215,26 @@ class ESPBoost(Combiner):
                 "have none; use base='0/1'"
             )
         return outputs.scores
+
+    def _state(self) -> dict[str, Any]:
+        return super()._state() | self._tying.state() | {
+            "weights": self.weights_,
+            "alphas": self.alphas_,
+            "round_errors": self.errors_,
+            "normalisers": self.normalisers_,
+            "stop_reason": self.stop_reason_,
+        }  # fmt: skip
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        p = len(self.expert_names_)
+        self._tying = Tying.restored(state, p)
+        self.weights_ = take(state, "weights", np.float64, (self._tying.n_rows, p))
+        check_range(self.weights_, 0, np.inf, "votes of experts")
+        self.alphas_ = take(state, "alphas", np.float64, (None,))
+        self.errors_ = take(state, "round_errors", np.float64, self.alphas_.shape)
+        self.normalisers_ = take(state, "normalisers", np.float64, self.alphas_.shape)
+        self.stop_reason_ = header_value(state, "stop_reason", str)
 
 
 class _Paths:

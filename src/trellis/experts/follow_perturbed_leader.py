@@ -194,3 +194,9 @@ class FollowPerturbedLeader(OnlineCombiner):
                 return _Edges(self.automaton, said.n_experts, scale, by_length, self.random_state)
             EdgeLearner(self.automaton, said.n_experts)._check(said)
         return _Table(tie, said.n_experts, scale, by_length, self.random_state)
+
+    def _new_table(self, tie: Tie, n_experts: int) -> TableLearner:
+        return _Table(tie, n_experts, None, self.loss_scale == "1/l", self.random_state)
+
+    def _new_edges(self, automaton: PathAutomaton, n_experts: int) -> EdgeLearner:
+        return _Edges(automaton, n_experts, None, self.loss_scale == "1/l", self.random_state)

@@ -16,14 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.domains import anything, function, instance, nothing, number, one_of, sequence_of
-from trellis.errors import DataError
+from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Seeded, parameter, renamed
 from trellis.experts.automaton import PathAutomaton
 from trellis.experts.combiner import TIE, Combiner
 from trellis.experts.conversions import Candidates, Floats, Suffixes, best_set, suffix_gammas
 from trellis.experts.learners import Batch, EdgeLearner, Learner, TableLearner
 from trellis.experts.outputs import ExpertOutputs, as_gold
-from trellis.experts.tying import Tie
+from trellis.experts.tying import Tie, Tying
+from trellis.files.stored import check_range, header_value, take
 
 __all__ = ["Guarantee", "OnlineCombiner"]
 
@@ -109,6 +110,11 @@ class OnlineCombiner(Combiner, Seeded):
         fresh = not hasattr(self, "_learner")
         if not fresh and not self._by_suffixes():
             raise DataError('partial_fit knows collection="suffixes" only; use fit for other sets')
+        if not fresh and not hasattr(self, "_suffixes"):
+            raise DataError(
+                "an ensemble that was read from a file votes, but has not kept the rounds that "
+                "partial_fit goes on from; fit it again"
+            )
         self._enter(outputs, gold, fresh)
         return self
 
@@ -345,3 +351,56 @@ class OnlineCombiner(Combiner, Seeded):
         """Γ of the suffix sets that begin with each round, (T,)."""
         self._check_fitted()
         return suffix_gammas(self._losses, self.delta)
+
+    # ------------------------------------------------------------------ files
+
+    def _new_table(self, tie: Tie, n_experts: int) -> Any:
+        """A table before its first round, for a model that is read."""
+        raise NotImplementedError  # abstract
+
+    def _new_edges(self, automaton: PathAutomaton, n_experts: int) -> Any:
+        """Edges before the first round, for a model that is read."""
+        raise NotImplementedError  # abstract
+
+    def _state(self) -> dict[str, Any]:
+        """What it votes with; the rounds, with which ``partial_fit`` goes on, are left out."""
+        state = super()._state() | {
+            "log_table": self._log_table,
+            "round_losses": self._losses,
+            "rounds": self.rounds_,
+            "gamma": float(self.gamma_),
+            "expected_loss": float(self.expected_loss_),
+            "n_sets": self._n_sets,
+        }
+        learner = self._learner
+        if isinstance(learner, TableLearner):
+            state |= learner.tying.state() | {"slept": learner.slept}
+        return state
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        p = len(self.expert_names_)
+        shape: tuple[int, ...]
+        if self.automaton is not None and not self.automaton.is_complete:
+            edges = self._new_edges(self.automaton, p)
+            shape = (self.automaton.n_edges,)
+            self._learner = edges
+        else:
+            tying = Tying.restored(state, p)
+            table = self._new_table(tying.tie, p)
+            table.tying, table.slept = tying, header_value(state, "slept", bool)
+            table.grow(tying.n_rows)
+            shape = (tying.n_rows, p)
+            self._learner = table
+        self._log_table = take(state, "log_table", np.float64, shape, finite=False)
+        if not (self._log_table < np.inf).all() or not np.isfinite(self._log_table.max()):
+            raise CorruptModelError("the weights are not the logarithms of numbers")
+        self._losses = take(state, "round_losses", np.float64, (None,))
+        self.round_losses_ = self._losses
+        self.rounds_ = take(state, "rounds", np.int64, (None,))
+        check_range(self.rounds_, 0, len(self._losses), "rounds")
+        if not len(self.rounds_):
+            raise CorruptModelError("no round was chosen")
+        self.gamma_ = header_value(state, "gamma", float)
+        self.expected_loss_ = header_value(state, "expected_loss", float)
+        self._n_sets = header_value(state, "n_sets", int, low=1)

@@ -17,6 +17,7 @@ as the experts agree on both sides of a run, a span is cut or joined only if an 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ from trellis.estimator import parameter
 from trellis.experts.combiner import Combiner
 from trellis.experts.logit import best_candidates, fit_logit
 from trellis.experts.outputs import ExpertOutputs
+from trellis.files.stored import take
 
 __all__ = ["Rerank"]
 
@@ -110,6 +112,13 @@ class Rerank(Combiner):
         if not len(rows):
             offsets = np.zeros(1, np.int64)
         return rows, replace(outputs, offsets=offsets, codes=codes[rows], scores=None)
+
+    def _state(self) -> dict[str, Any]:
+        return super()._state() | {"weights": self.weights_}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self.weights_ = take(state, "weights", np.float64, (2, len(self.expert_names_)))
 
 
 def _candidates(

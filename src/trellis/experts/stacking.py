@@ -22,11 +22,13 @@ from numpy.typing import NDArray
 from trellis.corpus.corpus import Corpus, Features
 from trellis.corpus.labels import Labels
 from trellis.domains import flag, has, nothing, number, whole
-from trellis.errors import DataError
+from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import parameter
-from trellis.experts.combiner import SCHEME, Combiner
+from trellis.experts.combiner import SCHEME, Combiner, distinct_names
 from trellis.experts.logit import best_candidates, fit_logit
 from trellis.experts.outputs import ExpertOutputs
+from trellis.files.storable import Storable
+from trellis.files.stored import take
 
 __all__ = ["LogLinearVote", "Stacking"]
 
@@ -85,6 +87,17 @@ class LogLinearVote(Combiner):
         answer = np.full(outputs.n_positions, -1, np.int32)
         answer[awake] = label[best]
         return answer
+
+    def _state(self) -> dict[str, Any]:
+        labels = list(self._weight_of)
+        return super()._state() | {"labels": labels, "mean": self._mean, "weights": self.weights_}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        p, labels = len(self.expert_names_), distinct_names(state, "labels")
+        self._mean = take(state, "mean", np.float64, (p,))
+        self.weights_ = take(state, "weights", np.float64, (p, len(labels)))
+        self._weight_of = dict(zip(labels, self.weights_.T, strict=True))
 
 
 def _candidates(
@@ -177,3 +190,16 @@ class Stacking(Combiner):
         indptr = np.concatenate([[0], np.cumsum(heard.sum(axis=1))]).astype(np.int64)
         features = Features(indptr, ids[heard].astype(np.int32), None, names)
         return Corpus(outputs.offsets, {}, features, labels)
+
+    def _state(self) -> dict[str, Any]:
+        return super()._state() | {"model": self.model_}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        model: Any = state.get("model")
+        if not isinstance(model, Storable) or not model._is_fitted():
+            raise CorruptModelError("the model inside is none, or not fitted")
+        if not set(getattr(model, "classes_", ("",))) <= set(self.classes_):
+            raise CorruptModelError("the model inside has labels that the experts do not know")
+        self.model_ = model
+        self.predict([[[self.default_label_]]] * len(self.expert_names_))  # raises if it cannot

@@ -19,14 +19,18 @@ R. Caruana, A. Niculescu-Mizil, G. Crew, A. Ksikes, *Ensemble selection from lib
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.domains import flag, whole
+from trellis.errors import CorruptModelError
 from trellis.estimator import Seeded, changed, parameter
 from trellis.experts.combiner import Combiner
 from trellis.experts.outputs import ExpertOutputs
 from trellis.experts.voting import vote
+from trellis.files.stored import check_range, header_value, take
 
 __all__ = ["ForwardStepwise"]
 
@@ -88,6 +92,19 @@ class ForwardStepwise(Combiner, Seeded):
         index = {name: j for j, name in enumerate(self.expert_names_)}
         order = list(dict.fromkeys(index[name] for name in (*self.path_, *self.expert_names_)))
         return vote(outputs.codes[:, order], self.weights_[order], len(outputs.labels))
+
+    def _state(self) -> dict[str, Any]:
+        state = super()._state()
+        return state | {"weights": self.weights_, "path": self.path_, "shares": self.errors_}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self.weights_ = take(state, "weights", np.float64, (len(self.expert_names_),))
+        check_range(self.weights_, 0, np.inf, "votes of experts")
+        self.path_ = header_value(state, "path", list, items=str)
+        if not set(self.path_) <= set(self.expert_names_):
+            raise CorruptModelError("the path names an expert that there is not")
+        self.errors_ = take(state, "shares", np.float64, (len(self.path_),))
 
 
 class _Ballot:

@@ -17,15 +17,16 @@ contexts it spoke in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.errors import DataError
+from trellis.errors import CorruptModelError, DataError
 from trellis.experts.outputs import ExpertOutputs
+from trellis.files.stored import check_range, header_value, take
 
 __all__ = ["Cells", "Tie", "Tying"]
 
@@ -121,3 +122,23 @@ class Tying:
         if self.by_label:
             log_table = np.where(self.visits > 0, log_table, mean)
         return np.concatenate([log_table, mean[None]])
+
+    def state(self) -> dict[str, Any]:
+        """What a model file holds of it."""
+        return {"tie": self.tie, "contexts": list(self.row_of), "visits": self.visits}
+
+    @classmethod
+    def restored(cls, state: Mapping[str, Any], n_experts: int) -> Tying:
+        """Undo :meth:`state`, checking everything."""
+        tie = header_value(state, "tie", str, choices=("position", "expert", "label"))
+        contexts = header_value(state, "contexts", list, items=str if tie == "label" else int)
+        numbered = tie == "label" or contexts == list(range(len(contexts)))
+        if not contexts or not numbered or len(set(contexts)) < len(contexts):
+            raise CorruptModelError(f"the contexts are not those of tie={tie!r}")
+        new = cls(tie, n_experts)
+        new.row_of = {context: row for row, context in enumerate(contexts)}
+        new.visits = take(state, "visits", np.float64, (len(contexts), n_experts))
+        if tie == "expert" and len(contexts) > 1:
+            raise CorruptModelError(f"the contexts are not those of tie={tie!r}")
+        check_range(new.visits, 0, np.inf, "visits of contexts")
+        return new

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.domains import number, one_of
-from trellis.errors import DataError
+from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import changed, fitted, parameter
 from trellis.experts.automaton import PathAutomaton
 from trellis.experts.conversions import Floats
@@ -35,6 +35,7 @@ from trellis.experts.learners import Batch, EdgeLearner, Learner, TableLearner
 from trellis.experts.online import OnlineCombiner
 from trellis.experts.outputs import ExpertOutputs
 from trellis.experts.tying import Tie, Tying
+from trellis.files.stored import header_value
 
 __all__ = ["WeightedMajority"]
 
@@ -237,3 +238,22 @@ class WeightedMajority(OnlineCombiner):
         before = (low, high) if fresh else self._lengths
         self._lengths = (min(low, before[0]), max(high, before[1]))
         super()._learn(said, gold, fresh)
+
+    def _new_table(self, tie: Tie, n_experts: int) -> TableLearner:
+        return _Table(tie, n_experts, 0.0, self.loss_scale == "1/l")
+
+    def _new_edges(self, automaton: PathAutomaton, n_experts: int) -> EdgeLearner:
+        return _Edges(automaton, n_experts, 0.0, self.loss_scale == "1/l")
+
+    def _state(self) -> dict[str, Any]:
+        assert isinstance(self._learner, _Table | _Edges)
+        return super()._state() | {"eta": self._learner.eta, "lengths": list(self._lengths)}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        assert isinstance(self._learner, _Table | _Edges)
+        self._learner.eta = header_value(state, "eta", float, low=0)
+        lengths = header_value(state, "lengths", list, items=int)
+        if len(lengths) != 2 or not 1 <= lengths[0] <= lengths[1]:
+            raise CorruptModelError("the lengths of samples are not a least and a greatest one")
+        self._lengths = (lengths[0], lengths[1])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ __all__ = ["dense_array", "sparse_parts"]
 _OVERHEAD = 256  # bytes that two more entries take in a file's table
 
 
-def sparse_parts(array: NDArray[np.generic]) -> tuple[NDArray[np.generic], ...] | None:
+def sparse_parts(array: NDArray[Any]) -> tuple[NDArray[Any], ...] | None:
     """Indices and values of an array, or None if that is not clearly smaller.
 
     Examples
@@ -44,8 +45,8 @@ def sparse_parts(array: NDArray[np.generic]) -> tuple[NDArray[np.generic], ...] 
 
 
 def dense_array(
-    shape: Sequence[int], index: NDArray[np.generic], values: NDArray[np.generic], name: str
-) -> NDArray[np.generic]:
+    shape: Sequence[int], index: NDArray[Any], values: NDArray[Any], name: str
+) -> NDArray[Any]:
     """Undo :func:`sparse_parts`, checking everything; ``name`` is for the message.
 
     Examples

@@ -7,6 +7,7 @@ inside ``with trellis.files.container.loading(path)``, the message names the fil
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar, cast
@@ -218,6 +219,7 @@ def header_value(
     high: float | None = None,
     choices: Collection[T] | None = None,
     items: type | None = None,
+    finite: bool = True,
 ) -> T:
     """Fetch a header entry of a known type.
 
@@ -236,6 +238,8 @@ def header_value(
         The values allowed.
     items
         The type each element of a list, or value of a dict, must have.
+    finite
+        Whether a float that is infinite or NaN is refused.
 
     Returns
     -------
@@ -268,6 +272,8 @@ def header_value(
         raise CorruptModelError(
             f"header entry {key!r} is a {found.__name__}, {kind.__name__} expected"
         )
+    if finite and isinstance(value, float) and not math.isfinite(value):
+        raise CorruptModelError(f"header entry {key!r} is {value}, not a finite number")
     if (low is not None and value < low) or (high is not None and value >= high):
         raise CorruptModelError(f"header entry {key!r} is {value}, outside {low} <= x < {high}")
     if choices is not None and value not in choices:

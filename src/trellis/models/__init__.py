@@ -1,9 +1,9 @@
 """Estimators: linear models of chains, trees and graphs."""
 
+from trellis.files.registry import load_model
 from trellis.models.checkpoint import Checkpoint
 from trellis.models.crf import ChainCRF, GraphCRF, TreeCRF
 from trellis.models.max_margin import MaxMargin
-from trellis.models.model_file import load_model
 from trellis.models.perceptron import ChainPerceptron, GraphPerceptron, TreePerceptron
 from trellis.models.prediction import Decoded
 from trellis.models.regularised_decoder import RegularisedDecoder

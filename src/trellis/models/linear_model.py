@@ -29,6 +29,7 @@ from trellis.features import Encoded, Prepared
 from trellis.features.encoder import encoder_for
 from trellis.models.checkpoint import Checkpoint, Resumed, run_fingerprint
 from trellis.models.learning_problems import LearningProblems
+from trellis.models.model_file import StoredLinearModel
 from trellis.problems import EdgeWeights, LabelProblem, Weights
 from trellis.problems.edge_weights import cross
 from trellis.problems.threads import n_cores
@@ -47,7 +48,7 @@ SEED: Domain = nothing | whole(0)
 _FEW_LABELS = 8
 
 
-class LinearModel(LearningProblems):
+class LinearModel(LearningProblems, StoredLinearModel):
     """Base of all models that are linear in their weights; not used by itself."""
 
     kind: ClassVar[str] = ""
@@ -618,15 +619,6 @@ class LinearModel(LearningProblems):
         return lambda weights: held_out_score(
             gold, self._labellings(corpus, encoded, weights, None), scheme
         )
-
-    # ---------------------------------------------------------------- files
-
-    def save(self, path: str | os.PathLike[Any]) -> None:
-        """Write the model to a file (whole or not at all); read it with ``load_model``."""
-        from trellis.models.model_file import save_model
-
-        self._check_fitted()
-        save_model(self, path)
 
     @property
     def n_passes_(self) -> int:

@@ -1,4 +1,4 @@
-"""Model files: estimators to and from the container of :mod:`trellis.files.container`.
+"""Linear models to and from model files: labels, vocabulary, weights.
 
 Everything read is checked before anything is used: the checksum by the container, then types,
 shapes, ranges and cross-references here. Training state is not kept: a loaded model predicts, and
@@ -7,19 +7,17 @@ shapes, ranges and cross-references here. Training state is not kept: a loaded m
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from trellis.corpus.schemes import Scheme
 from trellis.errors import CorruptModelError, DataError
-from trellis.estimator import parameters_of
 from trellis.features import Templates
 from trellis.features.encoded import subset
 from trellis.features.state import encoder_from_state
-from trellis.files.container import loading, read_container, write_container
+from trellis.files.storable import Arrays, Storable, Stored
 from trellis.files.stored import (
     check_range,
     header_value,
@@ -28,51 +26,79 @@ from trellis.files.stored import (
     take,
     unpack_strings,
 )
-from trellis.models.crf import ChainCRF, GraphCRF, TreeCRF
-from trellis.models.linear_model import LinearModel
-from trellis.models.max_margin import MaxMargin
-from trellis.models.perceptron import ChainPerceptron, GraphPerceptron, TreePerceptron
 from trellis.problems import EdgeWeights, Weights
 
-__all__ = ["load_model", "save_model"]
-
-_ESTIMATORS: dict[str, type[LinearModel]] = {
-    "ChainCRF": ChainCRF,
-    "ChainPerceptron": ChainPerceptron,
-    "GraphCRF": GraphCRF,
-    "GraphPerceptron": GraphPerceptron,
-    "MaxMargin": MaxMargin,
-    "TreeCRF": TreeCRF,
-    "TreePerceptron": TreePerceptron,
-}
+__all__ = ["StoredLinearModel"]
 
 
-def save_model(model: LinearModel, path: str | os.PathLike[Any]) -> None:
-    """Write a fitted model."""
-    encoder_header, encoder_arrays = model.encoder_.state()
-    parameters = {name: _plain(name, value) for name, value in model.get_params(deep=False).items()}
-    header: dict[str, Any] = {
-        "estimator": type(model).__name__,
-        "parameters": parameters,
-        "encoder": encoder_header,
-        "input_format": model.input_format_ or {},
-        "training": {"solver": model.solver_, "stop_reason": model.stop_reason_},
-    }
-    arrays = {f"classes.{key}": a for key, a in pack_strings(list(model.classes_)).items()}
-    arrays |= {f"encoder.{key}": array for key, array in encoder_arrays.items()}
-    arrays["node"] = np.ascontiguousarray(model.weights_.node, np.float32)
-    arrays["transitions"] = np.ascontiguousarray(model.weights_.transitions, np.float32)
-    if model.structure != "chain":
-        names = pack_strings(list(model.edge_types_))
-        arrays |= {f"edge_types.{key}": a for key, a in names.items()}
-    if isinstance(model, GraphCRF):
-        header["edge_share"] = model.edge_share_
-    edge = model.weights_.edge
-    if edge is not None:
-        header["edges"] = {"both": edge.both}
-        arrays |= {"edge.row": edge.row, "edge.ptr": edge.ptr, "edge.pair": edge.pair}
-        arrays["edge.values"] = np.ascontiguousarray(edge.values, np.float32)
-    write_container(path, header, arrays)
+class StoredLinearModel(Storable):
+    """What all linear models share: how they are written and read."""
+
+    def _parameter_values(self) -> dict[str, Any]:
+        values = super()._parameter_values()
+        return {name: _plain(name, value) for name, value in values.items()}
+
+    def _stored(self) -> Stored:
+        model: Any = self
+        header, _ = self._stored_parameters()
+        encoder_header, encoder_arrays = model.encoder_.state()
+        header |= {
+            "encoder": encoder_header,
+            "input_format": model.input_format_ or {},
+            "training": {"solver": model.solver_, "stop_reason": model.stop_reason_},
+        }
+        arrays = {f"classes.{key}": a for key, a in pack_strings(list(model.classes_)).items()}
+        arrays |= {f"encoder.{key}": array for key, array in encoder_arrays.items()}
+        arrays["node"] = np.ascontiguousarray(model.weights_.node, np.float32)
+        arrays["transitions"] = np.ascontiguousarray(model.weights_.transitions, np.float32)
+        if model.structure != "chain":
+            names = pack_strings(list(model.edge_types_))
+            arrays |= {f"edge_types.{key}": a for key, a in names.items()}
+        if hasattr(model, "edge_share_"):
+            header["edge_share"] = model.edge_share_
+        edge = model.weights_.edge
+        if edge is not None:
+            header["edges"] = {"both": edge.both}
+            arrays |= {"edge.row": edge.row, "edge.ptr": edge.ptr, "edge.pair": edge.pair}
+            arrays["edge.values"] = np.ascontiguousarray(edge.values, np.float32)
+        return header, arrays
+
+    @classmethod
+    def _restored(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
+        # A file of an earlier version lacks parameters that were added since; their defaults hold.
+        model: Any = cls._unfitted(header, {})
+        classes = _names(arrays, "classes")
+        if not classes:
+            raise CorruptModelError("classes must be distinct and sorted")
+        model._check_classes(classes)
+        encoder = encoder_from_state(
+            header_value(header, "encoder", dict), subset(dict(arrays), "encoder.")
+        )
+        n = len(classes)
+        node = take(arrays, "node", np.float32, (encoder.n_features, n))
+        tables: tuple[int, ...] = (n, n)
+        model.edge_types_ = ()
+        if model.structure != "chain":
+            model.edge_types_ = _names(arrays, "edge_types")
+            tables = (max(1, len(model.edge_types_)), n, n)
+        transitions = take(arrays, "transitions", np.float32, tables)
+        model.classes_ = classes
+        model.encoder_ = encoder
+        edge = None
+        if "edges" in header:
+            both = header_value(header_value(header, "edges", dict), "both", bool)
+            edge = _edges(arrays, both, encoder.n_features, n)
+        model.weights_ = Weights(np.array(node), np.array(transitions), edge)
+        if hasattr(model, "edge_share_"):
+            model.edge_share_ = header_value(header, "edge_share", float)
+            if not 0 < model.edge_share_ <= 1:
+                raise CorruptModelError("the share of edges must lie between 0 and 1")
+        model.history_ = []
+        training = header.get("training", {"solver": "", "stop_reason": ""})  # first files lack it
+        model.stop_reason_ = header_value(training, "stop_reason", str)
+        model.solver_ = header_value(training, "solver", str)
+        model.input_format_ = input_layout(header)
+        return model  # type: ignore[no-any-return]
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -95,91 +121,15 @@ def _plain(name: str, value: Any) -> Any:
     )
 
 
-def load_model(path: str | os.PathLike[Any]) -> Any:
-    """Read a model written by ``save``.
-
-    Raises
-    ------
-    CorruptModelError
-        If the file is damaged, truncated, no model file, or from a newer version of Trellis.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from trellis import ChainCRF, load_model
-    >>> crf = ChainCRF(random_state=0).fit([["a", "b"]], [["X", "Y"]])
-    >>> file = pathlib.Path(tempfile.mkdtemp()) / "model.trellis"
-    >>> crf.save(file)
-    >>> load_model(file).predict([["a", "b"]]) == crf.predict([["a", "b"]])
-    True
-    """
-    header, arrays = read_container(path)
-    with loading(path):
-        return _build(header, arrays)
-
-
-def _build(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> LinearModel:
-    if header.get("estimator") == "TrackingModel":
-        raise CorruptModelError(
-            "it holds a tracking model; read it with TrackingModel.load or trellis track --model"
-        )
-    name = header_value(header, "estimator", str, choices=tuple(_ESTIMATORS))
-    kind = _ESTIMATORS[name]
-    parameters = header_value(header, "parameters", dict)
-    if name == "MaxMargin" and "partial" in parameters:  # files of 0.1 call the task loss "loss"
-        parameters["cost"] = parameters.pop("loss")
-        parameters["loss"] = parameters.pop("partial")
-    # A file of an earlier version lacks parameters that were added since; their defaults hold.
-    if not set(parameters) <= set(parameters_of(kind)):
-        raise CorruptModelError(f"parameters are not those of {name}")
-    model = kind(**parameters)
-    model._check_parameters()
-    classes = unpack_strings(
-        take(arrays, "classes.blob", np.uint8, (None,)),
-        take(arrays, "classes.offsets", np.int64, (None,)),
+def _names(arrays: Mapping[str, Any], what: str) -> tuple[str, ...]:
+    """Labels or types of edges, checked."""
+    names = unpack_strings(
+        take(arrays, f"{what}.blob", np.uint8, (None,)),
+        take(arrays, f"{what}.offsets", np.int64, (None,)),
     )
-    if not classes or classes != sorted(set(classes)):
-        raise CorruptModelError("classes must be distinct and sorted")
-    model._check_classes(classes)
-    encoder = encoder_from_state(
-        header_value(header, "encoder", dict), subset(dict(arrays), "encoder.")
-    )
-    n = len(classes)
-    node = take(arrays, "node", np.float32, (encoder.n_features, n))
-    tables: tuple[int, ...] = (n, n)
-    model.edge_types_ = ()
-    if model.structure != "chain":
-        model.edge_types_ = _edge_types(arrays)
-        tables = (max(1, len(model.edge_types_)), n, n)
-    transitions = take(arrays, "transitions", np.float32, tables)
-    model.classes_ = tuple(classes)
-    model.encoder_ = encoder
-    edge = None
-    if "edges" in header:
-        both = header_value(header_value(header, "edges", dict), "both", bool)
-        edge = _edges(arrays, both, encoder.n_features, n)
-    model.weights_ = Weights(np.array(node), np.array(transitions), edge)
-    if isinstance(model, GraphCRF):
-        model.edge_share_ = float(header_value(header, "edge_share", float))
-        if not 0 < model.edge_share_ <= 1:
-            raise CorruptModelError("the share of edges must lie between 0 and 1")
-    model.history_ = []
-    training = header.get("training", {"solver": "", "stop_reason": ""})  # first files have none
-    model.stop_reason_ = header_value(training, "stop_reason", str)
-    model.solver_ = header_value(training, "solver", str)
-    model.input_format_ = input_layout(header)
-    return model
-
-
-def _edge_types(arrays: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of the types of edges, checked."""
-    types = unpack_strings(
-        take(arrays, "edge_types.blob", np.uint8, (None,)),
-        take(arrays, "edge_types.offsets", np.int64, (None,)),
-    )
-    if types != sorted(set(types)):
-        raise CorruptModelError("types of edges must be distinct and sorted")
-    return tuple(types)
+    if names != sorted(set(names)):
+        raise CorruptModelError(f"{what.replace('_', ' ')} must be distinct and sorted")
+    return tuple(names)
 
 
 def _edges(arrays: Mapping[str, Any], both: bool, n_features: int, n_labels: int) -> EdgeWeights:

@@ -12,14 +12,18 @@ How alpha and beta are found: see :mod:`trellis.regression.likelihood`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from trellis.domains import flag, function, has, nothing, one_of, sequence_of, whole
-from trellis.errors import DataError
+from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Seeded, changed, parameter
+from trellis.files.sklearn_state import check_prediction
+from trellis.files.storable import Storable
+from trellis.files.stored import check_range, header_value, take
 from trellis.regression.graph_matrix import laplacian, normalise, resolve_graph
 from trellis.regression.likelihood import (
     dense_profile,
@@ -61,7 +65,7 @@ def least_squares_boosting(
     )
 
 
-class GCRF(Seeded):
+class GCRF(Seeded, Storable):
     """Gaussian CRF over any scikit-learn regressor.
 
     Attributes
@@ -287,6 +291,43 @@ class GCRF(Seeded):
             regressor_tags=RegressorTags(),
             input_tags=InputTags(),
         )
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "alpha": self.alpha_,
+            "beta": self.beta_,
+            "log_likelihood": float(self.log_likelihood_),
+            "std_scale": self.std_scale_,
+            "bases": self.bases_,
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.alpha_, self.beta_ = (_not_negative(state, name) for name in ("alpha", "beta"))
+        if not np.sum(self.alpha_) > 0:
+            raise CorruptModelError("alpha is 0")
+        self.log_likelihood_ = header_value(state, "log_likelihood", float, finite=False)
+        self.std_scale_ = header_value(state, "std_scale", float, low=0)
+        self.bases_ = header_value(state, "bases", list)
+        if len(self.bases_) != (0 if isinstance(self.base, str) else np.size(self.alpha_)):
+            raise CorruptModelError("there is not one alpha for each base model")
+        for base in self.bases_:
+            check_prediction(base)
+
+
+def _not_negative(state: Mapping[str, Any], name: str) -> Any:
+    """A number, or an array of some, of at least 0."""
+    if isinstance(state.get(name), np.ndarray):
+        values = take(state, name, np.float64, (None,))
+        if not values.size:
+            raise CorruptModelError(f"there is no {name}")
+    else:
+        values = np.array(header_value({name: _plain(state.get(name))}, name, float))
+    check_range(values, 0, np.inf, name)
+    return state[name]
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def n_rows(X: Any) -> int:

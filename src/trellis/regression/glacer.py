@@ -26,13 +26,18 @@ import numpy as np
 import numpy.typing as npt
 
 from trellis.domains import flag, function, has, nothing, number, one_of, whole
-from trellis.errors import DataError
+from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Seeded, changed, moved, parameter
+from trellis.files.sklearn_state import check_prediction
+from trellis.files.storable import Storable
+from trellis.files.stored import check_range, header_value, take
 from trellis.progress import Reporter
 from trellis.regression.collaboration import (
     Collaboration,
     read_checkpoint,
+    restored_history,
     run_fingerprint,
+    stored_history,
     write_checkpoint,
 )
 from trellis.regression.gcrf import REGRESSOR, check_targets, least_squares_boosting
@@ -46,7 +51,7 @@ __all__ = ["GLACER"]
 Floats = npt.NDArray[np.float64]
 
 
-class GLACER(Seeded):
+class GLACER(Seeded, Storable):
     """Generalisation-aware collaborative ensemble regressor.
 
     Attributes
@@ -320,6 +325,43 @@ class GLACER(Seeded):
             regressor_tags=None if classify else RegressorTags(),
             input_tags=InputTags(),
         )
+
+    def _state(self) -> dict[str, Any]:
+        state = {
+            "history": stored_history(self.history_),
+            "converged": self.converged_,
+            "subsets": np.stack(self.subsets_),
+            "alphas": self.alphas_,
+            "gammas": self.gammas_,
+            "models": self.models_,
+            "structured": self._structured,
+            "n_features": self.n_features_in_,
+        }
+        return state | ({"classes": self.classes_} if hasattr(self, "classes_") else {})
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.history_ = restored_history(state)
+        self.converged_ = header_value(state, "converged", bool)
+        M = self.n_components
+        subsets = take(state, "subsets", np.int64, (M, None))
+        check_range(subsets, 0, np.inf, "examples of components")
+        self.subsets_ = list(subsets)
+        self.alphas_ = take(state, "alphas", np.float64, (M,))
+        self.gammas_ = take(state, "gammas", np.float64, (M,))
+        self._structured = header_value(state, "structured", bool)
+        check_range(self.gammas_, 0, np.inf, "gammas")
+        check_range(self.alphas_, np.nextafter(0, 1) if self._structured else 0, np.inf, "alphas")
+        self.n_features_in_ = header_value(state, "n_features", int)
+        classify = "classes" in state
+        if classify:
+            self.classes_ = state["classes"]
+            if not isinstance(self.classes_, np.ndarray) or self.classes_.shape != (2,):
+                raise CorruptModelError("a classifier needs two classes")
+        self.models_ = header_value(state, "models", list)
+        if len(self.models_) != M:
+            raise CorruptModelError("there is not one model for each component")
+        for model in self.models_:
+            check_prediction(model, self.n_features_in_, classify=classify)
 
 
 @dataclass(frozen=True)

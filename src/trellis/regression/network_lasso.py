@@ -28,8 +28,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trellis.domains import flag, function, nothing, number, one_of, sequence_of, whole
-from trellis.errors import DataError
+from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Estimator, old_arguments, parameter, renamed
+from trellis.files.storable import Storable
+from trellis.files.stored import header_value, take
 from trellis.regression.graph_matrix import resolve_graph
 
 __all__ = ["NetworkLasso", "geometric_median"]
@@ -38,7 +40,7 @@ Floats = NDArray[np.float64]
 _EARTH_KM = 6371.0088
 
 
-class NetworkLasso(Estimator):
+class NetworkLasso(Estimator, Storable):
     """Linear regression at every node of a graph, with equal parameters at most neighbours.
 
     Attributes
@@ -252,6 +254,33 @@ class NetworkLasso(Estimator):
                 raise DataError(f"X has {A.shape[1]} columns, features names {self.features}")
             A = A[:, list(self.features)]
         return np.column_stack([A, np.ones(len(A))]) if self.fit_intercept else A
+
+    # ------------------------------------------------------------------ files
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "coef": self.coef_,
+            "coords": self._coords,
+            "objective": self.objective_,
+            "n_iter": self.n_iter_,
+            "converged": self.converged_,
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.coef_ = take(state, "coef", np.float64, (None, None))
+        self._coords = take(state, "coords", np.float64, (len(self.coef_), None))
+        n_parameters = self.coef_.shape[1]
+        if self.features is not None:
+            wanted = len(self.features) + bool(self.fit_intercept)
+            if n_parameters != wanted or min(self.features, default=0) < 0:
+                raise CorruptModelError("the parameters of nodes are not those of the features")
+        if not len(self.coef_) or not n_parameters or not self._coords.shape[1]:
+            raise CorruptModelError("the model has no nodes, parameters or coordinates")
+        if self.metric == "haversine" and self._coords.shape[1] != 2:
+            raise CorruptModelError("haversine distances need two coordinates")
+        self.objective_ = header_value(state, "objective", float)
+        self.n_iter_ = header_value(state, "n_iter", int, low=1)
+        self.converged_ = header_value(state, "converged", bool)
 
 
 class _RankOne:

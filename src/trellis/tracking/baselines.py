@@ -29,7 +29,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,8 @@ from numpy.typing import NDArray
 from trellis.domains import number, one_of, whole
 from trellis.errors import DataError
 from trellis.estimator import Estimator, changed, fitted, parameter, renamed
+from trellis.files.storable import Storable
+from trellis.files.stored import header_value
 from trellis.tracking.annotation import annotated_hypotheses, annotation_of
 from trellis.tracking.hypotheses import Hypotheses, make_hypotheses
 from trellis.tracking.objects import EVENTS, FramePair, Objects, PairAnnotation
@@ -109,7 +111,7 @@ def cheapest(
     return predicted(pairs, notes)
 
 
-class GatedTracker(Estimator, ABC):
+class GatedTracker(Estimator, Storable, ABC):
     """A tracker with a gate that may be learned."""
 
     max_distance: float | str = parameter(
@@ -148,6 +150,20 @@ class GatedTracker(Estimator, ABC):
     @abstractmethod
     def predict(self, pairs: Sequence[FramePair]) -> TrackingResult:
         """Track; annotations of the pairs are not looked at."""
+
+    def _check_fitted(self) -> None:
+        _ = self.gate
+
+    def _is_fitted(self) -> bool:
+        return self.max_distance != "auto" or hasattr(self, "gate_")
+
+    def _state(self) -> dict[str, Any]:
+        return {"gate": self.gate}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        gate = header_value(state, "gate", float, low=np.finfo(float).tiny)
+        if self.max_distance == "auto":
+            self.gate_ = gate
 
 
 class LinkingTracker(GatedTracker):

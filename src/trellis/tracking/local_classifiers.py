@@ -21,13 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.domains import has, instance, nothing, number, sequence_of, whole
-from trellis.errors import DataError
+from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Seeded, changed, parameter
+from trellis.files.sklearn_state import check_prediction
+from trellis.files.stored import header_value
 from trellis.tracking.annotation import fixed_variables
 from trellis.tracking.baselines import LinkingTracker, cheapest
 from trellis.tracking.default_features import default_features
 from trellis.tracking.features import EventFeature, event_features
-from trellis.tracking.hypotheses import SOME_EVENTS, Hypotheses, make_hypotheses
+from trellis.tracking.hypotheses import SOME_EVENTS, Hypotheses, check_gates, make_hypotheses
 from trellis.tracking.objects import EVENTS, FramePair
 from trellis.tracking.preconditioning import Preconditioner
 from trellis.tracking.result import TrackingResult
@@ -148,6 +150,7 @@ class _FeatureTracker(LinkingTracker):
                 name for name in pairs[0].source.columns
                 if all(name in pair.source and name in pair.target for pair in pairs)
             ]  # fmt: skip
+            self.columns_ = tuple(columns)
             self.features_ = default_features(columns, self.events_)
         else:
             self.features_ = list(self.features)
@@ -196,6 +199,42 @@ class _FeatureTracker(LinkingTracker):
     def _scores(self, event: int, table: Float64s) -> Float64s:
         """Scores of the hypotheses of an event, from their features."""
         raise NotImplementedError
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "scale_"):
+            raise DataError(f"{type(self).__name__} is not fitted; call fit first")
+
+    def _is_fitted(self) -> bool:
+        return hasattr(self, "scale_")
+
+    def _state(self) -> dict[str, Any]:
+        if self.features is not None:
+            raise DataError(
+                "features of your own are functions, which a model file cannot hold; a "
+                "TrackingModel is read again with them"
+            )
+        return super()._state() | {
+            "events": list(self.events_),
+            "columns": list(self.columns_),
+            "features": [[f.event, f.name] for f in self.features_],
+            "scale": self.scale_.as_dict(),
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self.events_ = tuple(header_value(state, "events", list, items=str))
+        check_gates(self.events_, self.neighbours, self.gate)
+        self.columns_ = tuple(header_value(state, "columns", list, items=str))
+        # By name: a later version may have features that the tracker was not trained with.
+        known = {(f.event, f.name): f for f in default_features(self.columns_, self.events_)}
+        names = [tuple(name) for name in header_value(state, "features", list, items=list)]
+        if not set(names) <= set(known):
+            raise CorruptModelError("it has features that this version of Trellis does not know")
+        self.features_ = [known[name] for name in names]
+        self.scale_ = Preconditioner.from_dict(header_value(state, "scale", dict))
+        counts = tuple(sum(event == name[0] for name in names) for event in EVENTS)
+        if self.scale_.sizes != counts:
+            raise CorruptModelError("the scale is not that of the features")
 
 
 class LocalClassifiers(_FeatureTracker, Seeded):
@@ -251,6 +290,20 @@ class LocalClassifiers(_FeatureTracker, Seeded):
         least = 0.5 / self.n_trees
         p = np.clip(p, least, 1 - least)
         return np.asarray(np.log(p / (1 - p)), np.float64)
+
+    def _state(self) -> dict[str, Any]:
+        return super()._state() | {"forests": self.forests_}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self.forests_ = header_value(state, "forests", list)
+        if len(self.forests_) != len(EVENTS):
+            raise CorruptModelError("there is not one classifier for each kind of event")
+        for forest, n_features in zip(self.forests_, self.scale_.sizes, strict=True):
+            if isinstance(forest, float):
+                header_value({"share": forest}, "share", float, low=0, high=1 + 1e-9)
+            else:
+                check_prediction(forest, n_features, classify=True)
 
 
 class HandSet(_FeatureTracker):

@@ -30,6 +30,8 @@ from numpy.typing import NDArray
 from trellis.domains import flag, instance, nothing, number, one_of, sequence_of, whole
 from trellis.errors import DataError
 from trellis.estimator import Seeded, changed, fitted, parameter, renamed
+from trellis.files.container import loading, read_container
+from trellis.files.stored import header_value
 from trellis.problems.partial import PARTIAL_LOSSES, PartialObjective
 from trellis.progress import Reporter
 from trellis.solvers.partial_margin import minimise_partial
@@ -40,6 +42,7 @@ from trellis.tracking.default_features import default_features
 from trellis.tracking.features import EventFeature, event_features
 from trellis.tracking.gates import learned_gate
 from trellis.tracking.hypotheses import SOME_EVENTS, check_gates, make_hypotheses
+from trellis.tracking.model_file import StoredTrackingModel
 from trellis.tracking.objects import EVENTS, FramePair, Link
 from trellis.tracking.preconditioning import Preconditioner
 from trellis.tracking.problem import HypothesisSpace, TrackingProblem
@@ -58,7 +61,7 @@ Float64s = NDArray[np.float64]
 _PERCEPTRON_PASSES = 50
 
 
-class TrackingModel(Seeded):
+class TrackingModel(Seeded, StoredTrackingModel):
     """Tracking of dividing cells by assignment, learned from annotated frame pairs.
 
     Attributes
@@ -430,18 +433,9 @@ class TrackingModel(Seeded):
 
     # ---------------------------------------------------------------- files
 
-    def save(self, path: str | os.PathLike[Any]) -> None:
-        """Write the model to a file (whole or not at all); read it with :meth:`load`."""
-        from trellis.tracking.model_file import save_tracking_model
-
-        self._check_fitted()
-        save_tracking_model(self, path)
-
     @classmethod
-    def load(
-        cls, path: str | os.PathLike[Any], *, features: Sequence[EventFeature] = ()
-    ) -> TrackingModel:
-        """Read a model written by :meth:`save`.
+    def load(cls, path: str | os.PathLike[Any], *, features: Sequence[EventFeature] = ()) -> Self:
+        """Read a model that was trained with features of your own; others with ``load_model``.
 
         Parameters
         ----------
@@ -457,9 +451,12 @@ class TrackingModel(Seeded):
         DataError
             If features of your own are missing.
         """
-        from trellis.tracking.model_file import load_tracking_model
-
-        return load_tracking_model(path, features)
+        header, arrays = read_container(path)
+        with loading(path):
+            header_value(header, "estimator", str, choices=(cls.__name__,))
+            model = cls._restored(header, arrays)
+        model._give_features(features)
+        return model
 
 
 def _checked_pairs(name: str, pairs: Iterable[FramePair]) -> list[FramePair]:

@@ -1,0 +1,111 @@
+"""What an estimator needs to be saved: its parameters and what it has learned, as plain values.
+
+``save`` and :func:`~trellis.files.registry.load_model` are written once. An estimator gives
+``_state()``, a dict of what it has learned, and takes it back in ``_restore(state)``, which checks
+everything: a file may hold whatever somebody wrote. An estimator that is stored otherwise overrides
+``_stored`` and ``_restored`` instead.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import warnings
+from collections.abc import Mapping
+from typing import Any, Self
+
+from numpy.typing import NDArray
+
+from trellis.errors import CorruptModelError
+from trellis.files.container import write_container
+from trellis.files.registry import estimator_name
+from trellis.files.stored import header_value
+from trellis.files.values import ValueReader, ValueWriter
+
+__all__ = ["Storable"]
+
+Arrays = Mapping[str, NDArray[Any]]
+Stored = tuple[dict[str, Any], dict[str, NDArray[Any]]]
+
+
+class Storable:
+    """An estimator that can be written to a file and read with ``load_model``."""
+
+    def save(self, path: str | os.PathLike[Any]) -> None:
+        """Write the model to a file (whole or not at all); read it with ``load_model``."""
+        self._check_fitted()
+        header, arrays = self._stored()
+        write_container(path, {**header, "estimator": estimator_name(self)}, arrays)
+
+    # ------------------------------------------------------------------ for subclasses
+
+    def _state(self) -> dict[str, Any]:
+        """What was learned."""
+        raise NotImplementedError  # abstract
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Take back what was learned, checking everything."""
+        raise NotImplementedError  # abstract
+
+    def _left_out(self) -> str:
+        """What ``save`` does not write and has to be given again, for a message; "" if nothing."""
+        return ""
+
+    def _missing(self) -> str:
+        """What has to be given again to a model just read, for a message; "" if nothing."""
+        return ""
+
+    def _parameter_values(self) -> dict[str, Any]:
+        """Parameters as they are written."""
+        if hasattr(self, "get_params"):
+            return dict(self.get_params(deep=False))
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]  # of a dataclass
+        return {field.name: getattr(self, field.name) for field in fields}
+
+    # ------------------------------------------------------------------ both halves
+
+    def _stored_parameters(self) -> Stored:
+        """Header and arrays of an estimator that need not be fitted."""
+        writer = ValueWriter()
+        parameters = {name: writer(v, name) for name, v in self._parameter_values().items()}
+        return {"parameters": parameters}, writer.arrays
+
+    def _stored(self) -> Stored:
+        """Header and arrays of a fitted estimator."""
+        header, arrays = self._stored_parameters()
+        writer = ValueWriter()
+        header["state"] = {name: writer(v, f"{name}_") for name, v in self._state().items()}
+        return header, arrays | writer.arrays
+
+    @classmethod
+    def _unfitted(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
+        """An estimator with the parameters of a header, checked."""
+        parameters = ValueReader(arrays).entries(header_value(header, "parameters", dict))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # an older file has older names
+            try:
+                model = cls(**parameters)
+            except TypeError:
+                raise CorruptModelError(f"parameters are not those of {cls.__name__}") from None
+        model._check_parameters()
+        return model
+
+    @classmethod
+    def _restored(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
+        """The fitted estimator of a header and arrays, checked."""
+        model = cls._unfitted(header, arrays)
+        model._restore(ValueReader(arrays).entries(header_value(header, "state", dict)))
+        return model
+
+    # ------------------------------------------------------------------ of estimators
+
+    def _check_parameters(self) -> None:
+        """Refuse bad parameters."""
+
+    def _check_fitted(self) -> None:
+        """Refuse what is not fitted."""
+
+    def _is_fitted(self) -> bool:
+        return (
+            bool(self.__sklearn_is_fitted__()) if hasattr(self, "__sklearn_is_fitted__") else True
+        )

@@ -1,0 +1,208 @@
+"""One small fitted estimator of every kind that can be saved, and what it predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.tree import DecisionTreeRegressor
+
+from trellis import (
+    ChainCRF,
+    ChainPerceptron,
+    GraphCRF,
+    GraphPerceptron,
+    MaxMargin,
+    TreeCRF,
+    TreePerceptron,
+)
+from trellis.cheap import TransferLearner
+from trellis.corpus import Corpus
+from trellis.datasets import simulate_cells
+from trellis.experts import (
+    Aligned,
+    BestExpert,
+    ESPBoost,
+    FollowPerturbedLeader,
+    ForwardStepwise,
+    LogLinearVote,
+    MajorityVote,
+    PathAutomaton,
+    Rerank,
+    Rover,
+    Stacking,
+    WeightedMajority,
+    as_outputs,
+)
+from trellis.regression import GCRF, GLACER, KNN, Full, NetworkLasso, Radius, knn_graph
+from trellis.tracking import (
+    FlowTracker,
+    GraphMatching,
+    HandSet,
+    LocalClassifiers,
+    NearestNeighbour,
+    TrackingModel,
+)
+
+Made = tuple[Any, Callable[[Any], Any]]
+
+# ------------------------------------------------------------------------- linear models
+
+WORDS = [["the", "cat", "sat"], ["a", "dog", "ran", "off"]] * 3
+TAGS = [["D", "N", "V"], ["D", "N", "V", "P"]] * 3
+EDGES = [[(i, i + 1) for i in range(len(s) - 1)] for s in WORDS]
+NEW_WORDS = [["the", "dog", "sat"], ["a", "zebra"]]
+NEW_EDGES = [[(0, 1), (1, 2)], [(0, 1)]]
+
+
+def chain(model: Any) -> Made:
+    return model.fit(WORDS, TAGS), lambda m: m.predict(NEW_WORDS)
+
+
+def graph(model: Any) -> Made:
+    fitted = model.fit(WORDS, TAGS, edges=EDGES)
+    return fitted, lambda m: m.predict(NEW_WORDS, edges=NEW_EDGES)
+
+
+# ------------------------------------------------------------------------- regression
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(size=(60, 3))
+Y = np.sin(6 * X[:, 0]) + X[:, 1] + 0.1 * RNG.normal(size=60)
+LABELS = np.where(Y.mean() < Y, "high", "low")
+S = knn_graph(X[:, :2], k=4)
+
+
+def gcrf(model: Any, graph: Any = S) -> Made:
+    return model.fit(X, Y, graph=graph), lambda m: m.predict(X, graph=graph, return_std=True)
+
+
+def glacer(model: Any, y: Any = Y, graph: Any = S) -> Made:
+    return model.fit(X, y, graph=graph), lambda m: m.predict(X, graph=graph, return_std=True)
+
+
+def lasso(**options: Any) -> Made:
+    model = NetworkLasso(max_iter=20, **options).fit(X, Y, S, X[:, :2])
+    return model, lambda m: m.predict(X[:9] + 0.01, X[:9, :2] + 0.01)
+
+
+# ------------------------------------------------------------------------- experts
+
+GOLD = [["a", "b", "a"], ["b", "a", "c"], ["b", "b", "a"], ["a", "c", "b"]] * 3
+SAID = [
+    [["a", "b", "b"], ["b", "b", "c"], ["b", "b", "a"], ["a", "a", "b"]] * 3,
+    [["b", "b", "a"], ["b", "a", "a"], ["a", "b", "a"], ["a", "c", "c"]] * 3,
+    [["a", "a", "a"], ["b", None, "c"], ["b", "b", "b"], ["b", "c", "b"]] * 3,
+]
+AWAKE = [*SAID[:2], [[y or "a" for y in s] for s in SAID[2]]]
+RAGGED = [[s[: 2 + (i + j) % 2] for i, s in enumerate(column)] for j, column in enumerate(AWAKE)]
+SCHEME_GOLD = [["B", "I", "O"], ["O", "B", "I"]] * 4
+SCHEME_SAID = [[["O", "I", "O"], ["O", "O", "I"]] * 4, [["B", "I", "O"], ["O", "I", "I"]] * 4]
+
+
+def votes(model: Any, said: Any = SAID, gold: Any = GOLD) -> Made:
+    return model.fit(said, gold), lambda m: m.predict(said)
+
+
+def with_scores() -> Any:
+    said = as_outputs(AWAKE)
+    shares = np.random.default_rng(1).dirichlet(np.ones(len(said.labels)), said.codes.shape)
+    return replace(said, scores=shares.astype(np.float32))
+
+
+# ------------------------------------------------------------------------- tracking
+
+FILM = simulate_cells(12, 5, seed=0)
+
+
+def tracked(model: Any) -> Made:
+    return model.fit(FILM[:3]), lambda m: m.predict(FILM[3:]).links
+
+
+def transferred() -> Made:
+    data = {
+        "a": Corpus.from_columns({"word": WORDS}, TAGS),
+        "b": Corpus.from_columns({"word": WORDS[:2]}, TAGS[:2]),
+    }
+    model = TransferLearner(MaxMargin("word", l2=0.1), target="b").fit(data)
+    return model, lambda m: (m.predict(NEW_WORDS), m.predict(NEW_WORDS, "a"))
+
+
+EVERY: dict[str, Callable[[], Made]] = {
+    "ChainCRF": lambda: chain(ChainCRF("word", max_passes=2, random_state=0)),
+    "ChainPerceptron": lambda: chain(ChainPerceptron("word", max_passes=2, random_state=0)),
+    "TreeCRF": lambda: graph(TreeCRF("word", max_passes=2, random_state=0)),
+    "TreePerceptron": lambda: graph(TreePerceptron("word", max_passes=2, random_state=0)),
+    "GraphCRF": lambda: graph(GraphCRF("word", max_passes=2, random_state=0)),
+    "GraphPerceptron": lambda: graph(GraphPerceptron("word", max_passes=2, random_state=0)),
+    "MaxMargin": lambda: chain(MaxMargin("word", max_passes=3, random_state=0)),
+    "GCRF": lambda: gcrf(GCRF(LinearRegression())),
+    "GCRF, default": lambda: gcrf(GCRF(graph=KNN(k=4, columns=[0, 1])), None),
+    "GCRF, cv, two graphs": lambda: gcrf(
+        GCRF([Ridge(), DecisionTreeRegressor(max_depth=3, random_state=0)], base_predictions="cv"),
+        [S, Radius(0.2)],
+    ),
+    "GCRF, precomputed": lambda: (
+        GCRF("precomputed").fit(Y + 0.1, Y, graph=S),
+        lambda m: m.predict(Y[:60], graph=S),
+    ),
+    "GLACER": lambda: glacer(GLACER(3, random_state=0, max_swaps=1)),
+    "GLACER, linear": lambda: glacer(
+        GLACER(3, base=LinearRegression(), graph=Full(0.5), random_state=0, max_swaps=1), graph=None
+    ),
+    "GLACER, classes": lambda: glacer(
+        GLACER(3, component=LogisticRegression(), random_state=0, max_swaps=1), LABELS, None
+    ),
+    "NetworkLasso": lasso,
+    "NetworkLasso, columns": lambda: lasso(features=(0, 2), convex=False, weight="inverse"),
+    "WeightedMajority": lambda: votes(WeightedMajority()),
+    "WeightedMajority, by label": lambda: votes(WeightedMajority(tie="label", short=2)),
+    "WeightedMajority, drawn": lambda: votes(
+        WeightedMajority("randomised", tie="expert", random_state=3)
+    ),
+    "WeightedMajority, one": lambda: votes(WeightedMajority("cross-validation", beta=0.5)),
+    "WeightedMajority, automaton": lambda: votes(
+        WeightedMajority(automaton=PathAutomaton.restricted(3, 3, np.tri(3, dtype=bool))), AWAKE
+    ),
+    "FollowPerturbedLeader": lambda: votes(FollowPerturbedLeader(random_state=0)),
+    "FollowPerturbedLeader, automaton": lambda: votes(
+        FollowPerturbedLeader(automaton=PathAutomaton.ngram(3, 3, 2), random_state=0), AWAKE
+    ),
+    "ESPBoost": lambda: votes(ESPBoost(n_rounds=5)),
+    "ESPBoost, by label": lambda: votes(ESPBoost(n_rounds=5, tie="label")),
+    "ESPBoost, scheme": lambda: votes(
+        ESPBoost(scheme="BIO", scoring="product"), SCHEME_SAID, SCHEME_GOLD
+    ),
+    "ESPBoost, real": lambda: votes(ESPBoost(base="real", n_rounds=4), with_scores()),
+    "ForwardStepwise": lambda: votes(ForwardStepwise(n_rounds=7, random_state=0)),
+    "ForwardStepwise, pairs": lambda: votes(
+        ForwardStepwise(n_rounds=3, pairs=True, random_state=0)
+    ),
+    "BestExpert": lambda: votes(BestExpert(criterion="exact")),
+    "MajorityVote": lambda: votes(MajorityVote(order="accuracy", short=2)),
+    "Rover": lambda: votes(Rover()),
+    "Rover, scores": lambda: votes(Rover(confidence="scores", pool="max"), with_scores()),
+    "Rerank": lambda: votes(Rerank()),
+    "Rerank, samples": lambda: votes(Rerank(unit="sample", weights="uniform")),
+    "LogLinearVote": lambda: votes(LogLinearVote()),
+    "Stacking": lambda: votes(Stacking(scheme="BIO"), SCHEME_SAID, SCHEME_GOLD),
+    "Stacking, perceptron": lambda: votes(
+        Stacking(ChainPerceptron(max_passes=2, random_state=0), window=0)
+    ),
+    "Aligned": lambda: votes(Aligned(WeightedMajority()), RAGGED),
+    "Aligned, stacking": lambda: votes(
+        Aligned(Stacking(MaxMargin(max_passes=2, random_state=0)), order="given"), RAGGED
+    ),
+    "TrackingModel": lambda: tracked(TrackingModel(knots=0)),
+    "NearestNeighbour": lambda: tracked(NearestNeighbour()),
+    "GraphMatching": lambda: tracked(GraphMatching(tolerance=0.4)),
+    "FlowTracker": lambda: tracked(FlowTracker(max_distance=12.0)),
+    "HandSet": lambda: tracked(HandSet(weights={"move": {"distance": -4.0, "bias": 1.0}})),
+    "HandSet, default": lambda: tracked(HandSet()),
+    "LocalClassifiers": lambda: tracked(LocalClassifiers(n_trees=3)),
+    "TransferLearner": transferred,
+}
+"""Name to a function that fits the model and gives it with a function that predicts."""
