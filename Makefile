@@ -43,6 +43,7 @@ kernels: $(VENV)/.dev
 
 unit: $(VENV)/.dev
 	$(BIN)/pytest -n 2
+	@rm -rf .quick
 	$(BIN)/python -m studies structure-regularisation --quick --tasks roles --out .quick --quiet
 
 demo: $(VENV)/.user

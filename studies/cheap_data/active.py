@@ -53,28 +53,15 @@ _COMBINED = (17, 30, 40)
 
 @dataclass(frozen=True)
 class Pools:
-    """How much active learning a protocol has.
+    """How much active learning a protocol has."""
 
-    Parameters
-    ----------
-    sources : tuple of str
-        Data sets.
-    n_patches, n_runs : int
-        Patches of a pool, and pools.
-    points : tuple of int
-        Percentages at which the weights are tested; the last is where a run ends.
-    timed : tuple of int
-        Sizes of pools of which a round is timed.
-    objects : float
-        Objects of a patch, about.
-    """
-
-    sources: tuple[str, ...]
-    n_patches: int
-    n_runs: int
+    sources: tuple[str, ...]  # data sets
+    n_patches: int  # patches of a pool
+    n_runs: int  # pools
+    # Percentages at which the weights are tested; the last is where a run ends
     points: tuple[int, ...]
-    timed: tuple[int, ...]
-    objects: float = 20.0
+    timed: tuple[int, ...]  # sizes of pools of which a round is timed
+    objects: float = 20.0  # objects of a patch, about
 
 
 _POINTS = (2, 4, 7, 10, 13, 17, 21, 25, 30, 35, 40, 50)

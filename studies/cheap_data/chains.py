@@ -80,30 +80,17 @@ _UNITS = {"sentences": None, "spans": 5}
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much of everything a protocol has.
+    """How much of everything a protocol has."""
 
-    Parameters
-    ----------
-    n_train, n_test : int
-        Sentences of each run, and of the test.
-    n_runs : int
-        Runs.
-    shares : tuple of float
-        Shares of the tokens that are annotated.
-    tokens, finished : tuple of int
-        Annotated tokens at which an active learner is tested: its perceptron, and a max-margin
-        model of what it asked for.
-    target_shares : tuple of float
-        Shares of the target sentences that are annotated.
-    """
-
-    n_train: int
-    n_test: int
+    n_train: int  # sentences of each run
+    n_test: int  # sentences of the test
     n_runs: int
-    shares: tuple[float, ...]
+    shares: tuple[float, ...]  # shares of the tokens that are annotated
+    # Annotated tokens at which an active learner is tested: its perceptron, and a max-margin
+    # model of what it asked for
     tokens: tuple[int, ...]
     finished: tuple[int, ...]
-    target_shares: tuple[float, ...]
+    target_shares: tuple[float, ...]  # shares of the target sentences that are annotated
 
 
 SIZES = {

@@ -48,37 +48,17 @@ _WITH_SHARE = ("partial-target", "union", "transfer")
 
 @dataclass(frozen=True)
 class Domains:
-    """How much transfer a protocol has.
+    """How much transfer a protocol has."""
 
-    Parameters
-    ----------
-    tasks : tuple of (source, target)
-        Names of data sets.
-    n_patches : int
-        Most patches of a domain.
-    shares : tuple of int
-        Annotated patches of the target, in per cent.
-    n_draws : int
-        Draws of them.
-    validation : int
-        Share of the validation draw, in per cent.
-    l2s, rhos : tuples of float
-        Factors to choose from.
-    folds : int
-        Folds of the cross-validation.
-    objects : float
-        Objects of a patch, about.
-    """
-
-    tasks: tuple[tuple[str, str], ...]
-    n_patches: int
-    shares: tuple[int, ...]
-    n_draws: int
-    validation: int
-    l2s: tuple[float, ...]
+    tasks: tuple[tuple[str, str], ...]  # names of sources and targets
+    n_patches: int  # most patches of a domain
+    shares: tuple[int, ...]  # annotated patches of the target, in per cent
+    n_draws: int  # draws of them
+    validation: int  # share of the validation draw, in per cent
+    l2s: tuple[float, ...]  # factors to choose from
     rhos: tuple[float, ...]
-    folds: int
-    objects: float = 20.0
+    folds: int  # folds of the cross-validation
+    objects: float = 20.0  # objects of a patch, about
 
 
 _SHARES = (1, 5, 10, 15, 20, 25, 30, 40, 50)

@@ -44,29 +44,15 @@ SACRAMENTO_TRAIN = 785
 
 @dataclass(frozen=True)
 class Size:
-    """How much a protocol computes.
+    """How much a protocol computes."""
 
-    Attributes
-    ----------
-    n : int
-        Nodes of the synthetic training and test graphs.
-    repetitions, few : int
-        Of the tables; of the side experiments.
-    max_swaps : int or None
-        Of GLACER.
-    components : tuple of int
-        M of the parameter study.
-    refit_nodes, refit_swaps : int
-        Size and swaps of the timing.
-    """
-
-    n: int
-    repetitions: int
-    few: int
-    max_swaps: int | None
-    components: tuple[int, ...]
-    refit_nodes: int
-    refit_swaps: int | None
+    n: int  # nodes of the synthetic training and test graphs
+    repetitions: int  # of the tables
+    few: int  # repetitions of the side experiments
+    max_swaps: int | None  # of GLACER
+    components: tuple[int, ...]  # M of the parameter study
+    refit_nodes: int  # nodes of the timing
+    refit_swaps: int | None  # and its swaps
 
 
 SIZES = {
@@ -78,22 +64,12 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Case:
-    """A source of training and test data.
+    """A source of training and test data."""
 
-    Parameters
-    ----------
-    kind : "synthetic", "sacramento" or "medicare"
-    n : int
-        Nodes of a synthetic graph; of no meaning elsewhere.
-    fraction : float
-        Of the training data.
-    changes : tuple of (name, value)
-        Differences from ``GENERATOR``, or from the graph of a real data set.
-    """
-
-    kind: str
-    n: int = 0
-    fraction: float = 1.0
+    kind: str  # "synthetic", "sacramento" or "medicare"
+    n: int = 0  # nodes of a synthetic graph; of no meaning elsewhere
+    fraction: float = 1.0  # of the training data
+    # Differences from ``GENERATOR``, or from the graph of a real data set
     changes: tuple[tuple[str, Any], ...] = ()
 
     @property

@@ -9,7 +9,6 @@ a numerical solution is.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,6 +25,7 @@ from trellis.features import Encoded
 from trellis.features.encoded import drop_unknown
 from trellis.models import ChainCRF
 from trellis.problems import LabelProblem, LogLikelihood, Weights
+from trellis.theory.checks import positive
 from trellis.theory.quantities import labelled
 
 __all__ = ["MiniSamples", "Solution", "check_setting", "encode"]
@@ -149,8 +149,7 @@ def check_setting(piece_sizes: Sequence[float | None], l2: float, random_state: 
         raise DataError("piece_sizes is empty; give at least one size, or None for whole samples")
     for size in piece_sizes:
         partitioner(size)  # raises if it cannot be a size
-    if isinstance(l2, bool) or not (isinstance(l2, int | float | np.number) and 0 < l2 < math.inf):
-        raise DataError(f"l2 must be a positive number, got {l2!r}")
+    positive(l2=l2)
     if not (isinstance(random_state, int | np.integer) and random_state >= 0):
         raise DataError(f"random_state must be an integer of at least 0, got {random_state!r}")
 

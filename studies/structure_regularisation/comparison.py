@@ -29,32 +29,17 @@ _CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Verdict:
-    """Outcome for a method against a baseline, on the test data.
-
-    Attributes
-    ----------
-    task, method, baseline : str
-    score, baseline_score : float
-        Means over runs, between 0 and 1.
-    interval : (float, float)
-        95 % interval of the difference.
-    p_value : float
-        Two-sided.
-    test : str
-        The test that gave it.
-    n : int
-        Sequences.
-    """
+    """Outcome for a method against a baseline, on the test data."""
 
     task: str
     method: str
     baseline: str
-    score: float
+    score: float  # means over runs, between 0 and 1
     baseline_score: float
-    interval: tuple[float, float]
-    p_value: float
-    test: str
-    n: int
+    interval: tuple[float, float]  # 95 % interval of the difference
+    p_value: float  # two-sided
+    test: str  # the test that gave it
+    n: int  # sequences
 
     @property
     def gain(self) -> float:

@@ -24,52 +24,29 @@ _SIZES = (1.5, 2.5, 3.5, 5.5, 10.5, 15.5, 20.5)
 
 @dataclass(frozen=True)
 class Protocol:
-    """Grids, repetitions and sizes of the data.
-
-    Attributes
-    ----------
-    name : str
-    piece_sizes : tuple of float
-        Mean sizes n′ of mini-samples; whole sequences come besides.
-    l2, l1, group_lasso : tuple of float
-        Strengths tried on whole sequences, each without the other two.
-    runs : int
-        Runs of a perceptron with different seeds, which are averaged.
-    train_limit, test_limit : int or None
-        Sequences of the training part that curves and choices are made on, and of the development
-        and the test part; spread evenly over the data. None: all.
-    retrain : bool
-        Train the chosen settings on all training data (with the part held out from it, if there
-        is one) for the comparison; else the models of the curves are compared.
-    crf, perceptron : dict
-        Parameters of the estimators besides.
-    resamples : int
-        Of the paired bootstrap.
-    tokens : int or None
-        Identifiers of the embedded data; None: all.
-    small : int
-        Sequences of the corpus for stability and rate.
-    small_sizes : tuple of (float or None)
-        Piece sizes of stability and rate.
-    rates : tuple of float
-        Fixed learning rates tried at each of them.
-    """
+    """Grids, repetitions and sizes of the data."""
 
     name: str
-    piece_sizes: tuple[float, ...]
-    l2: tuple[float, ...]
+    piece_sizes: tuple[float, ...]  # mean sizes n′ of mini-samples; whole sequences come besides
+    l2: tuple[float, ...]  # strengths tried on whole sequences, each without the other two
     l1: tuple[float, ...]
     group_lasso: tuple[float, ...]
-    runs: int
+    runs: int  # runs of a perceptron with different seeds, which are averaged
+    # Sequences of the training part that curves and choices are made on, and of the development
+    # and the test part; spread evenly over the data. None: all
     train_limit: int | None = None
     test_limit: int | None = None
+    # Train the chosen settings on all training data (with the part held out from it, if there is
+    # one) for the comparison; else the models of the curves are compared
     retrain: bool = True
-    crf: dict[str, Any] = field(default_factory=dict)
+    crf: dict[str, Any] = field(default_factory=dict)  # parameters of the estimators besides
     perceptron: dict[str, Any] = field(default_factory=lambda: {"max_passes": 10})
-    resamples: int = 10_000
-    tokens: int | None = None
-    small: int = 100
+    resamples: int = 10_000  # of the paired bootstrap
+    tokens: int | None = None  # identifiers of the embedded data; None: all
+    small: int = 100  # sequences of the corpus for stability and rate
+    # Piece sizes of stability and rate
     small_sizes: tuple[float | None, ...] = (None, 10.5, 5.5, 2.5, 1.5)
+    # Fixed learning rates tried at each of them
     rates: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2, 0.5)
 
 

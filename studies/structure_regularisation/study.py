@@ -170,18 +170,9 @@ class TaskStudy:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a reproduction found: the studies of the tasks and the companions.
+    """What a reproduction found: the studies of the tasks and the companions."""
 
-    Attributes
-    ----------
-    run : dict
-        Of the last run: protocol, tasks, versions, seconds.
-    studies : list of TaskStudy
-        One for each task.
-    companions : dict of str to dict
-        Records of stability and rate, with the ``task`` they were measured on.
-    """
-
-    run: dict[str, Any]
-    studies: list[TaskStudy]
+    run: dict[str, Any]  # of the last run: protocol, tasks, versions, seconds
+    studies: list[TaskStudy]  # one for each task
+    # Records of stability and rate, with the ``task`` they were measured on
     companions: dict[str, dict[str, Any]]

@@ -28,30 +28,15 @@ __all__ = ["TASKS", "Task", "TaskData", "available_tasks", "checked_tasks", "tas
 
 @dataclass(frozen=True)
 class Task:
-    """A task, and what the paper published about it.
-
-    Attributes
-    ----------
-    name, title : str
-    data : str
-        Name of the data set (see :func:`studies.datasets.load`); "" for the embedded one.
-    difference : str
-        How the data differ from the paper's; "" if they do not.
-    published : float or None
-        The paper's score (Table 1), in per cent.
-    benchmark : float or None
-        Score of the best system before (Table 1), in per cent.
-    n_raw : int or None
-        The paper's number of raw features.
-    """
+    """A task, and what the paper published about it."""
 
     name: str
     title: str
-    data: str
-    difference: str = ""
-    published: float | None = None
-    benchmark: float | None = None
-    n_raw: int | None = None
+    data: str  # name of the data set (see :func:`studies.datasets.load`); "" for the embedded one
+    difference: str = ""  # how the data differ from the paper's; "" if they do not
+    published: float | None = None  # the paper's score (Table 1), in per cent
+    benchmark: float | None = None  # score of the best system before (Table 1), in per cent
+    n_raw: int | None = None  # the paper's number of raw features
 
 
 _WORD_SEG: dict[str, Any] = {"published": 97.50, "benchmark": 97.19, "n_raw": 1_985_720}

@@ -16,7 +16,7 @@ from typing import Any
 from trellis.errors import DataError
 
 NAME = "reproduce"
-HELP = "repeat the experiments of a paper (in a checkout of the repository)"
+HELP = "repeat the experiments of a paper (in a checkout)"
 DESCRIPTION = """\
 Repeat the experiments behind a part of Trellis. The studies live in the repository: in a checkout
 

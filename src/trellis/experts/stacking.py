@@ -158,7 +158,7 @@ class Stacking(Combiner):
         used, codes = np.unique(gold, return_inverse=True)
         names = [outputs.labels[code] for code in used]
         labels = Labels.from_codes(codes.reshape(-1).astype(np.int32), names)
-        self.model_ = base.fit(self._corpus(outputs, labels))
+        self.model_: Any = base.fit(self._corpus(outputs, labels))
 
     def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
         answers = self.model_.predict(self._corpus(outputs, None))
