@@ -299,11 +299,12 @@ def ending_in_short(model: LinearModel) -> str:
 
 
 def _earlier_model(args: argparse.Namespace) -> LinearModel | None:
-    from trellis.models import MaxMargin, load_model
+    from trellis.cli.model_files import load_labelling_model
+    from trellis.models import MaxMargin
 
     if not args.warm_start:
         return None
-    model: LinearModel = load_model(args.warm_start)
+    model: LinearModel = load_labelling_model(args.warm_start)
     if isinstance(model, MaxMargin):
         raise DataError(f"{args.warm_start} is a max-margin model, which cannot go on learning")
     structure, kind = next(k for k, c in _estimators().items() if c is type(model))
