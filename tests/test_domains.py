@@ -118,6 +118,7 @@ def test_signs_and_flags():
     assert (nothing | one_of("auto") | whole(1) | number()).signs == ["auto", "K", "X"]
     assert flag.is_flag and (nothing | flag).is_flag
     assert not (flag | one_of("both")).is_flag and not nothing.is_flag
+    assert (nothing | one_of("a", "B")).is_choice and not (one_of("auto") | whole(1)).is_choice
 
 
 def test_numbers_and_integers():

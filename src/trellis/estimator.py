@@ -31,6 +31,7 @@ from trellis.domains import Domain, anything, nothing, whole
 from trellis.errors import DataError
 
 __all__ = [
+    "REQUIRED",
     "Estimator",
     "Parameter",
     "Seeded",

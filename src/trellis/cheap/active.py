@@ -144,7 +144,6 @@ class ActiveLearner(Seeded):
     def __post_init__(self) -> None:
         self._check_parameters()
         self.rule = StoppingRule(self.window, self.threshold)
-        self._reporter = Reporter(enabled=self.verbose)
         self._file: AnnotationLog | None = None
         self.reset()
 
@@ -351,7 +350,7 @@ class ActiveLearner(Seeded):
     def _report(self, i: int) -> None:
         history = self.average_uncertainty_
         average = f"{history[-1]:.4g}" if history else "none"
-        self._reporter.line(
+        Reporter(enabled=self.verbose).line(
             f"annotation {len(self._entries)}: sample {i}, average uncertainty left {average}"
         )
 

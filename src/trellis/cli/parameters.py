@@ -59,7 +59,7 @@ def add_parameters(
         how: dict[str, Any] = {"type": _reader(domain), "metavar": "|".join(domain.signs)}
         if domain.is_flag:
             how = {"action": argparse.BooleanOptionalAction}
-        elif all(len(sign) > 1 and sign.islower() for sign in domain.signs):
+        elif domain.is_choice:
             how["metavar"] = "{" + ",".join(domain.signs) + "}"
         described = _help(known[name], defaults.get(name) or _default_words(own))
         group.add_argument(known[name].option, dest=name, default=None, help=described, **how)
