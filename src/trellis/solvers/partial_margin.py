@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError
-from trellis.problems.partial import PartialObjective
+from trellis.problems import LabelProblem, PartialObjective
 from trellis.solvers.cccp import CCCPRecord, minimise_cccp
 from trellis.solvers.perceptron_partial import partial_perceptron
 from trellis.solvers.planes import BundleRecord, minimise_bundle
@@ -152,17 +152,17 @@ def _start(
     objective: PartialObjective, l2: float, l1: float, tol: float, memory: int, seed: int | None
 ) -> Float64s:
     """Weights to begin with."""
-    problem: Any = objective.problem
+    problem = objective.problem
     # With the ramp loss all outputs are rewarded, right or wrong: it stays where it starts.
-    if objective.loss.reward == "compatible" and hasattr(problem, "apart"):
-        alone, nodes = problem.apart(objective.samples)
+    if objective.loss.reward == "compatible" and isinstance(problem, LabelProblem):
+        weight, chosen = np.zeros(problem.n_samples), np.zeros(problem.n_samples, bool)
+        weight[objective.samples], chosen[objective.samples] = objective.sample_weight, True
+        alone, lengths = problem.apart(), np.diff(problem.offsets)
+        nodes = np.flatnonzero(alone.complete & np.repeat(chosen, lengths))
         if nodes.size:
-            weight = np.zeros(problem.n_samples)
-            weight[objective.samples] = objective.sample_weight
             known = PartialObjective(
-                alone, "bridge", samples=nodes,
-                sample_weight=np.repeat(weight, np.diff(problem.offsets)),
-            )  # fmt: skip
+                alone, "bridge", samples=nodes, sample_weight=np.repeat(weight, lengths)
+            )
             return minimise_bundle(
                 known.risk, problem.n_weights, l2=l2, l1=l1, floor=0.0, memory=memory,
                 tol=max(tol, _START_TOL), max_iterations=_START_ITERATIONS,
