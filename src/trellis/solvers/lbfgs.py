@@ -109,6 +109,7 @@ class LimitedMemoryBFGS:
         now = Progress() if progress is None else progress
         clock = time.perf_counter()
         finished = 0  # iterations of finished legs
+        self.stop_reason = "max_passes"  # a run that is taken up may have none left
 
         def after(intermediate_result: Any) -> None:
             nonlocal clock
