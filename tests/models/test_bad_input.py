@@ -257,7 +257,7 @@ COMMON = {
     ),
     "overlap": ([-1, 1.5, "2", None], "overlap must be an integer of at least 0, got"),
     "rich_edges": (
-        ["all", None, 2, []],
+        ["all", None, 0, 2, []],
         "rich_edges must be True or False, 'current' or 'both', got",
     ),
     "edge_pairs": (["some", None, True], "edge_pairs must be 'auto', 'all' or 'observed', got"),

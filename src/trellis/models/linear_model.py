@@ -492,7 +492,7 @@ class LinearModel(LearningProblems):
     ) -> EdgeWeights | None:
         """Rich edge weights for the features of the encoder, zero where they are new."""
         crossed = self.encoder_.crossed()
-        if self.rich_edges:  # 0 and NumPy's False are no edges, too
+        if self.rich_edges:
             crossed[:] = True
         if not crossed.any() and known is None:
             return None
