@@ -167,11 +167,16 @@ class FrankWolfeRun:
         before, self.lower_bound = self.lower_bound, max(self.lower_bound, self.dual.dual())
         moved = self.lower_bound - before > _NOTHING * abs(self.lower_bound)
         if look or not moved:
-            for point in (w, self._average) if self.averaged else (w,):
-                J = self.dual.objective(point)
-                if self.objective > J:
-                    self.objective, self.weights = J, point.copy()
+            self.look()
         return moved
+
+    def look(self) -> None:
+        """Find the objective at the present weights and at their average; keep the best."""
+        w = self.dual.weights()
+        for point in (w, self._average) if self.averaged and self.passes else (w,):
+            J = self.dual.objective(point)
+            if self.objective > J:
+                self.objective, self.weights = J, point.copy()
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything that later passes depend on, but the dual point."""
@@ -240,6 +245,7 @@ def run_frank_wolfe(
                 break
     except KeyboardInterrupt:
         reason = "interrupted"
+        run.look()
     return FrankWolfeResult(
         run.weights, run.objective, run.lower_bound, run.gap, reason, state.exact, records
     )
