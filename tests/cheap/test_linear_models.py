@@ -33,9 +33,13 @@ POOL = [[d, n, v] for d in ("the", "a") for n in ("cat", "dog") for v in ("sat",
 EDGES = [(0, 1), (1, 2)]
 CHAINS = [ChainCRF("word"), ChainPerceptron("word"), MaxMargin("word", l2=0.1)]
 OTHERS = [
-    TreeCRF("word"), TreePerceptron("word"), GraphCRF("word", directed=True), GraphPerceptron("word", directed=True),
-    MaxMargin("word", structure="tree", l2=0.1), MaxMargin("word", structure="graph", directed=True, l2=0.1),
-]  # fmt: skip
+    TreeCRF("word"),
+    TreePerceptron("word"),
+    GraphCRF("word", directed=True),
+    GraphPerceptron("word", directed=True),
+    MaxMargin("word", structure="tree", l2=0.1),
+    MaxMargin("word", structure="graph", directed=True, l2=0.1),
+]
 
 
 def name(model):
