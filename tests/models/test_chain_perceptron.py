@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import trellis.kernels.chain_perceptron as kernels
+import trellis.kernels.perceptron as kernels
 import trellis.models.chain_predictor as model_module
 import trellis.solvers.passes as passes_module
 from chain_problems import in_scheme, labelling_scores, same_bits, toy_language

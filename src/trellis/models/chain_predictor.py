@@ -169,7 +169,7 @@ class ChainPredictor(Estimator):
         those that rich edges would have.
         """
         from trellis.kernels.rich_edges import score_edges
-        from trellis.kernels.scoring import score_nodes
+        from trellis.kernels.scoring import Features, score_nodes
 
         allowed = None
         if constraints is not None:
@@ -191,11 +191,8 @@ class ChainPredictor(Estimator):
             offsets = corpus.offsets[a : b + 1] - first
             trans = transitions
             if edge is not None:
-                trans = score_edges(
-                    encoded.indptr, encoded.indices, encoded.values, transitions,
-                    edge.rows_of_features(), edge.ptr, edge.pair, edge.values, edge.n_crossed,
-                    edge.both, first, last,
-                )  # fmt: skip
+                features = Features(encoded.indptr, encoded.indices, encoded.values)
+                trans = score_edges(features, transitions, edge.arguments(), first, last)
             fine = np.isfinite(node).all(axis=1)
             if trans.ndim == 3:
                 sound = np.isfinite(trans).all(axis=(1, 2))

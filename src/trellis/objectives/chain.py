@@ -42,6 +42,12 @@ class Visits:
             np.tile(self.starts, times), np.tile(self.ends, times), np.tile(self.weights, times)
         )
 
+    def arguments(self) -> Any:
+        """The pieces as kernels take them (:class:`trellis.kernels.visits.Pieces`)."""
+        from trellis.kernels.visits import Pieces
+
+        return Pieces(self.starts, self.ends, self.weights)
+
     def largest_batch(self, size: int, total: NDArray[np.int64] | None = None) -> int:
         """Most positions in a batch of ``size`` consecutive pieces.
 
@@ -76,16 +82,24 @@ class ChainData:
         """Number of labels L."""
         return len(self.labels.classes)
 
-    def arrays(
-        self,
-    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """What every kernel takes first: indptr, indices, values, label ids, label-set table."""
+    def arguments(self) -> tuple[Any, Any]:
+        """What every kernel takes first: the features, and the sets of labels of the positions."""
+        from trellis.kernels.scoring import Features
+        from trellis.kernels.visits import LabelSets
+
         e = self.encoded
-        return e.indptr, e.indices, e.values, self.labels.ids, self.labels.table
+        return (
+            Features(e.indptr, e.indices, e.values),
+            LabelSets(self.labels.ids, self.labels.table),
+        )
 
     def identity(self) -> tuple[NDArray[Any], ...]:
         """Everything that tells these data from others."""
-        return (*self.arrays(), self.encoded.offsets, self.sample_weight)
+        e = self.encoded
+        return (
+            e.indptr, e.indices, e.values, self.labels.ids, self.labels.table, e.offsets,
+            self.sample_weight,
+        )  # fmt: skip
 
     def visits(self, pieces: Pieces, order: NDArray[np.int64] | None = None) -> Visits:
         """Pieces of this data in visiting order (as drawn, if none is given)."""

@@ -10,6 +10,8 @@ are those of loopy belief propagation, an approximation.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,13 +26,17 @@ from trellis.structures import GraphMarginals, GraphPotentials, graph_marginals,
 __all__ = ["GraphLogLikelihood", "rich_arguments"]
 
 
-def rich_arguments(data: GraphData, weights: Weights) -> tuple[NDArray[np.generic], ...] | None:
+def rich_arguments(data: GraphData, weights: Weights) -> Any:
     """What kernels take as ``rich``; None without rich edges."""
+    from trellis.kernels.tree_edges import RichRows
+
     edge = weights.edge
     if edge is None or data.rows is None or not edge.n_crossed:
         return None
     rows = data.rows
-    return (rows.indptr, rows.rows, rows.values, rows.features, edge.ptr, edge.pair, edge.values)
+    return RichRows(
+        rows.indptr, rows.rows, rows.values, rows.features, edge.ptr, edge.pair, edge.values
+    )
 
 
 class GraphLogLikelihood(LogLikelihood):
@@ -68,9 +74,9 @@ class GraphLogLikelihood(LogLikelihood):
                 weights, into, visits, state, rates, rate=rate, decay=decay, shrink=shrink,
                 batch=batch,
             )  # fmt: skip
-        from trellis.kernels.tree_crf import tree_steps
+        from trellis.kernels.crf import Rates, Shared, Steps, crf_steps
 
-        data, forest = self.data, visits.forest
+        data, forest = self.data, visits.forest.arguments(self.data.types)
         n_labels, n_types = data.n_labels, data.n_types
         n_chunks = min(N_CHUNKS, batch)
         n_threads = min(self.n_jobs, n_chunks)
@@ -78,14 +84,13 @@ class GraphLogLikelihood(LogLikelihood):
         rich = rich_arguments(data, weights)
         into_edge = np.zeros(0, kind) if into.edge is None else into.edge.values
         positions = visits.largest_batch(batch)
-        losses = np.zeros(n_chunks, np.float64)
-        shared = (
+        shared = Shared(
             np.zeros(3, np.int64),
             np.empty((positions, n_labels), kind),
             np.empty((0 if rich is None else positions, n_labels * n_labels), kind),
             np.zeros((n_chunks, n_types, n_labels, n_labels), kind),
             np.zeros((n_chunks, n_types, n_labels, n_labels), np.float64),
-            losses,
+            np.zeros(n_chunks, np.float64),
             np.zeros((n_chunks, n_types), np.uint8),
             np.zeros(n_types, np.int64),
         )
@@ -94,18 +99,16 @@ class GraphLogLikelihood(LogLikelihood):
         wait = refresh * min(n_types, 4)
 
         def work(thread: int) -> None:
-            tree_steps(
-                *data.arrays(),
-                forest.order, forest.parent, forest.edge, forest.down, data.types,
-                visits.starts, visits.ends, visits.weights,
-                weights.node, weights.transitions, rich, not data.directed,
-                into.node, into.transitions, into_edge,
-                rates.gamma, rates.fired, state, rate, decay, shrink, wait, batch,
-                feature_bounds, thread, *shared,
+            crf_steps(
+                *data.arguments(), visits.arguments(), None, forest,
+                weights.node, weights.transitions, None, None, rich, not data.directed,
+                Steps(into.node, into.transitions, into_edge),
+                Rates(rate, decay, shrink, rates.gamma, rates.fired), state, wait, batch,
+                feature_bounds, thread, shared, None,
             )  # fmt: skip
 
         run_threads(n_threads, work)
-        return float(losses.sum())
+        return float(shared.losses.sum())
 
     # ---------------------------------------------------------------- pieces with loops
 
@@ -159,12 +162,12 @@ class GraphLogLikelihood(LogLikelihood):
 
         data, scale = self.data, float(state[0])
         nodes, offsets, edges, edge_ids = _stacked(visits, data.edges)
-        e = data.encoded
-        node = scale * score_nodes_at(e.indptr, e.indices, e.values, weights.node, nodes)
+        features, sets = data.arguments()
+        node = scale * score_nodes_at(features, weights.node, nodes)
         pair = edge_tables(data, weights, edge_ids, scale)
         p = GraphPotentials(node.astype(np.float64), pair, edges, offsets)
         free = graph_marginals(p)
-        ids, table = data.labels.ids[nodes], data.labels.table
+        ids, table = sets.ids[nodes], sets.table
         if (ids < data.n_labels).all():
             fixed = _one_labelling(p, ids)
         else:
@@ -180,10 +183,10 @@ class GraphLogLikelihood(LogLikelihood):
             pair_gradient = pair_gradient + pair_gradient.transpose(0, 2, 1)
         step = -1.0 if rates.gamma.size else -1.0 / scale
         kind = weights.node.dtype
-        piece = np.repeat(np.arange(len(visits)), np.diff(offsets))
+        visit = int(state[1]) + np.repeat(np.arange(len(visits)), np.diff(offsets))
         add_node_steps(
-            e.indptr, e.indices, e.values, nodes, piece,
-            int(state[1]), (step * node_gradient).astype(kind), into.node, rates.gamma, rates.fired,
+            features, nodes, visit, (step * node_gradient).astype(kind), rates.gamma, rates.fired,
+            into.node,
         )  # fmt: skip
         pace_t = rates.gamma[-1] if rates.gamma.size else 1.0
         change = np.zeros(into.transitions.shape)
@@ -194,10 +197,7 @@ class GraphLogLikelihood(LogLikelihood):
         rich = rich_arguments(data, weights)
         if rich is not None and into.edge is not None:
             flat = (step * pair_gradient).reshape(len(edges), data.n_labels**2)
-            add_rich_steps(
-                rich, edge_ids, flat.astype(kind),
-                into.edge.values, rates.gamma,
-            )  # fmt: skip
+            add_rich_steps(rich, edge_ids, flat.astype(kind), rates.gamma, into.edge.values)
         return float(losses @ visits.weights)
 
 

@@ -40,20 +40,18 @@ class GraphPerceptronLoss(PerceptronLoss):
 
         Returns the (weighted) number of wrong nodes met.
         """
-        from trellis.kernels.tree_perceptron import tree_perceptron
+        from trellis.kernels.perceptron import Sums, averaged_perceptron
 
         assert isinstance(visits, GraphVisits) and visits.forest is not None
-        data, forest = self.data, visits.forest
+        data, forest = self.data, visits.forest.arguments(self.data.types)
         positions = visits.largest_batch(batch_size)
         wrong = np.zeros(len(visits))
-        tree_perceptron(
-            *data.arrays(),
-            forest.order, forest.parent, forest.edge, forest.down, data.types,
-            visits.starts, visits.ends, visits.weights,
+        edge_sums = np.zeros(0) if sums.edge is None else sums.edge.values
+        averaged_perceptron(
+            *data.arguments(), visits.arguments(), None, forest,
             weights.node, weights.transitions, rich_arguments(data, weights), not data.directed,
-            sums.node, sums.transitions,
-            np.zeros(0) if sums.edge is None else sums.edge.values,
-            state, batch_size,
+            Sums(sums.node, sums.transitions, edge_sums),
+            state, batch_size, np.array([0, len(weights.node)]), 0, np.zeros(3, np.int64),
             np.empty(positions, np.int32), np.empty(positions, np.int32), wrong,
         )  # fmt: skip
         return float(wrong.sum())

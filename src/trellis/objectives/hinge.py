@@ -382,14 +382,16 @@ class HingeLoss:
         losses: Float64s,
     ) -> float:
         """Visit samples as :func:`trellis.kernels.frank_wolfe.visit_samples` does."""
-        from trellis.kernels.frank_wolfe import visit_samples
+        from trellis.kernels.frank_wolfe import Costs, Rooted, visit_samples
+        from trellis.kernels.scoring import Features
 
         d, e, n = self.data, self.data.encoded, self.nodes
         W, T = self.split(w)
         return visit_samples(
-            e.indptr, e.indices, e.values, d.gold, d.costs.table, d.costs.rows, e.offsets,
-            n.order, n.parent, n.table, n.down, self.slot, not self.directed, d.sample_weight,
-            samples, W, T.reshape(self.n_tables, -1), learn, scale, labels, means, pairs, losses,
+            Features(e.indptr, e.indices, e.values), Costs(d.gold, d.costs.table, d.costs.rows),
+            Rooted(e.offsets, n.order, n.parent, n.table, n.down, self.slot),
+            not self.directed, d.sample_weight, samples,
+            W, T.reshape(self.n_tables, -1), learn, scale, labels, means, pairs, losses,
         )  # fmt: skip
 
 

@@ -161,7 +161,8 @@ class LogLikelihood:
         refresh: int,
         batch: int,
     ) -> float:
-        from trellis.kernels.chain_crf import crf_steps
+        from trellis.kernels.crf import Rates, Shared, Steps, crf_steps
+        from trellis.kernels.sparse_edges import Hits
 
         n_labels = self.data.n_labels
         n_chunks = min(N_CHUNKS, batch)
@@ -173,44 +174,44 @@ class LogLikelihood:
             edge = None  # kernels take it that there is a row
         if edge is not None and edge.ptr.size:
             entries = self._entries(edge)
-            sparse = (
-                edge.rows_of_features(), edge.ptr, edge.pair, edge.values, edge.n_crossed,
-                edge.both, entries,
-            )  # fmt: skip
+            sparse = edge.arguments()
             room = visits.largest_batch(batch, entries)
-            hits = (
-                *(np.empty(room, np.int32) for _ in range(2)),
-                *(np.empty(room, kind) for _ in range(3)),
-                np.empty(room, np.int64),
+            hits = Hits(
+                entries,
+                source=np.empty(room, np.int32),
+                target=np.empty(room, np.int32),
+                delta=np.empty(room, kind),
+                extra=np.empty(room, kind),
+                gradient=np.empty(room, kind),
+                slot=np.empty(room, np.int64),
             )
         elif edge is not None:
-            dense = edge.rows_of_features(), edge.values, edge.n_crossed, edge.both
+            dense = edge.arguments()
         into_edge = np.zeros(0, kind) if into.edge is None else into.edge.values
         positions = visits.largest_batch(batch)
-        losses = np.zeros(n_chunks, np.float64)
-        shared: tuple[Any, ...] = (
+        shared = Shared(
             np.zeros(3, np.int64),
             np.empty((positions, n_labels), kind),
             np.empty((0 if dense is None else positions, n_labels * n_labels), kind),
-            hits,
             np.zeros((n_chunks, n_labels, n_labels), kind),
             np.zeros((n_chunks, n_labels, n_labels), np.float64),
-            losses,
+            np.zeros(n_chunks, np.float64),
+            np.zeros((0, 0), np.uint8),
+            np.zeros(0, np.int64),
         )
         bounds = self._bounds(len(weights.node), n_threads)
 
         def work(thread: int) -> None:
             crf_steps(
-                *self.data.arrays(),
-                visits.starts, visits.ends, visits.weights,
-                weights.node, weights.transitions, dense, sparse,
-                into.node, into.transitions, into_edge,
-                rates.gamma, rates.fired, state, rate, decay, shrink, refresh, batch,
-                bounds, thread, *shared,
+                *self.data.arguments(), visits.arguments(), True, None,
+                weights.node, weights.transitions, dense, sparse, None, False,
+                Steps(into.node, into.transitions, into_edge),
+                Rates(rate, decay, shrink, rates.gamma, rates.fired), state, refresh, batch,
+                bounds, thread, shared, hits,
             )  # fmt: skip
 
         run_threads(n_threads, work)
-        return float(losses.sum())
+        return float(shared.losses.sum())
 
     def _entries(self, edge: EdgeWeights) -> NDArray[np.int64]:
         """Running number of edge weights met at each position; the same for all steps of a run."""
@@ -218,10 +219,7 @@ class LogLikelihood:
         if known is None or known[0] is not edge.ptr:
             from trellis.kernels.sparse_edges import count_entries
 
-            e = self.data.encoded
-            counted = count_entries(
-                e.indptr, e.indices, edge.rows_of_features(), edge.ptr, edge.n_crossed, edge.both
-            )
+            counted = count_entries(self.data.arguments()[0], edge.arguments())
             known = self._known["entries"] = (edge.ptr, counted)
         entries: NDArray[np.int64] = known[1]
         return entries

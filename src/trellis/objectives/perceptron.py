@@ -45,14 +45,12 @@ class PerceptronLoss:
         Returns the (weighted) number of wrong positions met; the average of the weights over all
         visits is weights − sums / count.
         """
-        from trellis.kernels.chain_perceptron import averaged_perceptron
+        from trellis.kernels.perceptron import Sums, averaged_perceptron
 
         n_threads = min(self.n_jobs, batch_size, N_CHUNKS)
-        rich, values, edge_sums = None, np.zeros(0, weights.node.dtype), np.zeros(0)
+        rich, edge_sums = None, np.zeros(0)
         if weights.edge is not None and sums.edge is not None:
-            e = weights.edge
-            rich = (e.rows_of_features(), e.ptr, e.pair, e.n_crossed, e.both)
-            values, edge_sums = e.values, sums.edge.values
+            rich, edge_sums = weights.edge.arguments(), sums.edge.values
         positions = visits.largest_batch(batch_size)
         shared = (
             np.zeros(3, np.int64),
@@ -64,10 +62,9 @@ class PerceptronLoss:
 
         def work(thread: int) -> None:
             averaged_perceptron(
-                *self.data.arrays(),
-                visits.starts, visits.ends, visits.weights,
-                weights.node, weights.transitions, rich,
-                sums.node, sums.transitions, values, edge_sums,
+                *self.data.arguments(), visits.arguments(), True, None,
+                weights.node, weights.transitions, rich, False,
+                Sums(sums.node, sums.transitions, edge_sums),
                 state, batch_size, bounds, thread, *shared,
             )  # fmt: skip
 
