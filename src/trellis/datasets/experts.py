@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.corpus.columnfile import read_text
 from trellis.datasets.real import data_folder
 from trellis.errors import DataError
+from trellis.files.text import read_text
 
 __all__ = ["ExpertData", "load_experts", "load_pronunciations"]
 
