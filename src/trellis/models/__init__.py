@@ -1,6 +1,5 @@
 """Estimators."""
 
-from trellis.files.registry import load_model
 from trellis.models.chain_crf import ChainCRF
 from trellis.models.chain_perceptron import ChainPerceptron
 from trellis.models.checkpoint import Checkpoint
@@ -22,5 +21,4 @@ __all__ = [
     "RegularisedDecoder",
     "TreeCRF",
     "TreePerceptron",
-    "load_model",
 ]
