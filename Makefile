@@ -43,31 +43,32 @@ kernels: $(VENV)/.dev
 
 unit: $(VENV)/.dev
 	$(BIN)/pytest -n 2
-	$(BIN)/trellis reproduce structure-regularisation --quick --tasks roles --out .quick --quiet
+	@rm -rf .quick
+	$(BIN)/python -m studies structure-regularisation --quick --tasks roles --out .quick --quiet
 
 demo: $(VENV)/.user
 	@$(BIN)/trellis demo --out demo
 
 bench: $(VENV)/.bench
-	$(BIN)/python benchmarks/chunking.py
-	$(BIN)/python benchmarks/passes.py --curves
-	$(BIN)/python benchmarks/same_features.py
-	$(BIN)/python benchmarks/footprint.py
-	$(BIN)/python benchmarks/large.py
-	$(BIN)/python benchmarks/rich_edges.py
-	$(BIN)/python benchmarks/solvers.py
-	$(BIN)/python benchmarks/threads.py
-	$(BIN)/python benchmarks/scaling.py
-	$(BIN)/python benchmarks/tree_marginals.py
-	$(BIN)/python benchmarks/graph_inference.py
-	$(BIN)/python benchmarks/ocr.py
-	$(BIN)/python benchmarks/experts.py
-	$(BIN)/python benchmarks/gcrf_scale.py
-	$(BIN)/python benchmarks/glacer_swap.py
-	$(BIN)/python benchmarks/tracking.py
-	$(BIN)/python benchmarks/assignments.py
-	$(BIN)/python benchmarks/active_step.py
-	$(BIN)/python benchmarks/cccp.py
+	$(BIN)/python -m benchmarks.chunking
+	$(BIN)/python -m benchmarks.passes --curves
+	$(BIN)/python -m benchmarks.same_features
+	$(BIN)/python -m benchmarks.footprint
+	$(BIN)/python -m benchmarks.large
+	$(BIN)/python -m benchmarks.rich_edges
+	$(BIN)/python -m benchmarks.solvers
+	$(BIN)/python -m benchmarks.threads
+	$(BIN)/python -m benchmarks.scaling
+	$(BIN)/python -m benchmarks.tree_marginals
+	$(BIN)/python -m benchmarks.graph_inference
+	$(BIN)/python -m benchmarks.ocr
+	$(BIN)/python -m benchmarks.experts
+	$(BIN)/python -m benchmarks.gcrf_scale
+	$(BIN)/python -m benchmarks.glacer_swap
+	$(BIN)/python -m benchmarks.tracking
+	$(BIN)/python -m benchmarks.assignments
+	$(BIN)/python -m benchmarks.active_step
+	$(BIN)/python -m benchmarks.cccp
 
 clean:
 	rm -rf $(VENV) .quick demo build dist src/*.egg-info

@@ -1,6 +1,6 @@
 """One round of active learning: how long an annotator waits between two questions.
 
-    python benchmarks/active_step.py [--patches 660] [--steps 8] [--profile]
+    python -m benchmarks.active_step [--patches 660] [--steps 8] [--profile]
 
 The pool are patches of cell migration, t of which are annotated from the beginning; weights begin
 where a few perceptron passes over these end. A round is ``query`` and ``tell``: one perceptron pass
@@ -20,11 +20,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from benchmarks.side_by_side import one_core, table
+from studies.datasets import load_cells
 from trellis.cheap import ActiveLearner
-from trellis.datasets import load_cells
 from trellis.tracking import FramePair, PairAnnotation, TrackingModel, patchify
-
-from side_by_side import one_core, table
 
 STRATEGIES = ("best-vs-second", "best-vs-worst", "scoring", "random")
 
@@ -49,7 +48,7 @@ class Contest:
         self.pool = [
             pair if i in known else replace(pair, annotation=None) for i, pair in enumerate(patches)
         ]
-        begun = TrackingModel(solver="perceptron", max_iterations=3, random_state=0)
+        begun = TrackingModel(solver="perceptron", max_iter=3, random_state=0)
         start = begun.fit(self.pool).weights_
         self.learner = ActiveLearner(TrackingModel(), strategy, start=start, random_state=0)
         self.cpu: list[float] = []

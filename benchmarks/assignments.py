@@ -1,6 +1,6 @@
 """Assignments of six kinds of events: time of every step, and of every method of inference.
 
-    python benchmarks/assignments.py [--sizes 100 300 1000 3000] [--rounds 5]
+    python -m benchmarks.assignments [--sizes 100 300 1000 3000] [--rounds 5]
 
 Simulated cells of the crowded laboratory, n a frame. Weights are learned from another movie, or
 normal random numbers, which make little sense and hard problems. «Own» is our search, «quick» the
@@ -23,11 +23,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.side_by_side import Times, one_core, ratio, table
 from trellis.datasets import simulate_cells
 from trellis.structures.assignment import AssignmentSpace, _search, best_assignment
 from trellis.tracking import EVENTS, TrackingModel
-
-from side_by_side import Times, one_core, ratio, table
 
 MOST_RANDOM = 100  # objects, with random weights and HiGHS
 

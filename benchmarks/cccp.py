@@ -1,6 +1,6 @@
 """The concave-convex procedure: plain, with recycled bounds, with adaptive precision, with both.
 
-    python benchmarks/cccp.py [--pairs 20] [--known 0.25] [--rounds 3]
+    python -m benchmarks.cccp [--pairs 20] [--known 0.25] [--rounds 3]
 
 Frame pairs of cell migration of which a share of the objects is annotated: events are drawn at
 random, and their objects are known. All begin at the same weights and end by the same rule.
@@ -19,13 +19,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from trellis.datasets import load_cells
-from trellis.objectives.partial import PartialObjective
-from trellis.solvers.cccp import CCCPResult, minimise_cccp
+from benchmarks.side_by_side import Times, one_core, ratio, table
+from studies.datasets import load_cells
+from trellis.problems.partial import PartialObjective
+from trellis.solvers.cccp import CCCPResult, PlaneSurrogate, minimise_cccp
 from trellis.solvers.perceptron_partial import partial_perceptron
 from trellis.tracking import FramePair, PairAnnotation, TrackingModel
-
-from side_by_side import Times, one_core, ratio, table
 
 VARIANTS = {  # bounds recycling, adaptive precision
     "plain": (False, False),
@@ -74,10 +73,13 @@ def main() -> None:
         for way in ways:
             recycle, adaptive = VARIANTS[way[1]]
             clocks = time.process_time(), time.perf_counter()
+            surrogate = PlaneSurrogate(
+                objective.penalty, objective.reward, l2=args.l2, recycle=recycle,
+                reward_below=True, step=way[0],
+            )  # fmt: skip
             found[way] = minimise_cccp(
-                objective.penalty, objective.reward, objective.n_weights, l2=args.l2, start=start,
-                recycle=recycle, adaptive=adaptive, reward_below=True, first_tol=0.1,
-                tol=args.tol, eta=args.tol, step=way[0],
+                surrogate, start, first_tol=0.1 if adaptive else args.tol, tol=args.tol,
+                eta=args.tol,
             )  # fmt: skip
             cpu[way].append(time.process_time() - clocks[0])
             wall[way].append(time.perf_counter() - clocks[1])

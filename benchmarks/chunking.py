@@ -1,7 +1,7 @@
 """CoNLL-2000 chunking against python-crfsuite: training, tagging, scores. One core.
 
-    python benchmarks/chunking.py             # everything; about 10 minutes, most of it L-BFGS
-    python benchmarks/chunking.py --quick     # without L-BFGS
+    python -m benchmarks.chunking             # everything; about 10 minutes, most of it L-BFGS
+    python -m benchmarks.chunking --quick     # without L-BFGS
 
 Both sides go from file to trained model (read, extract CRFsuite's example features, train) and from
 raw columns to labels (extract features, decode). python-crfsuite comes with the extra ``bench``.
@@ -13,13 +13,12 @@ import argparse
 import tempfile
 from pathlib import Path
 
+from benchmarks.crfsuite_chunking import attributes, read
+from benchmarks.side_by_side import Times, alternate, one_core, ratio, table
+from studies.datasets import data_folder
 from trellis import ChainCRF, ChainPerceptron, read_conll
-from trellis.datasets import data_folder
 from trellis.evaluation import span_scores
 from trellis.warmup import warmup
-
-from crfsuite_chunking import attributes, read
-from side_by_side import Times, alternate, one_core, ratio, table
 
 COLUMNS = ["word", "pos", "chunk"]
 

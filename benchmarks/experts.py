@@ -1,7 +1,7 @@
 """What learning an ensemble of experts costs, over the number of experts and over the length.
 
-    python benchmarks/experts.py             # a few minutes
-    python benchmarks/experts.py --large     # also 50 experts on a million tokens
+    python -m benchmarks.experts             # a few minutes
+    python -m benchmarks.experts --large     # also 50 experts on a million tokens
 
 Answers of experts are drawn at random (20 labels). Sizes of one line are run by turns; the ratio
 to half the size is formed in each round, so a line that is straight shows 2.
@@ -15,9 +15,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.side_by_side import alternate, one_core, ratio, table
 from trellis.experts import ExpertOutputs, FollowPerturbedLeader, WeightedMajority
-
-from side_by_side import alternate, one_core, ratio, table
 
 N_LABELS = 20
 METHODS: dict[str, Callable[[], WeightedMajority | FollowPerturbedLeader]] = {

@@ -1,6 +1,6 @@
 """Bytes a token of an encoded corpus, against python-crfsuite's feature dicts; import times.
 
-python benchmarks/footprint.py
+python -m benchmarks.footprint
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ import sys
 import time
 import tracemalloc
 
+from benchmarks.crfsuite_chunking import attributes, read
+from benchmarks.side_by_side import table
+from studies.datasets import data_folder
 from trellis import read_conll
-from trellis.datasets import data_folder
 from trellis.features import TemplateEncoder, as_templates
-
-from crfsuite_chunking import attributes, read
-from side_by_side import table
 
 
 def seconds(*command: str) -> float:

@@ -1,7 +1,7 @@
 """GLACER: seconds a swap at N = 3000, M = 10, 900 examples a component.
 
-    python benchmarks/glacer_swap.py                     # 10 swaps on two processes
-    python benchmarks/glacer_swap.py --graph knn --jobs 1
+    python -m benchmarks.glacer_swap                     # 10 swaps on two processes
+    python -m benchmarks.glacer_swap --graph knn --jobs 1
 
 The graph is an Erdős-Rényi graph of average degree 10 or a 5-nearest-neighbour graph; each swap is
 at most 34 refits of boosting and Gaussian CRF, and 45 evaluations of R_obj on all examples.
@@ -31,7 +31,7 @@ def main() -> None:
     X = rng.normal(size=(args.nodes, 5))
     rough = X @ rng.uniform(size=5) + (X**2) @ rng.uniform(size=5) + rng.normal(size=args.nodes)
     if args.graph == "knn":
-        S = knn_graph(X[:, :2], k=5)
+        S = knn_graph(X[:, :2], n_neighbors=5)
     else:
         upper = sp.triu(sp.random_array((args.nodes,) * 2, density=10 / args.nodes, rng=rng), k=1)
         i, j = upper.nonzero()

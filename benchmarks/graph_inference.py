@@ -7,7 +7,7 @@ the best score known (that of an exact method, or the least bound if none finish
 the most probable label of each node by loopy belief propagation, improved one label at a time, as
 all labellings are; it has no bound.
 
-    python benchmarks/graph_inference.py [--quick] [--time-limit 20]
+    python -m benchmarks.graph_inference [--quick] [--time-limit 20]
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.side_by_side import one_core, table
 from trellis.structures import GraphPotentials, elimination_cost, graph_best, graph_marginals
 from trellis.structures.dual_decomposition import improved
 from trellis.structures.message_graph import MessageGraph
-
-from side_by_side import one_core, table
 
 BUDGET = 30_000_000
 

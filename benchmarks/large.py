@@ -1,7 +1,7 @@
 """A corpus of 100 million features: read, encode, one training pass; seconds and peak memory.
 
-    python benchmarks/large.py                  # 5.6 million tokens, about 2 minutes
-    python benchmarks/large.py --tokens 500000
+    python -m benchmarks.large                  # 5.6 million tokens, about 2 minutes
+    python -m benchmarks.large --tokens 500000
 
 The text is random (words by Zipf's law, tags by word), because no corpus of this size is at hand;
 what is measured is the machinery, not a score.
@@ -17,10 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.side_by_side import one_core, table
 from trellis import ChainCRF, Corpus, read_conll
 from trellis.features import TemplateEncoder, as_templates
-
-from side_by_side import one_core, table
 
 
 def write(path: Path, tokens: int) -> None:

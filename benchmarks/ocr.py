@@ -1,8 +1,8 @@
 """Handwritten words (OCR letters): max-margin learning beside CRFs and the perceptron.
 
-    python benchmarks/ocr.py               # train on fold 1, test on the other nine; a minute
-    python benchmarks/ocr.py --fold 0      # another fold
-    python benchmarks/ocr.py --all         # each fold in turn, means
+    python -m benchmarks.ocr               # train on fold 1, test on the other nine; a minute
+    python -m benchmarks.ocr --fold 0      # another fold
+    python -m benchmarks.ocr --all         # each fold in turn, means
 
 C = 0.1 is l2 = 1 / (2 C) = 5 on the sum of the losses. Seconds are CPU seconds of ``fit`` on one
 core, compiled beforehand. «Objective» is that of max-margin learning, 5 ‖w‖² + Σ hinge losses,
@@ -18,10 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.side_by_side import one_core, table
+from studies.datasets.ocr import load_ocr
 from trellis import ChainCRF, ChainPerceptron, Corpus, MaxMargin
-from trellis.datasets.ocr import load_ocr
-
-from side_by_side import one_core, table
 
 L2 = 5.0
 PEERS = [

@@ -1,7 +1,7 @@
 """What a training pass over mini-samples costs, against a pass over whole samples. One core.
 
-    python benchmarks/passes.py              # a few minutes
-    python benchmarks/passes.py --curves     # also the time to the same held-out score
+    python -m benchmarks.passes              # a few minutes
+    python -m benchmarks.passes --curves     # also the time to the same held-out score
 
 Passes alternate between n' = 5.5 and whole samples on the same features; the label counts from 4 to
 50 come from real tasks and from folding a task's labels (label id modulo L).
@@ -14,16 +14,15 @@ import statistics
 
 import numpy as np
 
+from benchmarks.side_by_side import Times, one_core, ratio, table
+from studies.datasets import load
 from trellis import ChainCRF
 from trellis.corpus import Labels
 from trellis.corpus.labels import basic_table
-from trellis.datasets import load
 from trellis.decompose import partitioner, visits
 from trellis.features import TemplateEncoder, as_templates
-from trellis.objectives import ChainData, LogLikelihood, Weights
+from trellis.problems import ChainData, LogLikelihood, Weights
 from trellis.solvers import StochasticGradient
-
-from side_by_side import Times, one_core, ratio, table
 
 SIZE = 5.5
 # Task and label counts; the last of each is the task's own.

@@ -1,9 +1,9 @@
 """Rich edges and structure regularisation at single settings: F1 on jnlpba and sxu, seconds.
 
-    python benchmarks/rich_edges.py            # about 8 minutes
+    python -m benchmarks.rich_edges            # about 8 minutes
 
 The settings are fixed here, some of them looked at on the test data before: this shows what they
-reach, not which one to choose (``trellis reproduce structure-regularisation`` chooses on
+reach, not which one to choose (``python -m studies structure-regularisation`` chooses on
 development data).
 """
 
@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import time
 
+from benchmarks.side_by_side import one_core, table
+from studies.datasets import load
 from trellis import ChainCRF, ChainPerceptron
-from trellis.datasets import load
 from trellis.evaluation import span_scores
 from trellis.warmup import warmup
-
-from side_by_side import one_core, table
 
 SETTINGS: dict[str, list[dict[str, object]]] = {
     "jnlpba": [

@@ -1,7 +1,7 @@
 """Scores against python-crfsuite given the same features, on three tasks.
 
-    python benchmarks/same_features.py                    # 10-pass averaged perceptron and L-BFGS
-    python benchmarks/same_features.py --no-lbfgs         # minutes instead of half an hour
+    python -m benchmarks.same_features                    # 10-pass averaged perceptron and L-BFGS
+    python -m benchmarks.same_features --no-lbfgs         # minutes instead of half an hour
 
 python-crfsuite gets the features that Trellis's templates give, by name, position by position.
 """
@@ -11,13 +11,12 @@ from __future__ import annotations
 import argparse
 import tempfile
 
+from benchmarks.side_by_side import table
+from studies.datasets import DataSet, load
 from trellis import ChainCRF, ChainPerceptron
 from trellis.corpus import Corpus
-from trellis.datasets import DataSet, load
 from trellis.evaluation import span_scores, token_accuracy
 from trellis.features import Encoded
-
-from side_by_side import table
 
 
 def items(encoded: Encoded, sample: int) -> list[list[str]]:

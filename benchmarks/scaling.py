@@ -1,7 +1,7 @@
 """Training time and memory against the size of the corpus: 10⁵ to 10⁷ tokens.
 
-    python benchmarks/scaling.py                # about 15 minutes
-    python benchmarks/scaling.py --sizes 1e5 1e6
+    python -m benchmarks.scaling                # about 15 minutes
+    python -m benchmarks.scaling --sizes 1e5 1e6
 
 The embedded data (roles of identifiers in Python source, 21 labels): the standard library and
 whatever packages are installed beside Trellis. Where that is less than asked for, the sequences
@@ -21,13 +21,12 @@ import time
 
 import numpy as np
 
+from benchmarks.side_by_side import one_core, table
 from trellis import Corpus
 from trellis.datasets import stdlib_roles
 from trellis.decompose import partitioner, visits
 from trellis.features import TemplateEncoder, as_templates
-from trellis.objectives import ChainData, LogLikelihood, Weights
-
-from side_by_side import one_core, table
+from trellis.problems import ChainData, LogLikelihood, Weights
 
 TEMPLATES = "word[-2..2]; word[-1] & word; word & word[1]; prefix(word, 1..3); suffix(word, 1..3)"
 
@@ -88,7 +87,7 @@ def main() -> None:
         return
     rows = []
     for size in args.sizes:
-        command = [sys.executable, __file__, "--one", str(int(size))]
+        command = [sys.executable, "-m", "benchmarks.scaling", "--one", str(int(size))]
         f = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         per = f["tokens"] / 1e6
         rows.append(

@@ -1,7 +1,7 @@
 """Each solver against its peer in python-crfsuite on CoNLL-2000 chunking: objective, F1, seconds.
 
-    python benchmarks/solvers.py             # about 15 minutes, most of it the peer
-    python benchmarks/solvers.py --quick     # without L-BFGS and l2sgd of the peer
+    python -m benchmarks.solvers             # about 15 minutes, most of it the peer
+    python -m benchmarks.solvers --quick     # without L-BFGS and l2sgd of the peer
 
 The same features on both sides, l2 = c2 = 1, one core, training alone (features extracted, data
 handed over). «Objective» is the summed log-loss plus the penalty. CRFsuite has a weight only for a
@@ -17,13 +17,12 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.crfsuite_chunking import attributes, read
+from benchmarks.side_by_side import one_core, table
+from studies.datasets import data_folder, load
 from trellis import ChainCRF, ChainPerceptron, Corpus
-from trellis.datasets import data_folder, load
 from trellis.evaluation import span_scores
 from trellis.warmup import warmup
-
-from crfsuite_chunking import attributes, read
-from side_by_side import one_core, table
 
 
 def peer(sentences: list, test: list, algorithm: str, path: str, **parameters: object) -> list:
@@ -50,7 +49,7 @@ def objective(model: ChainCRF, corpus: Corpus) -> float:
     import numpy as np
 
     from trellis.decompose import WholeSamples
-    from trellis.objectives import ChainData, LogLikelihood
+    from trellis.problems import ChainData, LogLikelihood
 
     data = ChainData(model.encoder_.encode(corpus), corpus.labels, np.ones(len(corpus)))
     visits = data.visits(WholeSamples().draw(corpus.offsets, np.random.default_rng(0)))

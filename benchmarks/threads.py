@@ -1,6 +1,6 @@
 """Threads: how much faster two are than one, with the same bits, and what a batch costs in score.
 
-    python benchmarks/threads.py            # about 10 minutes on two cores
+    python -m benchmarks.threads            # about 10 minutes on two cores
 
 Mini-batch SGD on CoNLL-2000 chunking (22 labels) for several batch sizes: seconds of a pass with
 one and with two threads by turns, whether the weights are the same bit by bit, and F1 on the test
@@ -15,13 +15,12 @@ import os
 
 import numpy as np
 
+from benchmarks.side_by_side import alternate, ratio, table
+from studies.datasets import load
 from trellis import ChainCRF
-from trellis.datasets import load
 from trellis.evaluation import span_scores
-from trellis.objectives import Weights
+from trellis.problems import Weights
 from trellis.warmup import warmup
-
-from side_by_side import alternate, ratio, table
 
 
 def same(a: Weights, b: Weights) -> str:

@@ -1,7 +1,7 @@
 """Tracking of dividing cells: F1 and time of Trellis beside LapTrack, motile, nearest neighbours.
 
-    python benchmarks/tracking.py                                 # peers installed here
-    python benchmarks/tracking.py --peer-python peers/bin/python  # peers of another environment
+    python -m benchmarks.tracking                                 # peers installed here
+    python -m benchmarks.tracking --peer-python peers/bin/python  # peers of another environment
 
 Cell migration: learn from frames 0-59, test on 60-85. Epidermis: learn from area 1, test on area 2.
 All are tuned on the training part alone: nearest neighbours their gate; LapTrack its cutoffs of
@@ -30,11 +30,10 @@ from typing import Any
 
 import numpy as np
 
-from trellis.datasets import load_cells
-from trellis.evaluation.tracking import LinkScores, score_links
+from benchmarks.side_by_side import Times, one_core, ratio, table
+from studies.datasets import load_cells
 from trellis.tracking import FramePair, Link, NearestNeighbour, TrackingModel, annotated_events
-
-from side_by_side import Times, one_core, ratio, table
+from trellis.tracking.scores import LinkScores, score_links
 
 PEERS = ["laptrack", "motile"]
 TUNING_PAIRS = 30
@@ -317,7 +316,7 @@ def main() -> None:
     one_core()
     migration = [load_cells("cellmigration", frames=span) for span in ((0, 60), (60, 86))]
     epidermis = [load_cells("epidermis", sequences=[f"epidermis_area{i}"]) for i in (1, 2)]
-    TrackingModel(max_iterations=2).fit(epidermis[0][:2]).predict(epidermis[0][:2])  # compiles
+    TrackingModel(max_iter=2).fit(epidermis[0][:2]).predict(epidermis[0][:2])  # compiles
     peers = Peers(args.peer_python)
     rows = []
     for name, (train, test) in (("cell migration", migration), ("epidermis", epidermis)):

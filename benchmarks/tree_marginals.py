@@ -1,6 +1,6 @@
 """Speed of exact inference on trees: nodes a second on one core, beside chains of the same sizes.
 
-    python benchmarks/tree_marginals.py        # about a minute
+    python -m benchmarks.tree_marginals        # about a minute
 
 Shapes: the dependency trees of ud_ewt (if the data are there, see TRELLIS_DATA), random trees of
 20 nodes, and one path, one star and one random tree of many nodes. All have 20 labels and one table
@@ -17,7 +17,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from trellis.datasets import load
+from benchmarks.side_by_side import Times, alternate, one_core, ratio, table
+from studies.datasets import load
 from trellis.errors import DataError
 from trellis.structures import (
     ChainPotentials,
@@ -33,8 +34,6 @@ from trellis.structures import (
     tree_pair_marginals,
     tree_sample,
 )
-
-from side_by_side import Times, alternate, one_core, ratio, table
 
 Int64s = npt.NDArray[np.int64]
 

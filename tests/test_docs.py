@@ -36,7 +36,8 @@ import trellis
 from trellis.cli import main
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = sorted(DOCS.glob("*.md"))
+STUDIES = DOCS.parent / "studies"
+PAGES = [*sorted(DOCS.glob("*.md")), *sorted(STUDIES.glob("*.md"))]
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 # Modules of the package whose names are nobody's business outside it.
 PRIVATE = {"cli", "kernels", "progress", "warmup"}
@@ -250,7 +251,7 @@ def test_links_resolve(page: Path) -> None:
 
 def test_index_names_every_page() -> None:
     linked = set(re.findall(r"\]\((\w[\w-]*\.md)\)", (DOCS / "index.md").read_text("utf-8")))
-    assert linked == {page.name for page in PAGES} - {"index.md"}
+    assert linked == {page.name for page in DOCS.glob("*.md")} - {"index.md"}
 
 
 # ---------------------------------------------------------------------------- the reference

@@ -40,3 +40,21 @@ def test_nothing_heavy(code):
 
 def test_the_test_can_fail():
     assert "numba" in modules_after("import trellis.kernels._jit")
+
+
+@pytest.mark.parametrize(
+    ("code", "other"),
+    [
+        (
+            "import pkgutil, importlib, trellis\n"
+            "for m in pkgutil.walk_packages(trellis.__path__, 'trellis.'):\n"
+            "    if m.name != 'trellis.__main__': importlib.import_module(m.name)",
+            "studies",
+        ),
+        ("import trellis.evaluation", "trellis.tracking"),
+        ("import trellis.regression", "trellis.datasets"),
+    ],
+)
+def test_what_is_not_needed(code, other):
+    """The library does without studies, evaluation without tracking, regression without data."""
+    assert other not in modules_after(code)

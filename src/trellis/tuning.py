@@ -24,20 +24,19 @@ import os
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis import __version__
-from trellis.corpus import Corpus, Label, as_corpus
+from trellis.corpus import Corpus, Label
 from trellis.errors import DataError
-from trellis.evaluation._held_out import held_out_score, scoring_scheme
+from trellis.evaluation.held_out import held_out_score, scoring_scheme
 from trellis.files import display_name, fingerprint
 from trellis.files.tuning_log import TuningLog, plain
-from trellis.models.chain_model import ChainModel, _dev_corpus
-from trellis.models.trained_model import training_corpus
+from trellis.models.linear_model import LinearModel
 from trellis.progress import Reporter
 
 __all__ = ["Trial", "Tuning", "default_grid", "tune"]
@@ -47,7 +46,7 @@ _PIECE_SIZES = (None, 20.5, 15.5, 10.5, 5.5, 3.5, 2.5, 1.5)
 _L2 = (0.1, 0.5, 1.0, 2.0, 5.0)
 
 
-def default_grid(model: ChainModel) -> dict[str, list[Any]]:
+def default_grid(model: LinearModel) -> dict[str, list[Any]]:
     """Return the paper's grid: ``l2`` (unless the model has none) and ``piece_size``.
 
     Examples
@@ -102,7 +101,7 @@ class Tuning:
     table: list[Trial]
     best: Trial
     metric: str
-    _model: ChainModel = field(repr=False, compare=False)
+    _model: LinearModel = field(repr=False, compare=False)
     _corpus: Corpus = field(repr=False, compare=False)
 
     @property
@@ -115,7 +114,7 @@ class Tuning:
         """Their mean score: an optimistic one, since it is the largest of many."""
         return self.best.mean
 
-    def best_model(self) -> ChainModel:
+    def best_model(self) -> LinearModel:
         """Train a model with the parameters chosen on all the training data, and return it."""
         return _with(self._model, self.best.params).fit(self._corpus)
 
@@ -140,10 +139,12 @@ class Tuning:
 
 
 def tune(
-    model: ChainModel,
+    model: LinearModel,
     X: Any,
     y: Sequence[Sequence[Label]] | None = None,
     *,
+    edges: Sequence[Any] | None = None,
+    edge_types: Sequence[Sequence[str]] | None = None,
     grid: Mapping[str, Iterable[Any]] | None = None,
     search: str = "grid",
     dev: Any = None,
@@ -161,10 +162,10 @@ def tune(
 
     Parameters
     ----------
-    model : ChainCRF or ChainPerceptron
-        Gives the parameters that are not in the grid; it is not changed itself. Its
-        ``random_state`` serves :meth:`Tuning.best_model` only (None: the one given here).
-    X, y
+    model : ChainCRF, TreePerceptron, MaxMargin, ...
+        Any linear model. Gives the parameters that are not in the grid; it is not changed itself.
+        Its ``random_state`` serves :meth:`Tuning.best_model` only (None: the one given here).
+    X, y, edges, edge_types
         Training data, as for ``fit``.
     grid : dict of parameter names to values, optional
         By default the paper's, see :func:`default_grid`.
@@ -207,8 +208,8 @@ def tune(
     >>> result.best_model().predict([["the", "cat", "ran"]])
     [['D', 'N', 'V']]
     """
-    if not isinstance(model, ChainModel):
-        raise DataError(f"tune takes a chain model such as ChainCRF(), got {model!r}")
+    if not isinstance(model, LinearModel):
+        raise DataError(f"tune takes a linear model such as ChainCRF(), got {model!r}")
     if not isinstance(random_state, int | np.integer) or random_state < 0:
         raise DataError(f"random_state must be an integer of at least 0, got {random_state!r}")
     if n_jobs is not None and not (isinstance(n_jobs, int | np.integer) and n_jobs):
@@ -216,10 +217,10 @@ def tune(
     if search not in ("grid", "coordinate"):
         raise DataError(f"search must be 'grid' or 'coordinate', got {search!r}")
     values = _checked_grid(model, default_grid(model) if grid is None else grid)
-    corpus = training_corpus(as_corpus(X, y))
-    held_out = None if dev is None else _only_its_labels(_dev_corpus(dev))
+    corpus = model.training_corpus(X, y, edges, edge_types)
+    held_out = None if dev is None else model.dev_corpus(dev).only_used_labels()
     splits = [None] if held_out is not None else _folds(corpus, folds, random_state)
-    task = _Task(model, _only_its_labels(corpus), held_out, splits, int(random_state))
+    task = _Task(model, corpus.only_used_labels(), held_out, splits, int(random_state))
     trials = _Trials(
         task,
         TuningLog(log, fingerprint(corpus, held_out)),
@@ -278,7 +279,7 @@ class _Task:
 
     def __init__(
         self,
-        model: ChainModel,
+        model: LinearModel,
         corpus: Corpus,
         dev: Corpus | None,
         splits: Sequence[NDArray[np.int64] | None],
@@ -289,9 +290,11 @@ class _Task:
         scored = corpus if dev is None else dev
         assert corpus.labels is not None and scored.labels is not None
         # For all fits alike: a fold that happens to lack some label must not change the score.
-        self.scheme = scoring_scheme(
-            model.scheme, corpus.labels.classes, scored.label_lists(), scored.labels.classes
-        )
+        self.scheme = None
+        if model.structure == "chain":
+            self.scheme = scoring_scheme(
+                model.scheme, corpus.labels.classes, scored.label_lists(), scored.labels.classes
+            )
 
     def fits(self, params: dict[str, Any]) -> list[_Fit]:
         """The fits of one point of the grid."""
@@ -319,7 +322,7 @@ class _Task:
             train, test = self.corpus, self.dev
         else:
             rest = np.delete(np.arange(len(self.corpus)), part)
-            train = _only_its_labels(self.corpus.take(rest))
+            train = self.corpus.take(rest).only_used_labels()
             test = self.corpus.take(part)
         assert test is not None
         started = time.perf_counter()
@@ -415,7 +418,7 @@ def _folds(corpus: Corpus, folds: int, random_state: int) -> list[NDArray[np.int
     return parts
 
 
-def _checked_grid(model: ChainModel, grid: Mapping[str, Iterable[Any]]) -> dict[str, list[Any]]:
+def _checked_grid(model: LinearModel, grid: Mapping[str, Iterable[Any]]) -> dict[str, list[Any]]:
     if not isinstance(grid, Mapping) or not grid:
         raise DataError(f"grid must be a dict of parameter names to lists of values, got {grid!r}")
     found: dict[str, list[Any]] = {}
@@ -434,19 +437,9 @@ def _checked_grid(model: ChainModel, grid: Mapping[str, Iterable[Any]]) -> dict[
     return found
 
 
-def _only_its_labels(corpus: Corpus) -> Corpus:
-    """A part of a corpus without the labels that occur elsewhere only."""
-    labels = corpus.labels
-    assert labels is not None
-    used = np.unique(labels.ids)
-    occurs = labels.table[used[used != len(labels.classes)]].any(axis=0)
-    names = tuple(name for name, there in zip(labels.classes, occurs, strict=True) if there)
-    return replace(corpus, labels=labels.recoded(names))
-
-
-def _with(model: ChainModel, params: Mapping[str, Any]) -> ChainModel:
+def _with(model: LinearModel, params: Mapping[str, Any]) -> LinearModel:
     """A model that has learned nothing, with some parameters changed."""
-    return type(model)(**model.get_params()).set_params(**params)
+    return type(model)(**model.get_params(deep=False)).set_params(**params)
 
 
 def _shown(name: str, value: Any) -> str:

@@ -46,7 +46,7 @@ def warm_inference() -> None:
     from trellis.corpus import as_corpus
     from trellis.decompose import WholeSamples
     from trellis.features import AttributeEncoder
-    from trellis.objectives import ChainData, LogLikelihood, Weights
+    from trellis.problems import LabelProblem, LogLikelihood, Weights
     from trellis.structures import ChainPotentials, best, entropy, kbest, marginals, sample
 
     for trans in (np.zeros((2, 2)), np.zeros((3, 2, 2))):
@@ -57,9 +57,9 @@ def warm_inference() -> None:
         sample(p, 1, np.random.default_rng(0))
     corpus = as_corpus([[["a"], ["b"]]], [["X", "Y"]])
     assert corpus.labels is not None
-    data = ChainData(AttributeEncoder().learn(corpus), corpus.labels, np.ones(1))
+    problem = LabelProblem(AttributeEncoder().learn(corpus), corpus.labels, 2)
     pieces = WholeSamples().draw(corpus.offsets, np.random.default_rng(0))
-    LogLikelihood(data).value_and_gradient(Weights.zeros(2, 2), data.visits(pieces))
+    LogLikelihood(problem).value_and_gradient(Weights.zeros(2, 2), problem.visits(pieces))
 
 
 # The parts below take features as they are: encoding by templates is compiled by the first.

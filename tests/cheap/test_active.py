@@ -526,7 +526,7 @@ def test_words_whole_and_in_parts(tmp_path):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"strategy": "least"}, "strategy must be one of random, scoring"),
+        ({"strategy": "least"}, "strategy must be 'random', 'scoring'"),
         ({"strategy": "disagreement"}, "belong together"),
         ({"experts": votes([], [])}, "belong together"),
         ({"strategy": "disagreement", "experts": votes([])}, "two experts to disagree, got 1"),
@@ -542,12 +542,12 @@ def test_parameters_are_checked(parameters, message):
 
 
 def test_model_and_start_are_checked():
-    with pytest.raises(DataError, match="object has no learning_problems"):
+    with pytest.raises(DataError, match="model must be a model that can learn from cheap data"):
         ActiveLearner(object())
     learner = ActiveLearner(ToyModel(), start=np.zeros(3))
     with pytest.raises(DataError, match=r"start must be 10 finite numbers, .* shape \(3,\)"):
         learner.query(POOL)
-    with pytest.raises(DataError, match="l2 must be a positive number, got 0; give l2="):
+    with pytest.raises(DataError, match="l2 must be a positive number, got 0"):
         ActiveLearner(ToyModel(l2=0)).run(POOL, lambda i, x: GOLD[i], max_queries=1).finish()
 
 

@@ -9,8 +9,8 @@ from toy_problem import ToyModel, ToyProblem, toy_data
 from trellis.cheap.training import train, train_jointly
 from trellis.cheap.transfer import TransferLearner, cross_validate_transfer
 from trellis.errors import DataError
-from trellis.objectives.partial import PartialObjective
-from trellis.solvers.bundle import minimise_bundle
+from trellis.problems.partial import PartialObjective
+from trellis.solvers.planes import minimise_bundle
 
 
 def domain(n, *, seed, true, known=1.0):
@@ -185,14 +185,17 @@ def test_nothing_annotated():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"strategy": "all"}, "strategy must be one of all-source, all-target"),
+        ({"strategy": "all"}, "strategy must be 'all-source', 'all-target'"),
         ({"rho": -1}, "rho must be a number of at least 0"),
         ({"rho": float("nan")}, "rho must be a number of at least 0"),
         ({"tol": -1}, "tol must be a number of at least 0"),
-        ({"l2": 0}, "l2 must be a positive number, got 0"),
+        ({"l2": 0}, "l2 must be None or a positive number, got 0"),
         ({"strategy": "all-source"}, "name the target: target= one of a, b, c"),
         ({"target": "z"}, "the target 'z' is not among a, b, c"),
-        ({"loss": "square"}, "the loss must be one of bridge"),
+        (
+            {"loss": "square"},
+            "loss must be 'bridge', .* or a PartialLoss, got",
+        ),
     ],
 )
 def test_parameters_are_checked(parameters, message):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trellis.errors import DataError, InfeasibleError
-from trellis.models.params import Estimator
+from trellis.estimator import Estimator
 
 LABELS = ("A", "B")
 

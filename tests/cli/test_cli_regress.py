@@ -97,12 +97,12 @@ def test_standard_input_and_no_baselines(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--knn", 0), "--knn must be at least 1, got 0"),
+        (("--knn", 0), "--knn must be a positive integer, got 0"),
         (("--folds", 1), "--folds must be at least 2, got 1"),
-        (("--components", 1), "--components must be at least 2, got 1"),
-        (("--seed", -1), "--seed must be at least 0, got -1"),
-        (("--jobs", 0), "--jobs must be at least 1, got 0"),
-        (("--subsample", 1), "--subsample must lie in (0, 1), got 1.0"),
+        (("--components", 1), "--components must be an integer of at least 2, got 1"),
+        (("--seed", -1), "--seed must be an integer of at least 0, got -1"),
+        (("--jobs", 0), "--jobs must be a positive integer or -1, got 0"),
+        (("--subsample", 1), "--subsample must be a number between 0 and 1, both excluded, got 1"),
         (("--coords", ","), "--coords names no column"),
         (
             ("--coords", "lat,long"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 
-from trellis.reproduce.structure_regularisation import PROTOCOLS, fits
-from trellis.reproduce.structure_regularisation import run as running
+from studies.structure_regularisation import fits
+from studies.structure_regularisation import run as running
+from studies.structure_regularisation.protocol import PROTOCOLS
 
 WHAT = ("reproduce", "structure-regularisation", "--quick", "--tasks", "roles", "--jobs", 1)
 
@@ -84,5 +87,68 @@ def test_wrong_options(fails, tmp_path, options, message):
 
 
 def test_wrong_command_lines(run, tmp_path):
+    assert run("reproduce").code == 2
     assert run("reproduce", "alchemy").code == 2
     assert run("reproduce", "structure-regularisation", "--quick", "--full").code == 2
+
+
+def test_options_may_come_first(fails, tmp_path):
+    options = ("--tasks", "parsing", "--out", tmp_path / "out")
+    assert "unknown task 'parsing'" in fails("reproduce", *options, "structure-regularisation")
+
+
+# ------------------------------------------------------------------ where the studies are
+
+
+def elsewhere(*lines):
+    """Run ``trellis reproduce structures`` where there is no checkout, after some lines of code."""
+    code = "\n".join(
+        [
+            "import sys",
+            "from pathlib import Path",
+            "from trellis.cli import main, reproduce",
+            "sys.path = [p for p in sys.path if not (Path(p) / 'studies').is_dir()]",
+            *lines,
+            "sys.exit(main(['reproduce', *sys.argv[1:]]))",
+        ]
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code, "--quick", "structures"], capture_output=True, text=True
+    )
+
+
+def test_beside_the_source_tree():
+    """The folder of the checkout need not be on Python's path."""
+    result = elsewhere("sys.argv = ['', '--help']")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "usage: python -m studies" in result.stdout
+
+
+def test_importable(tmp_path):
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "studies" / "__init__.py").touch()
+    (tmp_path / "studies" / "command.py").write_text("def main(arguments):\n    print(arguments)\n")
+    lines = ("reproduce.ROOT = Path('nowhere')", f"sys.path.append({str(tmp_path)!r})")
+    assert elsewhere(*lines).stdout == "['--quick', 'structures']\n"
+
+
+@pytest.mark.parametrize("unrelated", [False, True])
+def test_not_there(tmp_path, unrelated):
+    """A folder of that name that holds something else is not taken for the studies."""
+    lines = ["reproduce.ROOT = Path('nowhere')"]
+    if unrelated:
+        (tmp_path / "studies").mkdir()
+        lines.append(f"sys.path.append({str(tmp_path)!r})")
+    result = elsewhere(*lines)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == (
+        "trellis: error: studies live in the repository of Trellis, not in the installed library: "
+        "in a checkout of it run 'python -m studies NAME'\n"
+    )
+
+
+def test_a_fault_within_the_studies_is_not_hidden(tmp_path):
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "studies" / "command.py").write_text("import no_such_module\n")
+    lines = ("reproduce.ROOT = Path('nowhere')", f"sys.path.append({str(tmp_path)!r})")
+    assert "No module named 'no_such_module'" in elsewhere(*lines).stderr

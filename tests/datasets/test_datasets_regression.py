@@ -1,4 +1,4 @@
-"""The generator of regression data on graphs, and the real data sets."""
+"""The generator of regression data on graphs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from trellis import DataError
-from trellis.datasets import load_medicare, load_sacramento, synthetic_graph_regression
+from trellis.datasets import synthetic_graph_regression
 from trellis.datasets.regression import _monomials, _random_similarities
 
 
@@ -68,20 +68,6 @@ def test_seeds():
     np.testing.assert_allclose(*found)
 
 
-def test_parts():
-    train, _ = synthetic_graph_regression(30, 10, random_state=0)
-    some = train.subset([4, 1, 7])
-    np.testing.assert_array_equal(some.X, train.X[[4, 1, 7]])
-    assert some.graph.toarray()[0, 1] == train.graph.toarray()[4, 1]
-    first, rest = train.split(20, 3)
-    assert (len(first.y), len(rest.y)) == (20, 10)
-    assert sorted([*first.y, *rest.y]) == sorted(train.y)
-    with pytest.raises(DataError, match="n_train must lie between 1 and 29, got 30"):
-        train.split(30)
-    with pytest.raises(DataError, match="synthetic, training has no coordinates to make a graph"):
-        train.with_graph()
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -104,39 +90,3 @@ def test_a_system_that_cannot_be_solved(monkeypatch):
     monkeypatch.setattr("scipy.sparse.linalg.cg", lambda *args, **options: (args[1], 1))
     with pytest.raises(DataError, match="the system of the Gaussian CRF could not be solved"):
         synthetic_graph_regression(10, 10)
-
-
-def test_sacramento(real_data, monkeypatch):
-    monkeypatch.setenv("TRELLIS_DATA", str(real_data("sacramento").parent))
-    data = load_sacramento()
-    assert data.X.shape == (985, 5)
-    assert (data.X[:, :3] == 0).any(1).sum() >= 171  # missing values are 0
-    assert data.y.std() == pytest.approx(1, abs=1e-3)
-    train, test = data.split(785)
-    assert (len(train.y), len(test.y)) == (785, 200)
-    graph = train.with_graph().graph
-    assert graph.shape == (785, 785)
-    assert np.diff(graph.indptr).min() >= 5
-
-
-def test_medicare(real_data, monkeypatch):
-    monkeypatch.setenv("TRELLIS_DATA", str(real_data("medicare_readmissions").parent))
-    data = load_medicare()
-    assert (len(data.y), data.y.min()) == (1000, 144)
-    # Readmissions are nearly discharges times the predicted rate.
-    assert np.corrcoef(data.X[:, 0] * data.X[:, 2], data.y)[0, 1] > 0.99
-    graph = data.with_graph().graph
-    assert graph.sum(axis=1).min() > 0  # nobody is cut off
-    assert len(load_medicare("2015-2018", None).y) == 11_328
-    with pytest.raises(DataError, match="unknown period '1999'; known: 2014-2017, 2015-2018"):
-        load_medicare("1999")
-    with pytest.raises(DataError, match="n must lie between 2 and 11532, got 1"):
-        load_medicare(n=1)
-
-
-def test_damaged_files(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRELLIS_DATA", str(tmp_path))
-    (tmp_path / "sacramento").mkdir()
-    (tmp_path / "sacramento" / "sacramento.csv.xz").write_text("beds_norm\n1\n")
-    with pytest.raises(DataError, match="has no column 'baths_norm'"):
-        load_sacramento()

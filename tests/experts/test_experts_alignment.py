@@ -180,5 +180,5 @@ def test_bad_input(arguments, expected):
 
 
 def test_bad_order_of_the_combiner():
-    with pytest.raises(DataError, match="order is 'best': expected 'accuracy' or 'given'"):
+    with pytest.raises(DataError, match="order must be 'accuracy' or 'given', got 'best'"):
         Aligned(MajorityVote(), order="best").fit([[["a"]]], [["a"]])

@@ -124,12 +124,12 @@ def test_rover_with_new_labels_and_sleepers():
 @pytest.mark.parametrize(
     ("combiner", "expected"),
     [
-        (BestExpert(criterion="f1"), "criterion is 'f1'"),
-        (MajorityVote(order="random"), "order is 'random'"),
-        (Rover(confidence="high"), "confidence is 'high'"),
-        (Rover(pool="sum"), "pool is 'sum'"),
-        (Rover(alpha=1.5), "alpha is 1.5"),
-        (Rover(alpha="best"), "alpha is 'best'"),
+        (BestExpert(criterion="f1"), "criterion must be 'hamming' or 'exact', got 'f1'"),
+        (MajorityVote(order="random"), "order must be 'given' or 'accuracy'"),
+        (Rover(confidence="high"), "confidence must be 'auto', 'scores' or 'precision'"),
+        (Rover(pool="sum"), "pool must be 'mean' or 'max'"),
+        (Rover(alpha=1.5), "alpha must be 'auto' or a number from 0 to 1, got 1.5"),
+        (Rover(alpha="best"), "alpha must be 'auto' or a number from 0 to 1, got 'best'"),
     ],
 )
 def test_bad_options(combiner, expected):

@@ -198,11 +198,11 @@ def test_labels_and_contexts_unseen_in_training():
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"scoring": "max"}, "scoring is 'max'"),
-        ({"base": "log"}, "base is 'log'"),
-        ({"n_rounds": 0}, "n_rounds is 0"),
-        ({"n_rounds": 1.5}, "n_rounds is 1.5"),
-        ({"tie": "word"}, "tie is 'word'"),
+        ({"scoring": "max"}, "scoring must be 'sum' or 'product', got 'max'"),
+        ({"base": "log"}, "base must be '0/1' or 'real', got 'log'"),
+        ({"n_rounds": 0}, "n_rounds must be a positive integer, got 0"),
+        ({"n_rounds": 1.5}, "n_rounds must be a positive integer, got 1.5"),
+        ({"tie": "word"}, "tie must be 'auto', 'position', 'expert', 'label' or a function"),
         ({"short": 0}, "short must be"),
         ({"base": "real"}, "base='real' needs the experts' label probabilities"),
     ],

@@ -200,11 +200,11 @@ def test_same_data_same_bits():
 @pytest.mark.parametrize(
     ("combiner", "expected"),
     [
-        (Rerank(unit="word"), "unit is 'word'"),
-        (Rerank(weights="equal"), "weights is 'equal'"),
-        (Rerank(l2=-1), "l2 is -1"),
-        (LogLinearVote(l2=None), "l2 is None"),
-        (Stacking(window=-1), "window is -1"),
+        (Rerank(unit="word"), "unit must be 'run' or 'sample', got 'word'"),
+        (Rerank(weights="equal"), "weights must be 'learned' or 'uniform', got 'equal'"),
+        (Rerank(l2=-1), "l2 must be a number of at least 0, got -1"),
+        (LogLinearVote(l2=None), "l2 must be a number of at least 0, got None"),
+        (Stacking(window=-1), "window must be an integer of at least 0, got -1"),
         (Stacking(ChainPerceptron(), scheme="BIO"), "give the scheme to the base model"),
     ],
 )

@@ -97,5 +97,5 @@ def test_pair_votes_keep_neighbours_together():
 
 @pytest.mark.parametrize("n_rounds", [0, 2.5, True])
 def test_bad_options(n_rounds):
-    with pytest.raises(DataError, match="n_rounds is"):
+    with pytest.raises(DataError, match="n_rounds must be a positive integer, got"):
         ForwardStepwise(n_rounds=n_rounds).fit([[["a"]]], [["a"]])

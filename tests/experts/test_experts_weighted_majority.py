@@ -340,12 +340,12 @@ def test_perturbed_leader_without_noise_is_the_leader():
 def test_any_additive_loss():
     said, gold, _ = problem(3)
     plain = WeightedMajority().fit(said, gold)
-    same = WeightedMajority(loss=lambda g, c: float(g != c)).fit(said, gold)
+    same = WeightedMajority(cost=lambda g, c: float(g != c)).fit(said, gold)
     np.testing.assert_allclose(plain.weights_, same.weights_)
-    half = WeightedMajority(loss=lambda g, c: 0.5 * (g != c), beta=0.95**2).fit(said, gold)
+    half = WeightedMajority(cost=lambda g, c: 0.5 * (g != c), beta=0.95**2).fit(said, gold)
     np.testing.assert_allclose(half.weights_, plain.weights_, atol=0.02)
     with pytest.raises(DataError, match="between 0 and 1 for every pair"):
-        WeightedMajority(loss=lambda g, c: 2.0).fit(said, gold)
+        WeightedMajority(cost=lambda g, c: 2.0).fit(said, gold)
 
 
 def test_bounds_say_what_they_cover():
@@ -392,19 +392,22 @@ def test_the_bound_holds_on_new_samples():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"beta": 0.0}, "beta must lie between"),
-        ({"beta": 1.0}, "beta must lie between"),
-        ({"beta": float("nan")}, "beta must lie between"),
-        ({"delta": 0.0}, "delta must lie between"),
-        ({"delta": 1.5}, "delta must lie between"),
-        ({"conversion": "vote"}, "conversion must be one of"),
-        ({"loss_scale": "l"}, "loss_scale must be one of"),
-        ({"tie": "word"}, "tie must be one of"),
-        ({"ties": "last"}, "ties must be one of"),
-        ({"collection": "prefixes"}, "collection must be one of"),
-        ({"loss": "edit"}, "loss must be"),
+        ({"beta": 0.0}, "beta must be 'auto' or a number between 0 and 1, both excluded"),
+        ({"beta": 1.0}, "beta must be 'auto' or a number between 0 and 1, both excluded"),
+        ({"beta": float("nan")}, "beta must be 'auto' or a number between 0 and 1, both excluded"),
+        ({"delta": 0.0}, "delta must be a number between 0 and 1"),
+        ({"delta": 1.5}, "delta must be a number between 0 and 1"),
+        (
+            {"conversion": "vote"},
+            "conversion must be 'majority-vote', 'randomised' or 'cross-validation'",
+        ),
+        ({"loss_scale": "l"}, "loss_scale must be '0/1' or '1/l', got 'l'"),
+        ({"tie": "word"}, "tie must be 'auto', 'position', 'expert', 'label' or a function"),
+        ({"ties": "last"}, "ties must be 'first' or 'random'"),
+        ({"collection": "prefixes"}, "collection must be 'suffixes', sets of rounds or a function"),
+        ({"cost": "edit"}, "cost must be 'hamming' or a function"),
         ({"short": 0}, "short must be"),
-        ({"automaton": 3}, "must be a PathAutomaton"),
+        ({"automaton": 3}, "automaton must be None or a PathAutomaton, got 3"),
         ({"automaton": PathAutomaton.complete(2, 3), "tie": "label"}, "weights on edges"),
         ({"automaton": PathAutomaton.complete(9, 3)}, "speaks of 9 experts"),
         ({"automaton": PathAutomaton.complete(3, 4)}, "has 3 positions, the automaton 4"),
@@ -418,9 +421,11 @@ def test_bad_parameters_are_refused(params, message):
 
 def test_other_bad_input_is_refused():
     said, gold, _ = problem(0)
-    with pytest.raises(DataError, match="epsilon must be positive"):
+    with pytest.raises(DataError, match=r"epsilon must be 'auto' or a positive number, got -1\.0"):
         FollowPerturbedLeader(epsilon=-1.0).fit(said, gold)
-    with pytest.raises(DataError, match="makes no paths"):
+    with pytest.raises(
+        DataError, match="tie must be 'auto', 'position', 'expert' or a function, got 'label'"
+    ):
         FollowPerturbedLeader(tie="label").fit(said, gold)
     with pytest.raises(DataError, match="no samples to learn"):
         WeightedMajority().fit([[], []], [])
@@ -433,7 +438,7 @@ def test_other_bad_input_is_refused():
         model.score([[], [], []], [])
     with pytest.raises(DataError, match="no samples to score"):
         model.expected_loss([[], [], []], [])
-    with pytest.raises(DataError, match="delta must lie"):
+    with pytest.raises(DataError, match="delta must be"):
         model.bound(delta=0)
     sleepy, gold, _ = problem(0, asleep=0.5)
     net = PathAutomaton.ngram(3, 3, 2)

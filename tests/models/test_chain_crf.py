@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 import pytest
-
 import trellis.models.chain_predictor as model_module
+
 import trellis.solvers.passes as passes_module
 from chain_problems import (
     in_scheme,

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from trellis import MaxMargin, load_model
 from trellis.corpus import as_corpus, as_graph_corpus
 from trellis.errors import DataError
-from trellis.objectives.partial import PartialObjective
+from trellis.problems.partial import PartialObjective
 from trellis.solvers.cccp import minimise_cccp
 
 WORDS = {"D": ["the", "a"], "N": ["cat", "dog", "fish"], "V": ["sat", "ran", "fish"]}
@@ -249,9 +249,9 @@ def test_bad_learning_problems():
 def test_planes_are_limited(monkeypatch):
     given = []
 
-    def watched(*args, memory, **more):
-        given.append(memory)
-        return minimise_cccp(*args, memory=memory, **more)
+    def watched(surrogate, *args, **more):
+        given.append(surrogate.memory)
+        return minimise_cccp(surrogate, *args, **more)
 
     monkeypatch.setattr("trellis.solvers.partial_margin.minimise_cccp", watched)
     svm = MaxMargin("word", l2=0.1, random_state=0).fit(X, PART)

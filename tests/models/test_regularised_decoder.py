@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
+import trellis.models.chain_predictor as predictor
 from rich_models import rich_scores
 from sklearn.exceptions import NotFittedError
 
-import trellis.models.chain_predictor as predictor
 from chain_problems import in_scheme, toy_language
 from trellis import ChainCRF, ChainPerceptron, DataError, InfeasibleError
 from trellis.models import RegularisedDecoder

@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 import pytest
+import trellis.models.chain_predictor as predictor
 from rich_models import edge_weight, rich_scores, same_model, switches
 
-import trellis.models.chain_predictor as predictor
 from chain_problems import in_scheme, log_sum, probabilities, toy_language
 from trellis import ChainCRF, ChainPerceptron, Corpus, DataError, InfeasibleError
 from trellis.corpus.schemes import get_scheme

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from trellis import DataError
-from trellis.regression import NetworkLasso, geometric_median
+from trellis.regression import KNN, NetworkLasso, geometric_median, knn_graph
 
 
 def problem(seed, n=6, d=2):
@@ -48,7 +48,7 @@ def smooth_optimum(X, y, W, lam, mu):
 @pytest.mark.parametrize(("seed", "lam"), [(0, 0.05), (1, 0.5), (2, 0.5), (3, 5.0)])
 def test_convex_optimum(seed, lam):
     X, y, W = problem(seed, n=4, d=1)
-    model = NetworkLasso(lam, 0.5, max_iter=20_000, abs_tol=1e-9, rel_tol=1e-9).fit(X, y, W)
+    model = NetworkLasso(lam, 0.5, max_iter=20_000, tol=1e-9).fit(X, y, graph=W)
     ours = objective(model.coef_.ravel(), X, y, W, lam, 0.5, lambda d: d)
     assert ours == pytest.approx(model.objective_, rel=1e-12)
     assert ours == pytest.approx(smooth_optimum(X, y, W, lam, 0.5), rel=1e-4)
@@ -57,7 +57,7 @@ def test_convex_optimum(seed, lam):
 
 def test_no_pull_is_a_fit_for_each_node():
     X, y, W = problem(1)
-    model = NetworkLasso(0.0, 0.5, max_iter=500, abs_tol=1e-10, rel_tol=0).fit(X, y, W)
+    model = NetworkLasso(0.0, 0.5, max_iter=500, tol=1e-10).fit(X, y, graph=W)
     # The unpunished intercept takes everything.
     np.testing.assert_allclose(model.coef_, np.column_stack([0 * X, y]), atol=1e-5)
 
@@ -65,7 +65,7 @@ def test_no_pull_is_a_fit_for_each_node():
 def test_strong_pull_is_one_ridge_regression():
     X, y, W = problem(2)
     W = np.ones((6, 6)) - np.eye(6)
-    model = NetworkLasso(50.0, 0.5, max_iter=20_000, abs_tol=1e-9, rel_tol=1e-9).fit(X, y, W)
+    model = NetworkLasso(50.0, 0.5, max_iter=20_000, tol=1e-9).fit(X, y, graph=W)
     A = np.column_stack([X, np.ones(6)])
     one = np.linalg.solve(A.T @ A + 3 * np.diag([1, 1, 0]), A.T @ y)  # mu at each of six nodes
     np.testing.assert_allclose(model.coef_, np.tile(one, (6, 1)), atol=1e-5)
@@ -75,8 +75,8 @@ def test_strong_pull_is_one_ridge_regression():
 def test_nonconvex_beats_many_searches(seed):
     X, y, W = problem(seed, n=4, d=1)
     lam, eps = 0.2, 0.5
-    model = NetworkLasso(lam, convex=False, epsilon=eps, max_iter=3000, abs_tol=1e-8, rel_tol=1e-8)
-    model.fit(X, y, W)
+    model = NetworkLasso(lam, convex=False, epsilon=eps, max_iter=3000, tol=1e-8)
+    model.fit(X, y, graph=W)
     link = lambda d: np.log1p(d / eps)  # noqa: E731
     assert objective(model.coef_.ravel(), X, y, W, lam, 0.5, link) == pytest.approx(
         model.objective_
@@ -99,7 +99,7 @@ def test_nonconvex_step_is_the_minimum_on_a_grid(d0, c):
 def test_the_best_iterate_is_kept():
     X, y, W = problem(3)
     values = [
-        NetworkLasso(2.0, convex=False, max_iter=k, abs_tol=0, rel_tol=0).fit(X, y, W).objective_
+        NetworkLasso(2.0, convex=False, max_iter=k, tol=0).fit(X, y, graph=W).objective_
         for k in (5, 20, 60)
     ]
     assert values == sorted(values, reverse=True)
@@ -121,13 +121,13 @@ def test_geometric_median(seed, k, p):
 def test_prediction_takes_the_parameters_of_the_nearest():
     X, y, W = problem(0)
     coords = np.arange(6.0)[:, None]
-    model = NetworkLasso(0.5, n_neighbors=1).fit(X, y, csr_array(W), coords)
+    model = NetworkLasso(0.5, n_neighbors=1).fit(X, y, graph=csr_array(W), coords=coords)
     new = np.array([[0.3, -1.0], [2.0, 0.5]])
     A = np.column_stack([new, np.ones(2)])
     expected = (A * model.coef_[[4, 0]]).sum(1)
     np.testing.assert_allclose(model.predict(new, coords=[[4.2], [-3.0]]), expected)
     # Weights of neighbours far away do not underflow.
-    far = NetworkLasso(0.5).fit(X, y, W, coords).predict(new, coords=[[4.2e5], [-3e5]])
+    far = NetworkLasso(0.5).fit(X, y, graph=W, coords=coords).predict(new, coords=[[4.2e5], [-3e5]])
     assert np.isfinite(far).all()
 
 
@@ -135,7 +135,7 @@ def test_inverse_weights_and_haversine():
     X, y, W = problem(5)
     coords = np.column_stack([np.linspace(38.2, 39.0, 6), np.full(6, -121.0)])
     model = NetworkLasso(0.5, metric="haversine", weight="inverse", n_neighbors=3)
-    model.fit(X, y, W, coords)
+    model.fit(X, y, graph=W, coords=coords)
     k = 5
     d = 6371.0088 * np.radians(abs(coords[:, 0] - coords[k, 0]))[[5, 4, 3]]
     x = geometric_median(model.coef_[None, [5, 4, 3]], 1 / (d[None] + 0.1))[0]
@@ -145,15 +145,15 @@ def test_inverse_weights_and_haversine():
 
 def test_scale_of_targets_is_that_of_lambda():
     X, y, W = problem(0)
-    exact = {"max_iter": 20_000, "abs_tol": 1e-10, "rel_tol": 1e-10}
-    a = NetworkLasso(5.0, y_scale=10.0, **exact).fit(X, y, W)
-    b = NetworkLasso(0.5, **exact).fit(X, y, W)
+    exact = {"max_iter": 20_000, "tol": 1e-10}
+    a = NetworkLasso(5.0, y_scale=10.0, **exact).fit(X, y, graph=W)
+    b = NetworkLasso(0.5, **exact).fit(X, y, graph=W)
     np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-5)
 
 
 def test_chosen_features_without_intercept():
     X, y, W = problem(0)
-    model = NetworkLasso(0.5, features=(1,), fit_intercept=False).fit(X, y, W)
+    model = NetworkLasso(0.5, features=(1,), fit_intercept=False).fit(X, y, graph=W)
     assert model.coef_.shape == (6, 1)
     assert model.predict(X).shape == (6,)
 
@@ -166,37 +166,60 @@ def test_parameters_survive_cloning():
 def test_isolated_nodes_fit_themselves():
     X, y, W = problem(0)
     W[0], W[:, 0] = 0, 0
-    model = NetworkLasso(5.0).fit(X, y, W)
+    model = NetworkLasso(5.0).fit(X, y, graph=W)
     assert model.coef_[0] @ np.append(X[0], 1.0) == pytest.approx(y[0], abs=1e-5)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"lam": -1.0}, "lam must not be negative, got -1.0"),
-        ({"mu": 0.0}, "mu must be positive, got 0.0"),
-        ({"epsilon": 0.0}, "epsilon must be positive, got 0.0"),
-        ({"y_scale": 0.0}, "y_scale must be positive, got 0.0"),
-        ({"rho": "large"}, "rho must be positive or \"auto\", got 'large'"),
-        ({"rho": -1.0}, 'rho must be positive or "auto", got -1.0'),
-        ({"max_iter": 0}, "max_iter must be at least 1, got 0"),
-        ({"n_neighbors": 0}, "n_neighbors must be at least 1, got 0"),
-        ({"metric": "taxi"}, "metric must be one of euclidean, manhattan, haversine, got 'taxi'"),
-        ({"weight": "one"}, "weight must be exp or inverse, got 'one'"),
+        ({"lam": -1.0}, "lam must be a number of at least 0, got -1.0"),
+        ({"l2": 0.0}, "l2 must be a positive number, got 0.0"),
+        ({"epsilon": 0.0}, "epsilon must be a positive number, got 0.0"),
+        ({"y_scale": 0.0}, "y_scale must be a positive number, got 0.0"),
+        ({"rho": "large"}, "rho must be 'auto' or a positive number, got 'large'"),
+        ({"rho": -1.0}, "rho must be 'auto' or a positive number, got -1.0"),
+        ({"max_iter": 0}, "max_iter must be a positive integer, got 0"),
+        ({"n_neighbors": 0}, "n_neighbors must be a positive integer, got 0"),
+        ({"metric": "taxi"}, "metric must be 'euclidean', 'manhattan' or 'haversine', got 'taxi'"),
+        ({"weight": "one"}, "weight must be 'exp' or 'inverse', got 'one'"),
         ({"features": (0, 7)}, "X has 2 columns, features names (0, 7)"),
     ],
 )
 def test_wrong_parameters(options, message):
+    X, y, W = problem(0)
     with pytest.raises(DataError, match=re.escape(message)):
-        NetworkLasso(**options).fit(*problem(0))
+        NetworkLasso(**options).fit(X, y, graph=W)
+
+
+def test_a_builder_makes_the_graph():
+    X, y, _ = problem(0)
+    model = NetworkLasso(graph=KNN(n_neighbors=2)).fit(X, y)
+    given = NetworkLasso().fit(X, y, graph=knn_graph(X, 2))
+    np.testing.assert_array_equal(model.coef_, given.coef_)
+    with pytest.raises(DataError, match="no graph: pass graph=S"):
+        NetworkLasso().fit(X, y)
+
+
+def test_the_old_ways_work_for_one_release():
+    X, y, W = problem(0)
+    new = NetworkLasso(2.0, l2=0.3, tol=1e-5).fit(X, y, graph=W, coords=X)
+    with pytest.warns(FutureWarning, match="mu is now called l2"):
+        old = NetworkLasso(2.0, mu=0.3, tol=1e-5)
+    with pytest.warns(FutureWarning, match=r"NetworkLasso.fit: give coords= by name"):
+        old.fit(X, y, W, X)
+    with pytest.warns(FutureWarning, match=r"NetworkLasso.predict: give coords= by name"):
+        np.testing.assert_array_equal(old.predict(X, X), new.predict(X, coords=X))
+    with pytest.warns(FutureWarning, match="is now called tol"):
+        assert NetworkLasso(abs_tol=1e-2).tol == NetworkLasso(rel_tol=1e-3).tol == 1e-3
 
 
 def test_wrong_input():
     X, y, W = problem(0)
 
-    def refused(message, *arguments, **more):
+    def refused(message, X, y, W, **more):
         with pytest.raises(DataError, match=re.escape(message)):
-            NetworkLasso().fit(*arguments, **more)
+            NetworkLasso().fit(X, y, graph=W, **more)
 
     refused("X must be a table with at least one row, got shape (6,)", X[:, 0], y, W)
     bad = X.copy()
@@ -210,7 +233,7 @@ def test_wrong_input():
     refused("coords has 5 rows, X has 6", X, y, W, coords=X[:5])
     with pytest.raises(NotFittedError, match="this NetworkLasso is not fitted yet"):
         NetworkLasso().predict(X)
-    model = NetworkLasso().fit(X, y, W, coords=X)
+    model = NetworkLasso().fit(X, y, graph=W, coords=X)
     with pytest.raises(DataError, match=re.escape("coords has shape (6, 1), expected (6, 2)")):
         model.predict(X, coords=X[:, :1])
     with pytest.raises(DataError, match="X gives 2 parameters a node, the model has 3"):

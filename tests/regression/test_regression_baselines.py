@@ -93,8 +93,8 @@ def test_kriging_needs_coordinates():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((0,), "n_components must be at least 1, got 0"),
-        ((2, 1.0), "subsample must lie in (0, 1), got 1.0"),
+        ((0,), "n_components must be a positive integer, got 0"),
+        ((2, 1.0), "subsample must be a number between 0 and 1, both excluded, got 1.0"),
     ],
 )
 def test_wrong_tables(arguments, message):

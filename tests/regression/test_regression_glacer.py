@@ -36,7 +36,7 @@ def houses(n=80, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.uniform(size=(n, 3))
     y = np.sin(6 * X[:, 0]) + X[:, 1] ** 2 + 0.2 * rng.normal(size=n)
-    return X, y, knn_graph(X[:, :2], k=4)
+    return X, y, knn_graph(X[:, :2], n_neighbors=4)
 
 
 def plain_algorithm(X, y, S, M, eta, seed, max_swaps, loss="paper"):
@@ -146,10 +146,10 @@ def test_the_number_of_processes_changes_nothing():
 def test_resumed_run_ends_in_the_same_bits(tmp_path):
     X, y, S = houses()
     file = tmp_path / "run.trellis"
-    settings = {"n_components": 4, "random_state": 0, "checkpoint": file, "resume": True}
+    kept = {"checkpoint": file, "resume": True}
     whole = GLACER(4, random_state=0, max_swaps=5).fit(X, y, graph=S)
-    GLACER(max_swaps=2, **settings).fit(X, y, graph=S)
-    again = GLACER(max_swaps=5, **settings).fit(X, y, graph=S)
+    GLACER(4, random_state=0, max_swaps=2).fit(X, y, graph=S, **kept)
+    again = GLACER(4, random_state=0, max_swaps=5).fit(X, y, graph=S, **kept)
     assert len(whole.history_) > 3
     assert [h.r_obj for h in again.history_] == [h.r_obj for h in whole.history_]
     assert [h.pair for h in again.history_] == [h.pair for h in whole.history_]
@@ -160,9 +160,10 @@ def test_resumed_run_ends_in_the_same_bits(tmp_path):
 
 def test_resume_without_a_seed_uses_the_stored_one(tmp_path):
     X, y, S = houses(40)
-    settings = {"n_components": 3, "checkpoint": tmp_path / "run.trellis", "resume": True}
-    first = GLACER(max_swaps=0, **settings).fit(X, y, graph=S)
-    again = GLACER(max_swaps=0, **settings).fit(X, y, graph=S)
+    kept = {"checkpoint": tmp_path / "run.trellis", "resume": True}
+    first = GLACER(3, max_swaps=0).fit(X, y, graph=S, **kept)
+    with pytest.warns(FutureWarning, match="checkpoint is now an argument of fit"):
+        again = GLACER(3, max_swaps=0, **kept).fit(X, y, graph=S)
     assert (first.predict(X, graph=S) == again.predict(X, graph=S)).all()
     assert first.history_ == again.history_
 
@@ -170,12 +171,13 @@ def test_resume_without_a_seed_uses_the_stored_one(tmp_path):
 def test_unusable_checkpoints(tmp_path):
     X, y, S = houses(40)
     file = tmp_path / "run.trellis"
-    model = GLACER(3, random_state=0, max_swaps=1, checkpoint=file, resume=True)
-    model.fit(X, y, graph=S)
+    model = GLACER(3, random_state=0, max_swaps=1)
+    kept = {"checkpoint": file, "resume": True}
+    model.fit(X, y, graph=S, **kept)
     with pytest.raises(DataError, match="other data or parameters"):
-        model.fit(X, y + 1, graph=S)
+        model.fit(X, y + 1, graph=S, **kept)
     with pytest.raises(DataError, match="other data or parameters"):
-        clone(model).set_params(loss="zero_based").fit(X, y, graph=S)
+        clone(model).set_params(loss="zero_based").fit(X, y, graph=S, **kept)
     header, arrays = read_container(file)
     first, *_ = header["history"]
     nodes = arrays["nodes"]
@@ -198,15 +200,15 @@ def test_unusable_checkpoints(tmp_path):
     ):
         write_container(file, header | broken_header, arrays | broken_arrays)
         with pytest.raises(CorruptModelError, match=re.escape(message)):
-            model.fit(X, y, graph=S)
+            model.fit(X, y, graph=S, **kept)
     write_container(file, header | {"estimator": "ChainCRF"}, arrays)
     with pytest.raises(CorruptModelError, match="this is a model, not a checkpoint"):
-        model.fit(X, y, graph=S)
+        model.fit(X, y, graph=S, **kept)
     file.write_text("{}")
     with pytest.raises(CorruptModelError, match="not a Trellis model file"):
-        model.fit(X, y, graph=S)
+        model.fit(X, y, graph=S, **kept)
     with pytest.raises(DataError, match="needs checkpoint="):
-        GLACER(resume=True).fit(X, y, graph=S)
+        GLACER().fit(X, y, graph=S, resume=True)
 
 
 def test_objective():
@@ -330,7 +332,7 @@ def test_progress_tells_the_refits_to_go():
 
 def test_cross_validation_with_a_builder():
     X, y, _ = houses(60)
-    model = GLACER(2, graph=KNN(k=3), random_state=0, max_swaps=1)
+    model = GLACER(2, graph=KNN(n_neighbors=3), random_state=0, max_swaps=1)
     assert cross_val_score(model, X, y, cv=2).shape == (2,)
     with pytest.raises(NotFittedError):
         clone(model).predict(X)
@@ -343,13 +345,13 @@ X3, Y3, S3 = houses(20)
     ("params", "message"),
     [
         ({"n_components": 1}, "n_components must be"),
-        ({"subsample": 1.0}, "subsample must be between"),
+        ({"subsample": 1.0}, "subsample must be a number between 0 and 1"),
         ({"subsample": 0.01}, "of 20 examples is 0"),
-        ({"loss": "hinge"}, "loss must be one of"),
+        ({"loss": "hinge"}, "loss must be 'paper', 'r2_sum' or 'zero_based'"),
         ({"max_swaps": -1}, "max_swaps must be"),
         ({"random_state": -1}, "random_state must be"),
         ({"component": "crf"}, "component must be"),
-        ({"base": 3}, "must be scikit-learn estimators"),
+        ({"base": 3}, "base must be None, a regressor or a function, got 3"),
     ],
 )
 def test_bad_parameters(params, message):

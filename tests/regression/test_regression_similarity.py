@@ -72,7 +72,7 @@ def test_radius_and_full_are_brute_force(n, metric, seed):
 
 def test_several_nodes_on_one_spot_have_no_self_edge():
     points = np.zeros((4, 2))
-    S = knn_graph(points, k=2)
+    S = knn_graph(points, n_neighbors=2)
     assert S.diagonal().sum() == 0
     assert (np.diff(S.indptr) >= 2).all()
     assert set(S.data) == {1.0}
@@ -126,7 +126,7 @@ def test_columns_of_a_table_and_of_an_array():
         knn_graph(table, 1, columns=["lon"])
     with pytest.raises(DataError, match="cannot take coordinates"):
         knn_graph(table.to_numpy(), 1, columns=[7])
-    with pytest.raises(DataError, match="columns must be a list"):
+    with pytest.raises(DataError, match="columns must be None or a list such as"):
         knn_graph(table, 1, columns="lat")
 
 
@@ -187,8 +187,8 @@ def test_no_graph():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: knn_graph([[0.0], [1.0]], 2), "k must be an integer from 1 to 1"),
-        (lambda: knn_graph([[0.0], [1.0]], 0), "k must be"),
+        (lambda: knn_graph([[0.0], [1.0]], 2), "n_neighbors must be an integer from 1 to 1"),
+        (lambda: knn_graph([[0.0], [1.0]], 0), "n_neighbors must be"),
         (lambda: knn_graph([[0.0], [1.0]], 1, symmetrise="sum"), "symmetrise must be"),
         (lambda: knn_graph([[0.0], [1.0]], 1, metric="cosine"), "metric must be"),
         (lambda: knn_graph([[0.0], [1.0]], 1, metric="haversine"), "latitude"),

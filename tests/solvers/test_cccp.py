@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
 from trellis.errors import DataError
-from trellis.solvers.bundle import Cut, minimise_bundle
-from trellis.solvers.cccp import minimise_cccp
+from trellis.problems.cut import Cut
+from trellis.solvers.bundle import Bundle
+from trellis.solvers.cccp import PlaneSurrogate, Tangent, minimise_cccp
+from trellis.solvers.planes import BundleResult, minimise_bundle
 
 VARIANTS = list(itertools.product([True, False], [True, False]))
 
@@ -73,6 +75,19 @@ def surrogate_minimum(p, w, l2):
     return found.fun
 
 
+INNER = {"l2", "l1", "recycle", "reward_below", "box", "memory", "step", "max_iterations"}
+
+
+def solve(penalty, reward, n_weights, *, start=None, adaptive=True, **options):
+    """The procedure with cutting planes, all options in one place."""
+    surrogate = PlaneSurrogate(
+        penalty, reward, **{name: options.pop(name) for name in INNER & options.keys()}
+    )
+    if not adaptive:
+        options["first_tol"] = options.get("tol", 1e-3)
+    return minimise_cccp(surrogate, np.zeros(n_weights) if start is None else start, **options)
+
+
 def begin(d):
     return np.random.default_rng(1).normal(size=d)
 
@@ -91,10 +106,12 @@ def test_falls_to_a_stationary_point(seed, l2, variant, below, memory, step):
     recycle, adaptive = variant
     w0 = begin(p.d)
     seen = []
+    surrogate = PlaneSurrogate(
+        p.penalty, p.reward, l2=l2, recycle=recycle, reward_below=below, memory=memory, step=step
+    )
     found = minimise_cccp(
-        p.penalty, p.reward, p.d, l2=l2, start=w0, recycle=recycle, adaptive=adaptive,
-        reward_below=below, memory=memory, step=step, tol=1e-5, eta=1e-5, report=seen.append,
-    )  # fmt: skip
+        surrogate, w0, first_tol=0.3 if adaptive else 1e-5, tol=1e-5, eta=1e-5, report=seen.append
+    )
     assert found.stop_reason == "eta"
     assert found.exact
     assert seen == found.rounds
@@ -110,7 +127,7 @@ def test_falls_to_a_stationary_point(seed, l2, variant, below, memory, step):
     assert tols[-1] == 1e-5
     assert tols[0] == (0.3 if adaptive else 1e-5)
     for w in np.random.default_rng(seed).normal(size=(30, p.d)) * 3:
-        assert found.bundle.height(w) <= p.penalty(w)[0] + 1e-9
+        assert surrogate.bundle.height(w) <= p.penalty(w)[0] + 1e-9
 
 
 @settings(max_examples=5, deadline=None)
@@ -121,7 +138,7 @@ def test_all_variants_agree_where_the_problem_is_convex(seed):
     slope = p.reward(np.zeros(p.d))[1]
     best = minimise_bundle(p.penalty, p.d, l2=0.3, linear=-slope, tol=1e-6)
     for recycle, adaptive in VARIANTS:
-        found = minimise_cccp(
+        found = solve(
             p.penalty, p.reward, p.d, l2=0.3, recycle=recycle, adaptive=adaptive,
             start=begin(p.d), tol=1e-5, eta=1e-5, reward_below=True,
         )  # fmt: skip
@@ -135,7 +152,7 @@ def test_all_variants_agree_where_the_problem_is_convex(seed):
 def test_is_a_minimum_in_one_dimension(seed, l2):
     """On a grid no point near or far has a lower surrogate."""
     p = Latent(seed, d=1, n=6)
-    found = minimise_cccp(
+    found = solve(
         p.penalty, p.reward, 1, l2=l2, start=begin(1), tol=1e-9, eta=1e-9, reward_below=True
     )
     w = found.weights[0]
@@ -157,7 +174,7 @@ def test_recycling_and_adaptive_precision_need_fewer_planes():
     for seed in range(3):
         p = Latent(seed, n=30, k=4, h=3, d=6)
         for recycle, adaptive in VARIANTS:
-            found = minimise_cccp(
+            found = solve(
                 p.penalty, p.reward, p.d, l2=1.0, start=begin(p.d), recycle=recycle,
                 adaptive=adaptive, reward_below=True,
             )  # fmt: skip
@@ -174,8 +191,8 @@ def test_free_plane_of_the_reward_bounds_the_surrogate_from_the_start():
     p = Latent(0, n=30, k=4, d=8)
     w0 = begin(p.d)
     run = {"l2": 0.01, "start": w0, "max_rounds": 1, "max_iterations": 1}
-    bounded = minimise_cccp(p.penalty, p.reward, p.d, reward_below=True, **run)
-    free = minimise_cccp(p.penalty, p.reward, p.d, **run)
+    bounded = solve(p.penalty, p.reward, p.d, reward_below=True, **run)
+    free = solve(p.penalty, p.reward, p.d, **run)
     assert bounded.rounds[0].gap <= p.objective(w0, 0.01) < free.rounds[0].gap
 
 
@@ -185,7 +202,7 @@ def test_free_plane_of_the_reward_bounds_the_surrogate_from_the_start():
 def test_l1(seed, recycle, box):
     p = Latent(seed, n=8)
     l1 = 1.0
-    found = minimise_cccp(
+    found = solve(
         p.penalty, p.reward, p.d, l1=l1, start=begin(p.d), recycle=recycle, box=box,
         reward_below=box is None, tol=1e-6, eta=1e-6,
     )  # fmt: skip
@@ -205,7 +222,7 @@ def test_l1(seed, recycle, box):
 
 def test_zero_objective_with_l1():
     """Nothing to learn: the objective is 0 at the start, and stays there."""
-    found = minimise_cccp(
+    found = solve(
         lambda w: (0.0, np.zeros(2)), lambda w: (0.0, np.zeros(2)), 2, l1=1.0, reward_below=True
     )
     assert found.weights.tolist() == [0, 0]
@@ -221,7 +238,7 @@ def test_a_reward_with_an_offset():
     def reward(w):
         return float(abs(w[0] - 1)) / 2, np.sign(w - 1) / 2
 
-    found = minimise_cccp(penalty, reward, 1, l2=0.1, start=np.array([2.0]), tol=1e-9, eta=1e-9)
+    found = solve(penalty, reward, 1, l2=0.1, start=np.array([2.0]), tol=1e-9, eta=1e-9)
     grid = np.linspace(1, 5, 4001)
     J = 0.1 * grid**2 + abs(grid - 3) - abs(grid - 1) / 2
     assert found.objective == pytest.approx(J.min(), abs=1e-6)
@@ -243,7 +260,7 @@ def test_inexact_oracles_keep_the_objective_from_rising():
             return Cut(p.reward(w)[0], float(slope @ w), slope)
         return p.reward(w)
 
-    found = minimise_cccp(penalty, reward, p.d, l2=0.5, start=begin(p.d))
+    found = solve(penalty, reward, p.d, l2=0.5, start=begin(p.d))
     assert not found.exact
     values = [r.objective for r in found.rounds]
     assert all(a >= b for a, b in itertools.pairwise(values))
@@ -253,12 +270,10 @@ def test_inexact_oracles_keep_the_objective_from_rising():
 def test_stops_are_named():
     p = Latent(5, n=30, d=6)
     run = {"l2": 0.5, "start": begin(p.d), "tol": 1e-6, "eta": 1e-6}
-    one = minimise_cccp(p.penalty, p.reward, p.d, max_rounds=1, **run)
+    one = solve(p.penalty, p.reward, p.d, max_rounds=1, **run)
     assert one.stop_reason == "max_rounds"
     assert len(one.rounds) == 1
-    few = minimise_cccp(
-        p.penalty, p.reward, p.d, adaptive=False, max_iterations=1, max_rounds=500, **run
-    )
+    few = solve(p.penalty, p.reward, p.d, adaptive=False, max_iterations=1, max_rounds=500, **run)
     assert few.stop_reason == "max_iterations"
     assert all(r.n_planes <= 2 for r in few.rounds)
 
@@ -276,7 +291,7 @@ def test_interrupt_in_an_oracle(at):
         return p.penalty(w)
 
     w0 = begin(p.d)
-    found = minimise_cccp(penalty, p.reward, p.d, l2=0.5, start=w0, tol=1e-6)
+    found = solve(penalty, p.reward, p.d, l2=0.5, start=w0, tol=1e-6)
     assert found.stop_reason == "interrupted"
     assert found.n_planes == at - 1
     if at == 1:
@@ -294,10 +309,55 @@ def test_interrupt_between_rounds():
         if record.number == 2:
             raise KeyboardInterrupt
 
-    found = minimise_cccp(p.penalty, p.reward, p.d, l2=0.5, start=begin(p.d), report=stop)
+    found = solve(p.penalty, p.reward, p.d, l2=0.5, start=begin(p.d), report=stop)
     assert found.stop_reason == "interrupted"
     assert len(found.rounds) == 2
     assert found.objective == pytest.approx(p.objective(found.weights, 0.5))
+
+
+class Halves:
+    """Another inner solver: J = w^2 / 10 + |w - 3| - |w - 1| / 2 in one dimension, by bisection."""
+
+    n_planes, exact = 0, True
+
+    def tangent(self, w):
+        slope = np.sign(w - 1) / 2
+        return Tangent(slope, float(abs(w[0] - 1)) / 2 - float(slope @ w))
+
+    def value(self, w, tangent):
+        return 0.1 * float(w @ w) + float(abs(w[0] - 3)) - tangent.height(w)
+
+    def begin(self, w, tangent):
+        return self.value(w, tangent)
+
+    def minimise(self, w, tangent, objective, tol):
+        low, high = -10.0, 10.0
+        while high - low > tol:
+            self.n_planes += 1
+            middle = (low + high) / 2
+            rising = 0.2 * middle + np.sign(middle - 3) - tangent.slope[0] > 0
+            low, high = (low, middle) if rising else (middle, high)
+        new = np.array([low])
+        if self.value(new, tangent) > objective:
+            new = w
+        return BundleResult(
+            new, new, self.value(new, tangent), 0.0, 0.0, "gap", True, [], Bundle(1)
+        )
+
+
+def test_any_solver_will_do():
+    """The same stationary point as with planes, by a solver of one's own."""
+    start = np.array([2.0])
+    mine = Halves()
+    found = minimise_cccp(mine, start, tol=1e-9, eta=1e-9)
+    wanted = solve(
+        lambda w: (float(abs(w[0] - 3)), np.sign(w - 3)),
+        lambda w: (float(abs(w[0] - 1)) / 2, np.sign(w - 1) / 2),
+        1, l2=0.1, start=start, tol=1e-9, eta=1e-9,
+    )  # fmt: skip
+    assert found.objective == pytest.approx(wanted.objective, abs=1e-7)
+    assert found.stop_reason == "eta"
+    assert found.n_planes == mine.n_planes == sum(r.n_planes for r in found.rounds)
 
 
 def zero(w):
@@ -310,14 +370,13 @@ def zero(w):
         ({"l2": 0.0}, "one of l2 and l1"),
         ({"l1": 1.0}, "one of l2 and l1"),
         ({"l2": 0.0, "l1": 1.0}, "give a box, or reward_below"),
-        ({"start": np.zeros(3)}, "start must be 2 finite"),
-        ({"start": np.array([0.0, np.nan])}, "start must be 2 finite"),
+        ({"start": np.array([0.0, np.nan])}, "start must be finite"),
         ({"tol": -1.0}, "0 <= tol <= first_tol"),
         ({"tol": 0.5}, "0 <= tol <= first_tol"),
         ({"factor": 1.0}, "factor must lie in"),
         ({"eta": -1.0}, "eta must be at least 0"),
-        ({"max_rounds": 0}, "max_rounds and max_iterations"),
-        ({"max_iterations": 0}, "max_rounds and max_iterations"),
+        ({"max_rounds": 0}, "max_rounds must be at least 1"),
+        ({"max_iterations": 0}, "max_iterations must be at least 1"),
         ({"step": 0.0}, "step must lie in"),
         ({"memory": 1}, "memory must be"),
         ({"reward": lambda w: (0.0, np.zeros(3))}, "slope of the risk must have shape"),
@@ -327,4 +386,4 @@ def zero(w):
 def test_bad_input(change, message):
     arguments = {"penalty": zero, "reward": zero, "n_weights": 2, "l2": 1.0} | change
     with pytest.raises(DataError, match=message):
-        minimise_cccp(**arguments)
+        solve(**arguments)

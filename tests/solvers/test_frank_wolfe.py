@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trellis.errors import DataError
-from trellis.solvers.bundle import minimise_bundle
 from trellis.solvers.frank_wolfe import minimise_frank_wolfe, run_frank_wolfe
+from trellis.solvers.planes import minimise_bundle
 
 
 class MultiClass:

@@ -11,7 +11,7 @@ import trellis.solvers.lbfgs as lbfgs_module
 from chain_problems import random_data, same_bits, same_weights
 from rich_problems import partial_data, random_weights
 from trellis.decompose import ChainPieces, WholeSamples
-from trellis.objectives import LogLikelihood, Penalty, Weights
+from trellis.problems import LogLikelihood, Penalty, Weights
 from trellis.solvers import LimitedMemoryBFGS, Progress, convergence_value
 
 DATA = random_data(np.random.default_rng(6), n_samples=40)

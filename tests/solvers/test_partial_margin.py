@@ -7,11 +7,11 @@ import pytest
 
 from label_problems import Enumerated
 from trellis.errors import DataError
-from trellis.objectives.partial import PartialObjective
-from trellis.solvers.bundle import minimise_bundle
-from trellis.solvers.cccp import minimise_cccp
+from trellis.problems.partial import PartialObjective
+from trellis.solvers.cccp import PlaneSurrogate, minimise_cccp
 from trellis.solvers.partial_margin import minimise_partial
 from trellis.solvers.perceptron_partial import partial_perceptron
+from trellis.solvers.planes import minimise_bundle
 
 
 def objective_of(seed=0, loss="bridge", complete=False):
@@ -74,10 +74,10 @@ def test_where_it_starts_and_how():
         objective, l2=0.2, start=start, limit=3, recycle=False, adaptive=False, tol=0.05,
         report=seen.append,
     )  # fmt: skip
-    direct = minimise_cccp(
-        objective.penalty, objective.reward, objective.n_weights, l2=0.2, start=start,
-        recycle=False, adaptive=False, reward_below=True, tol=0.05, eta=0.05, max_rounds=3,
-    )  # fmt: skip
+    surrogate = PlaneSurrogate(
+        objective.penalty, objective.reward, l2=0.2, recycle=False, reward_below=True
+    )
+    direct = minimise_cccp(surrogate, start, first_tol=0.05, tol=0.05, eta=0.05, max_rounds=3)
     np.testing.assert_array_equal(found.weights, direct.weights)
     assert found.n_planes == direct.n_planes
     assert seen == found.records

@@ -9,7 +9,7 @@ from label_problems import Enumerated
 from trellis.corpus import Labels, as_corpus
 from trellis.errors import DataError
 from trellis.features import AttributeEncoder
-from trellis.objectives.label_problem import LabelProblem
+from trellis.problems.label_problem import LabelProblem
 from trellis.solvers.perceptron_partial import partial_perceptron
 
 

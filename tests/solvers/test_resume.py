@@ -11,7 +11,7 @@ import trellis.solvers.passes as passes_module
 from chain_problems import same_bits
 from rich_problems import partial_data, random_weights
 from trellis.decompose import ChainPieces
-from trellis.objectives import LogLikelihood, Penalty, PerceptronLoss
+from trellis.problems import LogLikelihood, Penalty, PerceptronLoss
 from trellis.solvers import (
     AdaptiveFrequency,
     AveragedPerceptron,

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from chain_problems import random_data, same_bits
+from chain_problems import altered, random_data, same_bits
 from rich_problems import partial_data, random_weights
 from trellis.decompose import ChainPieces, WholeSamples
-from trellis.objectives import LogLikelihood, Penalty, PerceptronLoss, Weights
+from trellis.problems import LogLikelihood, Penalty, PerceptronLoss, Weights
 from trellis.solvers import (
     AdaptiveFrequency,
     AveragedPerceptron,
@@ -85,7 +85,7 @@ def test_many_batches_of_the_exact_gradient(monkeypatch):
     visits = DATA.visits(ChainPieces(1.5).draw(DATA.encoded.offsets, np.random.default_rng(0)))
     for edges in ("plain", "dense", "sparse"):
         whole, gradient = LogLikelihood(DATA).value_and_gradient(start(edges), visits)
-        monkeypatch.setattr("trellis.objectives.log_likelihood._BUFFER", 1)
+        monkeypatch.setattr("trellis.problems.log_likelihood._BUFFER", 1)
         found = [LogLikelihood(DATA, n).value_and_gradient(start(edges), visits) for n in (1, 3)]
         monkeypatch.undo()
         assert found[0][0] == found[1][0] == pytest.approx(whole, rel=1e-12)
@@ -98,7 +98,7 @@ def test_one_thread_may_own_no_feature():
     """All occurrences are of one feature, so the other threads have nothing to add."""
     data = random_data(np.random.default_rng(0), n_samples=30)
     same = replace(data.encoded, indices=np.full_like(data.encoded.indices, 7))
-    data = replace(data, encoded=same)
+    data = altered(data, encoded=same)
     visits = data.visits(WholeSamples().draw(data.encoded.offsets, np.random.default_rng(0)))
     ends = []
     for n_jobs in JOBS:

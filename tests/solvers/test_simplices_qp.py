@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from trellis.errors import DataError
-from trellis.solvers.simplex_qp import solve_simplex_qp
 from trellis.solvers.simplices_qp import solve_simplices_qp
 
 
@@ -43,7 +42,7 @@ def random_blocks(rng, n, n_blocks):
 @settings(max_examples=60)
 @given(
     n=st.integers(3, 10),
-    n_blocks=st.integers(1, 3),
+    n_blocks=st.sampled_from([1, 1, 2, 3]),
     rank=st.integers(0, 10),
     at_most=st.booleans(),
     scale=st.sampled_from([1e-3, 1.0, 1e4]),
@@ -73,11 +72,48 @@ def test_agrees_with_scipy(n, n_blocks, rank, at_most, scale, warm, seed):
 @settings(max_examples=30)
 @given(seed=st.integers(0, 1000), n=st.integers(1, 30), at_most=st.booleans())
 def test_one_block_is_the_simplex(seed, n, at_most):
+    """With no blocks given, and for a single variable."""
     rng = np.random.default_rng(seed)
     A, b = rng.normal(size=(n, 8)), rng.normal(size=n)
-    one = solve_simplex_qp(A @ A.T, b, at_most=at_most)
+    one = solve_simplices_qp(A @ A.T, b, at_most=at_most)
     found = solve_simplices_qp(A @ A.T, b, np.zeros(n, int), at_most=at_most)
-    assert found.value == pytest.approx(one.value, rel=1e-9, abs=1e-9)
+    assert found.alpha.tolist() == one.alpha.tolist()
+    if n == 1 and not at_most:
+        assert one.alpha.tolist() == [1]
+
+
+@given(
+    seed=st.integers(0, 1000),
+    n=st.integers(20, 150),
+    rank=st.integers(1, 60),
+    at_most=st.booleans(),
+)
+def test_gap_closes_on_one_simplex_of_many_planes(seed, n, rank, at_most):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(n, rank)) + rng.normal(size=rank)
+    A = A[rng.integers(0, n, n)]  # repeated rows: singular, and more than one solution
+    b = rng.normal(size=n)
+    found = solve_simplices_qp(A @ A.T, b, at_most=at_most)
+    gradient = A @ (A.T @ found.alpha) - b
+    least = min(gradient.min(), 0.0) if at_most else gradient.min()
+    assert gradient @ found.alpha - least <= 1e-8 * (1 + abs(found.value))
+
+
+def test_start_at_the_solution_takes_one_step():
+    rng = np.random.default_rng(0)
+    A, b = rng.normal(size=(80, 30)), rng.normal(size=80)
+    cold = solve_simplices_qp(A @ A.T, b)
+    warm = solve_simplices_qp(A @ A.T, b, start=cold.alpha)
+    assert warm.steps <= 2 < cold.steps
+    assert warm.value == pytest.approx(cold.value, rel=1e-12)
+
+
+def test_linear_problem_goes_to_the_best_corner():
+    found = solve_simplices_qp(np.zeros((3, 3)), [1.0, 3.0, 2.0], start=[1.0, 0.0, 0.0])
+    assert found.alpha.tolist() == [0, 1, 0]
+    nothing = solve_simplices_qp(np.zeros((2, 2)), [-1.0, -2.0], at_most=True)
+    assert nothing.alpha.tolist() == [0, 0]
+    assert nothing.value == 0
 
 
 @settings(max_examples=30)
@@ -115,7 +151,7 @@ def test_blocks_without_common_terms_are_solved_apart():
     G = np.zeros((21, 21))
     G[:12, :12], G[12:, 12:] = A @ A.T, B @ B.T
     found = solve_simplices_qp(G, b, np.repeat([0, 1], [12, 9]))
-    parts = solve_simplex_qp(A @ A.T, b[:12]), solve_simplex_qp(B @ B.T, b[12:])
+    parts = solve_simplices_qp(A @ A.T, b[:12]), solve_simplices_qp(B @ B.T, b[12:])
     assert found.value == pytest.approx(sum(p.value for p in parts), rel=1e-10)
     again = solve_simplices_qp(G, b, np.repeat([0, 1], [12, 9]), start=found.alpha)
     assert again.steps <= 2 < found.steps
@@ -144,6 +180,7 @@ def test_out_of_steps_says_how_far_it_is():
     ("change", "message"),
     [
         ({"G": np.eye(3)}, "G must be"),
+        ({"G": np.zeros((0, 0)), "b": np.zeros(0)}, "n >= 1"),
         ({"G": np.full((2, 2), np.nan)}, "finite"),
         ({"G": np.array([[1.0, 0.5], [0.0, 1.0]])}, "symmetric"),
         ({"start": np.zeros(3)}, "start must be 2 finite"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from trellis.errors import DataError
-from trellis.solvers.bundle import minimise_bundle
+from trellis.solvers.planes import minimise_bundle
 from trellis.theory import cheap_data as theory
 
 SIZES = {"mu": 1.5, "feature_bound": 2.0, "loss_max": 0.5, "n_outputs": 4, "n_partial": 3}

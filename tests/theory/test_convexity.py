@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from chain_problems import problems, random_data
 from trellis.decompose import ChainPieces, WholeSamples
-from trellis.objectives import LogLikelihood, Weights
+from trellis.problems import LogLikelihood, Weights
 
 sizes = st.one_of(st.none(), st.floats(1, 6))
 seeds = st.integers(0, 2**32 - 1)

@@ -22,7 +22,7 @@ from trellis.tracking.objects import EVENTS, FramePair, Link, Objects, PairAnnot
 
 def test_choices_and_annotations_are_the_same():
     """Every assignment survives the way through its annotation, and no other one does."""
-    h = make_hypotheses(CROWD, events=EVENTS, neighbours=3, max_distance=20.0)
+    h = make_hypotheses(CROWD, events=EVENTS, n_neighbors=3, max_distance=20.0)
     choices = list(assignments(h, 3, 3))
     assert len(choices) > 50
     seen = set()
@@ -46,7 +46,7 @@ def test_choices_and_annotations_are_the_same():
 @settings(max_examples=40)
 def test_partial_annotation_fixes_what_it_implies(data):
     """The assignments left are exactly those that hold everything that was told."""
-    h = make_hypotheses(CROWD, events=EVENTS, neighbours=3, max_distance=20.0)
+    h = make_hypotheses(CROWD, events=EVENTS, n_neighbors=3, max_distance=20.0)
     choices = list(assignments(h, 3, 3))
     truth = data.draw(st.sampled_from(choices))
     told = truth & np.array(data.draw(st.lists(st.booleans(), min_size=len(h), max_size=len(h))))

@@ -133,7 +133,7 @@ def test_order_on_simulated_cells(movies, name):
     train, test = movies[name]
     trackers = {
         "nearest": NearestNeighbour(), "flow": FlowTracker(),
-        "forest": LocalClassifiers(n_trees=30),
+        "forest": LocalClassifiers(n_trees=30, random_state=0),
     }  # fmt: skip
     results = {key: t.fit(train).predict(test) for key, t in trackers.items()}
     f1 = {key: sum(right(test, result)) / 2 for key, result in results.items()}
@@ -147,7 +147,12 @@ def test_order_on_simulated_cells(movies, name):
 def test_predictions_do_not_look_at_annotations(movies):
     train, test = movies["a"]
     bare = [replace(p, annotation=None) for p in test[:3]]
-    for tracker in (NearestNeighbour(), FlowTracker(), HandSet(), LocalClassifiers(n_trees=3)):
+    for tracker in (
+        NearestNeighbour(),
+        FlowTracker(),
+        HandSet(),
+        LocalClassifiers(n_trees=3, random_state=0),
+    ):
         tracker.fit(train[:4])
         assert tracker.predict(test[:3]).links == tracker.predict(bare).links
 
@@ -163,7 +168,7 @@ def test_local_classifiers_learn_from_parts(movies):
     pair = movies["a"][0][0]
     moves = tuple(link for link in pair.annotation.links if link[2] == "move")[:20]
     partial = replace(pair, annotation=PairAnnotation(moves, (), ()))
-    tracker = LocalClassifiers(n_trees=5).fit([partial])
+    tracker = LocalClassifiers(n_trees=5, random_state=0).fit([partial])
     assert tracker.events_ == ("move", "appear", "disappear")
     result = tracker.predict([pair])
     assert right([pair], result)[0] > 0.5
@@ -193,7 +198,7 @@ def test_hand_set_on_simulated_cells(movies):
     [("cellmigration", 8.1304, 0.946, 0.984), ("epidermis", 14.45, 0.962, 0.894)],
 )
 def test_numbers_of_the_description(real_data, monkeypatch, source, cut, precision, recall):
-    from trellis.datasets.celltracking import load_cells
+    from studies.datasets.celltracking import load_cells
 
     monkeypatch.setenv("TRELLIS_DATA", str(real_data("celltracking").parent))
     pairs = load_cells(source)
@@ -206,18 +211,25 @@ def test_numbers_of_the_description(real_data, monkeypatch, source, cut, precisi
 # ------------------------------------------------------------------ bad input
 
 
+def matching(**options):
+    return GraphMatching(5.0, **options).predict([])
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: NearestNeighbour(0), r"max_distance must be a positive number or 'auto', got 0"),
-        (lambda: FlowTracker("far"), r"max_distance must be a positive number or 'auto'"),
-        (lambda: GraphMatching(neighbours=0), r"neighbours must be a positive integer, got 0"),
-        (lambda: GraphMatching(tolerance=-1), r"tolerance must be a number, at least 0; got -1"),
-        (lambda: FlowTracker(division=-1), r"division must be a number, at least 0; got -1"),
-        (lambda: LocalClassifiers(n_trees=0), r"n_trees must be a positive integer, got 0"),
-        (lambda: HandSet(weights={"jump": {}}), r"weights of 'jump'; known events: move, "),
+        (lambda: NearestNeighbour(0).fit([]), r"max_distance must be 'auto' or a positive number"),
+        (lambda: FlowTracker("far").predict([]), r"max_distance must be 'auto' or a positive num"),
+        (lambda: matching(n_neighbors=0), r"n_neighbors must be a positive integer, got 0"),
+        (lambda: matching(tolerance=-1), r"tolerance must be a number of at least 0, got -1"),
         (
-            lambda: HandSet(weights={"move": {"distance": np.nan}}),
+            lambda: FlowTracker(5, division=-1).predict([]),
+            r"division must be a number of at least 0",
+        ),
+        (lambda: LocalClassifiers(n_trees=0).fit([]), r"n_trees must be a positive integer, got 0"),
+        (lambda: HandSet(weights={"jump": {}}).fit([]), r"weights of 'jump'; known events: move, "),
+        (
+            lambda: HandSet(weights={"move": {"distance": np.nan}}).fit([]),
             r"the weight of 'distance' of move is nan, no number",
         ),
         (lambda: NearestNeighbour().predict([]), r"NearestNeighbour does not know how far"),

@@ -50,7 +50,7 @@ SUBSETS = st.sets(st.sampled_from(("division", "split", "merge"))).map(
 def test_gates_are_as_defined(source, target, events, k, max_distance):
     """On a small grid, where many objects coincide or are at the same distance."""
     pair = frame_pair(source, target)
-    h = make_hypotheses(pair, events=events, neighbours=k, max_distance=max_distance)
+    h = make_hypotheses(pair, events=events, n_neighbors=k, max_distance=max_distance)
     assert listed(h) == enumerate_hypotheses(pair, events, k, max_distance)
     assert h.kind.dtype == np.int8
     assert h.source.dtype == h.target.dtype == np.int64
@@ -59,13 +59,13 @@ def test_gates_are_as_defined(source, target, events, k, max_distance):
 def test_gates_of_a_larger_crowd():
     rng = np.random.default_rng(5)
     pair = frame_pair(rng.random((60, 2)) * 100, rng.random((50, 2)) * 100)
-    h = make_hypotheses(pair, events=EVENTS, neighbours=4, max_distance=25.0)
+    h = make_hypotheses(pair, events=EVENTS, n_neighbors=4, max_distance=25.0)
     assert listed(h) == enumerate_hypotheses(pair, EVENTS, 4, 25.0)
 
 
 def test_many_objects_in_one_place():
     """More ties than the first question to the tree shows."""
-    h = make_hypotheses(frame_pair([(1, 1)] * 40, [(1, 1)] * 50), neighbours=2, max_distance=1.0)
+    h = make_hypotheses(frame_pair([(1, 1)] * 40, [(1, 1)] * 50), n_neighbors=2, max_distance=1.0)
     moves = {(a[0], b[0]) for kind, a, b in listed(h) if kind == "move"}
     assert moves == {(i, j) for i in range(40) for j in range(50) if i < 2 or j < 2}
 
@@ -73,7 +73,7 @@ def test_many_objects_in_one_place():
 def test_target_finds_a_source_that_does_not_find_it():
     """Three targets are nearer to the source than the one whose only candidate it is."""
     pair = frame_pair([(0, 0)], [(1, 0), (0, 1), (3, 0)])
-    h = make_hypotheses(pair, neighbours=2, max_distance=5.0)
+    h = make_hypotheses(pair, n_neighbors=2, max_distance=5.0)
     assert ("move", (0,), (2,)) in listed(h)
     assert ("division", (0,), (0, 2)) not in listed(h)
 
@@ -105,14 +105,14 @@ def test_empty_frames():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"events": ("move", "appear", "disappear", "fusion")}, "events are a sequence of move"),
-        ({"events": "move"}, "events are a sequence of move"),
-        ({"events": ("move", "division")}, "events lack appear, disappear"),
-        ({"neighbours": 0}, "at least 1"),
-        ({"neighbours": 2.0}, "whole number"),
-        ({"neighbours": True}, "whole number"),
-        ({"max_distance": 0.0}, "max_distance is 0.0"),
-        ({"max_distance": np.nan}, "max_distance is nan"),
+        ({"events": ("move", "appear", "disappear", "fusion")}, "events must be a list of move"),
+        ({"events": "move"}, "events must be a list of move"),
+        ({"events": ("move", "division")}, "events must be a list with move, appear and"),
+        ({"n_neighbors": 0}, "n_neighbors must be a positive integer, got 0"),
+        ({"n_neighbors": 2.0}, "n_neighbors must be a positive integer, got 2.0"),
+        ({"n_neighbors": True}, "n_neighbors must be a positive integer, got True"),
+        ({"max_distance": 0.0}, "max_distance must be a positive number .*, got 0.0"),
+        ({"max_distance": np.nan}, "max_distance must be a positive number .*, got nan"),
     ],
 )
 def test_bad_gates(options, message):

@@ -168,7 +168,7 @@ def slow_value(pair, event, name, sources, targets, moves):
 
 
 def check(pair, columns):
-    h = make_hypotheses(pair, events=EVENTS, neighbours=3, max_distance=10.0)
+    h = make_hypotheses(pair, events=EVENTS, n_neighbors=3, max_distance=10.0)
     features = default_features(columns, EVENTS)
     arrays = event_features(pair, h, features)
     moves = [(int(a), int(b)) for a, b in zip(h.source[:, 0], h.target[:, 0], strict=True)]

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from tracking_problems import frame_pair
 from trellis.datasets import LABS, Lab, simulate_cells
 from trellis.errors import DataError
-from trellis.objectives.partial import PartialObjective
+from trellis.problems.partial import PartialObjective
 from trellis.solvers.frank_wolfe import minimise_frank_wolfe
 from trellis.tracking import EventFeature, FramePair, Objects, PairAnnotation, TrackingModel
 from trellis.tracking.problem import TrackingProblem
@@ -208,16 +208,16 @@ def test_pairs_without_annotation_say_nothing_but_scale():
 
 
 def test_perceptron():
-    model = TrackingModel(solver="perceptron", random_state=0, max_iterations=5).fit(TRAIN)
+    model = TrackingModel(solver="perceptron", random_state=0, max_iter=5).fit(TRAIN)
     assert (model.stop_reason_, model.history_, model.gap_) == ("perceptron", [], np.inf)
     assert model.objective_ >= 0
     assert model.score(TEST) > 0.9
-    again = TrackingModel(solver="perceptron", random_state=0, max_iterations=5).fit(TRAIN)
+    again = TrackingModel(solver="perceptron", random_state=0, max_iter=5).fit(TRAIN)
     np.testing.assert_array_equal(model.weights_, again.weights_)
 
 
 def test_limit():
-    model = TrackingModel(max_iterations=2, tol=1e-9).fit(TRAIN[:2])
+    model = TrackingModel(max_iter=2, tol=1e-9).fit(TRAIN[:2])
     assert (model.stop_reason_, len(model.history_)) == ("max_iterations", 2)
 
 
@@ -333,28 +333,28 @@ def without(objects, column):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"loss": "hinge"}, "loss must be one of bridge, latent-hinge, ramp, max, got 'hinge'"),
-        ({"cost": "f1"}, "cost must be one of hamming, recall, got 'f1'"),
-        ({"solver": "sgd"}, "solver must be one of bundle, perceptron, got 'sgd'"),
+        ({"loss": "hinge"}, "loss must be 'bridge', 'latent-hinge', 'ramp' or 'max', got 'hinge'"),
+        ({"cost": "f1"}, "cost must be 'hamming' or 'recall', got 'f1'"),
+        ({"solver": "sgd"}, "solver must be 'bundle' or 'perceptron', got 'sgd'"),
         ({"l2": -1.0}, "l2 must be a number of at least 0, got -1.0"),
         ({"l1": "much"}, "l1 must be a number of at least 0, got 'much'"),
         ({"l2": 0.0}, "one of l2 and l1 must be positive and the other 0, got l2=0.0 and l1=0.0"),
         ({"l1": 1.0}, "one of l2 and l1 must be positive and the other 0, got l2=1.0 and l1=1.0"),
         ({"tol": 0.0}, "tol must be a positive number, got 0.0"),
-        ({"max_distance": "far"}, "max_distance must be \"auto\" or a positive number, got 'far'"),
-        ({"max_distance": 0}, 'max_distance must be "auto" or a positive number, got 0'),
-        ({"max_distance": np.inf}, 'max_distance must be "auto" or a positive number, got inf'),
-        ({"max_iterations": 0}, "max_iterations must be None or a positive integer, got 0"),
-        ({"max_iterations": 2.5}, "max_iterations must be None or a positive integer, got 2.5"),
+        ({"max_distance": "far"}, "max_distance must be 'auto' or a positive number, got 'far'"),
+        ({"max_distance": 0}, "max_distance must be 'auto' or a positive number, got 0"),
+        ({"max_distance": np.inf}, "max_distance must be 'auto' or a positive number, got inf"),
+        ({"max_iter": 0}, "max_iter must be None or a positive integer, got 0"),
+        ({"max_iter": 2.5}, "max_iter must be None or a positive integer, got 2.5"),
         ({"random_state": -1}, "random_state must be None or an integer of at least 0, got -1"),
         ({"knots": -1}, "knots must be an integer of at least 0, got -1"),
         ({"knots": 2.5}, "knots must be an integer of at least 0, got 2.5"),
-        ({"features": ["area"]}, "features must be EventFeature, got 'area'"),
-        ({"events": ("move",)}, "events lack appear, disappear"),
-        ({"events": "move"}, "events are a sequence of move, .* not 'move'"),
-        ({"events": None}, "events are a sequence of move, .* not None"),
-        ({"neighbours": 0}, "neighbours is 0; at least 1 is needed"),
-        ({"neighbours": "all"}, "neighbours is a whole number, not 'all'"),
+        ({"features": ["area"]}, r"features must be a list of EventFeature, got \['area'\]"),
+        ({"events": ("move",)}, "events must be a list with move, appear and"),
+        ({"events": "move"}, "events must be 'auto' or a list of move, .*, got 'move'"),
+        ({"events": None}, "events must be 'auto' or a list of move, .*, got None"),
+        ({"n_neighbors": 0}, "n_neighbors must be a positive integer, got 0"),
+        ({"n_neighbors": "all"}, "n_neighbors must be a positive integer, got 'all'"),
     ],
 )
 def test_parameters(options, message):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tracking_problems import assignments, frame_pair, objects
 from trellis.errors import DataError, InfeasibleError
-from trellis.objectives.partial import PARTIAL_LOSSES, PartialObjective
+from trellis.problems.partial import PARTIAL_LOSSES, PartialObjective
 from trellis.tracking.annotation import annotation_of, events_of, fixed_variables, links_of
 from trellis.tracking.features import EventFeature, event_features
 from trellis.tracking.hypotheses import make_hypotheses

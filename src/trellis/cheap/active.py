@@ -6,9 +6,10 @@ answer one perceptron pass goes over all samples annotated so far,
 .. math:: w \leftarrow w + \Phi(x, y^*) - \Phi(x, \hat y),
 
 in the order in which they were annotated, with step 1, without averaging, and from where the round
-before ended; then the uncertainties of the rest are computed anew, and their average is what the
+before ended (a CRF takes a pass of gradient steps instead, so that its probabilities mean
+something); then the uncertainties of the rest are computed anew, and their average is what the
 stopping rule sees. A round costs one inference for each sample of the pool. At the end, or every so
-many rounds, max-margin training on what was annotated gives the model that is used (*combined
+many rounds, full training on what was annotated gives the model that is used (*combined
 learning*).
 
 An answer may be partial: :math:`y^*` is then the best output compatible with it. Parts of samples
@@ -31,12 +32,24 @@ from numpy.typing import NDArray
 from trellis.cheap.annotation_log import AnnotationLog, Entry, from_json, to_json
 from trellis.cheap.pool import Pool
 from trellis.cheap.session import Session
-from trellis.cheap.training import l2_of, train
+from trellis.cheap.training import LEARNABLE
 from trellis.cheap.uncertainty import STRATEGIES, StoppingRule, convergence
+from trellis.domains import (
+    anything,
+    flag,
+    instance,
+    nothing,
+    number,
+    one_of,
+    sequence_of,
+    text,
+    whole,
+)  # fmt: skip
 from trellis.errors import DataError
+from trellis.estimator import Seeded, changed, parameter
 from trellis.files import fingerprint
-from trellis.objectives.learning_problem import Learnable
-from trellis.objectives.partial import PartialLoss, PartialObjective
+from trellis.problems.confidence import PROBABILITIES
+from trellis.problems.problem import Learnable
 from trellis.progress import Reporter
 
 __all__ = ["ActiveLearner", "Part"]
@@ -52,35 +65,8 @@ class Part(NamedTuple):
     nodes: tuple[int, ...]
 
 
-class ActiveLearner:
+class ActiveLearner(Seeded):
     """Chooses the samples that are worth annotating, and learns from the answers.
-
-    Parameters
-    ----------
-    model : Learnable
-        An estimator that can learn from cheap data (:class:`~trellis.MaxMargin`,
-        :class:`~trellis.tracking.TrackingModel`); it need not be fitted and is not changed.
-    strategy : str
-        One of ``STRATEGIES``: "best-vs-second", "best-vs-worst", "scoring", "random" or
-        "disagreement" (see :mod:`trellis.cheap.uncertainty`).
-    labels : sequence of str, optional
-        All labels, unless the pool shows them.
-    log : path, optional
-        File (SQLite) to which each answer is written before anything else is done with it. With a
-        log that exists the learner goes on from there.
-    window, threshold : int, float
-        Stop when the average uncertainty of ``window`` rounds changes by ``threshold`` at most.
-    retrain_every : int, optional
-        After each so many answers, max-margin training takes the place of the perceptron pass.
-    start : float64, shape (D,), optional
-        Weights to begin with; zero by default.
-    experts : sequence of fitted models or functions
-        With "disagreement": each gives, by ``predict(pool)`` or ``expert(pool)``, one label
-        sequence for each sample.
-    random_state : int, optional
-        Seed of "random".
-    verbose : bool
-        One line for each answer, if standard error is a terminal.
 
     Attributes
     ----------
@@ -105,52 +91,69 @@ class ActiveLearner:
     [['D', 'N', 'V']]
     """
 
-    def __init__(
-        self,
-        model: Learnable,
-        strategy: str = "best-vs-second",
-        *,
-        labels: Sequence[str] | None = None,
-        log: str | os.PathLike[Any] | None = None,
-        window: int = 80,
-        threshold: float = 1e-4,
-        retrain_every: int | None = None,
-        start: Float64s | None = None,
-        experts: Sequence[Any] | None = None,
-        random_state: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        for method in ("learning_problems", "with_weights"):
-            if not hasattr(model, method):
-                raise DataError(
-                    f"the model must be able to learn from cheap data, such as MaxMargin or "
-                    f"TrackingModel; {type(model).__name__} has no {method}"
-                )
-        if strategy not in STRATEGIES:
-            raise DataError(f"strategy must be one of {', '.join(STRATEGIES)}, got {strategy!r}")
-        if (strategy == "disagreement") != (experts is not None):
-            raise DataError('strategy="disagreement" and experts= belong together')
-        if experts is not None and len(experts) < 2:
-            raise DataError(f"it takes two experts to disagree, got {len(experts)}")
-        if retrain_every is not None and not _is_positive(retrain_every):
-            raise DataError(
-                f"retrain_every must be None or a positive integer, got {retrain_every!r}"
-            )
-        seed = random_state
-        if seed is not None and not (isinstance(seed, int | np.integer) and seed >= 0):
-            raise DataError(f"random_state must be None or an integer of at least 0, got {seed!r}")
-        self.model = model
-        self.strategy = strategy
-        self.labels = labels
-        self.log = log
-        self.rule = StoppingRule(window, threshold)
-        self.retrain_every = retrain_every
-        self.start = start
-        self.experts = experts
-        self.random_state = random_state
-        self._reporter = Reporter(enabled=verbose)
+    model: Learnable = parameter(
+        LEARNABLE,
+        """An estimator that can learn from cheap data: any CRF, perceptron or max-margin model, or
+        a :class:`~trellis.tracking.TrackingModel`; it need not be fitted and is not changed.""",
+        kw_only=False,
+    )
+    strategy: str = parameter(
+        one_of(*STRATEGIES),
+        "How samples are chosen, see :mod:`trellis.cheap.uncertainty`.",
+        default="best-vs-second",
+        kw_only=False,
+    )
+    labels: Sequence[str] | None = parameter(
+        nothing | sequence_of(text, "a list of labels"),
+        "All labels, unless the pool shows them.",
+        default=None,
+    )
+    log: str | os.PathLike[Any] | None = parameter(
+        nothing | text | instance(os.PathLike),
+        """File (SQLite) to which each answer is written before anything else is done with it. With
+        a log that exists the learner goes on from there.""",
+        default=None,
+    )
+    window: int = parameter(
+        whole(1), "Rounds whose average uncertainty the stopping rule looks at.", default=80
+    )
+    threshold: float = parameter(
+        number(at_least=0, infinite=True),
+        "Stop when the average uncertainty of ``window`` rounds changes by this at most.",
+        default=1e-4,
+    )
+    retrain_every: int | None = parameter(
+        nothing | whole(1),
+        "After each so many answers, training from nothing takes the place of the quick pass.",
+        default=None,
+    )
+    start: Float64s | None = parameter(
+        anything, "Weights to begin with, float64 of shape (D,); None: zero.", default=None
+    )
+    experts: Sequence[Any] | None = parameter(
+        nothing | sequence_of(anything, "a list of fitted models or functions"),
+        """With "disagreement": each gives, by ``predict(pool)`` or ``expert(pool)``, one label
+        sequence for each sample.""",
+        default=None,
+    )
+    verbose: bool = parameter(
+        flag, "One line for each answer, if standard error is a terminal.", default=False
+    )
+    random_state = changed(help='Seed of "random".')
+
+    def __post_init__(self) -> None:
+        self._check_parameters()
+        self.rule = StoppingRule(self.window, self.threshold)
         self._file: AnnotationLog | None = None
         self.reset()
+
+    def _check_together(self) -> None:
+        if (self.strategy == "disagreement") != (self.experts is not None):
+            raise DataError('strategy="disagreement" and experts= belong together')
+        if self.strategy in PROBABILITIES and self.model.training_loss != "log":
+            raise DataError(f"strategy={self.strategy!r} needs probabilities, which only a CRF has")
+        if self.experts is not None and len(self.experts) < 2:
+            raise DataError(f"it takes two experts to disagree, got {len(self.experts)}")
 
     def reset(self) -> Self:
         """Forget the pool and all answers (a log keeps them), so that another pool can be given."""
@@ -210,8 +213,7 @@ class ActiveLearner:
             ``sample`` and ``nodes``. The answer goes to :meth:`tell`, as a partial annotation of
             the sample.
         """
-        if not _is_positive(size):
-            raise DataError(f"size must be a positive integer, got {size!r}")
+        whole(1).check("size", size)
         session = self._prepared(pool)
         self._parts = True
         i = self._most_uncertain(session)
@@ -348,7 +350,7 @@ class ActiveLearner:
     def _report(self, i: int) -> None:
         history = self.average_uncertainty_
         average = f"{history[-1]:.4g}" if history else "none"
-        self._reporter.line(
+        Reporter(enabled=self.verbose).line(
             f"annotation {len(self._entries)}: sample {i}, average uncertainty left {average}"
         )
 
@@ -394,20 +396,14 @@ class ActiveLearner:
         return self.model.with_weights(session.problem, session.w.copy())
 
     def finish(
-        self, loss: str | PartialLoss = "bridge", *, l2: float | None = None, tol: float = 1e-2
+        self, loss: str | None = None, *, l2: float | None = None, tol: float | None = None
     ) -> Any:
-        """Train a max-margin model on what was annotated (combined learning).
+        """Train the model on what was annotated, as its ``fit`` would (combined learning).
 
         Parameters
         ----------
-        loss : str or PartialLoss
-            Loss of partial annotations, see :mod:`trellis.objectives.partial`; all are the same
-            for complete ones.
-        l2 : float, optional
-            Factor of ||w||^2, that of the model by default.
-        tol : float
-            Stop when the objective is known to be within this part of itself of the optimum (of a
-            stationary point, for partial annotations).
+        loss, l2, tol
+            Parameters of the model that are to have other values than it has, if it has them.
 
         Returns
         -------
@@ -415,9 +411,12 @@ class ActiveLearner:
             A fitted copy of the model. The learner itself is not changed and can go on.
         """
         session = self._current()
-        objective = PartialObjective(session.problem, loss)
-        found = train([objective], l2=l2_of(self.model, l2), tol=tol, start=session.w)
-        return self.model.with_weights(session.problem, found.shared)
+        given = {"loss": loss, "l2": l2, "tol": tol}
+        model: Any = self.model
+        changes = {name: value for name, value in given.items() if value is not None}
+        if changes:
+            model = type(model)(**model.get_params(deep=False)).set_params(**changes)
+        return model.trained_on(session.problem)
 
     # ---------------------------------------------------------------- state
 
@@ -486,7 +485,3 @@ class ActiveLearner:
         except BaseException:
             self.reset()
             raise
-
-
-def _is_positive(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 1)

@@ -62,7 +62,7 @@ class Entry:
     sample : int
         Index of the sample in the pool.
     annotation : object
-        What was said, as :meth:`~trellis.objectives.learning_problem.LearningProblem.annotate`
+        What was said, as :meth:`~trellis.problems.problem.Problem.annotate`
         takes it.
     nodes : tuple of int, or None
         The nodes that were asked for; None: the whole sample.

@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 
 from trellis.cheap.annotation_log import Entry
 from trellis.cheap.pool import Pool
-from trellis.cheap.training import l2_of, train
 from trellis.cheap.uncertainty import uncertainty, vote_entropy
 from trellis.errors import DataError
-from trellis.objectives.learning_problem import Learnable, LearningProblem, Measure
-from trellis.objectives.partial import PartialObjective
+from trellis.problems.problem import Learnable, Measure, Problem
 
 __all__ = ["Session"]
 
@@ -43,7 +41,7 @@ class Session:
 
     Attributes
     ----------
-    problem : LearningProblem
+    problem : Problem
         The samples with what is known of them.
     w : float64, shape (D,)
         Weights.
@@ -84,9 +82,9 @@ class Session:
         self._order: list[int] = np.flatnonzero(self.problem.annotated).tolist()
         self._pass()
 
-    def _new_problem(self) -> LearningProblem:
+    def _new_problem(self) -> Problem:
         made = self._model.learning_problems({"pool": self._pool.data}, labels=self._labels)
-        problem: LearningProblem = made["pool"]
+        problem: Problem = made["pool"]
         return problem
 
     def left(self, parts: bool) -> Int64s:
@@ -125,8 +123,7 @@ class Session:
             self._votes.answered(entry)
         every = self._retrain_every
         if every is not None and number % every == 0:
-            l2 = l2_of(self._model, None)
-            self.w = train([PartialObjective(self.problem)], l2=l2, start=self.w).shared
+            self.w = self._model.trained_on(self.problem).flat_weights(self.problem)
             self._known[:] = False
         else:
             self._pass()
@@ -136,9 +133,8 @@ class Session:
             self.history.append(float(self.uncertainties(left).mean()))
 
     def _pass(self) -> None:
-        """One perceptron pass over all annotated samples."""
-        changed = [self.problem.update(i, self.w) for i in self._order]
-        if any(changed):
+        """One pass over all annotated samples."""
+        if self._model.improve(self.problem, self.w, self._order):
             self._known[:] = False
 
     def margins(self, samples: Int64s) -> Float64s:

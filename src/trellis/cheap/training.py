@@ -10,10 +10,9 @@ procedure. Related models minimise (1.9) of Lou et al.,
     J = \lambda \lVert w\rVert^2 + \rho \sum_d \lVert w_d - w\rVert^2 + \sum_d L_d(w_d) .
 
 Where some samples are annotated in part, :math:`L_d = P_d - R_d` with convex
-:math:`P_d \ge R_d` (:mod:`trellis.objectives.partial`), and the loop of Algorithm 1.1 goes around
-it: each :math:`R_d` is replaced by its tangent at the weights of that domain, which leaves a convex
-problem and, P being at least R, no risk below zero. The planes of :math:`P_d` are kept from round
-to round.
+:math:`P_d \ge R_d` (:mod:`trellis.problems.partial`), and the concave-convex procedure goes
+around it: each :math:`R_d` is replaced by its tangent at the weights of that domain, which leaves a
+convex problem. The planes of :math:`P_d` are kept from round to round.
 """
 
 from __future__ import annotations
@@ -25,19 +24,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import has, number
 from trellis.errors import DataError
-from trellis.models.params import is_number
-from trellis.objectives.learning_problem import Learnable
-from trellis.objectives.partial import PartialObjective
-from trellis.solvers.bundle import Bundle, Cut, minimise_bundle
-from trellis.solvers.cccp import minimise_cccp
-from trellis.solvers.joint_bundle import JointBundle, minimise_joint_bundle
+from trellis.problems.cut import Cut
+from trellis.problems.log_objective import LogObjective
+from trellis.problems.partial import PartialLoss, PartialObjective
+from trellis.problems.problem import Learnable
+from trellis.solvers.bundle import Bundle
+from trellis.solvers.cccp import PlaneSurrogate, Tangent, minimise_cccp
 from trellis.solvers.partial_margin import planes_kept
+from trellis.solvers.planes import BundleResult, minimise_bundle, minimise_joint_bundle
 
-__all__ = ["Trained", "l2_of", "train", "train_jointly"]
+__all__ = ["LEARNABLE", "Trained", "l2_of", "objective_of", "train", "train_jointly"]
 
 Float64s = NDArray[np.float64]
+Int64s = NDArray[np.int64]
 
+LEARNABLE = has(
+    "learning_problems",
+    "with_weights",
+    "trained_on",
+    words="a model that can learn from cheap data, such as ChainCRF, MaxMargin or TrackingModel",
+)
+_SMOOTH_TOL = 1e-4  # an iteration of L-BFGS gains far less than what is left to gain
 _PASSES = 5  # of the perceptron that finds a start where the losses are not convex
 
 
@@ -63,13 +72,26 @@ class Trained:
 def l2_of(model: Learnable, l2: float | None) -> float:
     """Return the factor of the regulariser: that given, or else the model's."""
     found: Any = model.get_params().get("l2") if l2 is None else l2
-    if not (is_number(found) and 0 < found < np.inf):
-        raise DataError(f"l2 must be a positive number, got {found!r}; give l2=")
+    number(above=0).check("l2", found)
     return float(found)
 
 
+def objective_of(
+    problem: Any, loss: str | PartialLoss, samples: Int64s | None = None
+) -> PartialObjective | LogObjective:
+    """The losses of the annotated samples of a problem, or of those named."""
+    if loss == "log":
+        return LogObjective(problem, samples=samples)
+    if loss == "perceptron":
+        raise DataError(
+            "a perceptron has no objective that several domains could share; take a CRF or a "
+            "max-margin model"
+        )
+    return PartialObjective(problem, loss, samples=samples)
+
+
 def train(
-    objectives: Sequence[PartialObjective],
+    objectives: Sequence[PartialObjective | LogObjective],
     *,
     l2: float,
     tol: float = 1e-2,
@@ -79,7 +101,7 @@ def train(
 
     Parameters
     ----------
-    objectives : sequence of PartialObjective
+    objectives : sequence of PartialObjective or LogObjective
         Losses of the data sets.
     l2 : float
         Factor of ||w||^2, beside the sum of the losses.
@@ -93,35 +115,40 @@ def train(
     Trained
     """
     n = _check(objectives)
+    smooth = [objective for objective in objectives if isinstance(objective, LogObjective)]
+    if smooth:
+        w, value = _minimise_smooth(smooth, l2, np.inf, tol)
+        return Trained(w[0], np.tile(w, (len(smooth), 1)), value)
+    margin = [objective for objective in objectives if isinstance(objective, PartialObjective)]
 
     def penalty(w: Float64s) -> Cut:
-        return _sum([objective.penalty(w) for objective in objectives])
+        return _sum([objective.penalty(w) for objective in margin])
 
     def reward(w: Float64s) -> tuple[float, Float64s]:
-        values, slopes = zip(*(objective.reward(w) for objective in objectives), strict=True)
+        values, slopes = zip(*(objective.reward(w) for objective in margin), strict=True)
         return sum(values), np.sum(slopes, axis=0)
 
     def risk(w: Float64s) -> Cut:
-        return _sum([objective.risk(w) for objective in objectives])
+        return _sum([objective.risk(w) for objective in margin])
 
-    if all(objective.convex for objective in objectives):
+    if all(objective.convex for objective in margin):
         convex = minimise_bundle(risk, n, l2=l2, floor=0.0, memory=planes_kept(n), tol=tol)
         w, value, reason = convex.weights, convex.objective, convex.stop_reason
     else:
         if start is None:
-            start = _start(objectives)
+            start = _start(margin)
         found = minimise_cccp(
-            penalty, reward, n, l2=l2, start=start, reward_below=True,
-            first_tol=max(tol, 0.1), tol=tol, eta=tol, memory=planes_kept(n),
+            PlaneSurrogate(penalty, reward, l2=l2, reward_below=True, memory=planes_kept(n)),
+            start, first_tol=max(tol, 0.1), tol=tol, eta=tol,
         )  # fmt: skip
         w, value, reason = found.weights, found.objective, found.stop_reason
     if reason == "interrupted":
         raise KeyboardInterrupt
-    return Trained(w, np.tile(w, (len(objectives), 1)), value)
+    return Trained(w, np.tile(w, (len(margin), 1)), value)
 
 
 def train_jointly(
-    objectives: Sequence[PartialObjective],
+    objectives: Sequence[PartialObjective | LogObjective],
     *,
     l2: float,
     rho: float,
@@ -132,7 +159,7 @@ def train_jointly(
 
     Parameters
     ----------
-    objectives : sequence of PartialObjective
+    objectives : sequence of PartialObjective or LogObjective
         Losses of the data sets.
     l2, rho : float
         Factors of ||w||^2 and of the squared distances ||w_d - w||^2, beside the sums of the
@@ -155,53 +182,100 @@ def train_jointly(
         alone = [train([objective], l2=l2, tol=tol) for objective in objectives]
         value = sum(one.objective for one in alone)
         return Trained(np.zeros(n), np.stack([one.shared for one in alone]), value)
-    convex = all(objective.convex for objective in objectives)
-    first = np.zeros(n) if convex else _start(objectives)
-    point = np.tile(first, (len(objectives), 1))
-    best: Trained | None = None
-    planes, tangents = JointBundle(Bundle(n)), np.zeros((len(objectives), n + 1))
-    for _ in range(1 if convex else max_rounds):
-        new = np.stack([_tangent(o, w) for o, w in zip(objectives, point, strict=True)])
-        planes, tangents = _moved(planes, tangents - new), new
-        risks = [_Surrogate(o, t) for o, t in zip(objectives, tangents, strict=True)]
-        found = minimise_joint_bundle(risks, n, l2=l2, rho=rho, floor=0.0, bundle=planes, tol=tol)
-        if found.stop_reason == "interrupted":
-            raise KeyboardInterrupt
-        point = found.weights
-        own = sum(o.value(w) for o, w in zip(objectives, point, strict=True))
-        surrogate = sum(risk(w).upper for risk, w in zip(risks, point, strict=True))
-        value = found.objective - surrogate + own
-        if best is not None and best.objective - value <= tol * abs(best.objective):
-            return best if best.objective <= value else Trained(found.shared, point, value)
-        best = Trained(found.shared, point, value)
-    assert best is not None
-    return best
+    smooth = [objective for objective in objectives if isinstance(objective, LogObjective)]
+    if smooth:
+        w, value = _minimise_smooth(smooth, l2, rho, tol)
+        return Trained(_shared(w, l2, rho), w, value)
+    margin = [objective for objective in objectives if isinstance(objective, PartialObjective)]
+    if all(objective.convex for objective in margin):
+        risks = [objective.risk for objective in margin]
+        convex = minimise_joint_bundle(risks, n, l2=l2, rho=rho, tol=tol)
+        w, value, reason = convex.weights, convex.objective, convex.stop_reason
+    else:
+        found = minimise_cccp(
+            _JointSurrogate(margin, l2, rho), np.tile(_start(margin), (len(margin), 1)),
+            first_tol=max(tol, 0.1), tol=tol, eta=tol, max_rounds=max_rounds,
+        )  # fmt: skip
+        w, value, reason = found.weights, found.objective, found.stop_reason
+    if reason == "interrupted":
+        raise KeyboardInterrupt
+    return Trained(_shared(w, l2, rho), w, value)
 
 
-class _Surrogate:
-    """A sum of losses with the tangent (slope, offset) in place of its reward: convex, >= 0."""
-
-    def __init__(self, objective: PartialObjective, tangent: Float64s) -> None:
-        self._penalty, self._slope, self._offset = objective.penalty, tangent[:-1], tangent[-1]
-
-    def __call__(self, w: Float64s) -> Cut:
-        cut, below = self._penalty(w), float(self._slope @ w) + float(self._offset)
-        return Cut(cut.upper - below, cut.lower - below, cut.slope - self._slope)
+def _shared(w: Float64s, l2: float, rho: float) -> Float64s:
+    """Shared weights that are the best for weights of the domains (D, n)."""
+    shared: Float64s = rho * w.sum(axis=0) / (l2 + len(w) * rho)
+    return shared
 
 
-def _tangent(objective: PartialObjective, w: Float64s) -> Float64s:
-    value, slope = objective.reward(w)
-    return np.append(slope, value - float(slope @ w))
+def _minimise_smooth(
+    objectives: Sequence[LogObjective], l2: float, rho: float, tol: float
+) -> tuple[Float64s, float]:
+    """Minimise smooth losses by L-BFGS: weights (D, n), or (1, n) for rho = inf, and J.
+
+    The shared weights are the best for those of the domains, so that J is a function of these.
+    """
+    import scipy.optimize
+
+    shape = (1 if rho == np.inf else len(objectives), objectives[0].n_weights)
+
+    def value_and_slope(x: Float64s) -> tuple[float, Float64s]:
+        w = x.reshape(shape)
+        if rho == np.inf:
+            value, slope = l2 * float(x @ x), 2 * l2 * w
+        else:
+            shared = _shared(w, l2, rho)
+            value = l2 * float(shared @ shared) + rho * float(np.square(w - shared).sum())
+            slope = 2 * rho * (w - shared)  # the shared weights are at their optimum
+        for d, objective in enumerate(objectives):
+            row = min(d, shape[0] - 1)
+            loss, gradient = objective.value_and_gradient(w[row])
+            value += loss
+            slope[row] += gradient
+        return value, slope.ravel()
+
+    found = scipy.optimize.minimize(
+        value_and_slope, np.zeros(shape[0] * shape[1]), jac=True, method="L-BFGS-B",
+        options={"maxiter": 1000, "ftol": tol * _SMOOTH_TOL, "gtol": 1e-6, "maxfun": 1 << 30},
+    )  # fmt: skip
+    w: Float64s = found.x.reshape(shape)
+    return w, float(found.fun)
 
 
-def _moved(joint: JointBundle, shift: Float64s) -> JointBundle:
-    """Add a plane to all planes of each domain: what changed since they were found."""
-    moved = JointBundle(Bundle(joint.planes.n_weights), list(joint.domains))
-    for d, slope, offset in zip(
-        joint.domains, joint.planes.slopes, joint.planes.offsets, strict=True
-    ):
-        moved.planes.add(slope + shift[d, :-1], float(offset + shift[d, -1]))
-    return moved
+class _JointSurrogate:
+    """Losses of several domains with tangents in place of their rewards; a point is (D, n).
+
+    Rewards are maxima of scores, which are linear in w: their tangents go through zero. Since no
+    loss is negative, they lie below the penalties, too.
+    """
+
+    def __init__(self, objectives: Sequence[PartialObjective], l2: float, rho: float) -> None:
+        self._objectives, self._l2, self._rho = objectives, l2, rho
+        self.n_planes, self.exact = 0, True
+        self._planes = Bundle(objectives[0].n_weights, len(objectives))
+
+    def tangent(self, w: Float64s) -> Tangent:
+        parts = zip(self._objectives, w, strict=True)
+        return Tangent(np.stack([objective.reward(one)[1] for objective, one in parts]), 0.0)
+
+    def begin(self, w: Float64s, tangent: Tangent) -> float:
+        shared = _shared(w, self._l2, self._rho)
+        own = w - shared
+        value = self._l2 * float(shared @ shared) + self._rho * float(np.vdot(own, own))
+        parts = zip(self._objectives, w, strict=True)
+        value += sum(objective.penalty(one).upper for objective, one in parts)
+        return value - tangent.height(w)
+
+    def minimise(self, w: Float64s, tangent: Tangent, objective: float, tol: float) -> BundleResult:
+        for d, slope in enumerate(tangent.slope):
+            self._planes.add(slope, 0.0, d)
+        found = minimise_joint_bundle(
+            [one.penalty for one in self._objectives], len(w[0]), l2=self._l2, rho=self._rho,
+            linear=-tangent.slope, floor=None, start=w, bundle=self._planes, tol=tol,
+        )  # fmt: skip
+        self.n_planes += len(found.records)
+        self.exact = self.exact and found.exact
+        return found
 
 
 def _start(objectives: Sequence[PartialObjective]) -> Float64s:
@@ -214,7 +288,7 @@ def _start(objectives: Sequence[PartialObjective]) -> Float64s:
     return w
 
 
-def _check(objectives: Sequence[PartialObjective]) -> int:
+def _check(objectives: Sequence[PartialObjective | LogObjective]) -> int:
     if not any(len(objective.samples) for objective in objectives):
         raise DataError("nothing is annotated yet; there is nothing to learn from")
     return objectives[0].n_weights

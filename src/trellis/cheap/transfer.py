@@ -20,7 +20,7 @@ everywhere in Trellis). The five strategies of its Table 1.4 for a target domain
 ================  ==========================================================
 
 With :math:`\rho = 0` each domain is learned alone, under the regulariser :math:`\lambda` that it
-would have by itself (see :mod:`trellis.solvers.joint_bundle` for why this is not the limit of small
+would have by itself (see :mod:`trellis.solvers.planes` for why this is not the limit of small
 :math:`\rho`).
 """
 
@@ -34,13 +34,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.cheap.training import Trained, l2_of, train, train_jointly
+from trellis.cheap.training import LEARNABLE, Trained, l2_of, objective_of, train, train_jointly
+from trellis.domains import instance, nothing, number, one_of, sequence_of, text, whole
 from trellis.errors import CorruptModelError, DataError
+from trellis.estimator import Estimator, fitted, parameter
 from trellis.files.storable import Storable
 from trellis.files.stored import header_value, take
-from trellis.models.params import Estimator, is_number
-from trellis.objectives.learning_problem import Learnable, LearningProblem
-from trellis.objectives.partial import PartialLoss, PartialObjective
+from trellis.problems.log_objective import LogObjective
+from trellis.problems.partial import PARTIAL_LOSSES, PartialLoss, PartialObjective
+from trellis.problems.problem import Learnable, Problem
 from trellis.progress import Reporter
 
 __all__ = [
@@ -53,36 +55,17 @@ __all__ = [
 
 Float64s = NDArray[np.float64]
 Int64s = NDArray[np.int64]
-Score = Callable[[LearningProblem, Float64s, Int64s], float]
+Score = Callable[[Problem, Float64s, Int64s], float]
 
 TRANSFER_STRATEGIES = ("all-source", "all-target", "partial-target", "union", "transfer")
 """What to learn from, for a target domain."""
 
+RHO = number(at_least=0, infinite=True)
 _TARGET_ONLY = ("all-target", "partial-target")
 
 
 class TransferLearner(Estimator, Storable):
     """Learns models of several related data sets at once.
-
-    Parameters
-    ----------
-    model : Learnable
-        An estimator that can learn from cheap data (:class:`~trellis.MaxMargin`,
-        :class:`~trellis.tracking.TrackingModel`); it is not changed.
-    rho : float
-        How strongly the domains are drawn together: 0 (not at all) to ``inf`` (one model).
-    strategy : str
-        One of ``TRANSFER_STRATEGIES``.
-    loss : str or PartialLoss
-        Loss of partial annotations (:mod:`trellis.objectives.partial`).
-    l2 : float, optional
-        Factor of the squared norm of the shared weights; that of the model by default.
-    tol : float
-        Stop when the objective is known to be within this part of itself of the optimum.
-    target : str, optional
-        The domain that counts; needed by the strategies that name a source or a target.
-    labels : sequence of str, optional
-        Labels there may be beyond those that the data shows.
 
     Attributes
     ----------
@@ -110,31 +93,54 @@ class TransferLearner(Estimator, Storable):
     [['D', 'N'], ['N', 'V']]
     """
 
-    models_: dict[str, Any]
-    shared_: Float64s
-    weights_: dict[str, Float64s]
-    objective_: float
+    model: Learnable = parameter(
+        LEARNABLE,
+        """An estimator that can learn from cheap data: a CRF, a max-margin model or a
+        :class:`~trellis.tracking.TrackingModel`; it is not changed.""",
+        kw_only=False,
+    )
+    rho: float = parameter(
+        RHO,
+        "How strongly the domains are drawn together: 0 (not at all) to ``inf`` (one model).",
+        default=2.5,
+        kw_only=False,
+    )
+    strategy: str = parameter(
+        one_of(*TRANSFER_STRATEGIES),
+        "What to learn from, see :mod:`trellis.cheap.transfer`.",
+        default="transfer",
+    )
+    loss: str | PartialLoss | None = parameter(
+        nothing | one_of("log", *PARTIAL_LOSSES) | instance(PartialLoss),
+        """Training loss: "log" of label sequences, trees and graphs, or one of
+        :mod:`trellis.problems.partial`; None: that of the model.""",
+        default=None,
+    )
+    l2: float | None = parameter(
+        nothing | number(above=0),
+        "Factor of the squared norm of the shared weights; None: that of the model.",
+        default=None,
+    )
+    tol: float = parameter(
+        number(at_least=0),
+        "Stop when the objective is known to be within this part of itself of the optimum.",
+        default=1e-2,
+    )
+    target: str | None = parameter(
+        nothing | text,
+        "The domain that counts; needed by the strategies that name a source or a target.",
+        default=None,
+    )
+    labels: Sequence[str] | None = parameter(
+        nothing | sequence_of(text, "a list of labels"),
+        "Labels there may be beyond those that the data shows.",
+        default=None,
+    )
 
-    def __init__(
-        self,
-        model: Learnable,
-        rho: float = 2.5,
-        *,
-        strategy: str = "transfer",
-        loss: str | PartialLoss = "bridge",
-        l2: float | None = None,
-        tol: float = 1e-2,
-        target: str | None = None,
-        labels: Sequence[str] | None = None,
-    ) -> None:
-        self.model = model
-        self.rho = rho
-        self.strategy = strategy
-        self.loss = loss
-        self.l2 = l2
-        self.tol = tol
-        self.target = target
-        self.labels = labels
+    models_: dict[str, Any] = fitted()
+    shared_: Float64s = fitted()
+    weights_: dict[str, Float64s] = fitted()
+    objective_: float = fitted()
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "models_")
@@ -151,17 +157,12 @@ class TransferLearner(Estimator, Storable):
         -------
         self
         """
-        if self.strategy not in TRANSFER_STRATEGIES:
-            raise DataError(
-                f"strategy must be one of {', '.join(TRANSFER_STRATEGIES)}, got {self.strategy!r}"
-            )
+        self._check_parameters()
         l2 = l2_of(self.model, self.l2)
-        _check_rho(self.rho)
-        if not (is_number(self.tol) and 0 <= self.tol < np.inf):
-            raise DataError(f"tol must be a number of at least 0, got {self.tol!r}")
         _check_domains(data, self.target, needed=self.strategy in ("all-source", *_TARGET_ONLY))
         problems = self.model.learning_problems(data, labels=self.labels)
-        objectives = {name: PartialObjective(p, self.loss) for name, p in problems.items()}
+        loss = self.model.training_loss if self.loss is None else self.loss
+        objectives = {name: objective_of(p, loss) for name, p in problems.items()}
         names = list(data)
         if self.strategy in _TARGET_ONLY:
             names = [str(self.target)]
@@ -227,7 +228,7 @@ class TransferLearner(Estimator, Storable):
 
 
 def _learn(
-    objectives: Mapping[str, PartialObjective], l2: float, rho: float, tol: float
+    objectives: Mapping[str, PartialObjective | LogObjective], l2: float, rho: float, tol: float
 ) -> tuple[Trained, dict[str, Float64s]]:
     """Solve (1.9): the result, and the weights of each domain."""
     known = [name for name, objective in objectives.items() if objective.samples.size]
@@ -296,7 +297,7 @@ def cross_validate_transfer(
     folds: int = 5,
     seed: int = 0,
     score: Score | None = None,
-    loss: str | PartialLoss = "bridge",
+    loss: str | PartialLoss | None = None,
     tol: float = 1e-2,
     labels: Sequence[str] | None = None,
     verbose: bool = False,
@@ -322,7 +323,7 @@ def cross_validate_transfer(
         Seed of the folds.
     score : function of (problem, weights, samples), optional
         Loss, the less the better, on some samples of the target, given as a
-        :class:`~trellis.objectives.learning_problem.LearningProblem` and their numbers. By default
+        :class:`~trellis.problems.problem.Problem` and their numbers. By default
         the mean task loss of the best outputs.
     loss, tol, labels
         As for :class:`TransferLearner`.
@@ -347,16 +348,15 @@ def cross_validate_transfer(
     (0.01, 2)
     """
     _check_domains(data, target, needed=True)
-    grid = [
-        (l2_of(model, l2), _check_rho(rho)) for l2, rho in itertools.product(list(l2s), list(rhos))
-    ]
+    grid = [(l2_of(model, l2), rho) for l2, rho in itertools.product(list(l2s), list(rhos))]
+    for _, rho in grid:
+        RHO.check("rho", rho)
     if not grid:
         raise DataError("l2s and rhos must each hold at least one value")
     problems = model.learning_problems(data, labels=labels)
     problem = problems[target]
-    others = {
-        name: PartialObjective(other, loss) for name, other in problems.items() if name != target
-    }
+    loss = model.training_loss if loss is None else loss
+    others = {name: objective_of(other, loss) for name, other in problems.items() if name != target}
     annotated = np.flatnonzero(problem.annotated)
     parts = _folds(annotated, folds, seed)
     reporter = Reporter(enabled=verbose)
@@ -364,7 +364,7 @@ def cross_validate_transfer(
     for l2, rho in grid:
         losses = []
         for part in parts:
-            own = PartialObjective(problem, loss, samples=np.setdiff1d(annotated, part))
+            own = objective_of(problem, loss, np.setdiff1d(annotated, part))
             if rho == 0:
                 w = train([own], l2=l2, tol=tol).shared
             else:
@@ -376,13 +376,12 @@ def cross_validate_transfer(
     return TransferChoice(min(table, key=lambda trial: trial.mean), table)
 
 
-def _mean_task_loss(problem: LearningProblem, w: Float64s, samples: Int64s) -> float:
+def _mean_task_loss(problem: Problem, w: Float64s, samples: Int64s) -> float:
     return float(problem.maxima(w, "all", samples=samples).losses.mean())
 
 
 def _folds(annotated: Int64s, folds: int, seed: int) -> list[Int64s]:
-    if not isinstance(folds, int | np.integer) or folds < 2:
-        raise DataError(f"folds must be an integer of at least 2, got {folds!r}")
+    whole(2).check("folds", folds)
     if folds > len(annotated):
         raise DataError(
             f"{folds} folds of {len(annotated)} annotated sample(s) of the target: use fewer folds"
@@ -401,9 +400,3 @@ def _check_domains(data: Mapping[str, Any], target: str | None, *, needed: bool)
         raise DataError(f"name the target: target= one of {', '.join(map(str, data))}")
     if target is not None and target not in data:
         raise DataError(f"the target {target!r} is not among {', '.join(map(str, data))}")
-
-
-def _check_rho(rho: float) -> float:
-    if not (is_number(rho) and rho >= 0):
-        raise DataError(f"rho must be a number of at least 0 (inf for one model), got {rho!r}")
-    return float(rho)

@@ -8,6 +8,9 @@ where the *margin* m is
 - ``"best-vs-worst"``: its lead over the worst one;
 - ``"best-vs-second"``: its lead over the second best.
 
+The probabilities of a CRF give four more: ``"entropy"``, ``"token-entropy"``, ``"confidence"`` and
+``"span"`` (:mod:`trellis.problems.confidence`).
+
 ``"random"`` draws :math:`q \sim U(0, 1)`. The most uncertain sample has the least margin: samples
 are ranked by margins, which cannot overflow, while the averages below are those of q, cut off at
 :data:`LARGEST`.
@@ -38,8 +41,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trellis.domains import number, whole
 from trellis.errors import DataError
-from trellis.models.params import is_number
+from trellis.problems.confidence import PROBABILITIES
 
 __all__ = [
     "LARGEST",
@@ -53,7 +57,9 @@ __all__ = [
 
 Float64s = NDArray[np.float64]
 
-STRATEGIES = ("random", "scoring", "best-vs-worst", "best-vs-second", "disagreement")
+STRATEGIES = (
+    "random", "scoring", "best-vs-worst", "best-vs-second", *PROBABILITIES, "disagreement",
+)  # fmt: skip
 """Ways to choose the sample to ask for."""
 
 LARGEST = 1e100
@@ -166,10 +172,8 @@ class StoppingRule:
     threshold: float = 1e-4
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.window, int | np.integer) and self.window >= 1):
-            raise DataError(f"window must be a positive integer, got {self.window!r}")
-        if not (is_number(self.threshold) and self.threshold >= 0):
-            raise DataError(f"threshold must be a number of at least 0, got {self.threshold!r}")
+        whole(1).check("window", self.window)
+        number(at_least=0, infinite=True).check("threshold", self.threshold)
 
     def __call__(self, history: Sequence[float] | Float64s) -> bool:
         """Whether to stop after these average uncertainties."""

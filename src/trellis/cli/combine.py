@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from trellis.cli.output import check_target, write_stdout
+from trellis.cli.parameters import add_parameters, new_model
 from trellis.errors import DataError
+from trellis.estimator import Seeded
 
 if TYPE_CHECKING:
     from trellis.evaluation import Comparison
@@ -112,11 +114,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--folds", type=int, default=5, metavar="K", help="of the cross-validation (default: 5)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of folds and resamples (default: 0)")
+    add_parameters(parser, [Seeded], defaults={"random_state": "0"})
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the table, and write the combined answers."""
+    args.random_state = new_model(args, Seeded, random_state=0).random_state
     if (args.apply is None) != (args.output is None):
         raise DataError("--apply and -o belong together: new answers, and where to combine them")
     if args.apply is not None and len(args.apply) != len(args.experts):
@@ -226,7 +229,7 @@ class _Study:
         n = len(self.gold)
         if not 2 <= args.folds <= n:
             raise DataError(f"--folds must be between 2 and the {n} samples, got {args.folds}")
-        self.fold = np.random.default_rng(args.seed).permutation(n) % args.folds
+        self.fold = np.random.default_rng(args.random_state).permutation(n) % args.folds
         scheme = args.scheme
         if scheme is None and not args.align:
             scheme = detect_scheme(sorted({y for sample in self.gold for y in sample}))
@@ -252,7 +255,7 @@ class _Study:
             "rover": e.Rover,
             "weighted-majority": e.WeightedMajority,
             "espboost": lambda: e.ESPBoost(scheme=self.scheme),
-            "stepwise": lambda: e.ForwardStepwise(random_state=self.args.seed),
+            "stepwise": lambda: e.ForwardStepwise(random_state=self.args.random_state),
             "log-linear": e.LogLinearVote,
             "stacking": lambda: e.Stacking(scheme=self.scheme),
         }
@@ -306,11 +309,11 @@ class _Study:
                 best,
                 "f1",
                 scheme=self.scheme or "",
-                random_state=self.args.seed,
+                random_state=self.args.random_state,
             )
         if self.metric == "hamming":
             return paired_bootstrap(
-                self.gold, answers, best, "accuracy", random_state=self.args.seed
+                self.gold, answers, best, "accuracy", random_state=self.args.random_state
             )
         if self.metric == "exact":
             whole = [["right"]] * len(self.gold)
@@ -318,11 +321,11 @@ class _Study:
                 [["right" if y == z else "wrong"] for y, z in zip(s, self.gold, strict=True)]
                 for s in (answers, best)
             )
-            return paired_bootstrap(whole, a, b, "accuracy", random_state=self.args.seed)
+            return paired_bootstrap(whole, a, b, "accuracy", random_state=self.args.random_state)
         return _compare_means(
             [float(edit_distance(y, z)) for y, z in zip(answers, self.gold, strict=True)],
             [float(edit_distance(y, z)) for y, z in zip(best, self.gold, strict=True)],
-            self.args.seed,
+            self.args.random_state,
         )
 
     def table(self, rows: list[_Row]) -> str:

@@ -9,8 +9,8 @@ from trellis.cli.output import write_stdout
 from trellis.errors import DataError
 
 if TYPE_CHECKING:
-    from trellis.models.trained_model import TrainedModel
-    from trellis.objectives import EdgeWeights
+    from trellis.models.linear_model import LinearModel
+    from trellis.problems import EdgeWeights
 
 _WIDEST = 80  # characters of a value
 
@@ -76,7 +76,7 @@ def _value_text(value: Any) -> str:
     return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
 
 
-def describe(model: TrainedModel, top: int, label: str | None) -> str:
+def describe(model: LinearModel, top: int, label: str | None) -> str:
     """Text of the summary."""
     from trellis.features import TemplateEncoder
 
@@ -114,7 +114,7 @@ def _layout_text(layout: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _sparsity_text(model: TrainedModel) -> str:
+def _sparsity_text(model: LinearModel) -> str:
     """Number of weights and how many are exactly zero."""
     import numpy as np
 
@@ -125,7 +125,7 @@ def _sparsity_text(model: TrainedModel) -> str:
     return f"{n}{share}"
 
 
-def _dropped_text(model: TrainedModel) -> str:
+def _dropped_text(model: LinearModel) -> str:
     """Groups of the group lasso whose weights are all zero: templates, their edges, transitions."""
     import numpy as np
 
@@ -149,7 +149,7 @@ def _dropped_text(model: TrainedModel) -> str:
     return f"{len(names)} of {n_groups} groups{': ' if names else ''}{'; '.join(names)}"
 
 
-def _group_name(model: TrainedModel, group: int) -> str:
+def _group_name(model: LinearModel, group: int) -> str:
     """The template of a group, or what ready-made features have before «=»."""
     from trellis.features import TemplateEncoder
 
@@ -159,7 +159,7 @@ def _group_name(model: TrainedModel, group: int) -> str:
     return model.encoder_.names([first])[0].split("=", 1)[0]
 
 
-def _weights_text(model: TrainedModel, top: int, label: str | None) -> list[str]:
+def _weights_text(model: LinearModel, top: int, label: str | None) -> list[str]:
     """Strongest features for each label (or one), and strongest transitions."""
     import numpy as np
 
@@ -179,7 +179,7 @@ def _weights_text(model: TrainedModel, top: int, label: str | None) -> list[str]
     return lines
 
 
-def _transitions_text(model: TrainedModel, top: int, label: str | None) -> list[str]:
+def _transitions_text(model: LinearModel, top: int, label: str | None) -> list[str]:
     """Strongest transitions; those of typed edges with their type."""
     import numpy as np
 
@@ -198,7 +198,7 @@ def _transitions_text(model: TrainedModel, top: int, label: str | None) -> list[
     return lines
 
 
-def _edges_text(model: TrainedModel, edge: EdgeWeights, top: int, label: str | None) -> list[str]:
+def _edges_text(model: LinearModel, edge: EdgeWeights, top: int, label: str | None) -> list[str]:
     """Strongest weights of features crossed with pairs of labels."""
     import numpy as np
 

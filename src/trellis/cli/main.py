@@ -11,6 +11,7 @@ import logging
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from trellis import __version__
 from trellis.cli import (
@@ -47,6 +48,28 @@ source code, without any data.
 """
 
 
+class _Command(argparse.ArgumentParser):
+    """A command, whose arguments are added when they are needed.
+
+    They come from estimators, and no command should wait for the import of the others'.
+    """
+
+    module: Any = None
+
+    def _complete(self) -> None:
+        module, self.module = self.module, None
+        if module is not None:
+            module.add_arguments(self)
+
+    def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
+        self._complete()
+        return super().parse_known_args(*args, **kwargs)
+
+    def format_help(self) -> str:
+        self._complete()
+        return super().format_help()
+
+
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
     top = argparse.ArgumentParser(
@@ -55,7 +78,9 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"trellis {__version__}")
-    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = top.add_subparsers(
+        title="commands", metavar="COMMAND", required=True, parser_class=_Command
+    )
     for module in (
         train, prepare, tune, tag, evaluate, inspect_model, combine, regress, track, demo,
         reproduce, warm,
@@ -65,8 +90,9 @@ def parser() -> argparse.ArgumentParser:
             help=module.HELP,
             description=module.DESCRIPTION,
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            add_help=module is not reproduce,  # the studies have a help of their own
         )
-        module.add_arguments(command)
+        command.module = module
         command.set_defaults(run=module.run)
     return top
 
@@ -92,12 +118,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parse(argv: Sequence[str] | None) -> int:
+    top = parser()
     try:
-        args = parser().parse_args(argv)
+        args, rest = top.parse_known_args(argv)
+        if rest and args.run is not reproduce.run:
+            top.error(f"unrecognized arguments: {' '.join(rest)}")
+        code: int = args.run(argparse.Namespace(**vars(args), rest=rest))
     except SystemExit:  # after --help or --version
         flush_stdout()
         raise
-    code: int = args.run(args)
     return code
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from trellis.errors import DataError
 
 if TYPE_CHECKING:
-    from trellis.models.trained_model import TrainedModel
+    from trellis.models.linear_model import LinearModel
 
 __all__ = [
     "add_feature_arguments",
@@ -252,7 +252,7 @@ def add_parallel_arguments(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def given_parameters(args: argparse.Namespace, model: TrainedModel) -> dict[str, Any]:
+def given_parameters(args: argparse.Namespace, model: LinearModel) -> dict[str, Any]:
     """The parameters given as options; the others stay as they are."""
     options = {name: getattr(args, name, None) for name in _PARAMETERS}
     given = {name: value for name, value in options.items() if value is not None}
@@ -262,7 +262,7 @@ def given_parameters(args: argparse.Namespace, model: TrainedModel) -> dict[str,
     return given
 
 
-def _called(model: TrainedModel) -> str:
+def _called(model: LinearModel) -> str:
     """What a kind of model is called: «a perceptron», «a chain CRF»."""
     name = type(model).__name__
     special = {"ChainPerceptron": "a perceptron", "MaxMargin": "a max-margin model"}

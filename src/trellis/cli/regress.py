@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.cli.output import write_stdout
+from trellis.cli.parameters import add_parameters, new_model
 from trellis.errors import DataError
 
 if TYPE_CHECKING:
-    from trellis.datasets.regression import RegressionData
     from trellis.files.table import Table
     from trellis.regression.comparison import Evaluation
+    from trellis.regression.data import RegressionData
 
 Floats = NDArray[np.float64]
 
@@ -44,10 +45,13 @@ Rows are joined to their nearest, with weights e^(-distance / median distance of
 
 _LATITUDES, _LONGITUDES = ("lat", "latitude"), ("lon", "lng", "long", "longitude")
 _CONFIDENCE = 0.9
+_PARAMETERS = ("n_components", "subsample", "random_state", "n_jobs")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
+    from trellis.regression import GLACER, KNN
+
     add = parser.add_argument
     add("file", metavar="FILE", help="CSV file with a header; - for standard input")
     add("--target", required=True, metavar="COLUMN", help="what to predict")
@@ -59,28 +63,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--features", type=_names, metavar="COLUMN,...",
         help="what to predict from (default: all columns of numbers but the target)",
     )  # fmt: skip
-    add("--knn", type=int, default=5, metavar="K", help="nearest rows joined (default: 5)")
-    add(
-        "--metric", choices=("euclidean", "manhattan", "haversine"),
-        help="distance (default: haversine for columns named lat,lon or the like, else euclidean)",
-    )  # fmt: skip
+    usual = "haversine for columns named lat,lon or the like, else euclidean"
+    add_parameters(parser, [KNN], ["n_neighbors", "metric"], defaults={"metric": usual})
     add(
         "--model", choices=("glacer", "gcrf"), default="glacer",
         help="the model to report on: glacer, or gcrf, one Gaussian CRF over boosted trees "
         "(default: glacer)",
     )  # fmt: skip
-    add("--components", type=int, default=10, metavar="M", help="of ensembles (default: 10)")
-    add(
-        "--subsample", type=float, default=0.3, metavar="ETA",
-        help="share of the rows that a component of GLACER sees (default: 0.3)",
+    add_parameters(
+        parser, [GLACER], _PARAMETERS,
+        defaults={"random_state": "0", "n_jobs": "one a processor"},
     )  # fmt: skip
     add(
         "--compare", type=_names, metavar="NAME,...",
         help="baselines in the table, e.g. MLR,S-RF,Kriging (default: all)",
     )  # fmt: skip
     add("--folds", type=int, default=5, metavar="K", help="of the cross-validation (default: 5)")
-    add("--seed", type=int, default=0, metavar="K", help="of the random numbers (default: 0)")
-    add("--jobs", type=int, metavar="K", help="models trained at once (default: one a processor)")
     add(
         "--report", default="regression", metavar="DIR",
         help="folder for the results (default: regression)",
@@ -103,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     if folder.exists() and not folder.is_dir():
         raise DataError(f"{folder} is a file; name a folder with --report")
     if not args.no_figures:
-        from trellis.reproduce.drawing import check_matplotlib
+        from trellis.cli.drawing import check_matplotlib
 
         check_matplotlib()
     problem = _problem(read_table(args.file), args)
@@ -161,8 +159,8 @@ class Problem:
         """Data of some rows, missing features replaced, with a graph of their own."""
         from scipy.sparse import csr_array
 
-        from trellis.datasets.regression import RegressionData
         from trellis.regression import knn_graph
+        from trellis.regression.data import RegressionData
 
         X = np.where(np.isnan(self.X[rows]), means, self.X[rows])
         n = len(rows)
@@ -230,12 +228,15 @@ def _check_coordinates(coords: Floats, metric: str, args: argparse.Namespace) ->
 
 
 def _check(args: argparse.Namespace) -> None:
-    lows = (("knn", 1), ("folds", 2), ("components", 2), ("seed", 0))
-    for option, least in (*lows, *((("jobs", 1),) if args.jobs is not None else ())):
-        if getattr(args, option) < least:
-            raise DataError(f"--{option} must be at least {least}, got {getattr(args, option)}")
-    if not 0 < args.subsample < 1:
-        raise DataError(f"--subsample must lie in (0, 1), got {args.subsample}")
+    """Check the options, and fill in what was not given."""
+    from trellis.regression import GLACER, KNN
+
+    model = new_model(args, GLACER, random_state=0, n_jobs=-1)
+    for name in _PARAMETERS:
+        setattr(args, name, getattr(model, name))
+    args.n_neighbors = new_model(args, KNN).n_neighbors
+    if args.folds < 2:
+        raise DataError(f"--folds must be at least 2, got {args.folds}")
     if not args.coords:
         raise DataError("--coords names no column")
 
@@ -273,13 +274,13 @@ def _cross_validated(problem: Problem, args: argparse.Namespace) -> Found:
     mean, std = (np.full(len(problem.y), np.nan) for _ in range(2))
     fold, seconds = np.full(len(problem.y), -1), []
     for number, (train, test) in enumerate(_folds(problem, args)):
-        pair = problem.pair(train, test, args.knn)
+        pair = problem.pair(train, test, args.n_neighbors)
         started = time.perf_counter()
         mean[test], std[test], _ = _fitted(pair, args)
         seconds.append(time.perf_counter() - started)
         fold[test] = number
         _say(args, f"fold {number + 1} of {args.folds}: {_title(args)} is trained")
-    everything = _fitted(problem.pair(problem.known, problem.unknown, args.knn), args)
+    everything = _fitted(problem.pair(problem.known, problem.unknown, args.n_neighbors), args)
     mean[problem.unknown], std[problem.unknown] = everything[0], everything[1]
     known = problem.known
     errors = np.abs(problem.y[known] - mean[known]) / std[known]
@@ -295,7 +296,7 @@ def _cross_validated(problem: Problem, args: argparse.Namespace) -> Found:
 def _folds(
     problem: Problem, args: argparse.Namespace
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    order = np.random.default_rng(args.seed).permutation(problem.known)
+    order = np.random.default_rng(args.random_state).permutation(problem.known)
     parts = np.array_split(order, args.folds)
     return [
         (np.sort(np.concatenate(parts[:i] + parts[i + 1 :])), np.sort(part))
@@ -311,11 +312,11 @@ def _fitted(pair: Any, args: argparse.Namespace) -> tuple[Floats, Floats, list[A
     model: Any
     if args.model == "glacer":
         model = GLACER(
-            args.components, args.subsample, n_jobs=args.jobs or -1, random_state=args.seed
+            args.n_components, args.subsample, n_jobs=args.n_jobs, random_state=args.random_state
         )
     else:
-        base = least_squares_boosting(args.components, args.seed)
-        model = GCRF(base, base_predictions="cv", random_state=args.seed)
+        base = least_squares_boosting(args.n_components, args.random_state)
+        model = GCRF(base, base_predictions="cv", random_state=args.random_state)
     model.fit(train.X, train.y, graph=train.graph)
     history = list(getattr(model, "history_", []))
     if not len(test.y):
@@ -332,17 +333,17 @@ def _compared(problem: Problem, found: Found, args: argparse.Namespace) -> Evalu
     from trellis.regression.baselines import baselines
     from trellis.regression.comparison import Evaluation, evaluate
 
-    table = baselines(args.components, args.subsample, coordinates=True, glacer=False)
+    table = baselines(args.n_components, args.subsample, coordinates=True, glacer=False)
     if args.compare is not None:
         table = {name: table[name] for name in args.compare}
-    pairs = [problem.pair(train, test, args.knn) for train, test in _folds(problem, args)]
+    pairs = [problem.pair(train, test, args.n_neighbors) for train, test in _folds(problem, args)]
     mine = _title(args)
     errors = (problem.y - found.mean) ** 2
     own = [float(errors[found.fold == f].mean()) for f in range(args.folds)]
     if not table:
         return Evaluation({mine: own}, {mine: found.seconds}, _CONFIDENCE)
     _say(args, f"{len(table)} baselines ...")
-    result = evaluate(table, pairs, random_state=args.seed, n_jobs=args.jobs or -1)
+    result = evaluate(table, pairs, random_state=args.random_state, n_jobs=args.n_jobs)
     seconds = result.seconds | {mine: found.seconds}
     return Evaluation(result.mse | {mine: own}, seconds, _CONFIDENCE)
 
@@ -381,7 +382,7 @@ def _report(
     parts = [
         f"# {args.target}: {mine} and its baselines",
         f"{len(known)} rows to train on; {problem.describe()}. Each row is joined to its "
-        f"{args.knn} nearest by {','.join(args.coords)} ({problem.metric} distance).",
+        f"{args.n_neighbors} nearest by {','.join(args.coords)} ({problem.metric} distance).",
         f"## Errors\n\nMean squared errors over {args.folds} folds with t intervals of the mean, "
         f"and p-values of paired t-tests against {mine}. Folds share training rows, so intervals "
         "and p-values are too small.",
@@ -405,7 +406,7 @@ def _report(
 
 
 def _figures(problem: Problem, found: Found, folder: Path, args: argparse.Namespace) -> list[str]:
-    from trellis.reproduce.drawing import new_figure, save_figure
+    from trellis.cli.drawing import new_figure, save_figure
 
     made = []
     if problem.coords.shape[1] == 2:

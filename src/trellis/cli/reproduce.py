@@ -1,125 +1,53 @@
-"""``trellis reproduce``: repeat the experiments of a paper."""
+"""``trellis reproduce``: the studies of the repository, if they are there.
+
+The wheel holds the library, the repository holds the studies: everything after the name of this
+command is passed on to :mod:`studies.command`, which is looked for beside the source tree of a
+checkout first and then wherever Python looks for packages.
+"""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
-import warnings
+from pathlib import Path
+from typing import Any
 
-from trellis.cli.output import write_stdout
 from trellis.errors import DataError
-from trellis.reproduce import STUDIES
 
 NAME = "reproduce"
-HELP = "repeat the experiments of a paper"
+HELP = "repeat the experiments of a paper (in a checkout)"
 DESCRIPTION = """\
-Repeat the experiments behind a part of Trellis. Writes figures, report.md and results.json to DIR.
+Repeat the experiments behind a part of Trellis. The studies live in the repository: in a checkout
 
-  structure-regularisation  Sun (2014): scores and times of CRFs and perceptrons against the size of
-                            mini-samples, the baselines, tests of significance, and the theory's
-                            quantities beside their bounds. Tasks: pos, bio-ner, word-seg,
-                            word-seg-msr, act-recog, chunking (data in $TRELLIS_DATA), and roles
-                            (embedded data). On two cores --quick takes about a minute, the default
-                            half an hour, --full many hours.
+  trellis reproduce --help
 
-  structures                Trees against chains and no structure, pieces of trees, images on
-                            grids, exact and approximate inference, max-margin learning. Tasks:
-                            trees, tree-sizes, letters (data in $TRELLIS_DATA), grids, inference. On
-                            two cores --quick takes half a minute, the default some minutes.
-
-  ensembles                 Cortes, Kuznetsov and Mohri (2014): combining experts. Tasks:
-                            artificial (their Tables 1 and 2), labelling (tags and letters),
-                            systems (answers of real systems), pronunciation, curves (numbers of
-                            experts, lengths). --quick takes half a minute, the default about ten
-                            minutes.
-
-  glacer                    Pavlovski et al. (2018): regression on graphs against its baselines.
-                            Tasks: table-1, table-2, table-3, improvements, parameters, refits,
-                            calibration, variants. On two cores --quick takes half a minute, the
-                            default half an hour, --full many hours.
-
-  cheap-data                Lou et al. (2014): partial annotation, active learning and transfer,
-                            for cell tracking and for chains. Tasks: methods, partial, recycling,
-                            active, transfer, chains-partial, chains-active, chains-transfer. On two
-                            cores --quick takes a minute or two, the default half an hour.
-
-  trellis reproduce structure-regularisation --quick --out quick
-  trellis reproduce structure-regularisation --out reproduction
-  trellis reproduce structure-regularisation --full --out full
-  trellis reproduce structures --out structures
-
-Every finished computation is kept in DIR/log.jsonl: with --resume the same command goes on where it
-was interrupted.
+names them and their options.
 """
+ROOT = Path(__file__).parents[3]
+"""Folder of the checkout, if the library is not installed elsewhere."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command."""
-    parser.add_argument(
-        "study", choices=tuple(STUDIES), metavar="STUDY", help=", ".join(STUDIES),
-    )  # fmt: skip
-    size = parser.add_mutually_exclusive_group()
-    size.add_argument(
-        "--quick", action="store_true", help="small parts of the data, a minute or so"
-    )
-    size.add_argument("--full", action="store_true", help="the paper's whole protocol, hours")
-    parser.add_argument(
-        "--out", default="reproduction", metavar="DIR",
-        help="folder for the results (default: reproduction)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--tasks", type=_names, metavar="TASK,...",
-        help="tasks to run (default: all; with --quick those whose data are there)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--jobs", type=int, metavar="K", help="computations at once (default: one a processor)"
-    )
-    parser.add_argument("--resume", action="store_true", help="go on from the log in DIR")
-    parser.add_argument(
-        "--markdown-only", action="store_true",
-        help="compute nothing: write report.md and results.json again from the log in DIR",
-    )  # fmt: skip
-    parser.add_argument("--no-figures", action="store_true", help="do not draw figures")
-    parser.add_argument("--quiet", action="store_true", help="no line for each computation")
+    """None of its own: what follows the command is for the studies."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compute what is missing, write everything, say where it is."""
-    from trellis.cli.tune import _deaf_workers
-    from trellis.reproduce import render, reproduce
+    """Pass on what the parser has left over."""
+    code: int = _studies().main(args.rest)
+    return code
 
-    if args.jobs is not None and args.jobs < 1:
-        raise DataError(f"--jobs must be at least 1, got {args.jobs}")
-    if args.markdown_only:
-        render(args.study, args.out, figures=False)
-        write_stdout(f"report.md and results.json are in {args.out}\n")
-        return 0
+
+def _studies() -> Any:
+    """The command line of the studies."""
+    if (ROOT / "studies" / "command.py").is_file() and str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))
     try:
-        with warnings.catch_warnings(), _deaf_workers():
-            # How many fits it gives up when interrupted is of no interest.
-            warnings.filterwarnings("ignore", category=UserWarning, module="joblib")
-            reproduce(
-                args.study,
-                args.out,
-                protocol="quick" if args.quick else "full" if args.full else "default",
-                tasks=args.tasks,
-                n_jobs=args.jobs,
-                resume=args.resume,
-                figures=not args.no_figures,
-                verbose=not args.quiet,
-            )
-    except KeyboardInterrupt:
-        print(
-            f"trellis: interrupted; what was finished is in {args.out}: the same command with "
-            "--resume goes on from it",
-            file=sys.stderr,
-        )
-        return 130
-    drawn = "" if args.no_figures else ", figures"
-    write_stdout(f"report.md, results.json{drawn} are in {args.out}\n")
-    return 0
-
-
-def _names(text: str) -> list[str]:
-    """Names between commas."""
-    return [part.strip() for part in text.split(",") if part.strip()]
+        return importlib.import_module("studies.command")
+    except ModuleNotFoundError as error:
+        if error.name not in ("studies", "studies.command"):
+            raise
+    raise DataError(
+        "studies live in the repository of Trellis, not in the installed library: in a checkout of "
+        "it run 'python -m studies NAME'"
+    )

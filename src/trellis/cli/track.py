@@ -8,13 +8,15 @@ import math
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trellis.cli.inputs import Input
 from trellis.cli.output import check_target, write_stdout
+from trellis.cli.parameters import add_parameters, given_parameters, new_model
 from trellis.errors import DataError
+from trellis.estimator import parameters_of
 
 if TYPE_CHECKING:
     from trellis.tracking import FramePair, TrackingModel, TrackingResult
@@ -49,8 +51,8 @@ _METHODS = {
 }
 _PICTURES = (".png", ".svg", ".pdf")
 # Options that are about learning, and those of them that are parameters of the model.
-_LEARNING = ("partial", "save", "l2", "loss", "events", "neighbours")
-_PARAMETERS = ("l2", "loss", "events", "neighbours", "max_distance")
+_LEARNING = ("partial", "save")
+_LEARNED = ("l2", "loss", "events", "n_neighbors")
 # Displacements in a plane that are normal and alike in all directions are in 99 of 100 cases below
 # 2.6 times their median; daughters and fast cells go a little farther.
 _MEDIANS = 3.0
@@ -59,6 +61,8 @@ _SEEN = 20  # frame pairs that tell it
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
+    from trellis.tracking import TrackingModel
+
     parser.add_argument(
         "file", metavar="OBJECTS", help="CSV file of detected objects; '-' for standard input"
     )
@@ -90,13 +94,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         + "; ".join(f"{name}: {what}" for name, what in _METHODS.items())
         + " (default: flow)",
     )
-    group.add_argument(
-        "--max-distance",
-        type=float,
-        metavar="X",
-        help="farthest that an object goes from one frame to the next (default: from the links; "
-        "without them from the distances of nearest objects)",
-    )
+    usual = "from the links; without them from the distances of nearest objects"
+    add_parameters(group, [TrackingModel], ["max_distance"], defaults={"max_distance": usual})
     group = parser.add_argument_group("learning")
     group.add_argument(
         "--learn", metavar="LINKS", help="learn from this CSV file of links between the objects"
@@ -108,27 +107,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "appeared or disappeared)",
     )
     group.add_argument("--save", metavar="FILE", help="the file for the model that is learned")
-    group.add_argument(
-        "--l2", type=float, metavar="X", help="strength of the L2 penalty (default: 1)"
-    )
-    group.add_argument(
-        "--loss",
-        choices=("bridge", "latent-hinge", "ramp", "max"),
-        help="loss of the annotations (default: bridge, the hinge loss if all is annotated)",
-    )
-    group.add_argument(
-        "--events",
-        type=_names,
-        metavar="A,B,...",
-        help="kinds of events: move, appear, disappear, and division, split, merge where they "
-        "occur (default: the first four, split and merge if there are such links)",
-    )
-    group.add_argument(
-        "--neighbours",
-        type=int,
-        metavar="K",
-        help="nearest objects that an object may be linked to (default: 6)",
-    )
+    usual = "the first four, split and merge if there are such links"
+    add_parameters(group, [TrackingModel], _LEARNED, defaults={"events": usual})
 
 
 def run(args: argparse.Namespace) -> int:
@@ -170,12 +150,8 @@ def run(args: argparse.Namespace) -> int:
 # ------------------------------------------------------------------------------- at the door
 
 
-def _names(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
 def _check_options(args: argparse.Namespace) -> None:
-    from trellis.tracking import EVENTS
+    from trellis.tracking import TrackingModel
 
     if not any((args.output, args.plot, args.ctc, args.truth, args.save)):
         raise DataError(
@@ -186,25 +162,18 @@ def _check_options(args: argparse.Namespace) -> None:
     if len(ways) > 1:
         raise DataError(f"give one of {' and '.join(ways)}: each says how to track")
     if args.learn is None:
-        for name in _LEARNING:
+        options = {name: f"--{name}" for name in _LEARNING}
+        options |= {name: parameters_of(TrackingModel)[name].option for name in _LEARNED}
+        for name, option in options.items():
             if getattr(args, name) not in (None, False):
-                raise DataError(f"--{name} is for --learn, which names the links to learn from")
+                raise DataError(f"{option} is for --learn, which names the links to learn from")
     if args.model is not None and args.max_distance is not None:
         raise DataError("--max-distance cannot go with --model, which has learned it")
     if [args.file, args.learn, args.truth].count("-") > 1:
         raise DataError("standard input can be one file only; name the others")
-    for option, value in (("--l2", args.l2), ("--max-distance", args.max_distance)):
-        if value is not None and not 0 < value < np.inf:
-            raise DataError(f"{option} must be a positive number, got {value:g}")
-    if args.neighbours is not None and args.neighbours < 1:
-        raise DataError(f"--neighbours must be at least 1, got {args.neighbours}")
-    if args.events is not None:
-        for event in args.events:
-            if event not in EVENTS:
-                raise DataError(f"--events: unknown event {event!r}; known: {', '.join(EVENTS)}")
-        missing = {"move", "appear", "disappear"} - set(args.events)
-        if missing:
-            raise DataError(f"--events lacks {sorted(missing)[0]}, which every tracking needs")
+    given_parameters(args, TrackingModel)
+    if args.max_distance == "auto":
+        args.max_distance = None
 
 
 def _check_targets(args: argparse.Namespace) -> None:
@@ -248,9 +217,7 @@ def _read(objects: Input, links: str | None = None, *, complete: bool = True) ->
 def _new_model(args: argparse.Namespace) -> TrackingModel:
     from trellis.tracking import TrackingModel
 
-    given: dict[str, Any] = {name: getattr(args, name) for name in _PARAMETERS}
-    given = {name: value for name, value in given.items() if value is not None}
-    return TrackingModel(random_state=0, **given)
+    return new_model(args, TrackingModel, random_state=0)
 
 
 def _unlearned(pairs: list[FramePair], args: argparse.Namespace) -> tuple[Tracker, list[FramePair]]:
@@ -346,8 +313,8 @@ def _write(result: TrackingResult, seconds: float, args: argparse.Namespace) -> 
 
 
 def _score(truth: list[FramePair], result: TrackingResult) -> None:
-    from trellis.evaluation.tracking import score_links
     from trellis.tracking import annotated_events
+    from trellis.tracking.scores import score_links
 
     write_stdout(f"{score_links(annotated_events(truth)[0], result.links)}\n")
 

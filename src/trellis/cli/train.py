@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from trellis.corpus import Corpus
     from trellis.features import Prepared
     from trellis.models import Checkpoint
-    from trellis.models.trained_model import TrainedModel
+    from trellis.models.linear_model import LinearModel
 
 NAME = "train"
 HELP = "learn a model from labelled sequences"
@@ -213,7 +213,7 @@ def _in_words_of_training(message: str, checkpoint: Path | None) -> str:
     return in_words_of_options(message)
 
 
-def _interrupted(model: TrainedModel, path: str, *, goes_on: bool) -> int:
+def _interrupted(model: LinearModel, path: str, *, goes_on: bool) -> int:
     """Write what was learned, if anything was, and say how to go on."""
     learned = bool(getattr(model, "history_", None))
     if not learned and not goes_on:
@@ -229,13 +229,13 @@ def _interrupted(model: TrainedModel, path: str, *, goes_on: bool) -> int:
     return 130
 
 
-def _round(model: TrainedModel) -> str:
+def _round(model: LinearModel) -> str:
     """What the records of training are about."""
     return "iteration" if getattr(model, "solver_", "") == "lbfgs" else "pass"
 
 
 def _training_data(
-    args: argparse.Namespace, earlier: TrainedModel | None
+    args: argparse.Namespace, earlier: LinearModel | None
 ) -> tuple[Corpus | Prepared, dict[str, Any] | None, str]:
     """The data, how their file is, or was, read (None: prepared in Python), and its name."""
     from trellis.features.prepared import Prepared, is_prepared
@@ -255,14 +255,14 @@ def _training_data(
     return read_labelled(source, layout), layout, source.name
 
 
-def _save(model: TrainedModel, path: str) -> None:
+def _save(model: LinearModel, path: str) -> None:
     known = model.get_params()
     for_this_run = {"warm_start": False, "n_jobs": None}
     model.set_params(**{name: value for name, value in for_this_run.items() if name in known})
     model.save(path)
 
 
-def summary(model: TrainedModel, path: str) -> str:
+def summary(model: LinearModel, path: str) -> str:
     """One line about a model that was written."""
     history = model.history_
     notes = []
@@ -280,11 +280,11 @@ def summary(model: TrainedModel, path: str) -> str:
     )
 
 
-def ending_in_short(model: TrainedModel) -> str:
+def ending_in_short(model: LinearModel) -> str:
     """Why training ended, in a word or two; nothing for passes that were made as asked."""
     reason = model.stop_reason_
     if (gap := getattr(model, "gap_", None)) is not None:
-        objective: float = model.objective_  # type: ignore[attr-defined]  # of a max-margin model
+        objective: float = model.objective_
         within = f"within {100 * gap / max(objective, 1e-300):.2g} % of the optimum"
         return within if objective < float("inf") else ""
     if reason.startswith("converge"):
@@ -298,13 +298,13 @@ def ending_in_short(model: TrainedModel) -> str:
     return "" if reason.endswith("passes made") else reason
 
 
-def _earlier_model(args: argparse.Namespace) -> TrainedModel | None:
+def _earlier_model(args: argparse.Namespace) -> LinearModel | None:
     from trellis.cli.model_files import load_labelling_model
     from trellis.models import MaxMargin
 
     if not args.warm_start:
         return None
-    model: TrainedModel = load_labelling_model(args.warm_start)
+    model: LinearModel = load_labelling_model(args.warm_start)
     if isinstance(model, MaxMargin):
         raise DataError(f"{args.warm_start} is a max-margin model, which cannot go on learning")
     structure, kind = next(k for k, c in _estimators().items() if c is type(model))
@@ -320,7 +320,7 @@ def _earlier_model(args: argparse.Namespace) -> TrainedModel | None:
     return model.set_params(warm_start=True)
 
 
-def _estimators() -> dict[tuple[str, str], type[TrainedModel]]:
+def _estimators() -> dict[tuple[str, str], type[LinearModel]]:
     """Estimators by structure and kind."""
     from trellis import models
 

@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     if args.piece_sizes is not None:
         grid["piece_size"] = args.piece_sizes
     try:
-        with warnings.catch_warnings(), _deaf_workers():
+        with warnings.catch_warnings(), deaf_workers():
             # How many fits it gives up when interrupted is of no interest.
             warnings.filterwarnings("ignore", category=UserWarning, module="joblib")
             result = tune(
@@ -149,7 +149,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _deaf_workers() -> AbstractContextManager[Any]:
+def deaf_workers() -> AbstractContextManager[Any]:
     """Let worker processes ignore Ctrl-C: they are ended by this process, without tracebacks."""
     import signal
 

@@ -298,6 +298,15 @@ class Corpus:
         check_lengths(self.lengths.tolist(), lengths_of(y, "labels"), "samples", "labels")
         return replace(self, labels=Labels.from_lists(y))
 
+    def only_used_labels(self) -> Corpus:
+        """The same without the classes that no position may have: those of a larger corpus."""
+        labels = self.labels
+        assert labels is not None
+        used = np.unique(labels.ids)
+        occurs = labels.table[used[used != len(labels.classes)]].any(axis=0)
+        names = tuple(name for name, there in zip(labels.classes, occurs, strict=True) if there)
+        return replace(self, labels=labels.recoded(names))
+
     def label_lists(self) -> list[list[Label]]:
         """The labels, one list for each sample."""
         if self.labels is None:

@@ -1,6 +1,6 @@
-r"""Numbers at the nodes of a graph: a generator of such data, and two real data sets.
+r"""Numbers at the nodes of a graph: a generator of such data.
 
-**Synthetic** (Pavlovski et al. 2018, section 5.3). With x_i ∼ N(0, I_d), i = 1..N,
+After Pavlovski et al. (2018, section 5.3), with x_i ∼ N(0, I_d), i = 1..N,
 
     ỹ_i = p(x_i) + ε_i,   p(x) = Σ_k c_k m_k(x),   c_k ∼ U(low, high),   ε_i ∼ N(0, σ²),
     S_ij = e^{−|ỹ_i − ỹ_j|} on the edges of an Erdős–Rényi graph, 0 elsewhere,
@@ -10,103 +10,24 @@ where m_k are the monomials of x. The paper states N = 3000, d = 5, α and β. I
 degree and the monomials of p, the range of c, σ², the probability of an edge, and whether S is
 rescaled to N·S/ΣS before y is made; all of these are parameters here. Without rescaling, the same β
 smooths more the denser the graph is.
-
-**Sacramento**: 985 houses sold in May 2008 (Hallac, Leskovec and Boyd 2015 prepared the columns).
-**Medicare**: hospital readmissions of the CMS, 1000 records with the most readmissions.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from trellis.datasets.real import data_folder
 from trellis.errors import DataError
 
-__all__ = ["RegressionData", "load_medicare", "load_sacramento", "synthetic_graph_regression"]
+if TYPE_CHECKING:
+    from trellis.regression import RegressionData
+
+__all__ = ["synthetic_graph_regression"]
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class RegressionData:
-    """Nodes with features, a target and, where known, coordinates and a graph.
-
-    Attributes
-    ----------
-    name : str
-    X : array of shape (n, d)
-    y : array of shape (n,)
-    coords : array of shape (n, c) or None
-        What distances between nodes are measured on.
-    graph : sparse matrix of shape (n, n) or None
-        Similarities.
-    feature_names : tuple of str
-    metric : "euclidean", "manhattan" or "haversine"
-        Distance of coordinates.
-    regressors : tuple of int or None
-        Columns of X that say something besides where a node is; None: all.
-
-    Examples
-    --------
-    >>> from trellis.datasets import synthetic_graph_regression
-    >>> train, test = synthetic_graph_regression(60, 40, random_state=0)
-    >>> train.X.shape, test.graph.shape, train.subset(range(6)).y.shape
-    ((60, 5), (40, 40), (6,))
-    """
-
-    name: str
-    X: Floats
-    y: Floats
-    coords: Floats | None
-    graph: Any
-    feature_names: tuple[str, ...]
-    metric: str = "euclidean"
-    regressors: tuple[int, ...] | None = None
-
-    def subset(self, nodes: ArrayLike) -> RegressionData:
-        """The data of some nodes, with the edges among them."""
-        chosen = np.asarray(nodes)
-        return replace(
-            self,
-            X=self.X[chosen],
-            y=self.y[chosen],
-            coords=None if self.coords is None else self.coords[chosen],
-            graph=None if self.graph is None else self.graph[chosen][:, chosen],
-        )
-
-    def with_graph(self, build: Callable[[Floats], Any] | None = None) -> RegressionData:
-        """The same data with the graph that a function of the coordinates makes.
-
-        By default five nearest neighbours and weights e^(−distance).
-        """
-        from trellis.regression.similarity import KNN
-
-        if self.coords is None:
-            raise DataError(f"{self.name} has no coordinates to make a graph of")
-        make: Any = KNN(metric=self.metric) if build is None else build  # type: ignore[arg-type]  # a str
-        return replace(self, graph=make(self.coords))
-
-    def split(
-        self, n_train: int, random_state: int | np.random.Generator = 0
-    ) -> tuple[RegressionData, RegressionData]:
-        """Random training part of ``n_train`` nodes and the rest; edges between them are lost."""
-        n = len(self.y)
-        if not 0 < n_train < n:
-            raise DataError(f"n_train must lie between 1 and {n - 1}, got {n_train}")
-        order = np.random.default_rng(random_state).permutation(n)
-        return self.subset(order[:n_train]), self.subset(order[n_train:])
-
-
-# ------------------------------------------------------------------------------- synthetic
 
 
 def synthetic_graph_regression(
@@ -128,7 +49,7 @@ def synthetic_graph_regression(
 ) -> tuple[RegressionData, RegressionData]:
     """Training data and independent test data of one polynomial, each with a graph of its own.
 
-    Fractions of the training data are had by :meth:`RegressionData.subset`.
+    Fractions of the training data are had by :meth:`trellis.regression.RegressionData.subset`.
 
     Parameters
     ----------
@@ -187,6 +108,8 @@ def synthetic_graph_regression(
         raise DataError(f"edge_probability must lie in [0, 1], got {edge_probability}")
     if edge_probability is None and mean_degree < 0:
         raise DataError(f"mean_degree must not be negative, got {mean_degree}")
+    from trellis.regression.data import RegressionData
+
     rng = np.random.default_rng(random_state)
     monomials = _monomials(n_features, degree, interactions)
     of_c = rng if coefficient_state is None else np.random.default_rng(coefficient_state)
@@ -247,81 +170,3 @@ def _smoothed(raw: Floats, S: Any, alpha: float, beta: float, normalise: bool) -
     if failed:
         raise DataError("the system of the Gaussian CRF could not be solved; lower beta")
     return np.asarray(y, dtype=np.float64)
-
-
-# ------------------------------------------------------------------------------- real data
-
-
-def load_sacramento() -> RegressionData:
-    """Prices of 985 houses in the Sacramento area, as prepared by Hallac et al. (2015).
-
-    Features are the z-scores of bedrooms, bathrooms and area (missing values are 0, their mean) and
-    latitude and longitude in degrees; the target is the z-score of the price. The coordinates are
-    latitude and longitude, their distance is in kilometres. There is no graph: make one for each
-    part, ``train.with_graph()``.
-
-    Examples
-    --------
-    >>> load_sacramento().X.shape  # doctest: +SKIP
-    (985, 5)
-    """
-    names = ("beds_norm", "baths_norm", "sqft_norm", "latitude", "longitude")
-    columns = _columns(data_folder("sacramento") / "sacramento.csv.xz", (*names, "price_norm"))
-    X = np.column_stack([_numbers(columns[name]) for name in names])
-    y = _numbers(columns["price_norm"])
-    short = ("beds", "baths", "sqft", "latitude", "longitude")
-    return RegressionData("sacramento", X, y, X[:, 3:].copy(), None, short, "haversine", (0, 1, 2))
-
-
-def load_medicare(period: str = "2014-2017", n: int | None = 1000) -> RegressionData:
-    """Hospital readmissions: their number, from discharges, ratio and rates.
-
-    Of the complete records of a period, the ``n`` with the most readmissions (ties in the order of
-    the file). Features are the number of discharges, the excess readmission ratio, and the
-    predicted and the expected rate, as they are; the target is the number of readmissions.
-
-    Distances between raw features are hundreds, since discharges are, and e^(−distance) underflows
-    for isolated records. The coordinates are therefore the features divided by their standard
-    deviations over these records (no target is used), so that the Manhattan distance counts
-    standard deviations.
-
-    Parameters
-    ----------
-    period : "2014-2017" or "2015-2018"
-    n : int or None
-        Records; None for all.
-
-    Examples
-    --------
-    >>> load_medicare().y.min()  # doctest: +SKIP
-    np.float64(144.0)
-    """
-    names = ("n_discharges", "excess_ratio", "predicted_rate", "expected_rate")
-    path = data_folder("medicare_readmissions") / "readmissions.csv.xz"
-    columns = _columns(path, ("period", *names, "n_readmissions"))
-    periods = sorted(set(columns["period"]))
-    if period not in periods:
-        raise DataError(f"unknown period {period!r}; known: {', '.join(periods)}")
-    table = np.column_stack([_numbers(columns[name]) for name in (*names, "n_readmissions")])
-    table = table[(np.array(columns["period"]) == period) & np.isfinite(table).all(1)]
-    if n is not None:
-        if not 2 <= n <= len(table):
-            raise DataError(f"n must lie between 2 and {len(table)}, got {n}")
-        table = table[np.argsort(-table[:, -1], kind="stable")[:n]]
-    X, y = table[:, :-1].copy(), table[:, -1].copy()
-    return RegressionData("medicare", X, y, X / X.std(0), None, names, "manhattan")
-
-
-def _columns(path: Path, names: tuple[str, ...]) -> dict[str, list[str]]:
-    from trellis.files import open_text_bytes
-
-    rows = list(csv.DictReader(io.StringIO(open_text_bytes(path).decode("utf-8"))))
-    missing = [name for name in names if not rows or rows[0].get(name) is None]
-    if missing:
-        raise DataError(f"{path} has no column {missing[0]!r}")
-    return {name: [row[name] for row in rows] for name in names}
-
-
-def _numbers(cells: list[str]) -> Floats:
-    """Cells as numbers; an empty cell is NaN."""
-    return np.array([float(cell) if cell else np.nan for cell in cells])

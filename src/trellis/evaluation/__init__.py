@@ -18,31 +18,25 @@ from trellis.evaluation.spans import (
     span_scores,
     word_segmentation_scores,
 )
-from trellis.evaluation.tracking import EventKey, LinkScores, event_set, score_links, task_loss
 
 __all__ = [
     "Calibration",
     "Comparison",
     "Confusion",
-    "EventKey",
-    "LinkScores",
     "PrecisionRecall",
     "SegmentationScores",
     "SpanScores",
     "calibration",
     "confusion",
     "edit_distance",
-    "event_set",
     "hamming_loss",
     "mcnemar",
     "normalised_edit_distance",
     "paired_bootstrap",
     "paired_permutation",
     "paired_t_test",
-    "score_links",
     "sequence_accuracy",
     "span_scores",
-    "task_loss",
     "token_accuracy",
     "word_segmentation_scores",
 ]

@@ -30,13 +30,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from trellis.domains import has, one_of, text
 from trellis.errors import CorruptModelError, DataError
+from trellis.estimator import Estimator, parameter
 from trellis.evaluation import edit_distance
 from trellis.experts.combiner import Combiner, restored_order
 from trellis.experts.outputs import ExpertOutputs
 from trellis.files.storable import Storable
 from trellis.files.stored import header_value
-from trellis.models.params import Estimator
 
 __all__ = ["Aligned", "align", "strip"]
 
@@ -153,16 +154,6 @@ class Aligned(Estimator, Storable):
     predictions are aligned in the same way and combined, and the empty labels removed. Labels that
     were not seen in training are kept by the alignment; the combiner decides what to do with them.
 
-    Parameters
-    ----------
-    combiner : object with ``fit(outputs, gold)`` and ``predict(outputs)``
-        Not changed: a copy is fitted, as ``combiner_``.
-    epsilon : str
-        The empty label.
-    order : "accuracy" or "given"
-        Align the experts in order of their mean edit distance from the gold answers in training
-        (ROVER's advice: the best first), or as they stand.
-
     Attributes
     ----------
     combiner_ : the fitted combiner
@@ -179,15 +170,22 @@ class Aligned(Estimator, Storable):
     [['K', 'AE', 'T', 'S']]
     """
 
-    def __init__(self, combiner: Any, *, epsilon: str = "<eps>", order: str = "accuracy") -> None:
-        self.combiner = combiner
-        self.epsilon = epsilon
-        self.order = order
+    combiner: Any = parameter(
+        has("fit", "predict"),
+        "An ensemble; it is not changed: a copy is fitted, as ``combiner_``.",
+        kw_only=False,
+    )
+    epsilon: str = parameter(text, "The empty label.", default="<eps>")
+    order: str = parameter(
+        one_of("accuracy", "given"),
+        """Align the experts in order of their mean edit distance from the gold answers in training
+        (ROVER's advice: the best first), or as they stand.""",
+        default="accuracy",
+    )
 
     def fit(self, outputs: Any, gold: Any) -> Self:
         """Align the experts' answers and the right ones, and fit a copy of the combiner."""
-        if self.order not in ("accuracy", "given"):
-            raise DataError(f"order is {self.order!r}: expected 'accuracy' or 'given'")
+        self._check_parameters()
         answers, _ = _checked(outputs, self.epsilon)
         self.order_ = list(range(len(answers)))
         if self.order == "accuracy":

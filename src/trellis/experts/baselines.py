@@ -19,13 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import number, one_of
 from trellis.errors import DataError
-from trellis.experts.combiner import Combiner, distinct_names, restored_order
+from trellis.estimator import fixed, parameter
+from trellis.experts.combiner import SCHEME, Combiner, distinct_names, restored_order
 from trellis.experts.decoding import best_valid, vote_table
 from trellis.experts.outputs import ExpertOutputs
 from trellis.experts.voting import vote
 from trellis.files.stored import header_value, take
-from trellis.models.params import is_number
 
 __all__ = ["BestExpert", "MajorityVote", "Rover"]
 
@@ -36,12 +37,6 @@ class BestExpert(Combiner):
     """Answer with the expert that was best in training.
 
     Where it says nothing, the next best answers.
-
-    Parameters
-    ----------
-    criterion : "hamming" or "exact"
-        Fewest wrong positions (mean share a sample), or fewest samples that are not all right.
-        A position where an expert says nothing counts as half an error.
 
     Attributes
     ----------
@@ -58,13 +53,13 @@ class BestExpert(Combiner):
     'expert 2'
     """
 
-    def __init__(self, *, criterion: str = "hamming") -> None:
-        self.criterion = criterion
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.criterion not in ("hamming", "exact"):
-            raise DataError(f"criterion is {self.criterion!r}: expected 'hamming' or 'exact'")
+    criterion: str = parameter(
+        one_of("hamming", "exact"),
+        """Fewest wrong positions (mean share a sample), or fewest samples that are not all right.
+        A position where an expert says nothing counts as half an error.""",
+        default="hamming",
+    )
+    short: int | None = fixed(None)
 
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
         loss = self.expert_losses_
@@ -94,15 +89,6 @@ class BestExpert(Combiner):
 class MajorityVote(Combiner):
     """The most frequent label of each position, among equals that of the first expert.
 
-    Parameters
-    ----------
-    order : "given" or "accuracy"
-        Which expert is the first: as they stand, or by mistakes in training.
-    scheme : str or None
-        Answer only with label sequences that are valid in this tag scheme.
-    short : int or None
-        Answer samples up to this length with the best expert.
-
     Examples
     --------
     >>> from trellis.experts import MajorityVote
@@ -111,17 +97,12 @@ class MajorityVote(Combiner):
     [['a', 'a']]
     """
 
-    def __init__(
-        self, *, order: str = "given", scheme: str | None = None, short: int | None = None
-    ) -> None:
-        self.order = order
-        self.scheme = scheme
-        self.short = short
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.order not in ("given", "accuracy"):
-            raise DataError(f"order is {self.order!r}: expected 'given' or 'accuracy'")
+    order: str = parameter(
+        one_of("given", "accuracy"),
+        "Which expert is the first: as they stand, or by mistakes in training.",
+        default="given",
+    )
+    scheme: str | None = SCHEME
 
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
         self._order = np.arange(outputs.n_experts)
@@ -146,19 +127,6 @@ class MajorityVote(Combiner):
 class Rover(Combiner):
     """ROVER's vote: frequency mixed with confidence.
 
-    Parameters
-    ----------
-    confidence : "auto", "scores" or "precision"
-        The experts' own probabilities (the outputs' ``scores``), or their precision in training
-        for the label they say; "auto": the probabilities if there are any.
-    pool : "mean" or "max"
-        Over the experts that say a label.
-    alpha : float or "auto"
-        Weight of the frequency, between 0 and 1; "auto": the best of 0, 0.1, ..., 1 in training,
-        the largest of equals.
-    short : int or None
-        Answer samples up to this length with the best expert.
-
     Attributes
     ----------
     alpha_ : float
@@ -175,29 +143,21 @@ class Rover(Combiner):
     (0.5, True)
     """
 
-    def __init__(
-        self,
-        *,
-        confidence: str = "auto",
-        pool: str = "mean",
-        alpha: float | str = "auto",
-        short: int | None = None,
-    ) -> None:
-        self.confidence = confidence
-        self.pool = pool
-        self.alpha = alpha
-        self.short = short
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.confidence not in ("auto", "scores", "precision"):
-            raise DataError(
-                f"confidence is {self.confidence!r}: expected 'auto', 'scores' or 'precision'"
-            )
-        if self.pool not in ("mean", "max"):
-            raise DataError(f"pool is {self.pool!r}: expected 'mean' or 'max'")
-        if self.alpha != "auto" and not (is_number(self.alpha) and 0 <= float(self.alpha) <= 1):
-            raise DataError(f"alpha is {self.alpha!r}: expected 'auto' or a number from 0 to 1")
+    confidence: str = parameter(
+        one_of("auto", "scores", "precision"),
+        """The experts' own probabilities (the outputs' ``scores``), or their precision in training
+        for the label they say; "auto": the probabilities if there are any.""",
+        default="auto",
+    )
+    pool: str = parameter(
+        one_of("mean", "max"), "Over the experts that say a label.", default="mean"
+    )
+    alpha: float | str = parameter(
+        one_of("auto") | number(at_least=0, at_most=1),
+        """Weight of the frequency; "auto": the best of 0, 0.1, ..., 1 in training, the largest of
+        equals.""",
+        default="auto",
+    )
 
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
         own = self.confidence == "scores" or (

@@ -12,20 +12,33 @@ answers with one label sequence a sample. Three rules hold for all of them:
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.corpus.schemes import Scheme
+from trellis.domains import function, instance, nothing, one_of, text, whole
 from trellis.errors import CorruptModelError, DataError
+from trellis.estimator import Estimator, fitted, parameter
 from trellis.experts.outputs import ExpertOutputs, as_gold, as_outputs
 from trellis.files.storable import Storable
 from trellis.files.stored import check_range, header_value, take
-from trellis.models.params import Estimator, is_number
 
-__all__ = ["Combiner"]
+__all__ = ["SCHEME", "TIE", "Combiner"]
+
+SCHEME: Any = parameter(
+    nothing | text | instance(Scheme),
+    "Answer only with label sequences that are valid in this tag scheme.",
+    default=None,
+)
+TIE: Any = parameter(
+    one_of("auto", "position", "expert", "label") | function,
+    """Contexts that share weights (see :mod:`trellis.experts.tying`); "auto": each position for
+    itself if all samples have the same length, else "expert".""",
+    default="auto",
+)
 
 
 class Combiner(Estimator, Storable):
@@ -46,19 +59,17 @@ class Combiner(Estimator, Storable):
         The expert that answers short samples, if ``short`` is given.
     """
 
-    short: int | None = None
-    random_state: int | None = None
-    classes_: tuple[str, ...]
-    expert_names_: tuple[str, ...]
-    default_label_: str
-    short_expert_: str | None
+    short: int | None = parameter(
+        nothing | whole(1),
+        "Samples of at most this length are answered by the expert that is best on such samples.",
+        default=None,
+    )
+    classes_: tuple[str, ...] = fitted()
+    expert_names_: tuple[str, ...] = fitted()
+    default_label_: str = fitted()
+    short_expert_: str | None = fitted()
 
     # ------------------------------------------------------------------ for subclasses
-
-    def _check_parameters(self) -> None:
-        """Refuse bad parameters; subclasses add their own."""
-        if self.short is not None and not (is_whole(self.short) and self.short >= 1):
-            raise DataError(f"short must be a length of at least 1 or None, got {self.short!r}")
 
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
         """Learn from these samples, from scratch or in addition to those before."""
@@ -212,18 +223,6 @@ def restored_order(state: Mapping[str, Any], name: str, n: int) -> NDArray[np.in
     if not np.array_equal(np.sort(order), np.arange(n)):
         raise CorruptModelError(f"{name} must hold each of 0 to {n - 1} once")
     return order
-
-
-def is_whole(value: object) -> bool:
-    """Whether this is an integer, NumPy's included, and not a truth value."""
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
-
-
-def check_fraction(**values: Any) -> None:
-    """Refuse what does not lie strictly between 0 and 1."""
-    for name, value in values.items():
-        if not (is_number(value) and 0 < value < 1):
-            raise DataError(f"{name} must lie between 0 and 1, both excluded; got {value!r}")
 
 
 def sample_means(values: NDArray[Any], offsets: NDArray[np.int64]) -> NDArray[np.float64]:

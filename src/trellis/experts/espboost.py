@@ -35,8 +35,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import one_of, whole
 from trellis.errors import DataError
-from trellis.experts.combiner import Combiner, is_whole
+from trellis.estimator import parameter
+from trellis.experts.combiner import SCHEME, TIE, Combiner
 from trellis.experts.decoding import best_valid, vote_table
 from trellis.experts.outputs import ExpertOutputs, as_gold
 from trellis.experts.tying import Tie, Tying
@@ -50,24 +52,6 @@ _BLOCK = 1 << 16
 
 class ESPBoost(Combiner):
     """Boosted ensemble of path experts.
-
-    Parameters
-    ----------
-    scoring : "sum" or "product"
-        Score a sequence by the sum or by the product over its positions. They differ only with a
-        ``scheme``.
-    base : "0/1" or "real"
-        Scores of an expert: 1 for the label it says, or its label probabilities, which the outputs
-        must then hold.
-    n_rounds : int
-        Rounds at most.
-    tie : "auto", "position", "expert", "label" or a function
-        Contexts that share weights (see :mod:`trellis.experts.tying`); "auto": each position for
-        itself if all samples have the same length, else "expert".
-    scheme : str or None
-        Answer only with label sequences that are valid in this tag scheme.
-    short : int or None
-        Answer samples up to this length with the best expert.
 
     Attributes
     ----------
@@ -95,35 +79,21 @@ class ESPBoost(Combiner):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        scoring: str = "sum",
-        base: str = "0/1",
-        n_rounds: int = 100,
-        tie: Tie = "auto",
-        scheme: str | None = None,
-        short: int | None = None,
-    ) -> None:
-        self.scoring = scoring
-        self.base = base
-        self.n_rounds = n_rounds
-        self.tie = tie
-        self.scheme = scheme
-        self.short = short
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.scoring not in ("sum", "product"):
-            raise DataError(f"scoring is {self.scoring!r}: expected 'sum' or 'product'")
-        if self.base not in ("0/1", "real"):
-            raise DataError(f"base is {self.base!r}: expected '0/1' or 'real'")
-        if not (is_whole(self.n_rounds) and self.n_rounds >= 1):
-            raise DataError(f"n_rounds is {self.n_rounds!r}: expected a number of at least 1")
-        if not callable(self.tie) and self.tie not in ("auto", "position", "expert", "label"):
-            raise DataError(
-                f"tie is {self.tie!r}: expected 'auto', 'position', 'expert', 'label' or a function"
-            )
+    scoring: str = parameter(
+        one_of("sum", "product"),
+        """Score a sequence by the sum or by the product over its positions. They differ only with
+        a ``scheme``.""",
+        default="sum",
+    )
+    base: str = parameter(
+        one_of("0/1", "real"),
+        """Scores of an expert: 1 for the label it says, or its label probabilities, which the
+        outputs must then hold.""",
+        default="0/1",
+    )
+    n_rounds: int = parameter(whole(1), "Rounds at most.", default=100)
+    tie: Tie = TIE
+    scheme: str | None = SCHEME
 
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
         tie = self.tie

@@ -15,18 +15,17 @@ the leader sleeps, the rule falls back on an unweighted choice among those awake
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import numpy as np
 
-from trellis.errors import DataError
+from trellis.domains import function, number, one_of
+from trellis.estimator import changed, parameter
 from trellis.experts.automaton import PathAutomaton
 from trellis.experts.conversions import Floats
 from trellis.experts.learners import Batch, EdgeLearner, Learner, TableLearner
 from trellis.experts.online import OnlineCombiner
 from trellis.experts.outputs import ExpertOutputs
 from trellis.experts.tying import Tie
-from trellis.models.params import is_number
 
 __all__ = ["FollowPerturbedLeader"]
 
@@ -149,22 +148,6 @@ class _Edges(EdgeLearner):
 class FollowPerturbedLeader(OnlineCombiner):
     """Follow the perturbed leader over path experts, with H_FPL or H_FPL-CV as the rule.
 
-    Parameters
-    ----------
-    conversion : "majority-vote" or "cross-validation"
-        H_FPL: vote with the shares of the paths of the rounds that minimise Γ. H_FPL-CV: follow the
-        one path that did best on the samples after its round.
-    epsilon : float or "auto"
-        Perturbations are uniform on [0, 1/ε]; "auto": 0.5 / (p l), in which l is the number of
-        contexts if weights are tied.
-    tie : "auto", "position", "expert" or function
-        As for :class:`WeightedMajority`, but "auto" is one weight an expert if lengths differ;
-        weights by label make no path and are refused.
-    delta, loss_scale, loss, automaton, collection, ties, short
-        As for :class:`WeightedMajority`.
-    random_state : int or None
-        Seed of the perturbations (and of random ties). None is a seed of its own at each fit.
-
     Attributes
     ----------
     weights_ : float64
@@ -184,45 +167,24 @@ class FollowPerturbedLeader(OnlineCombiner):
     [['a', 'b']]
     """
 
-    _CONVERSIONS = ("majority-vote", "cross-validation")
-
-    def __init__(
-        self,
-        conversion: str = "majority-vote",
-        *,
-        epsilon: float | str = "auto",
-        delta: float = 0.05,
-        loss_scale: str = "0/1",
-        loss: Any = "hamming",
-        tie: Any = "auto",
-        automaton: PathAutomaton | None = None,
-        collection: Any = "suffixes",
-        ties: str = "first",
-        short: int | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.conversion = conversion
-        self.epsilon = epsilon
-        self.delta = delta
-        self.loss_scale = loss_scale
-        self.loss = loss
-        self.tie = tie
-        self.automaton = automaton
-        self.collection = collection
-        self.ties = ties
-        self.short = short
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.epsilon != "auto" and not (
-            not isinstance(self.epsilon, str) and is_number(self.epsilon) and self.epsilon > 0
-        ):
-            raise DataError(f'epsilon must be positive or "auto", got {self.epsilon!r}')
-        if self.tie == "label":
-            raise DataError(
-                'tie="label" makes no paths to follow; use WeightedMajority, or tie="expert"'
-            )
+    conversion = changed(
+        domain=one_of("majority-vote", "cross-validation"),
+        help="""H_FPL: vote with the shares of the paths of the rounds that minimise Γ. H_FPL-CV:
+        follow the one path that did best on the samples after its round.""",
+    )
+    epsilon: float | str = parameter(
+        one_of("auto") | number(above=0),
+        """Perturbations are uniform on [0, 1/ε]; "auto": 0.5 / (p l), in which l is the number of
+        contexts if weights are tied.""",
+        default="auto",
+    )
+    tie = changed(
+        domain=one_of("auto", "position", "expert") | function,
+        help="""Which positions share weights, see :mod:`trellis.experts.tying`. "auto": by
+        position if all samples of the first fit have one length, else one weight for each expert.
+        Weights by label make no path to follow.""",
+    )
+    random_state = changed(help="Seed of the perturbations and of random ties.")
 
     def _new_learner(self, said: ExpertOutputs, tie: Tie) -> Learner:
         scale = None if isinstance(self.epsilon, str) else 1 / self.epsilon

@@ -15,9 +15,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import anything, function, instance, nothing, number, one_of, sequence_of
 from trellis.errors import CorruptModelError, DataError
+from trellis.estimator import Seeded, parameter, renamed
 from trellis.experts.automaton import PathAutomaton
-from trellis.experts.combiner import Combiner, check_fraction
+from trellis.experts.combiner import TIE, Combiner
 from trellis.experts.conversions import Candidates, Floats, Suffixes, best_set, suffix_gammas
 from trellis.experts.learners import Batch, EdgeLearner, Learner, TableLearner
 from trellis.experts.outputs import ExpertOutputs, as_gold
@@ -52,19 +54,53 @@ class Guarantee:
         return self.value
 
 
-class OnlineCombiner(Combiner):
+class OnlineCombiner(Combiner, Seeded):
     """Learning one sample a round, and conversion of what was learned to one rule."""
 
-    conversion: str
-    delta: float
-    loss_scale: str
-    loss: Any
-    tie: Any
-    automaton: PathAutomaton | None
-    collection: Any
-    ties: str
+    conversion: str = parameter(
+        one_of("majority-vote", "randomised", "cross-validation"),
+        """H_MVote: vote with the average weights of the rounds that minimise Γ. H_Rand: draw each
+        position's expert by those weights. H_CV: vote with the weights of the one round that did
+        best on the samples after it.""",
+        default="majority-vote",
+        kw_only=False,
+    )
+    delta: float = parameter(number(above=0, below=1), "Confidence parameter of Γ.", default=0.05)
+    loss_scale: str = parameter(
+        one_of("0/1", "1/l"),
+        """The loss that the learner sees of a sample: the number of mistakes, or their share. All
+        losses reported are shares.""",
+        default="0/1",
+    )
+    cost: Any = parameter(
+        one_of("hamming") | function,
+        """Cost of a position, any number from 0 to 1: a function of the right label and the label
+        said.""",
+        default="hamming",
+    )
+    tie: Any = TIE
+    automaton: PathAutomaton | None = parameter(
+        nothing | instance(PathAutomaton),
+        "The allowed paths, for samples of one length; None: all.",
+        default=None,
+    )
+    collection: Any = parameter(
+        one_of("suffixes") | sequence_of(anything, "sets of rounds") | function,
+        """Sets among which Γ is minimised (rounds count from 0), or a function from T to them;
+        suffixes begin at any of the first 256 rounds, and in longer streams at one of 128 to 256
+        evenly spaced rounds.""",
+        default="suffixes",
+    )
+    ties: str = parameter(
+        one_of("first", "random"),
+        "Equal votes go to the label that the first expert in order says, or to any of them.",
+        default="first",
+    )
+    loss = renamed("cost")
 
-    _CONVERSIONS: tuple[str, ...] = ()
+    def _check_together(self) -> None:
+        if self.automaton is not None and self.tie not in ("auto", "position"):
+            raise DataError("an automaton has its weights on edges; leave tie at auto")
 
     def partial_fit(self, outputs: Any, gold: Any) -> Self:
         """Go on learning from further samples, one round each; the first call starts afresh.
@@ -108,28 +144,6 @@ class OnlineCombiner(Combiner):
     def _by_suffixes(self) -> bool:
         return isinstance(self.collection, str)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_fraction(delta=self.delta)
-        _choice("conversion", self.conversion, self._CONVERSIONS)
-        _choice("loss_scale", self.loss_scale, ("0/1", "1/l"))
-        _choice("ties", self.ties, ("first", "random"))
-        if not callable(self.tie):
-            _choice("tie", self.tie, ("auto", "position", "expert", "label"))
-        if isinstance(self.collection, str):
-            _choice("collection", self.collection, ("suffixes",))
-        if not (self.loss == "hamming" or callable(self.loss)):
-            raise DataError(
-                f'loss must be "hamming" or a function of two labels, got {self.loss!r}'
-            )
-        if self.automaton is not None:
-            if not isinstance(self.automaton, PathAutomaton):
-                raise DataError(
-                    f"automaton must be a PathAutomaton, got {type(self.automaton).__name__}"
-                )
-            if self.tie not in ("auto", "position"):
-                raise DataError("an automaton has its weights on edges; leave tie at auto")
-
     # ------------------------------------------------------------------ learning
 
     def _learn(self, said: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
@@ -171,11 +185,11 @@ class OnlineCombiner(Combiner):
 
     def _cost(self, said: ExpertOutputs) -> Floats:
         """Loss (L, L) of the right label and the label said; empty for 0/1."""
-        if not callable(self.loss):
+        if not callable(self.cost):
             return np.zeros((0, 0))
-        table = np.array([[self.loss(g, c) for c in said.labels] for g in said.labels], np.float64)
+        table = np.array([[self.cost(g, c) for c in said.labels] for g in said.labels], np.float64)
         if not ((table >= 0) & (table <= 1)).all():
-            raise DataError("loss must give numbers between 0 and 1 for every pair of labels")
+            raise DataError("cost must give numbers between 0 and 1 for every pair of labels")
         return table
 
     def _choose(self, batch: Batch) -> None:
@@ -307,12 +321,12 @@ class OnlineCombiner(Combiner):
         Guarantee
         """
         self._check_fitted()
-        check_fraction(delta=delta)
+        number(above=0, below=1).check("delta", delta)
         value = self.expected_loss_ + self._deviation(delta)
         theorem = "Hoeffding-Azuma over the sets of the collection (first part of Theorem 1)"
         rule = "H_Rand, in expectation over its draws"
         edges = isinstance(self._learner, EdgeLearner)
-        if self.conversion != "randomised" and self.loss == "hamming" and not edges:
+        if self.conversion != "randomised" and self.cost == "hamming" and not edges:
             value, theorem, rule = 2 * value, f"{theorem}, Proposition 2", "the majority vote"
         if edges:
             tied = "weights on the edges of the automaton"
@@ -390,8 +404,3 @@ class OnlineCombiner(Combiner):
         self.gamma_ = header_value(state, "gamma", float)
         self.expected_loss_ = header_value(state, "expected_loss", float)
         self._n_sets = header_value(state, "n_sets", int, low=1)
-
-
-def _choice(name: str, value: object, options: tuple[str, ...]) -> None:
-    if value not in options:
-        raise DataError(f"{name} must be one of {', '.join(options)}; got {value!r}")

@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.errors import DataError
+from trellis.domains import flag, number, one_of
+from trellis.estimator import parameter
 from trellis.experts.combiner import Combiner
 from trellis.experts.logit import best_candidates, fit_logit
 from trellis.experts.outputs import ExpertOutputs
 from trellis.files.stored import take
-from trellis.models.params import is_number
 
 __all__ = ["Rerank"]
 
@@ -40,19 +40,6 @@ class Rerank(Combiner):
     An expert that is silent at some position of a sample gives no whole answer to it, so is no
     candidate, but it is still compared where it speaks. If nobody gives a whole answer, the first
     expert that says something is followed where it does.
-
-    Parameters
-    ----------
-    unit : "run" or "sample"
-        Rank the answers to each run of disputed positions, or those to whole samples.
-    weights : "learned" or "uniform"
-        "uniform": the answer that most experts give.
-    similar : bool
-        Learn from partial agreement of answers, too, not only from equality.
-    l2 : float
-        Strength of the L2 penalty of the learned weights.
-    short : int or None
-        Answer samples up to this length with the best expert.
 
     Attributes
     ----------
@@ -69,29 +56,22 @@ class Rerank(Combiner):
     [['a', 'a']]
     """
 
-    def __init__(
-        self,
-        *,
-        unit: str = "run",
-        weights: str = "learned",
-        similar: bool = True,
-        l2: float = 1.0,
-        short: int | None = None,
-    ) -> None:
-        self.unit = unit
-        self.weights = weights
-        self.similar = similar
-        self.l2 = l2
-        self.short = short
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.unit not in ("run", "sample"):
-            raise DataError(f"unit is {self.unit!r}: expected 'run' or 'sample'")
-        if self.weights not in ("learned", "uniform"):
-            raise DataError(f"weights is {self.weights!r}: expected 'learned' or 'uniform'")
-        if not (is_number(self.l2) and self.l2 >= 0):
-            raise DataError(f"l2 is {self.l2!r}: expected a number of at least 0")
+    unit: str = parameter(
+        one_of("run", "sample"),
+        "Rank the answers to each run of disputed positions, or those to whole samples.",
+        default="run",
+    )
+    weights: str = parameter(
+        one_of("learned", "uniform"),
+        '"uniform": the answer that most experts give.',
+        default="learned",
+    )
+    similar: bool = parameter(
+        flag,
+        "Learn from partial agreement of answers, too, not only from equality.",
+        default=True,
+    )
+    l2: float = parameter(number(at_least=0), "Factor of the squared weights.", default=1.0)
 
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
         p = outputs.n_experts

@@ -21,28 +21,20 @@ from numpy.typing import NDArray
 
 from trellis.corpus.corpus import Corpus, Features
 from trellis.corpus.labels import Labels
+from trellis.domains import flag, has, nothing, number, whole
 from trellis.errors import CorruptModelError, DataError
-from trellis.experts.combiner import Combiner, distinct_names, is_whole
+from trellis.estimator import parameter
+from trellis.experts.combiner import SCHEME, Combiner, distinct_names
 from trellis.experts.logit import best_candidates, fit_logit
 from trellis.experts.outputs import ExpertOutputs
 from trellis.files.storable import Storable
 from trellis.files.stored import take
-from trellis.models.params import is_number
 
 __all__ = ["LogLinearVote", "Stacking"]
 
 
 class LogLinearVote(Combiner):
     """Vote with weights learned by conditional maximum likelihood.
-
-    Parameters
-    ----------
-    by_label : bool
-        Besides one weight for each expert, learn one for each expert and label that it says.
-    l2 : float
-        Strength of the L2 penalty.
-    short : int or None
-        Answer samples up to this length with the best expert.
 
     Attributes
     ----------
@@ -58,14 +50,12 @@ class LogLinearVote(Combiner):
     True
     """
 
-    def __init__(self, *, by_label: bool = True, l2: float = 1.0, short: int | None = None) -> None:
-        self.by_label = by_label
-        self.l2 = l2
-        self.short = short
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        _check_l2(self.l2)
+    by_label: bool = parameter(
+        flag,
+        "Besides one weight for each expert, learn one for each expert and label that it says.",
+        default=True,
+    )
+    l2: float = parameter(number(at_least=0), "Factor of the squared weights.", default=1.0)
 
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
         from scipy.sparse import csr_matrix, hstack
@@ -127,18 +117,6 @@ def _candidates(
 class Stacking(Combiner):
     """A sequence model on top of the experts' answers.
 
-    Parameters
-    ----------
-    base : estimator or None
-        Model with ``fit(corpus)`` and ``predict(corpus)``, of which a copy is trained; None: a
-        :class:`~trellis.models.ChainCRF` with ``l2=10``, trained by L-BFGS.
-    window : int
-        How far to look to the left and to the right for what experts say there.
-    scheme : str or None
-        Answer only with label sequences that are valid in this tag scheme (for ``base=None``).
-    short : int or None
-        Answer samples up to this length with the best expert.
-
     Attributes
     ----------
     model_ : the trained model
@@ -152,25 +130,21 @@ class Stacking(Combiner):
     [['B', 'I', 'O']]
     """
 
-    model_: Any
+    base: Any = parameter(
+        nothing | has("fit", "predict"),
+        """Model with ``fit(corpus)`` and ``predict(corpus)``, of which a copy is trained; None: a
+        :class:`~trellis.models.ChainCRF` with ``l2=10``, trained by L-BFGS.""",
+        default=None,
+        kw_only=False,
+    )
+    window: int = parameter(
+        whole(0),
+        "How far to look to the left and to the right for what experts say there.",
+        default=1,
+    )
+    scheme: str | None = SCHEME
 
-    def __init__(
-        self,
-        base: Any = None,
-        *,
-        window: int = 1,
-        scheme: str | None = None,
-        short: int | None = None,
-    ) -> None:
-        self.base = base
-        self.window = window
-        self.scheme = scheme
-        self.short = short
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not (is_whole(self.window) and self.window >= 0):
-            raise DataError(f"window is {self.window!r}: expected a number of at least 0")
+    def _check_together(self) -> None:
         if self.base is not None and self.scheme is not None:
             raise DataError("give the scheme to the base model, not to Stacking")
 
@@ -184,7 +158,7 @@ class Stacking(Combiner):
         used, codes = np.unique(gold, return_inverse=True)
         names = [outputs.labels[code] for code in used]
         labels = Labels.from_codes(codes.reshape(-1).astype(np.int32), names)
-        self.model_ = base.fit(self._corpus(outputs, labels))
+        self.model_: Any = base.fit(self._corpus(outputs, labels))
 
     def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
         answers = self.model_.predict(self._corpus(outputs, None))
@@ -229,8 +203,3 @@ class Stacking(Combiner):
             raise CorruptModelError("the model inside has labels that the experts do not know")
         self.model_ = model
         self.predict([[[self.default_label_]]] * len(self.expert_names_))  # raises if it cannot
-
-
-def _check_l2(l2: object) -> None:
-    if not (is_number(l2) and l2 >= 0):  # type: ignore[operator]  # a number by now
-        raise DataError(f"l2 is {l2!r}: expected a number of at least 0")

@@ -24,8 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.errors import CorruptModelError, DataError
-from trellis.experts.combiner import Combiner, is_whole
+from trellis.domains import flag, whole
+from trellis.errors import CorruptModelError
+from trellis.estimator import Seeded, changed, parameter
+from trellis.experts.combiner import Combiner
 from trellis.experts.outputs import ExpertOutputs
 from trellis.experts.voting import vote
 from trellis.files.stored import check_range, header_value, take
@@ -33,19 +35,8 @@ from trellis.files.stored import check_range, header_value, take
 __all__ = ["ForwardStepwise"]
 
 
-class ForwardStepwise(Combiner):
+class ForwardStepwise(Combiner, Seeded):
     """Ensemble by greedy selection with replacement (SLE).
-
-    Parameters
-    ----------
-    n_rounds : int
-        How many votes are given.
-    pairs : bool
-        Count votes for pairs of neighbouring labels, too, and decode with Viterbi.
-    random_state : int or None
-        Seed of the choice among equally good experts; None: a fresh one.
-    short : int or None
-        Answer samples up to this length with the best expert.
 
     Attributes
     ----------
@@ -66,23 +57,13 @@ class ForwardStepwise(Combiner):
     ([['a', 'b', 'a']], [0.3333333333333333, 0.3333333333333333, 0.3333333333333333])
     """
 
-    def __init__(
-        self,
-        *,
-        n_rounds: int = 100,
-        pairs: bool = False,
-        random_state: int | None = None,
-        short: int | None = None,
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.pairs = pairs
-        self.random_state = random_state
-        self.short = short
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not (is_whole(self.n_rounds) and self.n_rounds >= 1):
-            raise DataError(f"n_rounds is {self.n_rounds!r}: expected a number of at least 1")
+    n_rounds: int = parameter(whole(1), "How many votes are given.", default=100)
+    pairs: bool = parameter(
+        flag,
+        "Count votes for pairs of neighbouring labels, too, and decode with Viterbi.",
+        default=False,
+    )
+    random_state = changed(help="Seed of the choice among equally good experts.")
 
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
         rng = np.random.default_rng(self.random_state)

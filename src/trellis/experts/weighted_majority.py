@@ -26,9 +26,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import number, one_of
 from trellis.errors import CorruptModelError, DataError
+from trellis.estimator import changed, fitted, parameter
 from trellis.experts.automaton import PathAutomaton
-from trellis.experts.combiner import check_fraction
 from trellis.experts.conversions import Floats
 from trellis.experts.learners import Batch, EdgeLearner, Learner, TableLearner
 from trellis.experts.online import OnlineCombiner
@@ -119,37 +120,6 @@ class _Edges(EdgeLearner):
 class WeightedMajority(OnlineCombiner):
     """Weighted majority over path experts (WMWP), with H_MVote, H_Rand or H_CV as the rule.
 
-    Parameters
-    ----------
-    conversion : "majority-vote", "randomised" or "cross-validation"
-        H_MVote: vote with the average weights of the rounds that minimise Γ. H_Rand: draw each
-        position's expert by those weights. H_CV: vote with the weights of the one round that did
-        best on the samples after it.
-    beta : float in (0, 1) or "auto"
-        Weights of experts that are wrong are multiplied by β. "auto": the β for which the regret
-        bound is least, given the number of samples (:meth:`fit` only).
-    delta : float in (0, 1)
-        Confidence parameter of Γ.
-    loss_scale : "0/1" or "1/l"
-        The loss in the exponent of β: the number of mistakes, or their share. All losses reported
-        are shares.
-    loss : "hamming" or function (right label, label said) -> [0, 1]
-        Loss of a position; any additive loss.
-    tie : "auto", "position", "expert", "label" or function
-        Which positions share weights, see :mod:`trellis.experts.tying`. "auto": by position if all
-        samples of the first fit have one length, else one weight for each expert and label.
-    automaton : PathAutomaton or None
-        The allowed paths, for samples of one length; None: all.
-    collection : "suffixes", sets of rounds, or function from T to sets of rounds
-        Sets among which Γ is minimised (rounds count from 0); suffixes begin at any of the first
-        256 rounds, and in longer streams at one of 128 to 256 evenly spaced rounds.
-    ties : "first" or "random"
-        Equal votes go to the label that the first expert in order says, or to any of them.
-    short : int or None
-        Samples of at most this length are answered by the expert that is best on such samples.
-    random_state : int or None
-        Seed of H_Rand and of random ties; the same seed, the same answers at every call.
-
     Attributes
     ----------
     weights_ : float64
@@ -189,41 +159,24 @@ class WeightedMajority(OnlineCombiner):
     [[0.97, 0.03], [0.03, 0.97]]
     """
 
-    _lengths: tuple[int, int]
+    beta: float | str = parameter(
+        one_of("auto") | number(above=0, below=1),
+        """Weights of experts that are wrong are multiplied by β. "auto": the β for which the
+        regret bound is least, given the number of samples (:meth:`fit` only).""",
+        default=0.95,
+    )
+    tie = changed(
+        help="""Which positions share weights, see :mod:`trellis.experts.tying`. "auto": by
+        position if all samples of the first fit have one length, else one weight for each expert
+        and label."""
+    )
+    random_state = changed(
+        help="""Seed of H_Rand and of random ties; the same seed, the same answers at every
+        call."""
+    )
+    _lengths: tuple[int, int] = fitted()
+
     _TIED = "label"
-    _CONVERSIONS = ("majority-vote", "randomised", "cross-validation")
-
-    def __init__(
-        self,
-        conversion: str = "majority-vote",
-        *,
-        beta: float | str = 0.95,
-        delta: float = 0.05,
-        loss_scale: str = "0/1",
-        loss: Any = "hamming",
-        tie: Any = "auto",
-        automaton: PathAutomaton | None = None,
-        collection: Any = "suffixes",
-        ties: str = "first",
-        short: int | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.conversion = conversion
-        self.beta = beta
-        self.delta = delta
-        self.loss_scale = loss_scale
-        self.loss = loss
-        self.tie = tie
-        self.automaton = automaton
-        self.collection = collection
-        self.ties = ties
-        self.short = short
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.beta != "auto":
-            check_fraction(beta=self.beta)
 
     def partial_fit(self, outputs: Any, gold: Any) -> WeightedMajority:
         """Go on learning from further samples, one round each; the first call starts afresh.

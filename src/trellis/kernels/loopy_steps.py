@@ -1,7 +1,7 @@
 """Sparse parts of a training step on pieces with loops: scores in, steps out.
 
 What lies between, marginals of the pieces, is computed elsewhere; see
-:mod:`trellis.objectives.graph_log_likelihood`. ``rich`` is as in
+:mod:`trellis.problems.graph_log_likelihood`. ``rich`` is as in
 :mod:`trellis.kernels.tree_edges`.
 """
 

@@ -1,14 +1,11 @@
-"""Estimators."""
+"""Estimators: linear models of chains, trees and graphs."""
 
-from trellis.models.chain_crf import ChainCRF
-from trellis.models.chain_perceptron import ChainPerceptron
 from trellis.models.checkpoint import Checkpoint
-from trellis.models.graph_crf import GraphCRF
-from trellis.models.graph_perceptrons import GraphPerceptron, TreePerceptron
-from trellis.models.graph_predictor import Decoded
+from trellis.models.crf import ChainCRF, GraphCRF, TreeCRF
 from trellis.models.max_margin import MaxMargin
+from trellis.models.perceptron import ChainPerceptron, GraphPerceptron, TreePerceptron
+from trellis.models.prediction import Decoded
 from trellis.models.regularised_decoder import RegularisedDecoder
-from trellis.models.tree_crf import TreeCRF
 
 __all__ = [
     "ChainCRF",

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Corpus
+from trellis.corpus.sample_weights import sample_weights
 from trellis.errors import DataError
-from trellis.models.params import sample_weights
 
 __all__ = ["accuracy"]
 

@@ -20,13 +20,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import is_number
 from trellis.errors import DataError
 from trellis.files import fingerprint
 from trellis.files.checkpoint import CheckpointFile
 from trellis.files.container import loading
 from trellis.files.stored import header_value
-from trellis.models.params import is_number
-from trellis.objectives import ChainData, Weights
+from trellis.problems import LabelProblem, Weights
 from trellis.solvers.passes import PassRecord, Progress
 from trellis.solvers.sgd import restore_weights, weight_state
 
@@ -131,9 +131,11 @@ class Checkpoint(CheckpointFile):
         self._cost = self._last - started
 
 
-def run_fingerprint(parameters: Mapping[str, Any], data: ChainData, dev: ChainData | None) -> str:
+def run_fingerprint(
+    parameters: Mapping[str, Any], problem: LabelProblem, dev: LabelProblem | None
+) -> str:
     """Fingerprint of everything that the result of a run depends on."""
-    parts = [(part.labels.classes, part.identity()) for part in (data, dev) if part is not None]
+    parts = [(part.labels.classes, part.identity()) for part in (problem, dev) if part is not None]
     return fingerprint(parameters, parts)
 
 

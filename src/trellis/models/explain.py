@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Corpus
 from trellis.features import Encoded, Encoder
-from trellis.objectives import EdgeWeights, Weights
+from trellis.problems import EdgeWeights, Weights
 from trellis.structures import GraphPotentials
 
 __all__ = ["Explanation", "PositionExplanation", "explain_graph_sample", "explain_sample"]

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from trellis.corpus.schemes import Scheme, get_scheme
+from trellis.corpus.schemes import Scheme
 from trellis.errors import CorruptModelError, DataError
 from trellis.features import Templates
 from trellis.features.encoded import subset
@@ -26,7 +26,7 @@ from trellis.files.stored import (
     take,
     unpack_strings,
 )
-from trellis.objectives import EdgeWeights, Weights
+from trellis.problems import EdgeWeights, Weights
 
 __all__ = ["StoredLinearModel"]
 
@@ -45,16 +45,13 @@ class StoredLinearModel(Storable):
         header |= {
             "encoder": encoder_header,
             "input_format": model.input_format_ or {},
-            "training": {
-                "solver": getattr(model, "solver_", ""),
-                "stop_reason": model.stop_reason_,
-            },
+            "training": {"solver": model.solver_, "stop_reason": model.stop_reason_},
         }
         arrays = {f"classes.{key}": a for key, a in pack_strings(list(model.classes_)).items()}
         arrays |= {f"encoder.{key}": array for key, array in encoder_arrays.items()}
         arrays["node"] = np.ascontiguousarray(model.weights_.node, np.float32)
         arrays["transitions"] = np.ascontiguousarray(model.weights_.transitions, np.float32)
-        if _has_edges(model):
+        if model.structure != "chain":
             names = pack_strings(list(model.edge_types_))
             arrays |= {f"edge_types.{key}": a for key, a in names.items()}
         if hasattr(model, "edge_share_"):
@@ -73,17 +70,15 @@ class StoredLinearModel(Storable):
         classes = _names(arrays, "classes")
         if not classes:
             raise CorruptModelError("classes must be distinct and sorted")
-        if getattr(model, "scheme", None) is not None:
-            get_scheme(model.scheme).validity(classes)  # raises if a label does not fit
+        model._check_classes(classes)
         encoder = encoder_from_state(
             header_value(header, "encoder", dict), subset(dict(arrays), "encoder.")
         )
         n = len(classes)
         node = take(arrays, "node", np.float32, (encoder.n_features, n))
         tables: tuple[int, ...] = (n, n)
-        if hasattr(model, "structure"):
-            model.edge_types_ = ()
-        if _has_edges(model):
+        model.edge_types_ = ()
+        if model.structure != "chain":
             model.edge_types_ = _names(arrays, "edge_types")
             tables = (max(1, len(model.edge_types_)), n, n)
         transitions = take(arrays, "transitions", np.float32, tables)
@@ -101,15 +96,9 @@ class StoredLinearModel(Storable):
         model.history_ = []
         training = header.get("training", {"solver": "", "stop_reason": ""})  # first files lack it
         model.stop_reason_ = header_value(training, "stop_reason", str)
-        if solver := header_value(training, "solver", str):
-            model.solver_ = solver
+        model.solver_ = header_value(training, "solver", str)
         model.input_format_ = input_layout(header)
         return model  # type: ignore[no-any-return]
-
-
-def _has_edges(model: Any) -> bool:
-    """Whether the samples of a model have edges of their own, which have directions or not."""
-    return bool(getattr(model, "structure", "") != "chain" and hasattr(model, "directed"))
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -120,7 +109,7 @@ def _plain(name: str, value: Any) -> Any:
         return value.name
     if isinstance(value, np.generic):
         return value.item()
-    if name == "loss" and not isinstance(value, str) and not callable(value):
+    if name == "cost" and not isinstance(value, str) and not callable(value):
         return np.asarray(value, np.float64).tolist()
     if isinstance(value, tuple | list | np.ndarray):
         return [str(v) for v in value]

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Label, as_corpus
 from trellis.corpus.corpus import split
+from trellis.domains import is_number
 from trellis.errors import DataError
-from trellis.models.chain_predictor import ChainPredictor
-from trellis.models.params import is_number
+from trellis.models.prediction import Predictor
 from trellis.structures import ChainPotentials, best
 
 __all__ = ["RegularisedDecoder"]
@@ -51,10 +51,12 @@ class RegularisedDecoder:
     """
 
     def __init__(
-        self, complex_model: ChainPredictor, simple_model: ChainPredictor, strength: float = 1.0
+        self, complex_model: Predictor, simple_model: Predictor, strength: float = 1.0
     ) -> None:
         for model in (complex_model, simple_model):
             model._check_fitted()
+            if model.structure != "chain":
+                raise DataError("the two models must be chain models")
         if complex_model.classes_ != simple_model.classes_:
             raise DataError("the two models have different labels; train both on the same data")
         if not (is_number(strength) and 0 <= strength < np.inf):
@@ -71,14 +73,17 @@ class RegularisedDecoder:
         names = np.array(self.complex_model.classes_, object)
         ids = np.empty(corpus.n_positions, np.int32)
         blocks = (
-            model._potentials(corpus, constraints, edges=True)
+            model.potentials(corpus, constraints, small=True)
             for model in (self.complex_model, self.simple_model)
         )
-        for (first, last, a), (_, _, b) in zip(*blocks, strict=True):
+        at = 0
+        for (a, _), (b, _) in zip(*blocks, strict=True):
+            assert isinstance(a, ChainPotentials) and isinstance(b, ChainPotentials)
             together = ChainPotentials(
                 a.node + self._times(b.node), a.trans + self._times(b.trans), a.offsets
             )
-            ids[first:last] = best(together)[0]
+            ids[at : at + len(a.node)] = best(together)[0]
+            at += len(a.node)
         return split(names[ids].tolist(), corpus.offsets)
 
     def _times(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from trellis.regression.baselines import baselines
 from trellis.regression.collaboration import Swap
 from trellis.regression.comparison import Evaluation, evaluate, mean_interval
+from trellis.regression.data import RegressionData
 from trellis.regression.distance_correlation import (
     CentredDistances,
     distance_correlation,
@@ -25,6 +26,7 @@ __all__ = [
     "NetworkLasso",
     "Objective",
     "Radius",
+    "RegressionData",
     "Swap",
     "baselines",
     "check_graph",

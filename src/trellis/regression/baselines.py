@@ -1,7 +1,7 @@
 """Every model of the comparison under one roof: a table of names and models.
 
 A *model* here is a callable ``model(train, test, seed) -> predictions`` on
-:class:`~trellis.datasets.RegressionData`, so that models that look at features, graphs or
+:class:`~trellis.regression.RegressionData`, so that models that look at features, graphs or
 coordinates can stand in one table. The names are those of Pavlovski et al. (2018, section 5.1); a
 name with «S-» is a Gaussian CRF over the model of the same name.
 
@@ -29,8 +29,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.datasets.regression import RegressionData
+from trellis.domains import number, whole
 from trellis.errors import DataError
+from trellis.regression.data import RegressionData
 from trellis.regression.gcrf import least_squares_boosting
 
 __all__ = [
@@ -75,7 +76,7 @@ class Structured:
         """Train and predict."""
         from trellis.regression.gcrf import GCRF
 
-        model = GCRF(base=seeded(self.base, seed), **self.options)
+        model = GCRF(base=seeded(self.base, seed), **{"random_state": 0, **self.options})
         with warnings.catch_warnings():
             _hush()
             model.fit(train.X, train.y, graph=train.graph)
@@ -136,8 +137,8 @@ class Lasso:
         )
         Z, Z_new = (X - mean) / spread, (X_new - mean) / spread
         where = Z if train.coords is None else train.coords
-        model.fit(Z, train.y - centre, train.graph, where)
-        found = model.predict(Z_new, Z_new if test.coords is None else test.coords)
+        model.fit(Z, train.y - centre, graph=train.graph, coords=where)
+        found = model.predict(Z_new, coords=Z_new if test.coords is None else test.coords)
         return np.asarray(centre + found)
 
 
@@ -238,10 +239,8 @@ def baselines(
     >>> [name for name in baselines() if not name.startswith("S-")][:8]
     ['MLR', 'NN', 'SVM', 'SUBBAG', 'RF', 'LSB', '(C)NL', '(NC)NL']
     """
-    if n_components < 1:
-        raise DataError(f"n_components must be at least 1, got {n_components}")
-    if not 0 < subsample < 1:
-        raise DataError(f"subsample must lie in (0, 1), got {subsample}")
+    whole(1).check("n_components", n_components)
+    number(above=0, below=1).check("subsample", subsample)
     table: dict[str, Model] = {}
     for name, estimator in unstructured(n_components, subsample).items():
         table[name] = Plain(estimator)

@@ -254,7 +254,7 @@ def _decompose(problem: Problem, nodes: npt.NDArray[np.int64]) -> Decomposition:
 
 def run_fingerprint(problem: Problem, params: dict[str, Any]) -> str:
     """Return a hash of the data and of the parameters that decide the run."""
-    irrelevant = ("checkpoint", "resume", "n_jobs", "verbose", "max_swaps", "graph")
+    irrelevant = ("n_jobs", "verbose", "max_swaps", "graph")
     decisive = {name: value for name, value in params.items() if name not in irrelevant}
     S = problem.S
     similarities = None if S is None else (S.indptr, S.indices, S.data)

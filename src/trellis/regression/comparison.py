@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trellis.datasets.regression import RegressionData
 from trellis.errors import DataError
 from trellis.regression.baselines import Model
+from trellis.regression.data import RegressionData
 
 __all__ = ["Evaluation", "evaluate", "mean_interval"]
 

@@ -18,11 +18,12 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
+from trellis.domains import flag, function, has, nothing, one_of, sequence_of, whole
 from trellis.errors import CorruptModelError, DataError
+from trellis.estimator import Seeded, changed, parameter
 from trellis.files.sklearn_state import check_prediction
 from trellis.files.storable import Storable
 from trellis.files.stored import check_range, header_value, take
-from trellis.models.params import Estimator
 from trellis.regression.graph_matrix import laplacian, normalise, resolve_graph
 from trellis.regression.likelihood import (
     dense_profile,
@@ -34,10 +35,11 @@ from trellis.regression.likelihood import (
 )
 from trellis.regression.spectral import inverse_diagonal, solve
 
-__all__ = ["GCRF", "check_targets", "least_squares_boosting", "n_rows"]
+__all__ = ["GCRF", "REGRESSOR", "check_targets", "least_squares_boosting", "n_rows"]
 
 Floats = npt.NDArray[np.float64]
 
+REGRESSOR = has("fit", "predict", words="a regressor")
 _NORMAL_90 = 1.6448536269514722  # half the width of a 90 % interval in standard deviations
 
 
@@ -63,40 +65,8 @@ def least_squares_boosting(
     )
 
 
-class GCRF(Estimator, Storable):
+class GCRF(Seeded, Storable):
     """Gaussian CRF over any scikit-learn regressor.
-
-    Parameters
-    ----------
-    base : regressor, list of regressors, "precomputed" or None
-        The unstructured model(s), cloned and fitted. "precomputed": X itself holds the base
-        predictions, (n,) or (n, K). None: least-squares boosting, 10 trees.
-    graph : builder or list of builders, optional
-        Makes the graph from X when `fit` and `predict` are given none, e.g. ``KNN(k=5,
-        columns=["lat", "lon"])``. Several graphs have one beta each.
-    base_predictions : {"in-sample", "cv"}
-        What alpha and beta are learnt from. The base model's predictions on its own training data
-        ("in-sample", as in the literature) make a strong learner look better than it is: too
-        little smoothing and intervals far too narrow. Out-of-fold predictions ("cv") do not.
-    cv : int
-        Folds for "cv".
-    criterion : {"likelihood", "error"}
-        What alpha and beta maximise: the likelihood, or (one base, one graph) the accuracy of the
-        mean. Where targets are smoother than the model can explain, the likelihood smooths too
-        much; the error needs ``base_predictions="cv"`` to be honest.
-    calibrate : bool, optional
-        Whether standard deviations are scaled so that 90 % of the training residuals lie within
-        their 90 % intervals. The likelihood gets the joint density right, not each node's own
-        variance, when the targets are not what the model says. None: yes for "cv", whose residuals
-        are those of unseen nodes, else no.
-    method : {"auto", "exact", "stochastic"}
-        "exact": eigendecomposition. "stochastic": Lanczos quadrature, for large graphs. "auto"
-        decides by size (exact up to 1,500 connected nodes).
-    n_probes : int
-        Random vectors of the estimate of standard deviations on large graphs (the relative error
-        is roughly 1 / sqrt(2 n_probes) at most).
-    random_state : int
-        Seed of folds and probes.
 
     Attributes
     ----------
@@ -123,28 +93,58 @@ class GCRF(Estimator, Storable):
     ((200,), (200,))
     """
 
-    def __init__(
-        self,
-        base: Any = None,
-        *,
-        graph: Any = None,
-        base_predictions: Literal["in-sample", "cv"] = "in-sample",
-        cv: int = 5,
-        criterion: Literal["likelihood", "error"] = "likelihood",
-        calibrate: bool | None = None,
-        method: Literal["auto", "exact", "stochastic"] = "auto",
-        n_probes: int = 64,
-        random_state: int = 0,
-    ) -> None:
-        self.base = base
-        self.graph = graph
-        self.base_predictions = base_predictions
-        self.cv = cv
-        self.criterion = criterion
-        self.calibrate = calibrate
-        self.method = method
-        self.n_probes = n_probes
-        self.random_state = random_state
+    base: Any = parameter(
+        nothing
+        | one_of("precomputed")
+        | REGRESSOR
+        | sequence_of(nothing | REGRESSOR, "a list of regressors"),
+        """The unstructured model(s), cloned and fitted. "precomputed": X itself holds the base
+        predictions, (n,) or (n, K). None: least-squares boosting, 10 trees.""",
+        default=None,
+        kw_only=False,
+    )
+    graph: Any = parameter(
+        nothing | function | sequence_of(function, "a list of functions"),
+        """Makes the graph from X when `fit` and `predict` are given none, e.g.
+        ``KNN(n_neighbors=5, columns=["lat", "lon"])``. Several graphs have one beta each.""",
+        default=None,
+    )
+    base_predictions: Literal["in-sample", "cv"] = parameter(
+        one_of("in-sample", "cv"),
+        """What alpha and beta are learnt from. The base model's predictions on its own training
+        data ("in-sample", as in the literature) make a strong learner look better than it is: too
+        little smoothing and intervals far too narrow. Out-of-fold predictions ("cv") do not.""",
+        default="in-sample",
+    )
+    cv: int = parameter(whole(2), 'Folds for "cv".', default=5)
+    criterion: Literal["likelihood", "error"] = parameter(
+        one_of("likelihood", "error"),
+        """What alpha and beta maximise: the likelihood, or (one base, one graph) the accuracy of
+        the mean. Where targets are smoother than the model can explain, the likelihood smooths too
+        much; the error needs ``base_predictions="cv"`` to be honest.""",
+        default="likelihood",
+    )
+    calibrate: bool | None = parameter(
+        nothing | flag,
+        """Whether standard deviations are scaled so that 90 % of the training residuals lie within
+        their 90 % intervals. The likelihood gets the joint density right, not each node's own
+        variance, when the targets are not what the model says. None: yes for "cv", whose residuals
+        are those of unseen nodes, else no.""",
+        default=None,
+    )
+    method: Literal["auto", "exact", "stochastic"] = parameter(
+        one_of("auto", "exact", "stochastic"),
+        """"exact": eigendecomposition. "stochastic": Lanczos quadrature, for large graphs. "auto"
+        decides by size (exact up to 1,500 connected nodes).""",
+        default="auto",
+    )
+    n_probes: int = parameter(
+        whole(1),
+        """Random vectors of the estimate of standard deviations on large graphs (the relative error
+        is roughly 1 / sqrt(2 n_probes) at most).""",
+        default=64,
+    )
+    random_state = changed(help="Seed of folds and probes.")
 
     def fit(self, X: Any, y: Any, *, graph: Any = None) -> Self:
         """Fit the base models, then alpha and beta.
@@ -164,11 +164,12 @@ class GCRF(Estimator, Storable):
             If targets are missing or constant, or the graph does not fit.
         """
         self._check_parameters()
+        seed = self._seed_or_fresh()
         n = n_rows(X)
         targets = check_targets(y, n)
         laplacians = self._laplacians(graph, X, n)
         self.bases_: list[Any] = []
-        R = self._learn_bases(X, targets)
+        R = self._learn_bases(X, targets, seed)
         if R.shape[1] == 1 and len(laplacians) == 1:
             L, r = laplacians[0], R[:, 0]
             if self.criterion == "error":
@@ -176,7 +177,7 @@ class GCRF(Estimator, Storable):
             elif self.method == "exact" or (self.method == "auto" and exact_is_affordable(L)):
                 found = search(dense_profile(L, targets, r))
             else:
-                found = search_stochastic(L, targets, r, random_state=self.random_state)
+                found = search_stochastic(L, targets, r, random_state=seed)
             self.alpha_: Any = found.alpha
             self.beta_: Any = found.alpha * found.gamma
             self.log_likelihood_ = found.log_likelihood
@@ -184,12 +185,12 @@ class GCRF(Estimator, Storable):
             raise DataError("criterion='error' is for one base model and one graph")
         else:
             self.alpha_, self.beta_, self.log_likelihood_ = search_many(
-                laplacians, targets, R, random_state=self.random_state
+                laplacians, targets, R, random_state=seed
             )
         self.std_scale_ = 1.0
         out_of_fold = self.base_predictions == "cv" and not isinstance(self.base, str)
         if out_of_fold if self.calibrate is None else self.calibrate:
-            mean, std = self._moments(R, laplacians, True)
+            mean, std = self._moments(R, laplacians, True, seed)
             self.std_scale_ = float(np.quantile(np.abs(targets - mean) / std, 0.9)) / _NORMAL_90
         return self
 
@@ -218,10 +219,12 @@ class GCRF(Estimator, Storable):
         R = self._base_predictions(X)
         if R.shape[1] != n_alphas:
             raise DataError(f"the model has {n_alphas} base prediction(s), got {R.shape[1]}")
-        mean, std = self._moments(R, laplacians, return_std)
+        mean, std = self._moments(R, laplacians, return_std, self._seed_or_fresh())
         return (mean, std) if return_std else mean
 
-    def _moments(self, R: Floats, laplacians: list[Any], with_std: bool) -> tuple[Floats, Floats]:
+    def _moments(
+        self, R: Floats, laplacians: list[Any], with_std: bool, seed: int
+    ) -> tuple[Floats, Floats]:
         """Return the mean and, if wanted, the standard deviation of every node."""
         alpha, beta = np.atleast_1d(self.alpha_), np.atleast_1d(self.beta_)
         total = float(alpha.sum())
@@ -232,9 +235,7 @@ class GCRF(Estimator, Storable):
         mean = solve(L, gamma, R @ (alpha / total))
         if not with_std:
             return mean, np.empty(0)
-        diagonal = inverse_diagonal(
-            L, gamma, n_probes=self.n_probes, random_state=self.random_state
-        )
+        diagonal = inverse_diagonal(L, gamma, n_probes=self.n_probes, random_state=seed)
         return mean, self.std_scale_ * np.sqrt(diagonal / (2 * total))
 
     def score(self, X: Any, y: Any, *, graph: Any = None) -> float:
@@ -243,22 +244,12 @@ class GCRF(Estimator, Storable):
 
         return float(r2_score(y, self.predict(X, graph=graph)))
 
-    def _check_parameters(self) -> None:
-        if self.base_predictions not in ("in-sample", "cv"):
-            raise DataError(
-                f"base_predictions must be 'in-sample' or 'cv', got {self.base_predictions!r}"
-            )
-        if self.criterion not in ("likelihood", "error"):
-            raise DataError(f"criterion must be 'likelihood' or 'error', got {self.criterion!r}")
-        if self.method not in ("auto", "exact", "stochastic"):
-            raise DataError(f"method must be 'auto', 'exact' or 'stochastic', got {self.method!r}")
-
     def _laplacians(self, graph: Any, X: Any, n: int) -> list[Any]:
         given = self.graph if graph is None else graph
         graphs = given if isinstance(given, (list, tuple)) else [given]
         return [laplacian(normalise(resolve_graph(g, X, n))) for g in graphs]
 
-    def _learn_bases(self, X: Any, y: Floats) -> Floats:
+    def _learn_bases(self, X: Any, y: Floats, seed: int) -> Floats:
         """Fit the base models; return their predictions on the training data, (n, K)."""
         from sklearn.base import clone
         from sklearn.model_selection import KFold, cross_val_predict
@@ -268,10 +259,10 @@ class GCRF(Estimator, Storable):
         bases = self.base if isinstance(self.base, (list, tuple)) else [self.base]
         columns = []
         for base in bases:
-            model = least_squares_boosting(random_state=self.random_state) if base is None else base
+            model = least_squares_boosting(random_state=seed) if base is None else base
             self.bases_.append(clone(model).fit(X, y))
             if self.base_predictions == "cv":
-                folds = KFold(self.cv, shuffle=True, random_state=self.random_state)
+                folds = KFold(self.cv, shuffle=True, random_state=seed)
                 columns.append(cross_val_predict(clone(model), X, y, cv=folds))
         if columns:
             return np.column_stack(columns).astype(np.float64)
@@ -279,10 +270,6 @@ class GCRF(Estimator, Storable):
 
     def _base_predictions(self, X: Any) -> Floats:
         if isinstance(self.base, str):
-            if self.base != "precomputed":
-                raise DataError(
-                    f"base must be a regressor, a list of them or 'precomputed', got {self.base!r}"
-                )
             R = np.asarray(X, dtype=np.float64)
             R = R[:, None] if R.ndim == 1 else R
         else:

@@ -25,11 +25,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from trellis.domains import flag, function, has, nothing, number, one_of, whole
 from trellis.errors import CorruptModelError, DataError
+from trellis.estimator import Seeded, changed, moved, parameter
 from trellis.files.sklearn_state import check_prediction
 from trellis.files.storable import Storable
 from trellis.files.stored import check_range, header_value, take
-from trellis.models.params import Estimator, is_number
 from trellis.progress import Reporter
 from trellis.regression.collaboration import (
     Collaboration,
@@ -39,7 +40,7 @@ from trellis.regression.collaboration import (
     stored_history,
     write_checkpoint,
 )
-from trellis.regression.gcrf import check_targets, least_squares_boosting
+from trellis.regression.gcrf import REGRESSOR, check_targets, least_squares_boosting
 from trellis.regression.graph_matrix import laplacian, normalise, resolve_graph
 from trellis.regression.objective import LOSSES, Loss, Objective
 from trellis.regression.spectral import inverse_diagonal, own_generator, solve
@@ -50,42 +51,8 @@ __all__ = ["GLACER"]
 Floats = npt.NDArray[np.float64]
 
 
-class GLACER(Estimator, Storable):
+class GLACER(Seeded, Storable):
     """Generalisation-aware collaborative ensemble regressor.
-
-    Parameters
-    ----------
-    n_components : int
-        M, at least 2.
-    subsample : float
-        eta: the share of the examples in each component's subset.
-    base : regressor, optional
-        Unstructured model inside each Gaussian CRF, cloned. None: least-squares boosting, 10 trees.
-    component : "gcrf", estimator, or callable
-        "gcrf", or what takes its place: a scikit-learn regressor or classifier (of two classes; the
-        mean probability is the prediction), or a function without arguments that makes one. No
-        graph is needed then.
-    graph : builder, optional
-        Makes the graph from X when `fit` and `predict` are given none, e.g. ``KNN(k=5)``.
-    loss : {"paper", "r2_sum", "zero_based"}
-        See :mod:`trellis.regression.objective`.
-    use_dcorr : bool
-        Whether the objective includes distance correlation.
-    standardise : bool
-        Whether examples are scaled to unit variance for distance correlation.
-    max_swaps : int, optional
-        Stop after this many exchanges.
-    checkpoint : path, optional
-        File that holds the state after each exchange.
-    resume : bool
-        Go on from `checkpoint` (from the start if there is no such file yet).
-    n_jobs : int, optional
-        Processes for refits, through joblib (a ``joblib.parallel_config`` with another backend is
-        honoured). The result does not depend on it.
-    verbose : bool
-        Report progress on a terminal.
-    random_state : int, optional
-        Seed of subsets and models.
 
     Attributes
     ----------
@@ -115,40 +82,76 @@ class GLACER(Estimator, Storable):
     (120,)
     """
 
-    def __init__(
+    n_components: int = parameter(
+        whole(2),
+        "Components of the ensemble (M).",
+        default=10,
+        kw_only=False,
+        option="--components",
+    )
+    subsample: float = parameter(
+        number(above=0, below=1),
+        "Share of the examples in each component's subset (eta).",
+        default=0.3,
+        kw_only=False,
+    )
+    base: Any = parameter(
+        nothing | REGRESSOR | function,
+        """Unstructured model inside each Gaussian CRF, cloned. None: least-squares boosting, 10
+        trees.""",
+        default=None,
+        kw_only=False,
+    )
+    component: Any = parameter(
+        one_of("gcrf") | has("fit", "predict", words="a scikit-learn estimator") | function,
+        """"gcrf", or what takes its place: a scikit-learn regressor or classifier (of two classes;
+        the mean probability is the prediction), or a function without arguments that makes one. No
+        graph is needed then.""",
+        default="gcrf",
+    )
+    graph: Any = parameter(
+        nothing | function,
+        """Makes the graph from X when `fit` and `predict` are given none, e.g.
+        ``KNN(n_neighbors=5)``.""",
+        default=None,
+    )
+    loss: Loss = parameter(
+        one_of(*LOSSES),
+        "Loss of an example, see :mod:`trellis.regression.objective`.",
+        default="paper",
+    )
+    use_dcorr: bool = parameter(
+        flag, "Whether the objective includes distance correlation.", default=True
+    )
+    standardise: bool = parameter(
+        flag,
+        "Whether examples are scaled to unit variance for distance correlation.",
+        default=False,
+    )
+    max_swaps: int | None = parameter(
+        nothing | whole(0), "Stop after this many exchanges.", default=None
+    )
+    n_jobs: int | None = parameter(
+        nothing | whole(1) | one_of(-1),
+        """Processes for refits, through joblib (a ``joblib.parallel_config`` with another backend
+        is honoured). The result does not depend on it.""",
+        default=None,
+        option="--jobs",
+    )
+    verbose: bool = parameter(flag, "Report progress on a terminal.", default=False)
+    random_state = changed(help="Seed of subsets and models.")
+    checkpoint = moved()
+    resume = moved(False)
+
+    def fit(
         self,
-        n_components: int = 10,
-        subsample: float = 0.3,
-        base: Any = None,
+        X: Any,
+        y: Any,
         *,
-        component: Any = "gcrf",
         graph: Any = None,
-        loss: Loss = "paper",
-        use_dcorr: bool = True,
-        standardise: bool = False,
-        max_swaps: int | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         resume: bool = False,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-        random_state: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.subsample = subsample
-        self.base = base
-        self.component = component
-        self.graph = graph
-        self.loss = loss
-        self.use_dcorr = use_dcorr
-        self.standardise = standardise
-        self.max_swaps = max_swaps
-        self.checkpoint = checkpoint
-        self.resume = resume
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, *, graph: Any = None) -> Self:
+    ) -> Self:
         """Draw the subsets, fit the components and let them exchange examples.
 
         Parameters
@@ -159,6 +162,10 @@ class GLACER(Estimator, Storable):
             Targets; labels of two classes if the component is a classifier.
         graph : sparse (N, N) or builder
             Similarities between the rows of X; None uses the builder of the constructor.
+        checkpoint : path, optional
+            File that holds the state after each exchange.
+        resume : bool
+            Go on from `checkpoint` (from the start if there is no such file yet).
 
         Raises
         ------
@@ -166,6 +173,9 @@ class GLACER(Estimator, Storable):
             If targets are missing or constant, the graph does not fit, or a parameter is wrong.
         """
         self._check_parameters()
+        path, resume = checkpoint or self.checkpoint, resume or self.resume
+        if resume and path is None:
+            raise DataError("resume=True needs checkpoint=, the file to go on from")
         problem = self._problem(X, y, graph)
         objective = Objective(
             problem.X,
@@ -174,10 +184,10 @@ class GLACER(Estimator, Storable):
             use_dcorr=self.use_dcorr,
             standardise=self.standardise,
         )
-        stored = Path(self.checkpoint) if self.checkpoint is not None else None
-        mark = "" if stored is None else run_fingerprint(problem, self.get_params())
+        stored = None if path is None else Path(path)
+        mark = "" if stored is None else run_fingerprint(problem, self.get_params(deep=False))
         state = None
-        if self.resume and stored is not None:
+        if resume and stored is not None:
             state = read_checkpoint(stored, mark, self.n_components, len(problem.y))
         if state is not None:
             problem = replace(problem, seed=state.seed)
@@ -259,34 +269,12 @@ class GLACER(Estimator, Storable):
                 variance /= len(predictions)
         return np.mean(predictions, axis=0), np.sqrt(variance + np.var(predictions, axis=0))
 
-    def _check_parameters(self) -> None:
-        if not (isinstance(self.n_components, (int, np.integer)) and self.n_components >= 2):
-            raise DataError(
-                f"n_components must be an integer of at least 2, got {self.n_components!r}"
-            )
-        if not (is_number(self.subsample) and 0 < self.subsample < 1):
-            raise DataError(f"subsample must be between 0 and 1, got {self.subsample!r}")
-        if self.loss not in LOSSES:
-            raise DataError(f"loss must be one of {', '.join(LOSSES)}, got {self.loss!r}")
-        if self.max_swaps is not None and not (is_number(self.max_swaps) and self.max_swaps >= 0):
-            raise DataError(f"max_swaps must be None or at least 0, got {self.max_swaps!r}")
-        if self.resume and self.checkpoint is None:
-            raise DataError("resume=True needs checkpoint=, the file to go on from")
-        seed = self.random_state
-        if seed is not None and not (isinstance(seed, (int, np.integer)) and seed >= 0):
-            raise DataError(f"random_state must be None or an integer of at least 0, got {seed!r}")
-
     def _problem(self, X: Any, y: Any, graph: Any) -> Problem:
         from sklearn.base import is_classifier
 
         rows = _numbers(X)
         self.n_features_in_ = rows.shape[1]
         structured = isinstance(self.component, str)
-        if structured and self.component != "gcrf":
-            raise DataError(
-                "component must be 'gcrf', a scikit-learn estimator or a function that makes one,"
-                f" got {self.component!r}"
-            )
         make = _Maker(self.base if structured else self.component)
         classify = not structured and bool(is_classifier(make(0)))
         self.__dict__.pop("classes_", None)
@@ -300,9 +288,7 @@ class GLACER(Estimator, Storable):
         if structured:
             S = resolve_graph(self.graph if graph is None else graph, X, len(rows))
             L = laplacian(normalise(S))
-        seed = np.random.SeedSequence().entropy if self.random_state is None else self.random_state
-        assert isinstance(seed, (int, np.integer))
-        return Problem(rows, targets, S, make, classify, int(seed), L)
+        return Problem(rows, targets, S, make, classify, self._seed_or_fresh(), L)
 
     def _draw_subsets(self, problem: Problem) -> list[npt.NDArray[np.int64]]:
         total = len(problem.y)
@@ -389,15 +375,8 @@ class _Maker:
 
         if self.prototype is None:
             return least_squares_boosting(random_state=seed)
-        if hasattr(self.prototype, "get_params") and not isinstance(self.prototype, type):
-            model = clone(self.prototype)
-        elif callable(self.prototype):
-            model = self.prototype()
-        else:
-            raise DataError(
-                "base and component must be scikit-learn estimators or functions that make one,"
-                f" got {self.prototype!r}"
-            )
+        made = hasattr(self.prototype, "get_params") and not isinstance(self.prototype, type)
+        model = clone(self.prototype) if made else self.prototype()
         seeds = [name for name in model.get_params() if name.split("__")[-1] == "random_state"]
         return model.set_params(**dict.fromkeys(seeds, seed))
 

@@ -57,7 +57,7 @@ def check_graph(graph: Any, n: int | None = None) -> Any:
     if n is not None and graph.shape[0] != n:
         raise DataError(
             f"the graph has {graph.shape[0]} nodes but X has {n} rows; the graph of exactly the"
-            " rows at hand is needed (a builder such as KNN(k=5) makes it from X)"
+            " rows at hand is needed (a builder such as KNN(n_neighbors=5) makes it from X)"
         )
     S = sp.csr_array(graph, dtype=np.float64, copy=True)
     S.sum_duplicates()
@@ -91,7 +91,7 @@ def resolve_graph(graph: Any, X: Any, n: int) -> Any:
     Examples
     --------
     >>> from trellis.regression import KNN
-    >>> resolve_graph(KNN(k=1), [[0.0], [1.0]], 2).nnz
+    >>> resolve_graph(KNN(n_neighbors=1), [[0.0], [1.0]], 2).nnz
     2
     """
     if graph is None:

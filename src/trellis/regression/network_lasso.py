@@ -22,55 +22,26 @@ argmin_x Σ_j w_j ‖x − x_j‖.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trellis.domains import flag, function, nothing, number, one_of, sequence_of, whole
 from trellis.errors import CorruptModelError, DataError
+from trellis.estimator import Estimator, old_arguments, parameter, renamed
 from trellis.files.storable import Storable
 from trellis.files.stored import header_value, take
-from trellis.models.params import Estimator
-from trellis.regression.graph_matrix import check_graph
+from trellis.regression.graph_matrix import resolve_graph
 
 __all__ = ["NetworkLasso", "geometric_median"]
 
 Floats = NDArray[np.float64]
-_METRICS = {"euclidean": "euclidean", "manhattan": "manhattan", "haversine": "haversine"}
 _EARTH_KM = 6371.0088
 
 
 class NetworkLasso(Estimator, Storable):
     """Linear regression at every node of a graph, with equal parameters at most neighbours.
-
-    Parameters
-    ----------
-    lam : float
-        λ, the pull of neighbours.
-    mu : float
-        μ, ridge on all parameters but the intercept; positive.
-    convex : bool
-        The convex or the non-convex penalty of edges.
-    epsilon : float
-        ε of the non-convex penalty.
-    rho : float or "auto"
-        ρ of ADMM; "auto" is 0.001 + √λ, as in the authors' code.
-    max_iter : int
-        Iterations. In the non-convex case the best iterate is kept.
-    abs_tol, rel_tol : float
-        ADMM stops when both residuals are small by these.
-    y_scale : float
-        Targets are multiplied by this before learning and predictions divided by it. The authors
-        fit ten times the z-score of prices, and their λ is meant for that.
-    fit_intercept : bool
-    features : sequence of int, optional
-        Columns of X that the linear models use; by default all.
-    n_neighbors : int
-        Training nodes that a new node takes its parameters from.
-    metric : "euclidean", "manhattan" or "haversine"
-        Distance of coordinates; haversine takes degrees of latitude and longitude and is in km.
-    weight : "exp" or "inverse"
-        Weight of a neighbour at distance d: e^(−d), or 1/(d + 0.1) as in the authors' code.
 
     Attributes
     ----------
@@ -92,54 +63,93 @@ class NetworkLasso(Estimator, Storable):
     array([1., 5.])
     """
 
-    def __init__(
-        self,
-        lam: float = 5.0,
-        mu: float = 0.5,
-        *,
-        convex: bool = True,
-        epsilon: float = 0.01,
-        rho: float | str = "auto",
-        max_iter: int = 50,
-        abs_tol: float = 1e-2,
-        rel_tol: float = 1e-3,
-        y_scale: float = 1.0,
-        fit_intercept: bool = True,
-        features: tuple[int, ...] | None = None,
-        n_neighbors: int = 5,
-        metric: str = "euclidean",
-        weight: str = "exp",
-    ) -> None:
-        self.lam, self.mu, self.convex, self.epsilon = lam, mu, convex, epsilon
-        self.rho, self.max_iter, self.abs_tol, self.rel_tol = rho, max_iter, abs_tol, rel_tol
-        self.y_scale, self.fit_intercept, self.features = y_scale, fit_intercept, features
-        self.n_neighbors, self.metric, self.weight = n_neighbors, metric, weight
+    lam: float = parameter(
+        number(at_least=0), "λ, the pull of neighbours.", default=5.0, kw_only=False
+    )
+    l2: float = parameter(
+        number(above=0), "μ, ridge on all parameters but the intercept.", default=0.5, kw_only=False
+    )
+    graph: Any = parameter(
+        nothing | function,
+        "Makes the graph from X when `fit` is given none, e.g. ``KNN(n_neighbors=5)``.",
+        default=None,
+    )
+    convex: bool = parameter(flag, "The convex or the non-convex penalty of edges.", default=True)
+    epsilon: float = parameter(number(above=0), "ε of the non-convex penalty.", default=0.01)
+    rho: float | str = parameter(
+        one_of("auto") | number(above=0),
+        'ρ of ADMM; "auto" is 0.001 + √λ, as in the authors\' code.',
+        default="auto",
+    )
+    max_iter: int = parameter(
+        whole(1), "Iterations. In the non-convex case the best iterate is kept.", default=50
+    )
+    tol: float = parameter(
+        number(at_least=0),
+        """ADMM stops when both residuals are below this relative to what they are differences of,
+        and ten times this a number, as in the authors' code.""",
+        default=1e-3,
+    )
+    y_scale: float = parameter(
+        number(above=0),
+        """Targets are multiplied by this before learning and predictions divided by it. The authors
+        fit ten times the z-score of prices, and their λ is meant for that.""",
+        default=1.0,
+    )
+    fit_intercept: bool = parameter(flag, "Whether a constant is a feature.", default=True)
+    features: tuple[int, ...] | None = parameter(
+        nothing | sequence_of(whole(), "a list of columns"),
+        "Columns of X that the linear models use; None: all.",
+        default=None,
+    )
+    n_neighbors: int = parameter(
+        whole(1), "Training nodes that a new node takes its parameters from.", default=5
+    )
+    metric: str = parameter(
+        one_of("euclidean", "manhattan", "haversine"),
+        """Distance of coordinates; haversine takes degrees of latitude and longitude and is in
+        km.""",
+        default="euclidean",
+    )
+    weight: str = parameter(
+        one_of("exp", "inverse"),
+        "Weight of a neighbour at distance d: e^(−d), or 1/(d + 0.1) as in the authors' code.",
+        default="exp",
+    )
+    mu = renamed("l2")
+    rel_tol = renamed("tol")
+    abs_tol = renamed("tol", lambda value: value / 10)
 
+    @old_arguments("graph", "coords")
     def fit(
-        self, X: ArrayLike, y: ArrayLike, graph: Any, coords: ArrayLike | None = None
-    ) -> NetworkLasso:
+        self, X: ArrayLike, y: ArrayLike, *, graph: Any = None, coords: ArrayLike | None = None
+    ) -> Self:
         """Learn the parameters of all nodes.
 
         Parameters
         ----------
         X : array of shape (n, d)
         y : array of shape (n,)
-        graph : matrix of shape (n, n), sparse or dense
-            Symmetric weights of edges; the diagonal is not used.
+        graph : matrix of shape (n, n), sparse or dense, or builder
+            Symmetric weights of edges; the diagonal is not used. None uses the builder of the
+            constructor.
         coords : array of shape (n, c), optional
             Where the nodes are, for new nodes to find the nearest; X by default.
         """
         self._check_parameters()
         A = self._design(X)
         target = _vector(y, len(A)) * self.y_scale
-        tails, heads, weights = _edges(graph, len(A))
+        tails, heads, weights = _edges(
+            resolve_graph(self.graph if graph is None else graph, X, len(A))
+        )
         self._coords = _matrix(X if coords is None else coords, "coords")
         if len(self._coords) != len(A):
             raise DataError(f"coords has {len(self._coords)} rows, X has {len(A)}")
         self.coef_ = self._admm(A, target, tails, heads, self.lam * weights) / self.y_scale
         return self
 
-    def predict(self, X: ArrayLike, coords: ArrayLike | None = None) -> Floats:
+    @old_arguments("coords")
+    def predict(self, X: ArrayLike, *, coords: ArrayLike | None = None) -> Floats:
         """Targets of new nodes, each with the geometric median of its neighbours' parameters.
 
         Parameters
@@ -179,7 +189,7 @@ class NetworkLasso(Estimator, Storable):
         rho = 0.001 + float(np.sqrt(self.lam)) if self.rho == "auto" else float(self.rho)
         gather = _incidence(tails, heads, n)  # (n, 2m): sums what stands at a node's edge ends
         degree = np.bincount(np.concatenate([tails, heads]), minlength=n).astype(np.float64)
-        ridge = np.full(p, self.mu)
+        ridge = np.full(p, self.l2)
         if self.fit_intercept:
             ridge[-1] = 0.0
         solve = _RankOne(A, ridge[None, :] + 0.5 * rho * degree[:, None])
@@ -199,11 +209,11 @@ class NetworkLasso(Estimator, Storable):
                 if value < best_value:
                     best, best_value = x, value
             primal, dual = np.linalg.norm(at_ends - z), rho * np.linalg.norm(z - old)
-            size = np.sqrt(z.size) * self.abs_tol
+            size = np.sqrt(z.size) * 10 * self.tol
             small = max(np.linalg.norm(at_ends), np.linalg.norm(z))
             self.converged_ = bool(
-                primal <= size + self.rel_tol * small
-                and dual <= size + self.rel_tol * rho * np.linalg.norm(u)
+                primal <= size + self.tol * small
+                and dual <= size + self.tol * rho * np.linalg.norm(u)
             )
             if self.converged_:
                 break
@@ -244,22 +254,6 @@ class NetworkLasso(Estimator, Storable):
                 raise DataError(f"X has {A.shape[1]} columns, features names {self.features}")
             A = A[:, list(self.features)]
         return np.column_stack([A, np.ones(len(A))]) if self.fit_intercept else A
-
-    def _check_parameters(self) -> None:
-        for name in ("mu", "epsilon", "y_scale"):
-            if not getattr(self, name) > 0:
-                raise DataError(f"{name} must be positive, got {getattr(self, name)!r}")
-        if not self.lam >= 0:
-            raise DataError(f"lam must not be negative, got {self.lam!r}")
-        if self.rho != "auto" and not (not isinstance(self.rho, str) and self.rho > 0):
-            raise DataError(f'rho must be positive or "auto", got {self.rho!r}')
-        for name in ("max_iter", "n_neighbors"):
-            if getattr(self, name) < 1:
-                raise DataError(f"{name} must be at least 1, got {getattr(self, name)!r}")
-        if self.metric not in _METRICS:
-            raise DataError(f"metric must be one of {', '.join(_METRICS)}, got {self.metric!r}")
-        if self.weight not in ("exp", "inverse"):
-            raise DataError(f"weight must be exp or inverse, got {self.weight!r}")
 
     # ------------------------------------------------------------------ files
 
@@ -382,11 +376,10 @@ def _vector(values: ArrayLike, n: int) -> Floats:
     return y
 
 
-def _edges(graph: Any, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+def _edges(S: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
     """Ends and weights of the undirected edges, each once."""
     from scipy.sparse import coo_array, triu
 
-    S = check_graph(graph, n)
     upper = coo_array(triu(S, 1))
     rows, columns = upper.coords
     return rows.astype(np.int64), columns.astype(np.int64), upper.data
@@ -409,7 +402,7 @@ def _nearest(known: Floats, new: Floats, k: int, metric: str) -> tuple[Floats, A
     points, queries = (np.radians(known), np.radians(new)) if earth else (known, new)
     finder = NearestNeighbors(
         n_neighbors=min(k, len(known)),
-        metric=_METRICS[metric],
+        metric=metric,
         algorithm="ball_tree" if earth else "auto",
     )
     distances, nodes = finder.fit(points).kneighbors(queries)

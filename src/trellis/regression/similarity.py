@@ -25,14 +25,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from trellis.errors import DataError
-from trellis.models.params import is_number
+from trellis.domains import anything, function, nothing, number, one_of, sequence_of, whole
+from trellis.errors import DataError, ParameterError
+from trellis.estimator import Estimator, old_arguments, parameter, renamed
 from trellis.regression.graph_matrix import without_zeros
 
 __all__ = ["KNN", "Full", "Radius", "full_graph", "knn_graph", "radius_graph"]
@@ -42,13 +42,47 @@ Metric = Literal["euclidean", "manhattan", "haversine"]
 Scale = float | Literal["median", "mean"] | None
 Columns = Sequence[Any] | None
 
+WEIGHT: Any = parameter(
+    one_of("exp", "inverse", "binary") | function,
+    "Weight of an edge by its length: see the head of this module.",
+    default="exp",
+    kw_only=False,
+)
+METRIC: Any = parameter(
+    one_of("euclidean", "manhattan", "haversine"),
+    """Distance of coordinates; haversine takes degrees of latitude and longitude and is in
+    kilometres.""",
+    default="euclidean",
+    kw_only=False,
+)
+SCALE: Any = parameter(
+    nothing | one_of("median", "mean") | number(above=0),
+    "What distances are divided by before weighting; None leaves them as they are.",
+    default=None,
+    kw_only=False,
+)
+SYMMETRISE: Any = parameter(
+    one_of("max", "min", "mean"),
+    """"max" keeps an edge if either end chose the other, "min" if both did, "mean" halves the
+    weight of edges chosen by one end.""",
+    default="max",
+    kw_only=False,
+)
+COLUMNS: Any = parameter(
+    nothing | sequence_of(anything, "a list such as ['lat', 'lon']"),
+    "The columns of the coordinates to use: names for a DataFrame, numbers for an array.",
+    default=None,
+    kw_only=False,
+)
+
 _EARTH_KM = 6371.0088
 _BLOCK = 1 << 22  # entries of a block of the full distance matrix
 
 
+@old_arguments(k="n_neighbors")
 def knn_graph(
     coords: Any,
-    k: int = 5,
+    n_neighbors: int = 5,
     *,
     weight: Weight = "exp",
     metric: Metric = "euclidean",
@@ -63,7 +97,7 @@ def knn_graph(
     coords : array of shape (n, d), or a DataFrame
         Where the nodes are. For ``metric="haversine"`` two columns: latitude and longitude in
         degrees; distances are then in kilometres.
-    k : int
+    n_neighbors : int
         Neighbours of each node (itself not counted).
     weight : {"exp", "inverse", "binary"} or callable
         See the head of this module.
@@ -84,22 +118,22 @@ def knn_graph(
     Raises
     ------
     DataError
-        If a coordinate is missing or infinite, or k is not between 1 and n - 1.
+        If a coordinate is missing or infinite, or `n_neighbors` is not between 1 and n - 1.
 
     Examples
     --------
-    >>> S = knn_graph([[0.0], [1.0], [3.0]], k=1)
+    >>> S = knn_graph([[0.0], [1.0], [3.0]], n_neighbors=1)
     >>> S.toarray().round(3)
     array([[0.   , 0.368, 0.   ],
            [0.368, 0.   , 0.135],
            [0.   , 0.135, 0.   ]])
     """
     points = _points(coords, columns)
-    n = len(points)
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k < n:
-        raise DataError(f"k must be an integer from 1 to {n - 1} (there are {n} nodes), got {k!r}")
-    if symmetrise not in ("max", "min", "mean"):
-        raise DataError(f"symmetrise must be 'max', 'min' or 'mean', got {symmetrise!r}")
+    n, k = len(points), n_neighbors
+    if not whole(1, n - 1).accepts(k):
+        wanted = f"an integer from 1 to {n - 1} (there are {n} nodes)"
+        raise ParameterError("n_neighbors", k, wanted)
+    SYMMETRISE.domain.check("symmetrise", symmetrise)
     tree, norm, to_distance = _tree(points, metric)
     distance, neighbour = tree.query(tree.data, k=k + 1, p=norm)
     # A node need not be the first of its own neighbours when others lie on the same spot.
@@ -137,8 +171,7 @@ def radius_graph(
            [0., 0., 0.]])
     """
     points = _points(coords, columns)
-    if not (is_number(radius) and 0 < radius < np.inf):
-        raise DataError(f"radius must be a number above 0, got {radius!r}")
+    number(above=0).check("radius", radius)
     tree, norm, to_distance = _tree(points, metric)
     limit = float(radius)
     if metric == "haversine":  # the tree holds points of the unit sphere: arc to chord
@@ -173,8 +206,7 @@ def full_graph(
 
     points = _points(coords, columns)
     n = len(points)
-    if not (is_number(threshold) and 0 <= threshold < np.inf):
-        raise DataError(f"threshold must be a number of at least 0, got {threshold!r}")
+    number(at_least=0).check("threshold", threshold)
     tree, norm, to_distance = _tree(points, metric)
     data = np.asarray(tree.data)
     kind: Literal["cityblock", "euclidean"] = "cityblock" if norm == 1 else "euclidean"
@@ -201,38 +233,31 @@ def full_graph(
     return upper_half + upper_half.T.tocsr()
 
 
-@dataclass(frozen=True)
-class KNN:
+class KNN(Estimator):
     """A builder: called with coordinates, it gives their :func:`knn_graph`.
 
     Examples
     --------
-    >>> KNN(k=1, columns=[1])([[9.0, 0.0], [7.0, 1.0], [8.0, 3.0]]).nnz
+    >>> KNN(n_neighbors=1, columns=[1])([[9.0, 0.0], [7.0, 1.0], [8.0, 3.0]]).nnz
     4
     """
 
-    k: int = 5
-    weight: Weight = "exp"
-    metric: Metric = "euclidean"
-    scale: Scale = None
-    symmetrise: Literal["max", "min", "mean"] = "max"
-    columns: Columns = None
+    n_neighbors: int = parameter(
+        whole(1), "Nearest nodes that each is joined to.", default=5, kw_only=False, option="--knn"
+    )
+    weight: Weight = WEIGHT
+    metric: Metric = METRIC
+    scale: Scale = SCALE
+    symmetrise: Literal["max", "min", "mean"] = SYMMETRISE
+    columns: Columns = COLUMNS
+    k = renamed("n_neighbors")
 
     def __call__(self, coords: Any) -> Any:
         """Build the graph of these nodes."""
-        return knn_graph(
-            coords,
-            self.k,
-            weight=self.weight,
-            metric=self.metric,
-            scale=self.scale,
-            symmetrise=self.symmetrise,
-            columns=self.columns,
-        )
+        return knn_graph(coords, **self.get_params(deep=False))
 
 
-@dataclass(frozen=True)
-class Radius:
+class Radius(Estimator):
     """A builder: called with coordinates, it gives their :func:`radius_graph`.
 
     Examples
@@ -241,26 +266,18 @@ class Radius:
     2
     """
 
-    radius: float
-    weight: Weight = "exp"
-    metric: Metric = "euclidean"
-    scale: Scale = None
-    columns: Columns = None
+    radius: float = parameter(number(above=0), "Greatest distance of joined nodes.", kw_only=False)
+    weight: Weight = WEIGHT
+    metric: Metric = METRIC
+    scale: Scale = SCALE
+    columns: Columns = COLUMNS
 
     def __call__(self, coords: Any) -> Any:
         """Build the graph of these nodes."""
-        return radius_graph(
-            coords,
-            self.radius,
-            weight=self.weight,
-            metric=self.metric,
-            scale=self.scale,
-            columns=self.columns,
-        )
+        return radius_graph(coords, **self.get_params(deep=False))
 
 
-@dataclass(frozen=True)
-class Full:
+class Full(Estimator):
     """A builder: called with coordinates, it gives their :func:`full_graph`.
 
     Examples
@@ -269,29 +286,23 @@ class Full:
     4
     """
 
-    threshold: float = 0.0
-    weight: Weight = "exp"
-    metric: Metric = "euclidean"
-    scale: Scale = None
-    columns: Columns = None
+    threshold: float = parameter(
+        number(at_least=0), "Least similarity of joined nodes.", default=0.0, kw_only=False
+    )
+    weight: Weight = WEIGHT
+    metric: Metric = METRIC
+    scale: Scale = SCALE
+    columns: Columns = COLUMNS
 
     def __call__(self, coords: Any) -> Any:
         """Build the graph of these nodes."""
-        return full_graph(
-            coords,
-            self.threshold,
-            weight=self.weight,
-            metric=self.metric,
-            scale=self.scale,
-            columns=self.columns,
-        )
+        return full_graph(coords, **self.get_params(deep=False))
 
 
 def _points(coords: Any, columns: Columns) -> npt.NDArray[np.float64]:
     """Return the coordinates as (n, d) floats; whatever offers ``to_numpy`` is a table."""
     table = hasattr(coords, "to_numpy")
-    if columns is not None and (isinstance(columns, str) or not len(columns)):
-        raise DataError(f"columns must be a list such as ['lat', 'lon'], got {columns!r}")
+    COLUMNS.domain.check("columns", columns)
     try:
         if table:
             chosen = coords if columns is None else coords[list(columns)]
@@ -319,12 +330,11 @@ def _tree(
     """Return a k-d tree, the norm to query it with and the way from its distances to the metric."""
     from scipy.spatial import KDTree
 
+    METRIC.domain.check("metric", metric)
     if metric == "euclidean":
         return KDTree(points), 2, lambda d: d
     if metric == "manhattan":
         return KDTree(points), 1, lambda d: d
-    if metric != "haversine":
-        raise DataError(f"metric must be 'euclidean', 'manhattan' or 'haversine', got {metric!r}")
     if points.shape[1] != 2 or np.abs(points[:, 0]).max() > 90:
         raise DataError(
             "haversine distances need two columns, latitude (-90 to 90) and longitude in degrees"
@@ -337,18 +347,16 @@ def _tree(
 def _scale_of(distances: np.ndarray, scale: Scale) -> float:
     if scale is None:
         return 1.0
+    SCALE.domain.check("scale", scale)
     if isinstance(scale, str):
-        if scale not in ("median", "mean"):
-            raise DataError(f"scale must be None, 'median', 'mean' or a number, got {scale!r}")
         value = float(np.median(distances) if scale == "median" else np.mean(distances))
         return value if value > 0 else 1.0  # all on one spot: every edge has length 0 anyway
-    if isinstance(scale, bool) or not (is_number(scale) and 0 < scale < np.inf):
-        raise DataError(f"scale must be None, 'median', 'mean' or a number above 0, got {scale!r}")
     return float(scale)
 
 
 def _weights(distances: np.ndarray, weight: Weight, scale: Scale) -> np.ndarray:
     """Return one weight for each distance."""
+    WEIGHT.domain.check("weight", weight)
     if not len(distances):
         return np.empty(0)
     scaled = distances / _scale_of(distances, scale)
@@ -360,10 +368,8 @@ def _weights(distances: np.ndarray, weight: Weight, scale: Scale) -> np.ndarray:
         weights = np.exp(-scaled)
     elif weight == "inverse":
         weights = 1 / (0.1 + scaled)
-    elif weight == "binary":
-        weights = np.ones(len(scaled))
     else:
-        raise DataError(f"weight must be 'exp', 'inverse', 'binary' or a function, got {weight!r}")
+        weights = np.ones(len(scaled))
     return weights
 
 

@@ -1,23 +1,34 @@
 """Solvers: how an objective is minimised."""
 
 from trellis.solvers.adf import AdaptiveFrequency
-from trellis.solvers.bundle import Bundle, BundleRecord, BundleResult, Cut, minimise_bundle
-from trellis.solvers.cccp import CCCPRecord, CCCPResult, minimise_cccp
+from trellis.solvers.bundle import Bundle
+from trellis.solvers.cccp import (
+    CCCPRecord,
+    CCCPResult,
+    PlaneSurrogate,
+    Surrogate,
+    Tangent,
+    minimise_cccp,
+)
+from trellis.solvers.completion import CompletedFrankWolfe
 from trellis.solvers.convergence import convergence_value
 from trellis.solvers.frank_wolfe import (
-    FrankWolfeRecord,
     FrankWolfeResult,
     minimise_frank_wolfe,
 )
-from trellis.solvers.joint_bundle import JointBundle, JointResult, minimise_joint_bundle
 from trellis.solvers.lbfgs import LimitedMemoryBFGS
 from trellis.solvers.partial_margin import PartialResult, minimise_partial
 from trellis.solvers.passes import PassRecord, Progress, run_passes
 from trellis.solvers.perceptron import AveragedPerceptron
 from trellis.solvers.perceptron_partial import partial_perceptron
+from trellis.solvers.planes import (
+    BundleRecord,
+    BundleResult,
+    minimise_bundle,
+    minimise_joint_bundle,
+)
 from trellis.solvers.sgd import StochasticGradient, calibrate
-from trellis.solvers.simplex_qp import SimplexSolution, solve_simplex_qp
-from trellis.solvers.simplices_qp import solve_simplices_qp
+from trellis.solvers.simplices_qp import SimplexSolution, solve_simplices_qp
 
 __all__ = [
     "AdaptiveFrequency",
@@ -27,17 +38,17 @@ __all__ = [
     "BundleResult",
     "CCCPRecord",
     "CCCPResult",
-    "Cut",
-    "FrankWolfeRecord",
+    "CompletedFrankWolfe",
     "FrankWolfeResult",
-    "JointBundle",
-    "JointResult",
     "LimitedMemoryBFGS",
     "PartialResult",
     "PassRecord",
+    "PlaneSurrogate",
     "Progress",
     "SimplexSolution",
     "StochasticGradient",
+    "Surrogate",
+    "Tangent",
     "calibrate",
     "convergence_value",
     "minimise_bundle",
@@ -47,6 +58,5 @@ __all__ = [
     "minimise_partial",
     "partial_perceptron",
     "run_passes",
-    "solve_simplex_qp",
     "solve_simplices_qp",
 ]

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.objectives import ChainData, FeatureRates, LogLikelihood, Penalty, Weights
-from trellis.objectives.chain import Visits
+from trellis.problems import FeatureRates, LabelProblem, LogLikelihood, Penalty, Weights
+from trellis.problems.visits import Visits
 from trellis.solvers.sgd import restore_weights, weight_state
 
 __all__ = ["AdaptiveFrequency"]
@@ -62,9 +62,9 @@ class AdaptiveFrequency:
         self._spent = np.zeros(len(start.node) + 1)  # mean rates of the pass so far
 
     @property
-    def data(self) -> ChainData:
-        """The training data."""
-        return self.objective.data
+    def problem(self) -> LabelProblem:
+        """The samples."""
+        return self.objective.problem
 
     def visit(self, these: Visits, number: int, done: int, total: int) -> float:
         """Visit pieces; returns the summed loss met."""

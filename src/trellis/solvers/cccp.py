@@ -1,4 +1,4 @@
-r"""The concave-convex procedure with cutting planes (Lou et al., Algorithm 1.1), L2 or L1.
+r"""The concave-convex procedure (Lou et al., Algorithm 1.1), with cutting planes or another solver.
 
 .. math:: \min_w \; J(w) = \Omega(w) + P(w) - R(w), \qquad
     \Omega(w) = \lambda \lVert w\rVert^2 \;\text{ or }\; \lambda \lVert w\rVert_1,
@@ -11,10 +11,14 @@ convex surrogate
 .. math:: \tilde J_t(w) = \Omega(w) + P(w) + \langle v_t, w\rangle + c_t \;\ge\; J(w), \qquad
     \tilde J_t(w_t) = J(w_t),
 
-which the bundle method minimises, to a precision, beginning at :math:`w_t`. The best point that it
-meets is :math:`w_{t+1}`, and so :math:`J(w_{t+1}) \le \tilde J_t(w_{t+1}) \le J(w_t)`: the
-objective never rises, however coarse the precision. Where no step is left, w is a stationary point
-of J, which need not be its minimum.
+which is minimised, to a precision, beginning at :math:`w_t`. The best point met is
+:math:`w_{t+1}`, and so :math:`J(w_{t+1}) \le \tilde J_t(w_{t+1}) \le J(w_t)`: the objective never
+rises, however coarse the precision. Where no step is left, w is a stationary point of J, which need
+not be its minimum.
+
+**The inner solver** is a :class:`Surrogate`, which gives tangents of R and minimises what comes of
+them. Any solver of convex problems will do; :class:`PlaneSurrogate` has cutting planes, to which
+recycling and the free plane (below) belong.
 
 **Bounds recycling.** Planes lie below P, which is the same in all rounds; only the linear term
 changes. They are kept from round to round. The value of P at :math:`w_t` is known, too, so that a
@@ -39,17 +43,185 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError
-from trellis.solvers.bundle import Bundle, Cut, Risk, _cut, minimise_bundle
+from trellis.problems.cut import Cut, Risk, as_cut
+from trellis.solvers.bundle import Bundle
+from trellis.solvers.planes import BundleResult, minimise_bundle
 
-__all__ = ["CCCPRecord", "CCCPResult", "minimise_cccp"]
+__all__ = ["CCCPRecord", "CCCPResult", "PlaneSurrogate", "Surrogate", "Tangent", "minimise_cccp"]
 
 Float64s = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Tangent:
+    """A plane below the reward.
+
+    Parameters
+    ----------
+    slope : float64, of the shape of w
+        Slope.
+    offset : float
+        Height at w = 0.
+    exact : bool
+        Whether it touches the reward at the point that it was made for.
+    """
+
+    slope: Float64s
+    offset: float
+    exact: bool = True
+
+    def height(self, w: Float64s) -> float:
+        """Height at w."""
+        return float(np.vdot(self.slope, w)) + self.offset
+
+
+class Surrogate(Protocol):
+    """A regularised difference of convex functions, as the procedure sees it.
+
+    ``n_planes`` counts the calls of the oracle of the penalty, and ``exact`` says whether it gave
+    the value each time. Tangents may be of any kind that has ``height(w)`` and ``exact``.
+    """
+
+    n_planes: int
+    exact: bool
+
+    def tangent(self, w: Float64s) -> Any:
+        """Return a tangent of the reward at w."""
+        ...
+
+    def begin(self, w: Float64s, tangent: Any) -> float:
+        """Begin a run at w, and return the surrogate there."""
+        ...
+
+    def minimise(self, w: Float64s, tangent: Any, objective: float, tol: float) -> Any:
+        """Minimise the surrogate from w, where it is ``objective``, to a gap of ``tol`` times it.
+
+        The result has ``weights``, ``objective`` (that of the surrogate; no more than at w if they
+        are not w), ``gap`` and ``stop_reason``, as those of the convex solvers of this package:
+        "gap" and "no progress" mean that there is no more to gain.
+        """
+        ...
+
+
+class PlaneSurrogate:
+    """Penalty and reward known by oracles, and cutting planes (:mod:`trellis.solvers.planes`).
+
+    Parameters
+    ----------
+    penalty, reward : functions of float64 (D,)
+        P and R: each returns the value and a subgradient, or a :class:`~trellis.problems.Cut`.
+    l2, l1 : float
+        Factor of ||w||^2, or of ||w||_1; one of them is positive, the other 0.
+    reward_below : bool
+        P(w) >= R(w) for every w, as with losses that are never negative.
+    recycle : bool
+        Keep the planes of the penalty from round to round.
+    box : float, optional
+        With L1: only weights of at most this size are considered. It can be left out with
+        ``reward_below``, from which there follows one.
+    memory : int, optional
+        Most planes kept, at least 2; all by default.
+    step : float
+        See :func:`~trellis.solvers.minimise_bundle`.
+    max_iterations : int
+        Most calls of the penalty in one round.
+
+    Attributes
+    ----------
+    bundle : Bundle
+        Planes of the penalty (those of the last round, if they are not recycled).
+    """
+
+    def __init__(
+        self,
+        penalty: Risk,
+        reward: Risk,
+        *,
+        l2: float = 0.0,
+        l1: float = 0.0,
+        reward_below: bool = False,
+        recycle: bool = True,
+        box: float | None = None,
+        memory: int | None = None,
+        step: float = 0.2,
+        max_iterations: int = 1000,
+    ) -> None:
+        if not (0 <= l2 < np.inf and 0 <= l1 < np.inf and (l2 > 0) != (l1 > 0)):
+            raise DataError(
+                f"one of l2 and l1 must be positive and the other 0, got l2={l2!r} and l1={l1!r}"
+            )
+        if l1 and box is None and not reward_below:
+            raise DataError(
+                "with l1 the surrogate is unbounded until enough planes are known: give a box, or "
+                "reward_below=True if the loss is never negative"
+            )
+        if max_iterations < 1:
+            raise DataError(f"max_iterations must be at least 1, got {max_iterations!r}")
+        self.l2, self.l1, self.box = l2, l1, box
+        self.reward_below, self.recycle = reward_below, recycle
+        self.memory, self.step, self.max_iterations = memory, step, max_iterations
+        self.n_planes, self.exact = 0, True
+        self.bundle = Bundle(0)
+        self._penalty, self._reward = penalty, reward
+        self._known: Cut | None = None  # what is known of the first point of a round
+
+    def _ask(self, w: Float64s) -> Cut:
+        if self._known is not None:
+            known, self._known = self._known, None
+            return known
+        cut = as_cut(self._penalty(w), w)
+        self.n_planes += 1
+        self.exact = self.exact and cut.exact
+        return cut
+
+    def _regulariser(self, w: Float64s) -> float:
+        return self.l2 * float(w @ w) + self.l1 * float(np.abs(w).sum())
+
+    def tangent(self, w: Float64s) -> Tangent:
+        """Return a plane below the reward that touches it at w, if the oracle is exact."""
+        cut = as_cut(self._reward(w), w)
+        return Tangent(cut.slope, cut.lower - float(cut.slope @ w), cut.exact)
+
+    def begin(self, w: Float64s, tangent: Tangent) -> float:
+        """Begin a run at w, and return the surrogate there."""
+        self.bundle = Bundle(len(w))
+        self.n_planes, self.exact, self._known = 0, True, None
+        known = self._known = self._ask(w)
+        return self._regulariser(w) + known.upper - tangent.height(w)
+
+    def minimise(self, w: Float64s, tangent: Tangent, objective: float, tol: float) -> BundleResult:
+        """Minimise the surrogate from w, where it is ``objective``, to a relative gap."""
+        if not self.recycle:
+            self.bundle = Bundle(len(w))
+        if self.reward_below:
+            self.bundle.add(tangent.slope, tangent.offset)
+        box = self.box
+        if self.l1 and self.reward_below:  # no better point is farther than J(w) / l1
+            box = min(np.inf if box is None else box, max(objective / self.l1, 1e-9))
+        found = minimise_bundle(
+            self._ask, len(w), l2=self.l2, l1=self.l1, linear=-tangent.slope, box=box, start=w,
+            bundle=self.bundle, memory=self.memory, tol=tol,
+            max_iterations=self.max_iterations + (self._known is not None), step=self.step,
+        )  # fmt: skip
+        if self.recycle and found.stop_reason != "interrupted":
+            w = found.weights
+            value = found.objective - self._regulariser(w) + float(tangent.slope @ w)
+            self._known = self._as_asked(w, value)
+        return replace(found, objective=found.objective - tangent.offset)
+
+    def _as_asked(self, w: Float64s, value: float) -> Cut:
+        """What the planes and the value of the penalty at w say of it: as the oracle would."""
+        heights = self.bundle.heights(w[None])
+        highest = int(np.argmax(heights))
+        lower = min(float(heights[highest]), value)
+        return Cut(value, lower, self.bundle.slopes[highest].copy())
 
 
 @dataclass(frozen=True)
@@ -91,16 +263,15 @@ class CCCPResult:
     objective : float
         J there; an upper bound of it, if an oracle is not exact or the run was interrupted.
     stop_reason : str
-        "eta": the objective fell by no more than ``eta`` in a round of full precision;
-        "max_iterations": the same, but that precision was not reached; "max_rounds"; "interrupted".
+        "eta": the objective fell by no more than ``eta`` in a round of full precision; that of the
+        inner solver, such as "max_iterations": the same, but that precision was not reached;
+        "max_rounds"; "interrupted".
     exact : bool
         Whether the oracles gave the values of penalty and reward each time.
     rounds : list of CCCPRecord
         One for each round.
     n_planes : int
         Calls of the oracle of the penalty in all.
-    bundle : Bundle
-        Planes of the penalty (those of the last round, if they are not recycled).
     """
 
     weights: Float64s
@@ -109,65 +280,35 @@ class CCCPResult:
     exact: bool
     rounds: list[CCCPRecord]
     n_planes: int
-    bundle: Bundle
 
 
 def minimise_cccp(
-    penalty: Risk,
-    reward: Risk,
-    n_weights: int,
+    surrogate: Surrogate,
+    start: Float64s,
     *,
-    l2: float = 0.0,
-    l1: float = 0.0,
-    start: Float64s | None = None,
-    recycle: bool = True,
-    adaptive: bool = True,
-    reward_below: bool = False,
     first_tol: float = 0.3,
     tol: float = 1e-3,
     factor: float = 0.3,
     eta: float = 1e-3,
-    box: float | None = None,
-    memory: int | None = None,
-    step: float = 0.2,
     max_rounds: int = 50,
-    max_iterations: int = 1000,
     report: Callable[[CCCPRecord], None] | None = None,
 ) -> CCCPResult:
     """Minimise a regularised difference of two convex functions.
 
     Parameters
     ----------
-    penalty, reward : functions of float64 (D,)
-        P and R: each returns the value and a subgradient, or a :class:`~trellis.solvers.Cut`.
-    n_weights : int
-        Number of weights D.
-    l2, l1 : float
-        Factor of ||w||^2, or of ||w||_1; one of them is positive, the other 0.
-    start : float64, shape (D,), optional
-        First point, zero by default. J may have several stationary points: this decides.
-    recycle : bool
-        Keep the planes of the penalty from round to round.
-    adaptive : bool
-        Begin with a precision of ``first_tol`` and multiply it by ``factor`` after each round, down
-        to ``tol``; otherwise it is ``tol`` in all rounds.
-    reward_below : bool
-        P(w) >= R(w) for every w, as with losses that are never negative.
+    surrogate : Surrogate
+        The functions and the solver of the convex problems: :class:`PlaneSurrogate`, or another.
+    start : float64, shape (D,)
+        First point. J may have several stationary points: this decides.
     first_tol, tol, factor : float
-        A round ends when the gap of the surrogate is at most its precision times the surrogate.
+        Precision of the first round, and of the last ones; it is multiplied by ``factor`` after
+        each round. A round ends when the gap of the surrogate is at most its precision times the
+        surrogate. With ``first_tol=tol`` all rounds have the same.
     eta : float
         Stop when a round of precision ``tol`` lowers the objective by at most ``eta`` times it.
-    box : float, optional
-        With L1: only weights of at most this size are considered. It can be left out with
-        ``reward_below``, from which there follows one.
-    memory : int, optional
-        Most planes kept, at least 2; all by default.
-    step : float
-        See :func:`~trellis.solvers.minimise_bundle`.
     max_rounds : int
         Most rounds.
-    max_iterations : int
-        Most calls of the penalty in one round.
     report : function, optional
         Called with the record of each round.
 
@@ -191,163 +332,57 @@ def minimise_cccp(
     >>> def reward(w):  # ... the reward takes back what is more
     ...     far = abs(w - x) > 2
     ...     return float((abs(w - x) - 2)[far].sum()), np.array([np.sign(w - x)[far].sum()])
-    >>> found = minimise_cccp(penalty, reward, 1, l2=0.01, reward_below=True, tol=1e-6, eta=1e-6)
+    >>> surrogate = PlaneSurrogate(penalty, reward, l2=0.01, reward_below=True)
+    >>> found = minimise_cccp(surrogate, np.zeros(1), tol=1e-6, eta=1e-6)
     >>> found.weights.round(3).tolist(), round(found.objective, 3), found.stop_reason
     ([1.1], 2.212, 'eta')
     """
-    _check(l2, l1, box, reward_below, first_tol, tol, factor, eta, max_rounds, max_iterations)
-    w = np.zeros(n_weights) if start is None else np.array(start, np.float64)
-    if w.shape != (n_weights,) or not np.isfinite(w).all():
-        raise DataError(f"start must be {n_weights} finite numbers")
-    asked = _Oracle(penalty)
-    planes = Bundle(n_weights)
-    records: list[CCCPRecord] = []
-    best, exact, reason = np.inf, True, "max_rounds"
-
-    def regulariser(w: Float64s) -> float:
-        return l2 * float(w @ w) + l1 * float(np.abs(w).sum())
-
-    try:
-        tangent, exact = _tangent(reward, w)
-        asked.known = asked(w)
-        best = regulariser(w) + asked.known.upper - tangent.height(w)
-        calls = 0
-        for number in range(1, max_rounds + 1):
-            clock = time.perf_counter()
-            precision = max(first_tol * factor ** (number - 1), tol) if adaptive else tol
-            if not recycle:
-                planes = Bundle(n_weights)
-            if reward_below:
-                planes.add(tangent.slope, tangent.offset)
-            found = minimise_bundle(
-                asked,
-                n_weights,
-                l2=l2,
-                l1=l1,
-                linear=-tangent.slope,
-                box=_reach(best, l1, box, reward_below),
-                start=w,
-                bundle=planes,
-                memory=memory,
-                tol=precision,
-                max_iterations=max_iterations + (asked.known is not None),
-                step=step,
-            )
-            before, moved = best, not np.array_equal(found.weights, w)
-            if moved:
-                w, best = found.weights, found.objective - tangent.offset
-            if found.stop_reason == "interrupted":
-                reason = "interrupted"
-                break
-            if recycle:
-                value = found.objective - regulariser(w) + float(tangent.slope @ w)
-                asked.known = _known(planes, w, value)
-            if moved:
-                new, true = _tangent(reward, w)
-                exact = exact and true
-                # One as high as the old may still have another slope, from which there is a way
-                # on; one that is lower comes of an oracle that is not exact, and is of no use.
-                rise = new.height(w) - tangent.height(w)
-                if rise >= -1e-12 * max(1.0, abs(tangent.height(w))):
-                    best, tangent = min(best, best - rise), new
-            seconds = time.perf_counter() - clock
-            record = CCCPRecord(number, best, found.gap, precision, asked.calls - calls, seconds)
-            calls = asked.calls
-            records.append(record)
-            if report is not None:
-                report(record)
-            if precision <= tol and before - best <= eta * abs(best):
-                out = found.stop_reason == "max_iterations"
-                reason = "max_iterations" if out else "eta"
-                break
-    except KeyboardInterrupt:
-        reason = "interrupted"
-    exact = exact and asked.exact
-    return CCCPResult(w, best, reason, exact, records, asked.calls, planes)
-
-
-@dataclass(frozen=True, eq=False)
-class _Plane:
-    slope: Float64s
-    offset: float
-
-    def height(self, w: Float64s) -> float:
-        return float(self.slope @ w) + self.offset
-
-
-class _Oracle:
-    """The penalty, its calls counted; what is known of the first point of a round is not asked."""
-
-    def __init__(self, penalty: Risk) -> None:
-        self.calls = 0
-        self.exact = True
-        self.known: Cut | None = None
-        self._penalty = penalty
-
-    def __call__(self, w: Float64s) -> Cut:
-        if self.known is not None:
-            known, self.known = self.known, None
-            return known
-        cut = _cut(self._penalty(w), w)
-        self.calls += 1
-        self.exact = self.exact and _is_exact(cut)
-        return cut
-
-
-def _tangent(reward: Risk, w: Float64s) -> tuple[_Plane, bool]:
-    """Return a plane below the reward, and whether it touches it at w."""
-    cut = _cut(reward(w), w)
-    return _Plane(cut.slope, cut.lower - float(cut.slope @ w)), _is_exact(cut)
-
-
-def _known(planes: Bundle, w: Float64s, value: float) -> Cut:
-    """What a bundle and the value of the risk at w say of it: as the oracle would."""
-    heights = planes.slopes @ w + planes.offsets
-    highest = int(np.argmax(heights))
-    lower = min(float(heights[highest]), value)
-    return Cut(value, lower, planes.slopes[highest].copy())
-
-
-def _is_exact(cut: Cut) -> bool:
-    return cut.upper - cut.lower <= 1e-9 * max(1.0, abs(cut.upper))
-
-
-def _reach(best: float, l1: float, box: float | None, reward_below: bool) -> float | None:
-    """Return a bound on the weights: with L1 no better point is farther than J(w) / l1."""
-    if not (l1 and reward_below):
-        return box
-    return min(np.inf if box is None else box, max(best / l1, 1e-9))
-
-
-def _check(
-    l2: float,
-    l1: float,
-    box: float | None,
-    reward_below: bool,
-    first_tol: float,
-    tol: float,
-    factor: float,
-    eta: float,
-    max_rounds: int,
-    max_iterations: int,
-) -> None:
-    if not (0 <= l2 < np.inf and 0 <= l1 < np.inf and (l2 > 0) != (l1 > 0)):
-        raise DataError(
-            f"one of l2 and l1 must be positive and the other 0, got l2={l2!r} and l1={l1!r}"
-        )
-    if l1 and box is None and not reward_below:
-        raise DataError(
-            "with l1 the surrogate is unbounded until enough planes are known: give a box, or "
-            "reward_below=True if the loss is never negative"
-        )
     if not 0 <= tol <= first_tol < np.inf:
         raise DataError(f"0 <= tol <= first_tol is needed, got {tol!r} and {first_tol!r}")
     if not 0 < factor < 1:
         raise DataError(f"factor must lie in (0, 1), got {factor!r}")
     if not eta >= 0:
         raise DataError(f"eta must be at least 0, got {eta!r}")
-    if max_rounds < 1 or max_iterations < 1:
-        raise DataError(
-            f"max_rounds and max_iterations must be at least 1, got {max_rounds!r} and "
-            f"{max_iterations!r}"
-        )
+    if max_rounds < 1:
+        raise DataError(f"max_rounds must be at least 1, got {max_rounds!r}")
+    w = np.array(start, np.float64)
+    if not np.isfinite(w).all():
+        raise DataError("start must be finite numbers")
+    records: list[CCCPRecord] = []
+    best, exact, n_planes, reason = np.inf, True, 0, "max_rounds"
+    try:
+        tangent = surrogate.tangent(w)
+        exact = tangent.exact
+        best = surrogate.begin(w, tangent)
+        for number in range(1, max_rounds + 1):
+            clock = time.perf_counter()
+            precision = max(first_tol * factor ** (number - 1), tol)
+            found = surrogate.minimise(w, tangent, best, precision)
+            before, moved = best, not np.array_equal(found.weights, w)
+            if moved:
+                w, best = found.weights, found.objective
+            if found.stop_reason == "interrupted":
+                reason = "interrupted"
+                break
+            if moved:
+                new = surrogate.tangent(w)
+                exact = exact and new.exact
+                # One as high as the old may still have another slope, from which there is a way
+                # on; one that is lower comes of an oracle that is not exact, and is of no use.
+                height = tangent.height(w)
+                rise = new.height(w) - height
+                if rise >= -1e-12 * max(1.0, abs(height)):
+                    best, tangent = min(best, best - rise), new
+            calls, n_planes = surrogate.n_planes - n_planes, surrogate.n_planes
+            seconds = time.perf_counter() - clock
+            record = CCCPRecord(number, best, found.gap, precision, calls, seconds)
+            records.append(record)
+            if report is not None:
+                report(record)
+            if precision <= tol and before - best <= eta * abs(best):
+                done = found.stop_reason in ("gap", "no progress")
+                reason = "eta" if done else found.stop_reason
+                break
+    except KeyboardInterrupt:
+        reason = "interrupted"
+    return CCCPResult(w, best, reason, exact and surrogate.exact, records, surrogate.n_planes)

@@ -36,7 +36,7 @@ has to give an upper bound of :math:`H_i(w)` besides.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -44,11 +44,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError
+from trellis.solvers.passes import PassRecord
 
 __all__ = [
-    "FrankWolfeRecord",
     "FrankWolfeResult",
+    "FrankWolfeRun",
     "FrankWolfeState",
+    "SparseDual",
     "minimise_frank_wolfe",
     "run_frank_wolfe",
 ]
@@ -90,31 +92,6 @@ class FrankWolfeState(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class FrankWolfeRecord:
-    """What one pass brought.
-
-    Parameters
-    ----------
-    number : int
-        1 for the first.
-    objective : float or None
-        Least J(w) met so far, where it was looked at.
-    lower_bound : float
-        The dual: min J is at least this.
-    gap : float or None
-        The difference.
-    seconds : float
-        Seconds of this pass.
-    """
-
-    number: int
-    objective: float | None
-    lower_bound: float
-    gap: float | None
-    seconds: float
-
-
 @dataclass(frozen=True, eq=False)
 class FrankWolfeResult:
     """Outcome of a run.
@@ -129,7 +106,7 @@ class FrankWolfeResult:
         "gap", "max_passes" or "no progress": a pass did not raise the dual.
     exact : bool
         Whether all values of losses were exact.
-    records : list of FrankWolfeRecord
+    records : list of PassRecord
         One for each pass.
     """
 
@@ -139,7 +116,72 @@ class FrankWolfeResult:
     gap: float
     stop_reason: str
     exact: bool
-    records: list[FrankWolfeRecord]
+    records: list[PassRecord]
+
+
+class FrankWolfeRun:
+    """A run of sweeps: the dual point, the average of the weights, and the best point met.
+
+    Parameters
+    ----------
+    dual : FrankWolfeState
+        The problem; it is changed.
+    rng : numpy.random.Generator
+        Source of the orders.
+    averaged : bool
+        Look at the average of the weights, too.
+    """
+
+    def __init__(
+        self, dual: FrankWolfeState, rng: np.random.Generator, *, averaged: bool = True
+    ) -> None:
+        self.dual, self.rng, self.averaged = dual, rng, averaged
+        self.begin()
+
+    def begin(self) -> None:
+        """Start from the dual point as it is."""
+        self.weights = self.dual.weights()
+        self.objective = self.dual.objective(self.weights)
+        self.lower_bound = -np.inf
+        self._average, self._share, self.passes = np.zeros_like(self.weights), 0.0, 0
+
+    @property
+    def gap(self) -> float:
+        """By how much the optimum may be lower."""
+        return max(0.0, self.objective - self.lower_bound)
+
+    def sweep(self, look: bool) -> bool:
+        """Make a pass; look at the objective if asked to, or if the pass brought nothing.
+
+        Returns whether the pass raised the dual.
+        """
+        self.passes += 1
+        self.dual.sweep(self.rng.permutation(self.dual.n_samples))
+        w = self.dual.weights()
+        if self.averaged:
+            self._share += self.passes**2
+            self._average += (self.passes**2 / self._share) * (w - self._average)
+        before, self.lower_bound = self.lower_bound, max(self.lower_bound, self.dual.dual())
+        moved = self.lower_bound - before > _NOTHING * abs(self.lower_bound)
+        if look or not moved:
+            for point in (w, self._average.copy()) if self.averaged else (w,):
+                J = self.dual.objective(point)
+                if self.objective > J:
+                    self.objective, self.weights = J, point
+        return moved
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Everything that later passes depend on, but the dual point."""
+        numbers = [self.objective, self.lower_bound, self._share, self.passes]
+        return {
+            "best": self.weights, "average": self._average, "numbers": np.array(numbers),
+        }  # fmt: skip
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take up a state."""
+        self.weights, self._average = np.array(state["best"]), np.array(state["average"])
+        self.objective, self.lower_bound, self._share, passes = state["numbers"].tolist()
+        self.passes = int(passes)
 
 
 def run_frank_wolfe(
@@ -150,7 +192,7 @@ def run_frank_wolfe(
     tol: float = 1e-3,
     gap_every: int = 10,
     averaged: bool = True,
-    report: Callable[[FrankWolfeRecord], None] | None = None,
+    report: Callable[[PassRecord], None] | None = None,
 ) -> FrankWolfeResult:
     """Sweep over all samples, in a random order each time, until the gap is small.
 
@@ -175,43 +217,28 @@ def run_frank_wolfe(
     """
     if max_passes < 1 or gap_every < 1:
         raise DataError(f"max_passes and gap_every must be at least 1, got {max_passes, gap_every}")
-    best, best_w = np.inf, state.weights()
-    average, share = np.zeros_like(best_w), 0.0
-    lower = -np.inf
-    records: list[FrankWolfeRecord] = []
+    run = FrankWolfeRun(state, rng, averaged=averaged)
+    records: list[PassRecord] = []
     reason = "max_passes"
     try:
         for number in range(1, max_passes + 1):
             clock = time.perf_counter()
-            state.sweep(rng.permutation(state.n_samples))
-            if averaged:
-                share += number**2
-                average += (number**2 / share) * (state.weights() - average)
-            before, lower = lower, max(lower, state.dual())
-            stuck = lower - before <= _NOTHING * abs(lower)
-            objective = gap = None
-            if stuck or number == max_passes or number % gap_every == 0:
-                for w in (state.weights(), average.copy()) if averaged else (state.weights(),):
-                    J = state.objective(w)
-                    if best > J:
-                        best, best_w = J, w
-                objective, gap = best, max(0.0, best - lower)
-            record = FrankWolfeRecord(number, objective, lower, gap, time.perf_counter() - clock)
-            records.append(record)
+            look = number == max_passes or number % gap_every == 0
+            moved = run.sweep(look)
+            seconds = time.perf_counter() - clock
+            records.append(PassRecord(number, run.objective, None, None, seconds, run.lower_bound))
             if report is not None:
-                report(record)
-            if gap is not None and gap <= tol * abs(best):
+                report(records[-1])
+            if (look or not moved) and run.gap <= tol * abs(run.objective):
                 reason = "gap"
                 break
-            if stuck:
+            if not moved:
                 reason = "no progress"
                 break
     except KeyboardInterrupt:
         reason = "interrupted"
-        if not np.isfinite(best):
-            best_w = state.weights()
     return FrankWolfeResult(
-        best_w, best, lower, max(0.0, best - lower), reason, state.exact, records
+        run.weights, run.objective, run.lower_bound, run.gap, reason, state.exact, records
     )
 
 
@@ -230,7 +257,7 @@ def minimise_frank_wolfe(
     gap_every: int = 10,
     averaged: bool = True,
     seed: int | None = None,
-    report: Callable[[FrankWolfeRecord], None] | None = None,
+    report: Callable[[PassRecord], None] | None = None,
 ) -> FrankWolfeResult:
     """Minimise a sum of structured hinge losses and l2 ||w||^2.
 
@@ -282,15 +309,23 @@ def minimise_frank_wolfe(
     weight = np.ones(n_samples) if sample_weight is None else np.asarray(sample_weight, np.float64)
     if weight.shape != (n_samples,) or not (np.isfinite(weight) & (weight >= 0)).all():
         raise DataError(f"sample_weight must be {n_samples} finite numbers, none negative")
-    state = _Blocks(oracle, weight, n_weights, l2)
+    state = SparseDual(oracle, weight, n_weights, l2)
     return run_frank_wolfe(
         state, np.random.default_rng(seed), max_passes=max_passes, tol=tol, gap_every=gap_every,
         averaged=averaged, report=report,
     )  # fmt: skip
 
 
-class _Blocks:
-    """The dual point as the parts w_i and l_i of all samples, w_i being sparse."""
+class SparseDual:
+    """A dual point as the parts w_i and l_i of all samples, w_i being sparse.
+
+    Parameters
+    ----------
+    oracle, n_weights, l2
+        As for :func:`minimise_frank_wolfe`.
+    weight : float64, shape (n,)
+        Weight of each sample.
+    """
 
     def __init__(self, oracle: Any, weight: Float64s, n_weights: int, l2: float) -> None:
         self._oracle = oracle
@@ -304,9 +339,11 @@ class _Blocks:
 
     @property
     def n_samples(self) -> int:
+        """Number of samples."""
         return len(self._weight)
 
     def sweep(self, order: Int64s) -> None:
+        """Visit samples in this order."""
         scale = 2 * self._l2
         for i in order:
             c = self._weight[i]
@@ -330,13 +367,27 @@ class _Blocks:
             self._parts[i] = (both, part + step * move)
             self._losses[i] += step * (c * loss - self._losses[i])
 
+    def move(self, i: int, index: Int64s, psi: Float64s) -> None:
+        """Add psi to the direction of sample i: another output of it is rewarded."""
+        both = np.concatenate([self._parts[i][0], index])
+        step = psi * (self._weight[i] / (2 * self._l2))
+        values = np.concatenate([self._parts[i][1], step])
+        distinct, place = np.unique(both, return_inverse=True)
+        part = np.zeros(len(distinct))
+        np.add.at(part, place, values)
+        self._parts[i] = (distinct, part)
+        np.add.at(self._w, index, step)
+
     def dual(self) -> float:
+        """Value of the dual."""
         return float(self._losses.sum() - self._l2 * (self._w @ self._w))
 
     def weights(self) -> Float64s:
+        """The weights of the dual point."""
         return self._w.copy()
 
     def objective(self, w: Float64s) -> float:
+        """J(w), or an upper bound if the oracle is not exact."""
         total = self._l2 * float(w @ w)
         for i in np.flatnonzero(self._weight):
             _, _, _, upper = self._ask(int(i), w)

@@ -1,7 +1,7 @@
 """L-BFGS on the exact penalised loss (SciPy's L-BFGS-B; Zhu, Byrd, Lu & Nocedal 1997).
 
     minimise  ℓ(w) + Ω(w),   ℓ the summed log-loss of fixed pieces, Ω as in
-    :mod:`trellis.objectives.penalty`
+    :mod:`trellis.problems.penalty`
 
 - L1: w = u − v with u, v ≥ 0 makes ‖w‖₁ = Σ u + v linear; SciPy handles the bounds.
 - Group lasso: ‖w_g‖ is replaced by √(‖w_g‖² + ε²) − ε; a group that ends at about ε and whose
@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.objectives import ChainData, LogLikelihood, Penalty, Weights
-from trellis.objectives.chain import Visits
+from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
+from trellis.problems.visits import Visits
 from trellis.solvers.convergence import convergence_value
-from trellis.solvers.passes import PassRecord, Progress
+from trellis.solvers.passes import PassRecord, Progress, out_of_patience
 from trellis.solvers.sgd import restore_weights, weight_state
 
 __all__ = ["LEG", "LimitedMemoryBFGS"]
@@ -34,6 +34,8 @@ LEG = 100
 """Iterations between fresh starts."""
 
 _SMOOTHING = 1e-4
+_GRADIENT = 1e-6  # largest entry of the gradient at which the search ends
+_ENDINGS = {0: "tol", 1: "max_passes", 99: "patience"}  # of SciPy's search; else it found no step
 
 
 class LimitedMemoryBFGS:
@@ -53,6 +55,8 @@ class LimitedMemoryBFGS:
         Past steps that are remembered.
     """
 
+    resumable = True
+
     def __init__(
         self,
         objective: LogLikelihood,
@@ -70,7 +74,7 @@ class LimitedMemoryBFGS:
         self.stop_reason = ""
         self._kind = start.node.dtype
         self._weights = start.map(lambda a: a.astype(np.float64))
-        self._free = _observed(objective.data, start) if observed else None
+        self._free = _observed(objective.problem, start) if observed else None
         size = sum(a.size for a in start.arrays())
         # Buffers that every evaluation uses again; the gradient is one flat array with views.
         self._spare = np.zeros(size if observed else 0)
@@ -79,9 +83,9 @@ class LimitedMemoryBFGS:
         self._slope = _views(self._slope_flat, self._weights)
 
     @property
-    def data(self) -> ChainData:
-        """The training data."""
-        return self.objective.data
+    def problem(self) -> LabelProblem:
+        """The samples."""
+        return self.objective.problem
 
     def run(
         self,
@@ -97,7 +101,8 @@ class LimitedMemoryBFGS:
         """Iterate until the objective falls by less than ``tol`` of itself in one iteration.
 
         There is a record for each iteration in the progress returned; ``report`` sees each at
-        once. ``stop_reason`` says why the run ended.
+        once. ``stop_reason`` is "tol", "gradient", "max_passes", "patience" or "line search":
+        no better point was found along the last direction.
         """
         import scipy.optimize
 
@@ -117,10 +122,8 @@ class LimitedMemoryBFGS:
             now.records.append(record)
             if report is not None:
                 report(record)
-            if patience is not None and score is not None:
-                scores = [-np.inf if r.dev_score is None else r.dev_score for r in now.records]
-                if len(scores) - 1 - int(np.argmax(scores)) >= patience:
-                    raise StopIteration
+            if out_of_patience(now.records, patience):
+                raise StopIteration
             clock = time.perf_counter()
 
         bounds = scipy.optimize.Bounds(0, np.inf) if self.penalty.l1 else None
@@ -133,11 +136,13 @@ class LimitedMemoryBFGS:
                 callback=after,
                 options={
                     "maxiter": min(LEG, max_iterations - finished), "maxcor": self.memory,
-                    "ftol": max(tol, 0.0), "gtol": 1e-6, "maxfun": 1 << 30, "maxls": 40,
+                    "ftol": max(tol, 0.0), "gtol": _GRADIENT, "maxfun": 1 << 30, "maxls": 40,
                 },
             )  # fmt: skip
             self._set(found.x)
-            self.stop_reason = str(found.message).lower()
+            self.stop_reason = _ENDINGS.get(int(found.status), "line search")
+            if found.status == 0 and float(np.abs(found.jac).max(initial=0.0)) <= _GRADIENT:
+                self.stop_reason = "gradient"
             if found.status != 1 or len(now.records) == finished:
                 break  # not merely the end of a leg
             if save is not None:
@@ -255,10 +260,10 @@ def _views(flat: NDArray[np.float64], like: Weights) -> Weights:
     return like.map(part)
 
 
-def _observed(data: ChainData, weights: Weights) -> NDArray[np.int64]:
+def _observed(problem: LabelProblem, weights: Weights) -> NDArray[np.int64]:
     """Places of the weights whose feature occurs with a label that is allowed there."""
-    e, labels = data.encoded, data.labels
-    n_labels = data.n_labels
+    e, labels = problem.encoded, problem.labels
+    n_labels = problem.n_labels
     node = np.zeros(weights.node.shape, bool)
     annotated = labels.ids != n_labels
     position = np.repeat(np.arange(len(labels.ids)), np.diff(e.indptr))

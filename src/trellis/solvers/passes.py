@@ -13,17 +13,17 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.decompose import Partitioner, visits
-from trellis.objectives import ChainData, Weights
-from trellis.objectives.chain import Visits
+from trellis.problems import LabelProblem, Weights
+from trellis.problems.visits import Visits
 from trellis.solvers.convergence import convergence_value
 
-__all__ = ["Learner", "PassRecord", "Progress", "run_passes"]
+__all__ = ["BatchLearner", "Learner", "PassRecord", "Progress", "out_of_patience", "run_passes"]
 
 # Positions visited by one kernel call, so that Ctrl-C is noticed within a fraction of a second.
 BLOCK = 1 << 17
@@ -36,8 +36,8 @@ class Learner(Protocol):
     """Parts of a pass after each of which ``end_window`` is called."""
 
     @property
-    def data(self) -> ChainData:
-        """The training data."""
+    def problem(self) -> LabelProblem:
+        """The samples."""
         ...
 
     def visit(self, these: Visits, number: int, done: int, total: int) -> float:
@@ -68,6 +68,47 @@ class Learner(Protocol):
         ...
 
 
+@runtime_checkable
+class BatchLearner(Protocol):
+    """Something that learns from all samples at once, in iterations of its own."""
+
+    stop_reason: str
+    """Why the run ended, as a code."""
+    resumable: bool
+    """Whether a run that was cut off can go on from its state."""
+
+    @property
+    def problem(self) -> LabelProblem:
+        """The samples."""
+        ...
+
+    def run(
+        self,
+        *,
+        max_iterations: int,
+        tol: float,
+        dev_score: Callable[[Weights], float] | None = None,
+        patience: int | None = None,
+        progress: Progress | None = None,
+        save: Callable[[Progress], None] | None = None,
+        report: Callable[[PassRecord], None] | None = None,
+    ) -> Progress:
+        """Iterate; the records are those of the progress returned, and ``report`` sees each."""
+        ...
+
+    def weights(self) -> Weights:
+        """The weights to predict with, as of now."""
+        ...
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Everything that later iterations depend on."""
+        ...
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take up a state."""
+        ...
+
+
 @dataclass(frozen=True)
 class PassRecord:
     """What one pass brought.
@@ -77,13 +118,16 @@ class PassRecord:
     number : int
         1 for the first pass.
     objective : float
-        CRF: summed loss met during the pass plus the penalty; perceptron: positions labelled wrong.
+        CRF: summed loss met during the pass plus the penalty; perceptron: positions labelled
+        wrong; max-margin: least objective met so far.
     change : float or None
         The convergence value (see :mod:`trellis.solvers.convergence`), from the third pass on.
     dev_score : float or None
         Score on held-out data after the pass, if there are any.
     seconds : float
         Seconds this pass took, scoring not counted.
+    lower_bound : float or None
+        The objective has no value below this, where that is known.
     """
 
     number: int
@@ -91,6 +135,12 @@ class PassRecord:
     change: float | None
     dev_score: float | None
     seconds: float
+    lower_bound: float | None = None
+
+    @property
+    def gap(self) -> float:
+        """By how much the optimum may be lower; infinite if nothing is known of it."""
+        return np.inf if self.lower_bound is None else max(0.0, self.objective - self.lower_bound)
 
 
 @dataclass
@@ -143,9 +193,9 @@ def run_passes(
         number = len(now.records)
         started = time.perf_counter() - now.seconds
         now.generator = dict(rng.bit_generator.state)
-        pieces = partitioner.draw(learner.data.encoded.offsets, rng)
+        pieces = partitioner.draw(learner.problem.encoded.offsets, rng)
         order = visits(pieces, rng, visit)
-        these = learner.data.visits(pieces, order)
+        these = learner.problem.visits(pieces, order)
         total = len(these)
         for window in _windows(total, learner.windows):
             for block in these[window].blocks(BLOCK):
@@ -171,14 +221,20 @@ def run_passes(
             save(now)
 
 
+def out_of_patience(records: list[PassRecord], patience: int | None) -> bool:
+    """Whether the last passes, as many as patience goes, brought no better score."""
+    if patience is None or not records or records[-1].dev_score is None:
+        return False
+    scores = [-np.inf if r.dev_score is None else r.dev_score for r in records]
+    return len(scores) - 1 - int(np.argmax(scores)) >= patience
+
+
 def _finished(records: list[PassRecord], max_passes: int, tol: float, patience: int | None) -> bool:
     if not records:
         return max_passes < 1
     last = records[-1]
-    if patience is not None and last.dev_score is not None:
-        scores = [-np.inf if r.dev_score is None else r.dev_score for r in records]
-        if last.number - 1 - int(np.argmax(scores)) >= patience:
-            return True
+    if out_of_patience(records, patience):
+        return True
     return len(records) >= max_passes or (last.change is not None and last.change < tol)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.objectives import ChainData, PerceptronLoss, Weights
-from trellis.objectives.chain import Visits
+from trellis.problems import LabelProblem, PerceptronLoss, Weights
+from trellis.problems.visits import Visits
 from trellis.solvers.sgd import restore_weights, weight_state
 
 __all__ = ["AveragedPerceptron"]
@@ -55,9 +55,9 @@ class AveragedPerceptron:
         self._count = earlier._count.copy()
 
     @property
-    def data(self) -> ChainData:
-        """The training data."""
-        return self.objective.data
+    def problem(self) -> LabelProblem:
+        """The samples."""
+        return self.objective.problem
 
     def visit(self, these: Visits, number: int, done: int, total: int) -> float:
         """Visit pieces; returns the number of positions labelled wrong when visited."""

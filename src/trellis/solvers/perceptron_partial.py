@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError
-from trellis.objectives.learning_problem import LearningProblem
+from trellis.problems.problem import Problem
 
 __all__ = ["partial_perceptron"]
 
@@ -32,7 +32,7 @@ _CHEAP = 20_000
 
 
 def partial_perceptron(
-    problem: LearningProblem,
+    problem: Problem,
     *,
     passes: int,
     average: bool = True,
@@ -43,7 +43,7 @@ def partial_perceptron(
 
     Parameters
     ----------
-    problem : LearningProblem
+    problem : Problem
         The samples; those of which nothing is known are left out.
     passes : int
         Most passes over the samples; a pass without an error is the last.
@@ -69,7 +69,7 @@ def partial_perceptron(
     --------
     >>> from trellis.corpus import as_corpus
     >>> from trellis.features import AttributeEncoder
-    >>> from trellis.objectives.label_problem import LabelProblem
+    >>> from trellis.problems.label_problem import LabelProblem
     >>> corpus = as_corpus([[["a"], ["b"]], [["b"], ["a"]]], [["X", None], ["Y", None]])
     >>> problem = LabelProblem(AttributeEncoder().learn(corpus), corpus.labels, 2)
     >>> w = partial_perceptron(problem, passes=10)

@@ -17,18 +17,16 @@ pass over a small part of the data, searched by doubling and halving.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.decompose import Partitioner
-from trellis.objectives import ChainData, GraphData, LogLikelihood, Penalty, Weights
-from trellis.objectives.chain import Visits
-from trellis.objectives.edge_weights import EdgeWeights
-from trellis.objectives.threads import run_threads
+from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
+from trellis.problems.threads import run_threads
+from trellis.problems.visits import Visits
 
 __all__ = ["StochasticGradient", "calibrate", "restore_weights", "weight_state"]
 
@@ -81,9 +79,9 @@ class StochasticGradient:
         self._state = np.array([1.0, 0.0])  # in place, so that it is right after an interrupt
 
     @property
-    def data(self) -> ChainData:
-        """The training data."""
-        return self.objective.data
+    def problem(self) -> LabelProblem:
+        """The samples."""
+        return self.objective.problem
 
     def visit(self, these: Visits, number: int, done: int, total: int) -> float:
         """Visit pieces; returns the summed loss met."""
@@ -99,7 +97,7 @@ class StochasticGradient:
 
     def _visit_lock_free(self, these: Visits, rate: float, decay: float, shrink: float) -> float:
         n = self.objective.n_jobs
-        alone = LogLikelihood(self.data)
+        alone = LogLikelihood(self.problem)
         weights = self.weights()  # the scale cannot be shared
         losses = np.zeros(n)
 
@@ -166,31 +164,26 @@ def restore_weights(weights: Weights, state: Mapping[str, NDArray[Any]], prefix:
 
 
 def calibrate(
-    data: ChainData,
+    problem: LabelProblem,
     partitioner: Partitioner,
     rng: np.random.Generator,
     *,
     l2: float,
-    like: Weights | None = None,
+    like: Weights,
     batch_size: int = 1,
     n_samples: int = 1000,
     first: float = 0.1,
-    objective_of: Callable[..., LogLikelihood] = LogLikelihood,
 ) -> float:
     """Initial rate r_0 with the lowest loss on one pass over up to ``n_samples`` samples.
 
-    ``like`` are weights of the model to be trained, if it has rich edges or is no chain.
+    ``like`` are weights of the model to be trained.
     """
-    n = len(data.encoded.offsets) - 1
+    n = len(problem.encoded.offsets) - 1
     chosen = np.sort(rng.choice(n, min(n, n_samples), replace=False))
-    pieces = partitioner.draw(data.encoded.offsets, rng)
+    pieces = partitioner.draw(problem.encoded.offsets, rng)
     mine = np.flatnonzero(np.isin(pieces.sample, chosen))
-    trial_visits = data.visits(pieces, rng.permutation(mine))
-    compact, zero = data, like
-    if not isinstance(data, GraphData):
-        compact, trial_visits, used = _compact(data, trial_visits)
-        zero = _only(like, used, data.n_labels)
-    assert zero is not None
+    trial_visits = problem.visits(pieces, rng.permutation(mine))
+    compact, trial_visits, zero = problem.compact(trial_visits, like)
     # A few sequences are gone through several times: a single step says nothing about a rate.
     trial_visits = trial_visits.repeated(-(-_TRIAL_VISITS // max(1, len(trial_visits))))
     share = l2 / max(1, len(pieces))
@@ -207,11 +200,10 @@ def calibrate(
         # about the next, the best rate for what is new would be none at all.
         parts = [slice(None), slice(None)]
 
-    objective = objective_of(compact)
+    objective = LogLikelihood(compact)
 
     def loss(rate: float) -> float:
         """Loss met in the last part: the first steps from zero say little about a rate."""
-        assert zero is not None
         weights, state, met = zero.zeros_like(np.float32), np.array([1.0, 0.0]), np.inf
         for part in parts:
             met = objective.descend(
@@ -228,50 +220,3 @@ def calibrate(
     # The trial is short and has no decay; a run of many passes with a falling rate ends lower
     # from twice its best rate (on every data set tried, of 4 to 49 labels, words or sensors).
     return 2 * rate
-
-
-def _compact(data: ChainData, these: Visits) -> tuple[ChainData, Visits, NDArray[np.int64]]:
-    """The same visits over only the positions and features they touch, for cheap trials.
-
-    Returns data, visits and the features that are left, in the order of their new numbers.
-    """
-    lengths = these.ends - these.starts
-    ends = np.cumsum(lengths)
-    starts = ends - lengths
-    within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(starts, lengths)
-    positions = np.repeat(these.starts, lengths) + within
-    e = data.encoded
-    counts = e.indptr[positions + 1] - e.indptr[positions]
-    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    where = np.repeat(e.indptr[positions] - indptr[:-1], counts) + np.arange(indptr[-1])
-    used, indices = np.unique(e.indices[where], return_inverse=True)
-    encoded = replace(
-        e,
-        indptr=indptr,
-        indices=indices.astype(np.int32),
-        values=e.values[where] if e.values.size else e.values,
-    )
-    compact = replace(data, encoded=encoded, labels=data.labels.take(positions))
-    return compact, Visits(starts, ends, these.weights), used
-
-
-def _only(like: Weights | None, used: NDArray[np.int64], n_labels: int) -> Weights:
-    """Weights, all zero, with the rich edges of the features that are used."""
-    weights = Weights.zeros(len(used), n_labels)
-    if like is None or like.edge is None:
-        return weights
-    edge = like.edge
-    old = edge.row[used]
-    row = np.where(old >= 0, np.cumsum(old >= 0) - 1, -1).astype(np.int32)
-    kept = old[old >= 0].astype(np.int64)
-    rows = np.concatenate([kept, kept + edge.n_crossed]) if edge.both else kept
-    bounds = edge.rows()
-    sizes = bounds[rows + 1] - bounds[rows]
-    ptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    values = np.zeros(ptr[-1], np.float32)
-    if not edge.ptr.size:
-        weights.edge = EdgeWeights(row, edge.ptr, edge.pair, values, edge.both)
-        return weights
-    where = np.repeat(bounds[rows] - ptr[:-1], sizes) + np.arange(ptr[-1])
-    weights.edge = EdgeWeights(row, ptr, edge.pair[where], values, edge.both)
-    return weights

@@ -222,8 +222,9 @@ def best_assignment(
     bad = np.flatnonzero(states < 0)
     if len(bad):
         raise InfeasibleError(
-            f"sample {bad[0]} has no assignment that covers every row once: what is fixed or not "
-            "allowed leaves a row without a hypothesis, or gives one two"
+            "has no assignment that covers every row once: what is fixed or not allowed leaves a "
+            "row without a hypothesis, or gives one two",
+            sample=int(bad[0]),
         )
     values = space.sums(np.where(chosen, s, 0.0))
     return Assignment(chosen, values, np.where(states == 1, values, np.maximum(bounds, values)))

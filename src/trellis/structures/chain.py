@@ -408,8 +408,9 @@ def _require_feasible(p: ChainPotentials, scores: Float64s, first: int = 0) -> N
     if len(bad) > 0:
         s = bad[0]
         raise InfeasibleError(
-            f"sample {first + s} (of {p.offsets[s + 1] - p.offsets[s]} positions) has no "
-            "labelling of finite score; allow more labels or transitions"
+            f"(of {p.offsets[s + 1] - p.offsets[s]} positions) has no labelling of finite score; "
+            "allow more labels or transitions",
+            sample=int(first + s),
         )
 
 

@@ -65,8 +65,9 @@ def require_feasible(p: GraphPotentials, values: Float64s) -> None:
     if len(bad) > 0:
         s = bad[0]
         raise InfeasibleError(
-            f"sample {s} (of {p.offsets[s + 1] - p.offsets[s]} nodes) has no labelling of finite "
-            "score; allow more labels or pairs of labels"
+            f"(of {p.offsets[s + 1] - p.offsets[s]} nodes) has no labelling of finite score; "
+            "allow more labels or pairs of labels",
+            sample=int(s),
         )
 
 

@@ -388,8 +388,9 @@ def _require_feasible(p: GraphPotentials, scores: Float64s) -> None:
     if len(bad) > 0:
         s = bad[0]
         raise InfeasibleError(
-            f"sample {s} (of {p.offsets[s + 1] - p.offsets[s]} nodes) has no labelling of finite "
-            "score; allow more labels or pairs of labels"
+            f"(of {p.offsets[s + 1] - p.offsets[s]} nodes) has no labelling of finite score; "
+            "allow more labels or pairs of labels",
+            sample=int(s),
         )
 
 

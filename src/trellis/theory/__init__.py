@@ -1,9 +1,9 @@
-"""The theory behind Trellis as functions, and measurements beside it.
+"""The theory behind Trellis as functions.
 
 Structure regularisation (Sun 2014): bounds on stability and overfitting, the number of SGD updates,
-estimates of the quantities in them from a fitted model, and two experiments that measure what the
-bounds speak of. Ensembles of structured experts (Cortes, Kuznetsov and Mohri 2014): their
-guarantees. Generalisation-aware regression (Pavlovski et al. 2018): its objective and its bound.
+and estimates of the quantities in them from a fitted model. Ensembles of structured experts
+(Cortes, Kuznetsov and Mohri 2014): their guarantees. Generalisation-aware regression (Pavlovski et
+al. 2018): its objective and its bound.
 """
 
 from trellis.theory.cheap_data import (
@@ -27,8 +27,6 @@ from trellis.theory.experts import (
     randomised_excess,
     regret_bound,
 )
-from trellis.theory.measured_rate import RateRun, measure_rate
-from trellis.theory.measured_stability import MeasuredStability, measure_stability
 from trellis.theory.quantities import Quantities, point_losses
 from trellis.theory.regression import (
     MutualStability,
@@ -53,10 +51,8 @@ from trellis.theory.stability import (
 
 __all__ = [
     "VARIANTS",
-    "MeasuredStability",
     "MutualStability",
     "Quantities",
-    "RateRun",
     "Stability",
     "bias_variance_objective",
     "boosting_margin_bound",
@@ -67,8 +63,6 @@ __all__ = [
     "log_partial_annotation_bound",
     "majority_vote_bound",
     "massart_complexity",
-    "measure_rate",
-    "measure_stability",
     "mini_sample_stability_bound",
     "mutual_stability",
     "observed_stability",

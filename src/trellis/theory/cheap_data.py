@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 
 from trellis.errors import DataError
-from trellis.theory._checks import at_least, choice, fraction, positive
+from trellis.theory.checks import at_least, choice, fraction, positive
 
 __all__ = [
     "log_partial_annotation_bound",

@@ -17,8 +17,8 @@ updates E[g(w_t) − g(w*)] ≤ ε, where a_0 = ‖w_0 − w*‖².
 So t falls as α^-2, *if c, q and κ do not change with α*. Whether they do depends on what g_z is. If
 it is the loss of a mini-sample, as in Algorithm 1, then g is the mean loss of a mini-sample, which
 shrinks with α, and c and q with it. If g is the loss of a position, Eq. (8), then ∇g_z is the
-gradient of the mini-sample divided by n/α, and κ grows with α. :func:`trellis.theory.measure_rate`
-shows what happens.
+gradient of the mini-sample divided by n/α, and κ grows with α. ``measure_rate`` of
+the repository's package ``studies.measured`` shows what happens.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 
 from trellis.errors import DataError
-from trellis.theory._checks import fraction, positive, strength
+from trellis.theory.checks import fraction, positive, strength
 
 __all__ = ["sgd_iterations", "sgd_learning_rate"]
 

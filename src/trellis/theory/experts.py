@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trellis.errors import DataError
-from trellis.theory._checks import at_least, fraction, positive
+from trellis.theory.checks import at_least, fraction, positive
 
 __all__ = [
     "boosting_margin_bound",

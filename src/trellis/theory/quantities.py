@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from trellis.corpus import Corpus, as_corpus
 from trellis.errors import DataError
 from trellis.features import Encoded
-from trellis.theory._checks import choice
+from trellis.theory.checks import choice
 from trellis.theory.convergence import sgd_iterations
 from trellis.theory.risk import overfit_bound
 from trellis.theory.stability import (

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trellis.errors import DataError
-from trellis.theory._checks import at_least
+from trellis.theory.checks import at_least
 
 __all__ = [
     "MutualStability",

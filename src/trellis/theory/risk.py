@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 
-from trellis.theory._checks import at_least, choice, fraction, positive, strength
+from trellis.theory.checks import at_least, choice, fraction, positive, strength
 from trellis.theory.stability import sample_stability_bound
 
 __all__ = [

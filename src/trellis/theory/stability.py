@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trellis.errors import DataError
-from trellis.theory._checks import at_least, positive, strength
+from trellis.theory.checks import at_least, positive, strength
 
 __all__ = [
     "Stability",

@@ -25,10 +25,12 @@ from trellis.tracking.result import (
     annotated_events,
     assemble_tracks,
 )
+from trellis.tracking.scores import EventKey, LinkScores, event_set, score_links, task_loss
 
 __all__ = [
     "EVENTS",
     "EventFeature",
+    "EventKey",
     "FlowTracker",
     "Frame",
     "FramePair",
@@ -36,6 +38,7 @@ __all__ = [
     "HandSet",
     "Hypotheses",
     "Link",
+    "LinkScores",
     "LocalClassifiers",
     "NearestNeighbour",
     "Objects",
@@ -49,9 +52,12 @@ __all__ = [
     "assemble_tracks",
     "default_features",
     "draw_lineage",
+    "event_set",
     "make_hypotheses",
     "patchify",
     "read_ctc",
     "read_detections",
+    "score_links",
+    "task_loss",
     "write_ctc",
 ]

@@ -28,13 +28,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import number, one_of, whole
 from trellis.errors import DataError
+from trellis.estimator import Estimator, changed, fitted, parameter, renamed
 from trellis.files.storable import Storable
 from trellis.files.stored import header_value
 from trellis.tracking.annotation import annotated_hypotheses, annotation_of
@@ -109,22 +111,20 @@ def cheapest(
     return predicted(pairs, notes)
 
 
-@dataclass(eq=False)
-class GatedTracker(Storable, ABC):
+class GatedTracker(Estimator, Storable, ABC):
     """A tracker with a gate that may be learned."""
 
-    max_distance: float | str = "auto"
-
-    def __post_init__(self) -> None:
-        given = self.max_distance
-        if given == "auto":
-            return
-        is_number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
-        if not is_number or not 0 < float(given) < np.inf:
-            raise DataError(f"max_distance must be a positive number or 'auto', got {given!r}")
+    max_distance: float | str = parameter(
+        one_of("auto") | number(above=0),
+        'The gate; "auto": the 99th percentile of the annotated moves.',
+        default="auto",
+        kw_only=False,
+    )
+    gate_: float = fitted()
 
     def fit(self, pairs: Sequence[FramePair]) -> Self:
         """Set the gate to the 99th percentile of the annotated moves, if it is not given."""
+        self._check_parameters()
         if self.max_distance == "auto":
             lengths = moved_distances(pairs)
             if not lengths.size:
@@ -137,6 +137,7 @@ class GatedTracker(Storable, ABC):
     @property
     def gate(self) -> float:
         """Distance up to which an object can have moved."""
+        self._check_parameters()
         if self.max_distance != "auto":
             return float(self.max_distance)
         if not hasattr(self, "gate_"):
@@ -165,14 +166,17 @@ class GatedTracker(Storable, ABC):
             self.gate_ = gate
 
 
-@dataclass(eq=False)
+class LinkingTracker(GatedTracker):
+    """A tracker that looks at a few of the nearest objects."""
+
+    n_neighbors: int = parameter(
+        whole(1), "Number of nearest objects an object may be linked with.", default=5
+    )
+    neighbours = renamed("n_neighbors")
+
+
 class NearestNeighbour(GatedTracker):
     """One-to-one assignment of least total distance; no divisions.
-
-    Parameters
-    ----------
-    max_distance : float or "auto"
-        The gate; "auto": the 99th percentile of the annotated moves.
 
     Examples
     --------
@@ -193,8 +197,7 @@ class NearestNeighbour(GatedTracker):
         return predicted(pairs, notes)
 
 
-@dataclass(eq=False)
-class GraphMatching(GatedTracker):
+class GraphMatching(LinkingTracker):
     r"""Matching by place among the neighbours and by area; divisions where areas add up.
 
     With :math:`\delta(a, b) = |a - b| / \max(a, b)` the price of linking i with j is
@@ -205,15 +208,6 @@ class GraphMatching(GatedTracker):
     :math:`a_j + a_k` differs from :math:`a_i` by at most ``tolerance`` of it; the one that fits
     best is taken. Of the other links those below a price of 1.5 are moves.
 
-    Parameters
-    ----------
-    max_distance : float or "auto"
-        The gate g; "auto": the 99th percentile of the annotated moves.
-    neighbours : int
-        Number of neighbours of an object in the graph.
-    tolerance : float
-        Relative error up to which areas add up. Without a column "area" only distances count.
-
     Examples
     --------
     >>> from trellis.datasets.cells import simulate_cells
@@ -223,19 +217,18 @@ class GraphMatching(GatedTracker):
     ['division', 'move']
     """
 
-    neighbours: int = 6
-    tolerance: float = 0.5
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.neighbours, int | np.integer) or self.neighbours < 1:
-            raise DataError(f"neighbours must be a positive integer, got {self.neighbours!r}")
-        if not isinstance(self.tolerance, int | float) or not 0 <= self.tolerance < np.inf:
-            raise DataError(f"tolerance must be a number, at least 0; got {self.tolerance!r}")
+    n_neighbors = changed(help="Number of neighbours of an object in the graph.", default=6)
+    tolerance: float = parameter(
+        number(at_least=0),
+        """Relative error up to which areas add up. Without a column "area" only distances
+        count.""",
+        default=0.5,
+    )
 
     def predict(self, pairs: Sequence[FramePair]) -> TrackingResult:
         """Track; annotations of the pairs are not looked at."""
-        return predicted(pairs, [self._match(pair, self.gate) for pair in pairs])
+        gate = self.gate
+        return predicted(pairs, [self._match(pair, gate) for pair in pairs])
 
     def _match(self, pair: FramePair, gate: float) -> PairAnnotation:
         source, target = pair.source.position, pair.target.position
@@ -256,7 +249,7 @@ class GraphMatching(GatedTracker):
             return np.zeros_like(source)
         from scipy.spatial import cKDTree
 
-        k = min(self.neighbours + 1, len(matched))
+        k = min(self.n_neighbors + 1, len(matched))
         _, near = cKDTree(source[matched]).query(source, k=np.arange(1, k + 1))
         own = matched[near] == np.arange(len(source))[:, None]
         around = np.where(own[:, :, None] & (k > 1), np.nan, moves[near])
@@ -295,8 +288,7 @@ class GraphMatching(GatedTracker):
         return PairAnnotation(tuple(links))
 
 
-@dataclass(eq=False)
-class FlowTracker(GatedTracker):
+class FlowTracker(LinkingTracker):
     r"""Explanation of all objects at the least total price, with prices made by hand.
 
     With :math:`\delta(a, b) = |a - b| / \max(a, b)` the prices are
@@ -305,16 +297,6 @@ class FlowTracker(GatedTracker):
     - appear and disappear: 1, or 1/4 plus the distance to the border over 2g where that is less;
     - division: ``division`` + :math:`\|(z_j + z_k)/2 - z_i\| / g + \delta(a_i, a_j + a_k) +
       \delta(a_j, a_k)`.
-
-    Parameters
-    ----------
-    max_distance : float or "auto"
-        The gate g; "auto": the 99th percentile of the annotated moves. Daughters may be twice as
-        far from their mother.
-    division : float
-        Price of a division that fits perfectly.
-    neighbours : int
-        Number of nearest objects an object may be linked with.
 
     Examples
     --------
@@ -325,20 +307,20 @@ class FlowTracker(GatedTracker):
     ['division', 'move']
     """
 
-    division: float = 0.5
-    neighbours: int = 5
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.division, int | float) or not 0 <= self.division < np.inf:
-            raise DataError(f"division must be a number, at least 0; got {self.division!r}")
+    max_distance = changed(
+        help="""The gate; "auto": the 99th percentile of the annotated moves. Daughters may be twice
+        as far from their mother."""
+    )
+    division: float = parameter(
+        number(at_least=0), "Price of a division that fits perfectly.", default=0.5
+    )
 
     def predict(self, pairs: Sequence[FramePair]) -> TrackingResult:
         """Track; annotations of the pairs are not looked at."""
         gate = self.gate
         hypotheses = [
             make_hypotheses(
-                pair, neighbours=self.neighbours, max_distance=2 * gate, annotated=False
+                pair, n_neighbors=self.n_neighbors, max_distance=2 * gate, annotated=False
             )
             for pair in pairs
         ]

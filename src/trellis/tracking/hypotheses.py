@@ -15,27 +15,33 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.errors import DataError
+from trellis.domains import number, one_of, sequence_of, whole
+from trellis.errors import DataError, ParameterError
+from trellis.estimator import old_arguments
 from trellis.tracking.annotation import annotated_hypotheses
 from trellis.tracking.hypothesis_set import Hypotheses, in_canonical_order, place_of
 from trellis.tracking.objects import EVENTS, FramePair, Objects
 
-__all__ = ["Hypotheses", "check_gates", "make_hypotheses"]
+__all__ = ["SOME_EVENTS", "Hypotheses", "check_gates", "make_hypotheses"]
 
 Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
 
+SOME_EVENTS = sequence_of(one_of(*EVENTS), f"a list of {', '.join(EVENTS)}")
+"""Kinds of events there may be."""
 
+
+@old_arguments(neighbours="n_neighbors")
 def make_hypotheses(
     pair: FramePair,
     *,
     events: Sequence[str] = ("move", "division", "appear", "disappear"),
-    neighbours: int = 4,
+    n_neighbors: int = 4,
     max_distance: float,
     annotated: bool = True,
 ) -> Hypotheses:
@@ -48,7 +54,7 @@ def make_hypotheses(
     events : sequence of str
         Kinds of events there may be, "move", "appear" and "disappear" among them: without these
         three some frames could not be explained at all.
-    neighbours : int
+    n_neighbors : int
         Number k of nearest objects of the other frame that an object may be linked with. Objects at
         the same distance: the first ones.
     max_distance : float
@@ -81,13 +87,13 @@ def make_hypotheses(
     appear [-1 -1] [ 1 -1]
     disappear [ 0 -1] [-1 -1]
     """
-    check_gates(events, neighbours, max_distance)
+    check_gates(events, n_neighbors, max_distance)
     for objects, frame in ((pair.source, pair.frame), (pair.target, pair.frame + 1)):
         _check_positions(objects, pair.sequence, frame)
 
     n, m = len(pair.source), len(pair.target)
-    onward = _nearest(pair.source.position, pair.target.position, neighbours, max_distance)
-    back = _nearest(pair.target.position, pair.source.position, neighbours, max_distance)
+    onward = _nearest(pair.source.position, pair.target.position, n_neighbors, max_distance)
+    back = _nearest(pair.target.position, pair.source.position, n_neighbors, max_distance)
     to_two, from_two = _with_two(onward), _with_two(back)
     found = {
         "move": _rows(
@@ -180,23 +186,14 @@ def _with_two(nearest: Int64s) -> Int64s:
     return triples[triples[:, 1] >= 0]
 
 
-def check_gates(events: Sequence[str], neighbours: int, max_distance: float = 1.0) -> None:
+def check_gates(events: Sequence[str], n_neighbors: int, max_distance: float = 1.0) -> None:
     """Refuse parameters of :func:`make_hypotheses` that are out of range."""
-    several = isinstance(events, Iterable) and not isinstance(events, str)
-    if not several or any(event not in EVENTS for event in events):
-        raise DataError(f"events are a sequence of {', '.join(EVENTS)}, not {events!r}")
-    missing = [event for event in ("move", "appear", "disappear") if event not in events]
-    if missing:
-        raise DataError(
-            f"events lack {', '.join(missing)}; move, appear and disappear are needed, since "
-            "without them some frames cannot be explained"
-        )
-    if isinstance(neighbours, bool) or not isinstance(neighbours, int | np.integer):
-        raise DataError(f"neighbours is a whole number, not {neighbours!r}")
-    if neighbours < 1:
-        raise DataError(f"neighbours is {neighbours}; at least 1 is needed")
-    if not max_distance > 0:
-        raise DataError(f"max_distance is {max_distance}; it must be positive")
+    SOME_EVENTS.check("events", events)
+    if not {"move", "appear", "disappear"} <= set(events):
+        wanted = "a list with move, appear and disappear, or some frames could not be explained"
+        raise ParameterError("events", events, wanted)
+    whole(1).check("n_neighbors", n_neighbors)
+    number(above=0, infinite=True).check("max_distance", max_distance)
 
 
 def _check_positions(objects: Objects, sequence: str, frame: int) -> None:

@@ -14,21 +14,22 @@ preconditioned). A tracking is the consistent choice y with the greatest sum of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import has, instance, nothing, number, sequence_of, whole
 from trellis.errors import CorruptModelError, DataError
+from trellis.estimator import Seeded, changed, parameter
 from trellis.files.sklearn_state import check_prediction
 from trellis.files.stored import header_value
 from trellis.tracking.annotation import fixed_variables
-from trellis.tracking.baselines import GatedTracker, cheapest
+from trellis.tracking.baselines import LinkingTracker, cheapest
 from trellis.tracking.default_features import default_features
 from trellis.tracking.features import EventFeature, event_features
-from trellis.tracking.hypotheses import Hypotheses, check_gates, make_hypotheses
+from trellis.tracking.hypotheses import SOME_EVENTS, Hypotheses, check_gates, make_hypotheses
 from trellis.tracking.objects import EVENTS, FramePair
 from trellis.tracking.preconditioning import Preconditioner
 from trellis.tracking.result import TrackingResult
@@ -113,19 +114,31 @@ _ROWS_A_TREE = 20_000  # more makes forests slower, hardly better
 _ALWAYS = ("move", "appear", "disappear")
 
 
-@dataclass(eq=False)
-class _FeatureTracker(GatedTracker):
+class _FeatureTracker(LinkingTracker):
     """A tracker that scores hypotheses by their preconditioned features."""
 
-    neighbours: int = 4
-    events: Sequence[str] | None = None
-    features: Sequence[EventFeature] | None = None
+    max_distance = changed(
+        help="""The gate, half of the greatest distance of linked objects; "auto": the 99th
+        percentile of the annotated moves."""
+    )
+    n_neighbors = changed(default=4)
+    events: Sequence[str] | None = parameter(
+        nothing | SOME_EVENTS,
+        "Kinds of events; None: move, appear, disappear and all that are annotated.",
+        default=None,
+    )
+    features: Sequence[EventFeature] | None = parameter(
+        nothing | sequence_of(instance(EventFeature), "a list of EventFeature"),
+        "None: :func:`~trellis.tracking.features.default_features` of the columns.",
+        default=None,
+    )
 
     def _prepare(self, pairs: Sequence[FramePair]) -> tuple[list[Hypotheses], list[list[Float64s]]]:
         """Learn gate, events and scale; hypotheses and preconditioned features of the pairs."""
+        self._check_parameters()
         if not len(pairs):
             raise DataError("there are no frame pairs to learn from")
-        GatedTracker.fit(self, pairs)
+        LinkingTracker.fit(self, pairs)
         if self.events is not None:
             self.events_ = tuple(self.events)
         else:
@@ -149,7 +162,7 @@ class _FeatureTracker(GatedTracker):
     def _hypotheses(self, pairs: Sequence[FramePair], *, annotated: bool) -> list[Hypotheses]:
         return [
             make_hypotheses(
-                pair, events=self.events_, neighbours=self.neighbours,
+                pair, events=self.events_, n_neighbors=self.n_neighbors,
                 max_distance=2 * self.gate, annotated=annotated,
             )
             for pair in pairs
@@ -224,25 +237,8 @@ class _FeatureTracker(GatedTracker):
             raise CorruptModelError("the scale is not that of the features")
 
 
-@dataclass(eq=False)
-class LocalClassifiers(_FeatureTracker):
+class LocalClassifiers(_FeatureTracker, Seeded):
     """A random forest for each event, and the consistent choice with the best odds.
-
-    Parameters
-    ----------
-    max_distance : float or "auto"
-        The gate, half of the greatest distance of linked objects; "auto": the 99th percentile of
-        the annotated moves.
-    neighbours : int
-        Number of nearest objects an object may be linked with.
-    events : sequence of str, optional
-        Kinds of events; default: move, appear, disappear and all that are annotated.
-    features : sequence of EventFeature, optional
-        Default: :func:`~trellis.tracking.features.default_features` of the columns.
-    n_trees : int
-        Number of trees of each forest.
-    random_state : int
-        Seed of the forests.
 
     Examples
     --------
@@ -253,13 +249,8 @@ class LocalClassifiers(_FeatureTracker):
     ['move']
     """
 
-    n_trees: int = 100
-    random_state: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.n_trees, int | np.integer) or self.n_trees < 1:
-            raise DataError(f"n_trees must be a positive integer, got {self.n_trees!r}")
+    n_trees: int = parameter(whole(1), "Number of trees of each forest.", default=100)
+    random_state = changed(help="Seed of the forests.")
 
     def fit(self, pairs: Sequence[FramePair]) -> Self:
         """Learn the gate, the scale of the features and a classifier for each event."""
@@ -315,25 +306,8 @@ class LocalClassifiers(_FeatureTracker):
                 check_prediction(forest, n_features, classify=True)
 
 
-@dataclass(eq=False)
 class HandSet(_FeatureTracker):
     """Weights set by hand, on preconditioned features; only scale and gate come from data.
-
-    Parameters
-    ----------
-    max_distance : float or "auto"
-        The gate, half of the greatest distance of linked objects; "auto": the 99th percentile of
-        the annotated moves.
-    neighbours : int
-        Number of nearest objects an object may be linked with.
-    events : sequence of str, optional
-        Kinds of events; default: move, appear, disappear and all that are annotated.
-    features : sequence of EventFeature, optional
-        Default: :func:`~trellis.tracking.features.default_features` of the columns.
-    weights : mapping of str to mapping of str to float
-        For each event the weights of its features by name, 0 for those not named; "bias" is added
-        to the score of every hypothesis. Names of features that the data do not have are left out.
-        Default: HAND_SET_WEIGHTS; PUBLISHED_WEIGHTS lack features of pixels and find few divisions.
 
     Examples
     --------
@@ -344,15 +318,25 @@ class HandSet(_FeatureTracker):
     {'move'}
     """
 
-    weights: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: HAND_SET_WEIGHTS)
+    weights: Mapping[str, Mapping[str, float]] | None = parameter(
+        nothing | has("items", "get", words="a mapping of events to weights by name"),
+        """For each event the weights of its features by name, 0 for those not named; "bias" is
+        added to the score of every hypothesis. Names of features that the data do not have are left
+        out. None: HAND_SET_WEIGHTS; PUBLISHED_WEIGHTS lack features of pixels and find few
+        divisions.""",
+        default=None,
+    )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for event, named in self.weights.items():
+    @property
+    def _weights(self) -> Mapping[str, Mapping[str, float]]:
+        return HAND_SET_WEIGHTS if self.weights is None else self.weights
+
+    def _check_together(self) -> None:
+        for event, named in self._weights.items():
             if event not in EVENTS:
                 raise DataError(f"weights of {event!r}; known events: {', '.join(EVENTS)}")
             for name, weight in named.items():
-                if not isinstance(weight, int | float) or not np.isfinite(weight):
+                if not number().accepts(weight):
                     raise DataError(f"the weight of {name!r} of {event} is {weight!r}, no number")
 
     def fit(self, pairs: Sequence[FramePair]) -> Self:
@@ -361,7 +345,7 @@ class HandSet(_FeatureTracker):
         return self
 
     def _scores(self, event: int, table: Float64s) -> Float64s:
-        named = self.weights.get(EVENTS[event], {})
+        named = self._weights.get(EVENTS[event], {})
         mine = [f.name for f in self.features_ if f.event == EVENTS[event]]
         w = np.array([named.get(name, 0.0) for name in mine], np.float64)
         return table @ w + named.get("bias", 0.0)

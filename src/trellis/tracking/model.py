@@ -27,12 +27,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import flag, instance, nothing, number, one_of, sequence_of, whole
 from trellis.errors import DataError
-from trellis.evaluation.tracking import event_set, score_links, task_loss
+from trellis.estimator import Seeded, changed, fitted, parameter, renamed
 from trellis.files.container import loading, read_container
 from trellis.files.stored import header_value
-from trellis.models.params import Estimator, is_number
-from trellis.objectives.partial import PARTIAL_LOSSES, PartialObjective
+from trellis.problems.partial import PARTIAL_LOSSES, PartialObjective
 from trellis.progress import Reporter
 from trellis.solvers.partial_margin import minimise_partial
 from trellis.solvers.perceptron_partial import partial_perceptron
@@ -41,7 +41,7 @@ from trellis.tracking.annotation import events_of, links_of
 from trellis.tracking.default_features import default_features
 from trellis.tracking.features import EventFeature, event_features
 from trellis.tracking.gates import learned_gate
-from trellis.tracking.hypotheses import check_gates, make_hypotheses
+from trellis.tracking.hypotheses import SOME_EVENTS, check_gates, make_hypotheses
 from trellis.tracking.model_file import StoredTrackingModel
 from trellis.tracking.objects import EVENTS, FramePair, Link
 from trellis.tracking.preconditioning import Preconditioner
@@ -52,58 +52,17 @@ from trellis.tracking.result import (
     annotated_events,
     assemble_tracks,
 )
+from trellis.tracking.scores import event_set, score_links, task_loss
 
 __all__ = ["TrackingModel"]
 
 Float64s = NDArray[np.float64]
 
-_SOLVERS = ("bundle", "perceptron")
 _PERCEPTRON_PASSES = 50
 
 
-class TrackingModel(Estimator, StoredTrackingModel):
+class TrackingModel(Seeded, StoredTrackingModel):
     """Tracking of dividing cells by assignment, learned from annotated frame pairs.
-
-    Parameters
-    ----------
-    events : sequence of str or "auto"
-        Kinds of events: "move", "appear" and "disappear" always; "division"; "split" and "merge"
-        where objects may be detected in two parts, or two objects as one. "auto": all but the last
-        two, and these if they are annotated.
-    neighbours : int
-        Nearest objects that a hypothesis may link.
-    max_distance : float or "auto"
-        Farthest objects that it may link; "auto": one and a half times the longest annotated link
-        or, without links, as far as objects are apart.
-    features : sequence of EventFeature
-        Features beside those that are made of the columns the objects have.
-    knots : int
-        Steps that each feature is divided into, so that weights can say of each range of its values
-        how likely it is (:mod:`trellis.tracking.preconditioning`); 0: one weight a feature, as
-        published, for very few annotations.
-    bias : bool
-        Whether each kind of event has a constant feature.
-    loss : "bridge", "latent-hinge", "ramp" or "max"
-        Loss of annotations, complete or partial (:mod:`trellis.objectives.partial`).
-    l2, l1 : float
-        Factor of ‖w‖² or ‖w‖₁ beside the sum of the losses; one of them is positive.
-    cost : "hamming" or "recall"
-        Task loss in training: wrong events count as well as missing ones, or only the latter.
-    normalise : bool
-        Divide the loss of a pair by its number of events. Pairs (or patches) count alike then;
-        otherwise every object does.
-    solver : "bundle" or "perceptron"
-        Max-margin training, or the averaged perceptron of partial annotations.
-    tol : float
-        Relative precision of the training.
-    max_iterations : int or None
-        Most iterations, rounds or passes; None: the solver's default.
-    recycle, adaptive : bool
-        Bounds recycling and adaptive precision of the concave-convex procedure.
-    verbose : bool
-        One line for each iteration, if standard error is a terminal.
-    random_state : int or None
-        Seed of the perceptron.
 
     Attributes
     ----------
@@ -132,54 +91,103 @@ class TrackingModel(Estimator, StoredTrackingModel):
     ('move', True)
     """
 
-    weights_: Float64s
-    made_: HypothesisSpace
-    columns_: tuple[str, ...]
-    objective_: float
-    gap_: float
-    stop_reason_: str = ""
-    history_: list[Any]
+    events: Sequence[str] = parameter(
+        one_of("auto") | SOME_EVENTS,
+        """Kinds of events: "move", "appear" and "disappear" always; "division"; "split" and
+        "merge" where objects may be detected in two parts, or two objects as one. "auto": all but
+        the last two, and these if they are annotated.""",
+        default="auto",
+        kw_only=False,
+    )
+    n_neighbors: int = parameter(
+        whole(1),
+        "Nearest objects that an object may be linked to.",
+        default=6,
+        option="--neighbours",
+    )
+    max_distance: float | str = parameter(
+        one_of("auto") | number(above=0),
+        """Farthest objects that it may link; "auto": one and a half times the longest annotated
+        link or, without links, as far as objects are apart.""",
+        default="auto",
+    )
+    features: Sequence[EventFeature] = parameter(
+        sequence_of(instance(EventFeature), "a list of EventFeature"),
+        "Features beside those that are made of the columns the objects have.",
+        default=(),
+    )
+    knots: int = parameter(
+        whole(0),
+        """Steps that each feature is divided into, so that weights can say of each range of its
+        values how likely it is (:mod:`trellis.tracking.preconditioning`); 0: one weight a feature,
+        as published, for very few annotations.""",
+        default=7,
+    )
+    bias: bool = parameter(flag, "Whether each kind of event has a constant feature.", default=True)
+    loss: str = parameter(
+        one_of(*PARTIAL_LOSSES),
+        "Loss of annotations, complete or partial (:mod:`trellis.problems.partial`).",
+        default="bridge",
+    )
+    l2: float = parameter(
+        number(at_least=0), "Factor of ‖w‖² beside the sum of the losses.", default=1.0
+    )
+    l1: float = parameter(
+        number(at_least=0),
+        "Factor of ‖w‖₁ beside the sum of the losses; one of the two is positive.",
+        default=0.0,
+    )
+    cost: str = parameter(
+        one_of("hamming", "recall"),
+        """Task loss in training: wrong events count as well as missing ones, or only the
+        latter.""",
+        default="hamming",
+    )
+    normalise: bool = parameter(
+        flag,
+        """Divide the loss of a pair by its number of events. Pairs (or patches) count alike then;
+        otherwise every object does.""",
+        default=False,
+    )
+    solver: str = parameter(
+        one_of("bundle", "perceptron"),
+        "Max-margin training, or the averaged perceptron of partial annotations.",
+        default="bundle",
+    )
+    tol: float = parameter(number(above=0), "Relative precision of the training.", default=0.01)
+    max_iter: int | None = parameter(
+        nothing | whole(1),
+        "Most iterations, rounds or passes; None: the solver's default.",
+        default=None,
+    )
+    recycle: bool = parameter(
+        flag, "Bounds recycling of the concave-convex procedure.", default=True
+    )
+    adaptive: bool = parameter(
+        flag, "Adaptive precision of the concave-convex procedure.", default=True
+    )
+    verbose: bool = parameter(
+        flag, "One line for each iteration, if standard error is a terminal.", default=False
+    )
+    random_state = changed(help="Seed of the perceptron.")
+    neighbours = renamed("n_neighbors")
+    max_iterations = renamed("max_iter")
 
-    def __init__(
-        self,
-        events: Sequence[str] = "auto",
-        *,
-        neighbours: int = 6,
-        max_distance: float | str = "auto",
-        features: Sequence[EventFeature] = (),
-        knots: int = 7,
-        bias: bool = True,
-        loss: str = "bridge",
-        l2: float = 1.0,
-        l1: float = 0.0,
-        cost: str = "hamming",
-        normalise: bool = False,
-        solver: str = "bundle",
-        tol: float = 0.01,
-        max_iterations: int | None = None,
-        recycle: bool = True,
-        adaptive: bool = True,
-        verbose: bool = False,
-        random_state: int | None = None,
-    ) -> None:
-        self.events = events
-        self.neighbours = neighbours
-        self.max_distance = max_distance
-        self.features = features
-        self.knots = knots
-        self.bias = bias
-        self.loss = loss
-        self.l2 = l2
-        self.l1 = l1
-        self.cost = cost
-        self.normalise = normalise
-        self.solver = solver
-        self.tol = tol
-        self.max_iterations = max_iterations
-        self.recycle = recycle
-        self.adaptive = adaptive
-        self.verbose = verbose
-        self.random_state = random_state
+    weights_: Float64s = fitted()
+    made_: HypothesisSpace = fitted()
+    columns_: tuple[str, ...] = fitted()
+    objective_: float = fitted()
+    gap_: float = fitted()
+    stop_reason_ = ""
+    history_: list[Any] = fitted()
+
+    def _check_together(self) -> None:
+        if (self.l2 > 0) == (self.l1 > 0):
+            raise DataError(
+                f"one of l2 and l1 must be positive and the other 0, got l2={self.l2!r} and "
+                f"l1={self.l1!r}"
+            )
+        check_gates(EVENTS if self.events == "auto" else self.events, self.n_neighbors)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "weights_")
@@ -205,14 +213,15 @@ class TrackingModel(Estimator, StoredTrackingModel):
         DataError
             If nothing is annotated, or an annotation cannot be.
         """
-        self._check_parameters()
-        problem = self.learning_problems({"": pairs})[""]
+        return self._fit(self.learning_problems({"": pairs})[""])
+
+    def _fit(self, problem: TrackingProblem) -> Self:
         objective = PartialObjective(problem, self.loss)
         reporter = Reporter(enabled=self.verbose)
         if self.solver == "perceptron":
             if not len(objective.samples):
                 raise DataError("nothing is annotated: there is nothing to learn from")
-            passes = _PERCEPTRON_PASSES if self.max_iterations is None else self.max_iterations
+            passes = _PERCEPTRON_PASSES if self.max_iter is None else self.max_iter
             w = partial_perceptron(problem, passes=passes, seed=self.random_state)
             self._adopt(problem, w)
             self.objective_, self.gap_ = objective.value(w), np.inf
@@ -220,7 +229,7 @@ class TrackingModel(Estimator, StoredTrackingModel):
             return self
         found = minimise_partial(
             objective, l2=float(self.l2), l1=float(self.l1), tol=float(self.tol),
-            limit=self.max_iterations, recycle=self.recycle, adaptive=self.adaptive,
+            limit=self.max_iter, recycle=self.recycle, adaptive=self.adaptive,
             seed=self.random_state, report=lambda record: reporter.line(_line(record)),
         )  # fmt: skip
         self._adopt(problem, found.weights)
@@ -266,65 +275,44 @@ class TrackingModel(Estimator, StoredTrackingModel):
             blocks = []
             for pair in pairs:
                 h = make_hypotheses(
-                    pair, events=events, neighbours=self.neighbours, max_distance=reach
+                    pair, events=events, n_neighbors=self.n_neighbors, max_distance=reach
                 )
                 blocks.append(event_features(pair, h, features))
             scale = Preconditioner.learn(
                 blocks, bias=self.bias, events=events, knots=int(self.knots)
             )
-            made = HypothesisSpace(events, self.neighbours, reach, features, scale, columns)
+            made = HypothesisSpace(events, self.n_neighbors, reach, features, scale, columns)
             problems[name] = TrackingProblem(pairs, made, cost=self.cost, normalise=self.normalise)
         return problems
 
     def with_weights(self, problem: TrackingProblem, w: Float64s) -> Self:
         """Return a fitted copy for data such as that of ``problem``."""
-        made = type(self)(**self.get_params())
+        made = type(self)(**self.get_params(deep=False))
         made._adopt(problem, w)
         made.objective_, made.gap_, made.history_ = np.nan, np.inf, []
         return made
+
+    def improve(self, problem: TrackingProblem, w: Float64s, samples: Sequence[int]) -> bool:
+        """Make one perceptron pass over pairs in this order, in place; False if none was wrong."""
+        return sum(problem.update(i, w) for i in samples) > 0
+
+    def trained_on(self, problem: TrackingProblem) -> Self:
+        """Return a copy fitted to what is known of a problem."""
+        return type(self)(**self.get_params(deep=False))._fit(problem)
+
+    def flat_weights(self, problem: TrackingProblem) -> Float64s:
+        """Weights of the fitted model (D,)."""
+        return self.weights_
+
+    @property
+    def training_loss(self) -> str:
+        """The loss that is minimised."""
+        return self.loss
 
     def _adopt(self, problem: TrackingProblem, w: Float64s) -> None:
         self.weights_ = np.array(w, np.float64)
         self.made_ = problem.made
         self.columns_ = problem.made.columns
-
-    def _check_parameters(self) -> None:
-        for name, known in (
-            ("loss", tuple(PARTIAL_LOSSES)),
-            ("cost", ("hamming", "recall")),
-            ("solver", _SOLVERS),
-        ):
-            if getattr(self, name) not in known:
-                raise DataError(
-                    f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}"
-                )
-        for name in ("l2", "l1"):
-            value = getattr(self, name)
-            if not (is_number(value) and 0 <= value < np.inf):
-                raise DataError(f"{name} must be a number of at least 0, got {value!r}")
-        if (self.l2 > 0) == (self.l1 > 0):
-            raise DataError(
-                f"one of l2 and l1 must be positive and the other 0, got l2={self.l2!r} and "
-                f"l1={self.l1!r}"
-            )
-        if not (is_number(self.tol) and 0 < self.tol < np.inf):
-            raise DataError(f"tol must be a positive number, got {self.tol!r}")
-        far = self.max_distance
-        if far != "auto" and not (is_number(far) and 0 < float(far) < np.inf):
-            raise DataError(f'max_distance must be "auto" or a positive number, got {far!r}')
-        knots = self.knots
-        if not (isinstance(knots, int | np.integer) and knots >= 0):
-            raise DataError(f"knots must be an integer of at least 0, got {knots!r}")
-        most = self.max_iterations
-        if most is not None and not (isinstance(most, int | np.integer) and most >= 1):
-            raise DataError(f"max_iterations must be None or a positive integer, got {most!r}")
-        seed = self.random_state
-        if seed is not None and not (isinstance(seed, int | np.integer) and seed >= 0):
-            raise DataError(f"random_state must be None or an integer of at least 0, got {seed!r}")
-        check_gates(EVENTS if self.events == "auto" else self.events, self.neighbours)
-        wrong = [f for f in self.features if not isinstance(f, EventFeature)]
-        if wrong:
-            raise DataError(f"features must be EventFeature, got {wrong[0]!r:.60}")
 
     # ---------------------------------------------------------------- prediction
 
@@ -342,8 +330,7 @@ class TrackingModel(Estimator, StoredTrackingModel):
 
     def _windows(self, pairs: Iterable[FramePair], window: int) -> Iterator[TrackingProblem]:
         self._check_fitted()
-        if not (isinstance(window, int | np.integer) and window >= 1):
-            raise DataError(f"window must be a positive integer, got {window!r}")
+        whole(1).check("window", window)
         checked = _checked_pairs("", pairs)
         for pair in checked:
             missing = [c for c in self.columns_ if c not in pair.source or c not in pair.target]

@@ -63,7 +63,7 @@ class StoredTrackingModel(Storable):
         columns = header_value(header, "columns", list, items=str)
         events = tuple(header_value(header, "events", list, items=str))
         reach = header_value(header, "max_distance", float)
-        check_gates(events, model.neighbours, reach)
+        check_gates(events, model.n_neighbors, reach)
         scale = Preconditioner.from_dict(header_value(header, "preconditioner", dict))
         weights = take(arrays, "weights", np.float64, (sum(scale.sizes),))
         names = [tuple(name) for name in header_value(header, "features", list, items=list)]
@@ -81,7 +81,7 @@ class StoredTrackingModel(Storable):
         model.stop_reason_ = header_value(training, "stop_reason", str)
         model._own_features = own
         model.made_ = HypothesisSpace(
-            events, model.neighbours, reach, tuple(f for f in used if f), scale, tuple(columns)
+            events, model.n_neighbors, reach, tuple(f for f in used if f), scale, tuple(columns)
         )
         model.weights_, model.columns_ = weights, tuple(columns)
         model.objective_, model.gap_, model.history_ = np.nan, np.inf, []

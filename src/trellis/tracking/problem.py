@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError, InfeasibleError
-from trellis.objectives.learning_problem import Measure, Space
+from trellis.problems.problem import Measure, Space
 from trellis.structures.assignment import (
     Assignment,
     AssignmentSpace,
@@ -69,7 +69,7 @@ class HypothesisSpace:
     ----------
     events : tuple of str
         Kinds of events.
-    neighbours : int
+    n_neighbors : int
         Nearest objects considered.
     max_distance : float
         Farthest objects considered.
@@ -82,7 +82,7 @@ class HypothesisSpace:
     """
 
     events: tuple[str, ...]
-    neighbours: int
+    n_neighbors: int
     max_distance: float
     features: tuple[EventFeature, ...]
     preconditioner: Preconditioner
@@ -96,7 +96,7 @@ class HypothesisSpace:
     def hypotheses(self, pair: FramePair, annotated: bool) -> Hypotheses:
         """Return the hypotheses of a pair; with ``annotated`` also those its annotation names."""
         return make_hypotheses(
-            pair, events=self.events, neighbours=self.neighbours, max_distance=self.max_distance,
+            pair, events=self.events, n_neighbors=self.n_neighbors, max_distance=self.max_distance,
             annotated=annotated,
         )  # fmt: skip
 
@@ -145,7 +145,7 @@ class _Stack:
 
 @dataclass(frozen=True, eq=False)
 class TrackingMaxima:
-    """Trackings of n pairs; see :class:`trellis.objectives.Maxima`.
+    """Trackings of n pairs; see :class:`trellis.problems.Maxima`.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class TrackingMaxima:
 
 
 class TrackingProblem:
-    """Frame pairs with what is known of them; a :class:`trellis.objectives.LearningProblem`.
+    """Frame pairs with what is known of them; a :class:`trellis.problems.Problem`.
 
     Parameters
     ----------

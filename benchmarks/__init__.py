@@ -1,0 +1,1 @@
+"""Measurements of speed and size beside other libraries: ``python -m benchmarks.NAME``."""

@@ -1,0 +1,28 @@
+"""Weights of samples: one finite number of at least 0 for each, 1 if none are given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import DataError
+
+__all__ = ["sample_weights"]
+
+
+def sample_weights(weights: Sequence[float] | NDArray[Any] | None, n: int) -> NDArray[np.float64]:
+    """Weights of the samples, checked; ones if none are given."""
+    if weights is None:
+        return np.ones(n)
+    try:
+        array = np.asarray(weights, np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"sample_weight must be numbers: {error}") from None
+    if array.shape != (n,):
+        raise DataError(f"sample_weight must have shape ({n},), got {array.shape}")
+    if not np.isfinite(array).all() or (array < 0).any():
+        raise DataError("sample_weight must be finite and not negative")
+    return array

@@ -1,0 +1,455 @@
+r"""Conditional random fields on chains, trees and graphs, with structure regularisation (Sun 2014).
+
+.. math:: p(y \mid x) = e^{s(x, y)} / \textstyle\sum_{y'} e^{s(x, y')},
+
+trained by the penalised log-likelihood of label sets on randomly drawn connected pieces
+(:mod:`trellis.problems.log_likelihood`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.corpus import Corpus, Label
+from trellis.domains import flag, number, one_of
+from trellis.errors import DataError
+from trellis.estimator import fitted, fixed, parameter
+from trellis.features import Prepared
+from trellis.models.linear_model import ChainModel, GraphModel, LinearModel, TreeModel
+from trellis.models.prediction import numbered
+from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
+from trellis.problems.confidence import span_event
+from trellis.problems.log_objective import whole_samples
+from trellis.solvers import AdaptiveFrequency, LimitedMemoryBFGS, StochasticGradient, calibrate
+from trellis.structures import (
+    ChainPotentials,
+    entropy,
+    event_probability,
+    graph_entropy,
+    graph_marginals,
+    graph_sample,
+    marginals,
+    sample,
+    tree_entropy,
+    tree_marginals,
+    tree_sample,
+)
+
+__all__ = ["CRF", "ChainCRF", "GraphCRF", "TreeCRF"]
+
+_PASSES = {"sgd": 12, "adf": 12, "lbfgs": 500}
+"""Solvers, and how many passes or iterations they make at most."""
+
+# How far one step of the passes of active learning moves the scores of a position.
+_PACE = 2.0
+
+# «auto» takes L-BFGS up to so many additions for the scores of the data.
+_LITTLE_DATA = 2_000_000
+
+# ``tol`` is about passes of a stochastic method; one L-BFGS iteration gains far less than a pass.
+_LBFGS_TOL = 1e-2
+
+
+class CRF(LinearModel):
+    """What all CRFs have in common; not used by itself."""
+
+    kind: ClassVar[str] = "crf"
+
+    l2: float = parameter(
+        number(at_least=0),
+        "Factor of ‖w‖² beside the sum of the losses (CRFsuite's c2; the paper's λ/2).",
+        default=1.0,
+    )
+    l1: float = parameter(
+        number(at_least=0), "Factor of ‖w‖₁, which makes weights exactly zero.", default=0.0
+    )
+    group_lasso: float = parameter(
+        number(at_least=0),
+        "Strength of the group lasso, which drops whole templates.",
+        default=0.0,
+    )
+    solver: str = parameter(
+        one_of("sgd", "adf", "lbfgs", "auto"),
+        """Stochastic gradient descent; the same with rates that adapt to the frequency of features;
+        L-BFGS on the exact objective (pieces are then cut once); "auto": L-BFGS for whole samples
+        of little data, else SGD.""",
+        default="sgd",
+    )
+    states: str = parameter(
+        one_of("all", "observed"),
+        """With L-BFGS, "observed" leaves weights at zero whose feature and label were never seen
+        together (CRFsuite's default).""",
+        default="all",
+    )
+    learning_rate: float | str = parameter(
+        one_of("auto") | number(above=0),
+        'Initial rate; "auto" finds it by short trials on up to 1,000 samples.',
+        default="auto",
+    )
+    decay: float = parameter(
+        number(above=0, at_most=1),
+        "Factor by which the rate falls in one pass; 1 is a fixed rate.",
+        default=0.75,
+    )
+    lock_free: bool = parameter(
+        flag,
+        """With SGD on chains, let every thread take its own steps without waiting for the others:
+        the result is not reproducible.""",
+        default=False,
+    )
+    l2_once: bool = parameter(
+        flag,
+        "Apply the L2 penalty once a pass (as the paper's program does), not at every step.",
+        default=False,
+    )
+
+    learning_rate_: float = fitted()
+
+    # ---------------------------------------------------------------- training
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        if self.states == "observed" and self.solver != "lbfgs":
+            raise DataError("states='observed' is for solver='lbfgs'")
+        if self.lock_free and self.solver != "sgd":
+            raise DataError("lock_free is for solver='sgd'")
+
+    def _pass_limit(self) -> int:
+        return _PASSES[self.solver_] if isinstance(self.max_passes, str) else self.max_passes
+
+    @property
+    def _batch_tol(self) -> float:
+        return self.tol * _LBFGS_TOL
+
+    def _rate(self, problem: LabelProblem, weights: Weights, rng: np.random.Generator) -> float:
+        if isinstance(self.learning_rate, str):
+            return calibrate(
+                problem, self._partitioner(problem), rng, l2=self.l2, like=weights,
+                batch_size=self.batch_size,
+            )  # fmt: skip
+        return float(self.learning_rate)
+
+    def _penalty(self, share: float = 1.0) -> Penalty:
+        groups = self.encoder_.groups() if self.group_lasso else None
+        return Penalty(share * self.l2, share * self.l1, share * self.group_lasso, groups)
+
+    def _learner(
+        self, problem: LabelProblem, start: Weights, rng: np.random.Generator
+    ) -> StochasticGradient | AdaptiveFrequency | LimitedMemoryBFGS:
+        loss, penalty = LogLikelihood(problem, self._threads), self._penalty()
+        self.solver_ = self.solver
+        if self.solver == "auto":
+            entries = len(problem.encoded.indices) * problem.n_labels
+            small = self.piece_size is None and entries <= _LITTLE_DATA
+            self.solver_ = "lbfgs" if small else "sgd"
+        if self.solver_ == "lbfgs":
+            pieces = self._partitioner(problem).draw(problem.offsets, rng)
+            return LimitedMemoryBFGS(
+                loss, start, problem.visits(pieces), penalty=penalty,
+                observed=self.states == "observed",
+            )  # fmt: skip
+        self.learning_rate_ = self._rate(problem, start, rng)
+        if self.solver_ == "adf":
+            return AdaptiveFrequency(
+                loss, start, learning_rate=self.learning_rate_, penalty=penalty,
+                batch_size=self.batch_size,
+            )  # fmt: skip
+        return StochasticGradient(
+            loss, start, learning_rate=self.learning_rate_, decay=self.decay,
+            penalty=penalty, l2_once=self.l2_once, batch_size=self.batch_size,
+            lock_free=self.lock_free,
+        )  # fmt: skip
+
+    def _stream_learner(
+        self, problem: LabelProblem, weights: Weights, rng: np.random.Generator
+    ) -> StochasticGradient:
+        if self.n_batches_ == 1:
+            self.learning_rate_ = self._rate(problem, weights, rng)
+        self.solver_ = "sgd"
+        return StochasticGradient(
+            LogLikelihood(problem, self._threads), weights, learning_rate=self.learning_rate_,
+            decay=1.0, penalty=self._penalty(problem.n_samples / self.n_seen_),
+            batch_size=self.batch_size,
+        )  # fmt: skip
+
+    training_loss = "log"
+
+    def improve(
+        self, problem: LabelProblem, w: NDArray[np.float64], samples: Sequence[int]
+    ) -> bool:
+        """Make one pass of gradient steps over samples in this order, in place."""
+        part = problem.part(np.asarray(samples, np.int64))
+        if not part.n_samples:
+            return False
+        e, state, weights = part.encoded, np.array([1.0, 0.0]), part.weights(w)
+        squares = np.square(e.values).sum() if e.values.size else len(e.indices)
+        # A step of a position with the mean squared norm of features m moves its score by rate m.
+        rate = _PACE * len(part.labels) / max(float(squares), 1.0)
+        LogLikelihood(part).descend(
+            weights, whole_samples(part), state, rate=rate, shrink=self.l2 / part.n_samples
+        )
+        weights.node *= state[0]  # the transitions have no scale
+        if weights.edge is not None:
+            weights.edge.values *= state[0]
+        return True
+
+    # ---------------------------------------------------------------- probabilities
+
+    def predict_marginals(
+        self,
+        X: Any,
+        *,
+        edges: Sequence[Any] | None = None,
+        edge_types: Sequence[Sequence[str]] | None = None,
+        constraints: Sequence[Sequence[Label]] | None = None,
+    ) -> list[NDArray[np.float64]]:
+        """Probability of every label at every position.
+
+        Exact on chains and trees, and on graphs that allow it, else by loopy belief propagation;
+        :meth:`marginals` says which.
+
+        Returns
+        -------
+        list of arrays (n, L)
+            Columns in the order of ``classes_``; rows sum to one.
+        """
+        both = self.marginals(X, edges=edges, edge_types=edge_types, constraints=constraints)
+        return [array for array, _ in both]
+
+    def marginals(
+        self,
+        X: Any,
+        *,
+        edges: Sequence[Any] | None = None,
+        edge_types: Sequence[Sequence[str]] | None = None,
+        constraints: Sequence[Sequence[Label]] | None = None,
+    ) -> list[tuple[NDArray[np.float64], bool]]:
+        """Marginals (n, L) of each sample, and whether they are exact."""
+        self._check_fitted()
+        corpus = self._corpus(X, None, edges, edge_types)
+        result: list[tuple[NDArray[np.float64], bool]] = []
+        for p, first in self.potentials(corpus, constraints):
+            exact = [True] * (len(p.offsets) - 1)
+            with numbered(first):
+                if isinstance(p, ChainPotentials):
+                    _, node = marginals(p)
+                elif self.structure == "tree":
+                    _, node = tree_marginals(p)
+                else:
+                    loopy = graph_marginals(p)
+                    node, exact = loopy.node, loopy.exact.tolist()
+            result += zip(np.split(node, p.offsets[1:-1]), exact, strict=True)
+        return result
+
+    def sample(
+        self,
+        X: Any,
+        n_samples: int = 1,
+        *,
+        edges: Sequence[Any] | None = None,
+        edge_types: Sequence[Sequence[str]] | None = None,
+        random_state: int | None = None,
+    ) -> list[list[list[str]]]:
+        """Labellings drawn from p(y | x): for each sample, ``n_samples`` of them.
+
+        On graphs with loops it needs exact inference, and says so if a graph is too dense for it.
+        """
+        self._check_fitted()
+        corpus = self._corpus(X, None, edges, edge_types)
+        rng = np.random.default_rng(random_state)
+        names = np.array(self.classes_, object)
+        result: list[list[list[str]]] = []
+        for p, first in self.potentials(corpus):
+            with numbered(first):
+                if isinstance(p, ChainPotentials):
+                    drawn = sample(p, n_samples, rng)
+                else:
+                    draw = tree_sample if self.structure == "tree" else graph_sample
+                    drawn = draw(p, n_samples, rng)
+            for a, b in zip(p.offsets[:-1], p.offsets[1:], strict=True):
+                result.append(names[drawn[:, a:b]].tolist())
+        return result
+
+    def entropy(
+        self,
+        X: Any,
+        *,
+        edges: Sequence[Any] | None = None,
+        edge_types: Sequence[Sequence[str]] | None = None,
+    ) -> NDArray[np.float64]:
+        """Entropy of p(y | x) of each sample, in nats: how unsure the model is.
+
+        On graphs whose marginals are not exact it is that of belief propagation.
+        """
+        self._check_fitted()
+        corpus = self._corpus(X, None, edges, edge_types)
+        parts = [np.zeros(0)]
+        for p, first in self.potentials(corpus):
+            with numbered(first):
+                if isinstance(p, ChainPotentials):
+                    parts.append(entropy(p))
+                else:
+                    parts.append((tree_entropy if self.structure == "tree" else graph_entropy)(p))
+        return np.concatenate(parts)
+
+    def _marginals_or_none(self, corpus: Corpus) -> NDArray[np.float64] | None:
+        each = self.predict_marginals(corpus)
+        return each[0] if each else None
+
+
+class ChainCRF(CRF, ChainModel):
+    """Linear-chain CRF: p(y | x) ∝ e^{s(x, y)}, trained on randomly drawn mini-samples.
+
+    Attributes
+    ----------
+    classes_ : tuple of str
+        The labels, sorted; the order of the columns of marginals.
+    history_ : list of PassRecord
+        What each pass brought.
+    learning_rate_ : float
+        The initial rate used.
+    weights_ : Weights
+        Node weights (F, L), transitions (L, L), and rich edge weights if there are any.
+    solver_ : str
+        The solver used.
+    stop_reason_ : str
+        Why training ended: "max_passes", "tol" (the objective came to rest), "rising" (it no
+        longer fell), "patience" or "interrupted"; of L-BFGS also "gradient" and "line search".
+
+    Examples
+    --------
+    >>> from trellis import ChainCRF
+    >>> X = [["the", "cat", "sat"], ["the", "dog", "ran"]] * 5
+    >>> y = [["D", "N", "V"], ["D", "N", "V"]] * 5
+    >>> crf = ChainCRF(features="word; suffix(word, 1)", random_state=0).fit(X, y)
+    >>> crf.predict([["the", "cat", "ran"]])
+    [['D', 'N', 'V']]
+    >>> crf.predict_marginals([["the", "cat", "ran"]])[0].shape
+    (3, 3)
+    """
+
+    def predict_spans(
+        self, X: Any, *, scheme: str | None = None
+    ) -> list[list[tuple[str, int, int, float]]]:
+        """Predicted spans of each sequence as (type, start, end, probability).
+
+        The probability is that of the labels predicted for the span, with the span beginning and
+        ending right there: a labelling in which it goes on does not count. If the model has a
+        ``scheme``, a span can be written in one way only, and this is the span's probability.
+        """
+        self._check_fitted()
+        corpus = self._corpus(X)
+        rules = self._span_scheme(scheme)
+        predicted = iter(self.predict(corpus))
+        result: list[list[tuple[str, int, int, float]]] = []
+        for p, _ in self.potentials(corpus):
+            assert isinstance(p, ChainPotentials)
+            for s in range(len(p.offsets) - 1):
+                alone = p.alone(s)
+                labels = next(predicted)
+                result.append(
+                    [
+                        (kind, start, end, float(event_probability(alone, event)[0]))
+                        for kind, start, end in rules.spans(labels)
+                        for event in [span_event(self.classes_, rules, labels, kind, start, end)]
+                    ]
+                )
+        return result
+
+
+class TreeCRF(CRF, TreeModel):
+    """CRF on trees (or forests): p(y | x) ∝ e^{s(x, y)}; training and inference are exact.
+
+    Attributes
+    ----------
+    classes_ : tuple of str
+        The labels, sorted; the order of the columns of marginals.
+    edge_types_ : tuple of str
+        The types of edges, sorted; empty if they have none.
+    history_ : list of PassRecord
+        What each pass brought.
+    weights_ : Weights
+        Node weights (F, L), tables of transitions (K, L, L), one for each type of edges, and rich
+        edge weights if there are any.
+    stop_reason_ : str
+        Why training ended, as for :class:`trellis.ChainCRF`.
+
+    Examples
+    --------
+    >>> from trellis import TreeCRF
+    >>> X = [["cats", "sleep"], ["dogs", "that", "bark", "sleep"]] * 5
+    >>> y = [["N", "V"], ["N", "P", "V", "V"]] * 5
+    >>> heads = [[(0, 1)], [(0, 3), (1, 2), (2, 0)]] * 5  # (dependent, head)
+    >>> crf = TreeCRF("word", random_state=0).fit(X, y, edges=heads)
+    >>> crf.predict([["dogs", "sleep"]], edges=[[(0, 1)]])
+    [['N', 'V']]
+    >>> crf.predict_marginals([["dogs", "sleep"]], edges=[[(0, 1)]])[0].shape
+    (2, 3)
+    """
+
+    lock_free: bool = fixed(False)
+
+
+class GraphCRF(CRF, GraphModel):
+    """CRF on any graph: p(y | x) ∝ e^{s(x, y)}, trained on randomly drawn connected pieces.
+
+    Attributes
+    ----------
+    classes_ : tuple of str
+        The labels, sorted; the order of the columns of marginals.
+    edge_types_ : tuple of str
+        The types of edges, sorted; empty if they have none.
+    edge_share_ : float
+        Share ρ of the edges that a spanning tree has, on average; with ``pieces="tree"`` the scores
+        of edges count ρ times at prediction, since there all edges speak. 1 on forests.
+    history_ : list of PassRecord
+        What each pass brought.
+    weights_ : Weights
+        Node weights (F, L), tables of transitions (K, L, L), one for each type of edges, and rich
+        edge weights if there are any.
+    stop_reason_ : str
+        Why training ended, as for :class:`trellis.ChainCRF`.
+
+    Examples
+    --------
+    Four corners of a square, each like its neighbours:
+
+    >>> from trellis import GraphCRF
+    >>> square = [(0, 1), (1, 2), (2, 3), (3, 0)]
+    >>> X = [[["dark"], ["dark"], ["grey"], ["dark"]], [["light"], ["grey"], ["light"], ["light"]]]
+    >>> y = [["A"] * 4, ["B"] * 4]
+    >>> crf = GraphCRF(random_state=0, max_passes=30).fit(X * 5, y * 5, edges=[square] * 10)
+    >>> crf.predict([[["grey"], ["dark"], ["grey"], ["dark"]]], edges=[square])
+    [['A', 'A', 'A', 'A']]
+    >>> crf.decode([[["grey"], ["dark"], ["grey"], ["dark"]]], edges=[square])[0].exact
+    True
+    """
+
+    lock_free: bool = fixed(False)
+
+    edge_share_: float = fixed(1.0)
+
+    def _learn_edge_types(self, corpora: Sequence[Corpus | Prepared]) -> None:
+        super()._learn_edge_types(corpora)
+        if self.pieces == "tree":
+            self.edge_share_ = _share_of_trees([c for c in corpora if isinstance(c, Corpus)])
+
+
+def _share_of_trees(corpora: Sequence[Corpus]) -> float:
+    """Share of the edges that are in a spanning forest; 1 if there is no loop."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n_kept = n_edges = 0
+    for corpus in corpora:
+        assert corpus.edges is not None
+        n, edges = corpus.n_positions, corpus.edges
+        if len(edges):
+            graph = coo_array((np.ones(len(edges)), edges.T), shape=(n, n))
+            n_components, _ = connected_components(graph, directed=False)
+            n_kept, n_edges = n_kept + n - n_components, n_edges + len(edges)
+    return n_kept / n_edges if n_edges else 1.0

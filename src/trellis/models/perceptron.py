@@ -1,0 +1,106 @@
+"""The averaged structured perceptron (Collins 2002) on chains, trees and graphs, on pieces."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from trellis.domains import flag
+from trellis.estimator import changed, fixed, parameter
+from trellis.models.linear_model import ChainModel, GraphModel, LinearModel, TreeModel
+from trellis.problems import LabelProblem, PerceptronLoss, Weights
+from trellis.solvers import AveragedPerceptron
+
+__all__ = ["ChainPerceptron", "GraphPerceptron", "Perceptron", "TreePerceptron"]
+
+_PASSES = 10
+
+
+class Perceptron(LinearModel):
+    """What all perceptrons have in common; not used by itself."""
+
+    kind: ClassVar[str] = "perceptron"
+
+    averaged: bool = parameter(
+        flag,
+        "Predict with the average of the weights over all visits, else with the last weights.",
+        default=True,
+    )
+    tol = changed(
+        default=0.0,
+        help="Stop earlier, when the number of errors met falls relatively by less than this.",
+    )
+
+    def _pass_limit(self) -> int:
+        return _PASSES if isinstance(self.max_passes, str) else self.max_passes
+
+    def _learner(
+        self, problem: LabelProblem, start: Weights, rng: np.random.Generator
+    ) -> AveragedPerceptron:
+        return AveragedPerceptron(
+            PerceptronLoss(problem, self._threads), start, batch_size=self.batch_size,
+            averaged=self.averaged,
+        )  # fmt: skip
+
+    def _stream_learner(
+        self, problem: LabelProblem, weights: Weights, rng: np.random.Generator
+    ) -> AveragedPerceptron:
+        learner = self._learner(problem, weights, rng)
+        if self._stream is not None:
+            learner.resume(self._stream)
+        self._stream = learner
+        return learner
+
+
+class ChainPerceptron(Perceptron, ChainModel):
+    """Averaged structured perceptron for sequences: no penalty, no rate, a few fast passes.
+
+    Attributes
+    ----------
+    classes_ : tuple of str
+        The labels, sorted.
+    history_ : list of PassRecord
+        What each pass brought; the objective is the number of positions labelled wrong.
+    weights_ : Weights
+        Averaged node weights (F, L), transitions (L, L), and rich edge weights if there are any.
+
+    Examples
+    --------
+    >>> from trellis import ChainPerceptron
+    >>> X = [["the", "cat", "sat"], ["the", "dog", "ran"]] * 5
+    >>> y = [["D", "N", "V"], ["D", "N", "V"]] * 5
+    >>> ChainPerceptron(random_state=0).fit(X, y).predict([["the", "cat", "ran"]])
+    [['D', 'N', 'V']]
+    """
+
+
+class TreePerceptron(Perceptron, TreeModel):
+    """Averaged structured perceptron for trees: no penalty, no rate, a few fast passes.
+
+    Examples
+    --------
+    >>> from trellis import TreePerceptron
+    >>> X, y = [["cats", "sleep"], ["bark", "dogs"]] * 5, [["N", "V"], ["V", "N"]] * 5
+    >>> model = TreePerceptron("word", random_state=0).fit(X, y, edges=[[(0, 1)], [(1, 0)]] * 5)
+    >>> model.predict([["dogs", "sleep"]], edges=[[(0, 1)]])
+    [['N', 'V']]
+    """
+
+
+class GraphPerceptron(Perceptron, GraphModel):
+    """Averaged structured perceptron for graphs, trained on random spanning trees of pieces.
+
+    Of each piece a spanning tree is learned from, so that the best labelling is found exactly.
+
+    Examples
+    --------
+    >>> from trellis import GraphPerceptron
+    >>> square = [(0, 1), (1, 2), (2, 3), (3, 0)]
+    >>> X = [[["dark"], ["dark"], ["grey"], ["dark"]], [["light"], ["grey"], ["light"], ["light"]]]
+    >>> model = GraphPerceptron(random_state=0).fit(X, [["A"] * 4, ["B"] * 4], edges=[square] * 2)
+    >>> model.predict([[["dark"]] * 4], edges=[square])
+    [['A', 'A', 'A', 'A']]
+    """
+
+    pieces: str = fixed("tree")

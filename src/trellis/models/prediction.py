@@ -1,0 +1,553 @@
+r"""Prediction with a fitted linear model: labels, k best, scores and explanations.
+
+A model scores a labelling y of a sample x by
+
+.. math:: s(x, y) = \sum_v \sum_{f \in x_v} x_{vf} W_{f, y_v} + \sum_{e = (a, b)} S_e(y_a, y_b),
+
+:math:`S_e` being the table of the edge's type and what rich edge features add to it, and predicts
+the best y under whatever label sets and tag-scheme rules are asked for. The edges of a chain join
+neighbours. Edges without direction have :math:`S_e + S_e^\top`; an edge of a type never seen in
+training couples nothing.
+
+A CRF that was trained on spanning trees of loopy graphs has learned tables for a share ρ of the
+edges, each of which spoke for its neighbours, too. At prediction all edges speak, so that each
+counts ρ times: ρ · S_e is the mean of what the trees had (the weights of tree-reweighted belief
+propagation; Wainwright, Jaakkola & Willsky 2005). On forests ρ is 1.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.corpus import Corpus, Label, Labels, as_corpus, as_graph_corpus
+from trellis.corpus.corpus import check_lengths, lengths_of
+from trellis.corpus.labels import basic_table
+from trellis.corpus.schemes import Scheme, detect_scheme, get_scheme
+from trellis.domains import is_whole
+from trellis.errors import DataError, InfeasibleError
+from trellis.estimator import Estimator, fitted
+from trellis.features import Encoded, Encoder
+from trellis.models.accuracy import accuracy
+from trellis.models.explain import Explanation, explain_graph_sample, explain_sample
+from trellis.problems import LabelProblem, Weights
+from trellis.structures import (
+    ChainPotentials,
+    GraphBest,
+    GraphPotentials,
+    graph_best,
+    graph_kbest,
+    kbest,
+    tree_best,
+    tree_kbest,
+)
+
+__all__ = ["Block", "Decoded", "Predictor", "numbered"]
+
+# Positions of chains scored at once; numbers in the scores of edges, and of graphs, at once.
+_POSITIONS = 1 << 16
+_EDGES = 1 << 22
+_GRAPHS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """The labelling found for a sample, and how good it is known to be.
+
+    Parameters
+    ----------
+    labels : list of str
+    score : float
+        Its score s(x, y).
+    bound : float
+        No labelling has a higher score.
+    exact : bool
+        Whether it is the best labelling.
+    method : str
+        How it was found: "chain", "tree", or one of :func:`trellis.structures.graph_best`.
+    """
+
+    labels: list[str]
+    score: float
+    bound: float
+    exact: bool
+    method: str
+
+    @property
+    def gap(self) -> float:
+        """How much better than this labelling the best may be."""
+        return self.bound - self.score
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Scores of consecutive samples.
+
+    Parameters
+    ----------
+    first : int
+        Number of the first sample.
+    node : array (n, L)
+        Scores of labels.
+    pair : array
+        Scores of label pairs: (L, L) or (n, L, L) of chains, (K, L, L) of graphs.
+    offsets : int64 array
+        Bounds of the samples, from 0.
+    edges, types : int64 arrays (E, 2) and (E,), or None for chains
+        Ends of the edges, and their tables.
+    """
+
+    first: int
+    node: NDArray[Any]
+    pair: NDArray[Any]
+    offsets: NDArray[np.int64]
+    edges: NDArray[np.int64] | None = None
+    types: NDArray[np.int64] | None = None
+
+    def potentials(self) -> ChainPotentials | GraphPotentials:
+        """The same in float64, checked."""
+        if self.edges is None:
+            return ChainPotentials(self.node, self.pair, self.offsets)
+        assert self.types is not None
+        return GraphPotentials(self.node, self.pair, self.edges, self.offsets, self.types)
+
+
+class Predictor(Estimator):
+    """What every fitted linear model can do; how it is fitted is up to the classes below it."""
+
+    structure: str
+    directed: bool | str
+    inference: str
+    scheme: str | None
+
+    classes_: tuple[str, ...] = fitted()
+    encoder_: Encoder = fitted()
+    weights_: Weights = fitted()
+    edge_types_: tuple[str, ...] = fitted()
+
+    @property
+    def _is_directed(self) -> bool:
+        """Whether the ends of an edge play different parts; by default in trees."""
+        return self.structure != "graph" if isinstance(self.directed, str) else bool(self.directed)
+
+    @property
+    def _edge_share(self) -> float:
+        """Share ρ of the edges that the tables were learned for; only CRFs of graphs have one."""
+        return float(getattr(self, "edge_share_", 1.0))
+
+    @property
+    def _cost(self) -> Any:
+        """The task loss; only max-margin models have a choice."""
+        return "hamming"
+
+    def _corpus(self, X: Any, y: Any = None, edges: Any = None, edge_types: Any = None) -> Corpus:
+        """What a user passes, as a corpus."""
+        if self.structure != "chain":
+            return as_graph_corpus(X, y, edges, edge_types)
+        if edges is not None or edge_types is not None:
+            raise DataError("edges are for trees and graphs; chains have none")
+        return as_corpus(X, y)
+
+    # ---------------------------------------------------------------- predictions
+
+    def predict(
+        self,
+        X: Any,
+        *,
+        edges: Sequence[Any] | None = None,
+        edge_types: Sequence[Sequence[str]] | None = None,
+        constraints: Sequence[Sequence[Label]] | None = None,
+    ) -> list[list[str]]:
+        """Best labels of each sample.
+
+        Parameters
+        ----------
+        X : Corpus, list of samples, or (trees and graphs) list of pairs (sample, edges)
+        edges : list of integer arrays (m, 2), optional
+            Trees and graphs: edges of each sample, unless ``X`` has them.
+        edge_types : list of lists of str, optional
+            Trees and graphs: type of each edge.
+        constraints : list of lists, optional
+            For each position the label it must have, a set of allowed labels, or None.
+
+        Returns
+        -------
+        list of lists of str
+        """
+        self._check_fitted()
+        corpus = self._corpus(X, None, edges, edge_types)
+        return self._labellings(corpus, self._encode(corpus), self.weights_, constraints)
+
+    def decode(
+        self,
+        X: Any,
+        *,
+        edges: Sequence[Any] | None = None,
+        edge_types: Sequence[Sequence[str]] | None = None,
+        constraints: Sequence[Sequence[Label]] | None = None,
+    ) -> list[Decoded]:
+        """Labelling of each sample as :meth:`predict` finds it, with score, bound and exactness."""
+        self._check_fitted()
+        corpus = self._corpus(X, None, edges, edge_types)
+        names = np.array(self.classes_, object)
+        result = []
+        for block in self._blocks(corpus, self._encode(corpus), self.weights_, constraints):
+            best = self._best(block)
+            for s in range(len(block.offsets) - 1):
+                a, b = block.offsets[s], block.offsets[s + 1]
+                result.append(
+                    Decoded(
+                        names[best.labels[a:b]].tolist(),
+                        float(best.scores[s]),
+                        float(best.bounds[s]),
+                        bool(best.exact[s]),
+                        best.method[s],
+                    )
+                )
+        return result
+
+    def predict_kbest(
+        self,
+        X: Any,
+        k: int,
+        *,
+        edges: Sequence[Any] | None = None,
+        edge_types: Sequence[Sequence[str]] | None = None,
+        constraints: Sequence[Sequence[Label]] | None = None,
+    ) -> list[list[tuple[list[str], float]]]:
+        """Return the k best labellings of each sample, best first, each with its score.
+
+        The score is s(x, y); differences of scores are log ratios of probabilities for a CRF.
+        Samples with fewer than k possible labellings get fewer. On graphs with loops it needs
+        exact inference, and says so if the graph is too dense for it.
+        """
+        self._check_fitted()
+        if not is_whole(k) or k < 1:
+            raise DataError(f"k must be a positive integer, got {k!r}")
+        corpus = self._corpus(X, None, edges, edge_types)
+        names = np.array(self.classes_, object)
+        result: list[list[tuple[list[str], float]]] = []
+        for p, first in self.potentials(corpus, constraints):
+            with numbered(first):
+                if isinstance(p, ChainPotentials):
+                    labels, scores = kbest(p, int(k))
+                else:
+                    labels, scores = (tree_kbest if self._is_tree else graph_kbest)(p, int(k))
+            for s in range(len(p.offsets) - 1):
+                a, b = p.offsets[s], p.offsets[s + 1]
+                result.append(
+                    [
+                        (names[labels[i, a:b]].tolist(), float(scores[s, i]))
+                        for i in range(k)
+                        if np.isfinite(scores[s, i])
+                    ]
+                )
+        return result
+
+    def score(
+        self,
+        X: Any,
+        y: Sequence[Sequence[Label]] | None = None,
+        sample_weight: Sequence[float] | NDArray[Any] | None = None,
+        *,
+        edges: Sequence[Any] | None = None,
+        edge_types: Sequence[Sequence[str]] | None = None,
+    ) -> float:
+        """Accuracy: the share of annotated positions labelled right.
+
+        Labels never seen in training count as wrong; a set of labels is met by any of its members.
+        ``sample_weight`` weighs samples.
+        """
+        self._check_fitted()
+        return accuracy(self._corpus(X, y, edges, edge_types), self.predict, sample_weight)
+
+    def explain(
+        self,
+        X: Any,
+        *,
+        edges: Sequence[Any] | None = None,
+        edge_types: Sequence[Sequence[str]] | None = None,
+        n_features: int = 5,
+    ) -> Explanation:
+        """Say why a sample got its labels: the features and edges that spoke for each.
+
+        Parameters
+        ----------
+        X : Sample, or a corpus or list of one sample
+        edges, edge_types
+            As for :meth:`predict`.
+        n_features : int
+            How many features to list for each position.
+
+        Returns
+        -------
+        Explanation
+            Prints as a readable table; ``.positions`` holds the numbers.
+        """
+        self._check_fitted()
+        corpus = self._corpus(X, None, edges, edge_types)
+        if len(corpus) != 1:
+            raise DataError(f"explain takes one sample, got {len(corpus)}; pass corpus[i]")
+        encoded = self._encode(corpus)
+        labels = self._labellings(corpus, encoded, self.weights_, None)[0]
+        marginals = self._marginals_or_none(corpus)
+        if self.structure == "chain":
+            return explain_sample(
+                corpus, encoded, self.encoder_, self.weights_, self.classes_, labels, n_features,
+                marginals, self._rules(),
+            )  # fmt: skip
+        p = next(self._blocks(corpus, encoded, self.weights_, None)).potentials()
+        assert isinstance(p, GraphPotentials)
+        return explain_graph_sample(
+            corpus, encoded, self.encoder_, self.weights_, self.classes_, labels, p, n_features,
+            marginals,
+        )  # fmt: skip
+
+    def _marginals_or_none(self, corpus: Corpus) -> NDArray[np.float64] | None:
+        return None
+
+    @property
+    def n_features_(self) -> int:
+        """Number of features the model knows."""
+        return self.encoder_.n_features
+
+    # ---------------------------------------------------------------- inference
+
+    @property
+    def _is_tree(self) -> bool:
+        return self.structure == "tree"
+
+    def _labellings(
+        self,
+        corpus: Corpus,
+        encoded: Encoded,
+        weights: Weights,
+        constraints: Sequence[Sequence[Label]] | None,
+    ) -> list[list[str]]:
+        """Best labels of each sample with some weights."""
+        names = np.array(self.classes_, object)
+        ids = np.empty(corpus.n_positions, np.int32)
+        at = 0
+        for block in self._blocks(corpus, encoded, weights, constraints):
+            ids[at : at + len(block.node)] = self._best(block).labels
+            at += len(block.node)
+        named, offsets = names[ids].tolist(), corpus.offsets.tolist()
+        return [named[a:b] for a, b in itertools.pairwise(offsets)]
+
+    def _best(self, block: Block) -> GraphBest:
+        """Best labellings of a block; an error names the sample."""
+        n = len(block.offsets) - 1
+        if block.edges is None:
+            from trellis.kernels.chain import viterbi  # in float32, without checks
+
+            labels, scores = viterbi(block.node, block.pair, block.offsets)
+            impossible = np.flatnonzero(np.isneginf(scores))
+            if impossible.size:
+                s = int(impossible[0])
+                raise InfeasibleError(
+                    f"(of {block.offsets[s + 1] - block.offsets[s]} positions) has no allowed "
+                    "labelling under its constraints and the tag scheme; allow more labels",
+                    sample=block.first + s,
+                )
+            return GraphBest(labels, scores, scores, np.ones(n, bool), ("chain",) * n)
+        with numbered(block.first):
+            p = block.potentials()
+            assert isinstance(p, GraphPotentials)
+            if self._is_tree:
+                labels, scores = tree_best(p)
+                return GraphBest(labels, scores, scores, np.ones(n, bool), ("tree",) * n)
+            exact = self.inference == "exact"
+            return graph_best(p, method="auto" if exact else self.inference, exact=exact)
+
+    def potentials(
+        self,
+        corpus: Corpus,
+        constraints: Sequence[Sequence[Label]] | None = None,
+        small: bool = False,
+    ) -> Iterator[tuple[ChainPotentials | GraphPotentials, int]]:
+        """Return blocks of samples as checked potentials, each with its first sample's number.
+
+        Every sample of a chain model can be labelled. ``small``: as few samples at once as if edges
+        were rich.
+        """
+        encoded = self._encode(corpus)
+        for block in self._blocks(corpus, encoded, self.weights_, constraints, small):
+            if block.edges is None and (constraints is not None or self.scheme is not None):
+                self._best(block)
+            yield block.potentials(), block.first
+
+    # ---------------------------------------------------------------- scores
+
+    def _encode(self, corpus: Corpus) -> Encoded:
+        if corpus.n_positions == 0:  # which kind of features it lacks cannot be told, nor matters
+            none = np.zeros(0, np.int32)
+            return Encoded(corpus.offsets, np.zeros(1, np.int64), none, np.zeros(0, np.float32))
+        return self.encoder_.encode(corpus)
+
+    def _problem(
+        self,
+        corpus: Corpus,
+        encoded: Encoded,
+        labels: Labels | None = None,
+        weight: NDArray[np.float64] | None = None,
+    ) -> LabelProblem:
+        """Samples as a problem whose weights are those of the model; edges of known types."""
+        if labels is None:
+            n = len(self.classes_)
+            unknown = np.full(corpus.n_positions, n, np.int32)
+            labels = Labels(unknown, basic_table(n), self.classes_)
+        shape: dict[str, Any] = {
+            "rich": self.weights_.edge, "sample_weight": weight, "cost": self._cost,
+        }  # fmt: skip
+        if self.structure != "chain":
+            edges, types = _coded(corpus, self.edge_types_)
+            shape |= {
+                "structure": self.structure, "edges": edges[types >= 0], "types": types[types >= 0],
+                "n_types": max(1, len(self.edge_types_)), "directed": self._is_directed,
+                "inference": self.inference,
+            }  # fmt: skip
+        return LabelProblem(encoded, labels, len(self.weights_.node), **shape)
+
+    def _blocks(
+        self,
+        corpus: Corpus,
+        encoded: Encoded,
+        weights: Weights,
+        constraints: Sequence[Sequence[Label]] | None,
+        small: bool = False,
+    ) -> Iterator[Block]:
+        """Scores of all samples, some at a time; ``small``: as few as if edges were rich."""
+        allowed = None
+        if constraints is not None:
+            lengths = lengths_of(constraints, "constraints")
+            check_lengths(corpus.lengths.tolist(), lengths, "X", "constraints")
+            allowed = Labels.from_lists(constraints, self.classes_).allowed()
+        scored = self._chain_blocks if self.structure == "chain" else self._graph_blocks
+        for block in scored(corpus, encoded, weights, small):
+            first = int(corpus.offsets[block.first])
+            if allowed is not None:
+                block.node[~allowed[first : first + len(block.node)]] = -np.inf
+            yield block
+
+    def _chain_blocks(
+        self, corpus: Corpus, encoded: Encoded, weights: Weights, small: bool
+    ) -> Iterator[Block]:
+        from trellis.kernels.rich_edges import score_edges
+        from trellis.kernels.scoring import score_nodes
+
+        edge, rules, n_labels = weights.edge, self._rules(), len(self.classes_)
+        size = _EDGES // n_labels**2 if edge is not None or small else _POSITIONS
+        features = (encoded.indptr, encoded.indices, encoded.values)
+        for a, b in _runs(corpus.offsets, size):
+            first, last = int(corpus.offsets[a]), int(corpus.offsets[b])
+            node = score_nodes(*features, weights.node, first, last)
+            pair = weights.transitions
+            offsets = corpus.offsets[a : b + 1] - first
+            if edge is not None:
+                pair = score_edges(
+                    *features, pair, edge.rows_of_features(), edge.ptr, edge.pair, edge.values,
+                    edge.n_crossed, edge.both, first, last,
+                )  # fmt: skip
+            if encoded.values.size:
+                fine = np.isfinite(node).all(axis=1)
+                if pair.ndim == 3:
+                    sound = np.isfinite(pair).all(axis=(1, 2))
+                    sound[offsets[:-1][np.diff(offsets) > 0]] = True  # no edge leads there
+                    fine &= sound
+                _check_finite(corpus, first, fine)
+            if rules is not None:
+                start, follow, end = rules
+                pair = np.where(follow, pair, pair.dtype.type(-np.inf))
+                filled = np.diff(offsets) > 0
+                for at, may in ((offsets[:-1], start), (offsets[1:] - 1, end)):
+                    node[np.ix_(at[filled], ~may)] = -np.inf
+            yield Block(a, node, pair, offsets)
+
+    def _graph_blocks(
+        self, corpus: Corpus, encoded: Encoded, weights: Weights, small: bool
+    ) -> Iterator[Block]:
+        from trellis.kernels.scoring import score_nodes
+
+        problem, n_labels = self._problem(corpus, encoded), len(self.classes_)
+        ends, share = problem.edge_offsets, self._edge_share
+        cost = corpus.offsets * n_labels + ends * (n_labels**2 if problem.is_rich else 1)
+        for a, b in _runs(cost, _GRAPHS):
+            first, last = int(corpus.offsets[a]), int(corpus.offsets[b])
+            node = score_nodes(
+                encoded.indptr, encoded.indices, encoded.values, weights.node, first, last
+            )
+            _check_finite(corpus, first, np.isfinite(node).all(axis=1))
+            ids = np.arange(ends[a], ends[b])
+            if problem.is_rich:
+                pair, types = problem.edge_tables(weights, ids), np.arange(len(ids))
+            else:
+                pair, types = problem.tables(weights).astype(np.float64), problem.types[ids]
+            if share != 1.0:
+                pair = pair * share
+            offsets = corpus.offsets[a : b + 1] - first
+            yield Block(a, node, pair, offsets, problem.edges[ids] - first, types)
+
+    def _rules(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]] | None:
+        """What the tag scheme allows: labels to begin with, to follow each other, to end with."""
+        return None if self.scheme is None else get_scheme(self.scheme).validity(self.classes_)
+
+    def _span_scheme(self, scheme: str | None) -> Scheme:
+        name = scheme or self.scheme or detect_scheme(self.classes_)
+        if name is None:
+            raise DataError("the labels follow no known tag scheme; name one with scheme=")
+        return get_scheme(name)
+
+
+class numbered:  # noqa: N801 (it reads as a statement)
+    """Give an error the number that a sample has in the whole corpus."""
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, InfeasibleError) and error.sample is not None:
+            error.sample += self.first
+
+
+def _check_finite(corpus: Corpus, first: int, fine: Any) -> None:
+    """Refuse feature values that make the scores of a position infinite."""
+    if fine.all():
+        return
+    t = first + int(np.argmin(fine))
+    s = int(np.searchsorted(corpus.offsets, t, side="right")) - 1
+    raise DataError(
+        f"sample {s}, position {t - corpus.offsets[s]}: feature values are too large to be scored; "
+        "rescale them as for training"
+    )
+
+
+def _coded(corpus: Corpus, known: tuple[str, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Edges and their types as numbers, −1 for types that are not known."""
+    assert corpus.edges is not None
+    edges = corpus.edges
+    if not known:
+        return edges, np.zeros(len(edges), np.int64)
+    if corpus.edge_types is None:
+        raise DataError("the model has types of edges, but these edges have none")
+    position = {name: i for i, name in enumerate(known)}
+    table = np.array([position.get(v, -1) for v in corpus.edge_types.values], np.int64)
+    return edges, table[corpus.edge_types.codes]
+
+
+def _runs(cost: NDArray[np.int64], size: int) -> list[tuple[int, int]]:
+    """Runs of samples whose cost, a running sum, is about ``size`` each."""
+    n, runs, a = len(cost) - 1, [], 0
+    while a < n:
+        b = int(np.searchsorted(cost, cost[a] + size, side="right")) - 1
+        b = min(n, max(b, a + 1))
+        runs.append((a, b))
+        a = b
+    return runs

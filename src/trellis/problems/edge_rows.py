@@ -1,0 +1,80 @@
+"""Rows of rich edge weights that the edges of a problem meet.
+
+They follow from the features once and for all: edge (a, b) meets the rows of the features of b, and
+with ``both`` those of a in a second family; without direction the features of both ends meet the
+same rows. A chain is a graph whose edges join neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.corpus.corpus import bounds, ranges
+from trellis.features import Encoded
+from trellis.problems.edge_weights import EdgeWeights
+
+__all__ = ["EdgeRows", "edge_rows", "rich_arguments"]
+
+
+@dataclass(frozen=True)
+class EdgeRows:
+    """Rows of rich edge weights that each edge meets, in CSR over edges.
+
+    Parameters
+    ----------
+    indptr : int64 array (E + 1,)
+    rows : int64 array
+        Row of the weights of each entry.
+    values : float32 array
+        Values of the entries; empty when all are 1.
+    features : int32 array
+        The feature of each entry.
+    """
+
+    indptr: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    values: NDArray[np.float32]
+    features: NDArray[np.int32]
+
+
+def edge_rows(
+    encoded: Encoded,
+    edges: NDArray[np.int64],
+    edge: EdgeWeights,
+    directed: bool,
+) -> EdgeRows:
+    """Rows that each edge meets: those of its second end's features, then those of its first."""
+    parts = []
+    families = ((1, 0), (0, edge.n_crossed)) if edge.both else ((1, 0),)
+    if not directed:
+        families = ((1, 0), (0, 0))
+    for end, shift in families:
+        nodes = edges[:, end]
+        counts = encoded.indptr[nodes + 1] - encoded.indptr[nodes]
+        where = ranges(encoded.indptr[nodes], counts)
+        feature = encoded.indices[where]
+        row = edge.row[feature].astype(np.int64)
+        owner = np.repeat(np.arange(len(edges)), counts)
+        use = row >= 0
+        values = encoded.values[where][use] if encoded.values.size else np.zeros(0, np.float32)
+        parts.append((owner[use], row[use] + shift, values, feature[use]))
+    owner, row, values, feature = (np.concatenate(part) for part in zip(*parts, strict=True))
+    order = np.argsort(owner, kind="stable")
+    return EdgeRows(
+        bounds(np.bincount(owner, minlength=len(edges))),
+        row[order],
+        values[order] if values.size else values,
+        feature[order],
+    )
+
+
+def rich_arguments(
+    rows: EdgeRows | None, edge: EdgeWeights | None
+) -> tuple[NDArray[np.generic], ...] | None:
+    """What kernels take as ``rich``; None without rich edges."""
+    if edge is None or rows is None or not edge.n_crossed:
+        return None
+    return (rows.indptr, rows.rows, rows.values, rows.features, edge.ptr, edge.pair, edge.values)

@@ -1,0 +1,270 @@
+"""Weights of rich edge features: features of a position crossed with pairs of labels (Sun 2014).
+
+    S_t(y′, y) = T[y′, y] + Σ_{f ∈ x_t} v_tf · R[f, (y′, y)] + Σ_{f ∈ x_{t−1}} v · R′[f, (y′, y)]
+
+R′, the features of the position before, is optional. With few labels every feature has all L²
+pairs. With many, a feature has the pairs that it was seen with in training and a few random others
+(«negatives»), as in the paper's program: a model of 50 labels would otherwise need 2,500 weights a
+feature. Negatives are drawn as pairs occur in the corpus, not uniformly as there: they are what a
+pair has to be told from, and pairs that many features share are cheaper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.corpus import Labels
+from trellis.corpus.corpus import bounds, ranges
+from trellis.features import Encoded
+
+__all__ = ["EdgeWeights", "cross"]
+
+
+@dataclass
+class EdgeWeights:
+    """Weights of features crossed with label pairs.
+
+    Parameters
+    ----------
+    row : int32 array (F,)
+        Row of each feature, −1 if it is not crossed.
+    ptr : int64 array (rows + 1,), or empty
+        Row i has the pairs ``pair[ptr[i]:ptr[i + 1]]``; empty: every row has all L² pairs.
+    pair : int32 array
+        Pairs y′ · L + y of all rows; empty if every row has all.
+    values : array
+        The weights, row by row.
+    both : bool
+        Whether there is a second set of rows, for the features of the position before.
+    """
+
+    row: NDArray[np.int32]
+    ptr: NDArray[np.int64]
+    pair: NDArray[np.int32]
+    values: NDArray[Any]
+    both: bool
+
+    @property
+    def n_crossed(self) -> int:
+        """Number of features that are crossed."""
+        return int((self.row >= 0).sum())
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows: one or two for each feature that is crossed."""
+        return (2 if self.both else 1) * self.n_crossed
+
+    def rows(self) -> NDArray[np.int64]:
+        """Bounds of the rows in ``values`` (rows + 1,), also when every row has all pairs."""
+        if self.ptr.size:
+            return self.ptr
+        n = self.n_rows
+        return np.arange(n + 1) * (self.values.size // max(1, n))
+
+    def rows_of_features(self) -> NDArray[np.int32]:
+        """Row of each feature as kernels take it: empty if row f is feature f."""
+        return np.zeros(0, np.int32) if len(self.row) == self.n_crossed else self.row
+
+    def like(self, values: NDArray[Any]) -> EdgeWeights:
+        """The same pairs with other weights."""
+        return replace(self, values=values)
+
+    def only(self, features: NDArray[np.int64]) -> EdgeWeights:
+        """Zero weights with the pairs of some features, which are numbered anew in this order."""
+        old = self.row[features]
+        row = np.where(old >= 0, np.cumsum(old >= 0) - 1, -1).astype(np.int32)
+        kept = old[old >= 0].astype(np.int64)
+        rows = np.concatenate([kept, kept + self.n_crossed]) if self.both else kept
+        begins = self.rows()
+        sizes = begins[rows + 1] - begins[rows]
+        values = np.zeros(int(sizes.sum()), np.float32)
+        if not self.ptr.size:
+            return EdgeWeights(row, self.ptr, self.pair, values, self.both)
+        pair = self.pair[ranges(begins[rows], sizes)]
+        return EdgeWeights(row, bounds(sizes), pair, values, self.both)
+
+
+def cross(
+    encoded: Encoded,
+    labels: Labels,
+    crossed: NDArray[np.bool_],
+    *,
+    both: bool,
+    dense: bool,
+    negatives: int,
+    least: float = 0.0,
+    rng: np.random.Generator,
+    known: EdgeWeights | None = None,
+    dtype: Any = np.float32,
+    edges: NDArray[np.int64] | None = None,
+    directed: bool = True,
+) -> EdgeWeights:
+    """Rows and pairs for the features of a corpus, all weights zero.
+
+    Parameters
+    ----------
+    encoded, labels : Encoded, Labels
+        The training data; pairs are looked up where both positions have a single label.
+    crossed : bool array (F,)
+        The features to be crossed.
+    both : bool
+        Cross the features of the position before, too.
+    dense : bool
+        Give every row all L² pairs.
+    negatives : int
+        Random pairs added to each row that does not have all.
+    least : float
+        Leave out pairs that make up less than this share of a feature's occurrences.
+    rng : Generator
+    known : EdgeWeights, optional
+        Weights of the first features, which keep their pairs and values.
+    edges : int64 array (E, 2), optional
+        Edges of a graph; by default neighbouring positions are joined.
+    directed : bool
+        Whether a pair and its mirror image differ.
+    """
+    n_labels = len(labels.classes)
+    n_pairs = n_labels * n_labels
+    n_known = 0 if known is None else len(known.row)
+    new = crossed.copy()
+    new[:n_known] = False
+    row = np.where(new, np.cumsum(new) - 1, -1).astype(np.int32)
+    n_new = int(new.sum())
+    families = 2 if both else 1
+    if dense:
+        ptr, pair = np.zeros(0, np.int64), np.zeros(0, np.int32)
+        blocks = [np.zeros(n_new * n_pairs, dtype) for _ in range(families)]
+    else:
+        found = []
+        for back in range(families):
+            drawn = _draw_pairs(encoded, labels, (n_new, negatives), rng, edges)
+            found.append(
+                _pairs_on_chains(encoded, labels, row, n_new, back, drawn, least)
+                if edges is None
+                else _pairs_on_edges(
+                    encoded, labels, edges, row, n_new, back, drawn, least, directed
+                )
+            )
+        blocks = [np.zeros(len(p), dtype) for _, p in found]
+    if known is None:
+        if not dense:
+            ptr, pair = _join([f[0] for f in found]), np.concatenate([f[1] for f in found])
+        return EdgeWeights(row, ptr, pair, np.concatenate(blocks), both)
+    n_old = known.n_crossed
+    row = np.concatenate([known.row, np.where(row >= 0, row + n_old, -1)[n_known:]])
+    ends = known.rows()
+    cuts = [slice(ends[i * n_old], ends[(i + 1) * n_old]) for i in range(families)]
+    values = np.concatenate(
+        [a for c, b in zip(cuts, blocks, strict=True) for a in (known.values[c], b)]
+    )
+    if not dense:
+        lengths = [
+            part
+            for i, (p, _) in enumerate(found)
+            for part in (np.diff(ends[i * n_old : (i + 1) * n_old + 1]), np.diff(p))
+        ]
+        ptr = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
+        pair = np.concatenate(
+            [a for c, (_, p) in zip(cuts, found, strict=True) for a in (known.pair[c], p)]
+        )
+    return EdgeWeights(row.astype(np.int32), ptr, pair, values, both)
+
+
+def _pairs_on_chains(
+    encoded: Encoded,
+    labels: Labels,
+    row: NDArray[np.int32],
+    n_rows: int,
+    back: int,
+    drawn: NDArray[np.int32],
+    least: float,
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    from trellis.kernels.crossing import observed_pairs
+
+    return observed_pairs(
+        encoded.offsets, encoded.indptr, encoded.indices, labels.ids, row, n_rows,
+        len(labels.classes), back, drawn, least,
+    )  # fmt: skip
+
+
+def _pairs_on_edges(
+    encoded: Encoded,
+    labels: Labels,
+    edges: NDArray[np.int64],
+    row: NDArray[np.int32],
+    n_rows: int,
+    back: int,
+    drawn: NDArray[np.int32],
+    least: float,
+    directed: bool,
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Pairs seen with each row's feature at an end of edges, and those drawn, ascending by row.
+
+    The feature is at the second end, or at the first if ``back``; without direction at either.
+    """
+    n_labels = len(labels.classes)
+    n_pairs = n_labels * n_labels
+    pair = _edge_pairs(labels, edges)
+    single, joined = pair >= 0, [1 - back] if directed else [1, 0]
+    if not directed:
+        pair = _canonical(pair, n_labels)
+        drawn = _canonical(drawn, n_labels)
+    keys = [np.zeros(0, np.int64)]
+    for end in joined:
+        nodes = edges[single, end]
+        counts = encoded.indptr[nodes + 1] - encoded.indptr[nodes]
+        rows = row[encoded.indices[ranges(encoded.indptr[nodes], counts)]].astype(np.int64)
+        here = rows * n_pairs + np.repeat(pair[single], counts)
+        keys.append(here[rows >= 0])
+    key, times = np.unique(np.concatenate(keys), return_counts=True)
+    total = np.bincount(key // n_pairs, times, n_rows)
+    seen = key[times >= least * total[key // n_pairs]]
+    more = (np.arange(n_rows)[:, None] * n_pairs + drawn).ravel()
+    kept = np.unique(np.concatenate([seen, more]))
+    return bounds(np.bincount(kept // n_pairs, minlength=n_rows)), (kept % n_pairs).astype(np.int32)
+
+
+def _canonical(pair: NDArray[Any], n_labels: int) -> NDArray[Any]:
+    """One of a pair and its mirror image (−1 stays)."""
+    a, b = pair // n_labels, pair % n_labels
+    mirrored: NDArray[Any] = np.minimum(a, b) * n_labels + np.maximum(a, b)
+    return np.where(pair < 0, pair, mirrored)
+
+
+def _edge_pairs(labels: Labels, edges: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Pair of labels of each edge, −1 where an end has not one label."""
+    n_labels = len(labels.classes)
+    ends = labels.ids[edges].astype(np.int64)
+    single = (ends < n_labels).all(axis=1)
+    return np.where(single, ends[:, 0] * n_labels + ends[:, 1], -1)
+
+
+def _draw_pairs(
+    encoded: Encoded,
+    labels: Labels,
+    shape: tuple[int, int],
+    rng: np.random.Generator,
+    edges: NDArray[np.int64] | None,
+) -> NDArray[np.int32]:
+    """Random label pairs, as often as they occur between neighbours (uniformly if none do)."""
+    n_labels = len(labels.classes)
+    if edges is None:
+        inside = np.ones(max(0, len(labels.ids) - 1), bool)
+        starts = encoded.offsets[1:-1]
+        inside[starts[(starts > 0) & (starts < len(labels.ids))] - 1] = False
+        first = np.flatnonzero(inside)
+        edges = np.stack([first, first + 1], axis=1)
+    seen = _edge_pairs(labels, edges)
+    seen = seen[seen >= 0]
+    if not len(seen):
+        return rng.integers(0, n_labels * n_labels, shape).astype(np.int32)
+    return seen[rng.integers(0, len(seen), shape)].astype(np.int32)
+
+
+def _join(pointers: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    lengths = np.concatenate([np.diff(p) for p in pointers])
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

@@ -1,0 +1,412 @@
+"""Inference on chains, trees and graphs with label sets: what label problems are made of.
+
+The scores are those of :mod:`trellis.problems.samples`. Here are samples taken together in batches,
+the maxima over their labellings, and the joint features of what attains them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.corpus.corpus import bounds, ranges
+from trellis.errors import DataError
+from trellis.problems.costs import Costs, additive_costs
+from trellis.problems.edge_rows import rich_arguments
+from trellis.problems.samples import LabelSamples
+from trellis.problems.weights import Weights
+from trellis.structures import (
+    ChainPotentials,
+    GraphPotentials,
+    graph_best,
+    graph_kbest,
+    kbest,
+    tree_best,
+    tree_kbest,
+)
+
+__all__ = ["Batch", "LabelInference", "LabelMaxima", "LabelMeans"]
+
+Float64s = NDArray[np.float64]
+Int64s = NDArray[np.int64]
+
+# Most numbers in the scores that constrained copies of samples, or edges, take at once.
+_BLOCK = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some samples: the positions (n,) that are theirs, and edges numbered among these."""
+
+    samples: Int64s
+    rows: Int64s
+    offsets: Int64s
+    edges: Int64s
+    types: Int64s
+    edge_ids: Int64s
+
+    @property
+    def owner(self) -> Int64s:
+        """Place of the sample of each row."""
+        return np.repeat(np.arange(len(self.samples)), np.diff(self.offsets))
+
+
+@dataclass(frozen=True, eq=False)
+class LabelMaxima:
+    """Labellings that attain the maxima of some samples.
+
+    Parameters
+    ----------
+    values, losses : float64, shape (n,)
+        Maxima and task losses; -inf and 0 where there is no output.
+    bounds : float64, shape (n,)
+        Upper bounds of the maxima.
+    labels : int64, shape (rows,)
+        The labels, sample after sample; 0 where there is no output.
+    """
+
+    values: Float64s
+    losses: Float64s
+    bounds: Float64s
+    labels: Int64s
+    _problem: LabelInference
+    _batch: Batch
+
+    def features(self, weight: Float64s | None = None) -> Float64s:
+        """Sum of the joint features, weighted by ``weight`` (n,): (D,)."""
+        some = np.isfinite(self.values).astype(np.float64)
+        share = some if weight is None else np.where(some > 0, weight, 0.0)
+        return self._problem.joint_features(self.labels, self._batch, share[self._batch.owner])
+
+
+@dataclass(frozen=True, eq=False)
+class LabelMeans:
+    """Means of the compatible labellings of some samples; ``shares`` (rows, L) of each label."""
+
+    values: Float64s
+    losses: Float64s
+    bounds: Float64s
+    shares: Float64s
+    _problem: LabelInference
+    _batch: Batch
+
+    def features(self, weight: Float64s | None = None) -> Float64s:
+        """Sum of the mean joint features, weighted by ``weight`` (n,): (D,)."""
+        from scipy.sparse import csr_array
+
+        p, b, e = self._problem, self._batch, self._problem.encoded
+        share = self.shares if weight is None else self.shares * weight[b.owner][:, None]
+        entries, counts = p.entries(b)
+        indices = e.indices[entries]
+        x = e.values[entries].astype(np.float64) if e.values.size else np.ones(len(indices))
+        matrix = csr_array((x, indices, bounds(counts)), shape=(len(b.rows), p.n_features))
+        out = np.zeros(p.n_weights)
+        weights = p.weights(out)
+        weights.node[:] = matrix.T @ share
+        first, second = b.edges.T
+        for k in range(p.n_types):
+            own = b.types == k
+            pairs = share[first[own]].T @ self.shares[second[own]]
+            weights.transitions.reshape(-1, *pairs.shape)[k] = (
+                pairs if p.directed else (pairs + pairs.T)
+            )
+        p.add_rich(
+            weights, b,
+            lambda part: share[first[part], :, None] * self.shares[second[part], None, :],
+        )  # fmt: skip
+        return out
+
+
+class LabelInference(LabelSamples):
+    """Samples whose maxima can be found; the base of label problems."""
+
+    @cached_property
+    def costs(self) -> Costs:
+        """Costs of all labels at all positions, under what is known."""
+        return additive_costs(self.cost, self.labels, self.offsets)
+
+    @cached_property
+    def graph(self) -> GraphPotentials:
+        """Potentials, all zero, whose arrays are exchanged: edges and types are checked once."""
+        L = self.n_labels
+        return GraphPotentials(
+            np.zeros((int(self.offsets[-1]), L)), np.zeros((self.n_types, L, L)), self.edges,
+            self.offsets, self.types,
+        )  # fmt: skip
+
+    # ---------------------------------------------------------------- batches
+
+    def batch(self, samples: Int64s | None = None) -> Batch:
+        """Some samples, or all."""
+        if samples is None:
+            return Batch(
+                np.arange(self.n_samples), np.arange(int(self.offsets[-1])), self.offsets,
+                self.edges, self.types, np.arange(len(self.edges)),
+            )  # fmt: skip
+        samples = np.asarray(samples, np.int64)
+        counts = self.offsets[samples + 1] - self.offsets[samples]
+        offsets = bounds(counts)
+        n_edges = self.edge_offsets[samples + 1] - self.edge_offsets[samples]
+        which = ranges(self.edge_offsets[samples], n_edges)
+        shift = np.repeat(offsets[:-1] - self.offsets[samples], n_edges)
+        return Batch(
+            samples, ranges(self.offsets[samples], counts), offsets,
+            self.edges[which] + shift[:, None], self.types[which], which,
+        )  # fmt: skip
+
+    def entries(self, b: Batch) -> tuple[Any, Int64s]:
+        """Which entries of the features are those of a batch, and how many each row has."""
+        indptr = self.encoded.indptr
+        counts = indptr[b.rows + 1] - indptr[b.rows]
+        if len(b.rows) == len(indptr) - 1 and b.offsets is self.offsets:
+            return slice(None), counts
+        return ranges(indptr[b.rows], counts), counts
+
+    def _features(self, b: Batch) -> tuple[Int64s, NDArray[np.int32], NDArray[np.float32]]:
+        """Features of a batch: indptr, indices, values."""
+        e = self.encoded
+        entries, counts = self.entries(b)
+        if isinstance(entries, slice):
+            return e.indptr, e.indices, e.values
+        values = e.values[entries] if e.values.size else e.values
+        return bounds(counts), e.indices[entries], values
+
+    def scores(self, w: Float64s, b: Batch) -> tuple[Float64s, Float64s]:
+        """Scores of the labels (rows, L) of a batch, and of label pairs.
+
+        Those of pairs are (L, L) for chains and (K, L, L) for graphs; with rich edges there is a
+        table for each position that ends an edge of a chain, and for each edge of a graph.
+        """
+        from trellis.kernels.rich_edges import score_edges
+        from trellis.kernels.scoring import score_nodes
+
+        weights, features = self.weights(w), self._features(b)
+        node: Float64s = score_nodes(*features, weights.node, 0, len(b.rows))
+        edge = weights.edge
+        if self.structure != "chain":
+            return node, (
+                self.edge_tables(weights, b.edge_ids) if self.is_rich else self.tables(weights)
+            )
+        if edge is None or not self.is_rich:
+            return node, self.tables(weights)[0]
+        pair: Float64s = score_edges(
+            *features, weights.transitions, edge.rows_of_features(), edge.ptr, edge.pair,
+            edge.values, edge.n_crossed, edge.both, 0, len(b.rows),
+        )  # fmt: skip
+        return node, pair
+
+    # ---------------------------------------------------------------- joint features
+
+    def joint_features(self, labels: Int64s, b: Batch, share: Float64s) -> Float64s:
+        """Φ of a labelling of a batch, each row with its share (rows,): (D,)."""
+        L = self.n_labels
+        entries, counts = self.entries(b)
+        code = self.encoded.indices[entries].astype(np.int64) * L + np.repeat(labels, counts)
+        x = np.repeat(share, counts)
+        if self.encoded.values.size:
+            x *= self.encoded.values[entries]
+        out = np.zeros(self.n_weights)
+        weights = self.weights(out)
+        weights.node.reshape(-1)[:] = np.bincount(code, x, minlength=weights.node.size)
+        first, second = b.edges.T
+        code = (b.types * L + labels[first]) * L + labels[second]
+        tables = weights.transitions.reshape(-1, L, L)
+        tables.reshape(-1)[:] = np.bincount(code, share[first], minlength=tables.size)
+        if not self.directed:
+            tables += tables.transpose(0, 2, 1).copy()
+        if self.is_rich:
+            assert weights.edge is not None
+            for place, x, edge in self._rich_places(b.edge_ids, labels[first], labels[second]):
+                np.add.at(weights.edge.values, place, x * share[first[edge]])
+        return out
+
+    def difference(self, b: Batch, labels: Int64s, other: Int64s) -> tuple[Int64s, Float64s]:
+        """Φ of a labelling of a batch less Φ of another, where they differ: indices, values.
+
+        An index may occur several times; what it has is the sum.
+        """
+        L = self.n_labels
+        changed = np.flatnonzero(labels != other)
+        indptr = self.encoded.indptr
+        counts = indptr[b.rows[changed] + 1] - indptr[b.rows[changed]]
+        entries = ranges(indptr[b.rows[changed]], counts)
+        f = self.encoded.indices[entries].astype(np.int64) * L
+        x = (
+            self.encoded.values[entries].astype(np.float64)
+            if self.encoded.values.size
+            else (np.ones(len(f)))
+        )
+        index = [f + np.repeat(labels[changed], counts), f + np.repeat(other[changed], counts)]
+        values = [x, -x]
+        first, second = b.edges.T
+        moved = np.flatnonzero((labels != other)[first] | (labels != other)[second])
+        tables = self.n_features * L + b.types[moved] * L * L
+        rich = (self.n_features + self.n_types * L) * L
+        for y, sign in ((labels, 1.0), (other, -1.0)):
+            u, v = y[first[moved]], y[second[moved]]
+            for code in (u * L + v,) if self.directed else (u * L + v, v * L + u):
+                index.append(tables + code)
+                values.append(np.full(len(moved), sign))
+            if self.is_rich:
+                for place, entry, _ in self._rich_places(b.edge_ids[moved], u, v):
+                    index.append(rich + place)
+                    values.append(sign * entry)
+        return np.concatenate(index), np.concatenate(values)
+
+    def _rich_places(
+        self, edge_ids: Int64s, first: Int64s, second: Int64s
+    ) -> Iterator[tuple[Int64s, Float64s, Int64s]]:
+        """Rich weights that edges with these labels meet: places, values, and whose they are."""
+        assert self.rows is not None and self.rich is not None
+        L, rows = self.n_labels, self.rows
+        counts = rows.indptr[edge_ids + 1] - rows.indptr[edge_ids]
+        entries = ranges(rows.indptr[edge_ids], counts)
+        edge = np.repeat(np.arange(len(edge_ids)), counts)
+        x = rows.values[entries].astype(np.float64) if rows.values.size else np.ones(len(entries))
+        for u, v in ((first, second),) if self.directed else ((first, second), (second, first)):
+            key = rows.rows[entries] * (L * L) + (u * L + v)[edge]
+            if not self.rich.ptr.size:
+                yield key, x, edge
+                continue
+            known, order = self._rich_keys
+            place = np.minimum(np.searchsorted(known, key), max(0, len(known) - 1))
+            there = known[place] == key if len(known) else np.zeros(len(key), bool)
+            yield order[place[there]], x[there], edge[there]
+
+    @cached_property
+    def _rich_keys(self) -> tuple[Int64s, Int64s]:
+        """Row and pair of all rich weights as one number each, sorted, and the sorting order."""
+        assert self.rich is not None
+        row = np.repeat(np.arange(self.rich.n_rows), np.diff(self.rich.ptr))
+        key = row * self.n_labels**2 + self.rich.pair
+        order = np.argsort(key, kind="stable")
+        return key[order], order
+
+    def add_rich(self, into: Weights, b: Batch, pairs: Callable[[slice], Float64s]) -> None:
+        """Add rich edge features: ``pairs`` gives the label pairs (m, L, L) of some edges."""
+        rich = rich_arguments(self.rows, into.edge)
+        if rich is None or into.edge is None:
+            return
+        from trellis.kernels.loopy_steps import add_rich_steps
+
+        size = max(1, _BLOCK // self.n_labels**2)
+        for start in range(0, len(b.edges), size):
+            part = slice(start, start + size)
+            counted = pairs(part)
+            if not self.directed:
+                counted = counted + counted.transpose(0, 2, 1)
+            flat = np.ascontiguousarray(counted).reshape(len(counted), -1)
+            add_rich_steps(rich, b.edge_ids[part], flat, into.edge.values, np.zeros(0))
+
+    # ---------------------------------------------------------------- inference
+
+    def allowed(self, b: Batch) -> NDArray[np.bool_]:
+        """Labels that each row of a batch may have (rows, L)."""
+        return self.labels.table[self.labels.ids[b.rows]]
+
+    def potentials(
+        self, node: Float64s, pair: Float64s, b: Batch
+    ) -> ChainPotentials | GraphPotentials:
+        """Potentials of a batch."""
+        if self.structure == "chain":
+            return ChainPotentials(node, pair, b.offsets)
+        return self._graph_potentials(node, pair, b)
+
+    def _graph_potentials(self, node: Float64s, pair: Float64s, b: Batch) -> GraphPotentials:
+        types = np.arange(len(pair)) if self.is_rich else b.types
+        return self.graph.with_arrays(
+            node=node, pair=pair, edges=b.edges, offsets=b.offsets, types=types
+        )
+
+    def best(self, node: Float64s, pair: Float64s, b: Batch) -> tuple[Int64s, Float64s, Float64s]:
+        """Labels (rows,) and scores (n,) of the best labellings, and bounds of the scores (n,)."""
+        if self.structure == "chain":
+            from trellis.kernels.chain import viterbi  # without the checks, which take longer
+
+            labels, values = viterbi(node, pair, b.offsets)
+            if not np.isfinite(values).all():
+                raise DataError("scores are not finite: weights or feature values are too large")
+        elif self.is_forest:
+            labels, values = tree_best(self._graph_potentials(node, pair, b))
+        else:
+            exact = self.inference == "exact"
+            found = graph_best(
+                self._graph_potentials(node, pair, b),
+                method="auto" if exact else self.inference, exact=exact,
+            )  # fmt: skip
+            return found.labels.astype(np.int64), found.scores, found.bounds
+        return labels.astype(np.int64), values, values
+
+    def mean(self, node: Float64s, pair: Float64s, b: Batch) -> LabelMeans:
+        """Means of the compatible labellings: each node draws its label evenly from its set."""
+        allowed = self.allowed(b)
+        shares = allowed / allowed.sum(axis=1, keepdims=True)
+        n, owner = len(b.samples), b.owner
+        values = np.bincount(owner, (node * shares).sum(axis=1), n).astype(np.float64)
+        first, second = b.edges.T
+        if pair.ndim == 2:
+            pair = pair[None]
+        which = b.types
+        if self.is_rich:
+            which = second if self.structure == "chain" else np.arange(len(b.edges))
+        for part in np.array_split(np.arange(len(first)), 1 + len(first) * pair[0].size // _BLOCK):
+            met = np.einsum(
+                "ea,eab,eb->e", shares[first[part]], pair[which[part]], shares[second[part]]
+            )
+            values += np.bincount(owner[first[part]], met, n)
+        return LabelMeans(values, np.zeros(n), values, shares, self, b)
+
+    def best_incompatible(
+        self, node: Float64s, pair: Float64s, b: Batch
+    ) -> tuple[Int64s, Float64s, Float64s]:
+        """Best of the copies of each sample in which one node leaves its set."""
+        labels = np.zeros(len(b.rows), np.int64)
+        values, bound = (np.full(len(b.samples), -np.inf) for _ in range(2))
+        allowed = self.allowed(b)
+        places = np.flatnonzero(~allowed.all(axis=1))  # one copy for each
+        owner, lengths = b.owner[places], np.diff(b.offsets)
+        size = np.cumsum(lengths[owner] * self.n_labels)
+        edges_of = np.searchsorted(b.owner[b.edges[:, 0]], np.arange(len(b.samples) + 1))
+        start = 0
+        while start < len(places):
+            limit = (size[start - 1] if start else 0) + _BLOCK
+            stop = max(start + 1, int(np.searchsorted(size, limit, side="right")))
+            own, place = owner[start:stop], places[start:stop]
+            copies = self.batch(b.samples[own])
+            rows = ranges(b.offsets[own], lengths[own])
+            scores, tables = node[rows], pair
+            if self.is_rich:
+                which = ranges(edges_of[own], edges_of[own + 1] - edges_of[own])
+                tables = pair[rows if self.structure == "chain" else which]
+            left = copies.offsets[:-1] + place - b.offsets[own]
+            scores[left] = np.where(allowed[place], -np.inf, scores[left])
+            y, value, upper = self.best(scores, tables, copies)
+            np.maximum.at(bound, own, upper)
+            # The best copy of each sample: the last in the order of samples and values.
+            order = np.lexsort((-np.arange(len(own)), value, own))
+            last = order[np.append(np.diff(own[order]) > 0, True)]
+            for k in last.tolist():
+                s = own[k]
+                if value[k] > values[s]:
+                    values[s] = value[k]
+                    labels[b.offsets[s] : b.offsets[s + 1]] = y[
+                        copies.offsets[k] : copies.offsets[k + 1]
+                    ]
+            start = stop
+        return labels, values, bound
+
+    def two_best(self, w: Float64s, b: Batch) -> tuple[Int64s, Float64s]:
+        """Labels (2, rows) and scores (n, 2) of the two best compatible labellings."""
+        node, pair = self.scores(w, b)
+        node[~self.allowed(b)] = -np.inf
+        p = self.potentials(node, pair, b)
+        if isinstance(p, ChainPotentials):
+            labels, scores = kbest(p, 2)
+        else:
+            labels, scores = (tree_kbest if self.is_forest else graph_kbest)(p, 2)
+        return labels.astype(np.int64), scores

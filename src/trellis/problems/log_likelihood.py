@@ -1,0 +1,324 @@
+"""Negative log-likelihood of label sets, summed over pieces (the CRF objective without penalty).
+
+    ℓ(w) = Σ_pieces weight · ( log Σ_y e^{s(y)} − log Σ_{y allowed} e^{s(y)} )
+
+Fully annotated positions make the second sum one term; positions without annotation allow every
+label. With pieces = whole samples and single labels it is the usual conditional log-likelihood.
+
+Pieces of chains and pieces that are trees go through one kernel each: steps, mini-batches, threads
+and the exact gradient. Pieces with loops are in :mod:`trellis.problems.loopy_likelihood`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.problems.edge_rows import rich_arguments
+from trellis.problems.edge_weights import EdgeWeights
+from trellis.problems.label_problem import LabelProblem
+from trellis.problems.threads import N_CHUNKS, feature_bounds, run_threads
+from trellis.problems.visits import GraphVisits, Visits
+from trellis.problems.weights import Weights
+
+__all__ = ["FeatureRates", "LogLikelihood", "Schedule"]
+
+# Positions between two refreshes of e^transitions: long enough to make short pieces cheap, short
+# enough that transitions lag by no more than a sentence or two.
+_REFRESH = 48
+
+# Numbers in the buffer of score gradients when the exact gradient is computed (some megabytes).
+_BUFFER = 1 << 18
+
+
+@dataclass
+class FeatureRates:
+    """Learning rates of ADF: one a feature, and one for the transitions.
+
+    Parameters
+    ----------
+    gamma : float64 array (F + 1,)
+        The rates; the last is that of the transitions.
+    fired : int64 array (2, F + 1)
+        Pieces that each occurred in since the count was reset, and the last piece counted.
+    """
+
+    gamma: NDArray[np.float64]
+    fired: NDArray[np.int64]
+
+    @classmethod
+    def constant(cls, n_features: int, rate: float) -> FeatureRates:
+        """The same rate for all, nothing counted."""
+        fired = np.zeros((2, n_features + 1), np.int64)
+        fired[1] = -1
+        return cls(np.full(n_features + 1, rate), fired)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How large steps are, and how often they are taken.
+
+    Parameters
+    ----------
+    rate, decay : float
+        The k-th piece has the rate ``rate · decay^k``.
+    shrink : float
+        Share of the L2 penalty of one piece.
+    refresh : int
+        Positions between two refreshes of e^transitions.
+    batch : int
+        Pieces whose gradients are taken at the same weights and summed.
+    """
+
+    rate: float
+    decay: float
+    shrink: float
+    refresh: int
+    batch: int
+
+
+_NO_RATES = FeatureRates(np.zeros(0), np.zeros((2, 0), np.int64))
+
+
+class LogLikelihood:
+    """The CRF loss of a problem.
+
+    Parameters
+    ----------
+    problem : LabelProblem
+    n_jobs : int
+        Threads, unless pieces have loops; the results are the same for any number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trellis.corpus import as_corpus
+    >>> from trellis.decompose import WholeSamples
+    >>> from trellis.features import AttributeEncoder
+    >>> from trellis.problems import LabelProblem, LogLikelihood, Weights
+    >>> corpus = as_corpus([[["a"], ["b"]]], [["X", "Y"]])
+    >>> problem = LabelProblem(AttributeEncoder().learn(corpus), corpus.labels, 2)
+    >>> loss = LogLikelihood(problem)
+    >>> pieces = problem.visits(WholeSamples().draw(corpus.offsets, np.random.default_rng(0)))
+    >>> value, gradient = loss.value_and_gradient(Weights.zeros(2, 2, float), pieces)
+    >>> round(value, 4)  # log 4: all four labellings are as likely
+    1.3863
+    """
+
+    def __init__(self, problem: LabelProblem, n_jobs: int = 1) -> None:
+        self.problem = problem
+        self.n_jobs = n_jobs
+        self._known: dict[Any, Any] = {}  # what depends on the data alone, found when first needed
+
+    def value_and_gradient(
+        self, weights: Weights, visits: Visits, into: Weights | None = None
+    ) -> tuple[float, Weights]:
+        """Exact summed loss of the pieces and its gradient, in float64.
+
+        The gradient is written to ``into``, if that is given: fresh memory is dear.
+        """
+        weights = weights.map(lambda a: np.ascontiguousarray(a, np.float64))
+        gradient = weights.zeros_like(np.float64) if into is None else into
+        for array in () if into is None else into.arrays():
+            array.fill(0)
+        n_labels = self.problem.n_labels
+        a_position = n_labels + (n_labels * n_labels if weights.edge is not None else 0)
+        mean_size = max(1.0, float((visits.ends - visits.starts).mean())) if len(visits) else 1.0
+        batch = max(N_CHUNKS, int(_BUFFER / a_position / mean_size))
+        value = self._run(
+            weights, gradient, visits, np.array([1.0, 0.0]), _NO_RATES,
+            Schedule(-1.0, 1.0, 0.0, 1 << 60, batch),
+        )  # fmt: skip
+        return value, gradient
+
+    def descend(
+        self,
+        weights: Weights,
+        visits: Visits,
+        state: NDArray[np.float64],
+        *,
+        rate: float = 1.0,
+        decay: float = 1.0,
+        shrink: float = 0.0,
+        batch_size: int = 1,
+        rates: FeatureRates | None = None,
+    ) -> float:
+        """One step for each batch of pieces; weights and state change in place.
+
+        Parameters
+        ----------
+        weights : Weights
+            True node and edge weights are ``state[0]`` times those stored.
+        visits : Visits
+        state : float64 array (2,)
+            The scale, and the number of pieces visited so far.
+        rate, decay : float
+            The k-th piece has the rate ``rate · decay^k``.
+        shrink : float
+            Share of the L2 penalty of one piece.
+        batch_size : int
+            Pieces whose gradients are taken at the same weights and summed.
+        rates : FeatureRates, optional
+            Rates of their own for all features, instead of ``rate``.
+
+        Returns
+        -------
+        float
+            The summed loss met on the way.
+        """
+        return self._run(
+            weights, weights, visits, state, rates or _NO_RATES,
+            Schedule(float(rate), float(decay), float(shrink), _REFRESH, batch_size),
+        )  # fmt: skip
+
+    def _run(
+        self,
+        weights: Weights,
+        into: Weights,
+        visits: Visits,
+        state: NDArray[np.float64],
+        rates: FeatureRates,
+        steps: Schedule,
+    ) -> float:
+        if not isinstance(visits, GraphVisits):
+            return self._run_chains(weights, into, visits, state, rates, steps)
+        if visits.forest is not None:
+            return self._run_trees(weights, into, visits, state, rates, steps)
+        from trellis.problems.loopy_likelihood import descend_loopy
+
+        return descend_loopy(self.problem, weights, into, visits, state, rates, steps)
+
+    def _run_chains(
+        self,
+        weights: Weights,
+        into: Weights,
+        visits: Visits,
+        state: NDArray[np.float64],
+        rates: FeatureRates,
+        steps: Schedule,
+    ) -> float:
+        from trellis.kernels.chain_crf import crf_steps
+
+        n_labels, batch = self.problem.n_labels, steps.batch
+        n_chunks = min(N_CHUNKS, batch)
+        n_threads = min(self.n_jobs, n_chunks)
+        kind = weights.node.dtype
+        dense = sparse = hits = None
+        edge = weights.edge
+        if edge is not None and not edge.n_crossed:
+            edge = None  # kernels take it that there is a row
+        if edge is not None and edge.ptr.size:
+            entries = self._entries(edge)
+            sparse = (
+                edge.rows_of_features(), edge.ptr, edge.pair, edge.values, edge.n_crossed,
+                edge.both, entries,
+            )  # fmt: skip
+            room = visits.largest_batch(batch, entries)
+            hits = (
+                *(np.empty(room, np.int32) for _ in range(2)),
+                *(np.empty(room, kind) for _ in range(3)),
+                np.empty(room, np.int64),
+            )
+        elif edge is not None:
+            dense = edge.rows_of_features(), edge.values, edge.n_crossed, edge.both
+        into_edge = np.zeros(0, kind) if into.edge is None else into.edge.values
+        positions = visits.largest_batch(batch)
+        losses = np.zeros(n_chunks, np.float64)
+        shared: tuple[Any, ...] = (
+            np.zeros(3, np.int64),
+            np.empty((positions, n_labels), kind),
+            np.empty((0 if dense is None else positions, n_labels * n_labels), kind),
+            hits,
+            np.zeros((n_chunks, n_labels, n_labels), kind),
+            np.zeros((n_chunks, n_labels, n_labels), np.float64),
+            losses,
+        )
+        bounds = self._bounds(len(weights.node), n_threads)
+
+        def work(thread: int) -> None:
+            crf_steps(
+                *self.problem.arrays(),
+                visits.starts, visits.ends, visits.weights,
+                weights.node, weights.transitions, dense, sparse,
+                into.node, into.transitions, into_edge,
+                rates.gamma, rates.fired, state, steps.rate, steps.decay, steps.shrink,
+                steps.refresh, batch, bounds, thread, *shared,
+            )  # fmt: skip
+
+        run_threads(n_threads, work)
+        return float(losses.sum())
+
+    def _run_trees(
+        self,
+        weights: Weights,
+        into: Weights,
+        visits: GraphVisits,
+        state: NDArray[np.float64],
+        rates: FeatureRates,
+        steps: Schedule,
+    ) -> float:
+        from trellis.kernels.tree_crf import tree_steps
+
+        problem, forest, batch = self.problem, visits.forest, steps.batch
+        assert forest is not None
+        n_labels, n_types = problem.n_labels, problem.n_types
+        n_chunks = min(N_CHUNKS, batch)
+        n_threads = min(self.n_jobs, n_chunks)
+        kind = weights.node.dtype
+        rich = rich_arguments(problem.rows, weights.edge)
+        into_edge = np.zeros(0, kind) if into.edge is None else into.edge.values
+        positions = visits.largest_batch(batch)
+        losses = np.zeros(n_chunks, np.float64)
+        shared = (
+            np.zeros(3, np.int64),
+            np.empty((positions, n_labels), kind),
+            np.empty((0 if rich is None else positions, n_labels * n_labels), kind),
+            np.zeros((n_chunks, n_types, n_labels, n_labels), kind),
+            np.zeros((n_chunks, n_types, n_labels, n_labels), np.float64),
+            losses,
+            np.zeros((n_chunks, n_types), np.uint8),
+            np.zeros(n_types, np.int64),
+        )
+        bounds = self._bounds(len(weights.node), n_threads)
+        # Each of many tables is met less often: its changes may wait as long as a single one's.
+        wait = steps.refresh * min(n_types, 4)
+
+        def work(thread: int) -> None:
+            tree_steps(
+                *problem.arrays(),
+                forest.order, forest.parent, forest.edge, forest.down, problem.types,
+                visits.starts, visits.ends, visits.weights,
+                weights.node, weights.transitions, rich, not problem.directed,
+                into.node, into.transitions, into_edge,
+                rates.gamma, rates.fired, state, steps.rate, steps.decay, steps.shrink,
+                wait, batch, bounds, thread, *shared,
+            )  # fmt: skip
+
+        run_threads(n_threads, work)
+        return float(losses.sum())
+
+    def _entries(self, edge: EdgeWeights) -> NDArray[np.int64]:
+        """Running number of edge weights met at each position; the same for all steps of a run."""
+        known = self._known.get("entries")
+        if known is None or known[0] is not edge.ptr:
+            from trellis.kernels.sparse_edges import count_entries
+
+            e = self.problem.encoded
+            counted = count_entries(
+                e.indptr, e.indices, edge.rows_of_features(), edge.ptr, edge.n_crossed, edge.both
+            )
+            known = self._known["entries"] = (edge.ptr, counted)
+        entries: NDArray[np.int64] = known[1]
+        return entries
+
+    def _bounds(self, n_features: int, n_threads: int) -> NDArray[np.int64]:
+        if n_threads == 1:
+            return np.array([0, n_features])
+        if n_threads not in self._known:
+            indices = self.problem.encoded.indices
+            self._known[n_threads] = feature_bounds(indices, n_features, n_threads)
+        bounds: NDArray[np.int64] = self._known[n_threads]
+        return bounds

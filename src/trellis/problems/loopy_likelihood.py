@@ -1,0 +1,147 @@
+"""Negative log-likelihood of label sets on pieces with loops.
+
+    ℓ(w) = Σ_pieces weight · ( log Σ_y e^{s(y)} − log Σ_{y allowed} e^{s(y)} )
+
+Pieces are handed to :func:`trellis.structures.graph_marginals`, a mini-batch at a time; where their
+treewidth is too large for exact sums, the marginals and the loss are those of loopy belief
+propagation, an approximation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.corpus.corpus import bounds, ranges
+from trellis.problems.edge_rows import rich_arguments
+from trellis.problems.label_problem import LabelProblem
+from trellis.problems.visits import GraphVisits
+from trellis.problems.weights import Weights
+from trellis.structures import GraphMarginals, GraphPotentials, graph_marginals, tree_score
+
+if TYPE_CHECKING:
+    from trellis.problems.log_likelihood import FeatureRates, Schedule
+
+__all__ = ["descend_loopy"]
+
+
+def descend_loopy(
+    problem: LabelProblem,
+    weights: Weights,
+    into: Weights,
+    visits: GraphVisits,
+    state: NDArray[np.float64],
+    rates: FeatureRates,
+    steps: Schedule,
+) -> float:
+    """Steps as those of :meth:`trellis.problems.LogLikelihood.descend`; returns the summed loss."""
+    total, rate, batch = 0.0, steps.rate, steps.batch
+    adaptive = rates.gamma.size > 0
+    for first in range(0, len(visits), batch):
+        these = visits[first : first + batch]
+        paces = np.ones(len(these))
+        if not adaptive:
+            paces *= rate * steps.decay ** np.arange(len(these))
+        total += _step(problem, weights, into, these, state, rates, paces)
+        keep = 1.0
+        for _ in range(len(these)):
+            keep /= 1.0 + 2.0 * rate * steps.shrink
+            rate *= steps.decay
+        state[0] *= keep
+        if keep != 1.0:
+            into.transitions *= into.transitions.dtype.type(keep)
+        if state[0] < 1e-4:
+            into.node *= into.node.dtype.type(state[0])
+            if into.edge is not None:
+                into.edge.values *= into.edge.values.dtype.type(state[0])
+            state[0] = 1.0
+        state[1] += len(these)
+    return total
+
+
+def _step(
+    problem: LabelProblem,
+    weights: Weights,
+    into: Weights,
+    visits: GraphVisits,
+    state: NDArray[np.float64],
+    rates: FeatureRates,
+    paces: NDArray[np.float64],
+) -> float:
+    """One step for a batch; piece k moves by paces[k] (times a feature's own rate)."""
+    from trellis.kernels.loopy_steps import add_node_steps, add_rich_steps, score_nodes_at
+
+    scale = float(state[0])
+    nodes, offsets, edges, edge_ids = _stacked(visits, problem.edges)
+    e = problem.encoded
+    node = scale * score_nodes_at(e.indptr, e.indices, e.values, weights.node, nodes)
+    pair = problem.edge_tables(weights, edge_ids, scale)
+    p = GraphPotentials(node.astype(np.float64), pair, edges, offsets)
+    free = graph_marginals(p)
+    ids, table = problem.labels.ids[nodes], problem.labels.table
+    if (ids < problem.n_labels).all():
+        fixed = _one_labelling(p, ids)
+    else:
+        fixed = graph_marginals(p.constrained(table[ids]))
+    # Both by belief propagation, a difference may come out below zero; it is what it is.
+    losses = free.log_z - fixed.log_z
+    per_node = np.repeat(visits.weights * paces, np.diff(offsets))
+    owner = np.searchsorted(offsets, edges[:, 0], side="right") - 1
+    per_edge = (visits.weights * paces)[owner]
+    node_gradient = (free.node - fixed.node) * per_node[:, None]
+    pair_gradient = (free.pair - fixed.pair) * per_edge[:, None, None]
+    if not problem.directed:
+        pair_gradient = pair_gradient + pair_gradient.transpose(0, 2, 1)
+    step = -1.0 if rates.gamma.size else -1.0 / scale
+    kind = weights.node.dtype
+    piece = np.repeat(np.arange(len(visits)), np.diff(offsets))
+    add_node_steps(
+        e.indptr, e.indices, e.values, nodes, piece,
+        int(state[1]), (step * node_gradient).astype(kind), into.node, rates.gamma, rates.fired,
+    )  # fmt: skip
+    pace_t = rates.gamma[-1] if rates.gamma.size else 1.0
+    change = np.zeros(into.transitions.shape)
+    np.add.at(change, problem.types[edge_ids], pair_gradient)
+    into.transitions -= (pace_t * change).astype(kind)
+    if rates.gamma.size:
+        rates.fired[0, -1] += int((np.bincount(owner, minlength=len(visits)) > 0).sum())
+    rich = rich_arguments(problem.rows, weights.edge)
+    if rich is not None and into.edge is not None:
+        flat = (step * pair_gradient).reshape(len(edges), problem.n_labels**2)
+        add_rich_steps(
+            rich, edge_ids, flat.astype(kind),
+            into.edge.values, rates.gamma,
+        )  # fmt: skip
+    return float(losses @ visits.weights)
+
+
+def _one_labelling(p: GraphPotentials, ids: NDArray[np.int32]) -> GraphMarginals:
+    """Marginals if the labels are known: no inference is needed."""
+    node, pair = np.zeros(p.node.shape), np.zeros((len(p.edges), *p.pair.shape[1:]))
+    node[np.arange(len(ids)), ids] = 1
+    pair[np.arange(len(p.edges)), ids[p.edges[:, 0]], ids[p.edges[:, 1]]] = 1
+    n = len(p.offsets) - 1
+    sure = np.ones(n, np.bool_)
+    return GraphMarginals(node, pair, tree_score(p, ids), sure, sure, np.zeros(n, np.int64))
+
+
+def _stacked(
+    visits: GraphVisits, edges: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """The pieces as samples of their own: nodes, offsets, edges between them, their numbers."""
+    assert visits.kept is not None
+    assert visits.kept_starts is not None and visits.kept_ends is not None
+    sizes = visits.ends - visits.starts
+    nodes = visits.nodes[ranges(visits.starts, sizes)]
+    offsets = bounds(sizes)
+    counts = visits.kept_ends - visits.kept_starts
+    ids = visits.kept[ranges(visits.kept_starts, counts)]
+    # A piece visited twice in a batch has its nodes twice: places are looked up piece by piece.
+    piece = np.repeat(np.arange(len(sizes)), sizes)
+    by_node = np.lexsort((nodes, piece))
+    far = int(nodes.max(initial=0)) + 1
+    key = nodes[by_node] + far * piece
+    wanted = edges[ids] + far * np.repeat(np.arange(len(counts)), counts)[:, None]
+    return nodes, offsets, by_node[np.searchsorted(key, wanted)], ids

@@ -1,0 +1,346 @@
+r"""The samples of a labelling problem in flat arrays: features, edges, label sets, weights.
+
+.. math::
+
+    s(x, y; w) = \langle w, \Phi(x, y)\rangle
+    = \sum_v \sum_{f \in x_v} x_{vf} W_{f, y_v} + \sum_{e = (a, b)} S_e(y_a, y_b),
+
+:math:`S_e` being the table of the edge's type, T, and what rich edge features add to it
+(:mod:`trellis.problems.edge_weights`); edges without direction have :math:`S_e + S_e^\top`. A chain
+is a graph whose edges join neighbours; they are implied, and its kernels are faster.
+
+Weights are matrices (:class:`trellis.problems.Weights`), or one flat vector w of them: W (F, L) row
+by row, the tables T (K, L, L), the values of the rich edges. What is known of node v is the set
+:math:`A_v` of labels that it may have.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.corpus import Labels
+from trellis.corpus.corpus import bounds, ranges
+from trellis.decompose import Pieces
+from trellis.errors import DataError
+from trellis.features import Encoded
+from trellis.problems.edge_rows import EdgeRows, edge_rows, rich_arguments
+from trellis.problems.edge_weights import EdgeWeights
+from trellis.problems.visits import GraphVisits, Visits
+from trellis.problems.weights import Weights
+from trellis.structures import Forest, is_forest
+
+__all__ = ["LabelSamples"]
+
+Float64s = NDArray[np.float64]
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+STRUCTURES = ("chain", "tree", "graph")
+"""What may join the positions of a sample."""
+
+
+class LabelSamples:
+    """Samples of one structure with what is known of their labels; the base of label problems.
+
+    Parameters
+    ----------
+    encoded, labels, n_features, sample_weight, structure, edges, types, n_types, directed
+        As for :class:`trellis.problems.LabelProblem`.
+    rich, inference, cost
+        As for :class:`trellis.problems.LabelProblem`.
+    """
+
+    owner: Any = None
+    """The model that made the problem and knows the names of its features."""
+
+    def __init__(
+        self,
+        encoded: Encoded,
+        labels: Labels,
+        n_features: int,
+        *,
+        sample_weight: Float64s | None = None,
+        structure: str = "chain",
+        edges: Int64s | None = None,
+        types: Int64s | None = None,
+        n_types: int = 1,
+        directed: bool = True,
+        rich: EdgeWeights | None = None,
+        inference: str = "auto",
+        cost: Any = "hamming",
+    ) -> None:
+        self.encoded = encoded
+        self.labels = labels
+        self.n_features = n_features
+        self.structure = structure
+        self.n_types = n_types
+        self.directed = directed
+        self.rich = rich
+        self.inference = inference
+        self.cost = cost
+        self.sample_weight = np.ones(self.n_samples) if sample_weight is None else sample_weight
+        if structure != "chain":
+            if edges is None:
+                raise DataError(f'structure="{structure}" needs edges')
+            edges = np.asarray(edges, np.int64).reshape(-1, 2)
+            owner = np.searchsorted(self.offsets, edges[:, 0], side="right") - 1
+            order = np.argsort(owner, kind="stable")
+            self.edges = edges[order]
+            self.types = np.zeros(len(edges), np.int64) if types is None else types[order]
+            if structure == "tree":
+                Forest.of(self.offsets, self.edges)  # raises if there is a cycle
+
+    # ---------------------------------------------------------------- what there is
+
+    @property
+    def offsets(self) -> Int64s:
+        """Sample s is the positions ``offsets[s]:offsets[s + 1]``."""
+        return self.encoded.offsets
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return len(self.encoded.offsets) - 1
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The labels."""
+        return self.labels.classes
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels L."""
+        return len(self.labels.classes)
+
+    @cached_property
+    def edges(self) -> Int64s:
+        """Pairs of positions (E, 2), sample by sample."""
+        inner = np.ones(int(self.offsets[-1]), bool)
+        inner[self.offsets[:-1][np.diff(self.offsets) > 0]] = False
+        second = np.flatnonzero(inner)
+        return np.stack([second - 1, second], axis=1)
+
+    @cached_property
+    def types(self) -> Int64s:
+        """Table of each edge (E,)."""
+        return np.zeros(len(self.edges), np.int64)
+
+    @cached_property
+    def edge_offsets(self) -> Int64s:
+        """Sample s has the edges ``edge_offsets[s]:edge_offsets[s + 1]``."""
+        owner = np.searchsorted(self.offsets, self.edges[:, 0], side="right") - 1
+        return np.searchsorted(owner, np.arange(self.n_samples + 1))
+
+    @cached_property
+    def rows(self) -> EdgeRows | None:
+        """Rows of rich edge weights that each edge meets."""
+        if self.rich is None:
+            return None
+        return edge_rows(self.encoded, self.edges, self.rich, self.directed)
+
+    @property
+    def is_rich(self) -> bool:
+        """Whether there are features that are crossed with pairs of labels."""
+        return self.rich is not None and self.rich.n_crossed > 0
+
+    @cached_property
+    def is_forest(self) -> bool:
+        """Whether no sample has a loop."""
+        return self.structure != "graph" or is_forest(self.offsets, self.edges)
+
+    @property
+    def annotated(self) -> Bools:
+        """Whether anything is known of each sample (n_samples,)."""
+        known = (self.labels.table.sum(axis=1) < self.n_labels)[self.labels.ids]
+        return self._any(known) | self.complete
+
+    @property
+    def complete(self) -> Bools:
+        """Whether each sample has only one compatible output (n_samples,)."""
+        return ~self._any((self.labels.table.sum(axis=1) > 1)[self.labels.ids])
+
+    def gold(self) -> Int64s:
+        """The only labels there can be (N,); raises if a sample is not complete."""
+        vague = np.flatnonzero((self.labels.table.sum(axis=1) > 1)[self.labels.ids])
+        if len(vague):
+            s = int(np.searchsorted(self.offsets, vague[0], side="right")) - 1
+            raise DataError(
+                f"sample {s}, position {vague[0] - self.offsets[s]} has not one label; say which "
+                "labels are rewarded"
+            )
+        gold: Int64s = self.labels.table.argmax(axis=1)[self.labels.ids]
+        return gold
+
+    def _any(self, positions: Bools) -> Bools:
+        """Whether something holds at any position of each sample."""
+        counts = np.concatenate([[0], np.cumsum(positions)])
+        some: Bools = np.diff(counts[self.offsets]) > 0
+        return some
+
+    # ---------------------------------------------------------------- weights
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights: F L + K L², and those of rich edges."""
+        more = 0 if self.rich is None else self.rich.values.size
+        return (self.n_features + self.n_types * self.n_labels) * self.n_labels + more
+
+    def weights(self, w: Float64s) -> Weights:
+        """Views of flat weights as matrices."""
+        L = self.n_labels
+        n, m = self.n_features * L, (self.n_features + self.n_types * L) * L
+        chain = self.structure == "chain" and self.n_types == 1
+        tables = w[n:m].reshape((L, L) if chain else (self.n_types, L, L))
+        edge = None if self.rich is None else self.rich.like(w[m:])
+        return Weights(w[:n].reshape(-1, L), tables, edge)
+
+    def flat(self, weights: Weights) -> Float64s:
+        """The weights of matrices as one vector (D,)."""
+        return np.concatenate([a.ravel().astype(np.float64) for a in weights.arrays()])
+
+    def tables(self, weights: Weights) -> NDArray[Any]:
+        """Scores (K, L, L) of label pairs by type of edge, symmetric without direction."""
+        T = weights.transitions.reshape(-1, self.n_labels, self.n_labels)
+        return T if self.directed else T + T.transpose(0, 2, 1)
+
+    def edge_tables(self, weights: Weights, edge_ids: Int64s, scale: float = 1.0) -> Float64s:
+        """Scores (m, L, L) of label pairs of some edges; ``scale`` is that of the rich weights."""
+        L = self.n_labels
+        pair: Float64s = weights.transitions.reshape(-1, L, L)[self.types[edge_ids]].astype(
+            np.float64
+        )
+        rich = rich_arguments(self.rows, weights.edge)
+        if rich is not None:
+            from trellis.kernels.loopy_steps import rich_scores
+
+            pair += scale * rich_scores(rich, edge_ids, L)
+        return pair if self.directed else pair + pair.transpose(0, 2, 1)
+
+    # ---------------------------------------------------------------- kernels and pieces
+
+    def arrays(
+        self,
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """What every kernel takes first: indptr, indices, values, label ids, label-set table."""
+        e = self.encoded
+        return e.indptr, e.indices, e.values, self.labels.ids, self.labels.table
+
+    def identity(self) -> tuple[NDArray[Any], ...]:
+        """Everything that tells these samples from others."""
+        own = (*self.arrays(), self.offsets, self.sample_weight)
+        return own if self.structure == "chain" else (*own, self.edges, self.types)
+
+    def visits(self, pieces: Pieces, order: Int64s | None = None) -> Visits:
+        """Pieces of these samples in visiting order (as drawn, if none is given)."""
+        chosen = slice(None) if order is None else order
+        starts, ends = pieces.offsets[:-1][chosen], pieces.offsets[1:][chosen]
+        sample = pieces.sample[chosen]
+        if self.structure == "chain":
+            if pieces.overlap:
+                ends = np.minimum(ends + pieces.overlap, self.offsets[1:][sample])
+            return Visits(starts, ends, self.sample_weight[sample])
+        assert pieces.nodes is not None
+        visits = GraphVisits(starts, ends, self.sample_weight[sample], pieces.nodes, pieces.forest)
+        if pieces.kept is None:
+            return visits
+        piece = np.empty(len(pieces.nodes), np.int64)
+        piece[pieces.nodes] = np.repeat(np.arange(len(pieces)), np.diff(pieces.offsets))
+        owner = piece[self.edges[pieces.kept, 0]]
+        edges_of = np.searchsorted(owner, np.arange(len(pieces) + 1))
+        return replace(
+            visits, kept=pieces.kept, kept_starts=edges_of[:-1][chosen],
+            kept_ends=edges_of[1:][chosen],
+        )  # fmt: skip
+
+    def cut(self, pieces: Pieces) -> Self:
+        """The pieces as samples of their own, each with the weight of the sample it is from."""
+        changed = {"sample_weight": self.sample_weight[pieces.sample]}
+        if self.structure == "chain":
+            offsets = pieces.offsets
+            if pieces.overlap:
+                raise DataError("pieces that overlap cannot be samples of their own")
+            return self._like(encoded=replace(self.encoded, offsets=offsets), **changed)
+        assert pieces.nodes is not None
+        place = np.empty(len(pieces.nodes), np.int64)
+        place[pieces.nodes] = np.arange(len(pieces.nodes))
+        kept = pieces.kept
+        if kept is None:
+            assert pieces.forest is not None
+            kept = pieces.forest.edge[pieces.forest.edge >= 0]
+        owner = np.searchsorted(pieces.offsets, place[self.edges[kept, 0]], side="right")
+        kept = kept[np.argsort(owner, kind="stable")]
+        return self._like(
+            encoded=replace(_taken(self.encoded, pieces.nodes), offsets=pieces.offsets),
+            labels=self.labels.take(pieces.nodes), edges=place[self.edges[kept]],
+            types=self.types[kept], **changed,
+        )  # fmt: skip
+
+    def part(self, samples: Int64s) -> Self:
+        """Some of the samples, with weights in the same places."""
+        lengths = np.diff(self.offsets)[samples]
+        positions = ranges(self.offsets[samples], lengths)
+        changed: dict[str, Any] = {
+            "encoded": replace(_taken(self.encoded, positions), offsets=bounds(lengths)),
+            "labels": self.labels.take(positions), "sample_weight": self.sample_weight[samples],
+        }  # fmt: skip
+        if self.structure != "chain":
+            counts = np.diff(self.edge_offsets)[samples]
+            ids = ranges(self.edge_offsets[samples], counts)
+            shift = np.repeat(bounds(lengths)[:-1] - self.offsets[samples], counts)
+            changed |= {"edges": self.edges[ids] + shift[:, None], "types": self.types[ids]}
+        return self._like(**changed)
+
+    def apart(self) -> Self:
+        """Every position as a sample of its own, without rich edges; the tables have no effect."""
+        n = int(self.offsets[-1])
+        return self._like(
+            encoded=replace(self.encoded, offsets=np.arange(n + 1)), structure="chain", rich=None,
+            sample_weight=np.repeat(self.sample_weight, np.diff(self.offsets)),
+        )  # fmt: skip
+
+    def _like(self, **changed: Any) -> Self:
+        """These samples with some attributes exchanged, and what follows from them forgotten."""
+        other = copy.copy(self)
+        for name in ("edge_offsets", "rows", "is_forest", "costs", "graph", "_rich_keys"):
+            other.__dict__.pop(name, None)
+        if self.structure == "chain" or changed.get("structure") == "chain":
+            for name in ("edges", "types"):
+                other.__dict__.pop(name, None)
+        for name, value in changed.items():
+            setattr(other, name, value)
+        return other
+
+    def compact(self, visits: Visits, like: Weights) -> tuple[Self, Visits, Weights]:
+        """The same visits over only what they touch, and zero weights for it: for cheap trials.
+
+        Samples with edges stay whole.
+        """
+        if isinstance(visits, GraphVisits):
+            return self, visits, like.zeros_like(np.float32)
+        lengths = visits.ends - visits.starts
+        places = bounds(lengths)
+        positions = ranges(visits.starts, lengths)
+        encoded = _taken(self.encoded, positions)
+        used, indices = np.unique(encoded.indices, return_inverse=True)
+        weights = Weights.zeros(len(used), self.n_labels)
+        weights.edge = None if like.edge is None else like.edge.only(used.astype(np.int64))
+        problem = self._like(
+            encoded=replace(encoded, indices=indices.astype(np.int32), offsets=places),
+            labels=self.labels.take(positions), n_features=len(used), rich=weights.edge,
+            sample_weight=visits.weights,
+        )  # fmt: skip
+        return problem, Visits(places[:-1], places[1:], visits.weights), weights
+
+
+def _taken(encoded: Encoded, positions: Int64s) -> Encoded:
+    """Features of some positions, in that order; the offsets stay as they are."""
+    counts = encoded.indptr[positions + 1] - encoded.indptr[positions]
+    where = ranges(encoded.indptr[positions], counts)
+    values = encoded.values[where] if encoded.values.size else encoded.values
+    return Encoded(encoded.offsets, bounds(counts), encoded.indices[where], values)

@@ -1,0 +1,93 @@
+"""The pieces of a pass in the order in which they are visited.
+
+A piece of a chain is a run of positions; a piece of a tree or graph is a run of places in a list of
+nodes, with the edges that it keeps.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.structures.forest import Forest
+
+__all__ = ["GraphVisits", "Visits"]
+
+
+@dataclass(frozen=True)
+class Visits:
+    """Pieces in the order of visiting: positions [start, end) and a weight each."""
+
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, part: slice) -> Visits:
+        return Visits(self.starts[part], self.ends[part], self.weights[part])
+
+    def repeated(self, times: int) -> Visits:
+        """The same visits several times over."""
+        return Visits(
+            np.tile(self.starts, times), np.tile(self.ends, times), np.tile(self.weights, times)
+        )
+
+    def largest_batch(self, size: int, total: NDArray[np.int64] | None = None) -> int:
+        """Most positions in a batch of ``size`` consecutive pieces.
+
+        With ``total`` (N + 1,), a running sum over positions: the most of what it sums.
+        """
+        if not len(self):
+            return 0
+        amount = self.ends - self.starts if total is None else total[self.ends] - total[self.starts]
+        return int(np.add.reduceat(amount, np.arange(0, len(self), size)).max())
+
+    def blocks(self, positions: int) -> list[slice]:
+        """Consecutive parts with about so many positions each."""
+        total = np.cumsum(self.ends - self.starts)
+        if not len(total):
+            return []
+        marks = np.arange(positions, total[-1] + positions, positions)
+        bounds = np.unique(np.append(0, np.searchsorted(total, marks, side="left") + 1))
+        bounds = np.minimum(bounds, len(total))
+        return [slice(int(a), int(b)) for a, b in itertools.pairwise(bounds) if a < b]
+
+
+@dataclass(frozen=True)
+class GraphVisits(Visits):
+    """Pieces of graphs in the order of visiting.
+
+    [start, end) of a piece are places in ``nodes``. Either the pieces are trees, in ``forest``, or
+    they have the edges ``kept[kept_starts[k]:kept_ends[k]]``.
+    """
+
+    nodes: NDArray[np.int64]
+    forest: Forest | None = None
+    kept: NDArray[np.int64] | None = None
+    kept_starts: NDArray[np.int64] | None = None
+    kept_ends: NDArray[np.int64] | None = None
+
+    def __getitem__(self, part: slice) -> GraphVisits:
+        return self._each(lambda a: a[part])
+
+    def repeated(self, times: int) -> GraphVisits:
+        """The same visits several times over."""
+        return self._each(lambda a: np.tile(a, times))
+
+    def _each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> GraphVisits:
+        """The same with every array that has an entry for each piece changed."""
+        return replace(
+            self,
+            starts=change(self.starts),
+            ends=change(self.ends),
+            weights=change(self.weights),
+            kept_starts=None if self.kept_starts is None else change(self.kept_starts),
+            kept_ends=None if self.kept_ends is None else change(self.kept_ends),
+        )

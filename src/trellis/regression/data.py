@@ -1,0 +1,85 @@
+"""Numbers at the nodes of a graph, with what is known of the nodes: the data of regression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trellis.errors import DataError
+from trellis.regression.similarity import KNN
+
+__all__ = ["RegressionData"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RegressionData:
+    """Nodes with features, a target and, where known, coordinates and a graph.
+
+    Attributes
+    ----------
+    name : str
+    X : array of shape (n, d)
+    y : array of shape (n,)
+    coords : array of shape (n, c) or None
+        What distances between nodes are measured on.
+    graph : sparse matrix of shape (n, n) or None
+        Similarities.
+    feature_names : tuple of str
+    metric : "euclidean", "manhattan" or "haversine"
+        Distance of coordinates.
+    regressors : tuple of int or None
+        Columns of X that say something besides where a node is; None: all.
+
+    Examples
+    --------
+    >>> from trellis.datasets import synthetic_graph_regression
+    >>> train, test = synthetic_graph_regression(60, 40, random_state=0)
+    >>> train.X.shape, test.graph.shape, train.subset(range(6)).y.shape
+    ((60, 5), (40, 40), (6,))
+    """
+
+    name: str
+    X: Floats
+    y: Floats
+    coords: Floats | None
+    graph: Any
+    feature_names: tuple[str, ...]
+    metric: str = "euclidean"
+    regressors: tuple[int, ...] | None = None
+
+    def subset(self, nodes: ArrayLike) -> RegressionData:
+        """The data of some nodes, with the edges among them."""
+        chosen = np.asarray(nodes)
+        return replace(
+            self,
+            X=self.X[chosen],
+            y=self.y[chosen],
+            coords=None if self.coords is None else self.coords[chosen],
+            graph=None if self.graph is None else self.graph[chosen][:, chosen],
+        )
+
+    def with_graph(self, build: Callable[[Floats], Any] | None = None) -> RegressionData:
+        """The same data with the graph that a function of the coordinates makes.
+
+        By default five nearest neighbours and weights e^(−distance).
+        """
+        if self.coords is None:
+            raise DataError(f"{self.name} has no coordinates to make a graph of")
+        make: Any = KNN(metric=self.metric) if build is None else build  # type: ignore[arg-type]  # a str
+        return replace(self, graph=make(self.coords))
+
+    def split(
+        self, n_train: int, random_state: int | np.random.Generator = 0
+    ) -> tuple[RegressionData, RegressionData]:
+        """Random training part of ``n_train`` nodes and the rest; edges between them are lost."""
+        n = len(self.y)
+        if not 0 < n_train < n:
+            raise DataError(f"n_train must lie between 1 and {n - 1}, got {n_train}")
+        order = np.random.default_rng(random_state).permutation(n)
+        return self.subset(order[:n_train]), self.subset(order[n_train:])

@@ -1,0 +1,256 @@
+r"""Max-margin training by Frank–Wolfe over completed labels.
+
+Losses of label sets are differences of convex functions (:mod:`trellis.problems.partial`),
+
+.. math:: J(w) = \lambda \lVert w\rVert^2
+    + \sum_i c_i \Bigl(\max_y [\Delta(A_i, y) + s(x_i, y)] - \max_{y \in A_i} s(x_i, y)\Bigr) .
+
+A round of the concave-convex procedure replaces the reward by its tangent at the present weights:
+the labels are *completed* by the best labelling :math:`g_i` that what is known allows. What is left
+is a structured hinge loss with :math:`g_i` rewarded, convex, which block-coordinate Frank–Wolfe
+minimises (:mod:`trellis.solvers.frank_wolfe`). J never rises: it touches the surrogate at the
+present weights and lies below it elsewhere, and a round that finds no better point changes nothing.
+
+The dual point is kept from round to round: its losses do not depend on what is rewarded, and its
+weights only move by :math:`\sum_i c_i (\Phi(g_i') - \Phi(g_i)) / 2\lambda`. The first rounds are
+solved to a coarse gap, since their surrogate is soon to be replaced. With complete labels there is
+one round, and its gap is that of J.
+
+Where a round ends depends on where the first one starts. At zero, what is not known would be
+completed at random; so it starts from a model without structure (:mod:`trellis.solvers.alone`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import DataError
+from trellis.problems import HingeDual, HingeLoss, LabelProblem, PartialObjective, Weights
+from trellis.solvers.alone import alone_weights
+from trellis.solvers.frank_wolfe import FrankWolfeRun, SparseDual
+from trellis.solvers.passes import PassRecord, Progress, out_of_patience
+
+__all__ = ["CompletedFrankWolfe"]
+
+Float64s = NDArray[np.float64]
+
+# Relative gaps of the first round, and what it is multiplied by after each.
+_FIRST, _FACTOR = 0.1, 0.3
+# Passes between looks at the objective; most passes of a round.
+_LOOK, _ROUND = 10, 100
+
+
+class CompletedFrankWolfe:
+    """Frank–Wolfe on hinge losses of completed labels; a learner of all samples at once.
+
+    Parameters
+    ----------
+    objective : PartialObjective
+        "bridge" or "latent-hinge" losses. Chains and trees without rich edges have a kernel; others
+        are slower.
+    l2 : float
+        Factor of ||w||², positive.
+    seed : int, optional
+        Seed of the orders of visiting.
+
+    Attributes
+    ----------
+    objective_value, gap : float
+        J of the best point, and by how much the optimum may be lower: infinite unless all labels
+        are known.
+    n_rounds : int
+        Number of rounds that were begun.
+
+    Examples
+    --------
+    >>> from trellis.corpus import as_corpus
+    >>> from trellis.features import AttributeEncoder
+    >>> corpus = as_corpus([[["a"], ["b"]], [["b"], ["a"]]], [["X", None], ["Y", None]])
+    >>> problem = LabelProblem(AttributeEncoder().learn(corpus), corpus.labels, 2)
+    >>> learner = CompletedFrankWolfe(PartialObjective(problem), l2=0.1, seed=0)
+    >>> progress = learner.run(max_iterations=500, tol=0.01)
+    >>> learner.stop_reason, learner.exact
+    ('eta', True)
+    """
+
+    def __init__(self, objective: PartialObjective, *, l2: float, seed: int | None = None) -> None:
+        problem = objective.problem
+        assert isinstance(problem, LabelProblem)
+        if objective.loss.reward != "compatible":
+            raise DataError("labels can be completed for the bridge and the latent hinge loss only")
+        if not len(objective.samples):
+            raise DataError("nothing is annotated: there is nothing to learn from")
+        self.partial, self.l2 = objective, l2
+        self.stop_reason = ""
+        self.resumable = problem.is_forest and not problem.is_rich  # else there is no kernel
+        self.n_rounds = 1
+        weight = np.zeros(problem.n_samples)
+        weight[objective.samples] = objective.sample_weight
+        rng = np.random.default_rng(seed)
+        start = (
+            np.zeros(problem.n_weights) if objective.convex else alone_weights(problem, weight, l2)
+        )
+        loss = HingeLoss(problem, self._completed(start), weight)
+        self._dual = HingeDual(loss, l2) if self.resumable else _OracleDual(loss, l2)
+        self._run = FrankWolfeRun(self._dual, rng)
+        self.objective_value, self._w = np.inf, start
+        self._keep(start)
+        self._before = self.objective_value  # J at the start of the round
+
+    @property
+    def problem(self) -> LabelProblem:
+        """The samples."""
+        problem = self.partial.problem
+        assert isinstance(problem, LabelProblem)
+        return problem
+
+    @property
+    def gap(self) -> float:
+        """By how much the optimum may be lower."""
+        return self._run.gap if self.partial.convex else np.inf
+
+    @property
+    def exact(self) -> bool:
+        """Whether all inference was exact."""
+        return self._dual.exact
+
+    def _completed(self, w: Float64s) -> NDArray[np.int64]:
+        """The best labels that are compatible with what is known."""
+        problem = self.problem
+        if problem.complete.all():
+            return problem.gold()
+        labels: Any = problem.maxima(w, "compatible")
+        completed: NDArray[np.int64] = labels.labels
+        return completed
+
+    def _keep(self, w: Float64s) -> None:
+        """Keep a point if J is lower there."""
+        value = self._run.objective
+        if not self.partial.convex:
+            value = self.l2 * float(w @ w) + self.partial.value(w)
+        if value < self.objective_value:
+            self.objective_value, self._w = value, w
+
+    def run(
+        self,
+        *,
+        max_iterations: int,
+        tol: float,
+        dev_score: Callable[[Weights], float] | None = None,
+        patience: int | None = None,
+        progress: Progress | None = None,
+        save: Callable[[Progress], None] | None = None,
+        report: Callable[[PassRecord], None] | None = None,
+    ) -> Progress:
+        """Sweep until the gap (and, between rounds, J) changes by at most ``tol`` of itself."""
+        now = Progress() if progress is None else progress
+        if now.generator:
+            self._run.rng.bit_generator.state = now.generator
+        self.stop_reason = "max_passes"
+        try:
+            while len(now.records) < max_iterations:
+                number, clock = len(now.records) + 1, time.perf_counter()
+                in_round = self._run.passes + 1
+                look = number == max_iterations or in_round % _LOOK == 0
+                moved = self._run.sweep(look)
+                if look or not moved:
+                    self._keep(self._run.weights)
+                seconds = time.perf_counter() - clock
+                score = None
+                if dev_score is not None and (look or not moved):
+                    score = dev_score(self.weights())
+                bound = self._run.lower_bound if self.partial.convex else None
+                now.records.append(
+                    PassRecord(number, self.objective_value, None, score, seconds, bound)
+                )
+                now.generator = dict(self._run.rng.bit_generator.state)
+                if report is not None:
+                    report(now.records[-1])
+                if out_of_patience([r for r in now.records if r.dev_score is not None], patience):
+                    self.stop_reason = "patience"
+                    break
+                precision = tol if self.partial.convex else self._precision(tol)
+                solved = (look or not moved) and self._run.gap <= precision * self._run.objective
+                if self.partial.convex:
+                    if solved or not moved:
+                        self.stop_reason = "gap" if solved else "no progress"
+                        break
+                elif solved or not moved or in_round == _ROUND:
+                    fall = self._before - self.objective_value
+                    if precision <= tol and fall <= tol * abs(self.objective_value):
+                        self.stop_reason = "eta"
+                        break
+                    self._next_round()
+                if save is not None and look:
+                    save(now)
+        except KeyboardInterrupt:
+            self.stop_reason = "interrupted"
+            raise
+        return now
+
+    def _precision(self, tol: float) -> float:
+        return max(_FIRST * _FACTOR ** (self.n_rounds - 1), tol)
+
+    def _next_round(self) -> None:
+        """Complete the labels anew, by the best weights."""
+        self.n_rounds += 1
+        self._before = self.objective_value
+        self._dual.reward(self._completed(self._w))
+        self._run.begin()
+
+    def weights(self) -> Weights:
+        """The best weights met, in float32."""
+        return self.problem.weights(self._w).map(lambda a: a.astype(np.float32))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The dual point, the run, the labels that are rewarded, and the best point."""
+        return {
+            **{f"dual_{name}": array for name, array in self._dual.state().items()},
+            **{f"run_{name}": array for name, array in self._run.state().items()},
+            "gold": self._dual.loss.gold,
+            "point": self._w,
+            "round": np.array([self.n_rounds, self.objective_value, self._before]),
+        }
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take up a state."""
+        self._dual.loss = self._dual.loss.rewarding(np.array(state["gold"]))
+        self._dual.restore(_named(state, "dual_"))
+        self._run.restore(_named(state, "run_"))
+        self._w = np.array(state["point"])
+        rounds, self.objective_value, self._before = state["round"].tolist()
+        self.n_rounds = int(rounds)
+
+
+class _OracleDual(SparseDual):
+    """A dual point of hinge losses whose best labellings are found one by one."""
+
+    def __init__(self, loss: HingeLoss, l2: float) -> None:
+        super().__init__(loss.best, loss.sample_weight, loss.n_weights, l2)
+        self.loss = loss
+
+    def reward(self, gold: NDArray[np.int64]) -> None:
+        """Exchange the labellings that are rewarded."""
+        problem = self.loss.problem
+        for i in np.flatnonzero(self.loss.sample_weight):
+            batch = problem.batch(np.array([i]))
+            new, old = gold[batch.rows], self.loss.gold[batch.rows]
+            self.move(int(i), *problem.difference(batch, new, old))
+        self.loss = self.loss.rewarding(gold)
+        self._oracle = self.loss.best
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Nothing: parts of all sizes are not kept in a checkpoint."""
+        return {}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take up nothing."""
+
+
+def _named(state: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): a for name, a in state.items() if name.startswith(prefix)}

@@ -1,0 +1,123 @@
+"""Max-margin training by cutting planes, as a learner of all samples at once.
+
+It is for every loss of :mod:`trellis.problems.partial`, for L1, and for a small gap: the bundle
+method where the sum of the losses is convex, else the concave-convex procedure with planes
+(:mod:`trellis.solvers.partial_margin`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.errors import DataError
+from trellis.problems import LabelProblem, PartialObjective, Weights
+from trellis.solvers.partial_margin import minimise_partial
+from trellis.solvers.passes import PassRecord, Progress, out_of_patience
+
+__all__ = ["PlaneLearner"]
+
+
+class PlaneLearner:
+    """Cutting planes on the losses of label sets.
+
+    Parameters
+    ----------
+    objective : PartialObjective
+        The losses.
+    l2, l1 : float
+        Factor of ||w||² or of ||w||₁; one of them is positive, the other 0.
+    memory : int, optional
+        Most planes kept.
+    seed : int, optional
+        Of the perceptron that finds the start, where it does.
+    """
+
+    resumable = False
+
+    def __init__(
+        self,
+        objective: PartialObjective,
+        *,
+        l2: float,
+        l1: float,
+        memory: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.partial = objective
+        self._settings: dict[str, Any] = {"l2": l2, "l1": l1, "memory": memory, "seed": seed}
+        self._w = np.zeros(objective.n_weights)
+        self.stop_reason, self.exact = "", True
+        self.objective_value, self.gap = np.inf, np.inf
+
+    @property
+    def problem(self) -> LabelProblem:
+        """The samples."""
+        problem = self.partial.problem
+        assert isinstance(problem, LabelProblem)
+        return problem
+
+    def run(
+        self,
+        *,
+        max_iterations: int,
+        tol: float,
+        dev_score: Callable[[Weights], float] | None = None,
+        patience: int | None = None,
+        progress: Progress | None = None,
+        save: Callable[[Progress], None] | None = None,
+        report: Callable[[PassRecord], None] | None = None,
+    ) -> Progress:
+        """Ask for planes until the gap, or the fall of a round, is at most ``tol`` of J."""
+        now = Progress() if progress is None else progress
+        if dev_score is not None and not self.partial.convex:
+            raise DataError(
+                "held-out data cannot be scored between rounds of planes; leave out dev, or take "
+                "solver='frank-wolfe'"
+            )
+
+        def after(record: Any) -> None:
+            if self.partial.convex and record.objective < self.objective_value:
+                self.objective_value, self._w = record.objective, self.partial.asked
+            score = None if dev_score is None else dev_score(self.weights())
+            bound = getattr(record, "lower_bound", None)
+            now.records.append(
+                PassRecord(
+                    len(now.records) + 1, record.objective, None, score, record.seconds, bound
+                )
+            )
+            if report is not None:
+                report(now.records[-1])
+            if out_of_patience(now.records, patience):
+                raise _Enough
+
+        try:
+            result = minimise_partial(
+                self.partial, tol=tol, limit=max_iterations, report=after, **self._settings
+            )
+        except _Enough:
+            self.stop_reason = "patience"
+            return now
+        self._w, self.objective_value, self.gap = result.weights, result.objective, result.gap
+        self.stop_reason, self.exact = result.stop_reason, result.exact
+        if result.stop_reason == "interrupted":
+            raise KeyboardInterrupt
+        return now
+
+    def weights(self) -> Weights:
+        """The best weights met, in float32."""
+        return self.problem.weights(self._w).map(lambda a: a.astype(np.float32))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Nothing: a run of planes cannot be taken up."""
+        return {}
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take up nothing."""
+
+
+class _Enough(Exception):  # noqa: N818 (no error)
+    """No better score for as long as patience goes."""

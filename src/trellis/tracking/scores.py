@@ -1,0 +1,165 @@
+r"""How good tracking is: links, divisions, and the task loss of events.
+
+A link is right if sequence, frame, source and target are, whatever its kind. A division is right if
+its parent and the set of its daughters are. Precision, recall and F1 are those of
+:class:`~trellis.evaluation.spans.PrecisionRecall`.
+
+The task loss compares all *events*. A move, a division (split, merge) with all its objects, an
+appearance and a disappearance are one event each; with the true events :math:`y^*` and the
+predicted ones y as 0/1 vectors over all events there might be,
+
+.. math:: \Delta(y^*, y) = \frac{\lVert y - y^* \rVert_1}{\sum_i y^*_i}
+                         = \frac{|Y \setminus Y^*| + |Y^* \setminus Y|}{|Y^*|} ,
+
+so that an object linked wrongly counts at least twice, as a miss and as a false alarm.
+
+References
+----------
+X. Lou and F. A. Hamprecht, *Structured learning for cell tracking*, 2011.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from trellis.errors import DataError
+from trellis.evaluation.spans import PrecisionRecall
+from trellis.tracking.objects import Link
+from trellis.tracking.result import TrackEvent
+
+__all__ = ["EventKey", "LinkScores", "event_set", "score_links", "task_loss"]
+
+
+class EventKey(NamedTuple):
+    """One event: what happened to which objects; ``frame`` is that of the first object named."""
+
+    kind: str
+    sequence: str
+    frame: int
+    sources: tuple[int, ...]
+    targets: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class LinkScores:
+    """Scores of :func:`score_links`; ``str()`` gives a table.
+
+    Attributes
+    ----------
+    links, divisions : PrecisionRecall
+        With the counts ``correct``, ``predicted`` and ``support`` (true ones).
+    """
+
+    links: PrecisionRecall
+    divisions: PrecisionRecall
+
+    def __str__(self) -> str:
+        lines = ["           precision   recall       F1     true  predicted"]
+        for name, s in (("links", self.links), ("divisions", self.divisions)):
+            lines.append(
+                f"{name:<9}  {s.precision:9.2%}  {s.recall:7.2%}  {100 * s.f1:7.2f}"
+                f"  {s.support:7}  {s.predicted:9}"
+            )
+        return "\n".join(lines)
+
+
+def score_links(truth: Iterable[Link], predicted: Iterable[Link]) -> LinkScores:
+    """Precision, recall and F1 of links and of divisions.
+
+    Parameters
+    ----------
+    truth, predicted : iterable of Link
+        Links named twice count once.
+
+    Returns
+    -------
+    LinkScores
+
+    Examples
+    --------
+    >>> from trellis.tracking.objects import Link
+    >>> truth = [Link("", 0, 7, 1, "division"), Link("", 0, 7, 2, "division")]
+    >>> scores = score_links(truth, [Link("", 0, 7, 1, "move"), Link("", 0, 8, 3, "move")])
+    >>> scores.links.precision, scores.links.recall, scores.divisions.recall
+    (0.5, 0.5, 0.0)
+    >>> print(score_links(truth, truth))
+               precision   recall       F1     true  predicted
+    links        100.00%  100.00%   100.00        2          2
+    divisions    100.00%  100.00%   100.00        1          1
+    """
+    truth, predicted = list(truth), list(predicted)
+    return LinkScores(
+        _compare({link[:4] for link in truth}, {link[:4] for link in predicted}),
+        _compare(_divisions(truth), _divisions(predicted)),
+    )
+
+
+def event_set(links: Iterable[Link], events: Iterable[TrackEvent] = ()) -> set[EventKey]:
+    """Gather links and events to a set of events, each with all its objects.
+
+    Links of one kind are one event if they share their source (division, split) or their target
+    (merge).
+
+    Examples
+    --------
+    >>> from trellis.tracking.objects import Link
+    >>> from trellis.tracking.result import TrackEvent
+    >>> links = [Link("", 0, 7, 2, "division"), Link("", 0, 7, 1, "division")]
+    >>> for event in sorted(event_set(links, [TrackEvent("", 1, 5, "appear")])):
+    ...     print(event.kind, event.frame, event.sources, event.targets)
+    appear 1 () (5,)
+    division 0 (7,) (1, 2)
+    """
+    result = set()
+    joint: dict[tuple[str, str, int, int], set[int]] = defaultdict(set)
+    for sequence, frame, source, target, kind in links:
+        if kind in {"division", "split"}:
+            joint[kind, sequence, frame, source].add(target)
+        elif kind == "merge":
+            joint[kind, sequence, frame, target].add(source)
+        else:
+            result.add(EventKey(kind, sequence, frame, (source,), (target,)))
+    for (kind, sequence, frame, one), others in joint.items():
+        several = tuple(sorted(others))
+        ends = (several, (one,)) if kind == "merge" else ((one,), several)
+        result.add(EventKey(kind, sequence, frame, *ends))
+    for sequence, frame, number, kind in events:
+        ends = ((), (number,)) if kind == "appear" else ((number,), ())
+        result.add(EventKey(kind, sequence, frame, *ends))
+    return result
+
+
+def task_loss(truth: Set[EventKey], predicted: Set[EventKey]) -> float:
+    """Number of events that are missed or wrong, divided by the number of true events.
+
+    Parameters
+    ----------
+    truth, predicted : set of EventKey
+        From :func:`event_set`.
+
+    Raises
+    ------
+    DataError
+        If there are no true events.
+
+    Examples
+    --------
+    >>> from trellis.tracking.objects import Link
+    >>> right, wrong = Link("", 0, 7, 1, "move"), Link("", 0, 7, 2, "move")
+    >>> task_loss(event_set([right]), event_set([wrong]))
+    2.0
+    """
+    if not truth:
+        raise DataError("truth has no events: there is nothing to compare with")
+    return len(truth ^ predicted) / len(truth)
+
+
+def _divisions(links: list[Link]) -> set[EventKey]:
+    return event_set(link for link in links if link.kind == "division")
+
+
+def _compare(truth: Set[object], predicted: Set[object]) -> PrecisionRecall:
+    return PrecisionRecall(len(truth & predicted), len(predicted), len(truth))

@@ -1,0 +1,222 @@
+"""A tiny reproduction from end to end: what it writes, how it resumes, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from dataclasses import replace
+
+import pytest
+from tiny import N_FITS, TINY
+
+from studies.structure_regularisation import fits, run
+from studies.structure_regularisation.figures import FIGURES
+from studies.structure_regularisation.protocol import PROTOCOLS
+from studies.structure_regularisation.run import render, reproduce
+from studies.structure_regularisation.tasks import TASKS
+from trellis import DataError
+
+LOG = "log.jsonl"
+
+
+def lines(folder):
+    return (folder / LOG).read_text("utf-8").splitlines()
+
+
+def fit_records(folder):
+    records = [json.loads(line) for line in lines(folder)[1:]]
+    return {r["key"]: r for r in records if r["kind"] == "fit"}
+
+
+def results_but_times(folder):
+    left_out = ("seconds", "cpu_seconds", "wall_seconds")
+    return {
+        key: {name: value for name, value in record.items() if name not in left_out}
+        for key, record in fit_records(folder).items()
+    }
+
+
+def test_outputs_are_there(finished):
+    for name in FIGURES:
+        assert (finished / name).read_bytes().startswith(b"\x89PNG")
+    report = (finished / "report.md").read_text("utf-8")
+    assert all(f"]({name})" in report for name in FIGURES)
+    assert len(fit_records(finished)) == N_FITS
+    assert (finished / "results.json").is_file()
+
+
+def test_tables_hold_the_numbers_of_the_log(finished):
+    report = (finished / "report.md").read_text("utf-8")
+    cells = {cell.strip() for line in report.splitlines() for cell in line.split("|")}
+    records = fit_records(finished).values()
+    curve = [r for r in records if r["part"] == "curves" and r["model"] == "crf"]
+    assert len(curve) == 6
+    for record in curve:
+        if record["params"]["l2"] and record["params"]["piece_size"]:
+            assert f"{100 * record['test']:.2f}" in cells
+            assert f"{record['test_loss']:.4f}" in cells
+    averaged = [
+        r["test"]
+        for r in records
+        if r["part"] == "comparison"
+        and r["params"].get("averaged")
+        and not r["params"]["piece_size"]
+    ]
+    assert len(averaged) == 2
+    assert f"{50 * sum(averaged):.2f}" in cells
+
+
+def test_results_are_those_of_the_log(finished):
+    found = json.loads((finished / "results.json").read_text("utf-8"))
+    task = found["tasks"]["roles"]
+    by_setting = {
+        (r["part"], r["model"], r["params"]["piece_size"], r["params"].get("l2")): r
+        for r in fit_records(finished).values()
+    }
+    l2 = task["chosen"]["WeightReg"]["l2"]
+    for point in task["curves"]["crf"]:
+        record = by_setting["curves", "crf", point["params"]["piece_size"], l2]
+        assert point["test"] == record["test"]
+        assert point["train_loss"] == record["train_loss"]
+    assert [p["params"]["piece_size"] for p in task["curves"]["crf"]] == [1.5, 5.5, None]
+    assert [c["method"] for c in found["comparison"]] == ["StructReg", "StructReg + WeightAvg"]
+    assert found["run"]["seconds"] > 0
+    assert len(found["companions"]["stability"]["found"]) == 2
+
+
+def test_chosen_settings_are_best_on_development_data(finished):
+    found = json.loads((finished / "results.json").read_text("utf-8"))["tasks"]["roles"]
+    for method, chosen in found["chosen"].items():
+        tried = {json.dumps(t["params"]): t["dev"] for t in found["tried"][method]}
+        assert tried[json.dumps(chosen)] == max(tried.values())
+
+
+def test_an_interrupted_run_goes_on(copied, finished, monkeypatch):
+    kept = lines(copied)
+    cut = [line for line in kept if '"kind": "fit"' in line][-3:]
+    torn = cut.pop()[:40]
+    text = "\n".join(line for line in kept if line not in cut and not line.startswith(torn))
+    (copied / LOG).write_text(f"{text}\n{torn}", "utf-8")
+    made = []
+    monkeypatch.setattr(
+        run, "perform", lambda fit, data: made.append(fit) or fits.perform(fit, data)
+    )
+    reproduce(copied, protocol=TINY, tasks=["roles"], n_jobs=1, resume=True, figures=False)
+    assert len(made) == 3
+    assert results_but_times(copied) == results_but_times(finished)
+
+
+def test_results_do_not_depend_on_jobs(finished, tmp_path):
+    fewer = replace(TINY, runs=1, retrain=False)
+    reproduce(tmp_path, protocol=fewer, tasks=["roles"], n_jobs=2, figures=False)
+    found, expected = results_but_times(tmp_path), results_but_times(finished)
+    assert len(found) == 10
+    assert found == {key: expected[key] for key in found}
+
+
+def test_rendering_needs_only_the_log(copied, finished):
+    for name in ("report.md", "results.json"):
+        (copied / name).unlink()
+    render(copied, figures=False)
+    for name in ("report.md", "results.json"):
+        assert (copied / name).read_text("utf-8") == (finished / name).read_text("utf-8")
+
+
+def test_without_figures_the_report_links_to_none(copied):
+    for name in FIGURES:
+        (copied / name).unlink()
+    render(copied, figures=False)
+    assert "![" not in (copied / "report.md").read_text("utf-8")
+
+
+def test_several_tasks_share_a_report(copied, monkeypatch):
+    # The same data under another name: all fits are in the log already.
+    monkeypatch.setitem(TASKS, "again", replace(TASKS["roles"], name="again", title="Again"))
+    monkeypatch.setattr(run, "perform", lambda fit, data: pytest.fail("made twice"))
+    both = ["roles", "again"]
+    outcome = reproduce(copied, protocol=TINY, tasks=both, n_jobs=1, resume=True, figures=False)
+    assert [study.task for study in outcome.studies] == both
+    report = (copied / "report.md").read_text("utf-8")
+    assert "### Losses on Roles of identifiers" in report
+    assert "### Losses on Again" in report
+
+
+# ------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tasks": ["parsing"]}, "unknown task 'parsing'; known: pos, bio-ner"),
+        ({"tasks": ["roles", "roles"]}, "task 'roles' is named twice"),
+        ({"tasks": []}, "no task is named"),
+        ({"protocol": "huge"}, "protocol must be one of quick, default, full, got 'huge'"),
+        ({"n_jobs": 0}, "n_jobs must be None or a positive integer, got 0"),
+    ],
+)
+def test_wrong_options(tmp_path, options, message):
+    with pytest.raises(DataError, match=re.escape(message)):
+        reproduce(tmp_path / "new", **options)
+    assert not (tmp_path / "new").exists()
+
+
+def test_missing_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRELLIS_DATA", str(tmp_path))
+    with pytest.raises(DataError, match=r"no data set 'ud_ewt' in .*; set TRELLIS_DATA"):
+        reproduce(tmp_path / "new", figures=False)
+
+
+def test_missing_matplotlib(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(DataError, match=r"figures need matplotlib: install it, or .*--no-figures"):
+        reproduce(tmp_path / "new", protocol=TINY, tasks=["roles"])
+    assert not (tmp_path / "new").exists()
+
+
+def test_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match=r"cannot make the folder .*file/new: Not a directory"):
+        reproduce(tmp_path / "file" / "new", protocol=TINY, tasks=["roles"], figures=False)
+
+
+def test_folder_that_cannot_be_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(DataError, match=r"cannot write to the folder .*; name another"):
+        reproduce(tmp_path, protocol=TINY, tasks=["roles"], figures=False)
+
+
+def test_folder_with_a_run(finished):
+    with pytest.raises(DataError, match=r"holds a run already; go on from it with resume"):
+        reproduce(finished, protocol=TINY, tasks=["roles"], figures=False)
+
+
+def test_a_run_that_was_not_finished_is_not_rendered(copied):
+    kept = lines(copied)
+    (copied / LOG).write_text("\n".join(kept[:10]) + "\n")
+    with pytest.raises(DataError, match=r"the run was not finished; go on from it with resume"):
+        render(copied)
+    (copied / LOG).write_text(kept[0] + "\n")
+    with pytest.raises(DataError, match=r"the log holds no run; start one"):
+        render(copied)
+
+
+def test_an_interrupt_says_where_the_results_are(tmp_path, monkeypatch):
+    def interrupted(fit, data):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "perform", interrupted)
+    with pytest.raises(KeyboardInterrupt, match=r"what was finished is in .*log.jsonl"):
+        reproduce(tmp_path, protocol=TINY, tasks=["roles"], n_jobs=1, figures=False)
+    assert fit_records(tmp_path) == {}
+
+
+def test_the_paper_s_protocol_is_the_full_one():
+    full = PROTOCOLS["full"]
+    assert full.piece_sizes == (1.5, 2.5, 3.5, 5.5, 10.5, 15.5, 20.5)
+    assert full.l2 == (0.1, 0.5, 1.0, 2.0, 5.0)
+    assert full.runs == 10
+    assert full.crf["tol"] == 1e-4
+    assert full.perceptron["max_passes"] == 10
+    assert full.train_limit is full.test_limit is None
