@@ -190,6 +190,8 @@ class CompletedFrankWolfe:
                     save(now)
         except KeyboardInterrupt:
             self.stop_reason = "interrupted"
+            self._run.look()
+            self._keep(self._run.weights)
             raise
         return now
 
