@@ -192,10 +192,11 @@ class LabelInference(LabelSamples):
             return node, (
                 self.edge_tables(weights, b.edge_ids) if self.is_rich else self.tables(weights)
             )
+        table = self.tables(weights)[0]  # all there is of a chain, or of positions set apart
         if edge is None or not self.is_rich:
-            return node, self.tables(weights)[0]
+            return node, table
         pair: Float64s = score_edges(
-            *features, weights.transitions, edge.rows_of_features(), edge.ptr, edge.pair,
+            *features, table, edge.rows_of_features(), edge.ptr, edge.pair,
             edge.values, edge.n_crossed, edge.both, 0, len(b.rows),
         )  # fmt: skip
         return node, pair
