@@ -192,11 +192,10 @@ class LabelInference(LabelSamples):
             return node, (
                 self.edge_tables(weights, b.edge_ids) if self.is_rich else self.tables(weights)
             )
+        table = self.tables(weights)[0]  # all there is of a chain, or of positions set apart
         if edge is None or not self.is_rich:
-            return node, self.tables(weights)[0]
-        pair: Float64s = score_edges(
-            Features(*features), weights.transitions, edge.arguments(), 0, len(b.rows)
-        )
+            return node, table
+        pair: Float64s = score_edges(Features(*features), table, edge.arguments(), 0, len(b.rows))
         return node, pair
 
     # ---------------------------------------------------------------- joint features
