@@ -6,27 +6,44 @@ the kernels but the arrays that go in.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
 from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
-from trellis.problems.chain import Visits
 
 from trellis.corpus import Labels, as_corpus
 from trellis.corpus.schemes import get_scheme
 from trellis.features import Encoded
-from trellis.problems import ChainData, Weights
+from trellis.problems import LabelProblem, Weights
+from trellis.problems.visits import Visits
 
 CLASSES = "ABCD"
+
+
+def chain_problem(encoded, labels, weight=None, n_features=None, **more) -> LabelProblem:
+    """A problem with as many features as there are, unless more are asked for."""
+    if n_features is None:
+        n_features = int(encoded.indices.max(initial=-1)) + 1
+    return LabelProblem(encoded, labels, n_features, sample_weight=weight, **more)
+
+
+def altered(problem: LabelProblem, **changes) -> LabelProblem:
+    """The problem made anew with some arguments exchanged."""
+    names = list(inspect.signature(LabelProblem).parameters)
+    arguments = {name: getattr(problem, name) for name in names}
+    if problem.structure == "chain":
+        arguments |= {"edges": None, "types": None}
+    return LabelProblem(**(arguments | changes))
 
 
 @dataclass
 class Problem:
     """Data, weights and pieces, ready for an objective."""
 
-    data: ChainData
+    data: LabelProblem
     weights: Weights
     visits: Visits
 
@@ -35,7 +52,7 @@ class Problem:
         return self.data.labels.allowed()
 
 
-def node_scores(data: ChainData, node: np.ndarray) -> np.ndarray:
+def node_scores(data: LabelProblem, node: np.ndarray) -> np.ndarray:
     """Scores (N, L) of all positions, one feature after the other."""
     e = data.encoded
     scores = np.zeros((len(e.indptr) - 1, node.shape[1]))
@@ -45,7 +62,7 @@ def node_scores(data: ChainData, node: np.ndarray) -> np.ndarray:
     return scores
 
 
-def edge_scores(data: ChainData, weights: Weights) -> np.ndarray:
+def edge_scores(data: LabelProblem, weights: Weights) -> np.ndarray:
     """Scores (N, L, L) of the edge into every position, one weight after the other."""
     e = data.encoded
     scores = np.tile(weights.transitions.astype(np.float64), (len(e.indptr) - 1, 1, 1))
@@ -55,7 +72,7 @@ def edge_scores(data: ChainData, weights: Weights) -> np.ndarray:
     return scores
 
 
-def edge_entries(data: ChainData, weights: Weights, t: int):
+def edge_entries(data: LabelProblem, weights: Weights, t: int):
     """Every rich edge weight met by the edge into t: its place, pair, value and feature."""
     e, edge, n_pairs = data.encoded, weights.edge, data.n_labels**2
     if edge is None:
@@ -117,7 +134,7 @@ def brute_force(problem: Problem) -> tuple[float, Weights]:
 
 
 def add_expected(
-    data: ChainData, start: int, chance: np.ndarray, pairs: np.ndarray, into: Weights
+    data: LabelProblem, start: int, chance: np.ndarray, pairs: np.ndarray, into: Weights
 ) -> None:
     """Add the expected features of a piece: chances of its labels (n, L) and pairs (n, L, L)."""
     e = data.encoded
@@ -131,7 +148,7 @@ def add_expected(
                 into.edge.values[place] += v * pairs[t].reshape(-1)[pair]
 
 
-def add_counts(data: ChainData, start: int, y, amount: float, into: Weights) -> None:
+def add_counts(data: LabelProblem, start: int, y, amount: float, into: Weights) -> None:
     """Add ``amount`` times the features of a labelling of the piece that begins at ``start``."""
     e = data.encoded
     for t, label in enumerate(y):
@@ -171,10 +188,11 @@ def problems(draw, numbers=ORDINARY, partial=True, sample_weights=None) -> Probl
         sample_weights = st.floats(0, 3)
     weight = draw(st.lists(sample_weights, min_size=len(lengths), max_size=len(lengths)))
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    data = ChainData(
+    data = chain_problem(
         Encoded(offsets, indptr, np.array(indices, np.int32), np.array(values, np.float32)),
         Labels.from_lists([y], CLASSES[:n_labels]),
         np.array(weight),
+        n_features,
     )
     flat = draw(
         st.lists(
@@ -200,7 +218,7 @@ def random_data(
     n_labels: int = 3,
     n_features: int = 12,
     real: bool = False,
-) -> ChainData:
+) -> LabelProblem:
     """Chains whose labels come from a random model: learnable, but not separable."""
     lengths = rng.integers(1, 9, n_samples)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -210,10 +228,12 @@ def random_data(
     encoded = Encoded(offsets, np.arange(0, n * width + 1, width), indices.ravel(), values)
     truth = rng.normal(size=(n_features, n_labels))
     labels = Labels.from_lists([], CLASSES[:n_labels])
-    blank = ChainData(encoded, labels, np.ones(n_samples))
+    blank = chain_problem(encoded, labels)
     noisy = node_scores(blank, truth) + rng.gumbel(size=(n, n_labels))
     names = [CLASSES[i] for i in noisy.argmax(axis=1)]
-    return ChainData(encoded, Labels.from_lists([names], CLASSES[:n_labels]), np.ones(n_samples))
+    return altered(
+        blank, labels=Labels.from_lists([names], CLASSES[:n_labels]), n_features=n_features
+    )
 
 
 def same_weights(a: Weights, b: Weights, **tolerance: float) -> None:
@@ -231,7 +251,7 @@ def same_bits(a: Weights, b: Weights) -> bool:
 def labelling_scores(model, sample) -> dict[tuple[str, ...], float]:
     """Score of every labelling of one sample under a fitted model, from its weights alone."""
     corpus = as_corpus([sample])
-    data = ChainData(model.encoder_.encode(corpus), None, np.ones(1))
+    data = chain_problem(model.encoder_.encode(corpus), None)
     scores = node_scores(data, model.weights_.node.astype(np.float64))
     trans = model.weights_.transitions.astype(np.float64)
     found = {}

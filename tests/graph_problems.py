@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
-from trellis.problems.graph import GraphVisits, edge_rows
 
 from chain_problems import CLASSES, ORDINARY, VALUES, log_sum, node_scores
 from trellis.corpus import Labels
 from trellis.decompose import GraphPieces
 from trellis.features import Encoded
-from trellis.problems import EdgeWeights, GraphData, Weights
+from trellis.problems import EdgeWeights, LabelProblem, Weights
+from trellis.problems.visits import GraphVisits
 
 
 @dataclass
 class GraphProblem:
     """Data, weights and pieces, ready for an objective."""
 
-    data: GraphData
+    data: LabelProblem
     weights: Weights
     visits: GraphVisits
 
 
-def edge_entries(data: GraphData, weights: Weights, e: int):
+def edge_entries(data: LabelProblem, weights: Weights, e: int):
     """Every rich weight that edge e meets: its place, pair and value; from the features alone."""
     edge, encoded, n_pairs = weights.edge, data.encoded, data.n_labels**2
     if edge is None:
@@ -50,7 +50,7 @@ def edge_entries(data: GraphData, weights: Weights, e: int):
                     yield int(row) * n_pairs + pair, pair, v
 
 
-def tables(data: GraphData, weights: Weights) -> np.ndarray:
+def tables(data: LabelProblem, weights: Weights) -> np.ndarray:
     """Scores (E, L, L) of the edges, one weight after the other."""
     out = np.array([weights.transitions[k] for k in data.types], np.float64)
     out = out.reshape(len(data.edges), data.n_labels, data.n_labels)
@@ -154,10 +154,6 @@ def graph_problems(draw, loops=False, numbers=ORDINARY, partial=True, rich=None)
     y = draw(st.lists(label, min_size=n, max_size=n))
     weight = draw(st.lists(st.floats(0, 3), min_size=len(lengths), max_size=len(lengths)))
     encoded = Encoded(offsets, indptr, np.array(indices, np.int32), np.array(values, np.float32))
-    data = GraphData(
-        encoded, Labels.from_lists([y], CLASSES[:n_labels]), np.array(weight), edges, types,
-        n_types, directed,
-    )  # fmt: skip
 
     def many(*shape):
         n = math.prod(shape)
@@ -178,8 +174,12 @@ def graph_problems(draw, loops=False, numbers=ORDINARY, partial=True, rich=None)
             pair = np.array([p for x in sets for p in x], np.int32)
             size = len(pair)
         weights.edge = EdgeWeights(row, ptr, pair, many(size), both)
-        data = replace(data, rows=edge_rows(encoded, edges, weights.edge, directed))
+    data = LabelProblem(
+        encoded, Labels.from_lists([y], CLASSES[:n_labels]), n_features,
+        sample_weight=np.array(weight), structure="graph" if loops else "tree", edges=edges,
+        types=types, n_types=n_types, directed=directed, rich=weights.edge,
+    )  # fmt: skip
     piece_size = draw(st.one_of(st.none(), st.floats(1, 4)))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
-    pieces = GraphPieces(edges, piece_size, "graph" if loops else "tree").draw(offsets, rng)
+    pieces = GraphPieces(data.edges, piece_size, "graph" if loops else "tree").draw(offsets, rng)
     return GraphProblem(data, weights, data.visits(pieces, rng.permutation(len(pieces))))

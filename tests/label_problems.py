@@ -6,18 +6,17 @@ import itertools
 
 import numpy as np
 
-from margin_problems import MarginProblem, make_problem
+from chain_problems import altered
+from margin_problems import CLASSES, MarginProblem, make_problem
 from trellis.corpus import Labels
-from trellis.problems.label_problem import LabelProblem
 
-CLASSES = ("a", "b", "c")
 COSTS = np.array([[0.0, 2.0, 0.5], [1.0, 0.0, 3.0], [0.25, 4.0, 0.0]])
 
 
 class Enumerated:
     """A problem and all that can be said of it by listing labellings."""
 
-    def __init__(self, seed, structure="chain", known=0.6, loss="hamming", **more):
+    def __init__(self, seed, structure="chain", known=0.6, cost="hamming", **more):
         self.plain: MarginProblem = make_problem(seed, structure, **more)
         rng = np.random.default_rng(seed + 1000)
         n = int(self.plain.offsets[-1])
@@ -27,14 +26,12 @@ class Enumerated:
             for a, b in itertools.pairwise(self.plain.offsets)
         ]
         self.lists = lists
-        self.costs = 1.0 - np.eye(3) if isinstance(loss, str) else np.asarray(loss)
-        p = self.plain
-        self.problem = LabelProblem(
-            p.data.encoded, Labels.from_lists(lists, CLASSES), p.data.n_features,
-            structure=structure, edges=None if structure == "chain" else p.edges, types=p.types,
-            n_tables=p.n_tables, directed=p.directed, loss=loss,
+        self.costs = 1.0 - np.eye(3) if isinstance(cost, str) else np.asarray(cost)
+        self.problem = altered(
+            self.plain.problem, labels=Labels.from_lists(lists, CLASSES), cost=cost,
+            sample_weight=None,
         )  # fmt: skip
-        self.n_samples = len(p.offsets) - 1
+        self.n_samples = self.problem.n_samples
         self.rng = rng
 
     @staticmethod
@@ -85,8 +82,8 @@ class Enumerated:
 
 STRUCTURES = [
     ("chain", {}),
-    ("tree", {"n_tables": 2}),
+    ("tree", {"n_types": 2}),
     ("tree", {"directed": False}),
-    ("graph", {"n_tables": 2}),
+    ("graph", {"n_types": 2}),
     ("graph", {"directed": False}),
 ]

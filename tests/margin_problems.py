@@ -6,67 +6,95 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-from trellis.problems.losses import Costs
 
+from trellis.corpus import Labels
+from trellis.corpus.labels import basic_table
 from trellis.features import Encoded
-from trellis.problems.hinge import HingeData, NodeOrder
+from trellis.problems import EdgeWeights, LabelProblem
+from trellis.problems.costs import Costs
+from trellis.problems.hinge_dual import NodeOrder
+
+CLASSES = ("a", "b", "c")
 
 
 @dataclass
 class MarginProblem:
-    """Samples with features (dense too), edges and costs."""
+    """A problem and its features as a dense matrix (N, F)."""
 
-    data: HingeData
-    dense: np.ndarray  # (N, F)
-    edges: np.ndarray  # (E, 2), the first end indexes rows
-    types: np.ndarray
-    n_tables: int
-    directed: bool
+    problem: LabelProblem
+    dense: np.ndarray
 
     @property
     def offsets(self) -> np.ndarray:
-        return self.data.encoded.offsets
+        return self.problem.offsets
+
+    @property
+    def gold(self) -> np.ndarray:
+        return self.problem.gold()
 
     def score(self, w: np.ndarray, s: int, y: tuple[int, ...]) -> float:
         """Score of a labelling of sample s."""
-        a, L = self.offsets[s], self.data.n_labels
-        n = self.dense.shape[1] * L
-        W, T = w[:n].reshape(-1, L), w[n:].reshape(self.n_tables, L, L)
+        p, a, L = self.problem, self.offsets[s], len(CLASSES)
+        n, m = self.dense.shape[1] * L, (self.dense.shape[1] + p.n_types * L) * L
+        W, T = w[:n].reshape(-1, L), w[n:m].reshape(p.n_types, L, L)
         total = sum(float(self.dense[a + t] @ W[:, label]) for t, label in enumerate(y))
-        for (u, v), k in zip(self.edges, self.types, strict=True):
+        for (u, v), k in zip(p.edges, p.types, strict=True):
             if a <= u < self.offsets[s + 1]:
                 i, j = y[u - a], y[v - a]
-                total += T[k, i, j] + (0 if self.directed else T[k, j, i])
+                for b, c in ((i, j),) if p.directed else ((i, j), (j, i)):
+                    total += T[k, b, c]
+                    if p.rich is not None:
+                        total += self._rich_score(w[m:], u, v, b * L + c)
         return total
 
-    def hinges(self, w: np.ndarray) -> np.ndarray:
-        """Hinge loss of each sample, by enumeration."""
+    def _rich_score(self, values: np.ndarray, u: int, v: int, pair: int) -> float:
+        """What the features of the ends of edge (u, v) add to the score of a pair of labels."""
+        rich, total = self.problem.rich, 0.0
+        second = rich.both or not self.problem.directed
+        for node, shift in ((v, 0), (u, rich.n_crossed if rich.both else 0))[: 1 + second]:
+            for f in np.flatnonzero(rich.row >= 0):
+                r = rich.row[f] + shift
+                if rich.ptr.size:
+                    own = range(rich.ptr[r], rich.ptr[r + 1])
+                    met = [values[q] for q in own if rich.pair[q] == pair]
+                else:
+                    met = [values[r * len(CLASSES) ** 2 + pair]]
+                total += self.dense[node, f] * sum(met)
+        return total
+
+    def hinges(self, w: np.ndarray, rewarded: np.ndarray | None = None) -> np.ndarray:
+        """Hinge loss of each sample, by enumeration; the gold labels are rewarded, or others."""
         found = []
-        costs = self.data.costs.dense()
-        for s in range(len(self.offsets) - 1):
-            a, b = self.offsets[s], self.offsets[s + 1]
-            gold = tuple(self.data.gold[a:b])
+        costs = self.problem.costs.dense()
+        right = self.gold if rewarded is None else rewarded
+        for a, b in itertools.pairwise(self.offsets):
+            s = len(found)
             best = max(
                 self.score(w, s, y) + sum(costs[a + t, label] for t, label in enumerate(y))
-                for y in itertools.product(range(self.data.n_labels), repeat=int(b - a))
+                for y in itertools.product(range(len(CLASSES)), repeat=int(b - a))
             )
-            found.append(best - self.score(w, s, gold))
+            found.append(best - self.score(w, s, tuple(right[a:b])))
         return np.array(found)
 
-    def risk(self, w: np.ndarray) -> float:
+    def risk(self, w: np.ndarray, rewarded: np.ndarray | None = None) -> float:
         """Weighted sum of the hinge losses."""
-        return float(self.data.sample_weight @ self.hinges(w))
+        return float(self.problem.sample_weight @ self.hinges(w, rewarded))
 
 
 def make_problem(
     seed: int, structure: str = "chain", n_samples: int = 3, *, directed: bool = True,
-    n_tables: int = 1, indicators: bool = False, longest: int = 4,
+    n_types: int = 1, indicators: bool = False, longest: int = 4, rich: str | None = None,
+    both: bool = False, inference: str = "auto",
 ) -> MarginProblem:  # fmt: skip
-    """Draw a problem; edges of trees are in random directions."""
+    """Draw a problem; edges of trees are in random directions.
+
+    What is asked of a chain that chains do not have, types of edges or edges without direction, it
+    has as a tree. ``rich`` edges are "dense" or "sparse"; the last feature is not crossed.
+    """
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, longest + 1, n_samples)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    N, F, L = int(offsets[-1]), 4, 3
+    N, F, L = int(offsets[-1]), 4, len(CLASSES)
     mask = rng.random((N, F)) < 0.6
     dense = (mask if indicators else mask * rng.normal(size=(N, F))).astype(np.float32)
     position, feature = np.nonzero(mask)
@@ -77,7 +105,6 @@ def make_problem(
     table = rng.random((N, L)) + 0.2
     table[np.arange(N), gold] = 0.0
     weight = rng.integers(0, 3, n_samples) + rng.random(n_samples).round()
-    data = HingeData(encoded, gold, Costs(table, np.arange(N)), weight.astype(float), F)
     edges = []
     for a, n in zip(offsets, lengths, strict=False):
         for v in range(1, n):
@@ -90,11 +117,34 @@ def make_problem(
                 edges.pop()
         if structure == "graph" and n > 2:  # close a loop
             joined = {frozenset(edge) for edge in edges}
-            both = itertools.combinations(range(a, a + n), 2)
-            edges.append(next(pair for pair in both if frozenset(pair) not in joined))
+            both_ends = itertools.combinations(range(a, a + n), 2)
+            edges.append(next(pair for pair in both_ends if frozenset(pair) not in joined))
     pairs = np.array(edges, np.int64).reshape(-1, 2)
-    types = rng.integers(0, n_tables, len(pairs))
-    return MarginProblem(data, dense.astype(float), pairs, types, n_tables, directed)
+    types = rng.integers(0, n_types, len(pairs))
+    plain = structure == "chain" and directed and n_types == 1
+    more = {} if plain else {"edges": pairs, "types": types}
+    problem = LabelProblem(
+        encoded, Labels(gold.astype(np.int32), basic_table(L), CLASSES), F,
+        sample_weight=weight.astype(float), n_types=n_types, directed=directed,
+        structure="tree" if structure == "chain" and not plain else structure,
+        rich=None if rich is None else _crossed(rng, F, L, rich, both), inference=inference, **more,
+    )  # fmt: skip
+    problem.costs = Costs(table, np.arange(N))
+    return MarginProblem(problem, dense.astype(float))
+
+
+def _crossed(rng, n_features: int, n_labels: int, kind: str, both: bool) -> EdgeWeights:
+    """All features but the last crossed with all pairs, or with some."""
+    row = np.append(np.arange(n_features - 1), -1).astype(np.int32)
+    n_rows, n_pairs = (n_features - 1) * (1 + both), n_labels**2
+    if kind == "dense":
+        none = np.zeros(0, np.int64), np.zeros(0, np.int32)
+        return EdgeWeights(row, *none, np.zeros(n_rows * n_pairs), both)
+    # Some rows have no pair, and pairs come in no order.
+    rows = [rng.permutation(n_pairs)[: rng.integers(0, 7)] for _ in range(n_rows)]
+    ptr = np.concatenate([[0], np.cumsum([len(r) for r in rows])]).astype(np.int64)
+    pair = np.concatenate(rows).astype(np.int32)
+    return EdgeWeights(row, ptr, pair, np.zeros(len(pair)), both)
 
 
 def nodes_of(p: MarginProblem) -> NodeOrder:
@@ -113,7 +163,7 @@ def nodes_of(p: MarginProblem) -> NodeOrder:
                 parent.append(above)
                 table.append(k)
                 down.append(below)
-                for (a, b), t in zip(p.edges, p.types, strict=True):
+                for (a, b), t in zip(p.problem.edges, p.problem.types, strict=True):
                     if a == v and b not in seen:
                         waiting.append((b, place, t, True))
                     if b == v and a not in seen:

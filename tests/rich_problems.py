@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from chain_problems import ORDINARY, Problem, problems, random_data
+from chain_problems import ORDINARY, Problem, altered, problems, random_data
 from trellis.corpus import Labels
-from trellis.problems import ChainData, EdgeWeights, Weights
+from trellis.problems import EdgeWeights, LabelProblem, Weights
 
 KINDS = ("dense", "sparse", "all pairs")
 
@@ -41,7 +41,8 @@ def rich_problems(draw, numbers=ORDINARY, kinds=KINDS, **options) -> Problem:
     values = np.array(draw(st.lists(numbers, min_size=size, max_size=size)), np.float64)
     edge = EdgeWeights(row, ptr, pair, values, bool(both))
     weights = Weights(problem.weights.node, problem.weights.transitions, edge)
-    return replace(problem, weights=weights)
+    data = altered(problem.data, rich=edge)
+    return replace(problem, data=data, weights=weights)
 
 
 def with_all_pairs(weights: Weights) -> Weights:
@@ -82,7 +83,7 @@ def random_weights(
     return replace(weights, edge=EdgeWeights(row, ptr, pair, values, True))
 
 
-def partial_data(rng: np.random.Generator, **options) -> ChainData:
+def partial_data(rng: np.random.Generator, **options) -> LabelProblem:
     """Random data of which some positions have no label, some two, and samples have weights."""
     data = random_data(rng, **options)
     names = [data.labels.classes[i] for i in data.labels.ids]
@@ -93,4 +94,4 @@ def partial_data(rng: np.random.Generator, **options) -> ChainData:
     ]
     labels = Labels.from_lists([loose], list(data.labels.classes))
     n_samples = len(data.sample_weight)
-    return replace(data, labels=labels, sample_weight=rng.uniform(0.2, 2, n_samples))
+    return altered(data, labels=labels, sample_weight=rng.uniform(0.2, 2, n_samples))

@@ -118,6 +118,7 @@ def test_signs_and_flags():
     assert (nothing | one_of("auto") | whole(1) | number()).signs == ["auto", "K", "X"]
     assert flag.has_flag and (nothing | flag).has_flag and (flag | one_of("both")).has_flag
     assert not one_of("both").has_flag and not nothing.has_flag
+    assert (nothing | one_of("a", "B")).is_choice and not (one_of("auto") | whole(1)).is_choice
 
 
 def test_numbers_and_integers():

@@ -64,12 +64,15 @@ class Alternative:
         Makes a value from the text of a command line, or raises ValueError; None: it cannot.
     sign : str
         What stands for a value in the help of a command line.
+    exact : bool
+        Whether the sign itself is the one value.
     """
 
     words: str
     accepts: Callable[[Any], bool]
     parse: Callable[[str], Any] | None = None
     sign: str = "X"
+    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,14 +122,23 @@ class Domain:
         return any(a in flag.alternatives for a in self.alternatives)
 
     @property
+    def is_choice(self) -> bool:
+        """Whether the value of an option is one of a few words."""
+        return all(alternative.exact for alternative in self._sayable)
+
+    @property
+    def _sayable(self) -> list[Alternative]:
+        return [alternative for alternative in self.alternatives if alternative.parse is not None]
+
+    @property
     def option_words(self) -> str:
         """What the value of an option must be: without None, and without quotes."""
-        return _either([a.words.strip("'") for a in self.alternatives if a.parse is not None])
+        return _either([alternative.words.strip("'") for alternative in self._sayable])
 
     @property
     def signs(self) -> list[str]:
         """What can stand for the value of an option: the words themselves, or one letter."""
-        return [a.sign for a in self.alternatives if a.parse is not None]
+        return [alternative.sign for alternative in self._sayable]
 
     def parse(self, text: str) -> Any:
         """Make a value from text, by the first alternative that can; its range is not checked.
@@ -136,12 +148,12 @@ class Domain:
         ValueError
             If no alternative can.
         """
-        for alternative in self.alternatives:
-            if alternative.parse is not None:
-                try:
-                    return alternative.parse(text)
-                except ValueError:
-                    continue
+        for alternative in self._sayable:
+            assert alternative.parse is not None
+            try:
+                return alternative.parse(text)
+            except ValueError:
+                continue
         raise ValueError(f"must be {self.option_words}, got {text!r}")
 
 
@@ -256,7 +268,7 @@ def _choice(choice: str | int) -> Alternative:
             raise ValueError(said)
         return choice
 
-    return Alternative(repr(choice), accepts, parse, str(choice))
+    return Alternative(repr(choice), accepts, parse, str(choice), exact=True)
 
 
 nothing = _domain("None", lambda value: value is None)

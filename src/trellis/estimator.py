@@ -31,6 +31,7 @@ from trellis.domains import Domain, anything, nothing, whole
 from trellis.errors import DataError
 
 __all__ = [
+    "REQUIRED",
     "Estimator",
     "Parameter",
     "Seeded",
@@ -45,7 +46,6 @@ __all__ = [
     "parameters_of",
     "renamed",
     "warn_of_old",
-    "what_was_learned",
 ]
 
 T = TypeVar("T")
@@ -343,7 +343,11 @@ class Estimator:
             )
             for name, value in self.get_params(deep=False).items()
         ]
-        learned = what_was_learned(self)
+        learned = [
+            (name, _summary(value))
+            for name, value in sorted(vars(self).items())
+            if name.endswith("_") and not name.startswith("_")
+        ]
         rows = [
             f'<tr title="{html.escape(declared.help)}"><td>{name}</td>'
             f"<td>{html.escape(value)}</td></tr>"
@@ -353,7 +357,7 @@ class Estimator:
             rows.append('<tr><th colspan="2">learned</th></tr>')
         rows += [
             f"<tr><td>{html.escape(name)}</td><td>{html.escape(value)}</td></tr>"
-            for name, value in learned.items()
+            for name, value in learned
         ]
         title = html.escape(type(self).__name__)
         return f'<table><tr><th colspan="2">{title}</th></tr>{"".join(rows)}</table>'
@@ -400,23 +404,6 @@ def check_parameters(model: Estimator) -> None:
         If a parameter has a value it cannot have, or some do not go together.
     """
     model._check_parameters()
-
-
-def what_was_learned(model: Estimator) -> dict[str, str]:
-    """Return a few words about each value that a model has learned, by name.
-
-    Examples
-    --------
-    >>> from trellis import ChainCRF
-    >>> crf = ChainCRF(random_state=0).fit([["a", "b"]], [["X", "Y"]])
-    >>> what_was_learned(crf)["classes_"]
-    "('X', 'Y')"
-    """
-    return {
-        name: _summary(value)
-        for name, value in sorted(vars(model).items())
-        if name.endswith("_") and not name.startswith("_")
-    }
 
 
 def current_names(kind: type[Estimator], params: Mapping[str, Any]) -> dict[str, Any]:

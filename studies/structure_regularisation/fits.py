@@ -119,7 +119,7 @@ def perform(fit: Fit, data: TaskData) -> dict[str, Any]:
         record["wall_seconds"] = time.perf_counter() - started
         return record
     except DataError as error:
-        raise type(error)(f"at {fit}: {error}") from error
+        raise DataError(f"at {fit}: {error}") from error
 
 
 def _sparsity(model: ChainCRF | ChainPerceptron) -> dict[str, Any]:

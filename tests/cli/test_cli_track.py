@@ -288,8 +288,8 @@ def test_model_of_another_kind(fails, files, models, tmp_path):
         "track", files / "objects.csv", "--model", models["conll"], "-o", tmp_path / "t"
     )
     assert message == (
-        f"{models['conll']} holds a ChainCRF, not a tracking model; 'trellis track --learn' "
-        "makes one"
+        f"{models['conll']} holds a ChainCRF, a model that labels sequences, trees or graphs; this "
+        "command needs a model that learned to track, as 'trellis track --learn' makes them"
     )
 
 
@@ -298,7 +298,8 @@ def test_model_with_features_of_its_own(fails, files, tmp_path):
     model = tmp_path / "own.trellis"
     TrackingModel(features=[own], max_iter=1).fit(PAIRS[:1]).save(model)
     message = fails("track", files / "objects.csv", "--model", model, "-o", tmp_path / "t")
-    assert message.startswith(f"{model} was trained with features that are functions in Python")
+    assert message.startswith(f"{model}: the model was trained with features of its user")
+    assert "move right" in message and "TrackingModel.load(path, features=...)" in message
 
 
 def test_objects_without_a_column_of_the_model(fails, files, tmp_path):

@@ -12,7 +12,6 @@ import pytest
 from toy_files import FORMATS, GOLD, LABELLED, SENTENCES, conll, lines_of
 
 from trellis import ChainCRF, ChainPerceptron, load_model
-from trellis.cli.options import in_words_of_options
 from trellis.cli.train import summary
 from trellis.progress import Reporter
 

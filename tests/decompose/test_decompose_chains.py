@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chain_problems import chain_problem
 from trellis import DataError
 from trellis.corpus import Labels
 from trellis.decompose import VISITS, ChainPieces, Pieces, WholeSamples, cut, partitioner, visits
 from trellis.features import Encoded
-from trellis.problems import ChainData
+from trellis.problems import LabelProblem
 
 
 def offsets_of(lengths) -> np.ndarray:
@@ -136,13 +137,13 @@ def test_pieces_with_overlap_go_on_into_the_next_of_their_sample(lengths, size, 
         assert kept == inside
 
 
-def chains(offsets: np.ndarray) -> ChainData:
+def chains(offsets: np.ndarray) -> LabelProblem:
     """Data without features."""
     n = int(offsets[-1])
     encoded = Encoded(
         offsets, np.zeros(n + 1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
     )
-    return ChainData(encoded, Labels.from_lists([["A"] * n], "A"), np.ones(len(offsets) - 1))
+    return chain_problem(encoded, Labels.from_lists([["A"] * n], "A"), np.ones(len(offsets) - 1))
 
 
 @pytest.mark.parametrize("overlap", [-1, 0.5, 1.0, "1", None])

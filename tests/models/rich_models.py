@@ -10,9 +10,9 @@ import itertools
 
 import numpy as np
 
-from chain_problems import node_scores
+from chain_problems import chain_problem, node_scores
 from trellis.corpus import as_corpus
-from trellis.problems import ChainData, EdgeWeights, Weights
+from trellis.problems import EdgeWeights, LabelProblem, Weights
 
 
 def switches(n: int, n_labels: int = 2, seed: int = 0, late: bool = False, length: int = 7):
@@ -56,7 +56,7 @@ def edge_weight(edge: EdgeWeights, n_labels: int, feature: int, back: int, a: in
     )
 
 
-def edge_matrices(data: ChainData, weights: Weights) -> np.ndarray:
+def edge_matrices(data: LabelProblem, weights: Weights) -> np.ndarray:
     """S_t (N, L, L) of one sample: transitions and what the features at t and t − 1 add."""
     n_labels = len(weights.transitions)
     e = data.encoded
@@ -78,7 +78,7 @@ def edge_matrices(data: ChainData, weights: Weights) -> np.ndarray:
 def rich_scores(model, sample) -> dict[tuple[str, ...], float]:
     """Score of every labelling of one sample under a fitted model, rich edges included."""
     corpus = as_corpus([sample])
-    data = ChainData(model.encoder_.encode(corpus), None, np.ones(1))
+    data = chain_problem(model.encoder_.encode(corpus), None, np.ones(1))
     node = node_scores(data, model.weights_.node.astype(np.float64))
     edges = edge_matrices(data, model.weights_)
     found = {}

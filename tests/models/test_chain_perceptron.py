@@ -8,11 +8,11 @@ import trellis.models.chain_predictor as model_module
 
 import trellis.kernels.chain_perceptron as kernels
 import trellis.solvers.passes as passes_module
-from chain_problems import in_scheme, labelling_scores, same_bits, toy_language
+from chain_problems import chain_problem, in_scheme, labelling_scores, same_bits, toy_language
 from trellis import ChainPerceptron
 from trellis.corpus import as_corpus
 from trellis.decompose import WholeSamples
-from trellis.problems import ChainData, PerceptronLoss, Weights
+from trellis.problems import PerceptronLoss, Weights
 from trellis.solvers import AveragedPerceptron
 
 X, Y = toy_language(60)
@@ -139,7 +139,7 @@ def test_a_stream_averages_over_all_its_batches():
     assert model.n_batches_ == 60
     assert model.score(X_NEW, Y_NEW) > 0.9
     corpus = as_corpus(X, Y)
-    data = ChainData(model.encoder_.encode(corpus), corpus.labels, np.ones(60))
+    data = chain_problem(model.encoder_.encode(corpus), corpus.labels, np.ones(60))
     learner = AveragedPerceptron(PerceptronLoss(data), Weights.zeros(model.n_features_, 3))
     pieces = WholeSamples().draw(corpus.offsets, np.random.default_rng(0))
     learner.visit(data.visits(pieces), 0, 0, 60)

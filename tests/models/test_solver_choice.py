@@ -9,10 +9,10 @@ import pytest
 import trellis.models.crf_training as chain_crf_module
 from rich_models import same_model, switches
 
-from chain_problems import toy_language
+from chain_problems import chain_problem, toy_language
 from trellis import ChainCRF, ChainPerceptron, Corpus
 from trellis.decompose import WholeSamples
-from trellis.problems import ChainData, LogLikelihood
+from trellis.problems import LogLikelihood
 
 X, Y = toy_language(60)
 X_NEW, Y_NEW = toy_language(20, seed=1)
@@ -23,7 +23,7 @@ BOTH = pytest.mark.parametrize("kind", [ChainCRF, ChainPerceptron])
 def objective(model, X, Y) -> float:
     """The penalised loss at a model's weights, exactly."""
     corpus = Corpus.from_columns({"word": X}, Y)
-    data = ChainData(model.encoder_.encode(corpus), corpus.labels, np.ones(len(X)))
+    data = chain_problem(model.encoder_.encode(corpus), corpus.labels, np.ones(len(X)))
     pieces = WholeSamples().draw(corpus.offsets, np.random.default_rng(0))
     loss, _ = LogLikelihood(data).value_and_gradient(model.weights_, data.visits(pieces))
     return loss + model._penalty().value(model.weights_)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chain_problems import problems, random_data
+from chain_problems import chain_problem, problems, random_data
 from rich_problems import partial_data
 from trellis.corpus import Labels
-from trellis.problems import ChainData, EdgeWeights
+from trellis.problems import EdgeWeights, LabelProblem
 from trellis.problems.edge_weights import cross
 
 
@@ -21,7 +21,7 @@ def pairs_of(edge: EdgeWeights, feature: int, back: int = 0) -> list[int]:
     return edge.pair[edge.ptr[row] : edge.ptr[row + 1]].tolist()
 
 
-def counted(data: ChainData, feature: int, back: int) -> Counter:
+def counted(data: LabelProblem, feature: int, back: int) -> Counter:
     """How often each pair of single labels occurs with the feature, by looking everywhere."""
     e, ids, found = data.encoded, data.labels.ids, Counter()
     for start, end in zip(e.offsets[:-1], e.offsets[1:], strict=True):
@@ -32,7 +32,7 @@ def counted(data: ChainData, feature: int, back: int) -> Counter:
     return +found
 
 
-def crossing(data: ChainData, crossed=None, **options) -> EdgeWeights:
+def crossing(data: LabelProblem, crossed=None, **options) -> EdgeWeights:
     n_features = int(data.encoded.indices.max(initial=0)) + 1
     options = {
         "both": True, "dense": False, "negatives": 0, "rng": np.random.default_rng(0), **options,
@@ -166,7 +166,7 @@ def test_growth_from_no_row_at_all():
 
 def test_positions_with_several_labels_show_no_pair():
     data = random_data(np.random.default_rng(0), n_samples=5)
-    blank = ChainData(
+    blank = chain_problem(
         data.encoded, Labels.from_lists([[None] * len(data.labels)], "ABC"), data.sample_weight
     )
     assert crossing(blank).pair.size == 0

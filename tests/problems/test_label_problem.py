@@ -7,7 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from label_problems import CLASSES, COSTS, STRUCTURES, Enumerated
+from label_problems import COSTS, STRUCTURES, Enumerated
+from margin_problems import CLASSES, make_problem
 from trellis.corpus import Labels, as_corpus
 from trellis.errors import DataError, InfeasibleError
 from trellis.features import AttributeEncoder
@@ -24,10 +25,10 @@ def split(labels, offsets):
     return [tuple(labels[a:b].tolist()) for a, b in itertools.pairwise(offsets)]
 
 
-@pytest.mark.parametrize("loss", ["hamming", COSTS], ids=["hamming", "costs"])
+@pytest.mark.parametrize("cost", ["hamming", COSTS], ids=["hamming", "costs"])
 @pytest.mark.parametrize("space", ["all", "compatible", "incompatible", "mean"])
-def test_maxima(space, loss):
-    for e in some_problems(loss=loss):
+def test_maxima(space, cost):
+    for e in some_problems(cost=cost):
         base = e.weights()
         for w, augmented in itertools.product((base, -base), (False, True)):
             found = e.problem.maxima(w, space, loss=augmented)
@@ -82,18 +83,14 @@ def test_constrained_copies_in_blocks(monkeypatch):
 
 
 def test_complete_labels_are_the_hinge_loss():
-    e = Enumerated(0, longest=5)
-    p, offsets = e.plain, e.plain.offsets
-    lists = [[CLASSES[g] for g in p.data.gold[a:b]] for a, b in itertools.pairwise(offsets)]
-    problem = LabelProblem(p.data.encoded, Labels.from_lists(lists, CLASSES), p.data.n_features)
-    costs = (~problem.allowed).astype(float)
-    p.data.costs.table[:] = costs
-    w = e.weights()
-    c = p.data.sample_weight
+    p = make_problem(0, longest=5)
+    problem, c = p.problem, p.problem.sample_weight
+    w = np.random.default_rng(0).normal(size=problem.n_weights)
     best, gold = problem.maxima(w, "all", loss=True), problem.maxima(w, "compatible")
-    value, slope = HingeLoss(p.data).risk(w)
-    assert c @ (best.values - gold.values) == pytest.approx(value)
-    np.testing.assert_allclose(best.features(c) - gold.features(c), slope, atol=1e-12)
+    assert c @ (best.values - gold.values) == pytest.approx(p.risk(w))
+    cut = HingeLoss(problem).risk(w)
+    assert cut.upper == cut.lower == pytest.approx(p.risk(w))
+    np.testing.assert_allclose(best.features(c) - gold.features(c), cut.slope, atol=1e-12)
 
 
 def test_what_is_known():
@@ -144,7 +141,7 @@ def chain(words, labels, classes=CLASSES):
 def test_weakest_part_of_a_chain_is_a_span():
     p = chain("s s s u s s s", [None, None, None, None, "a", None, None])
     w = np.zeros(p.n_weights)
-    W, _ = p.split(w)
+    W = p.weights(w).node
     W[0] = [5.0, 0, 0]  # s is surely a
     W[1] = [0.1, 0, -1]
     assert p.weakest_part(0, w, 1).tolist() == [3]
@@ -162,11 +159,11 @@ def test_weakest_part_keeps_most_of_what_differs():
     """The one change brings others with it: more nodes differ than are asked for."""
     p = chain("u v v v v s", [None] * 6)
     w = np.zeros(p.n_weights)
-    W, T = p.split(w)
+    W, T = p.weights(w).arrays()
     W[0] = [0.1, 0, -9]
     W[1] = [0, 0, -99]
     W[2] = [0, 0, 9]
-    T[0] = [[5, 0, 0], [0, 5, 0], [0, 0, 0]]
+    T[:] = [[5, 0, 0], [0, 5, 0], [0, 0, 0]]
     part = p.weakest_part(0, w, 3)
     assert len(part) == 3
     assert (np.diff(part) == 1).all()
@@ -182,7 +179,7 @@ def test_weakest_part_elsewhere_is_a_neighbourhood(structure):
         structure=structure, edges=np.array(edges),
     )  # fmt: skip
     w = np.zeros(p.n_weights)
-    W, _ = p.split(w)
+    W = p.weights(w).node
     W[0], W[1] = [5, 0, 0], [0.1, 0, -1]
     assert p.weakest_part(0, w, 1).tolist() == [5]
     assert p.weakest_part(0, w, 2).tolist() == [2, 5]
@@ -194,16 +191,16 @@ def test_weakest_part_elsewhere_is_a_neighbourhood(structure):
 def test_annotations_are_added_up():
     p = chain("s u", [{"a", "b"}, None])
     p.annotate(0, [{"b", "c"}, None])
-    assert p.allowed.tolist() == [[False, True, False], [True, True, True]]
+    assert p.labels.allowed().tolist() == [[False, True, False], [True, True, True]]
     p.annotate(0, {1: "c"})
     assert p.complete.all()
     with pytest.raises(InfeasibleError, match=r"sample 0, position 1: .* 'a' contradicts 'c'"):
         p.annotate(0, ["b", "a"])
-    assert p.allowed[1].tolist() == [False, False, True]
+    assert p.labels.allowed()[1].tolist() == [False, False, True]
 
 
 def test_annotation_changes_the_costs():
-    e = Enumerated(2, loss=COSTS, known=0.3)
+    e = Enumerated(2, cost=COSTS, known=0.3)
     said = [{"a", "b"} if 0 in known or 1 in known else None for known in e.own(0)]
     e.problem.annotate(0, said)
     for t, names in enumerate(said):
@@ -243,11 +240,12 @@ def test_bad_problems():
         e.problem.maxima(e.weights(), "some")
     with pytest.raises(DataError, match="there is no measure 'luck'"):
         e.problem.margins(e.weights(), "luck", np.array([0]))
-    encoded, labels = e.plain.data.encoded, Labels.from_lists(e.lists, CLASSES)
+    encoded, labels = e.plain.problem.encoded, Labels.from_lists(e.lists, CLASSES)
     with pytest.raises(DataError, match='structure="tree" needs edges'):
         LabelProblem(encoded, labels, 4, structure="tree")
-    with pytest.raises(DataError, match="a loss that is a function needs one label"):
-        LabelProblem(encoded, labels, 4, loss=lambda y, c: y)
+    function = LabelProblem(encoded, labels, 4, cost=lambda y, c: y)
+    with pytest.raises(DataError, match="a cost that is a function needs one label"):
+        function.maxima(np.zeros(function.n_weights), "all", loss=True)
     loop = np.array([(0, 1), (1, 2), (0, 2)])
     corpus = as_corpus([[["s"]] * 3])
     with pytest.raises(DataError, match="close a cycle"):
@@ -268,7 +266,7 @@ def test_inexact_inference_is_said():
             inference=inference,
         )  # fmt: skip
         w = np.zeros(p.n_weights)
-        p.split(w)[1][0] = [[-1, 0], [0, -1]]
+        p.weights(w).transitions[0] = [[-1, 0], [0, -1]]
         found[inference] = p.maxima(w, "all")
     assert found["lp"].values[0] <= found["exact"].values[0] == -1.0
     assert found["exact"].bounds[0] == pytest.approx(-1.0)
@@ -278,7 +276,7 @@ def test_inexact_inference_is_said():
 def test_what_is_compatible_costs_nothing():
     """Even where some errors are welcome."""
     costs = np.array([[0.0, -2.0, 0.5], [-1.0, 0.0, 3.0], [0.25, 4.0, 0.0]])
-    for e in some_problems(2, loss=costs):
+    for e in some_problems(2, cost=costs):
         w = e.weights()
         found = e.problem.maxima(w, "all", loss=True)
         np.testing.assert_allclose(found.values, e.values(w, "all", True), atol=1e-5)

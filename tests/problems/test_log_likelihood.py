@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trellis.problems.chain import Visits
 
 from chain_problems import (
     EXTREME,
     ORDINARY,
     Problem,
+    altered,
     brute_force,
+    chain_problem,
     node_scores,
     problems,
     random_data,
@@ -24,7 +25,8 @@ from chain_problems import (
 from trellis.corpus import Labels
 from trellis.decompose import ChainPieces, WholeSamples
 from trellis.features import Encoded
-from trellis.problems import ChainData, LogLikelihood, Weights
+from trellis.problems import LabelProblem, LogLikelihood, Weights
+from trellis.problems.visits import Visits
 
 
 def evaluate(problem: Problem) -> tuple[float, Weights]:
@@ -66,16 +68,16 @@ def test_forbidding_scores_underflow_and_are_still_exact(labels, start):
     same_weights(gradient, exact_gradient, rtol=1e-9, atol=1e-9)
 
 
-def one_chain(labels, n_labels: int) -> ChainData:
+def one_chain(labels, n_labels: int) -> LabelProblem:
     """A chain with a feature of its own at each position."""
     n = len(labels)
     encoded = Encoded(
         np.array([0, n]), np.arange(n + 1), np.arange(n, dtype=np.int32), np.zeros(0, np.float32)
     )
-    return ChainData(encoded, Labels.from_lists([labels], "ABCD"[:n_labels]), np.ones(1))
+    return chain_problem(encoded, Labels.from_lists([labels], "ABCD"[:n_labels]), np.ones(1))
 
 
-def whole(data: ChainData) -> Visits:
+def whole(data: LabelProblem) -> Visits:
     return data.visits(WholeSamples().draw(data.encoded.offsets, np.random.default_rng(0)))
 
 
@@ -221,7 +223,7 @@ def test_empty_samples_cost_nothing():
     encoded = replace(data.encoded, offsets=np.array([0, 0, 2, 2]))
     weights = Weights(np.eye(2), np.full((2, 2), 3.0))
     value, _ = LogLikelihood(data).value_and_gradient(weights, whole(data))
-    padded = ChainData(encoded, data.labels, np.ones(3))
+    padded = chain_problem(encoded, data.labels, np.ones(3))
     assert LogLikelihood(padded).value_and_gradient(weights, whole(padded))[0] == value
 
 
@@ -272,7 +274,7 @@ def test_blocks_are_consecutive_and_of_about_the_size_asked(lengths, positions):
 
 def test_visits_follow_the_order_and_carry_the_weight_of_their_sample():
     data = random_data(np.random.default_rng(0), n_samples=3)
-    data = replace(data, sample_weight=np.array([0.5, 1.0, 2.0]))
+    data = altered(data, sample_weight=np.array([0.5, 1.0, 2.0]))
     pieces = ChainPieces(2).draw(data.encoded.offsets, np.random.default_rng(0))
     order = np.random.default_rng(1).permutation(len(pieces))
     visits = data.visits(pieces, order)

@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from trellis.problems.chain import Visits
 
+from chain_problems import altered, chain_problem
 from trellis.corpus import Labels
 from trellis.features import Encoded
-from trellis.problems import ChainData, EdgeWeights, PerceptronLoss, Weights
+from trellis.problems import EdgeWeights, LabelProblem, PerceptronLoss, Weights
+from trellis.problems.visits import Visits
 
 
-def chain(labels, values=()) -> ChainData:
+def chain(labels, values=()) -> LabelProblem:
     """A chain over the labels A and B with a feature of its own at each position."""
     n = len(labels)
     encoded = Encoded(
@@ -22,10 +23,10 @@ def chain(labels, values=()) -> ChainData:
         np.arange(n, dtype=np.int32),
         np.array(values, np.float32),
     )
-    return ChainData(encoded, Labels.from_lists([labels], "AB"), np.ones(1))
+    return chain_problem(encoded, Labels.from_lists([labels], "AB"), np.ones(1))
 
 
-def visit(data: ChainData, weights: Weights, *, count: float = 0.0, weight: float = 1.0):
+def visit(data: LabelProblem, weights: Weights, *, count: float = 0.0, weight: float = 1.0):
     n = len(data.labels)
     sums = weights.zeros_like(np.float64)
     once = Visits(np.array([0]), np.array([n]), np.array([weight]))
@@ -110,7 +111,7 @@ def test_rich_edges_may_belong_to_the_position_before():
     flipped = replace(data.encoded, indices=np.array([1, 0], np.int32))
     w = Weights.zeros(2, 2)
     w.edge = crossed(np.zeros(8), both=True)
-    visit(replace(data, encoded=flipped), w)
+    visit(altered(data, encoded=flipped), w)
     assert w.edge.values.tolist() == [0, 0, 0, 0, -1, 0, 0, 1]
 
 

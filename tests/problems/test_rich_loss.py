@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trellis.problems.chain import Visits
 
-from chain_problems import EXTREME, Problem, brute_force, same_weights
+from chain_problems import EXTREME, Problem, altered, brute_force, chain_problem, same_weights
 from rich_problems import partial_data, random_weights, rich_problems, with_all_pairs
 from trellis.corpus import Labels
 from trellis.decompose import ChainPieces
 from trellis.features import Encoded
-from trellis.problems import ChainData, EdgeWeights, LogLikelihood, Weights
+from trellis.problems import EdgeWeights, LabelProblem, LogLikelihood, Weights
+from trellis.problems.visits import Visits
 
 
 def evaluate(problem: Problem) -> tuple[float, Weights]:
@@ -101,12 +101,12 @@ def test_edges_without_weight_are_plain_transitions():
         assert same.edge.values.any()
 
 
-def steep(delta: float, kind: type) -> tuple[ChainData, Weights, Visits]:
+def steep(delta: float, kind: type) -> tuple[LabelProblem, Weights, Visits]:
     """Three positions whose edges have all their pairs, every weight about ``delta``."""
     encoded = Encoded(
         np.array([0, 3]), np.arange(4), np.zeros(3, np.int32), np.zeros(0, np.float32)
     )
-    data = ChainData(encoded, Labels.from_lists([["A", "B", "A"]], "AB"), np.ones(1))
+    data = chain_problem(encoded, Labels.from_lists([["A", "B", "A"]], "AB"), np.ones(1))
     values = np.array([delta, delta + 1, delta + 0.5, delta - 1], kind)
     row, ptr = np.zeros(1, np.int32), np.array([0, 4])
     edge = EdgeWeights(row, ptr, np.arange(4, dtype=np.int32), values, False)
@@ -167,7 +167,7 @@ def test_no_feature_needs_to_be_crossed(ptr, both):
 
 def test_positions_without_annotation_teach_nothing():
     data = partial_data(np.random.default_rng(5), n_samples=5)
-    blank = replace(
+    blank = altered(
         data, labels=Labels.from_lists([[None] * len(data.labels)], list(data.labels.classes))
     )
     visits = blank.visits(ChainPieces(3).draw(blank.encoded.offsets, np.random.default_rng(0)))

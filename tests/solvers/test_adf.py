@@ -6,13 +6,13 @@ import itertools
 
 import numpy as np
 import pytest
-from trellis.problems.chain import Visits
 
 import trellis.problems.log_likelihood as objective_module
 from chain_problems import edge_entries, random_data, same_weights
 from rich_problems import partial_data, random_weights
 from trellis.decompose import ChainPieces
-from trellis.problems import ChainData, FeatureRates, LogLikelihood, Penalty, Weights
+from trellis.problems import FeatureRates, LabelProblem, LogLikelihood, Penalty, Weights
+from trellis.problems.visits import Visits
 from trellis.solvers import AdaptiveFrequency
 
 SLOW, FAST = 0.995, 0.6
@@ -28,7 +28,7 @@ def edge_features(weights: Weights) -> np.ndarray:
 class Written:
     """Sun, Wang & Li (2012): weights, rates γ and counts v, the last of them the transitions'."""
 
-    def __init__(self, data: ChainData, start: Weights, rate: float, l2: float) -> None:
+    def __init__(self, data: LabelProblem, start: Weights, rate: float, l2: float) -> None:
         self.loss, self.w, self.l2 = LogLikelihood(data), start.copy(), l2
         self.gamma = np.full(len(start.node) + 1, rate)
         self.v = np.zeros(len(self.gamma))

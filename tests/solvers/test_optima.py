@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
-from trellis.problems.chain import Visits
 
-from chain_problems import CLASSES, random_data
+from chain_problems import CLASSES, chain_problem, random_data
 from rich_problems import random_weights
 from trellis.corpus import Labels
 from trellis.decompose import WholeSamples
 from trellis.features import Encoded
-from trellis.problems import ChainData, LogLikelihood, Penalty, Weights
+from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
+from trellis.problems.visits import Visits
 from trellis.solvers import (
     AdaptiveFrequency,
     LimitedMemoryBFGS,
@@ -24,16 +24,16 @@ from trellis.solvers import (
 PENALTIES = [Penalty(l2=0.5), Penalty(l1=1.0), Penalty(l2=0.2, l1=0.6)]
 
 
-def all_of(data: ChainData) -> Visits:
+def all_of(data: LabelProblem) -> Visits:
     return data.visits(WholeSamples().draw(data.encoded.offsets, np.random.default_rng(0)))
 
 
-def objective(data: ChainData, weights: Weights, penalty: Penalty) -> float:
+def objective(data: LabelProblem, weights: Weights, penalty: Penalty) -> float:
     weights = weights.map(lambda a: a.astype(float))
     return LogLikelihood(data).value_and_gradient(weights, all_of(data))[0] + penalty.value(weights)
 
 
-def accelerated_proximal(data: ChainData, like: Weights, penalty: Penalty) -> float:
+def accelerated_proximal(data: LabelProblem, like: Weights, penalty: Penalty) -> float:
     """The least objective by FISTA (Beck & Teboulle 2009) with restarts, written out in NumPy."""
     loss, visits = LogLikelihood(data), all_of(data)
     shape = [a.shape for a in like.arrays()]
@@ -73,13 +73,13 @@ def accelerated_proximal(data: ChainData, like: Weights, penalty: Penalty) -> fl
     return float(best)
 
 
-def lbfgs(data: ChainData, start: Weights, penalty: Penalty) -> Weights:
+def lbfgs(data: LabelProblem, start: Weights, penalty: Penalty) -> Weights:
     solver = LimitedMemoryBFGS(LogLikelihood(data), start, all_of(data), penalty=penalty)
     solver.run(max_iterations=2000, tol=1e-13)
     return solver.weights()
 
 
-def sgd(data: ChainData, start: Weights, penalty: Penalty, **options) -> Weights:
+def sgd(data: LabelProblem, start: Weights, penalty: Penalty, **options) -> Weights:
     learner = StochasticGradient(
         LogLikelihood(data), start, learning_rate=0.2, decay=0.96, penalty=penalty, **options
     )
@@ -123,7 +123,7 @@ def test_bfgs_of_another_kind_agrees():
 # ------------------------------------------------------------------------- single positions
 
 
-def single_positions(n: int = 400, n_features: int = 80) -> tuple[ChainData, np.ndarray]:
+def single_positions(n: int = 400, n_features: int = 80) -> tuple[LabelProblem, np.ndarray]:
     """Samples of one position with two features each: multinomial logistic regression."""
     rng = np.random.default_rng(3)
     indices = np.stack([rng.choice(n_features, 2, replace=False) for _ in range(n)])
@@ -136,10 +136,10 @@ def single_positions(n: int = 400, n_features: int = 80) -> tuple[ChainData, np.
         np.zeros(0, np.float32),
     )
     labels = Labels.from_lists([[CLASSES[g] for g in gold]], CLASSES[:3])
-    return ChainData(encoded, labels, np.ones(n)), gold
+    return chain_problem(encoded, labels, np.ones(n)), gold
 
 
-def regression(data: ChainData, gold: np.ndarray, penalty: Penalty, n_features: int) -> Weights:
+def regression(data: LabelProblem, gold: np.ndarray, penalty: Penalty, n_features: int) -> Weights:
     """The same problem solved by scikit-learn."""
     e = data.encoded
     X = np.zeros((len(gold), n_features))

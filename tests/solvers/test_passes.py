@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import trellis.solvers.passes as passes_module
-from chain_problems import random_data
+from chain_problems import altered, random_data
 from trellis.decompose import ChainPieces, WholeSamples
 from trellis.problems import Weights
 from trellis.solvers import Progress, convergence_value, run_passes
@@ -195,6 +195,6 @@ def test_a_progress_that_is_finished_stays_so():
 def test_no_pieces_are_no_steps():
     learner = Scripted([4.0])
     nothing = replace(learner.data.encoded, offsets=np.zeros(3, np.int64))
-    learner.data = replace(learner.data, encoded=nothing)
+    learner.data = altered(learner.data, encoded=nothing)
     (record,) = run(learner)
     assert learner.seen == [] and record.objective == 2.0  # the penalty

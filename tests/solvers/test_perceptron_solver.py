@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trellis.problems.chain import Visits
 
 import trellis.kernels.chain_perceptron as kernels
 import trellis.solvers.passes as passes_module
 from chain_problems import (
     Problem,
     add_counts,
+    chain_problem,
     edge_scores,
     node_scores,
     problems,
@@ -26,8 +26,9 @@ from rich_problems import random_weights, rich_problems
 from trellis.corpus import Labels
 from trellis.decompose import ChainPieces, WholeSamples
 from trellis.features import Encoded
-from trellis.problems import ChainData, PerceptronLoss, Weights
+from trellis.problems import LabelProblem, PerceptronLoss, Weights
 from trellis.problems.edge_weights import cross
+from trellis.problems.visits import Visits
 from trellis.solvers import AveragedPerceptron, run_passes
 
 # Sums of these are exact in float32, so ties are the same ties for the kernel and the oracle.
@@ -142,7 +143,7 @@ def test_blocks_change_nothing(monkeypatch):
     assert same_bits(*ends)
 
 
-def separable(n_samples: int = 30) -> ChainData:
+def separable(n_samples: int = 30) -> LabelProblem:
     """Each position has the feature of its label, and one of noise."""
     rng = np.random.default_rng(0)
     lengths = rng.integers(1, 7, n_samples)
@@ -152,7 +153,7 @@ def separable(n_samples: int = 30) -> ChainData:
     indices = np.stack([gold, 3 + rng.integers(0, 5, n)], axis=1).astype(np.int32).ravel()
     encoded = Encoded(offsets, np.arange(0, 2 * n + 1, 2), indices, np.zeros(0, np.float32))
     labels = Labels.from_lists([["ABC"[g] for g in gold]], "ABC")
-    return ChainData(encoded, labels, np.ones(n_samples))
+    return chain_problem(encoded, labels, np.ones(n_samples))
 
 
 @pytest.mark.parametrize("size", [None, 1, 2.5])

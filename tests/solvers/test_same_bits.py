@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from chain_problems import random_data, same_bits
+from chain_problems import altered, random_data, same_bits
 from rich_problems import partial_data, random_weights
 from trellis.decompose import ChainPieces, WholeSamples
 from trellis.problems import LogLikelihood, Penalty, PerceptronLoss, Weights
@@ -98,7 +98,7 @@ def test_one_thread_may_own_no_feature():
     """All occurrences are of one feature, so the other threads have nothing to add."""
     data = random_data(np.random.default_rng(0), n_samples=30)
     same = replace(data.encoded, indices=np.full_like(data.encoded.indices, 7))
-    data = replace(data, encoded=same)
+    data = altered(data, encoded=same)
     visits = data.visits(WholeSamples().draw(data.encoded.offsets, np.random.default_rng(0)))
     ends = []
     for n_jobs in JOBS:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from trellis.problems.chain import Visits
 
 import trellis.kernels.chain_crf as kernels
 import trellis.problems.log_likelihood as objective_module
@@ -18,7 +17,9 @@ import trellis.solvers.passes as passes_module
 from chain_problems import (
     EXTREME,
     Problem,
+    altered,
     brute_force,
+    chain_problem,
     problems,
     random_data,
     same_bits,
@@ -28,13 +29,14 @@ from rich_problems import partial_data, random_weights
 from trellis.corpus import Labels
 from trellis.decompose import ChainPieces, WholeSamples
 from trellis.features import Encoded
-from trellis.problems import ChainData, LogLikelihood, Penalty, Weights
+from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
+from trellis.problems.visits import Visits
 from trellis.solvers import StochasticGradient, calibrate, run_passes
 from trellis.solvers.sgd import _compact, _only
 
 
 def naive_descent(
-    data: ChainData,
+    data: LabelProblem,
     weights: Weights,
     visits: Visits,
     *,
@@ -75,7 +77,7 @@ def naive_descent(
 
 
 def descend(
-    data: ChainData, weights: Weights, visits: Visits, *, scale: float = 1.0, **options
+    data: LabelProblem, weights: Weights, visits: Visits, *, scale: float = 1.0, **options
 ) -> tuple[float, Weights, float]:
     """Loss met, true weights and scale after a descent from stored weights, which change."""
     state = np.array([scale, 0.0])
@@ -142,7 +144,7 @@ def test_the_penalty_is_a_proximal_step(problem, rate, shrink):
 def test_a_pass_is_the_steps_written_out(refresh, positions, real):
     refresh(positions)
     data = random_data(np.random.default_rng(1), real=real)
-    data = replace(data, sample_weight=np.random.default_rng(2).uniform(0, 2, 20))
+    data = altered(data, sample_weight=np.random.default_rng(2).uniform(0, 2, 20))
     rng = np.random.default_rng(3)
     visits = data.visits(ChainPieces(2.5).draw(data.encoded.offsets, rng))
     start = Weights(rng.normal(size=(12, 3)), rng.normal(size=(3, 3)))
@@ -256,7 +258,7 @@ def test_float32_finds_a_label_that_underflows_at_first_and_wins_in_the_end(firs
     encoded = Encoded(
         np.array([0, n]), np.arange(n + 1), np.arange(n, dtype=np.int32), np.zeros(0, np.float32)
     )
-    data = ChainData(encoded, Labels.from_lists([["B"] * n], "AB"), np.ones(1))
+    data = chain_problem(encoded, Labels.from_lists([["B"] * n], "AB"), np.ones(1))
     w = Weights.zeros(n, 2)
     w.node[0, 1] = first
     w.transitions[:] = [[stay, -150.0], [stay, 0.0]]
@@ -373,7 +375,7 @@ def test_blocks_take_the_same_steps(refresh, monkeypatch):
     same_weights(*ends, rtol=1e-9, atol=1e-10)
 
 
-def optimum(data: ChainData, visits: Visits, l2: float) -> float:
+def optimum(data: LabelProblem, visits: Visits, l2: float) -> float:
     """The least penalised loss, found by L-BFGS."""
     n_features, n_labels = 12, data.n_labels
     loss = LogLikelihood(data)
@@ -439,7 +441,7 @@ def test_a_fixed_rate_stays_near_the_optimum():
 def test_weight_two_is_a_duplicate_and_weight_zero_an_absence():
     """For the exact objective: same value, same gradient, same optimum."""
     data = random_data(np.random.default_rng(7), n_samples=4)
-    weighted = replace(data, sample_weight=np.array([2.0, 1.0, 0.0, 1.0]))
+    weighted = altered(data, sample_weight=np.array([2.0, 1.0, 0.0, 1.0]))
     pieces = WholeSamples().draw(data.encoded.offsets, np.random.default_rng(0))
     by_weight = weighted.visits(pieces)
     by_hand = data.visits(pieces, np.array([0, 0, 1, 3]))
@@ -496,7 +498,7 @@ def test_calibration_suits_the_size_of_the_features():
     rates = []
     for factor in (1.0, 10.0, 100.0):
         encoded = replace(data.encoded, values=data.encoded.values * np.float32(factor))
-        changed = replace(data, encoded=encoded)
+        changed = altered(data, encoded=encoded)
         rates.append(calibrate(changed, WholeSamples(), np.random.default_rng(0), l2=0.0))
     for large, small in itertools.pairwise(rates):
         assert 16 <= large / small <= 512
@@ -515,7 +517,7 @@ def test_calibration_learns_even_from_few_and_noisy_samples():
     noise = Labels.from_codes(
         np.random.default_rng(0).integers(0, 4, len(data.labels)).astype(np.int32), list("ABCD")
     )
-    noisy = replace(data, labels=noise)
+    noisy = altered(data, labels=noise)
     for seed in range(3):
         assert calibrate(noisy, WholeSamples(), np.random.default_rng(seed), l2=0.01) > 0.01
 
@@ -523,7 +525,7 @@ def test_calibration_learns_even_from_few_and_noisy_samples():
 def test_trials_on_the_compact_copy_are_trials_on_the_data():
     for real in (False, True):
         data = random_data(np.random.default_rng(9), n_features=30, real=real)
-        data = replace(data, sample_weight=np.random.default_rng(0).uniform(0.5, 2, 20))
+        data = altered(data, sample_weight=np.random.default_rng(0).uniform(0.5, 2, 20))
         pieces = ChainPieces(2.5).draw(data.encoded.offsets, np.random.default_rng(0))
         some = data.visits(pieces, np.random.default_rng(1).permutation(len(pieces))[:9])
         compact, visits, used = _compact(data, some)

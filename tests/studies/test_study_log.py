@@ -56,7 +56,7 @@ def test_a_damaged_line_is_named(tmp_path):
     Log(path).add({"key": "a"})
     with path.open("ab") as file:
         file.write(b"{broken\n")
-    with pytest.raises(DataError, match=r"log.jsonl, line 3: not a record; remove the line"):
+    with pytest.raises(DataError, match=r"log.jsonl, line 3: not a record of this log; remove"):
         Log(path)
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from chain_problems import problems, toy_language
+from chain_problems import chain_problem, problems, toy_language
 from trellis import ChainCRF, ChainPerceptron
 from trellis.corpus import as_corpus
 from trellis.decompose import WholeSamples
 from trellis.errors import DataError
-from trellis.problems import ChainData, LogLikelihood, Weights
+from trellis.problems import LogLikelihood, Weights
 from trellis.theory import (
     Quantities,
     mini_sample_stability_bound,
@@ -140,7 +140,7 @@ def test_the_bound_on_the_gradient_is_nearly_reached():
     corpus = as_corpus([["a"]], [["A"]])
     labels = corpus.labels.recoded(("A", "B"))
     crf = ChainCRF("word", random_state=0).fit(corpus)
-    data = ChainData(crf.encoder_.encode(corpus), labels, np.ones(1))
+    data = chain_problem(crf.encoder_.encode(corpus), labels, np.ones(1))
     wrong = Weights(np.array([[-50.0, 50.0]]), np.zeros((2, 2)))
     pieces = data.visits(WholeSamples().draw(corpus.offsets, np.random.default_rng(0)))
     _, g = LogLikelihood(data).value_and_gradient(wrong, pieces)

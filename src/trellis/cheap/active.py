@@ -6,9 +6,10 @@ answer one perceptron pass goes over all samples annotated so far,
 .. math:: w \leftarrow w + \Phi(x, y^*) - \Phi(x, \hat y),
 
 in the order in which they were annotated, with step 1, without averaging, and from where the round
-before ended; then the uncertainties of the rest are computed anew, and their average is what the
+before ended (a CRF takes a pass of gradient steps instead, so that its probabilities mean
+something); then the uncertainties of the rest are computed anew, and their average is what the
 stopping rule sees. A round costs one inference for each sample of the pool. At the end, or every so
-many rounds, max-margin training on what was annotated gives the model that is used (*combined
+many rounds, full training on what was annotated gives the model that is used (*combined
 learning*).
 
 An answer may be partial: :math:`y^*` is then the best output compatible with it. Parts of samples
@@ -31,7 +32,7 @@ from numpy.typing import NDArray
 from trellis.cheap.annotation_log import AnnotationLog, Entry, from_json, to_json
 from trellis.cheap.pool import Pool
 from trellis.cheap.session import Session
-from trellis.cheap.training import LEARNABLE, l2_of, train
+from trellis.cheap.training import LEARNABLE
 from trellis.cheap.uncertainty import STRATEGIES, StoppingRule, convergence
 from trellis.domains import (
     anything,
@@ -47,7 +48,7 @@ from trellis.domains import (
 from trellis.errors import DataError
 from trellis.estimator import Seeded, changed, parameter
 from trellis.files import fingerprint
-from trellis.problems.partial import PartialLoss, PartialObjective
+from trellis.problems.confidence import PROBABILITIES
 from trellis.problems.problem import Learnable
 from trellis.progress import Reporter
 
@@ -92,8 +93,8 @@ class ActiveLearner(Seeded):
 
     model: Learnable = parameter(
         LEARNABLE,
-        """An estimator that can learn from cheap data (:class:`~trellis.MaxMargin`,
-        :class:`~trellis.tracking.TrackingModel`); it need not be fitted and is not changed.""",
+        """An estimator that can learn from cheap data: any CRF, perceptron or max-margin model, or
+        a :class:`~trellis.tracking.TrackingModel`; it need not be fitted and is not changed.""",
         kw_only=False,
     )
     strategy: str = parameter(
@@ -123,7 +124,7 @@ class ActiveLearner(Seeded):
     )
     retrain_every: int | None = parameter(
         nothing | whole(1),
-        "After each so many answers, max-margin training takes the place of the perceptron pass.",
+        "After each so many answers, training from nothing takes the place of the quick pass.",
         default=None,
     )
     start: Float64s | None = parameter(
@@ -143,13 +144,14 @@ class ActiveLearner(Seeded):
     def __post_init__(self) -> None:
         self._check_parameters()
         self.rule = StoppingRule(self.window, self.threshold)
-        self._reporter = Reporter(enabled=self.verbose)
         self._file: AnnotationLog | None = None
         self.reset()
 
     def _check_together(self) -> None:
         if (self.strategy == "disagreement") != (self.experts is not None):
             raise DataError('strategy="disagreement" and experts= belong together')
+        if self.strategy in PROBABILITIES and self.model.training_loss != "log":
+            raise DataError(f"strategy={self.strategy!r} needs probabilities, which only a CRF has")
         if self.experts is not None and len(self.experts) < 2:
             raise DataError(f"it takes two experts to disagree, got {len(self.experts)}")
 
@@ -348,7 +350,7 @@ class ActiveLearner(Seeded):
     def _report(self, i: int) -> None:
         history = self.average_uncertainty_
         average = f"{history[-1]:.4g}" if history else "none"
-        self._reporter.line(
+        Reporter(enabled=self.verbose).line(
             f"annotation {len(self._entries)}: sample {i}, average uncertainty left {average}"
         )
 
@@ -394,20 +396,14 @@ class ActiveLearner(Seeded):
         return self.model.with_weights(session.problem, session.w.copy())
 
     def finish(
-        self, loss: str | PartialLoss = "bridge", *, l2: float | None = None, tol: float = 1e-2
+        self, loss: str | None = None, *, l2: float | None = None, tol: float | None = None
     ) -> Any:
-        """Train a max-margin model on what was annotated (combined learning).
+        """Train the model on what was annotated, as its ``fit`` would (combined learning).
 
         Parameters
         ----------
-        loss : str or PartialLoss
-            Loss of partial annotations, see :mod:`trellis.problems.partial`; all are the same
-            for complete ones.
-        l2 : float, optional
-            Factor of ||w||^2, that of the model by default.
-        tol : float
-            Stop when the objective is known to be within this part of itself of the optimum (of a
-            stationary point, for partial annotations).
+        loss, l2, tol
+            Parameters of the model that are to have other values than it has, if it has them.
 
         Returns
         -------
@@ -415,9 +411,12 @@ class ActiveLearner(Seeded):
             A fitted copy of the model. The learner itself is not changed and can go on.
         """
         session = self._current()
-        objective = PartialObjective(session.problem, loss)
-        found = train([objective], l2=l2_of(self.model, l2), tol=tol, start=session.w)
-        return self.model.with_weights(session.problem, found.shared)
+        given = {"loss": loss, "l2": l2, "tol": tol}
+        model: Any = self.model
+        changes = {name: value for name, value in given.items() if value is not None}
+        if changes:
+            model = type(model)(**model.get_params(deep=False)).set_params(**changes)
+        return model.trained_on(session.problem)
 
     # ---------------------------------------------------------------- state
 

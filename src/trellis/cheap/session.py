@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 
 from trellis.cheap.annotation_log import Entry
 from trellis.cheap.pool import Pool
-from trellis.cheap.training import l2_of, train
 from trellis.cheap.uncertainty import uncertainty, vote_entropy
 from trellis.errors import DataError
-from trellis.problems.partial import PartialObjective
 from trellis.problems.problem import Learnable, Measure, Problem
 
 __all__ = ["Session"]
@@ -125,8 +123,7 @@ class Session:
             self._votes.answered(entry)
         every = self._retrain_every
         if every is not None and number % every == 0:
-            l2 = l2_of(self._model, None)
-            self.w = train([PartialObjective(self.problem)], l2=l2, start=self.w).shared
+            self.w = self._model.trained_on(self.problem).flat_weights(self.problem)
             self._known[:] = False
         else:
             self._pass()
@@ -136,9 +133,8 @@ class Session:
             self.history.append(float(self.uncertainties(left).mean()))
 
     def _pass(self) -> None:
-        """One perceptron pass over all annotated samples."""
-        changed = [self.problem.update(i, self.w) for i in self._order]
-        if any(changed):
+        """One pass over all annotated samples."""
+        if self._model.improve(self.problem, self.w, self._order):
             self._known[:] = False
 
     def margins(self, samples: Int64s) -> Float64s:

@@ -27,22 +27,26 @@ from numpy.typing import NDArray
 from trellis.domains import has, number
 from trellis.errors import DataError
 from trellis.problems.cut import Cut
-from trellis.problems.partial import PartialObjective
+from trellis.problems.log_objective import LogObjective
+from trellis.problems.partial import PartialLoss, PartialObjective
 from trellis.problems.problem import Learnable
 from trellis.solvers.bundle import Bundle
 from trellis.solvers.cccp import PlaneSurrogate, Tangent, minimise_cccp
 from trellis.solvers.partial_margin import planes_kept
 from trellis.solvers.planes import BundleResult, minimise_bundle, minimise_joint_bundle
 
-__all__ = ["Trained", "l2_of", "train", "train_jointly"]
+__all__ = ["LEARNABLE", "Trained", "l2_of", "objective_of", "train", "train_jointly"]
 
 Float64s = NDArray[np.float64]
+Int64s = NDArray[np.int64]
 
 LEARNABLE = has(
     "learning_problems",
     "with_weights",
-    words="a model that can learn from cheap data, such as MaxMargin or TrackingModel",
+    "trained_on",
+    words="a model that can learn from cheap data, such as ChainCRF, MaxMargin or TrackingModel",
 )
+_SMOOTH_TOL = 1e-4  # an iteration of L-BFGS gains far less than what is left to gain
 _PASSES = 5  # of the perceptron that finds a start where the losses are not convex
 
 
@@ -72,8 +76,22 @@ def l2_of(model: Learnable, l2: float | None) -> float:
     return float(found)
 
 
+def objective_of(
+    problem: Any, loss: str | PartialLoss, samples: Int64s | None = None
+) -> PartialObjective | LogObjective:
+    """The losses of the annotated samples of a problem, or of those named."""
+    if loss == "log":
+        return LogObjective(problem, samples=samples)
+    if loss == "perceptron":
+        raise DataError(
+            "a perceptron has no objective that several domains could share; take a CRF or a "
+            "max-margin model"
+        )
+    return PartialObjective(problem, loss, samples=samples)
+
+
 def train(
-    objectives: Sequence[PartialObjective],
+    objectives: Sequence[PartialObjective | LogObjective],
     *,
     l2: float,
     tol: float = 1e-2,
@@ -83,7 +101,7 @@ def train(
 
     Parameters
     ----------
-    objectives : sequence of PartialObjective
+    objectives : sequence of PartialObjective or LogObjective
         Losses of the data sets.
     l2 : float
         Factor of ||w||^2, beside the sum of the losses.
@@ -97,23 +115,28 @@ def train(
     Trained
     """
     n = _check(objectives)
+    smooth = [objective for objective in objectives if isinstance(objective, LogObjective)]
+    if smooth:
+        w, value = _minimise_smooth(smooth, l2, np.inf, tol)
+        return Trained(w[0], np.tile(w, (len(smooth), 1)), value)
+    margin = [objective for objective in objectives if isinstance(objective, PartialObjective)]
 
     def penalty(w: Float64s) -> Cut:
-        return _sum([objective.penalty(w) for objective in objectives])
+        return _sum([objective.penalty(w) for objective in margin])
 
     def reward(w: Float64s) -> tuple[float, Float64s]:
-        values, slopes = zip(*(objective.reward(w) for objective in objectives), strict=True)
+        values, slopes = zip(*(objective.reward(w) for objective in margin), strict=True)
         return sum(values), np.sum(slopes, axis=0)
 
     def risk(w: Float64s) -> Cut:
-        return _sum([objective.risk(w) for objective in objectives])
+        return _sum([objective.risk(w) for objective in margin])
 
-    if all(objective.convex for objective in objectives):
+    if all(objective.convex for objective in margin):
         convex = minimise_bundle(risk, n, l2=l2, floor=0.0, memory=planes_kept(n), tol=tol)
         w, value, reason = convex.weights, convex.objective, convex.stop_reason
     else:
         if start is None:
-            start = _start(objectives)
+            start = _start(margin)
         found = minimise_cccp(
             PlaneSurrogate(penalty, reward, l2=l2, reward_below=True, memory=planes_kept(n)),
             start, first_tol=max(tol, 0.1), tol=tol, eta=tol,
@@ -121,11 +144,11 @@ def train(
         w, value, reason = found.weights, found.objective, found.stop_reason
     if reason == "interrupted":
         raise KeyboardInterrupt
-    return Trained(w, np.tile(w, (len(objectives), 1)), value)
+    return Trained(w, np.tile(w, (len(margin), 1)), value)
 
 
 def train_jointly(
-    objectives: Sequence[PartialObjective],
+    objectives: Sequence[PartialObjective | LogObjective],
     *,
     l2: float,
     rho: float,
@@ -136,7 +159,7 @@ def train_jointly(
 
     Parameters
     ----------
-    objectives : sequence of PartialObjective
+    objectives : sequence of PartialObjective or LogObjective
         Losses of the data sets.
     l2, rho : float
         Factors of ||w||^2 and of the squared distances ||w_d - w||^2, beside the sums of the
@@ -159,13 +182,18 @@ def train_jointly(
         alone = [train([objective], l2=l2, tol=tol) for objective in objectives]
         value = sum(one.objective for one in alone)
         return Trained(np.zeros(n), np.stack([one.shared for one in alone]), value)
-    if all(objective.convex for objective in objectives):
-        risks = [objective.risk for objective in objectives]
+    smooth = [objective for objective in objectives if isinstance(objective, LogObjective)]
+    if smooth:
+        w, value = _minimise_smooth(smooth, l2, rho, tol)
+        return Trained(_shared(w, l2, rho), w, value)
+    margin = [objective for objective in objectives if isinstance(objective, PartialObjective)]
+    if all(objective.convex for objective in margin):
+        risks = [objective.risk for objective in margin]
         convex = minimise_joint_bundle(risks, n, l2=l2, rho=rho, tol=tol)
         w, value, reason = convex.weights, convex.objective, convex.stop_reason
     else:
         found = minimise_cccp(
-            _JointSurrogate(objectives, l2, rho), np.tile(_start(objectives), (len(objectives), 1)),
+            _JointSurrogate(margin, l2, rho), np.tile(_start(margin), (len(margin), 1)),
             first_tol=max(tol, 0.1), tol=tol, eta=tol, max_rounds=max_rounds,
         )  # fmt: skip
         w, value, reason = found.weights, found.objective, found.stop_reason
@@ -178,6 +206,40 @@ def _shared(w: Float64s, l2: float, rho: float) -> Float64s:
     """Shared weights that are the best for weights of the domains (D, n)."""
     shared: Float64s = rho * w.sum(axis=0) / (l2 + len(w) * rho)
     return shared
+
+
+def _minimise_smooth(
+    objectives: Sequence[LogObjective], l2: float, rho: float, tol: float
+) -> tuple[Float64s, float]:
+    """Minimise smooth losses by L-BFGS: weights (D, n), or (1, n) for rho = inf, and J.
+
+    The shared weights are the best for those of the domains, so that J is a function of these.
+    """
+    import scipy.optimize
+
+    shape = (1 if rho == np.inf else len(objectives), objectives[0].n_weights)
+
+    def value_and_slope(x: Float64s) -> tuple[float, Float64s]:
+        w = x.reshape(shape)
+        if rho == np.inf:
+            value, slope = l2 * float(x @ x), 2 * l2 * w
+        else:
+            shared = _shared(w, l2, rho)
+            value = l2 * float(shared @ shared) + rho * float(np.square(w - shared).sum())
+            slope = 2 * rho * (w - shared)  # the shared weights are at their optimum
+        for d, objective in enumerate(objectives):
+            row = min(d, shape[0] - 1)
+            loss, gradient = objective.value_and_gradient(w[row])
+            value += loss
+            slope[row] += gradient
+        return value, slope.ravel()
+
+    found = scipy.optimize.minimize(
+        value_and_slope, np.zeros(shape[0] * shape[1]), jac=True, method="L-BFGS-B",
+        options={"maxiter": 1000, "ftol": tol * _SMOOTH_TOL, "gtol": 1e-6, "maxfun": 1 << 30},
+    )  # fmt: skip
+    w: Float64s = found.x.reshape(shape)
+    return w, float(found.fun)
 
 
 class _JointSurrogate:
@@ -226,7 +288,7 @@ def _start(objectives: Sequence[PartialObjective]) -> Float64s:
     return w
 
 
-def _check(objectives: Sequence[PartialObjective]) -> int:
+def _check(objectives: Sequence[PartialObjective | LogObjective]) -> int:
     if not any(len(objective.samples) for objective in objectives):
         raise DataError("nothing is annotated yet; there is nothing to learn from")
     return objectives[0].n_weights

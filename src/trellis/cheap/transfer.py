@@ -34,12 +34,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.cheap.training import LEARNABLE, Trained, l2_of, train, train_jointly
+from trellis.cheap.training import LEARNABLE, Trained, l2_of, objective_of, train, train_jointly
 from trellis.domains import instance, nothing, number, one_of, sequence_of, text, whole
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Estimator, fitted, parameter
 from trellis.files.storable import Storable
 from trellis.files.stored import header_value, take
+from trellis.problems.log_objective import LogObjective
 from trellis.problems.partial import PARTIAL_LOSSES, PartialLoss, PartialObjective
 from trellis.problems.problem import Learnable, Problem
 from trellis.progress import Reporter
@@ -94,8 +95,8 @@ class TransferLearner(Estimator, Storable):
 
     model: Learnable = parameter(
         LEARNABLE,
-        """An estimator that can learn from cheap data (:class:`~trellis.MaxMargin`,
-        :class:`~trellis.tracking.TrackingModel`); it is not changed.""",
+        """An estimator that can learn from cheap data: a CRF, a max-margin model or a
+        :class:`~trellis.tracking.TrackingModel`; it is not changed.""",
         kw_only=False,
     )
     rho: float = parameter(
@@ -109,10 +110,11 @@ class TransferLearner(Estimator, Storable):
         "What to learn from, see :mod:`trellis.cheap.transfer`.",
         default="transfer",
     )
-    loss: str | PartialLoss = parameter(
-        one_of(*PARTIAL_LOSSES) | instance(PartialLoss),
-        "Loss of partial annotations (:mod:`trellis.problems.partial`).",
-        default="bridge",
+    loss: str | PartialLoss | None = parameter(
+        nothing | one_of("log", *PARTIAL_LOSSES) | instance(PartialLoss),
+        """Training loss: "log" of label sequences, trees and graphs, or one of
+        :mod:`trellis.problems.partial`; None: that of the model.""",
+        default=None,
     )
     l2: float | None = parameter(
         nothing | number(above=0),
@@ -159,7 +161,8 @@ class TransferLearner(Estimator, Storable):
         l2 = l2_of(self.model, self.l2)
         _check_domains(data, self.target, needed=self.strategy in ("all-source", *_TARGET_ONLY))
         problems = self.model.learning_problems(data, labels=self.labels)
-        objectives = {name: PartialObjective(p, self.loss) for name, p in problems.items()}
+        loss = self.model.training_loss if self.loss is None else self.loss
+        objectives = {name: objective_of(p, loss) for name, p in problems.items()}
         names = list(data)
         if self.strategy in _TARGET_ONLY:
             names = [str(self.target)]
@@ -225,7 +228,7 @@ class TransferLearner(Estimator, Storable):
 
 
 def _learn(
-    objectives: Mapping[str, PartialObjective], l2: float, rho: float, tol: float
+    objectives: Mapping[str, PartialObjective | LogObjective], l2: float, rho: float, tol: float
 ) -> tuple[Trained, dict[str, Float64s]]:
     """Solve (1.9): the result, and the weights of each domain."""
     known = [name for name, objective in objectives.items() if objective.samples.size]
@@ -294,7 +297,7 @@ def cross_validate_transfer(
     folds: int = 5,
     seed: int = 0,
     score: Score | None = None,
-    loss: str | PartialLoss = "bridge",
+    loss: str | PartialLoss | None = None,
     tol: float = 1e-2,
     labels: Sequence[str] | None = None,
     verbose: bool = False,
@@ -352,9 +355,8 @@ def cross_validate_transfer(
         raise DataError("l2s and rhos must each hold at least one value")
     problems = model.learning_problems(data, labels=labels)
     problem = problems[target]
-    others = {
-        name: PartialObjective(other, loss) for name, other in problems.items() if name != target
-    }
+    loss = model.training_loss if loss is None else loss
+    others = {name: objective_of(other, loss) for name, other in problems.items() if name != target}
     annotated = np.flatnonzero(problem.annotated)
     parts = _folds(annotated, folds, seed)
     reporter = Reporter(enabled=verbose)
@@ -362,7 +364,7 @@ def cross_validate_transfer(
     for l2, rho in grid:
         losses = []
         for part in parts:
-            own = PartialObjective(problem, loss, samples=np.setdiff1d(annotated, part))
+            own = objective_of(problem, loss, np.setdiff1d(annotated, part))
             if rho == 0:
                 w = train([own], l2=l2, tol=tol).shared
             else:

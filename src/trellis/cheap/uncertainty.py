@@ -8,6 +8,9 @@ where the *margin* m is
 - ``"best-vs-worst"``: its lead over the worst one;
 - ``"best-vs-second"``: its lead over the second best.
 
+The probabilities of a CRF give four more: ``"entropy"``, ``"token-entropy"``, ``"confidence"`` and
+``"span"`` (:mod:`trellis.problems.confidence`).
+
 ``"random"`` draws :math:`q \sim U(0, 1)`. The most uncertain sample has the least margin: samples
 are ranked by margins, which cannot overflow, while the averages below are those of q, cut off at
 :data:`LARGEST`.
@@ -40,6 +43,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trellis.domains import number, whole
 from trellis.errors import DataError
+from trellis.problems.confidence import PROBABILITIES
 
 __all__ = [
     "LARGEST",
@@ -53,7 +57,9 @@ __all__ = [
 
 Float64s = NDArray[np.float64]
 
-STRATEGIES = ("random", "scoring", "best-vs-worst", "best-vs-second", "disagreement")
+STRATEGIES = (
+    "random", "scoring", "best-vs-worst", "best-vs-second", *PROBABILITIES, "disagreement",
+)  # fmt: skip
 """Ways to choose the sample to ask for."""
 
 LARGEST = 1e100

@@ -67,9 +67,9 @@ def report(gold: Any, predicted: Any, scheme: str | None, confusions: int) -> st
 
 
 def _predictions(args: argparse.Namespace) -> tuple[Any, Any]:
-    from trellis.models import load_model
+    from trellis.cli.model_files import load_labelling_model
 
-    model = load_model(args.model)
+    model = load_labelling_model(args.model)
     source = Input(args.file)
     corpus = read_labelled(source, layout_of_model(model, args, source, args.model))
     return corpus.label_lists(), model.predict(corpus)

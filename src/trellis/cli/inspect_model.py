@@ -6,16 +6,20 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from trellis.cli.output import write_stdout
+from trellis.cli.words import ending
 from trellis.errors import DataError
 
 if TYPE_CHECKING:
     from trellis.models.linear_model import LinearModel
     from trellis.problems import EdgeWeights
 
+_WIDEST = 80  # characters of a value
+
 NAME = "inspect"
 HELP = "show what a model has learned"
 DESCRIPTION = """\
-Show a model's parameters, labels, features and strongest weights.
+Show a model's parameters, labels, features and strongest weights; of an ensemble, a regression or a
+tracker, what it has learned.
 
   trellis inspect chunk.trellis
   trellis inspect chunk.trellis --label B-NP --top 20
@@ -43,10 +47,34 @@ def run(args: argparse.Namespace) -> int:
     if args.top < 0:
         raise DataError(f"--top must be at least 0, got {args.top}")
     model = load_model(args.model)
+    if not hasattr(model, "encoder_"):
+        if args.label is not None:
+            raise DataError(f"a {type(model).__name__} has no weights of labels; leave out --label")
+        write_stdout(describe_learned(model) + "\n")
+        return 0
     if args.label is not None and args.label not in model.classes_:
         raise DataError(f"no label {args.label!r}; the model has {', '.join(model.classes_)}")
     write_stdout(describe(model, args.top, args.label) + "\n")
     return 0
+
+
+def describe_learned(model: Any) -> str:
+    """Text about a model that is not one of features and labels: what it has learned, by name."""
+    learned = {n: v for n, v in sorted(vars(model).items()) if n[-1] == "_" and n[0] != "_"}
+    width = max(map(len, learned), default=0)
+    lines = [f"{name:{width}}  {_value_text(value)}" for name, value in learned.items()]
+    return "\n".join([repr(model), *lines])
+
+
+def _value_text(value: Any) -> str:
+    import numpy as np
+
+    if isinstance(value, np.ndarray) and value.size > 8:
+        return f"{value.dtype} array of shape {value.shape}"
+    if isinstance(value, list | tuple | dict) and len(value) > 8:
+        return f"{len(value)} entries"
+    text = " ".join(str(value).split())
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
 
 
 def describe(model: LinearModel, top: int, label: str | None) -> str:
@@ -61,9 +89,8 @@ def describe(model: LinearModel, top: int, label: str | None) -> str:
     if getattr(model, "group_lasso", 0):
         lines.append(f"dropped     {_dropped_text(model)}")
     # What the model file does not say is unknown.
-    training = [getattr(model, name, "") for name in ("solver_", "stop_reason_")]
-    if any(training):
-        lines.append(f"training    {', '.join(filter(None, training))}")
+    if training := list(filter(None, [model.solver_, ending(model)])):
+        lines.append(f"training    {', '.join(training)}")
     if isinstance(model.encoder_, TemplateEncoder):
         lines.append("templates   " + "; ".join(str(t) for t in model.encoder_.templates))
     if model.input_format_ is not None:

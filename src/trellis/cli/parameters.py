@@ -74,7 +74,7 @@ def add_parameters(
             how = {"action": argparse.BooleanOptionalAction}
         elif domain.has_flag:
             how |= {"nargs": "?", "const": True}
-        elif all(len(sign) > 1 and sign.islower() for sign in domain.signs):
+        elif domain.is_choice:
             how["metavar"] = "{" + ",".join(domain.signs) + "}"
         default = defaults.get(name) or default.removeprefix("None")
         text += f" (default: {default})" if default else ""

@@ -16,7 +16,7 @@ from trellis.cli.inputs import Input
 from trellis.cli.output import check_target, write_stdout
 from trellis.cli.parameters import add_parameters, given_parameters, new_model
 from trellis.cli.words import count, ending, step
-from trellis.errors import CorruptModelError, DataError
+from trellis.errors import DataError
 from trellis.estimator import parameters_of
 
 if TYPE_CHECKING:
@@ -133,7 +133,9 @@ def run(args: argparse.Namespace) -> int:
         _say(args, _learned(model, args.save, time.perf_counter() - started))
         tracker: Tracker = model
     elif args.model is not None:
-        tracker = _load(args.model)
+        from trellis.cli.model_files import load_tracking_model
+
+        tracker = load_tracking_model(args.model)
         pairs = _read(objects)
     else:
         tracker, pairs = _unlearned(_read(objects), args)
@@ -217,24 +219,6 @@ def _new_model(args: argparse.Namespace) -> TrackingModel:
     from trellis.tracking import TrackingModel
 
     return new_model(args, TrackingModel, random_state=0)
-
-
-def _load(path: str) -> TrackingModel:
-    from trellis.files.container import read_container
-    from trellis.tracking import TrackingModel
-
-    header, _ = read_container(path)
-    kind = header.get("estimator")
-    if isinstance(kind, str) and kind != "TrackingModel":
-        raise CorruptModelError(
-            f"{path} holds a {kind}, not a tracking model; 'trellis track --learn' makes one"
-        )
-    if header.get("own_features"):
-        raise DataError(
-            f"{path} was trained with features that are functions in Python; use it there, with "
-            "TrackingModel.load"
-        )
-    return TrackingModel.load(path)
 
 
 def _unlearned(pairs: list[FramePair], args: argparse.Namespace) -> tuple[Tracker, list[FramePair]]:

@@ -15,7 +15,7 @@ from trellis.cli.inputs import (
     layout_of_model,
     read_labelled,
 )
-from trellis.cli.model_files import load_linear_model
+from trellis.cli.model_files import load_labelling_model
 from trellis.cli.options import (
     add_feature_arguments,
     add_model_arguments,
@@ -254,7 +254,7 @@ def summary(model: LinearModel, path: str) -> str:
 def _earlier_model(args: argparse.Namespace) -> LinearModel | None:
     if not args.earlier:
         return None
-    model = load_linear_model(args.earlier)
+    model = load_labelling_model(args.earlier)
     check_kind(args, model, args.earlier)
     given = [("--features", args.templates), ("--crfpp", args.crfpp)]
     given += [("--rich-edges", args.rich_edges), ("--edge-pairs", args.edge_pairs)]

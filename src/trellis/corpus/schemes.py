@@ -312,7 +312,7 @@ def _alternative(name: str) -> Alternative:
             raise ValueError(said)
         return name
 
-    return Alternative(repr(name), accepts, parse, name)
+    return Alternative(repr(name), accepts, parse, name, exact=True)
 
 
 SCHEME = nothing | Domain(tuple(map(_alternative, _SCHEMES))) | instance(Scheme)

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Corpus, Label
-from trellis.corpus.schemes import Scheme
 from trellis.domains import flag, number, one_of
 from trellis.errors import ParametersError
 from trellis.estimator import changed, fitted, fixed, parameter
@@ -23,12 +22,14 @@ from trellis.features import Prepared
 from trellis.models.linear_model import ChainModel, GraphModel, LinearModel, TreeModel
 from trellis.models.prediction import numbered
 from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
+from trellis.problems.confidence import span_event
+from trellis.problems.log_objective import whole_samples
 from trellis.solvers import AdaptiveFrequency, LimitedMemoryBFGS, StochasticGradient, calibrate
 from trellis.structures import (
     ChainPotentials,
-    GraphPotentials,
     entropy,
     event_probability,
+    graph_entropy,
     graph_marginals,
     graph_sample,
     marginals,
@@ -42,6 +43,9 @@ __all__ = ["CRF", "ChainCRF", "GraphCRF", "TreeCRF"]
 
 _PASSES = {"sgd": 12, "adf": 12, "lbfgs": 500}
 """Solvers, and how many passes or iterations they make at most."""
+
+# How far one step of the passes of active learning moves the scores of a position.
+_PACE = 2.0
 
 # «auto» takes L-BFGS up to so many additions for the scores of the data.
 _LITTLE_DATA = 2_000_000
@@ -175,6 +179,27 @@ class CRF(LinearModel):
             batch_size=self.batch_size,
         )  # fmt: skip
 
+    training_loss = "log"
+
+    def improve(
+        self, problem: LabelProblem, w: NDArray[np.float64], samples: Sequence[int]
+    ) -> bool:
+        """Make one pass of gradient steps over samples in this order, in place."""
+        part = problem.part(np.asarray(samples, np.int64))
+        if not part.n_samples:
+            return False
+        e, state, weights = part.encoded, np.array([1.0, 0.0]), part.weights(w)
+        squares = np.square(e.values).sum() if e.values.size else len(e.indices)
+        # A step of a position with the mean squared norm of features m moves its score by rate m.
+        rate = _PACE * len(part.labels) / max(float(squares), 1.0)
+        LogLikelihood(part).descend(
+            weights, whole_samples(part), state, rate=rate, shrink=self.l2 / part.n_samples
+        )
+        weights.node *= state[0]  # the transitions have no scale
+        if weights.edge is not None:
+            weights.edge.values *= state[0]
+        return True
+
     # ---------------------------------------------------------------- probabilities
 
     def predict_marginals(
@@ -268,29 +293,15 @@ class CRF(LinearModel):
         parts = [np.zeros(0)]
         for p, first in self.potentials(corpus):
             with numbered(first):
-                parts.append(_entropy(p, self.structure))
+                if isinstance(p, ChainPotentials):
+                    parts.append(entropy(p))
+                else:
+                    parts.append((tree_entropy if self.structure == "tree" else graph_entropy)(p))
         return np.concatenate(parts)
 
     def _marginals_or_none(self, corpus: Corpus) -> NDArray[np.float64] | None:
         each = self.predict_marginals(corpus)
         return each[0] if each else None
-
-
-def _entropy(p: ChainPotentials | GraphPotentials, structure: str) -> NDArray[np.float64]:
-    """H = log Z − E[s] of each sample."""
-    if isinstance(p, ChainPotentials):
-        return entropy(p)
-    if structure == "tree":
-        return tree_entropy(p)
-    m = graph_marginals(p)
-    expected = np.where(m.node > 0, m.node * np.where(m.node > 0, p.node, 0.0), 0.0).sum(axis=1)
-    sample_of = np.repeat(np.arange(len(p.offsets) - 1), np.diff(p.offsets))
-    total = m.log_z - np.bincount(sample_of, expected, len(p.offsets) - 1)
-    pair = p.pair[p.types]
-    coupled = np.where(m.pair > 0, m.pair * np.where(m.pair > 0, pair, 0.0), 0.0).sum(axis=(1, 2))
-    owner = sample_of[p.edges[:, 0]]
-    result: NDArray[np.float64] = total - np.bincount(owner, coupled, len(p.offsets) - 1)
-    return result
 
 
 class ChainCRF(CRF, ChainModel):
@@ -347,24 +358,10 @@ class ChainCRF(CRF, ChainModel):
                     [
                         (kind, start, end, float(event_probability(alone, event)[0]))
                         for kind, start, end in rules.spans(labels)
-                        for event in [self._span_event(rules, labels, kind, start, end)]
+                        for event in [span_event(self.classes_, rules, labels, kind, start, end)]
                     ]
                 )
         return result
-
-    def _span_event(
-        self, rules: Scheme, labels: list[str], kind: str, start: int, end: int
-    ) -> NDArray[np.bool_]:
-        """Label sets (n, L) of the labellings that have a predicted span as it was predicted."""
-        within, n = labels[start:end], end - start
-        names = self.classes_
-        allowed = np.ones((len(labels), len(names)), np.bool_)
-        allowed[start:end] = [[name == label for name in names] for label in within]
-        if start > 0:
-            allowed[start - 1] = [(kind, 1, n + 1) in rules.spans([m, *within]) for m in names]
-        if end < len(labels):
-            allowed[end] = [(kind, 0, n) in rules.spans([*within, m]) for m in names]
-        return allowed
 
 
 class TreeCRF(CRF, TreeModel):

@@ -193,6 +193,11 @@ class LinearModel(LearningProblems, StoredLinearModel):
         raise NotImplementedError  # abstract
 
     @property
+    def training_loss(self) -> str:
+        """The loss that is minimised."""
+        return self.kind
+
+    @property
     def _batch_tol(self) -> float:
         """The tolerance of a learner that does not go in passes."""
         return float(self.tol)
@@ -524,6 +529,33 @@ class LinearModel(LearningProblems, StoredLinearModel):
                     "rich edges of more than 8 labels know the pairs that they were seen with, "
                     "which is not known before all is annotated; give edge_pairs='all'"
                 )
+
+    # ---------------------------------------------------------------- cheap data
+
+    def improve(
+        self, problem: LabelProblem, w: NDArray[np.float64], samples: Sequence[int]
+    ) -> bool:
+        """Make one perceptron pass over samples in this order, in place; False if none was wrong.
+
+        A CRF makes a pass of gradient steps instead.
+        """
+        return sum(problem.update(i, w) for i in samples) > 0
+
+    def trained_on(self, problem: LabelProblem) -> Self:
+        """Return a copy fitted to what is known of a learning problem, as :meth:`fit` would."""
+        self._check_parameters()
+        known = np.flatnonzero(problem.annotated)
+        if not len(known):
+            raise DataError("nothing is annotated yet; there is nothing to learn from")
+        model = self.with_weights(problem, np.zeros(problem.n_weights))
+        rng = np.random.default_rng(self.random_state)
+        learner = model._learner(problem.part(known), model.weights_.copy(), rng)
+        model._run(learner, rng, None, model._pass_limit())
+        return model
+
+    def flat_weights(self, problem: LabelProblem) -> NDArray[np.float64]:
+        """Weights in the places that they have for a learning problem (D,)."""
+        return problem.flat(self.weights_)
 
     # ---------------------------------------------------------------- passes
 

@@ -161,6 +161,11 @@ class MaxMargin(LinearModel):
         return not self.l1 and PARTIAL_LOSSES[self.loss].reward == "compatible"
 
     @property
+    def training_loss(self) -> str:
+        """The loss that is minimised."""
+        return self.loss
+
+    @property
     def _cost(self) -> Any:
         return self.cost
 

@@ -9,6 +9,7 @@ from trellis.problems.hinge import HingeLoss
 from trellis.problems.hinge_dual import HingeDual
 from trellis.problems.label_problem import LabelProblem
 from trellis.problems.log_likelihood import FeatureRates, LogLikelihood
+from trellis.problems.log_objective import LogObjective
 from trellis.problems.oracle import StructuredOracle, summed_risk
 from trellis.problems.partial import PARTIAL_LOSSES, PartialLoss, PartialObjective
 from trellis.problems.penalty import Penalty
@@ -26,6 +27,7 @@ __all__ = [
     "LabelProblem",
     "Learnable",
     "LogLikelihood",
+    "LogObjective",
     "Maxima",
     "PartialLoss",
     "PartialObjective",

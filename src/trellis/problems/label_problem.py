@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Label, Labels
 from trellis.errors import DataError, InfeasibleError
+from trellis.problems.confidence import PROBABILITIES, confidence
 from trellis.problems.label_inference import LabelInference, LabelMaxima
 from trellis.problems.problem import Maxima, Measure, Space
 
@@ -211,9 +212,10 @@ class LabelProblem(LabelInference):
         ----------
         w : float64, shape (D,)
             Weights.
-        measure : "scoring", "best-vs-worst" or "best-vs-second"
-            Score of the best labelling, or its lead over the worst or the second; infinite where
-            there is no second.
+        measure : str
+            "scoring", "best-vs-worst" or "best-vs-second": score of the best labelling, or its lead
+            over the worst or the second, infinite where there is no second; or, of a CRF, one of
+            :mod:`trellis.problems.confidence`.
         samples : int64, shape (n,)
             Numbers of samples.
 
@@ -222,6 +224,8 @@ class LabelProblem(LabelInference):
         float64, shape (n,)
             Larger is surer.
         """
+        if measure in PROBABILITIES:
+            return confidence(self, w, measure, self.batch(samples))
         if measure not in ("scoring", "best-vs-worst", "best-vs-second"):
             raise DataError(f"there is no measure {measure!r}")
         if measure == "best-vs-second":

@@ -32,8 +32,11 @@ Bools = NDArray[np.bool_]
 Space = Literal["all", "compatible", "incompatible", "mean"]
 """Outputs to maximise over; "mean" is no maximum but the mean of the compatible outputs."""
 
-Measure = Literal["scoring", "best-vs-worst", "best-vs-second"]
-"""How sure a model is of its best output: its score, or its lead over the worst or the second."""
+Measure = Literal[
+    "scoring", "best-vs-worst", "best-vs-second", "entropy", "token-entropy", "confidence", "span"
+]
+"""How sure a model is of its best output: its score, its lead over the worst or the second; of a
+CRF also by probabilities (:mod:`trellis.problems.confidence`)."""
 
 
 class Maxima(Protocol):
@@ -108,6 +111,11 @@ class Problem(Protocol):
 class Learnable(Protocol):
     """An estimator that can learn from cheap data."""
 
+    @property
+    def training_loss(self) -> str:
+        """The loss that is minimised: "log", "perceptron", or one of ``PARTIAL_LOSSES``."""
+        ...
+
     def learning_problems(
         self, data: Mapping[str, Any], *, labels: Sequence[str] | None = None
     ) -> dict[str, Any]:
@@ -119,6 +127,18 @@ class Learnable(Protocol):
 
     def with_weights(self, problem: Any, w: Float64s) -> Self:
         """Return a fitted copy for data such as that of ``problem``."""
+        ...
+
+    def improve(self, problem: Any, w: Float64s, samples: Sequence[int]) -> bool:
+        """Make one pass over samples in this order, in place; False if nothing changed."""
+        ...
+
+    def trained_on(self, problem: Any) -> Self:
+        """Return a copy fitted to what is known of a problem."""
+        ...
+
+    def flat_weights(self, problem: Any) -> Float64s:
+        """Weights of a fitted model in the places that they have for a problem (D,)."""
         ...
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

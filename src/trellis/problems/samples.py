@@ -200,6 +200,10 @@ class LabelSamples:
         edge = None if self.rich is None else self.rich.like(w[m:])
         return Weights(w[:n].reshape(-1, L), tables, edge)
 
+    def flat(self, weights: Weights) -> Float64s:
+        """The weights of matrices as one vector (D,)."""
+        return np.concatenate([a.ravel().astype(np.float64) for a in weights.arrays()])
+
     def tables(self, weights: Weights) -> NDArray[Any]:
         """Scores (K, L, L) of label pairs by type of edge, symmetric without direction."""
         T = weights.transitions.reshape(-1, self.n_labels, self.n_labels)
@@ -277,11 +281,26 @@ class LabelSamples:
             types=self.types[kept], **changed,
         )  # fmt: skip
 
+    def part(self, samples: Int64s) -> Self:
+        """Some of the samples, with weights in the same places."""
+        lengths = np.diff(self.offsets)[samples]
+        positions = ranges(self.offsets[samples], lengths)
+        changed: dict[str, Any] = {
+            "encoded": replace(_taken(self.encoded, positions), offsets=bounds(lengths)),
+            "labels": self.labels.take(positions), "sample_weight": self.sample_weight[samples],
+        }  # fmt: skip
+        if self.structure != "chain":
+            counts = np.diff(self.edge_offsets)[samples]
+            ids = ranges(self.edge_offsets[samples], counts)
+            shift = np.repeat(bounds(lengths)[:-1] - self.offsets[samples], counts)
+            changed |= {"edges": self.edges[ids] + shift[:, None], "types": self.types[ids]}
+        return self._like(**changed)
+
     def apart(self) -> Self:
-        """Every position as a sample of its own; the weights of edges have no effect."""
+        """Every position as a sample of its own, without rich edges; the tables have no effect."""
         n = int(self.offsets[-1])
         return self._like(
-            encoded=replace(self.encoded, offsets=np.arange(n + 1)), structure="chain",
+            encoded=replace(self.encoded, offsets=np.arange(n + 1)), structure="chain", rich=None,
             sample_weight=np.repeat(self.sample_weight, np.diff(self.offsets)),
         )  # fmt: skip
 

@@ -17,8 +17,7 @@ solved to a coarse gap, since their surrogate is soon to be replaced. With compl
 one round, and its gap is that of J.
 
 Where a round ends depends on where the first one starts. At zero, what is not known would be
-completed at random; so it starts from the max-margin model of the positions whose label is known,
-without structure.
+completed at random; so it starts from a model without structure (:mod:`trellis.solvers.alone`).
 """
 
 from __future__ import annotations
@@ -32,7 +31,8 @@ from numpy.typing import NDArray
 
 from trellis.errors import DataError
 from trellis.problems import HingeDual, HingeLoss, LabelProblem, PartialObjective, Weights
-from trellis.solvers.frank_wolfe import FrankWolfeRun, SparseDual, run_frank_wolfe
+from trellis.solvers.alone import alone_weights
+from trellis.solvers.frank_wolfe import FrankWolfeRun, SparseDual
 from trellis.solvers.passes import PassRecord, Progress, out_of_patience
 
 __all__ = ["CompletedFrankWolfe"]
@@ -41,8 +41,6 @@ Float64s = NDArray[np.float64]
 
 # Relative gaps of the first round, and what it is multiplied by after each.
 _FIRST, _FACTOR = 0.1, 0.3
-# Of the model of single positions: relative gap, and most passes.
-_START_TOL, _START_PASSES = 0.05, 30
 # Passes between looks at the objective; most passes of a round.
 _LOOK, _ROUND = 10, 100
 
@@ -75,7 +73,7 @@ class CompletedFrankWolfe:
     >>> corpus = as_corpus([[["a"], ["b"]], [["b"], ["a"]]], [["X", None], ["Y", None]])
     >>> problem = LabelProblem(AttributeEncoder().learn(corpus), corpus.labels, 2)
     >>> learner = CompletedFrankWolfe(PartialObjective(problem), l2=0.1, seed=0)
-    >>> progress = learner.run(max_iterations=100, tol=0.01)
+    >>> progress = learner.run(max_iterations=500, tol=0.01)
     >>> learner.stop_reason, learner.exact
     ('eta', True)
     """
@@ -94,7 +92,9 @@ class CompletedFrankWolfe:
         weight = np.zeros(problem.n_samples)
         weight[objective.samples] = objective.sample_weight
         rng = np.random.default_rng(seed)
-        start = np.zeros(problem.n_weights) if objective.convex else _alone(problem, weight, l2)
+        start = (
+            np.zeros(problem.n_weights) if objective.convex else alone_weights(problem, weight, l2)
+        )
         loss = HingeLoss(problem, self._completed(start), weight)
         self._dual = HingeDual(loss, l2) if self.resumable else _OracleDual(loss, l2)
         self._run = FrankWolfeRun(self._dual, rng)
@@ -254,16 +254,3 @@ class _OracleDual(SparseDual):
 
 def _named(state: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
     return {name.removeprefix(prefix): a for name, a in state.items() if name.startswith(prefix)}
-
-
-def _alone(problem: LabelProblem, weight: Float64s, l2: float) -> Float64s:
-    """Weights of the model of single positions whose label is known."""
-    alone = problem.apart()
-    known = (problem.labels.table.sum(axis=1) == 1)[problem.labels.ids]
-    shares = np.where(known, np.repeat(weight, np.diff(problem.offsets)), 0.0)
-    labels = problem.labels.table.argmax(axis=1)[problem.labels.ids]
-    dual = HingeDual(HingeLoss(alone, labels, shares), l2)
-    result = run_frank_wolfe(
-        dual, np.random.default_rng(0), max_passes=_START_PASSES, tol=_START_TOL
-    )
-    return result.weights

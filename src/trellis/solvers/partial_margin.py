@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError
-from trellis.problems.partial import PartialObjective
+from trellis.problems import LabelProblem, PartialObjective
+from trellis.solvers.alone import alone_weights
 from trellis.solvers.cccp import CCCPRecord, PlaneSurrogate, minimise_cccp
 from trellis.solvers.perceptron_partial import partial_perceptron
 from trellis.solvers.planes import BundleRecord, minimise_bundle
@@ -29,10 +30,8 @@ __all__ = ["PartialResult", "minimise_partial"]
 
 Float64s = NDArray[np.float64]
 
-# Of what the concave-convex procedure starts from: passes of the perceptron, or relative gap and
-# most iterations of the bundle method.
+# Passes of the perceptron that the concave-convex procedure starts from.
 _START_PASSES = 10
-_START_TOL, _START_ITERATIONS = 0.05, 200
 # Numbers that all planes may take if nobody says how many to keep: 64 MB, or a few planes. An
 # iteration reads all of them several times, which soon costs more than the inference: with 97,000
 # weights, 86 planes took half the time of all (415), to the same objective.
@@ -136,7 +135,7 @@ def minimise_partial(
             whole.records, len(whole.records),
         )  # fmt: skip
     if start is None:
-        start = _start(objective, l2, l1, tol, memory, seed)
+        start = _start(objective, l2, seed)
     surrogate = PlaneSurrogate(
         objective.penalty, objective.reward, l2=l2, l1=l1, reward_below=True, recycle=recycle,
         memory=memory,
@@ -151,23 +150,12 @@ def minimise_partial(
     )  # fmt: skip
 
 
-def _start(
-    objective: PartialObjective, l2: float, l1: float, tol: float, memory: int, seed: int | None
-) -> Float64s:
+def _start(objective: PartialObjective, l2: float, seed: int | None) -> Float64s:
     """Weights to begin with."""
-    problem: Any = objective.problem
+    problem = objective.problem
     # With the ramp loss all outputs are rewarded, right or wrong: it stays where it starts.
-    if objective.loss.reward == "compatible" and hasattr(problem, "apart"):
-        alone, nodes = problem.apart(objective.samples)
-        if nodes.size:
-            weight = np.zeros(problem.n_samples)
-            weight[objective.samples] = objective.sample_weight
-            known = PartialObjective(
-                alone, "bridge", samples=nodes,
-                sample_weight=np.repeat(weight, np.diff(problem.offsets)),
-            )  # fmt: skip
-            return minimise_bundle(
-                known.risk, problem.n_weights, l2=l2, l1=l1, floor=0.0, memory=memory,
-                tol=max(tol, _START_TOL), max_iterations=_START_ITERATIONS,
-            ).weights  # fmt: skip
+    if l2 and objective.loss.reward == "compatible" and isinstance(problem, LabelProblem):
+        weight = np.zeros(problem.n_samples)
+        weight[objective.samples] = objective.sample_weight
+        return alone_weights(problem, weight, l2)
     return partial_perceptron(problem, passes=_START_PASSES, seed=seed)

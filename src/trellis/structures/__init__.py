@@ -30,7 +30,12 @@ from trellis.structures.forest import Forest, is_forest
 from trellis.structures.graph_kbest import graph_kbest
 from trellis.structures.graph_labelling import GraphBest, elimination_cost, graph_best
 from trellis.structures.graph_potentials import GraphPotentials
-from trellis.structures.graph_probability import GraphMarginals, graph_marginals, graph_sample
+from trellis.structures.graph_probability import (
+    GraphMarginals,
+    graph_entropy,
+    graph_marginals,
+    graph_sample,
+)
 from trellis.structures.tree import (
     tree_best,
     tree_entropy,
@@ -57,6 +62,7 @@ __all__ = [
     "entropy",
     "event_probability",
     "graph_best",
+    "graph_entropy",
     "graph_kbest",
     "graph_marginals",
     "graph_sample",

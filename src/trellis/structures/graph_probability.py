@@ -21,7 +21,7 @@ from trellis.structures.graph_checks import (
 from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.message_graph import MessageGraph, subset, supported
 
-__all__ = ["GraphMarginals", "graph_marginals", "graph_sample"]
+__all__ = ["GraphMarginals", "graph_entropy", "graph_marginals", "graph_sample"]
 
 Float64s = npt.NDArray[np.float64]
 Int32s = npt.NDArray[np.int32]
@@ -179,6 +179,39 @@ def graph_marginals(
                 found.pair[edge] = values
     require_feasible(p, found.log_z)
     return found
+
+
+def graph_entropy(p: GraphPotentials, marginals: GraphMarginals | None = None) -> Float64s:
+    r"""Entropy of p(y) of each sample, in nats: :math:`H = \log Z - \mathbb E[s(y)]`.
+
+    Where the marginals are not exact it is that of belief propagation.
+
+    Parameters
+    ----------
+    p : GraphPotentials
+        The scores.
+    marginals : GraphMarginals, optional
+        Those of ``p``, if they are known.
+
+    Returns
+    -------
+    float64, shape (S,)
+
+    Examples
+    --------
+    >>> free = GraphPotentials(np.zeros((3, 2)), np.zeros((2, 2)), [[0, 1], [1, 2], [0, 2]], [0, 3])
+    >>> (graph_entropy(free) / np.log(2)).round(6).tolist()
+    [3.0]
+    """
+    m = graph_marginals(p) if marginals is None else marginals
+    n = len(p.offsets) - 1
+    owner = np.repeat(np.arange(n), np.diff(p.offsets))
+    node = np.where(m.node > 0, m.node * np.where(m.node > 0, p.node, 0.0), 0.0).sum(axis=1)
+    score = p.pair[p.types]
+    pair = np.where(m.pair > 0, m.pair * np.where(m.pair > 0, score, 0.0), 0.0).sum(axis=(1, 2))
+    expected = np.bincount(owner, node, n) + np.bincount(owner[p.edges[:, 0]], pair, n)
+    entropy: Float64s = np.maximum(m.log_z - expected, 0.0)
+    return entropy
 
 
 def graph_sample(

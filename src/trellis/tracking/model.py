@@ -213,8 +213,9 @@ class TrackingModel(Seeded, StoredTrackingModel):
         DataError
             If nothing is annotated, or an annotation cannot be.
         """
-        self._check_parameters()
-        problem = self.learning_problems({"": pairs})[""]
+        return self._fit(self.learning_problems({"": pairs})[""])
+
+    def _fit(self, problem: TrackingProblem) -> Self:
         objective = PartialObjective(problem, self.loss)
         reporter = Reporter(enabled=self.verbose)
         if self.solver == "perceptron":
@@ -290,6 +291,23 @@ class TrackingModel(Seeded, StoredTrackingModel):
         made._adopt(problem, w)
         made.objective_, made.gap_, made.history_ = np.nan, np.inf, []
         return made
+
+    def improve(self, problem: TrackingProblem, w: Float64s, samples: Sequence[int]) -> bool:
+        """Make one perceptron pass over pairs in this order, in place; False if none was wrong."""
+        return sum(problem.update(i, w) for i in samples) > 0
+
+    def trained_on(self, problem: TrackingProblem) -> Self:
+        """Return a copy fitted to what is known of a problem."""
+        return type(self)(**self.get_params(deep=False))._fit(problem)
+
+    def flat_weights(self, problem: TrackingProblem) -> Float64s:
+        """Weights of the fitted model (D,)."""
+        return self.weights_
+
+    @property
+    def training_loss(self) -> str:
+        """The loss that is minimised."""
+        return self.loss
 
     def _adopt(self, problem: TrackingProblem, w: Float64s) -> None:
         self.weights_ = np.array(w, np.float64)

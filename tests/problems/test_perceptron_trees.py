@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from chain_problems import same_weights
 from graph_problems import GraphProblem, add_counts, graph_problems, labellings, pieces_of
-from trellis.problems import GraphPerceptronLoss
+from trellis.problems import PerceptronLoss
 
 # Odd numbers, so that no two labellings have the same score but by accident.
 UNEVEN = st.integers(-3000, 3000).map(lambda n: n * 0.0012345678 + n**2 * 1e-9)
@@ -49,7 +49,7 @@ def test_updates_are_those_of_a_perceptron_by_enumeration(problem, batch):
     weights = problem.weights.map(lambda a: a.astype(np.float32))
     sums = problem.weights.zeros_like(np.float64)
     count = np.zeros(1)
-    loss = GraphPerceptronLoss(problem.data)
+    loss = PerceptronLoss(problem.data)
     met = loss.descend(weights, sums, problem.visits, count, batch_size=batch)
     assert abs(met - mistakes) < 1e-9
     assert count[0] == len(problem.visits)

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from chain_problems import EXTREME, same_bits, same_weights
 from graph_problems import GraphProblem, brute_force, graph_problems
-from trellis.problems import FeatureRates, GraphLogLikelihood
+from trellis.problems import FeatureRates, LogLikelihood
 
 
 def value_and_gradient(problem: GraphProblem, n_jobs: int = 1):
-    loss = GraphLogLikelihood(problem.data, n_jobs)
+    loss = LogLikelihood(problem.data, n_jobs)
     return loss.value_and_gradient(problem.weights, problem.visits)
 
 
@@ -51,7 +51,7 @@ def test_steps_are_gradients_at_the_weights_of_the_batch(problem, batch, adaptiv
     data = problem.data
     _, slope = brute_force(problem)
     weights = problem.weights.copy()
-    loss = GraphLogLikelihood(data)
+    loss = LogLikelihood(data)
     n = len(problem.visits)
     if adaptive:
         rates = FeatureRates.constant(len(weights.node), 0.1)
@@ -101,7 +101,7 @@ def test_loopy_steps_are_those_of_the_gradient(problem):
     doubled.node *= 2
     if doubled.edge is not None:
         doubled.edge.values *= 2
-    loss = GraphLogLikelihood(problem.data)
+    loss = LogLikelihood(problem.data)
     loss.descend(
         doubled, problem.visits, state, rate=0.1, batch_size=max(1, len(problem.visits)),
     )  # fmt: skip
@@ -124,7 +124,7 @@ def test_same_bits_for_any_number_of_threads(problem, n_jobs):
     results = []
     for jobs in (1, n_jobs):
         weights = problem.weights.map(lambda a: a.astype(np.float32))
-        GraphLogLikelihood(problem.data, jobs).descend(
+        LogLikelihood(problem.data, jobs).descend(
             weights, problem.visits, np.array([1.0, 0.0]), rate=0.2, shrink=0.1, batch_size=3
         )
         results.append(weights)
@@ -140,7 +140,7 @@ def test_the_penalty_shrinks_all_weights(problem, shrink):
         visits.starts, visits.ends, np.zeros(len(visits)), visits.nodes, visits.forest
     )
     weights, state = problem.weights.copy(), np.array([1.0, 0.0])
-    GraphLogLikelihood(problem.data).descend(weights, silent, state, rate=0.5, shrink=shrink)
+    LogLikelihood(problem.data).descend(weights, silent, state, rate=0.5, shrink=shrink)
     keep = (1 + 2 * 0.5 * shrink) ** -len(visits)
     np.testing.assert_allclose(state[0] * weights.node, keep * problem.weights.node, rtol=1e-6)
     np.testing.assert_allclose(weights.transitions, keep * problem.weights.transitions, rtol=1e-6)

@@ -1,0 +1,167 @@
+"""Recipes of the golden files of ensembles, regressions, trackers and sparse models.
+
+``python tests/files/golden_models.py NAME…`` makes files that are missing, with their answers in
+``golden/answers.json``; a file that a release has written is never made again.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from trellis import ChainCRF, Corpus, MaxMargin
+from trellis.cheap import TransferLearner
+from trellis.experts import (
+    Aligned,
+    BestExpert,
+    ESPBoost,
+    FollowPerturbedLeader,
+    ForwardStepwise,
+    LogLinearVote,
+    MajorityVote,
+    PathAutomaton,
+    Rerank,
+    Rover,
+    Stacking,
+    WeightedMajority,
+)
+from trellis.regression import GCRF, GLACER, NetworkLasso, least_squares_boosting
+from trellis.tracking import (
+    FlowTracker,
+    FramePair,
+    GraphMatching,
+    HandSet,
+    LocalClassifiers,
+    NearestNeighbour,
+    Objects,
+    PairAnnotation,
+)
+
+FOLDER = Path(__file__).parents[1] / "golden"
+ANSWERS = FOLDER / "answers.json"
+
+# Everything by formula, so that it stays what it is whatever happens to generators.
+T = np.arange(40.0)
+X = np.column_stack([T % 7 / 7, T % 5 / 5, np.cos(T)])
+Y = X[:, 0] ** 2 + 0.5 * X[:, 1] + 0.1 * np.sin(3 * T)
+CLASSES = np.where(np.median(Y) < Y, "high", "low")
+RING = np.zeros((40, 40))
+RING[np.arange(40), (np.arange(40) + 1) % 40] = 1
+RING = RING + RING.T
+
+GOLD = [["a", "b", "a"], ["b", "a", "c"], ["b", "b", "a"], ["a", "c", "b"]] * 2
+SAID = [
+    [["a", "b", "b"], ["b", "b", "c"], ["b", "b", "a"], ["a", "a", "b"]] * 2,
+    [["b", "b", "a"], ["b", "a", "a"], ["a", "b", "a"], ["a", "c", "c"]] * 2,
+    [["a", "a", "a"], ["b", "a", "c"], ["b", "b", "b"], ["b", "c", "b"]] * 2,
+]
+RAGGED = [[s[: 2 + (i + j) % 2] for i, s in enumerate(column)] for j, column in enumerate(SAID)]
+WORDS = [["the", "cat", "sat"], ["a", "dog", "ran", "off"]] * 2
+TAGS = [["D", "N", "V"], ["D", "N", "V", "P"]] * 2
+
+
+def frame(t: int) -> Objects:
+    n = np.arange(12)
+    place = np.column_stack([2.5 * (n % 4) + t + np.sin(n * t) / 3, 2.5 * (n // 4) + 0.5 * t])
+    return Objects(n + 1, place, {"area": 50.0 + 3 * n + t, "mean_intensity": 100.0 + n})
+
+
+MOVES = PairAnnotation(tuple((i, i, "move") for i in range(1, 13)))
+FILM = [FramePair("film", t, frame(t), frame(t + 1), MOVES) for t in range(4)]
+
+
+def regression(model: Any, y: Any = Y, graph: Any = RING) -> tuple[Any, Callable[[Any], Any]]:
+    fitted = model.fit(X, y, graph=graph)
+    return fitted, lambda m: m.predict(X[:7], graph=None if graph is None else graph[:7, :7])
+
+
+def votes(model: Any, said: Any = SAID) -> tuple[Any, Callable[[Any], Any]]:
+    return model.fit(said, GOLD), lambda m: m.predict(said)
+
+
+def tracked(model: Any) -> tuple[Any, Callable[[Any], Any]]:
+    return model.fit(FILM[:3]), lambda m: [
+        [link.frame, link.source_id, link.target_id, link.kind]
+        for link in m.predict(FILM[3:]).links
+    ]
+
+
+def transferred() -> tuple[Any, Callable[[Any], Any]]:
+    data = {
+        "a": Corpus.from_columns({"word": WORDS}, TAGS),
+        "b": Corpus.from_columns({"word": WORDS[:2]}, TAGS[:2]),
+    }
+    model = TransferLearner(MaxMargin("word", l2=0.1), target="b").fit(data)
+    return model, lambda m: [m.predict(WORDS), m.predict(WORDS, "a")]
+
+
+def sparse() -> tuple[Any, Callable[[Any], Any]]:
+    words = [[f"w{(7 * i + j) % 90}" for j in range(5)] for i in range(40)]
+    tags = [["X" if int(w[1:]) % 9 else "Y" for w in s] for s in words]
+    model = ChainCRF("word[-1..1]", l1=0.3, l2=0.0, solver="lbfgs", max_passes=30, random_state=0)
+    return model.fit(words, tags), lambda m: m.predict(words[:9])
+
+
+RECIPES: dict[str, Callable[[], tuple[Any, Callable[[Any], Any]]]] = {
+    "chain_crf_v2_sparse": sparse,
+    "gcrf_v1": lambda: regression(GCRF(make_pipeline(StandardScaler(), LinearRegression()))),
+    "gcrf_v1_trees": lambda: regression(GCRF(least_squares_boosting(2, 0, max_leaf_nodes=4))),
+    "glacer_v1": lambda: regression(
+        GLACER(2, 0.5, LinearRegression(), random_state=0, max_swaps=1)
+    ),
+    "glacer_v1_classes": lambda: regression(
+        GLACER(2, 0.5, component=LogisticRegression(), random_state=0, max_swaps=1), CLASSES, None
+    ),
+    "network_lasso_v1": lambda: (
+        NetworkLasso(max_iter=20).fit(X, Y, RING, X[:, :2]),
+        lambda m: m.predict(X[:5], X[:5, :2]),
+    ),
+    "weighted_majority_v1": lambda: votes(WeightedMajority(tie="label", short=1)),
+    "weighted_majority_v1_paths": lambda: votes(
+        WeightedMajority(automaton=PathAutomaton.restricted(3, 3, np.tri(3, dtype=bool)))
+    ),
+    "follow_perturbed_leader_v1": lambda: votes(FollowPerturbedLeader(random_state=0)),
+    "espboost_v1": lambda: votes(ESPBoost(n_rounds=4)),
+    "forward_stepwise_v1": lambda: votes(ForwardStepwise(n_rounds=5, random_state=0)),
+    "best_expert_v1": lambda: votes(BestExpert()),
+    "majority_vote_v1": lambda: votes(MajorityVote(order="accuracy")),
+    "rover_v1": lambda: votes(Rover()),
+    "rerank_v1": lambda: votes(Rerank()),
+    "log_linear_vote_v1": lambda: votes(LogLinearVote()),
+    "stacking_v1": lambda: votes(Stacking(ChainCRF(max_passes=2, random_state=0), window=0)),
+    "aligned_v1": lambda: votes(Aligned(MajorityVote()), RAGGED),
+    "transfer_v1": transferred,
+    "nearest_neighbour_v1": lambda: tracked(NearestNeighbour()),
+    "graph_matching_v1": lambda: tracked(GraphMatching(tolerance=0.4)),
+    "flow_tracker_v1": lambda: tracked(FlowTracker(max_distance=8.0)),
+    "hand_set_v1": lambda: tracked(HandSet(weights={"move": {"distance": -4.0, "bias": 1.0}})),
+    "local_classifiers_v1": lambda: tracked(LocalClassifiers(n_trees=2)),
+}
+
+
+def plain(prediction: Any) -> Any:
+    return prediction.tolist() if isinstance(prediction, np.ndarray) else prediction
+
+
+def make(names: list[str]) -> None:
+    answers = json.loads(ANSWERS.read_text()) if ANSWERS.exists() else {}
+    for name in names or RECIPES:
+        file = FOLDER / f"{name}.trellis"
+        if not file.exists():
+            model, predict = RECIPES[name]()
+            model.save(file)
+            answers[name] = plain(predict(model))
+    lines = [f"{json.dumps(name)}: {json.dumps(answers[name])}" for name in sorted(answers)]
+    ANSWERS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    make(sys.argv[1:])
