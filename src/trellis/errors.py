@@ -23,7 +23,15 @@ __all__ = [
 
 
 class TrellisError(Exception):
-    """Base class of all errors raised by Trellis."""
+    """Base class of all errors raised by Trellis.
+
+    Attributes
+    ----------
+    path : str or None
+        The file whose content is to blame, where it is one.
+    """
+
+    path: str | None = None
 
 
 class DataError(TrellisError, ValueError):

@@ -129,7 +129,7 @@ def model_class(args: argparse.Namespace) -> type[LinearModel]:
 def check_kind(args: argparse.Namespace, model: LinearModel, path: str) -> None:
     """Refuse options that ask for another model than one from a file."""
     if _kind(args) not in (None, model.kind):
-        raise DataError(f"{path} holds a {model.kind}, not a {_kind(args)}")
+        raise DataError(f"{path} holds a {model.kind} model, not a {_kind(args)} model")
     if args.structure not in (None, model.structure):
         raise DataError(f"{path} is for structure {model.structure}, not {args.structure}")
 

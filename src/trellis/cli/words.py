@@ -39,8 +39,10 @@ def count(n: int, noun: str) -> str:
 def ending(model: Any) -> str:
     """Why training ended, in a word or two; nothing for passes that were made as asked."""
     gap = getattr(model, "gap_", None)
-    if gap is not None and gap < float("inf"):
-        return f"within {100 * gap / max(model.objective_, 1e-300):.2g} % of the optimum"
+    chosen = any(getattr(r, "dev_score", None) is not None for r in getattr(model, "history_", ()))
+    if gap is not None and gap < float("inf") and not chosen:  # else the gap is another point's
+        share = float(f"{100 * gap / max(model.objective_, 1e-300):.2g}")
+        return f"within {share:g} % of the optimum"
     if model.stop_reason_ == "max_passes" and gap is None and step(model) == "pass":
         return ""
     return _ENDINGS.get(model.stop_reason_, model.stop_reason_)
