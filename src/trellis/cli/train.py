@@ -254,7 +254,7 @@ def summary(model: LinearModel, path: str) -> str:
 def _earlier_model(args: argparse.Namespace) -> LinearModel | None:
     if not args.earlier:
         return None
-    model = load_labelling_model(args.earlier)
+    model: LinearModel = load_labelling_model(args.earlier)
     check_kind(args, model, args.earlier)
     given = [("--features", args.templates), ("--crfpp", args.crfpp)]
     given += [("--rich-edges", args.rich_edges), ("--edge-pairs", args.edge_pairs)]

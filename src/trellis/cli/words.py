@@ -45,4 +45,5 @@ def ending(model: Any) -> str:
         return f"within {share:g} % of the optimum"
     if model.stop_reason_ == "max_passes" and gap is None and step(model) == "pass":
         return ""
-    return _ENDINGS.get(model.stop_reason_, model.stop_reason_)
+    reason: str = model.stop_reason_
+    return _ENDINGS.get(reason, reason)
