@@ -190,8 +190,8 @@ class CompletedFrankWolfe:
                     save(now)
         except KeyboardInterrupt:
             self.stop_reason = "interrupted"
-            if len(now.records) < _LOOK:  # no point was looked at: the start would be kept
-                self._w = self._run.weights
+            self._run.look()
+            self._keep(self._run.weights)
             raise
         return now
 
