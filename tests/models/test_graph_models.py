@@ -99,7 +99,7 @@ def all_labellings(model, X, edges, types=None):
         for e, (a, b) in enumerate(edges):
             k = 0 if types is None else model.edge_types_.index(types[e])
             table = model.weights_.transitions[k].astype(float) * getattr(model, "edge_share_", 1.0)
-            score += (table if model.directed else table + table.T)[y[a], y[b]]
+            score += (table if model.directed is True else table + table.T)[y[a], y[b]]
         found[tuple(model.classes_[label] for label in y)] = float(score)
     return found
 
@@ -349,10 +349,15 @@ BAD = [
     (TreeCRF, {}, {}, "there are no edges"),
     (GraphCRF, {}, {"edges": [[(0, 3)]]}, "sample 0, edge 0 joins nodes 0 and 3"),
     (GraphCRF, {"pieces": "star"}, {"edges": TRIANGLE}, "pieces must be 'tree' or 'graph'"),
-    (GraphCRF, {"piece_size": 0}, {"edges": TRIANGLE}, "piece_size must be a number of at least 1"),
-    (GraphCRF, {"directed": 2}, {"edges": TRIANGLE}, "directed must be True or False, got 2"),
-    (GraphCRF, {"inference": "magic"}, {"edges": TRIANGLE}, "inference must be one of auto, exact"),
-    (GraphCRF, {}, {"edges": TRIANGLE, "dev": (X1,)}, "dev needs labelled samples"),
+    (GraphCRF, {"piece_size": 0}, {"edges": TRIANGLE}, "piece_size must be None or a number"),
+    (
+        GraphCRF,
+        {"directed": 2},
+        {"edges": TRIANGLE},
+        "directed must be 'auto' or True or False, got 2",
+    ),
+    (GraphCRF, {"inference": "magic"}, {"edges": TRIANGLE}, "inference must be 'auto', 'exact', "),
+    (GraphCRF, {}, {"edges": TRIANGLE, "dev": (X1,)}, "dev needs labelled sequences"),
     (GraphCRF, {}, {"edges": TRIANGLE, "dev": (X1, [[None] * 3], TRIANGLE)}, "dev needs labelled"),
 ]
 
@@ -375,5 +380,5 @@ def test_other_errors():
     real = [np.full((2, 1), 1.0)]
     fitted = TreeCRF(max_passes=1).fit(real, [["A", "B"]], edges=[[(0, 1)]])
     fitted.weights_.node[...] = 1e30
-    with pytest.raises(DataError, match="sample 0: feature values are too large"):
+    with pytest.raises(DataError, match="sample 0, position 0: feature values are too large"):
         fitted.predict([np.full((2, 1), 1e30)], edges=[[(0, 1)]])

@@ -342,6 +342,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         learn = self._learn_fresh if fresh else self._learn_more
         problem = learn(corpus, weight, rng)
         self.n_batches_, self.n_seen_, self._stream = 0, len(corpus), None
+        self.stop_reason_ = "interrupted"  # until it has ended
         try:
             if saved is not None:
                 saved.seed, saved.run = seed, self._fingerprint(problem, held_out)
@@ -392,6 +393,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
             problem = self._learn_fresh(corpus, weight, rng)
         self.n_seen_ += len(corpus)
         self.n_batches_ += 1
+        self.stop_reason_ = "interrupted"  # until it has ended
         learner = self._stream_learner(problem, self.weights_.copy(), rng)
         self._run(learner, rng, None, max_passes=1)
         return self
@@ -496,7 +498,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
     ) -> EdgeWeights | None:
         """Rich edge weights for the features of the encoder, zero where they are new."""
         crossed = self.encoder_.crossed()
-        if self.rich_edges:  # 0 and NumPy's False are no edges, too
+        if self.rich_edges:
             crossed[:] = True
         if not crossed.any() and known is None:
             return None
@@ -576,7 +578,6 @@ class LinearModel(LearningProblems, StoredLinearModel):
             if weights is not None and resumed.best is not None:
                 best = [(resumed.best, weights)]
         self.history_ = progress.records
-        self.stop_reason_ = "interrupted"
         reporter = Reporter(enabled=self.verbose)
 
         def after(record: PassRecord) -> None:

@@ -151,8 +151,8 @@ class HingeDual:
         return float(self.loss.sample_weight @ self._losses - self.l2 * (self._w @ self._w))
 
     def weights(self) -> Float64s:
-        """The weights of the dual point."""
-        return self._w.copy()
+        """The weights of the dual point, valid until the next sweep."""
+        return self._w
 
     def objective(self, w: Float64s) -> float:
         """J(w)."""
