@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from trellis.corpus import Corpus, Label, Labels
 from trellis.corpus.labels import basic_table
 from trellis.corpus.sample_weights import sample_weights
-from trellis.corpus.schemes import get_scheme
+from trellis.corpus.schemes import SCHEME, get_scheme
 from trellis.decompose import VISITS, GraphPieces, Partitioner, partitioner
 from trellis.domains import Domain, anything, flag, nothing, number, one_of, whole
-from trellis.errors import DataError
+from trellis.errors import CheckpointError, DataError, ParametersError
 from trellis.estimator import fitted, fixed, parameter
 from trellis.features import Encoded, Prepared
 from trellis.features.encoder import encoder_for
@@ -145,9 +145,9 @@ class LinearModel(LearningProblems, StoredLinearModel):
         :func:`trellis.decompose.visits`).""",
         default="pooled",
     )
-    scheme: str | None = parameter(
-        nothing | anything,
-        'Chains: predict only what is valid in this tag scheme ("BIO", "BILOU", "IOBES", "BMES").',
+    scheme: Any = parameter(
+        SCHEME,
+        "Chains: predict only what is valid in this tag scheme.",
         default=None,
     )
     patience: int | None = parameter(
@@ -205,12 +205,16 @@ class LinearModel(LearningProblems, StoredLinearModel):
     # ---------------------------------------------------------------- checks
 
     def _check_together(self) -> None:
+        if self.structure == "chain":
+            return
         if self.scheme is not None:
-            get_scheme(self.scheme)
-            if self.structure != "chain":
-                raise DataError("scheme is for chains; leave it out for trees and graphs")
-        if self.overlap and self.structure != "chain":
-            raise DataError("overlap is for chains; leave it out for trees and graphs")
+            raise ParametersError(
+                "{scheme} is for {structure}", scheme=self.scheme, structure="chain"
+            )
+        if self.overlap:
+            raise ParametersError(
+                "{overlap} is for {structure}", overlap=self.overlap, structure="chain"
+            )
 
     def _check_classes(self, classes: Sequence[str]) -> None:
         if self.scheme is not None:
@@ -343,16 +347,12 @@ class LinearModel(LearningProblems, StoredLinearModel):
             if saved is not None:
                 saved.seed, saved.run = seed, self._fingerprint(problem, held_out)
                 if resumed is not None and resumed.run != saved.run:
-                    raise DataError(
-                        f"{saved.path} is the checkpoint of a run with other data or parameters; "
-                        "remove it, or train as it was trained"
-                    )
+                    raise CheckpointError("other run", str(saved.path))
             learner = self._learner(problem, self.weights_.copy(), rng)
             if saved is not None and isinstance(learner, BatchLearner) and not learner.resumable:
-                raise DataError(
-                    "this solver cannot be interrupted and go on: leave out checkpoint, or take "
-                    "one that goes over chains or trees without rich edges"
-                )
+                if saved.required or resume:
+                    raise CheckpointError("solver", str(saved.path))
+                saved = None
             self._run(learner, rng, self._dev_score(held_out), self._pass_limit(), saved, resumed)
         except DataError:
             if fresh:
@@ -613,7 +613,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         if not finite:
             raise DataError(
                 "training diverged: the weights are no longer finite; "
-                "use a smaller learning_rate or rescale real-valued features"
+                "use a smaller learning rate or rescale real-valued features"
             )
 
     def _why(self, learner: Learner | BatchLearner, max_passes: int) -> str:
@@ -686,7 +686,7 @@ class TreeModel(LinearModel):
     overlap: int = fixed(0)
     pieces: str = fixed("tree")
     inference: str = fixed("auto")
-    scheme: str | None = fixed(None)
+    scheme: Any = fixed(None)
 
 
 class GraphModel(LinearModel):
@@ -694,7 +694,7 @@ class GraphModel(LinearModel):
 
     structure: str = fixed("graph")
     overlap: int = fixed(0)
-    scheme: str | None = fixed(None)
+    scheme: Any = fixed(None)
 
 
 def format_record(record: PassRecord) -> str:

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trellis.domains import anything, nothing, number, one_of, whole
-from trellis.errors import DataError
+from trellis.errors import DataError, ParametersError
 from trellis.estimator import changed, fitted, parameter, renamed, warn_of_old
 from trellis.models.linear_model import LinearModel
 from trellis.problems import PARTIAL_LOSSES, LabelProblem, PartialObjective, Weights
@@ -140,17 +140,19 @@ class MaxMargin(LinearModel):
         super()._check_together()
         check_cost(self.cost)
         if (self.l2 > 0) == (self.l1 > 0):
-            raise DataError(
-                f"one of l2 and l1 must be positive and the other 0, got l2={self.l2!r} and "
-                f"l1={self.l1!r}"
-            )
+            raise ParametersError(
+                "one of l2 and l1 must be positive and the other 0, got {l2} and {l1}",
+                l2=self.l2, l1=self.l1,
+            )  # fmt: skip
+        if self.solver == "frank-wolfe" and self.l1:
+            raise ParametersError("{l1} needs {solver}", l1=self.l1, solver="bundle")
         if self.solver == "frank-wolfe" and not self._completes:
-            reason = "l1" if self.l1 else f"loss={self.loss!r}"
-            raise DataError(f"{reason} needs solver='bundle'")
+            raise ParametersError("{loss} needs {solver}", loss=self.loss, solver="bundle")
         if self.warm_start:
-            raise DataError(
-                "a max-margin model cannot start from weights: its solvers start from where their "
-                "gap is known; set warm_start=False"
+            raise ParametersError(
+                "{warm_start} is not for a max-margin model: its solvers start from where their "
+                "gap is known",
+                warm_start=self.warm_start,
             )
 
     @property

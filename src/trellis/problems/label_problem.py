@@ -120,10 +120,7 @@ class LabelProblem(LabelInference):
                     f"sample {i} has {b - a} positions, but there are {len(said)} labels; give one "
                     "for each (None if not known), or {position: label}"
                 )
-        try:
-            new = Labels.from_lists([said], self.classes).allowed()
-        except DataError as error:
-            raise DataError(str(error).replace("sample 0,", f"sample {i},")) from None
+        new = Labels.from_lists([said], self.classes, first=i).allowed()
         known = self.labels.table[self.labels.ids[a:b]]
         both = known & new
         wrong = np.flatnonzero(~both.any(axis=1))
