@@ -158,11 +158,11 @@ class TransferLearner(Estimator, Storable):
         self
         """
         self._check_parameters()
-        l2 = l2_of(self.model, self.l2)
         _check_domains(data, self.target, needed=self.strategy in ("all-source", *_TARGET_ONLY))
         problems = self.model.learning_problems(data, labels=self.labels)
         loss = self.model.training_loss if self.loss is None else self.loss
         objectives = {name: objective_of(p, loss) for name, p in problems.items()}
+        l2 = l2_of(self.model, self.l2)
         names = list(data)
         if self.strategy in _TARGET_ONLY:
             names = [str(self.target)]
