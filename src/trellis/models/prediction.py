@@ -181,7 +181,7 @@ class Predictor(Estimator):
         """
         self._check_fitted()
         corpus = self._corpus(X, None, edges, edge_types)
-        return self._labellings(corpus, self._encode(corpus), self.weights_, constraints)
+        return self.labellings(corpus, self._encode(corpus), self.weights_, constraints)
 
     def decode(
         self,
@@ -294,7 +294,7 @@ class Predictor(Estimator):
         if len(corpus) != 1:
             raise DataError(f"explain takes one sample, got {len(corpus)}; pass corpus[i]")
         encoded = self._encode(corpus)
-        labels = self._labellings(corpus, encoded, self.weights_, None)[0]
+        labels = self.labellings(corpus, encoded, self.weights_)[0]
         marginals = self._marginals_or_none(corpus)
         if self.structure == "chain":
             return explain_sample(
@@ -322,14 +322,14 @@ class Predictor(Estimator):
     def _is_tree(self) -> bool:
         return self.structure == "tree"
 
-    def _labellings(
+    def labellings(
         self,
         corpus: Corpus,
         encoded: Encoded,
         weights: Weights,
-        constraints: Sequence[Sequence[Label]] | None,
+        constraints: Sequence[Sequence[Label]] | None = None,
     ) -> list[list[str]]:
-        """Best labels of each sample with some weights."""
+        """Best labels of each sample of an encoded corpus, with some weights."""
         names = np.array(self.classes_, object)
         ids = np.empty(corpus.n_positions, np.int32)
         at = 0
