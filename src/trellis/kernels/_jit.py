@@ -24,7 +24,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import caching, codegen, compiler
 
-__all__ = ["allocating", "cache_dir", "fragment", "kernel", "subkernel"]
+__all__ = ["allocating", "cache_dir", "fragment", "inner", "kernel", "subkernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -180,21 +180,28 @@ _INLINED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline":
 
 
 def subkernel(function: F) -> F:
-    """Compile an inner loop, which only kernels call: no Python entry and no cache of its own.
+    """Compile a function that only kernels call: no Python entry and no cache of its own.
 
     Its code becomes part of its callers', which are cached. A call passes every array as a dozen
-    numbers, which costs more than the arithmetic of a short piece; so it is always inlined. Nor
-    does it count references, which costs as much: what it is given lives as long as the caller. So
-    it must neither make nor return arrays.
+    numbers, which costs more than the arithmetic of a short piece; so it is always inlined.
+    """
+    return _inlined(function, _nrt=True)
+
+
+def inner(function: F) -> F:
+    """Compile an inner loop of training: a subkernel that counts no references.
+
+    Counting those of the arrays that it is given, which live as long as the caller in any case,
+    would cost a tenth of the time of a short piece. So it must neither make nor return arrays.
     """
     return _inlined(function, _nrt=False)
 
 
 def fragment(function: F) -> F:
-    """Compile a large part of a kernel: a subkernel that is optimised with the kernel only.
+    """Compile a large part of a kernel: like ``inner``, but optimised with the kernel only.
 
-    It compiles in a fraction of the time. Use it for what calls others; inner loops run faster if
-    they are optimised by themselves first.
+    It compiles in a fraction of the time. Use it for what calls others; loops run faster if they
+    are optimised by themselves first.
     """
     return _inlined(function, _nrt=False, pipeline_class=_FragmentCompiler)
 

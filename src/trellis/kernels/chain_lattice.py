@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trellis.kernels._jit import allocating, fragment, subkernel
+from trellis.kernels._jit import allocating, fragment, inner
 from trellis.kernels.fast_exp import fast_exp
 from trellis.kernels.sparse_edges import HitRanges
 from trellis.kernels.visits import NOTHING, PARTLY, LabelSets, Visits, annotation
@@ -85,7 +85,7 @@ def chain_space(W: Array, longest: int, dense: Any, sparse: Any) -> ChainSpace:
     )
 
 
-@subkernel
+@inner
 def exponentiate(T: Array, space: ChainSpace) -> None:
     """Refresh U = e^{T − max T}, its transpose and max T."""
     tables = space.tables
@@ -306,7 +306,7 @@ def _expectations(
     return total_log
 
 
-@subkernel
+@inner
 def _dense_forward(work: Array, edge: Array, chances: Array, plane: int, t: int) -> float:
     """U_t into chances[plane, t] and U_tᵀ α_{t-1} into α_t; returns max S_t."""
     n_labels = work.shape[2]
@@ -325,7 +325,7 @@ def _dense_forward(work: Array, edge: Array, chances: Array, plane: int, t: int)
     return highest
 
 
-@subkernel
+@inner
 def _dense_backward(work: Array, chances: Array, plane: int, t: int, into: int) -> float:
     """β_{t-1} and both marginals; returns the sum of β_{t-1}."""
     n_labels = work.shape[2]
@@ -344,7 +344,7 @@ def _dense_backward(work: Array, chances: Array, plane: int, t: int, into: int) 
     return future
 
 
-@subkernel
+@inner
 def _times(
     work: Array, source: int, row: int, tables: Array, matrix: int, target: int, target_row: int
 ) -> None:
@@ -374,7 +374,7 @@ def _times(
         i += 1
 
 
-@subkernel
+@inner
 def _add_outer_products(work: Array, outer: Array, chunk: int, n: int, weight: float) -> None:
     """outer[chunk] += weight · Σ_t α_{t-1} V_tᵀ, four positions at a time."""
     n_labels = outer.shape[1]
@@ -467,7 +467,7 @@ def _log_expectations(
     return log_z
 
 
-@subkernel
+@inner
 def log_sum(x: Array) -> float:
     """Log Σ e^x, −inf if all are."""
     top = -np.inf

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trellis.kernels._jit import kernel, subkernel
+from trellis.kernels._jit import inner, kernel
 from trellis.kernels.barrier import meet, take
 from trellis.kernels.chain_crf import add_chain_edges, apply_chain_steps, chain_gradient, hit_bounds
 from trellis.kernels.chain_lattice import NODE, chain_space, exponentiate
@@ -246,7 +246,7 @@ def crf_steps(
         state[1] = counted + n_pieces
 
 
-@subkernel
+@inner
 def _multiply(into: Steps, scale: float) -> None:
     """Bring the stored node and rich weights up to the scale."""
     for f in range(into.node.shape[0]):

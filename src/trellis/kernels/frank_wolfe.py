@@ -32,7 +32,7 @@ import numpy as np
 
 from trellis.kernels._jit import kernel, subkernel
 from trellis.kernels.rows import longest_sample, max_step, padded_width
-from trellis.kernels.scoring import Features, score_into
+from trellis.kernels.scoring import Features
 
 __all__ = ["Costs", "Rooted", "visit_samples"]
 
@@ -113,7 +113,7 @@ def visit_samples(
     for k in range(T.shape[0]):
         for i in range(n_labels**2):
             _refresh(T, k, i, n_labels, symmetric, tables)
-    scores = np.zeros((1, longest, n_labels))
+    scores = np.zeros((longest, width))
     value = np.full((longest, width), -np.inf)
     message = np.empty(width)
     # The direction of a visit: psi (zero elsewhere) in the rows of the features that were met, and
@@ -129,17 +129,17 @@ def visit_samples(
         n = offsets[s + 1] - first
         if weight[s] == 0 or n == 0:
             continue
-        score_into(features, W, order, first, n, 1.0, scores, 0)
         for r in range(n):
             v = order[first + r]
+            _score(features, W, v, scores, r)
             for j in range(n_labels):
-                scores[0, r, j] += costs[cost_row[v], j]
-                value[r, j] = scores[0, r, j]
+                scores[r, j] += costs[cost_row[v], j]
+                value[r, j] = scores[r, j]
         best = _best_labelling(first, n, nodes, tables.ways, value, message, labels)
         hinge = best
         for r in range(n):
             v = order[first + r]
-            hinge -= scores[0, r, gold[v]]
+            hinge -= scores[r, gold[v]]
             k = table[first + r]
             if k >= 0:
                 a, b = _ends(first + r, nodes)
@@ -151,7 +151,7 @@ def visit_samples(
         for r in range(n):
             v = order[first + r]
             for j in range(n_labels):
-                mean_value += means[v, j] * scores[0, r, j]
+                mean_value += means[v, j] * scores[r, j]
         last_slot = -1
         for r in range(n):
             if slot[first + r] > last_slot:  # the slots of a sample are numbered as they occur
@@ -223,6 +223,20 @@ def _ends(place: int, nodes: Rooted) -> tuple[int, int]:
     child = nodes.order[place]
     upper = nodes.order[nodes.parent[place]]
     return (upper, child) if nodes.down[place] else (child, upper)
+
+
+@subkernel
+def _score(features: Features, W: Array, v: int, out: Array, r: int) -> None:
+    """Node scores of position v; nothing is fetched ahead, since W is small or dense."""
+    indptr, indices, values = features
+    n_labels = W.shape[1]
+    for j in range(n_labels):
+        out[r, j] = 0.0
+    for p in range(indptr[v], indptr[v + 1]):
+        f = indices[p]
+        x = float(values[p]) if values.size else 1.0
+        for j in range(n_labels):
+            out[r, j] += x * W[f, j]
 
 
 @subkernel

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trellis.kernels._jit import fragment, kernel, subkernel
+from trellis.kernels._jit import fragment, inner, kernel
 from trellis.kernels.barrier import meet
 from trellis.kernels.forest import Forest
 from trellis.kernels.rich_edges import feature_row, find_pair, score_edge_into
@@ -199,7 +199,7 @@ def _score_tree_edges(
             score_edge(T, k, rich, e, T.dtype.type(1), symmetric, edges.scores, edges.slot[i])
 
 
-@subkernel
+@inner
 def _best_of_chain(work: Array, T: Array, edge: Array, n: int, path: Array, at: int) -> None:
     """Viterbi of one piece without back-pointers: the winner is found again on the way back.
 
@@ -243,7 +243,7 @@ def _best_of_chain(work: Array, T: Array, edge: Array, n: int, path: Array, at: 
                 path[at + t] = i
 
 
-@subkernel
+@inner
 def _best_of_tree(
     work: Array, forest: Forest, start: int, n: int, edges: _Edges, path: Array, at: int
 ) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trellis.kernels._jit import fragment, kernel, subkernel
+from trellis.kernels._jit import fragment, inner, kernel
 from trellis.kernels.prefetch import prefetch
 from trellis.kernels.scoring import Features
 from trellis.kernels.visits import Visits
@@ -50,13 +50,13 @@ class RichEdges(NamedTuple):
     both: bool
 
 
-@subkernel
+@inner
 def feature_row(row: Array, f: int) -> int:
     """Row of a feature, −1 if it is not crossed."""
     return np.int64(row[f]) if row.size else np.int64(f)  # type: ignore[return-value]  # is an int
 
 
-@subkernel
+@inner
 def find_pair(ptr: Array, pair: Array, i: int, wanted: int, n_pairs: int) -> int:
     """Place in R of a pair of row i, −1 if the row lacks it; with ptr empty, rows have all."""
     if ptr.size == 0:
@@ -111,7 +111,7 @@ def score_dense_edges(
                 edge[at, i * n_labels + j] = scale * edge[at, i * n_labels + j] + T[i, j]
 
 
-@subkernel
+@inner
 def add_to_dense_rows(
     features: Features,
     dense: RichEdges,
@@ -143,7 +143,7 @@ def add_to_dense_rows(
                 R_into[base + q] += v * gradient[at, q]
 
 
-@subkernel
+@inner
 def score_edge_into(
     features: Features, T: Array, rich: RichEdges, t: int, edge: Array, at: int
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trellis.kernels._jit import kernel, subkernel
+from trellis.kernels._jit import inner, kernel
 from trellis.kernels.prefetch import prefetch
 
 __all__ = ["Features", "add_to_features", "score_into", "score_nodes"]
@@ -42,7 +42,7 @@ def score_nodes(
     return node
 
 
-@subkernel
+@inner
 def score_into(
     features: Features,
     W: Array,
@@ -88,7 +88,7 @@ def score_into(
             work[plane, r, j] *= scale
 
 
-@subkernel
+@inner
 def _look_ahead(features: Features, W: Array, queue: Array, i: int) -> None:
     """Fetch what the positions soon to come in the queue need."""
     indptr, indices, _ = features
@@ -103,7 +103,7 @@ def _look_ahead(features: Features, W: Array, queue: Array, i: int) -> None:
             prefetch(W, indices[p], j)
 
 
-@subkernel
+@inner
 def add_to_features(
     features: Features,
     t: int,

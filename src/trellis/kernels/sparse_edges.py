@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trellis.kernels._jit import fragment, kernel, subkernel
+from trellis.kernels._jit import fragment, inner, kernel
 from trellis.kernels.fast_exp import fast_exp
 from trellis.kernels.prefetch import prefetch
 from trellis.kernels.rich_edges import RichEdges, feature_row
@@ -82,7 +82,7 @@ class HitRanges(NamedTuple):
     mark: Array
 
 
-@subkernel
+@inner
 def _look_ahead(features: Features, sparse: RichEdges, queue: Array, i: int) -> None:
     """Fetch the row pointers of a later position, and the rows of a sooner one."""
     indptr, indices, _ = features

@@ -301,10 +301,9 @@ def _downward(forest: Forest, first: int, n: int, space: _Space) -> None:
 
 
 @subkernel
-def _score(pair: Float64s, forest: Forest, place: int, upper: int, lower: int) -> float:
-    """Score of the labels of a node and its parent."""
-    k = forest.types[forest.edge[place]]
-    score: float = pair[k, upper, lower] if forest.down[place] else pair[k, lower, upper]
+def _score(pair: Float64s, k: int, down: bool, upper: int, lower: int) -> float:
+    """Score of the labels of a parent and its child."""
+    score: float = pair[k, upper, lower] if down else pair[k, lower, upper]
     return score
 
 
@@ -334,12 +333,13 @@ def _upward_log(
         for j in range(n_labels):
             work[_BELIEF, i, j] = node[forest.order[first + i], j]
     for i in range(n - 1, -1, -1):
+        k = forest.types[forest.edge[first + i]] if i > 0 else 0
         highest = -np.inf
         for a in range(n_labels if i > 0 else 1):
             for b in range(n_labels):
                 terms[b] = work[_BELIEF, i, b]
                 if i > 0:
-                    terms[b] += _score(pair, forest, first + i, a, b)
+                    terms[b] += _score(pair, k, forest.down[first + i], a, b)
             work[_MESSAGE, i, a] = _log_sum(terms)
             highest = max(highest, work[_MESSAGE, i, a])
         log_z += highest
@@ -357,6 +357,7 @@ def _downward_log(pair: Float64s, forest: Forest, first: int, n: int, space: _Sp
     work, terms = space.work, space.terms
     n_labels = pair.shape[1]
     for i in range(n):
+        k = forest.types[forest.edge[first + i]] if i > 0 else 0
         for a in range(n_labels if i > 0 else 0):
             x = work[_POSTERIOR, forest.parent[first + i] - first, a]
             work[_RATIO, i, a] = x - work[_MESSAGE, i, a] if x > -np.inf else x
@@ -366,7 +367,8 @@ def _downward_log(pair: Float64s, forest: Forest, first: int, n: int, space: _Sp
                 if b == n_labels:
                     terms[a] = work[_POSTERIOR, i, a]
                 elif i > 0:
-                    terms[a] = work[_RATIO, i, a] + _score(pair, forest, first + i, a, b)
+                    x = _score(pair, k, forest.down[first + i], a, b)
+                    terms[a] = work[_RATIO, i, a] + x
                 else:
                     terms[a] = 0.0
             total = _log_sum(terms)
@@ -412,12 +414,12 @@ def _entropy(
     pair: Float64s, forest: Forest, first: int, n: int, scaled: bool, space: _Space
 ) -> float:
     """H(y_root) + sum of H(y_c | y_q), from conditional probabilities, where nothing cancels."""
-    work, terms = space.work, space.terms
+    tables, work, terms = space.tables, space.work, space.terms
     n_labels = pair.shape[1]
     entropy = 0.0
     for i in range(n):
-        k = _table(forest, space, first, i) if i > 0 else 0
-        way = _STORED if forest.down[first + i] else _TURNED
+        k = forest.types[forest.edge[first + i]] if i > 0 else 0
+        down = forest.down[first + i]
         for a in range(n_labels if i > 0 else 1):
             total = 0.0
             for b in range(n_labels):
@@ -425,10 +427,11 @@ def _entropy(
                     x = work[_POSTERIOR, 0, b]
                     terms[b] = x if scaled else np.exp(x)
                 elif scaled:
-                    x = space.tables[k, way, a, b]
-                    terms[b] = work[_RATIO, i, a] * x * work[_BELIEF, i, b]
+                    way = _STORED if down else _TURNED
+                    table = i if space.own else k
+                    terms[b] = work[_RATIO, i, a] * tables[table, way, a, b] * work[_BELIEF, i, b]
                 else:
-                    x = _score(pair, forest, first + i, a, b)
+                    x = _score(pair, k, down, a, b)
                     terms[b] = np.exp(work[_RATIO, i, a] + x + work[_BELIEF, i, b])
                 total += terms[b]
             for b in range(n_labels):
@@ -454,16 +457,17 @@ def _draw(
     n_labels = pair.shape[1]
     for i in range(n):
         v = forest.order[first + i]
-        k = _table(forest, space, first, i) if i > 0 else 0
-        way = _STORED if forest.down[first + i] else _TURNED
+        k = forest.types[forest.edge[first + i]] if i > 0 else 0
+        down = forest.down[first + i]
         upper = labels[r, forest.order[forest.parent[first + i]]] if i > 0 else 0
         highest = -np.inf
         for b in range(n_labels):
             terms[b] = work[_BELIEF, i, b]
             if i > 0 and scaled:
-                terms[b] *= space.tables[k, way, upper, b]
+                way = _STORED if down else _TURNED
+                terms[b] *= space.tables[i if space.own else k, way, upper, b]
             elif i > 0:
-                terms[b] += _score(pair, forest, first + i, upper, b)
+                terms[b] += _score(pair, k, down, upper, b)
             highest = max(highest, terms[b])
         if not scaled:
             for b in range(n_labels):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trellis.kernels._jit import subkernel
+from trellis.kernels._jit import inner
 
 __all__ = ["RichRows", "add_to_edge_rows", "make_symmetric", "score_edge"]
 
@@ -37,7 +37,7 @@ class RichRows(NamedTuple):
     R: Array
 
 
-@subkernel
+@inner
 def score_edge(
     T: Array, k: int, rich: Any, e: int, scale: float, symmetric: bool, out: Array, at: int
 ) -> None:
@@ -66,7 +66,7 @@ def score_edge(
         make_symmetric(out, at)
 
 
-@subkernel
+@inner
 def make_symmetric(matrices: Array, at: int) -> None:
     """M ← M + Mᵀ for the matrix ``at``."""
     n = matrices.shape[1]
@@ -78,7 +78,7 @@ def make_symmetric(matrices: Array, at: int) -> None:
             matrices[at, j, i] = both
 
 
-@subkernel
+@inner
 def add_to_edge_rows(
     rich: RichRows,
     e: int,

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trellis.kernels._jit import allocating, fragment, subkernel
+from trellis.kernels._jit import allocating, fragment, inner
 from trellis.kernels.chain_lattice import log_sum
 from trellis.kernels.fast_exp import fast_exp
 from trellis.kernels.forest import Forest
@@ -69,7 +69,7 @@ def tree_space(W: Array, n_types: int, longest: int, rich: Any) -> TreeSpace:
     )
 
 
-@subkernel
+@inner
 def fill_table(space: TreeSpace, slot: int) -> None:
     """Refresh e^{S − max} and its transpose from S."""
     tables = space.tables
@@ -250,7 +250,7 @@ def _marginals_of_tree(
     return log_z
 
 
-@subkernel
+@inner
 def _add_outer(
     work: Array, down: bool, k: int, i: int, weight: float, outer: Array, c: int
 ) -> None:
@@ -265,7 +265,7 @@ def _add_outer(
             outer[c, k, a, b] += x * work[columns, i, b]
 
 
-@subkernel
+@inner
 def _add_edge(
     work: Array, tables: Array, down: bool, k: int, i: int, sign: float, edge: Array
 ) -> None:
@@ -280,7 +280,7 @@ def _add_edge(
             edge[i, a * n_labels + b] += x * work[columns, i, b] * tables[EXP, k, a, b]
 
 
-@subkernel
+@inner
 def _score(tables: Array, k: int, down: bool, upper: int, lower: int) -> float:
     """Score of the labels of a parent and its child."""
     score: float = tables[RAW, k, upper, lower] if down else tables[RAW, k, lower, upper]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trellis.kernels._jit import allocating, fragment, subkernel
+from trellis.kernels._jit import allocating, fragment, inner
 
 __all__ = [
     "FULLY",
@@ -78,7 +78,7 @@ def visits_of(pieces: Pieces, forest: Any) -> Visits:
     return Visits(starts, ends, weights, first, queue)
 
 
-@subkernel
+@inner
 def longest_piece(pieces: Pieces) -> int:
     """Positions of the longest piece (at least 1)."""
     longest = 1
