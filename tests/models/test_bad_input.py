@@ -275,7 +275,7 @@ COMMON = {
     "visit": (["random", None], "visit must be 'pooled', 'permutation' or 'replacement', got"),
     "patience": ([0, "x"], "patience must be None or a positive integer, got"),
     "random_state": ([-1, 1.5, "x"], "random_state must be None or an integer of at least 0, got"),
-    "scheme": (["XYZ"], "unknown tag scheme 'XYZ': expected one of BIO"),
+    "scheme": (["XYZ"], "scheme must be None, 'BIO', 'BILOU', 'IOBES', 'BMES' or a Scheme"),
 }
 OF_CRF = {
     "l2": ([-1, math.nan, math.inf, "x", None], "l2 must be a number of at least 0, got"),
@@ -317,8 +317,8 @@ def test_parameters(kind, name, value, message):
     [
         ({"states": "observed"}, "states='observed' is for solver='lbfgs'"),
         ({"states": "observed", "solver": "auto"}, "states='observed' is for solver='lbfgs'"),
-        ({"lock_free": True, "solver": "adf"}, "lock_free is for solver='sgd'"),
-        ({"lock_free": True, "solver": "auto"}, "lock_free is for solver='sgd'"),
+        ({"lock_free": True, "solver": "adf"}, "lock_free=True is for solver='sgd'"),
+        ({"lock_free": True, "solver": "auto"}, "lock_free=True is for solver='sgd'"),
     ],
 )
 def test_parameters_that_do_not_go_together(options, message):
@@ -380,7 +380,7 @@ def test_labels_that_do_not_fit_the_scheme():
 @pytest.mark.parametrize("options", [{"l2": 0.0}, {"l2": 1.0}, {"l2_once": True}])
 def test_a_rate_far_too_large_is_an_error_and_leaves_no_weights_that_are_not_numbers(options):
     model = ChainCRF(learning_rate=1e39, random_state=0, **options)
-    message = "training diverged: the weights are no longer finite; use a smaller learning_rate"
+    message = "training diverged: the weights are no longer finite; use a smaller learning rate"
     with pytest.raises(DataError, match=message):
         model.fit(X, Y)
     with pytest.raises(NotFittedError):
