@@ -31,9 +31,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from parameters_page import estimators
 
 import trellis
+from parameters_page import estimators
 from trellis.cli import main
 from trellis.estimator import Estimator, parameters_of
 
