@@ -143,6 +143,7 @@ def averaged_perceptron(
             if forest is not None:
                 _score_tree_edges(T, forest, rich, symmetric, start, n, edges)
             if chain is not None and rich is not None:
+<<<<<<< ours
                 for t in range(1, n):
                     score_edge_into(features, T, rich, start + t, edge, t)
             if margin is not None:
@@ -151,6 +152,9 @@ def averaged_perceptron(
                     for j in range(n_labels):
                         work[NODE, i, j] += margin.costs[row, j]
             above = 0.0
+=======
+                _score_chain_edges(features, T, rich, start, n, edge)
+>>>>>>> theirs
             # First the best labelling, then the best allowed one: one call in a loop, because two
             # would double the time to compile.
             for constrained in range(2):
@@ -210,6 +214,15 @@ def averaged_perceptron(
         k0 = k1
     if thread == 0:
         state[0] = count + n_pieces
+
+
+@inner
+def _score_chain_edges(
+    features: Features, T: Array, rich: Any, start: int, n: int, edge: Array
+) -> None:
+    """Write the scores of the edges of a piece to the rows 1 … of ``edge``."""
+    for t in range(1, n):
+        score_edge_into(features, T, rich, start + t, edge, t)
 
 
 @fragment
@@ -362,7 +375,7 @@ def _update_features(
             sums.node[f, bad] -= late * v
 
 
-@fragment
+@inner
 def _update_chain_edge(
     features: Features,
     t: int,
