@@ -1,15 +1,30 @@
 # `make test` and `make demo` set up everything they need in .venv on a fresh machine.
+#   test      lint, types, kernels, all tests         quick     lint and the tests of QUICK
+#   coverage  all tests, and which lines they reach   bench     all measurements of speed
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: test lint types kernels unit demo bench clean
+# What most changes break first, in less than a minute: the house, all estimators and services, and
+# the layers that the rest stands on, with few examples for each property.
+QUICK  := tests/test_layering.py tests/test_domains.py tests/test_estimator.py \
+          tests/test_all_estimators.py tests/test_what_works.py tests/corpus tests/decompose \
+          tests/evaluation tests/problems tests/structures
+
+BENCHMARKS := chunking "passes --curves" same_features footprint large rich_edges solvers threads \
+              scaling tree_marginals graph_inference ocr experts gcrf_scale glacer_swap tracking \
+              assignments active_step cccp
+
+.PHONY: test quick lint types kernels unit coverage demo bench clean
 
 # Types are checked while the kernels compile.
 test: lint
 	@$(MAKE) --no-print-directory -j2 types kernels
 	@$(MAKE) --no-print-directory unit
+
+quick: lint
+	$(BIN)/pytest -n 2 --hypothesis-profile quick $(QUICK)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -46,29 +61,15 @@ unit: $(VENV)/.dev
 	@rm -rf .quick
 	$(BIN)/python -m studies structure-regularisation --quick --tasks roles --out .quick --quiet
 
+coverage: $(VENV)/.dev
+	$(BIN)/pytest -n 2 --cov --cov-report term:skip-covered --cov-report html
+
 demo: $(VENV)/.user
 	@$(BIN)/trellis demo --out demo
 
 bench: $(VENV)/.bench
-	$(BIN)/python -m benchmarks.chunking
-	$(BIN)/python -m benchmarks.passes --curves
-	$(BIN)/python -m benchmarks.same_features
-	$(BIN)/python -m benchmarks.footprint
-	$(BIN)/python -m benchmarks.large
-	$(BIN)/python -m benchmarks.rich_edges
-	$(BIN)/python -m benchmarks.solvers
-	$(BIN)/python -m benchmarks.threads
-	$(BIN)/python -m benchmarks.scaling
-	$(BIN)/python -m benchmarks.tree_marginals
-	$(BIN)/python -m benchmarks.graph_inference
-	$(BIN)/python -m benchmarks.ocr
-	$(BIN)/python -m benchmarks.experts
-	$(BIN)/python -m benchmarks.gcrf_scale
-	$(BIN)/python -m benchmarks.glacer_swap
-	$(BIN)/python -m benchmarks.tracking
-	$(BIN)/python -m benchmarks.assignments
-	$(BIN)/python -m benchmarks.active_step
-	$(BIN)/python -m benchmarks.cccp
+	@set -e; for name in $(BENCHMARKS); do \
+	  echo "benchmarks.$$name"; $(BIN)/python -m benchmarks.$$name; done
 
 clean:
-	rm -rf $(VENV) .quick demo build dist src/*.egg-info
+	rm -rf $(VENV) .quick .coverage* htmlcov demo build dist src/*.egg-info

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 settings.register_profile("trellis", deadline=None, derandomize=True)
+settings.register_profile("quick", settings.get_profile("trellis"), max_examples=5)
 settings.load_profile("trellis")
 
 # A shell that runs the tests in the background has them ignore Ctrl-C, and so would every process

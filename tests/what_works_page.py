@@ -225,9 +225,8 @@ def active(row: Row) -> None:
 
 def transfer(row: Row) -> None:
     halves = [tuple(part[first::2] for part in row.complete) for first in (0, 1)]
-    data = {
-        name: half if row.structure else half[0] for name, half in zip("ab", halves, strict=True)
-    }
+    a, b = (half if row.structure else half[0] for half in halves)
+    data = {"a": a, "b": b}
     TransferLearner(clone(row.model), target="b").fit(data).predict(*row.predict)
 
 

@@ -179,7 +179,7 @@ def test_gives_up_to_the_general_solver(monkeypatch: pytest.MonkeyPatch) -> None
     expected = [found.values for found in kbest_assignments(space, scores, 2)]
     monkeypatch.setattr(assignment, "_BUDGET", 0)
     monkeypatch.setattr(assignment, "_ROUNDS", (0,))
-    assert assignment._search(space, *assignment._checked(space, scores, None), True)[2][0, 0] == 0
+    assert assignment.search(space, *assignment._checked(space, scores, None), True)[2][0, 0] == 0
     np.testing.assert_allclose(best_assignment(space, scores).values, expected[0])
     found = [found.values for found in kbest_assignments(space, scores, 2)]
     np.testing.assert_allclose(found, expected)

@@ -143,18 +143,13 @@ def averaged_perceptron(
             if forest is not None:
                 _score_tree_edges(T, forest, rich, symmetric, start, n, edges)
             if chain is not None and rich is not None:
-<<<<<<< ours
-                for t in range(1, n):
-                    score_edge_into(features, T, rich, start + t, edge, t)
+                _score_chain_edges(features, T, rich, start, n, edge)
             if margin is not None:
                 for i in range(n):
                     row = margin.row[queue[first[k] + i]]
                     for j in range(n_labels):
                         work[NODE, i, j] += margin.costs[row, j]
             above = 0.0
-=======
-                _score_chain_edges(features, T, rich, start, n, edge)
->>>>>>> theirs
             # First the best labelling, then the best allowed one: one call in a loop, because two
             # would double the time to compile.
             for constrained in range(2):

@@ -23,7 +23,16 @@ from trellis.tracking.hypothesis_set import (
     in_canonical_order,
     place_of,
 )
-from trellis.tracking.objects import EVENTS, FramePair, Link, Objects, PairAnnotation
+from trellis.tracking.objects import (
+    EVENTS,
+    LINKING,
+    ONE_TO_TWO,
+    TWO_TO_ONE,
+    FramePair,
+    Link,
+    Objects,
+    PairAnnotation,
+)
 
 __all__ = ["annotated_hypotheses", "annotation_of", "events_of", "fixed_variables", "links_of"]
 
@@ -31,9 +40,7 @@ Int8s = NDArray[np.int8]
 Int64s = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-MOVE, DIVISION, APPEAR, DISAPPEAR, SPLIT, MERGE = range(len(EVENTS))
-_LINKING = ("move", "division", "split", "merge")
-_ONE_TO_TWO = ("division", "split")
+APPEAR, DISAPPEAR = EVENTS.index("appear"), EVENTS.index("disappear")
 
 
 def annotated_hypotheses(pair: FramePair, annotation: PairAnnotation) -> Hypotheses:
@@ -71,10 +78,10 @@ def annotated_hypotheses(pair: FramePair, annotation: PairAnnotation) -> Hypothe
     fates: dict[int, list[tuple[int, str]]] = defaultdict(list)
     pasts: dict[int, list[tuple[int, str]]] = defaultdict(list)
     for source, target, kind in annotation.links:
-        if kind not in _LINKING:
+        if kind not in LINKING:
             raise DataError(
                 f"{where}: the link from {source} to {target} is of kind {kind!r}, "
-                f"not {', '.join(_LINKING)}"
+                f"not {', '.join(LINKING)}"
             )
         _check_known(source, source_row, f"{where}: the link ({source}, {target}, {kind!r})")
         _check_known(
@@ -87,7 +94,7 @@ def annotated_hypotheses(pair: FramePair, annotation: PairAnnotation) -> Hypothe
     for source, links in fates.items():
         kinds = {kind for _, kind in links}
         targets = sorted(target_row[target] for target, _ in links)
-        two = len(kinds) == 1 and links[0][1] in _ONE_TO_TWO
+        two = len(kinds) == 1 and links[0][1] in ONE_TO_TWO
         if two and (len(targets) != 2 or targets[0] == targets[1]):
             raise DataError(
                 f"{where}: the {links[0][1]} of source {source} has the targets "
@@ -96,22 +103,23 @@ def annotated_hypotheses(pair: FramePair, annotation: PairAnnotation) -> Hypothe
             )
         if not two and len(links) > 1:
             raise DataError(f"{where}: source {source} has two fates: {_listed('to', links)}")
-        if links[0][1] != "merge":
+        if links[0][1] not in TWO_TO_ONE:
             second = targets[1] if two else -1
             events.append((EVENTS.index(links[0][1]), source_row[source], -1, targets[0], second))
     for target, links in pasts.items():
-        merged = all(kind == "merge" for _, kind in links)
+        kind = links[0][1]
+        merged = kind in TWO_TO_ONE and all(other == kind for _, other in links)
         sources = sorted(source_row[source] for source, _ in links)
         if merged and len(sources) != 2:
             raise DataError(
-                f"{where}: the merge into target {target} has the sources "
+                f"{where}: the {kind} into target {target} has the sources "
                 f"{[source for source, _ in links]}, not two; call it a move if only one is there, "
                 "or leave the target and its sources out of the annotation"
             )
         if not merged and len(links) > 1:
             raise DataError(f"{where}: target {target} has two pasts: {_listed('from', links)}")
         if merged:
-            events.append((MERGE, sources[0], sources[1], target_row[target], -1))
+            events.append((EVENTS.index(kind), sources[0], sources[1], target_row[target], -1))
 
     known_sources, known_targets = annotation.known_sources, annotation.known_targets
     for source in source_row if known_sources is None else known_sources:

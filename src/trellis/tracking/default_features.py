@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from trellis.errors import DataError
 from trellis.tracking.features import EventFeature, Frame, average_of
-from trellis.tracking.objects import EVENTS, Event, Objects
+from trellis.tracking.objects import EVENTS, TWO_TO_ONE, Event, Objects
 
 __all__ = ["default_features"]
 
@@ -287,7 +287,7 @@ def _of_parts(
     def feature(
         name: str, measure: Callable[[Objects, Objects, Objects], Float64s]
     ) -> EventFeature:
-        if event == "merge":
+        if event in TWO_TO_ONE:
             return EventFeature(event, name, lambda a, b, one: measure(one, a, b))
         return EventFeature(event, name, measure)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from trellis.errors import DataError
 from trellis.tracking.hypotheses import Hypotheses
-from trellis.tracking.objects import EVENTS, Event, FramePair, Objects
+from trellis.tracking.objects import EVENTS, TWO_TO_ONE, Event, FramePair, Objects
 
 __all__ = ["EventFeature", "Frame", "event_features"]
 
@@ -190,7 +190,7 @@ def _roles(pair: FramePair, h: Hypotheses, event: Event) -> tuple[tuple[Objects,
         return (b.take(h.target[:, 0]),), targets
     if event == "disappear":
         return (a.take(h.source[:, 0]),), sources
-    if event == "merge":
+    if event in TWO_TO_ONE:
         first, second = a.take(h.source[:, 0]), a.take(h.source[:, 1])
         return (first, second, b.take(h.target[:, 0])), targets
     first, second = b.take(h.target[:, 0]), b.take(h.target[:, 1])

@@ -18,13 +18,29 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EVENTS", "Event", "FramePair", "Link", "Objects", "PairAnnotation"]
+__all__ = [
+    "EVENTS",
+    "LINKING",
+    "ONE_TO_TWO",
+    "TWO_TO_ONE",
+    "Event",
+    "FramePair",
+    "Link",
+    "Objects",
+    "PairAnnotation",
+]
 
 Float64s = NDArray[np.float64]
 Int64s = NDArray[np.int64]
 
 Event = Literal["move", "division", "appear", "disappear", "split", "merge"]
 EVENTS: tuple[Event, ...] = ("move", "division", "appear", "disappear", "split", "merge")
+ONE_TO_TWO: tuple[Event, ...] = ("division", "split")
+"""Events of one source and two targets."""
+TWO_TO_ONE: tuple[Event, ...] = ("merge",)
+"""Events of two sources and one target."""
+LINKING: tuple[Event, ...] = ("move", *ONE_TO_TWO, *TWO_TO_ONE)
+"""Events that links are made of."""
 
 
 class Link(NamedTuple):

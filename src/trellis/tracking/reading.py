@@ -30,7 +30,14 @@ from numpy.typing import NDArray
 from trellis.errors import DataError
 from trellis.files.table import MISSING, Table, read_table
 from trellis.files.text import Source
-from trellis.tracking.objects import FramePair, Objects, PairAnnotation
+from trellis.tracking.objects import (
+    LINKING,
+    ONE_TO_TWO,
+    TWO_TO_ONE,
+    FramePair,
+    Objects,
+    PairAnnotation,
+)
 
 __all__ = ["read_detections"]
 
@@ -41,7 +48,7 @@ _log = logging.getLogger("trellis")
 
 _OBJECT_COLUMNS = ("frame", "id", "x", "y")
 _LINK_COLUMNS = ("frame", "source_id", "target_id")
-_KINDS = ("move", "division", "single_daughter", "split", "merge")
+_KINDS = (*LINKING, "single_daughter")
 
 
 def read_detections(
@@ -258,9 +265,9 @@ class _LinkReader:
         blank = kinds == ""
         kinds[blank] = np.where(forks[blank], "division", "move")
         for j in np.unique(b[joins]):
-            self._check_group(rows[b == j], kinds[b == j], ("merge",), "pasts", 1)
+            self._check_group(rows[b == j], kinds[b == j], TWO_TO_ONE, "pasts", 1)
         for i in np.unique(a[forks]):
-            self._check_group(rows[a == i], kinds[a == i], ("division", "split"), "fates", 0)
+            self._check_group(rows[a == i], kinds[a == i], ONE_TO_TWO, "fates", 0)
         alone = ~forks & ~joins & (kinds != "move")
         half = alone & (kinds != "single_daughter") & (not self.complete)
         self.n_half += int(half.sum())

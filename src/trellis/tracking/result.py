@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from trellis.errors import DataError
 from trellis.files import atomic_write
-from trellis.tracking.objects import FramePair, Link
+from trellis.tracking.objects import LINKING, ONE_TO_TWO, TWO_TO_ONE, FramePair, Link
 
 __all__ = [
     "Track",
@@ -35,8 +35,6 @@ __all__ = [
     "annotated_events",
     "assemble_tracks",
 ]
-
-_KINDS = ("move", "division", "split", "merge")
 
 
 class TrackEvent(NamedTuple):
@@ -224,9 +222,9 @@ def _pasts(
     pasts: dict[_Key, dict[_Key, str]] = defaultdict(dict)
     for sequence, frame, source_id, target_id, kind in links:
         source, target = (sequence, frame, source_id), (sequence, frame + 1, target_id)
-        if kind not in _KINDS:
+        if kind not in LINKING:
             raise DataError(
-                f"{_named(source)}: unknown kind of link {kind!r}; known are {', '.join(_KINDS)}"
+                f"{_named(source)}: unknown kind of link {kind!r}; known are {', '.join(LINKING)}"
             )
         for key in (source, target):
             if key not in centres:
@@ -236,12 +234,12 @@ def _pasts(
         fates[source][target] = kind
         pasts[target][source] = kind
     for groups, forks, what in (
-        (fates, {"division", "split"}, "fates"),
-        (pasts, {"merge"}, "pasts"),
+        (fates, ONE_TO_TWO, "fates"),
+        (pasts, TWO_TO_ONE, "pasts"),
     ):
         for key, group in groups.items():
             kinds = set(group.values())
-            if len(group) > 1 and (len(kinds) > 1 or not kinds <= forks):
+            if len(group) > 1 and (len(kinds) > 1 or not kinds <= set(forks)):
                 ids = " and ".join(str(other[2]) for other in sorted(group))
                 raise DataError(f"{_named(key)} has two {what}, {ids}; remove one of the links")
 

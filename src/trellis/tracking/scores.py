@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from trellis.errors import DataError
 from trellis.evaluation.spans import PrecisionRecall
-from trellis.tracking.objects import Link
+from trellis.tracking.objects import ONE_TO_TWO, TWO_TO_ONE, Link
 from trellis.tracking.result import TrackEvent
 
 __all__ = ["EventKey", "LinkScores", "event_set", "score_links", "task_loss"]
@@ -116,15 +116,15 @@ def event_set(links: Iterable[Link], events: Iterable[TrackEvent] = ()) -> set[E
     result = set()
     joint: dict[tuple[str, str, int, int], set[int]] = defaultdict(set)
     for sequence, frame, source, target, kind in links:
-        if kind in {"division", "split"}:
+        if kind in ONE_TO_TWO:
             joint[kind, sequence, frame, source].add(target)
-        elif kind == "merge":
+        elif kind in TWO_TO_ONE:
             joint[kind, sequence, frame, target].add(source)
         else:
             result.add(EventKey(kind, sequence, frame, (source,), (target,)))
     for (kind, sequence, frame, one), others in joint.items():
         several = tuple(sorted(others))
-        ends = (several, (one,)) if kind == "merge" else ((one,), several)
+        ends = (several, (one,)) if kind in TWO_TO_ONE else ((one,), several)
         result.add(EventKey(kind, sequence, frame, *ends))
     for sequence, frame, number, kind in events:
         ends = ((), (number,)) if kind == "appear" else ((number,), ())
