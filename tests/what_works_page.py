@@ -1,7 +1,8 @@
 """The page «What works with what», by trying it all: ``python tests/what_works_page.py``.
 
-Each cell is one attempt with a little data. It worked, or Trellis refused it with a reason, or there
-is nothing to try: no such method, argument or parameter. Any other exception is a bug, and is raised.
+Each cell is one attempt with a little data. It worked, or Trellis refused it with a reason, or
+there is nothing to try: no such method, argument or parameter. Any other exception is a bug, and is
+raised.
 """
 
 from __future__ import annotations
@@ -224,7 +225,8 @@ def active(row: Row) -> None:
 
 def transfer(row: Row) -> None:
     halves = [tuple(part[first::2] for part in row.complete) for first in (0, 1)]
-    data = {name: half if row.structure else half[0] for name, half in zip("ab", halves)}
+    named = zip("ab", halves, strict=True)
+    data = {name: half if row.structure else half[0] for name, half in named}
     TransferLearner(clone(row.model), target="b").fit(data).predict(*row.predict)
 
 
