@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks.side_by_side import Times, one_core, ratio, table
 from trellis.datasets import simulate_cells
-from trellis.structures.assignment import AssignmentSpace, _search, best_assignment
+from trellis.structures.assignment import AssignmentSpace, best_assignment, search
 from trellis.tracking import EVENTS, TrackingModel
 
 MOST_RANDOM = 100  # objects, with random weights and HiGHS
@@ -87,11 +87,11 @@ def methods(model: TrackingModel, n: int, kind: str, rounds: int, pairs: int) ->
         space = AssignmentSpace(covers, np.array([0, len(covers)]), rows)
         weights = model.weights_ if kind == "learned" else rng.normal(size=len(model.weights_))
         scores = model.made_.matrix(pair, hypotheses) @ weights
-        search = partial(_search, space, scores, np.full(len(scores), -1, np.int8))
+        kernel = partial(search, space, scores, np.full(len(scores), -1, np.int8))
         own: dict[str, Callable[[], Any]] = {
-            "quick": partial(search, two=False, exact=False),
-            "own": partial(search, two=False),
-            "two": partial(search, two=True),
+            "quick": partial(kernel, two=False, exact=False),
+            "own": partial(kernel, two=False),
+            "two": partial(kernel, two=True),
         }
         runs = dict(own)
         if kind == "learned" or n <= MOST_RANDOM:

@@ -115,7 +115,7 @@ def main() -> None:
         encoded = model.encoder_.encode(test)
 
         def decode() -> None:
-            model._decode(test, encoded, model.weights_, None)
+            model.labellings(test, encoded, model.weights_)
 
         (decoding,) = alternate({"Trellis, from encoded features": decode}, args.rounds)
         n = test.n_positions

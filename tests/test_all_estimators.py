@@ -1,24 +1,39 @@
-"""Every public estimator: its parameters, and scikit-learn's manners."""
+"""Every public estimator: its parameters, scikit-learn's manners, and Trellis's own.
+
+Its own: the same seed gives the same bits for any number of threads, data are never changed, and a
+model that was pickled or saved predicts what it predicted.
+"""
 
 from __future__ import annotations
 
 import copy
 import inspect
 import pickle
+from functools import cache
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 
 from parameters_page import PAGE, estimators, page
-from trellis import MaxMargin
+from toy_data import Toy, toys
+from trellis import MaxMargin, load_model
+from trellis.corpus import Corpus
 from trellis.errors import DataError
 from trellis.estimator import REQUIRED, parameters_of
 from trellis.experts import Aligned, MajorityVote, Stacking
 from trellis.regression import GCRF, KNN
 
 ALL = estimators()
+NO_FIT = {"KNN", "Full", "Radius", "ActiveLearner"}
+"""Builders of graphs, and what learns from answers."""
+TOYS = list(toys())
+FITTED = pytest.mark.parametrize("name", TOYS)
 EVERY = pytest.mark.parametrize("kind", ALL.values(), ids=ALL)
 GIVEN = {"combiner": MajorityVote(), "model": MaxMargin(), "radius": 2.0}
 
@@ -65,8 +80,137 @@ def test_the_docstring_has_every_parameter(kind):
     text = inspect.getdoc(kind)
     assert text.count("Parameters\n---") == (1 if parameters_of(kind) else 0)
     for declared in parameters_of(kind).values():
-        if declared.help:
-            assert f"\n{declared.name} : {declared.domain.words}" in text
+        assert declared.help
+        assert f"\n{declared.name} : {declared.domain.words}" in text
+
+
+# ------------------------------------------------------------------------- fitted
+
+
+@cache
+def fitted(name: str) -> tuple[Toy, Any, Any]:
+    """An estimator's toy, fitted, and what it predicts; nobody may change it."""
+    toy = toys()[name]
+    model = toy.fitted()
+    return toy, model, toy.predicted(model)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two values are the same, to the bit."""
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    if isinstance(a, list | tuple):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    if type(a).__module__.startswith("trellis."):
+        return type(a) is type(b) and same(vars(a), vars(b))
+    return bool(a == b)
+
+
+def learned(model: Any) -> dict[str, Any]:
+    """Weights and numbers that a model has learned."""
+    kinds = (np.ndarray, int, float, str, bool)
+    values = {
+        name: getattr(value, "node", value)  # of Weights, those of nodes
+        for name, value in vars(model).items()
+        if name.endswith("_") and not name.startswith("_") and "seconds" not in name
+    }
+    return {name: value for name, value in values.items() if isinstance(value, kinds)}
+
+
+def test_every_estimator_has_a_toy():
+    assert set(TOYS) | NO_FIT == {name.partition(".")[2] for name in ALL}
+
+
+@FITTED
+def test_fit_returns_the_estimator_and_leaves_its_parameters(name):
+    toy = toys()[name]
+    before = repr(toy.model)
+    assert toy.fitted() is toy.model
+    assert repr(toy.model) == before
+
+
+@FITTED
+def test_what_is_not_fitted_says_so(name):
+    toy = toys()[name]
+    if name in ("NearestNeighbour", "GraphMatching", "FlowTracker", "HandSet", "LocalClassifiers"):
+        with pytest.raises(DataError, match=r"fit"):
+            toy.predicted(toy.model)
+        return
+    with pytest.raises(NotFittedError, match=f"this {name} is not fitted yet; call fit"):
+        toy.predicted(toy.model)
+    if hasattr(toy.model, "score"):
+        with pytest.raises(NotFittedError):
+            toy.model.score(*toy.fit, **toy.options)
+
+
+@FITTED
+def test_the_same_seed_gives_the_same_bits(name):
+    toy, model, predicted = fitted(name)
+    again = toy.fitted(clone(model))
+    assert same(learned(again), learned(model))
+    assert same(toy.predicted(again), predicted)
+
+
+@pytest.mark.parametrize("name", [n for n in TOYS if "n_jobs" in toys()[n].model.get_params()])
+def test_the_same_bits_for_any_number_of_threads(name):
+    toy, model, _ = fitted(name)
+    more = {"batch_size": 4} if "batch_size" in model.get_params() else {}
+    one, two = (toy.fitted(clone(model).set_params(n_jobs=n, **more)) for n in (1, 2))
+    assert same(learned(one), learned(two))
+    assert same(toy.predicted(one), toy.predicted(two))
+
+
+@FITTED
+def test_data_are_not_changed(name):
+    toy = toys()[name]
+    before = copy.deepcopy((toy.fit, toy.predict, toy.options, toy.asked))
+    toy.predicted(toy.fitted())
+    assert same((toy.fit, toy.predict, toy.options, toy.asked), before)
+
+
+@FITTED
+def test_pickled_after_fit(name):
+    toy, model, predicted = fitted(name)
+    assert same(toy.predicted(pickle.loads(pickle.dumps(model))), predicted)
+    assert same(toy.predicted(copy.deepcopy(model)), predicted)
+
+
+@FITTED
+def test_a_clone_has_learned_nothing(name):
+    _, model, _ = fitted(name)
+    twin = clone(model)
+    assert not [n for n in vars(twin) if n.endswith("_") and not n.startswith("_")]
+    assert repr(twin) == repr(model)
+
+
+@FITTED
+def test_saved_and_loaded(name, tmp_path: Path):
+    toy, model, predicted = fitted(name)
+    model.save(tmp_path / "model")
+    assert same(toy.predicted(load_model(tmp_path / "model")), predicted)
+
+
+@pytest.mark.parametrize("name", [n for n in TOYS if toys()[n].grid])
+def test_a_search_by_scikit_learn(name):
+    toy = toys()[name]
+    search = GridSearchCV(toy.model, toy.grid, cv=2, error_score="raise", refit=True)
+    best = search.fit(*toy.fit, **toy.options).best_estimator_
+    assert set(search.best_params_) == set(toy.grid)
+    assert same(toy.predicted(search), toy.predicted(best))
+
+
+def test_equal_data_are_found_equal_and_others_not():
+    """What the tests of this file rest on."""
+    corpus = Corpus.from_columns({"word": [["a", "b"]]}, [["X", "Y"]])
+    assert same(corpus, copy.deepcopy(corpus))
+    assert not same(corpus, Corpus.from_columns({"word": [["a", "c"]]}, [["X", "Y"]]))
+    assert not same([np.zeros(2)], [np.zeros(2, np.float32)])
+    assert not same({"a": 1}, {"b": 1})
+
+
+# ------------------------------------------------------------------------- together
 
 
 def test_parameters_of_estimators_inside_estimators():

@@ -36,6 +36,7 @@ __all__ = [
     "Parameter",
     "Seeded",
     "changed",
+    "check_fitted",
     "check_parameters",
     "current_names",
     "fitted",
@@ -404,6 +405,17 @@ def check_parameters(model: Estimator) -> None:
         If a parameter has a value it cannot have, or some do not go together.
     """
     model._check_parameters()
+
+
+def check_fitted(model: Estimator) -> None:
+    """Refuse an estimator that has learned nothing yet; ``predict`` does the same.
+
+    Raises
+    ------
+    NotFittedError
+        scikit-learn's, if it is not fitted.
+    """
+    model._check_fitted()
 
 
 def current_names(kind: type[Estimator], params: Mapping[str, Any]) -> dict[str, Any]:

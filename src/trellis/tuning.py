@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from trellis import __version__
 from trellis.corpus import Corpus, Label
 from trellis.errors import DataError, ParameterError, ParametersError
+from trellis.estimator import check_parameters
 from trellis.evaluation.held_out import held_out_score, scoring_scheme
 from trellis.files import display_name, fingerprint
 from trellis.files.tuning_log import TuningLog, plain
@@ -436,7 +437,7 @@ def _checked_grid(model: LinearModel, grid: Mapping[str, Iterable[Any]]) -> dict
             if plain(value) in seen:
                 raise DataError(f"grid: {name} has the value {value!r} twice")
             seen.append(plain(value))
-            _with(model, {name: value})._check_parameters()
+            check_parameters(_with(model, {name: value}))
     return found
 
 

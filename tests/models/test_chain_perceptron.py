@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import trellis.kernels.chain_perceptron as kernels
+import trellis.kernels.perceptron as kernels
 import trellis.models.prediction as model_module
 import trellis.solvers.passes as passes_module
 from chain_problems import chain_problem, in_scheme, labelling_scores, same_bits, toy_language

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-import trellis.kernels.chain_crf as kernels
+import trellis.kernels.crf as kernels
 import trellis.problems.log_likelihood as objective_module
 import trellis.solvers.passes as passes_module
 from chain_problems import (

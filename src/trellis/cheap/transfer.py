@@ -38,7 +38,7 @@ from trellis.cheap.training import LEARNABLE, Trained, l2_of, objective_of, trai
 from trellis.domains import instance, nothing, number, one_of, sequence_of, text, whole
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Estimator, fitted, parameter
-from trellis.files.storable import Storable
+from trellis.files.storable import Storable, is_fitted
 from trellis.files.stored import header_value, take
 from trellis.problems.log_objective import LogObjective
 from trellis.problems.partial import PARTIAL_LOSSES, PartialLoss, PartialObjective
@@ -158,11 +158,11 @@ class TransferLearner(Estimator, Storable):
         self
         """
         self._check_parameters()
-        l2 = l2_of(self.model, self.l2)
         _check_domains(data, self.target, needed=self.strategy in ("all-source", *_TARGET_ONLY))
         problems = self.model.learning_problems(data, labels=self.labels)
         loss = self.model.training_loss if self.loss is None else self.loss
         objectives = {name: objective_of(p, loss) for name, p in problems.items()}
+        l2 = l2_of(self.model, self.l2)
         names = list(data)
         if self.strategy in _TARGET_ONLY:
             names = [str(self.target)]
@@ -221,7 +221,7 @@ class TransferLearner(Estimator, Storable):
         models = header_value(state, "models", list)
         if not names or len(models) != len(names) or len(set(names)) < len(names):
             raise CorruptModelError("there is not one model for each domain")
-        if not all(isinstance(model, Storable) and model._is_fitted() for model in models):
+        if not all(map(is_fitted, models)):
             raise CorruptModelError("what stands for the model of a domain is none")
         self.weights_ = dict(zip(names, weights, strict=True))
         self.models_ = dict(zip(names, models, strict=True))

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the summary."""
-    from trellis.models import load_model
+    from trellis.files import load_model
 
     if args.top < 0:
         raise DataError(f"--top must be at least 0, got {args.top}")

@@ -18,7 +18,7 @@ from trellis.cli.parameters import add_parameters, new_model
 from trellis.errors import DataError
 
 if TYPE_CHECKING:
-    from trellis.cli.table import Table
+    from trellis.files.table import Table
     from trellis.regression.comparison import Evaluation
     from trellis.regression.data import RegressionData
 
@@ -89,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, cross-validate, write."""
-    from trellis.cli.table import read_table
+    from trellis.files.table import read_table
     from trellis.regression.baselines import baselines
 
     _check(args)
@@ -185,16 +185,17 @@ class Problem:
 
 
 def _problem(table: Table, args: argparse.Namespace) -> Problem:
-    for column in (args.target, *args.coords, *(args.features or ())):
-        table.checked(column)
+    if not len(table):
+        raise DataError(f"{table.name} has a header, but no rows")
+    table.require((args.target, *args.coords, *(args.features or ())))
     if args.target in (*args.coords, *(args.features or ())):
         raise DataError(f"the target {args.target!r} is also a feature or a coordinate")
     others = [name for name in table.columns if name != args.target]
     names = args.features or [name for name in others if table.is_numeric(name)]
     left_out = () if args.features else tuple(n for n in others if n not in names)
-    y = np.array(table.numbers(args.target, missing=True))
-    coords = np.column_stack([table.numbers(name, missing=False) for name in args.coords])
-    X = np.column_stack([table.numbers(name, missing=True) for name in names])
+    y = table.checked_numbers(args.target, missing=True)
+    coords = np.column_stack([table.checked_numbers(name) for name in args.coords])
+    X = np.column_stack([table.checked_numbers(name, missing=True) for name in names])
     _check_coordinates(coords, _metric(args), args)
     n_known = int((~np.isnan(y)).sum())
     least = max(10, 2 * args.folds)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError
-from trellis.evaluation._pairs import Gold, Labels, check_lengths, single_label
+from trellis.evaluation.pairs import Gold, Labels, check_lengths, single_label
 
 __all__ = ["hamming_loss", "sequence_accuracy", "token_accuracy"]
 

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError
-from trellis.evaluation._pairs import Gold, check_samples, single_label
+from trellis.evaluation.pairs import Gold, check_samples, single_label
 
 __all__ = ["Calibration", "calibration"]
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.errors import DataError
-from trellis.evaluation._pairs import Gold, Labels, check_lengths, single_label
+from trellis.evaluation.pairs import Gold, Labels, check_lengths, single_label
 
 __all__ = ["Confusion", "confusion"]
 

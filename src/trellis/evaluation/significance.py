@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 from trellis.corpus.schemes import Scheme
 from trellis.errors import DataError
 from trellis.evaluation import accuracy, spans
-from trellis.evaluation._pairs import Gold, Labels, check_samples
+from trellis.evaluation.pairs import Gold, Labels, check_samples
 
 __all__ = ["Comparison", "mcnemar", "paired_bootstrap", "paired_permutation", "paired_t_test"]
 

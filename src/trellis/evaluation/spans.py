@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from trellis.corpus.schemes import Scheme, Span, get_scheme
 from trellis.errors import DataError
-from trellis.evaluation._pairs import Labels, check_lengths, check_samples
+from trellis.evaluation.pairs import Labels, check_lengths, check_samples
 
 __all__ = [
     "PrecisionRecall",

@@ -36,7 +36,7 @@ from trellis.estimator import Estimator, parameter
 from trellis.evaluation import edit_distance
 from trellis.experts.combiner import Combiner, restored_order
 from trellis.experts.outputs import ExpertOutputs
-from trellis.files.storable import Storable
+from trellis.files.storable import Storable, is_fitted
 from trellis.files.stored import header_value
 
 __all__ = ["Aligned", "align", "strip"]
@@ -211,7 +211,7 @@ class Aligned(Estimator, Storable):
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.combiner_ = state.get("combiner")
-        if not isinstance(self.combiner_, Combiner) or not self.combiner_._is_fitted():
+        if not isinstance(self.combiner_, Combiner) or not is_fitted(self.combiner_):
             raise CorruptModelError("the combiner inside is none, or not fitted")
         n_experts = len(self.combiner_.expert_names_)
         self.order_ = restored_order(state, "order", n_experts).tolist()

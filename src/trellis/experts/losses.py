@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from trellis.errors import DataError
 from trellis.evaluation import edit_distance
-from trellis.evaluation._pairs import check_lengths, check_samples
+from trellis.evaluation.pairs import check_lengths, check_samples
 from trellis.experts.outputs import as_gold, as_outputs
 
 __all__ = ["additive_loss", "expert_losses", "mean_edit_distance"]

@@ -27,7 +27,7 @@ from trellis.estimator import parameter
 from trellis.experts.combiner import SCHEME, Combiner, distinct_names
 from trellis.experts.logit import best_candidates, fit_logit
 from trellis.experts.outputs import ExpertOutputs
-from trellis.files.storable import Storable
+from trellis.files.storable import is_fitted
 from trellis.files.stored import take
 
 __all__ = ["LogLinearVote", "Stacking"]
@@ -197,7 +197,7 @@ class Stacking(Combiner):
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         model: Any = state.get("model")
-        if not isinstance(model, Storable) or not model._is_fitted():
+        if not is_fitted(model):
             raise CorruptModelError("the model inside is none, or not fitted")
         if not set(getattr(model, "classes_", ("",))) <= set(self.classes_):
             raise CorruptModelError("the model inside has labels that the experts do not know")

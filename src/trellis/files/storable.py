@@ -22,7 +22,7 @@ from trellis.files.registry import estimator_name
 from trellis.files.stored import header_value
 from trellis.files.values import ValueReader, ValueWriter
 
-__all__ = ["Storable"]
+__all__ = ["Storable", "is_fitted"]
 
 Arrays = Mapping[str, NDArray[Any]]
 Stored = tuple[dict[str, Any], dict[str, NDArray[Any]]]
@@ -109,3 +109,8 @@ class Storable:
         return (
             bool(self.__sklearn_is_fitted__()) if hasattr(self, "__sklearn_is_fitted__") else True
         )
+
+
+def is_fitted(model: object) -> bool:
+    """Whether this is an estimator that can be saved now: one of Trellis, and fitted."""
+    return isinstance(model, Storable) and model._is_fitted()

@@ -650,7 +650,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         if self.structure == "chain":
             scheme = scoring_scheme(self.scheme, self.classes_, gold, corpus.labels.classes)
         return lambda weights: held_out_score(
-            gold, self._labellings(corpus, encoded, weights, None), scheme
+            gold, self.labellings(corpus, encoded, weights), scheme
         )
 
     @property

@@ -181,7 +181,7 @@ class Predictor(Estimator):
         """
         self._check_fitted()
         corpus = self._corpus(X, None, edges, edge_types)
-        return self._labellings(corpus, self._encode(corpus), self.weights_, constraints)
+        return self.labellings(corpus, self._encode(corpus), self.weights_, constraints)
 
     def decode(
         self,
@@ -294,7 +294,7 @@ class Predictor(Estimator):
         if len(corpus) != 1:
             raise DataError(f"explain takes one sample, got {len(corpus)}; pass corpus[i]")
         encoded = self._encode(corpus)
-        labels = self._labellings(corpus, encoded, self.weights_, None)[0]
+        labels = self.labellings(corpus, encoded, self.weights_)[0]
         marginals = self._marginals_or_none(corpus)
         if self.structure == "chain":
             return explain_sample(
@@ -322,14 +322,14 @@ class Predictor(Estimator):
     def _is_tree(self) -> bool:
         return self.structure == "tree"
 
-    def _labellings(
+    def labellings(
         self,
         corpus: Corpus,
         encoded: Encoded,
         weights: Weights,
-        constraints: Sequence[Sequence[Label]] | None,
+        constraints: Sequence[Sequence[Label]] | None = None,
     ) -> list[list[str]]:
-        """Best labels of each sample with some weights."""
+        """Best labels of each sample of an encoded corpus, with some weights."""
         names = np.array(self.classes_, object)
         ids = np.empty(corpus.n_positions, np.int32)
         at = 0
@@ -438,21 +438,18 @@ class Predictor(Estimator):
         self, corpus: Corpus, encoded: Encoded, weights: Weights, small: bool
     ) -> Iterator[Block]:
         from trellis.kernels.rich_edges import score_edges
-        from trellis.kernels.scoring import score_nodes
+        from trellis.kernels.scoring import Features, score_nodes
 
         edge, rules, n_labels = weights.edge, self._rules(), len(self.classes_)
         size = _EDGES // n_labels**2 if edge is not None or small else _POSITIONS
-        features = (encoded.indptr, encoded.indices, encoded.values)
+        features = Features(encoded.indptr, encoded.indices, encoded.values)
         for a, b in _runs(corpus.offsets, size):
             first, last = int(corpus.offsets[a]), int(corpus.offsets[b])
             node = score_nodes(*features, weights.node, first, last)
             pair = weights.transitions
             offsets = corpus.offsets[a : b + 1] - first
             if edge is not None:
-                pair = score_edges(
-                    *features, pair, edge.rows_of_features(), edge.ptr, edge.pair, edge.values,
-                    edge.n_crossed, edge.both, first, last,
-                )  # fmt: skip
+                pair = score_edges(features, pair, edge.arguments(), first, last)
             if encoded.values.size:
                 fine = np.isfinite(node).all(axis=1)
                 if pair.ndim == 3:

@@ -22,6 +22,7 @@ from trellis.corpus import Label, as_corpus
 from trellis.corpus.corpus import split
 from trellis.domains import is_number
 from trellis.errors import DataError
+from trellis.estimator import check_fitted
 from trellis.models.prediction import Predictor
 from trellis.structures import ChainPotentials, best
 
@@ -54,7 +55,7 @@ class RegularisedDecoder:
         self, complex_model: Predictor, simple_model: Predictor, strength: float = 1.0
     ) -> None:
         for model in (complex_model, simple_model):
-            model._check_fitted()
+            check_fitted(model)
             if model.structure != "chain":
                 raise DataError("the two models must be chain models")
         if complex_model.classes_ != simple_model.classes_:

@@ -128,14 +128,16 @@ class HingeDual:
 
     def sweep(self, order: Int64s) -> None:
         """Visit samples in this order."""
-        from trellis.kernels.frank_wolfe import visit_samples
+        from trellis.kernels.frank_wolfe import Costs, Rooted, visit_samples
 
         loss, problem, nodes = self.loss, self.loss.problem, self.nodes
-        e, weights, costs = problem.encoded, problem.weights(self._w), problem.costs
+        weights, costs = problem.weights(self._w), problem.costs
         visit_samples(
-            e.indptr, e.indices, e.values, loss.gold, costs.table, costs.rows, e.offsets,
-            nodes.order, nodes.parent, nodes.table, nodes.down, self._slot, not problem.directed,
-            loss.sample_weight, order, weights.node,
+            problem.arguments()[0], Costs(loss.gold, costs.table, costs.rows),
+            Rooted(
+                problem.offsets, nodes.order, nodes.parent, nodes.table, nodes.down, self._slot
+            ),
+            not problem.directed, loss.sample_weight, order, weights.node,
             weights.transitions.reshape(problem.n_types, -1), True, 2 * self.l2,
             self._labels, self._means, self._pairs, self._losses,
         )  # fmt: skip

@@ -35,12 +35,22 @@ from trellis.regression.likelihood import (
 )
 from trellis.regression.spectral import inverse_diagonal, solve
 
-__all__ = ["GCRF", "REGRESSOR", "check_targets", "least_squares_boosting", "n_rows"]
+__all__ = [
+    "GCRF",
+    "LARGEST_GAMMA",
+    "REGRESSOR",
+    "check_targets",
+    "least_squares_boosting",
+    "n_rows",
+]
 
 Floats = npt.NDArray[np.float64]
 
 REGRESSOR = has("fit", "predict", words="a regressor")
 _NORMAL_90 = 1.6448536269514722  # half the width of a 90 % interval in standard deviations
+
+LARGEST_GAMMA = 1e15
+"""Beyond it 1 + gamma is gamma in floating point, and a Gaussian CRF has no variances."""
 
 
 def least_squares_boosting(
@@ -303,8 +313,8 @@ class GCRF(Seeded, Storable):
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.alpha_, self.beta_ = (_not_negative(state, name) for name in ("alpha", "beta"))
-        if not np.sum(self.alpha_) > 0:
-            raise CorruptModelError("alpha is 0")
+        if not np.sum(self.alpha_) * LARGEST_GAMMA > np.max(self.beta_):
+            raise CorruptModelError("alpha is 0, or nothing beside beta")
         self.log_likelihood_ = header_value(state, "log_likelihood", float, finite=False)
         self.std_scale_ = header_value(state, "std_scale", float, low=0)
         self.bases_ = header_value(state, "bases", list)

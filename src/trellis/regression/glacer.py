@@ -40,7 +40,12 @@ from trellis.regression.collaboration import (
     stored_history,
     write_checkpoint,
 )
-from trellis.regression.gcrf import REGRESSOR, check_targets, least_squares_boosting
+from trellis.regression.gcrf import (
+    LARGEST_GAMMA,
+    REGRESSOR,
+    check_targets,
+    least_squares_boosting,
+)
 from trellis.regression.graph_matrix import laplacian, normalise, resolve_graph
 from trellis.regression.objective import LOSSES, Loss, Objective
 from trellis.regression.spectral import inverse_diagonal, own_generator, solve
@@ -349,7 +354,7 @@ class GLACER(Seeded, Storable):
         self.alphas_ = take(state, "alphas", np.float64, (M,))
         self.gammas_ = take(state, "gammas", np.float64, (M,))
         self._structured = header_value(state, "structured", bool)
-        check_range(self.gammas_, 0, np.inf, "gammas")
+        check_range(self.gammas_, 0, LARGEST_GAMMA, "gammas")
         check_range(self.alphas_, np.nextafter(0, 1) if self._structured else 0, np.inf, "alphas")
         self.n_features_in_ = header_value(state, "n_features", int)
         classify = "classes" in state

@@ -100,7 +100,7 @@ class PlaneLearner:
                 self.partial, tol=tol, limit=max_iterations, report=after, **self._settings
             )
         except _Enough:
-            self.stop_reason = "patience"
+            self.stop_reason, self.gap = "patience", now.records[-1].gap
             return now
         self._w, self.objective_value, self.gap = result.weights, result.objective, result.gap
         self.stop_reason, self.exact = result.stop_reason, result.exact

@@ -206,7 +206,7 @@ def best_assignment(
     if method not in ("auto", "lp", "ilp"):
         raise DataError(f'method must be "auto", "lp" or "ilp", got {method!r}')
     if method == "auto":
-        chosen, _, status, bounds = _search(space, s, f, two=False, exact=exact)
+        chosen, _, status, bounds = search(space, s, f, two=False, exact=exact)
         states = status[:, 0]
     else:
         chosen, states = np.zeros(len(space), bool), np.zeros(space.n_samples, np.int8)
@@ -294,7 +294,7 @@ def kbest_assignments(
             values = space.sums(np.where(chosen, s, 0.0))
             found.append(Assignment(chosen, values, values))
         return found
-    first, second, status, bounds = _search(space, s, f, two=True, exact=exact)
+    first, second, status, bounds = search(space, s, f, two=True, exact=exact)
     kept = (status[:, 0] == 0) & (space.sums(first) > 0) & (not exact)
     status[kept, 0] = 1
     status[kept, 1] = -1
@@ -375,7 +375,7 @@ def _checked(space: AssignmentSpace, scores: Any, fixed: Any) -> tuple[Float64s,
     return s, np.ascontiguousarray(f)
 
 
-def _search(
+def search(
     space: AssignmentSpace, s: Float64s, f: NDArray[np.int8], two: bool, exact: bool = True
 ) -> tuple[Bools, Bools, NDArray[np.int8], Float64s]:
     """Best and second best, status of both (1 solved, 0 given up, -1 none), bounds if given up."""
@@ -391,7 +391,7 @@ def _search(
     hard = np.flatnonzero((status[:, 0] == 0) & (np.diff(space.offsets) <= _SMALL))
     if len(hard) and not exact:
         part, index = space.part(hard)
-        again = _search(part, s[index], f[index], two)
+        again = search(part, s[index], f[index], two)
         chosen[index], second[index], status[hard], bound[hard] = again
     return chosen, second, status, bound
 

@@ -11,6 +11,7 @@ finite score. Where a node loses all its labels there is none; on a forest, only
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,12 @@ class MessageGraph:
     order: Int64s
     rank: Int64s
     forest: Bools
+
+    def arguments(self, p: GraphPotentials) -> Any:
+        """The layout as kernels take it (:class:`trellis.kernels.loopy.Layout`)."""
+        from trellis.kernels.loopy import Layout
+
+        return Layout(p.edges, p.types, p.offsets, self.order, self.rank, self.start, self.into)
 
     @classmethod
     def of(cls, p: GraphPotentials) -> MessageGraph:

@@ -81,9 +81,7 @@ def tree_best(p: GraphPotentials) -> tuple[Int32s, Float64s]:
     from trellis.kernels import tree_max
 
     f = rooted(p.offsets, p.edges)
-    labels, scores = tree_max.best(
-        p.node, p.pair, p.types, p.offsets, f.order, f.parent, f.edge, f.down, f.tree
-    )
+    labels, scores = tree_max.best(p.node, p.pair, p.offsets, f.arguments(p.types), f.tree)
     _require_feasible(p, scores)
     return labels, scores
 
@@ -126,9 +124,7 @@ def tree_kbest(p: GraphPotentials, k: int) -> tuple[Int32s, Float64s]:
 
     _at_least(k, 1, "k")
     f = rooted(p.offsets, p.edges)
-    labels, scores = tree_max.kbest(
-        p.node, p.pair, p.types, p.offsets, f.order, f.parent, f.edge, f.down, int(k)
-    )
+    labels, scores = tree_max.kbest(p.node, p.pair, p.offsets, f.arguments(p.types), int(k))
     _require_feasible(p, scores[:, 0])
     return labels, scores
 
@@ -364,12 +360,8 @@ def _posterior(
     log_z = kernels.posterior(
         p.node,
         p.pair,
-        p.types,
         p.offsets,
-        f.order,
-        f.parent,
-        f.edge,
-        f.down,
+        f.arguments(p.types),
         f.tree,
         np.empty((0, 0)) if marginals is None else marginals,
         np.empty((0, 0, 0)) if pairs is None else pairs,

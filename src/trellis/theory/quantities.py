@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Corpus, as_corpus
 from trellis.errors import DataError
+from trellis.estimator import check_fitted
 from trellis.features import Encoded
 from trellis.theory.checks import choice
 from trellis.theory.convergence import sgd_iterations
@@ -298,7 +299,7 @@ def _checked_l2(model: ChainCRF) -> float:
         raise DataError(
             f"the bounds are for a ChainCRF, which has a penalty; got {type(model).__name__}"
         )
-    model._check_fitted()
+    check_fitted(model)
     if not model.l2 > 0:
         raise DataError(
             f"the bounds divide by the strength of the penalty, but l2 is {model.l2!r}; "

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -232,7 +233,26 @@ def default_features(columns: Iterable[str], events: Sequence[str]) -> list[Even
         "split": lambda: _of_parts("split", names, _quantities(names)),
         "merge": lambda: _of_parts("merge", names, _quantities(names)),
     }
-    return [feature for event in EVENTS if event in events for feature in makers[event]()]
+    return [
+        _DefaultFeature(f.event, f.name, f.values, f.needs_frame, tuple(names))
+        for event in EVENTS
+        if event in events
+        for f in makers[event]()
+    ]
+
+
+@dataclass(frozen=True)
+class _DefaultFeature(EventFeature):
+    """A feature that is pickled by its name, since its function cannot be."""
+
+    columns: tuple[str, ...] = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _named, (self.event, self.name, self.columns)
+
+
+def _named(event: Event, name: str, columns: Sequence[str]) -> EventFeature:
+    return next(f for f in default_features(columns, (event,)) if f.name == name)
 
 
 def _of_moves(columns: Sequence[str]) -> list[EventFeature]:

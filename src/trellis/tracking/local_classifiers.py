@@ -208,11 +208,6 @@ class _FeatureTracker(LinkingTracker):
         return hasattr(self, "scale_")
 
     def _state(self) -> dict[str, Any]:
-        if self.features is not None:
-            raise DataError(
-                "features of your own are functions, which a model file cannot hold; a "
-                "TrackingModel is read again with them"
-            )
         return super()._state() | {
             "events": list(self.events_),
             "columns": list(self.columns_),
@@ -223,7 +218,7 @@ class _FeatureTracker(LinkingTracker):
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         self.events_ = tuple(header_value(state, "events", list, items=str))
-        check_gates(self.events_, self.neighbours, self.gate)
+        check_gates(self.events_, self.n_neighbors, self.gate)
         self.columns_ = tuple(header_value(state, "columns", list, items=str))
         # By name: a later version may have features that the tracker was not trained with.
         known = {(f.event, f.name): f for f in default_features(self.columns_, self.events_)}

@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.corpus.columnfile import Source
 from trellis.errors import DataError
+from trellis.files.table import MISSING, Table, read_table
+from trellis.files.text import Source
 from trellis.tracking.objects import FramePair, Objects, PairAnnotation
-from trellis.tracking.tables import MISSING, Table, read_table
 
 __all__ = ["read_detections"]
 
@@ -175,7 +175,9 @@ def _features(table: Table, ignore: Collection[str]) -> dict[str, Float64s]:
         if np.isnan(table.numbers(name)[0]).all():
             without.append(name)
         else:
-            columns[name] = table.checked_numbers(name, missing=True)
+            columns[name] = table.checked_numbers(
+                name, missing=True, advice=f"; correct it, or name {name!r} in ignore"
+            )
     if without:
         _log.info("%s: left out, for they hold no numbers: %s", table.name, ", ".join(without))
     return columns
