@@ -648,3 +648,20 @@ def test_features_half_learned_do_not_outgrow_the_weights(monkeypatch):
     assert len(model.weights_.node) == model.n_features_
     assert model.predict(X_NEW) == before
     model.predict([["Zuse", "Noether"]])
+
+
+# ------------------------------------------------------------------------- decoding
+
+
+@pytest.mark.parametrize("sample", SHORT)
+def test_decoding_says_that_it_is_exact(crf, sample):
+    scores = labelling_scores(crf, sample)
+    (decoded,) = crf.decode([sample])
+    assert decoded.labels == crf.predict([sample])[0]
+    assert decoded.score == decoded.bound == pytest.approx(max(scores.values()), abs=1e-4)
+    assert (decoded.exact, decoded.gap, decoded.method) == (True, 0.0, "chain")
+    sets = [[None] * (len(sample) - 1) + ["O"]]
+    (bound,) = crf.decode([sample], constraints=sets)
+    best = max((y for y in scores if y[-1] == "O"), key=scores.get)
+    assert (tuple(bound.labels), bound.exact) == (best, True)
+    assert bound.score == pytest.approx(scores[best], abs=1e-4)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from rich_models import switches
 from sklearn.base import clone
 
 from trellis import ChainCRF, MaxMargin, load_model
 from trellis.errors import CorruptModelError, DataError
+from trellis.models.checkpoint import Checkpoint
 
 WORDS = {"D": ["the", "a"], "N": ["cat", "dog", "bird"], "V": ["sat", "ran"]}
 
@@ -273,3 +275,173 @@ def test_an_interrupt_keeps_what_was_learned(solver, monkeypatch):
         model.fit(X, y)
     assert model.stop_reason_ == "interrupted"
     assert model.predict(X) == y
+
+
+# ------------------------------------------------------------------------- as other models can
+
+
+def test_the_old_names_of_the_losses():
+    costs = [[0, 5, 1], [2, 0, 7], [1, 3, 0]]
+    for old in (costs, "hamming"):
+        with pytest.warns(FutureWarning, match="the task loss is now called cost"):
+            svm = MaxMargin("word", loss=old)
+        assert (svm.cost, svm.loss) == (old, "bridge")
+    with pytest.warns(FutureWarning, match="partial"):
+        assert MaxMargin("word", partial="ramp").loss == "ramp"
+
+
+@pytest.mark.parametrize("solver", ["frank-wolfe", "bundle"])
+@pytest.mark.parametrize("structure", ["chain", "tree", "graph"])
+def test_rich_edges(structure, solver, tmp_path):
+    """What a word says is how the label moves on: without rich edges it can only be guessed."""
+    x, y = switches(25)
+    x2, y2 = switches(20, seed=1)
+    more = [{} if structure == "chain" else {"edges": paths(z)} for z in (x, x2)]
+    options = {"structure": structure, "directed": True, "l2": 0.05, "solver": solver}
+    plain, rich = (
+        MaxMargin("word", rich_edges=r, random_state=0, **options).fit(x, y, **more[0])
+        for r in (False, True)
+    )
+    assert plain.score(x2, y2, **more[1]) < 0.9 < 0.99 < rich.score(x2, y2, **more[1])
+    assert rich.exact_ and 0 <= rich.gap_ < rich.objective_ < plain.objective_
+    assert plain.weights_.edge is None and rich.weights_.edge.values.any()
+    rich.save(tmp_path / "m")
+    assert load_model(tmp_path / "m").predict(x2, **more[1]) == rich.predict(x2, **more[1])
+    templates = MaxMargin("word @ edge", random_state=0, **options).fit(x, y, **more[0])
+    assert templates.objective_ == pytest.approx(rich.objective_, rel=1e-6)
+
+
+def test_both_solvers_enclose_the_optimum_of_rich_edges():
+    x, y = switches(15)
+    one, two = (
+        MaxMargin("word", rich_edges="both", l2=1.0, solver=s, tol=0.02, random_state=0).fit(x, y)
+        for s in ("frank-wolfe", "bundle")
+    )
+    assert one.objective_ - one.gap_ <= two.objective_ <= one.objective_ + two.gap_ + 1e-9
+    assert one.objective_ == pytest.approx(two.objective_, rel=0.05)
+
+
+@pytest.mark.parametrize("solver", ["frank-wolfe", "bundle"])
+@pytest.mark.parametrize("structure", ["chain", "tree", "graph"])
+def test_pieces(structure, solver):
+    """Trained on pieces: the objective is that of the pieces as samples."""
+    edges = {} if structure == "chain" else {"edges": paths(X)}
+    edges2 = {} if structure == "chain" else {"edges": paths(X2)}
+    options = {"structure": structure, "l2": 0.01, "solver": solver, "random_state": 0}
+    cut = MaxMargin("word", piece_size=2, **options).fit(X, Y, **edges)
+    assert cut.score(X2, Y2, **edges2) == 1.0
+    whole = MaxMargin("word", **options).fit(X, Y, **edges)
+    assert not np.array_equal(cut.weights_.node, whole.weights_.node)
+    again = clone(cut).fit(X, Y, **edges)
+    np.testing.assert_array_equal(cut.weights_.node, again.weights_.node)
+    single = MaxMargin("word", piece_size=1, **options).fit(X, Y, **edges)
+    assert not single.weights_.transitions.any()  # no piece has an edge
+
+
+def test_overlapping_pieces_are_refused():
+    with pytest.raises(DataError, match="pieces that overlap cannot be samples of their own"):
+        MaxMargin("word", piece_size=2, overlap=1).fit(X, Y)
+
+
+@pytest.mark.parametrize("solver", ["frank-wolfe", "bundle"])
+def test_held_out_data_decide(solver):
+    rng = np.random.default_rng(0)
+    noisy = [[str(rng.choice(list("DNV"))) for _ in labels] for labels in Y]
+    svm = MaxMargin("word; word[-1]", l2=1e-3, tol=0.0, patience=2, max_passes=400, solver=solver,
+                    random_state=0)  # fmt: skip
+    svm.fit(X, noisy, dev=(X2, Y2))
+    scores = [r.dev_score for r in svm.history_ if r.dev_score is not None]
+    assert svm.stop_reason_ == "patience" and svm.n_passes_ < 400
+    assert len(scores) - 1 - int(np.argmax(scores)) == 2
+    assert svm.score(X2, Y2) == pytest.approx(max(scores))
+
+
+class Killed(BaseException):
+    """As if the process ended here."""
+
+
+def stop_after(patch, n):
+    """Write every checkpoint that can be written; let every n-th be the last thing that happens."""
+    save, count = Checkpoint.save, 0
+
+    def eager(self, *arguments):
+        nonlocal count
+        self._cost = 0.0
+        save(self, *arguments)
+        count += 1
+        if count % n == 0:
+            raise Killed
+
+    patch.setattr(Checkpoint, "save", eager)
+
+
+@pytest.mark.parametrize("labels", ["complete", "partial"])
+@pytest.mark.parametrize("options", [{}, {"piece_size": 2}, {"structure": "tree"}])
+def test_interrupted_and_resumed(options, labels, tmp_path, monkeypatch):
+    y = Y if labels == "complete" else [[None, *rest] for _, *rest in Y]
+    dev = (X2, Y2)
+    edges = {}
+    if options.get("structure") == "tree":
+        edges, dev = {"edges": paths(X)}, (X2, Y2, paths(X2))
+    settings = {"l2": 0.01, "tol": 0.0, "max_passes": 45, "random_state": 0} | options
+
+    def model():
+        return MaxMargin("word; word[-1]", **settings)
+
+    file = tmp_path / "c"
+    taken_up = 0
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2)
+        for _ in range(20):
+            part = model()
+            try:
+                part.fit(X, y, **edges, dev=dev, checkpoint=file, checkpoint_minutes=0, resume=True)
+            except Killed:
+                taken_up += 1
+                continue
+            break
+    assert taken_up > 1
+    assert not file.exists()
+    whole = model().fit(X, y, **edges, dev=dev)
+    np.testing.assert_array_equal(part.weights_.node, whole.weights_.node)
+    np.testing.assert_array_equal(part.weights_.transitions, whole.weights_.transitions)
+    assert [r.objective for r in part.history_] == [r.objective for r in whole.history_]
+    assert [r.dev_score for r in part.history_] == [r.dev_score for r in whole.history_]
+    assert (part.objective_, part.gap_) == (whole.objective_, whole.gap_)
+    assert part.stop_reason_ == whole.stop_reason_
+
+
+def test_without_a_seed_all_continuations_are_the_same(tmp_path, monkeypatch):
+    options = {"l2": 0.01, "tol": 0.0, "max_passes": 45, "piece_size": 2}
+    file, copy = tmp_path / "c", tmp_path / "copy"
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        stop_after(patch, 2)
+        MaxMargin("word", **options).fit(X, Y, checkpoint=file, checkpoint_minutes=0)
+    copy.write_bytes(file.read_bytes())
+    one, two = (
+        MaxMargin("word", **options).fit(X, Y, checkpoint=path, resume=True)
+        for path in (file, copy)
+    )
+    np.testing.assert_array_equal(one.weights_.node, two.weights_.node)
+    other = MaxMargin("word", **options).fit(X, Y)
+    assert not np.array_equal(one.weights_.node, other.weights_.node)
+
+
+@pytest.mark.parametrize("options", [{"solver": "bundle"}, {"rich_edges": True}])
+def test_what_cannot_be_taken_up_says_so(options, tmp_path):
+    with pytest.raises(DataError, match="this solver cannot be interrupted and go on"):
+        MaxMargin("word", **options).fit(X, Y, checkpoint=tmp_path / "c")
+    with pytest.raises(DataError, match="resume=True needs the file"):
+        MaxMargin("word", **options).fit(X, Y, resume=True)
+
+
+def test_scores_are_no_probabilities():
+    svm = MaxMargin("word", max_passes=1).fit(X, Y)
+    message = "MaxMargin has no predict_marginals: its scores are no probabilities; a CRF's are"
+    with pytest.raises(AttributeError, match=message):
+        svm.predict_marginals(X)
+    for name in ("entropy", "marginals", "predict_spans", "sample"):
+        with pytest.raises(AttributeError, match=f"MaxMargin has no {name}: its scores are no"):
+            getattr(svm, name)
+    with pytest.raises(AttributeError, match="'MaxMargin' object has no attribute 'nothing'"):
+        svm.nothing  # noqa: B018 (it is the attribute that is asked for)

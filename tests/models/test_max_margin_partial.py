@@ -63,6 +63,20 @@ def test_learns_from_a_part(structure, loss):
     assert svm.objective_ == objectives[-1]
 
 
+@pytest.mark.parametrize("solver", ["frank-wolfe", "bundle"])
+def test_rich_edges_of_a_part(solver):
+    x, part = X[:20], PART[:20]
+    svm = MaxMargin("word", l2=0.1, rich_edges=True, solver=solver, random_state=0).fit(x, part)
+    assert svm.score(X2, Y2) > 0.97
+    objectives = [record.objective for record in svm.history_]
+    assert objectives == sorted(objectives, reverse=True)
+    assert svm.weights_.edge.values.any() and svm.gap_ == np.inf
+    problem = svm.learning_problems({"": (x, part)})[""]
+    w = np.concatenate([a.ravel() for a in svm.weights_.arrays()]).astype(np.float64)
+    value = 0.1 * w @ w + PartialObjective(problem).value(w)
+    assert svm.objective_ == pytest.approx(value, rel=1e-4)
+
+
 def test_structures_and_bridge_and_latent_hinge_agree():
     runs = [
         MaxMargin("word", structure=s, loss=loss, l2=0.1, directed=True, random_state=0).fit(

@@ -10,6 +10,10 @@ Pieces come in mini-batches, all of whose paths are found with the same weights;
 among threads as in :mod:`trellis.kernels.crf`: pieces first, then ranges of features. Ties go, on
 chains, to the lowest label at the last position, then at the one before; on trees to the lowest
 label of the root, then of its children.
+
+With a ``margin`` the steps are those of the structured hinge loss: ŷ = argmax s(y) + Δ(y), where Δ
+adds up the costs of labels, which are zero where they are allowed, and w moves at the rate of the
+piece; there is no average.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ from trellis.kernels.visits import (
     visits_of,
 )
 
-__all__ = ["Sums", "averaged_perceptron"]
+__all__ = ["Margin", "Sums", "averaged_perceptron"]
 
 Array = np.ndarray[Any, Any]
 
@@ -48,6 +52,15 @@ class Sums(NamedTuple):
     node: Array
     transitions: Array
     rich: Array
+
+
+class Margin(NamedTuple):
+    """Costs ``costs[row[t]]`` (L,) of the labels at position t; piece k has the rate · decay^k."""
+
+    costs: Array
+    row: Array
+    rate: float
+    decay: float
 
 
 class _Edges(NamedTuple):
@@ -75,7 +88,8 @@ def averaged_perceptron(
     T: Array,
     rich: Any,
     symmetric: bool,
-    sums: Sums,
+    margin: Any,
+    sums: Any,
     state: Array,
     batch: int,
     bounds: Array,
@@ -90,9 +104,9 @@ def averaged_perceptron(
     Either ``chain`` is True or, with one thread only, a ``forest`` is given; the other is None.
     ``rich`` are weights as in :mod:`trellis.kernels.rich_edges` or
     :mod:`trellis.kernels.tree_edges`, or None. ``state[0]`` counts visits; weights, sums and state
-    change in place. Shared between threads: ``path`` and ``gold`` (P,) for the positions of a
-    batch, and ``wrong`` (K,), which gets the (weighted) number of positions of each piece labelled
-    wrongly.
+    change in place. Either ``sums`` or a ``margin`` is given, the other is None. Shared between
+    threads: ``path`` and ``gold`` (P,) for the positions of a batch, and ``wrong`` (K,), which gets
+    the weighted number of positions of each piece labelled wrongly, or its hinge loss.
     """
     n_pieces = pieces.starts.size
     n_labels = W.shape[1]
@@ -104,6 +118,7 @@ def averaged_perceptron(
     longest = longest_piece(pieces)
     work = np.empty((2, longest, n_labels), W.dtype)
     edge = np.zeros((0 if rich is None else longest, n_labels * n_labels), W.dtype)
+    edges: Any = None
     if forest is not None:
         edges = _Edges(
             np.zeros((T.shape[0] if rich is None else longest, n_labels, n_labels), W.dtype),
@@ -130,9 +145,16 @@ def averaged_perceptron(
             if chain is not None and rich is not None:
                 for t in range(1, n):
                     score_edge_into(features, T, rich, start + t, edge, t)
+            if margin is not None:
+                for i in range(n):
+                    row = margin.row[queue[first[k] + i]]
+                    for j in range(n_labels):
+                        work[NODE, i, j] += margin.costs[row, j]
+            above = 0.0
             # First the best labelling, then the best allowed one: one call in a loop, because two
             # would double the time to compile.
             for constrained in range(2):
+                known = False
                 if constrained:
                     errors = 0
                     for i in range(n):
@@ -140,32 +162,39 @@ def averaged_perceptron(
                     wrong[k] = pieces.weights[k] * errors
                     if errors == 0:
                         break
-                    if kind == FULLY:
-                        for i in range(n):
-                            gold[at + i] = sets.ids[queue[first[k] + i]]
-                        break
+                    if margin is not None:
+                        above = _score_of(work, T, edge, chain, forest, start, n, edges, path, at)
+                    known = kind == FULLY
                     for i in range(n):
-                        for j in range(n_labels):
-                            if not sets.table[sets.ids[queue[first[k] + i]], j]:
-                                work[NODE, i, j] = -np.inf
+                        ids = sets.ids[queue[first[k] + i]]
+                        if known:
+                            gold[at + i] = ids
+                        else:
+                            for j in range(n_labels):
+                                if not sets.table[ids, j]:
+                                    work[NODE, i, j] = -np.inf
                 into = gold if constrained else path
-                if chain is not None:
+                if chain is not None and not known:
                     _best_of_chain(work, T, edge, n, into, at)
-                if forest is not None:
+                if forest is not None and not known:
                     _best_of_tree(work, forest, start, n, edges, into, at)
+            if margin is not None and wrong[k] > 0:
+                below = _score_of(work, T, edge, chain, forest, start, n, edges, gold, at)
+                wrong[k] = pieces.weights[k] * max(0.0, above - below)
         meet(sync, n_threads)
         for k in range(k0, k1):
             if wrong[k] == 0:
                 continue
             start = pieces.starts[k]
             at = first[k] - first[k0]
-            step = W.dtype.type(pieces.weights[k])
+            pace = 1.0 if margin is None else margin.rate * margin.decay**k
+            step = W.dtype.type(pace * pieces.weights[k])
             late = (count + k) * pieces.weights[k]
             for i in range(pieces.ends[k] - start):
                 if gold[at + i] != path[at + i]:
                     _update_features(
                         features, queue[first[k] + i], low, high, gold[at + i], path[at + i],
-                        step, late, W, sums.node,
+                        step, late, W, sums,
                     )  # fmt: skip
                 if forest is not None:
                     _update_tree_edge(
@@ -181,6 +210,35 @@ def averaged_perceptron(
         k0 = k1
     if thread == 0:
         state[0] = count + n_pieces
+
+
+@fragment
+def _score_of(
+    work: Array,
+    T: Array,
+    edge: Array,
+    chain: Any,
+    forest: Any,
+    start: int,
+    n: int,
+    edges: Any,
+    path: Array,
+    at: int,
+) -> float:
+    """Score of a labelling of a piece, path[at:at + n]."""
+    n_labels = work.shape[2]
+    total = 0.0
+    for i in range(n):
+        y = path[at + i]
+        total += work[NODE, i, y]
+        if chain is not None and i > 0:
+            x = path[at + i - 1]
+            total += edge[i, x * n_labels + y] if edge.size > 0 else T[x, y]
+        if forest is not None and forest.parent[start + i] >= 0:
+            x = path[at + forest.parent[start + i] - start]
+            k = edges.slot[i]
+            total += edges.scores[k, x, y] if forest.down[start + i] else edges.scores[k, y, x]
+    return total
 
 
 @fragment
@@ -288,7 +346,7 @@ def _update_features(
     step: float,
     late: float,
     W: Array,
-    W_sum: Array,
+    sums: Any,
 ) -> None:
     """Move the weights of the features low … high − 1 of position t from ``bad`` to ``good``."""
     indptr, indices, values = features
@@ -299,8 +357,9 @@ def _update_features(
         v = values[p] if values.size else W.dtype.type(1)
         W[f, good] += step * v
         W[f, bad] -= step * v
-        W_sum[f, good] += late * v
-        W_sum[f, bad] -= late * v
+        if sums is not None:
+            sums.node[f, good] += late * v
+            sums.node[f, bad] -= late * v
 
 
 @fragment
@@ -309,7 +368,7 @@ def _update_chain_edge(
     t: int,
     T: Array,
     rich: Any,
-    sums: Sums,
+    sums: Any,
     low: int,
     high: int,
     thread: int,
@@ -329,8 +388,9 @@ def _update_chain_edge(
     if thread == 0:
         T[gold[at - 1], gold[at]] += step
         T[path[at - 1], path[at]] -= step
-        sums.transitions[gold[at - 1], gold[at]] += late
-        sums.transitions[path[at - 1], path[at]] -= late
+        if sums is not None:
+            sums.transitions[gold[at - 1], gold[at]] += late
+            sums.transitions[path[at - 1], path[at]] -= late
     if rich is not None:
         indptr, indices, values = features
         row, ptr, pair, R, n_crossed, both = rich
@@ -345,11 +405,13 @@ def _update_chain_edge(
                 q = find_pair(ptr, pair, i, good, n_pairs)
                 if q >= 0:
                     R[q] += step * v
-                    sums.rich[q] += late * v
+                    if sums is not None:
+                        sums.rich[q] += late * v
                 q = find_pair(ptr, pair, i, bad, n_pairs)
                 if q >= 0:
                     R[q] -= step * v
-                    sums.rich[q] -= late * v
+                    if sums is not None:
+                        sums.rich[q] -= late * v
 
 
 @fragment
@@ -360,7 +422,7 @@ def _update_tree_edge(
     T: Array,
     rich: Any,
     symmetric: bool,
-    sums: Sums,
+    sums: Any,
     edges: _Edges,
     path: Array,
     gold: Array,
@@ -389,7 +451,8 @@ def _update_tree_edge(
             x = b if flip else a
             y = a if flip else b
             T[k, x, y] += move
-            sums.transitions[k, x, y] += late_move
+            if sums is not None:
+                sums.transitions[k, x, y] += late_move
             if rich is not None:
                 indptr, rows, values, _, ptr, pair, R = rich
                 for p in range(indptr[e], indptr[e + 1]):
@@ -397,4 +460,5 @@ def _update_tree_edge(
                     if q >= 0:
                         v = values[p] if values.size else T.dtype.type(1)
                         R[q] += move * v
-                        sums.rich[q] += late_move * v
+                        if sums is not None:
+                            sums.rich[q] += late_move * v

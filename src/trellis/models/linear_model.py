@@ -198,6 +198,11 @@ class LinearModel(LearningProblems, StoredLinearModel):
         return self.kind
 
     @property
+    def _pass_tol(self) -> float:
+        """The convergence value at which passes end."""
+        return float(self.tol)
+
+    @property
     def _batch_tol(self) -> float:
         """The tolerance of a learner that does not go in passes."""
         return float(self.tol)
@@ -375,9 +380,9 @@ class LinearModel(LearningProblems, StoredLinearModel):
         """Learn from one batch of a stream: one pass over it.
 
         Features not seen before are added. Labels and types of edges are fixed by the first call:
-        pass all labels as ``classes`` unless the first batch holds them all. A CRF or max-margin
-        model goes at the initial rate, and the penalty's share of a batch is its share of the
-        samples seen so far; a perceptron averages over all batches.
+        pass all labels as ``classes`` unless the first batch holds them all. A CRF goes
+        at the initial rate, and the penalty's share of a batch is its share of the samples seen so
+        far; a perceptron averages over all batches; a max-margin model refuses.
         """
         self._check_parameters()
         corpus = self.training_corpus(X, y, edges, edge_types)
@@ -599,8 +604,8 @@ class LinearModel(LearningProblems, StoredLinearModel):
             else:
                 for record in run_passes(
                     learner, self._partitioner(learner.problem), rng,
-                    max_passes=max_passes, tol=self.tol, visit=self.visit, dev_score=dev_score,
-                    patience=self.patience, progress=progress, save=save,
+                    max_passes=max_passes, tol=self._pass_tol, visit=self.visit,
+                    dev_score=dev_score, patience=self.patience, progress=progress, save=save,
                 ):  # fmt: skip
                     after(record)
             self.stop_reason_ = self._why(learner, max_passes)

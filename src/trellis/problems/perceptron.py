@@ -52,18 +52,33 @@ class PerceptronLoss:
         Returns the (weighted) number of wrong positions met; the average of the weights over all
         visits is weights − sums / count.
         """
-        from trellis.kernels.perceptron import Sums, averaged_perceptron
+        from trellis.kernels.perceptron import Sums
+
+        edge_sums = np.zeros(0) if sums.edge is None else sums.edge.values
+        averaging = Sums(sums.node, sums.transitions, edge_sums)
+        return self._visit(weights, visits, None, averaging, state, batch_size)
+
+    def _visit(
+        self,
+        weights: Weights,
+        visits: Visits,
+        margin: Any,
+        sums: Any,
+        state: NDArray[np.float64],
+        batch_size: int,
+    ) -> float:
+        """Run the kernel with sums for averaging, or with a margin; returns the loss met."""
+        from trellis.kernels.perceptron import averaged_perceptron
 
         problem, forest, n_threads = self.problem, None, min(self.n_jobs, batch_size, N_CHUNKS)
         rich: Any = None
         if isinstance(visits, GraphVisits):
             if visits.forest is None:
-                raise DataError("a perceptron learns from pieces that are trees")
+                raise DataError("steps of best labellings are for pieces that are trees")
             forest, n_threads = visits.forest.arguments(problem.types), 1
             rich = rich_arguments(problem.rows, weights.edge)
         elif weights.edge is not None:
             rich = weights.edge.arguments()
-        edge_sums = np.zeros(0) if sums.edge is None else sums.edge.values
         positions = visits.largest_batch(batch_size)
         shared = (
             np.zeros(3, np.int64),
@@ -76,8 +91,7 @@ class PerceptronLoss:
         def work(thread: int) -> None:
             averaged_perceptron(
                 *problem.arguments(), visits.arguments(), True if forest is None else None, forest,
-                weights.node, weights.transitions, rich, not problem.directed,
-                Sums(sums.node, sums.transitions, edge_sums),
+                weights.node, weights.transitions, rich, not problem.directed, margin, sums,
                 state, batch_size, bounds, thread, *shared,
             )  # fmt: skip
 
