@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 LAYERS = (
-    ("errors", "progress", "kernels"),
+    ("arrays", "errors", "progress", "kernels"),
     ("domains", "files"),
     ("estimator",),
     ("corpus",),

@@ -15,15 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Float64s, Int64s
 from trellis.errors import DataError
 from trellis.files.text import Source, read_text
 
 __all__ = ["MISSING", "Table", "read_table"]
 
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "<na>", "?")
 """How a missing value may be written, in any case."""

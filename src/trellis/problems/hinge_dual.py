@@ -16,13 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Float64s, Int64s
 from trellis.problems.hinge import HingeLoss
 from trellis.structures import Forest
 
 __all__ = ["HingeDual", "NodeOrder"]
-
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

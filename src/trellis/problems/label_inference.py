@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Float64s, Int64s
 from trellis.corpus.corpus import bounds, ranges
 from trellis.errors import DataError
 from trellis.problems.costs import Costs, additive_costs
@@ -32,8 +33,6 @@ from trellis.structures import (
 
 __all__ = ["Batch", "LabelInference", "LabelMaxima", "LabelMeans"]
 
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
 
 # Most numbers in the scores that constrained copies of samples, or edges, take at once.
 _BLOCK = 1 << 22

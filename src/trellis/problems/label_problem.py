@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Bools, Float64s, Int64s
 from trellis.corpus import Label, Labels
 from trellis.errors import DataError, InfeasibleError
 from trellis.problems.confidence import PROBABILITIES, confidence
@@ -28,10 +28,6 @@ from trellis.problems.label_inference import LabelInference, LabelMaxima
 from trellis.problems.problem import Maxima, Measure, Space
 
 __all__ = ["LabelProblem"]
-
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 class LabelProblem(LabelInference):

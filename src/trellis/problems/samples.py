@@ -24,6 +24,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Bools, Float64s, Int64s
 from trellis.corpus import Labels
 from trellis.corpus.corpus import bounds, ranges
 from trellis.decompose import Pieces
@@ -37,9 +38,6 @@ from trellis.structures import Forest, is_forest
 
 __all__ = ["LabelSamples"]
 
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 STRUCTURES = ("chain", "tree", "graph")
 """What may join the positions of a sample."""

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from trellis.arrays import Float64s
 from trellis.domains import flag, function, has, nothing, one_of, sequence_of, whole
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Seeded, changed, parameter
@@ -44,7 +44,6 @@ __all__ = [
     "n_rows",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 REGRESSOR = has("fit", "predict", words="a regressor")
 _NORMAL_90 = 1.6448536269514722  # half the width of a 90 % interval in standard deviations
@@ -233,8 +232,8 @@ class GCRF(Seeded, Storable):
         return (mean, std) if return_std else mean
 
     def _moments(
-        self, R: Floats, laplacians: list[Any], with_std: bool, seed: int
-    ) -> tuple[Floats, Floats]:
+        self, R: Float64s, laplacians: list[Any], with_std: bool, seed: int
+    ) -> tuple[Float64s, Float64s]:
         """Return the mean and, if wanted, the standard deviation of every node."""
         alpha, beta = np.atleast_1d(self.alpha_), np.atleast_1d(self.beta_)
         total = float(alpha.sum())
@@ -259,7 +258,7 @@ class GCRF(Seeded, Storable):
         graphs = given if isinstance(given, (list, tuple)) else [given]
         return [laplacian(normalise(resolve_graph(g, X, n))) for g in graphs]
 
-    def _learn_bases(self, X: Any, y: Floats, seed: int) -> Floats:
+    def _learn_bases(self, X: Any, y: Float64s, seed: int) -> Float64s:
         """Fit the base models; return their predictions on the training data, (n, K)."""
         from sklearn.base import clone
         from sklearn.model_selection import KFold, cross_val_predict
@@ -278,7 +277,7 @@ class GCRF(Seeded, Storable):
             return np.column_stack(columns).astype(np.float64)
         return self._base_predictions(X)
 
-    def _base_predictions(self, X: Any) -> Floats:
+    def _base_predictions(self, X: Any) -> Float64s:
         if isinstance(self.base, str):
             R = np.asarray(X, dtype=np.float64)
             R = R[:, None] if R.ndim == 1 else R
@@ -354,7 +353,7 @@ def n_rows(X: Any) -> int:
     return n
 
 
-def check_targets(y: Any, n: int) -> Floats:
+def check_targets(y: Any, n: int) -> Float64s:
     """Return the targets as n finite floats that are not all alike.
 
     Examples

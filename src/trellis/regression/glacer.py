@@ -25,6 +25,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from trellis.arrays import Float64s
 from trellis.domains import flag, function, has, nothing, number, one_of, whole
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Seeded, changed, moved, parameter
@@ -52,8 +53,6 @@ from trellis.regression.spectral import inverse_diagonal, own_generator, solve
 from trellis.regression.swaps import Problem, unstructured
 
 __all__ = ["GLACER"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class GLACER(Seeded, Storable):
@@ -240,7 +239,7 @@ class GLACER(Seeded, Storable):
             mean = self.classes_[(mean >= 0.5).astype(int)]
         return (mean, std) if return_std else mean
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Any) -> Float64s:
         """Return the mean probabilities of the two classes (components that classify only)."""
         self._check_fitted()
         if not hasattr(self, "classes_"):
@@ -255,7 +254,7 @@ class GLACER(Seeded, Storable):
         measure = accuracy_score if hasattr(self, "classes_") else r2_score
         return float(measure(y, self.predict(X, graph=graph)))
 
-    def _moments(self, X: Any, graph: Any, with_std: bool) -> tuple[Floats, Floats]:
+    def _moments(self, X: Any, graph: Any, with_std: bool) -> tuple[Float64s, Float64s]:
         self._check_fitted()
         rows = _numbers(X)
         if rows.shape[1] != self.n_features_in_:
@@ -386,7 +385,7 @@ class _Maker:
         return model.set_params(**dict.fromkeys(seeds, seed))
 
 
-def _numbers(X: Any) -> Floats:
+def _numbers(X: Any) -> Float64s:
     try:
         rows = np.ascontiguousarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -43,6 +43,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Float64s, Int64s
 from trellis.errors import DataError
 from trellis.solvers.passes import PassRecord
 
@@ -55,8 +56,6 @@ __all__ = [
     "run_frank_wolfe",
 ]
 
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
 
 # A pass that raises the dual by less than this, relatively, brings nothing.
 _NOTHING = 1e-13

@@ -23,16 +23,12 @@ propagation algorithms*, 2005). On forests all of it is exact after one turn.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from trellis.arrays import Bools, Float64s, Int64s
 from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.message_graph import MessageGraph
 
 __all__ = ["belief_propagation"]
-
-Float64s = npt.NDArray[np.float64]
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 def belief_propagation(

@@ -21,16 +21,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from trellis.arrays import Float64s, Int32s, Int64s
 from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.message_graph import MessageGraph
 
 __all__ = ["dual_bound", "dual_decomposition", "improved"]
-
-Float64s = npt.NDArray[np.float64]
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
 
 
 def dual_decomposition(

@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trellis.arrays import Bools, Int64s
 from trellis.errors import DataError
 from trellis.structures._arrays import integers
 
 __all__ = ["Forest", "is_forest", "rooted"]
-
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

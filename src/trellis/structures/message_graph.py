@@ -16,13 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trellis.arrays import Bools, Float64s, Int64s
 from trellis.structures.graph_potentials import GraphPotentials
 
 __all__ = ["MessageGraph", "labelling_scores", "subset", "supported"]
-
-Float64s = npt.NDArray[np.float64]
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

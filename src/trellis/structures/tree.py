@@ -22,6 +22,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from trellis.arrays import Bools, Float64s, Int32s
 from trellis.errors import DataError, InfeasibleError
 from trellis.structures._arrays import integers
 from trellis.structures.forest import rooted
@@ -37,10 +38,6 @@ __all__ = [
     "tree_sample",
     "tree_score",
 ]
-
-Float64s = npt.NDArray[np.float64]
-Int32s = npt.NDArray[np.int32]
-Bools = npt.NDArray[np.bool_]
 
 
 def tree_best(p: GraphPotentials) -> tuple[Int32s, Float64s]:

@@ -18,8 +18,8 @@ from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.domains import has, instance, nothing, number, sequence_of, whole
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Seeded, changed, parameter
@@ -36,7 +36,6 @@ from trellis.tracking.result import TrackingResult
 
 __all__ = ["HAND_SET_WEIGHTS", "PUBLISHED_WEIGHTS", "HandSet", "LocalClassifiers"]
 
-Float64s = NDArray[np.float64]
 
 PUBLISHED_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
     {

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Float64s, Int64s
 from trellis.errors import DataError
 from trellis.files.table import MISSING, Table, read_table
 from trellis.files.text import Source
@@ -41,8 +42,6 @@ from trellis.tracking.objects import (
 
 __all__ = ["read_detections"]
 
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
 
 _log = logging.getLogger("trellis")
 
