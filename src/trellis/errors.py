@@ -114,13 +114,13 @@ class CheckpointError(DataError):
     --------
     >>> from trellis.errors import CheckpointError
     >>> print(CheckpointError("solver", "run.checkpoint"))
-    run.checkpoint cannot be used: a run of this solver cannot be taken up in the middle
+    a run of this solver cannot be taken up in the middle: leave out the checkpoint
     """
 
     _WORDS: ClassVar = {
         "other run": "{} is the checkpoint of a run with other data or parameters; remove it, or "
         "train as it was trained",
-        "solver": "{} cannot be used: a run of this solver cannot be taken up in the middle",
+        "solver": "a run of this solver cannot be taken up in the middle: leave out the checkpoint",
     }
 
     def __init__(self, code: str, path: str) -> None:

@@ -167,7 +167,7 @@ def test_max_margin(run, fails, trees, graphs, tmp_path, solver):
             "train", trees, "--format", "conllu", "--structure", "tree", "--loss", "hinge",
             "--piece-size", 2, *option, "-o", model,
         ) == f"{' '.join(option)} is for --structure chain"  # fmt: skip
-    assert "--warm-start is not for a max-margin model" in fails(
+    assert "--warm-start needs --solver sgd: others start from where" in fails(
         "train", trees, "--warm-start", model, "-o", model
     )
     graph = tmp_path / "graph.trellis"

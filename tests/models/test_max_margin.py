@@ -223,7 +223,7 @@ def test_sklearn_manners():
         ({"loss": "ramp", "solver": "frank-wolfe"}, "loss='ramp' needs solver='bundle'"),
         ({"loss": "f1"}, "loss must be 'bridge', 'latent-hinge', 'ramp' or 'max', got"),
         ({"cost": "f1"}, 'cost must be "hamming"'),
-        ({"warm_start": True}, "warm_start=True is not for a max-margin model"),
+        ({"warm_start": True}, "warm_start=True needs solver='sgd'"),
         ({"tol": -1}, "tol must be"),
         ({"max_passes": 0}, "max_passes must be"),
         ({"memory": 1}, "memory must be None"),
@@ -429,7 +429,7 @@ def test_without_a_seed_all_continuations_are_the_same(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("options", [{"solver": "bundle"}, {"rich_edges": True}])
 def test_what_cannot_be_taken_up_says_so(options, tmp_path):
-    with pytest.raises(DataError, match="this solver cannot be interrupted and go on"):
+    with pytest.raises(DataError, match="a run of this solver cannot be taken up in the middle"):
         MaxMargin("word", **options).fit(X, Y, checkpoint=tmp_path / "c")
     with pytest.raises(DataError, match="resume=True needs the file"):
         MaxMargin("word", **options).fit(X, Y, resume=True)
