@@ -159,7 +159,8 @@ def held_out(row: Row) -> None:
 
 
 def warm(row: Row) -> None:
-    model = row.with_parameters(warm_start=True)
+    steps = {"solver": "sgd"} if isinstance(row.model, MaxMargin) else {}
+    model = row.with_parameters(warm_start=True, **steps)
     model.fit(*row.complete).fit(*row.complete)
 
 

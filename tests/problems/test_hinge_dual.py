@@ -102,13 +102,13 @@ def test_other_labels_may_be_rewarded(structure, options):
     for _ in range(4):
         for _ in range(3):
             dual.sweep(rng.permutation(e.n_samples))
-        before = dual.weights()
+        before = dual.weights().copy()
         gold = e.problem.maxima(e.weights(), "compatible").labels
         dual.reward(gold)
         assert dual.loss.gold is gold
         np.testing.assert_allclose(dual.weights(), weights_of_the_means(dual), atol=1e-9)
         # Still a lower bound on the optimum of the new surrogate, and J is that of the new one.
-        w = dual.weights()
+        w = dual.weights().copy()
         assert dual.dual() <= dual.objective(w) + 1e-9
         assert dual.objective(w) == pytest.approx(l2 * w @ w + dual.loss.value(w))
         dual.reward(loss.gold)

@@ -43,7 +43,7 @@ def flat(learner):
 def test_complete_labels_are_learned_to_the_optimum(structure, options):
     problem = make_problem(2, structure, 6, longest=3, inference="exact", **options).problem
     objective = PartialObjective(problem, sample_weight=problem.sample_weight)
-    learner = CompletedFrankWolfe(objective, l2=0.5, seed=0)
+    learner = CompletedFrankWolfe(objective, l2=0.5, rng=np.random.default_rng(0))
     now = learner.run(max_iterations=500, tol=0.01)
     assert (learner.stop_reason, learner.exact, learner.n_rounds) == ("gap", True, 1)
     wanted = minimise_bundle(objective.risk, objective.n_weights, l2=0.5, floor=0.0, tol=1e-5)
@@ -74,7 +74,7 @@ def test_partial_labels_never_raise_the_objective(structure, options, loss, monk
         assert surrogate == pytest.approx(rounds[-1], rel=1e-6)
 
     monkeypatch.setattr(CompletedFrankWolfe, "_next_round", watched)
-    learner = CompletedFrankWolfe(objective, l2=0.2, seed=0)
+    learner = CompletedFrankWolfe(objective, l2=0.2, rng=np.random.default_rng(0))
     start = learner.objective_value
     assert start == pytest.approx(height(objective, flat(learner), 0.2))
     now = learner.run(max_iterations=600, tol=0.01)
@@ -99,7 +99,7 @@ def test_planes_end_as_high(structure):
     ratios = []
     for seed in range(15):
         objective = partial_of(seed, structure)
-        learner = CompletedFrankWolfe(objective, l2=0.2, seed=0)
+        learner = CompletedFrankWolfe(objective, l2=0.2, rng=np.random.default_rng(0))
         learner.run(max_iterations=600, tol=0.01)
         planes = minimise_partial(objective, l2=0.2, tol=0.01, seed=0)
         ratios.append(learner.objective_value / planes.objective)
@@ -114,12 +114,14 @@ def test_samples_of_which_nothing_is_known_teach_nothing(structure):
     e = Enumerated(3, structure, n_samples=8, known=0.15)
     objective = PartialObjective(e.problem)
     assert 0 < len(objective.samples) < e.n_samples
-    learner = CompletedFrankWolfe(objective, l2=0.1, seed=0)
+    learner = CompletedFrankWolfe(objective, l2=0.1, rng=np.random.default_rng(0))
     learner.run(max_iterations=300, tol=0.01)
     assert learner.objective_value == pytest.approx(height(objective, flat(learner), 0.1))
     weight = np.ones(e.n_samples)
     weight[~e.problem.annotated] = 100.0
-    heavy = CompletedFrankWolfe(PartialObjective(e.problem, sample_weight=weight), l2=0.1, seed=0)
+    heavy = CompletedFrankWolfe(
+        PartialObjective(e.problem, sample_weight=weight), l2=0.1, rng=np.random.default_rng(0)
+    )
     heavy.run(max_iterations=300, tol=0.01)
     assert same_bits(learner.weights(), heavy.weights())
 
@@ -132,9 +134,9 @@ def test_the_oracles_dual_goes_the_way_of_the_kernels(structure, complete):
     if complete:
         problem = make_problem(4, structure, 8).problem
         objective = PartialObjective(problem, sample_weight=problem.sample_weight)
-    fast = CompletedFrankWolfe(objective, l2=0.3, seed=1)
+    fast = CompletedFrankWolfe(objective, l2=0.3, rng=np.random.default_rng(1))
     objective.problem.is_forest = False  # as if there were loops
-    slow = CompletedFrankWolfe(objective, l2=0.3, seed=1)
+    slow = CompletedFrankWolfe(objective, l2=0.3, rng=np.random.default_rng(1))
     assert fast.resumable and not slow.resumable
     assert type(slow._dual) is not type(fast._dual)
     a, b = (learner.run(max_iterations=80, tol=0.02) for learner in (fast, slow))
@@ -152,7 +154,7 @@ def test_a_run_goes_on_to_the_same_bits(structure, loss):
     objective = partial_of(5, structure, loss, n_samples=12)
 
     def learner():
-        return CompletedFrankWolfe(objective, l2=0.3, seed=7)
+        return CompletedFrankWolfe(objective, l2=0.3, rng=np.random.default_rng(7))
 
     whole, saved = learner(), []
 
@@ -164,7 +166,9 @@ def test_a_run_goes_on_to_the_same_bits(structure, loss):
     assert len(saved) > 3
     assert len({state["round"][0] for _, state in saved}) > 1  # in several rounds
     for progress, state in saved:
-        again = CompletedFrankWolfe(objective, l2=0.3, seed=99)  # numbers are the progress's
+        again = CompletedFrankWolfe(
+            objective, l2=0.3, rng=np.random.default_rng(99)
+        )  # numbers are the progress's
         again.restore(state)
         for a in state.values():
             a[...] = -1  # it is independent of what it was restored from
@@ -181,7 +185,7 @@ def test_same_seed_same_bits():
     objective = partial_of(6, known=1.1)
     runs = []
     for seed in (0, 0, 1):
-        runs.append(CompletedFrankWolfe(objective, l2=0.1, seed=seed))
+        runs.append(CompletedFrankWolfe(objective, l2=0.1, rng=np.random.default_rng(seed)))
         runs[-1].run(max_iterations=5, tol=0.0)
     assert same_bits(runs[0].weights(), runs[1].weights())
     assert not same_bits(runs[0].weights(), runs[2].weights())
@@ -189,7 +193,7 @@ def test_same_seed_same_bits():
 
 def test_patience_counts_looks_at_held_out_data():
     objective = partial_of(6)
-    learner = CompletedFrankWolfe(objective, l2=0.01, seed=0)
+    learner = CompletedFrankWolfe(objective, l2=0.01, rng=np.random.default_rng(0))
     given = iter([0.1, 0.5, 0.4, 0.3, 0.2, 0.1])
     seen = []
     now = learner.run(
@@ -205,7 +209,7 @@ def test_patience_counts_looks_at_held_out_data():
 def test_an_interrupt_keeps_the_last_sweep():
     for known in (0.6, 1.1):
         objective = partial_of(0, known=known)
-        learner = CompletedFrankWolfe(objective, l2=0.01, seed=0)
+        learner = CompletedFrankWolfe(objective, l2=0.01, rng=np.random.default_rng(0))
         start = learner.objective_value
 
         def stop(record):
@@ -220,22 +224,22 @@ def test_an_interrupt_keeps_the_last_sweep():
 
 
 def test_limits_and_refusals():
-    learner = CompletedFrankWolfe(partial_of(0), l2=0.01, seed=0)
+    learner = CompletedFrankWolfe(partial_of(0), l2=0.01, rng=np.random.default_rng(0))
     now = learner.run(max_iterations=2, tol=0.0)
     assert (learner.stop_reason, len(now.records)) == ("max_passes", 2)
     for loss in ("ramp", "max"):
         with pytest.raises(
             DataError, match="labels can be completed for the bridge and the latent"
         ):
-            CompletedFrankWolfe(partial_of(0, loss=loss), l2=1.0)
+            CompletedFrankWolfe(partial_of(0, loss=loss), l2=1.0, rng=np.random.default_rng(0))
     with pytest.raises(DataError, match="nothing is annotated: there is nothing to learn from"):
-        CompletedFrankWolfe(partial_of(0, known=-1.0), l2=1.0)
+        CompletedFrankWolfe(partial_of(0, known=-1.0), l2=1.0, rng=np.random.default_rng(0))
 
 
 def test_loops_that_are_not_solved_exactly_are_said():
     problem = make_problem(9, "graph", 4, inference="lp", directed=False).problem
     objective = PartialObjective(problem, sample_weight=problem.sample_weight)
-    learner = CompletedFrankWolfe(objective, l2=0.001, seed=0)
+    learner = CompletedFrankWolfe(objective, l2=0.001, rng=np.random.default_rng(0))
     learner.run(max_iterations=20, tol=0.001)
     exact = make_problem(9, "graph", 4, inference="exact", directed=False).problem
     wanted = PartialObjective(exact, sample_weight=exact.sample_weight)

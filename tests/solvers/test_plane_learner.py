@@ -76,7 +76,7 @@ def test_patience_ends_a_run_with_all_it_knows():
 
 
 def test_rounds_are_not_scored():
-    with pytest.raises(DataError, match="cannot be scored between rounds of planes; leave out dev"):
+    with pytest.raises(DataError, match="cannot be scored between rounds of planes; leave it out"):
         PlaneLearner(partial(), l2=0.1, l1=0.0).run(
             max_iterations=5, tol=0.1, dev_score=lambda weights: 0.0
         )

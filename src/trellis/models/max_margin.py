@@ -95,10 +95,10 @@ class MaxMargin(LinearModel):
     )
     solver: str = parameter(
         one_of("auto", "frank-wolfe", "bundle", "sgd"),
-        """Block-coordinate Frank–Wolfe: fast, also with many features. Bundle method: fewer
-        iterations to a small gap, all losses, and L1. Stochastic steps: no gap, but pieces are
-        redrawn in each pass, and training can go on from weights. "auto": Frank–Wolfe where it
-        can, else the bundle method.""",
+        """Block-coordinate Frank–Wolfe (fast, also with many features), the bundle method (a small
+        gap in fewer iterations, all losses, L1, rich edges), or stochastic steps (fastest, without
+        a gap; pieces are redrawn in each pass, and training can go on from weights); "auto" is
+        Frank–Wolfe where it has a kernel or inference is not exact, else the bundle method.""",
         default="auto",
     )
     cost: Any = parameter(
@@ -200,11 +200,13 @@ class MaxMargin(LinearModel):
         if self.piece_size is not None:
             problem = problem.cut(self._partitioner(problem).draw(problem.offsets, rng))
         objective = PartialObjective(problem, self.loss, sample_weight=problem.sample_weight)
-        fw = self.solver == "frank-wolfe" or (self.solver == "auto" and self._completes)
+        # Rich edges have no dual kernel, and Frank–Wolfe without it is slow to come near.
+        best = self._completes and not problem.is_rich
+        fw = self.solver == "frank-wolfe" or (self.solver == "auto" and best)
         self.solver_ = "frank-wolfe" if fw else "bundle"
         self._limit = _PASSES if objective.convex else _PARTIAL_PASSES
         if fw:
-            return CompletedFrankWolfe(objective, l2=float(self.l2), seed=self.random_state)
+            return CompletedFrankWolfe(objective, l2=float(self.l2), rng=rng)
         self._limit = _ITERATIONS if objective.convex else _ROUNDS
         return PlaneLearner(
             objective, l2=float(self.l2), l1=float(self.l1), memory=self.memory,

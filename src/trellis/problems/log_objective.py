@@ -45,8 +45,8 @@ class LogObjective:
     >>> corpus = as_corpus([[["a"], ["b"]], [["b"]]], [["X", None], ["Y"]])
     >>> problem = LabelProblem(AttributeEncoder().learn(corpus), corpus.labels, 2)
     >>> value, gradient = LogObjective(problem).value_and_gradient(np.zeros(problem.n_weights))
-    >>> round(value / np.log(2), 6), gradient.tolist()
-    (2.0, [-0.5, 0.5, 0.5, -0.5, 0.0, 0.0, 0.0, 0.0])
+    >>> round(float(value / np.log(2)), 6), gradient.tolist()
+    (2.0, [-0.5, 0.5, 0.5, -0.5, -0.25, -0.25, 0.25, 0.25])
     """
 
     convex = True

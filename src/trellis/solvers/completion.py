@@ -55,8 +55,8 @@ class CompletedFrankWolfe:
         are slower.
     l2 : float
         Factor of ||w||², positive.
-    seed : int, optional
-        Seed of the orders of visiting.
+    rng : numpy.random.Generator
+        Source of the orders of visiting.
 
     Attributes
     ----------
@@ -72,13 +72,15 @@ class CompletedFrankWolfe:
     >>> from trellis.features import AttributeEncoder
     >>> corpus = as_corpus([[["a"], ["b"]], [["b"], ["a"]]], [["X", None], ["Y", None]])
     >>> problem = LabelProblem(AttributeEncoder().learn(corpus), corpus.labels, 2)
-    >>> learner = CompletedFrankWolfe(PartialObjective(problem), l2=0.1, seed=0)
+    >>> learner = CompletedFrankWolfe(
+    ...     PartialObjective(problem), l2=0.1, rng=np.random.default_rng(0)
+    ... )
     >>> progress = learner.run(max_iterations=500, tol=0.01)
     >>> learner.stop_reason, learner.exact
     ('eta', True)
     """
 
-    def __init__(self, objective: PartialObjective, *, l2: float, seed: int | None = None) -> None:
+    def __init__(self, objective: PartialObjective, *, l2: float, rng: np.random.Generator) -> None:
         problem = objective.problem
         assert isinstance(problem, LabelProblem)
         if objective.loss.reward != "compatible":
@@ -91,7 +93,6 @@ class CompletedFrankWolfe:
         self.n_rounds = 1
         weight = np.zeros(problem.n_samples)
         weight[objective.samples] = objective.sample_weight
-        rng = np.random.default_rng(seed)
         start = (
             np.zeros(problem.n_weights) if objective.convex else alone_weights(problem, weight, l2)
         )
@@ -182,10 +183,10 @@ class CompletedFrankWolfe:
                         break
                 elif solved or not moved or in_round == _ROUND:
                     fall = self._before - self.objective_value
-                    if precision <= tol and fall <= tol * abs(self.objective_value):
+                    rests = precision <= tol and fall <= tol * abs(self.objective_value)
+                    if not self._next_round() and rests:
                         self.stop_reason = "eta"
                         break
-                    self._next_round()
                 if save is not None and look:
                     save(now)
         except KeyboardInterrupt:
@@ -198,12 +199,15 @@ class CompletedFrankWolfe:
     def _precision(self, tol: float) -> float:
         return max(_FIRST * _FACTOR ** (self.n_rounds - 1), tol)
 
-    def _next_round(self) -> None:
-        """Complete the labels anew, by the best weights."""
+    def _next_round(self) -> bool:
+        """Complete the labels anew, by the best weights; whether any of them changed."""
         self.n_rounds += 1
         self._before = self.objective_value
-        self._dual.reward(self._completed(self._w))
+        completed = self._completed(self._w)
+        changed = not np.array_equal(completed, self._dual.loss.gold)
+        self._dual.reward(completed)
         self._run.begin()
+        return changed
 
     def weights(self) -> Weights:
         """The best weights met, in float32."""
