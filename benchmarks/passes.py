@@ -21,7 +21,7 @@ from trellis.corpus import Labels
 from trellis.corpus.labels import basic_table
 from trellis.decompose import partitioner, visits
 from trellis.features import TemplateEncoder, as_templates
-from trellis.problems import ChainData, LogLikelihood, Weights
+from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.solvers import StochasticGradient
 
 SIZE = 5.5
@@ -36,18 +36,18 @@ def folded(labels: Labels, n: int) -> Labels:
     return Labels(labels.ids % n, basic_table(n), tuple(f"{i:02d}" for i in range(n)))
 
 
-def time_passes(data: ChainData, n_features: int, rounds: int) -> tuple[Times, Times]:
+def time_passes(problem: LabelProblem, rounds: int) -> tuple[Times, Times]:
     """Seconds a pass at n' = 5.5 and on whole samples, alternating."""
     import time
 
     seconds: dict[float | None, list[float]] = {SIZE: [], None: []}
     learners = {
         size: StochasticGradient(
-            LogLikelihood(data),
-            Weights.zeros(n_features, data.n_labels),
+            LogLikelihood(problem),
+            Weights.zeros(problem.n_features, problem.n_labels),
             learning_rate=0.05,
             decay=0.9,
-            l2=1.0,
+            penalty=Penalty(l2=1.0),
         )
         for size in seconds
     }
@@ -55,9 +55,10 @@ def time_passes(data: ChainData, n_features: int, rounds: int) -> tuple[Times, T
     for number in range(rounds):
         for size, learner in learners.items():
             started = time.perf_counter()
-            pieces = partitioner(size).draw(data.encoded.offsets, rng)
+            pieces = partitioner(size).draw(problem.offsets, rng)
             order = visits(pieces, rng)
-            learner.one_pass(data.visits(pieces, order), number)
+            learner.visit(problem.visits(pieces, order), number, 0, len(order))
+            learner.end_pass(number)
             seconds[size].append(time.perf_counter() - started)
     return Times("n' = 5.5", seconds[SIZE]), Times("whole", seconds[None])
 
@@ -99,10 +100,9 @@ def main() -> None:
         encoder = TemplateEncoder(as_templates(templates, list(task.train.columns)))
         encoded = encoder.learn(task.train)
         for n in counts:
-            weight = np.ones(len(task.train))
-            data = ChainData(encoded, folded(task.train.labels, n), weight)
-            time_passes(data, encoder.n_features, 1)  # warm
-            pieces, whole = time_passes(data, encoder.n_features, args.rounds)
+            problem = LabelProblem(encoded, folded(task.train.labels, n), encoder.n_features)
+            time_passes(problem, 1)  # warm
+            pieces, whole = time_passes(problem, args.rounds)
             per_token = 1e6 / task.train.n_positions
             rows.append(
                 [name, str(n), f"{statistics.median(whole.seconds) * per_token:.3f}",

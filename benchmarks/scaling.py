@@ -26,7 +26,7 @@ from trellis import Corpus
 from trellis.datasets import stdlib_roles
 from trellis.decompose import partitioner, visits
 from trellis.features import TemplateEncoder, as_templates
-from trellis.problems import ChainData, LogLikelihood, Weights
+from trellis.problems import LabelProblem, LogLikelihood, Weights
 
 TEMPLATES = "word[-2..2]; word[-1] & word; word & word[1]; prefix(word, 1..3); suffix(word, 1..3)"
 
@@ -62,15 +62,15 @@ def measure(tokens: int) -> dict[str, float]:
         "encode": time.perf_counter() - started,
     }
     assert corpus.labels is not None
-    data = ChainData(encoded, corpus.labels, np.ones(len(corpus)))
-    loss = LogLikelihood(data)
+    problem = LabelProblem(encoded, corpus.labels, encoder.n_features)
+    loss = LogLikelihood(problem)
     for size in (None, 5.5):
-        weights = Weights.zeros(encoder.n_features, data.n_labels)
+        weights = Weights.zeros(encoder.n_features, problem.n_labels)
         state, rng, seconds = np.array([1.0, 0.0]), np.random.default_rng(0), []
         for _ in range(3):
             started = time.perf_counter()
             pieces = partitioner(size).draw(corpus.offsets, rng)
-            loss.descend(weights, data.visits(pieces, visits(pieces, rng)), state, rate=0.05)
+            loss.descend(weights, problem.visits(pieces, visits(pieces, rng)), state, rate=0.05)
             seconds.append(time.perf_counter() - started)
         found["whole" if size is None else "pieces"] = min(seconds)
     found["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6

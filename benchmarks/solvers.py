@@ -49,11 +49,11 @@ def objective(model: ChainCRF, corpus: Corpus) -> float:
     import numpy as np
 
     from trellis.decompose import WholeSamples
-    from trellis.problems import ChainData, LogLikelihood
+    from trellis.problems import LabelProblem, LogLikelihood
 
-    data = ChainData(model.encoder_.encode(corpus), corpus.labels, np.ones(len(corpus)))
-    visits = data.visits(WholeSamples().draw(corpus.offsets, np.random.default_rng(0)))
-    value, _ = LogLikelihood(data).value_and_gradient(model.weights_, visits)
+    problem = LabelProblem(model.encoder_.encode(corpus), corpus.labels, model.n_features_)
+    visits = problem.visits(WholeSamples().draw(corpus.offsets, np.random.default_rng(0)))
+    value, _ = LogLikelihood(problem).value_and_gradient(model.weights_, visits)
     return value + model.l2 * model.weights_.squared_norm()
 
 

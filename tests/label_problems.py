@@ -77,7 +77,7 @@ class Enumerated:
 
     def phi(self, s, y):
         """Joint features of a labelling."""
-        return np.array([self.score(e, s, y) for e in np.eye(self.problem.n_weights)])
+        return self.plain.features(s, y)
 
 
 STRUCTURES = [
@@ -86,4 +86,10 @@ STRUCTURES = [
     ("tree", {"directed": False}),
     ("graph", {"n_types": 2}),
     ("graph", {"directed": False}),
+    ("chain", {"rich": "dense", "both": True}),
+    ("chain", {"rich": "sparse"}),
+    ("tree", {"rich": "dense", "directed": False}),
+    ("tree", {"rich": "sparse", "both": True, "n_types": 2}),
+    ("graph", {"rich": "sparse", "directed": False, "n_types": 2}),
+    ("graph", {"rich": "dense", "both": True}),
 ]

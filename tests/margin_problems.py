@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -23,6 +23,7 @@ class MarginProblem:
 
     problem: LabelProblem
     dense: np.ndarray
+    _features: dict = field(default_factory=dict)
 
     @property
     def offsets(self) -> np.ndarray:
@@ -32,35 +33,46 @@ class MarginProblem:
     def gold(self) -> np.ndarray:
         return self.problem.gold()
 
-    def score(self, w: np.ndarray, s: int, y: tuple[int, ...]) -> float:
-        """Score of a labelling of sample s."""
+    def features(self, s: int, y: tuple[int, ...]) -> np.ndarray:
+        """Joint features of a labelling of sample s, feature by feature and edge by edge."""
+        key = s, tuple(y)
+        if key not in self._features:
+            self._features[key] = self._count(s, y)
+        return self._features[key]
+
+    def _count(self, s: int, y: tuple[int, ...]) -> np.ndarray:
         p, a, L = self.problem, self.offsets[s], len(CLASSES)
         n, m = self.dense.shape[1] * L, (self.dense.shape[1] + p.n_types * L) * L
-        W, T = w[:n].reshape(-1, L), w[n:m].reshape(p.n_types, L, L)
-        total = sum(float(self.dense[a + t] @ W[:, label]) for t, label in enumerate(y))
+        found = np.zeros(p.n_weights)
+        for t, label in enumerate(y):
+            found[label:n:L] += self.dense[a + t]
         for (u, v), k in zip(p.edges, p.types, strict=True):
             if a <= u < self.offsets[s + 1]:
                 i, j = y[u - a], y[v - a]
                 for b, c in ((i, j),) if p.directed else ((i, j), (j, i)):
-                    total += T[k, b, c]
-                    if p.rich is not None:
-                        total += self._rich_score(w[m:], u, v, b * L + c)
-        return total
+                    found[n + (k * L + b) * L + c] += 1
+                    self._count_rich(found[m:], u, v, b * L + c)
+        return found
 
-    def _rich_score(self, values: np.ndarray, u: int, v: int, pair: int) -> float:
-        """What the features of the ends of edge (u, v) add to the score of a pair of labels."""
-        rich, total = self.problem.rich, 0.0
+    def _count_rich(self, values: np.ndarray, u: int, v: int, pair: int) -> None:
+        """Add the features of the ends of edge (u, v), crossed with a pair of labels."""
+        rich = self.problem.rich
+        if rich is None:
+            return
         second = rich.both or not self.problem.directed
         for node, shift in ((v, 0), (u, rich.n_crossed if rich.both else 0))[: 1 + second]:
             for f in np.flatnonzero(rich.row >= 0):
                 r = rich.row[f] + shift
-                if rich.ptr.size:
-                    own = range(rich.ptr[r], rich.ptr[r + 1])
-                    met = [values[q] for q in own if rich.pair[q] == pair]
-                else:
-                    met = [values[r * len(CLASSES) ** 2 + pair]]
-                total += self.dense[node, f] * sum(met)
-        return total
+                if not rich.ptr.size:
+                    values[r * len(CLASSES) ** 2 + pair] += self.dense[node, f]
+                    continue
+                for q in range(rich.ptr[r], rich.ptr[r + 1]):
+                    if rich.pair[q] == pair:
+                        values[q] += self.dense[node, f]
+
+    def score(self, w: np.ndarray, s: int, y: tuple[int, ...]) -> float:
+        """Score of a labelling of sample s."""
+        return float(w @ self.features(s, y))
 
     def hinges(self, w: np.ndarray, rewarded: np.ndarray | None = None) -> np.ndarray:
         """Hinge loss of each sample, by enumeration; the gold labels are rewarded, or others."""

@@ -33,7 +33,9 @@ from typing import Any
 import pytest
 
 import trellis
+from parameters_page import estimators
 from trellis.cli import main
+from trellis.estimator import Estimator, parameters_of
 
 DOCS = Path(__file__).parents[1] / "docs"
 STUDIES = DOCS.parent / "studies"
@@ -260,16 +262,18 @@ def test_index_names_every_page() -> None:
 def reference() -> dict[str, dict[str, str]]:
     """Sections of ``api.md`` by what their headings name: ``trellis.corpus``, ``ChainCRF``, …
 
-    A section maps names to signatures, or to "" where no signature is given.
+    A heading may name several classes, which share what is below. A section maps names to
+    signatures, or to "" where no signature is given.
     """
     found: dict[str, dict[str, str]] = {}
-    section: dict[str, str] = {}
+    sections: list[dict[str, str]] = []
     for line in (DOCS / "api.md").read_text(encoding="utf-8").splitlines():
-        if heading := re.match(r"#+ `([\w.]+)`", line):
-            section = found.setdefault(heading[1], {})
+        if re.match(r"#+ `", line):
+            sections = [found.setdefault(name, {}) for name in re.findall(r"`([\w.]+)`", line)]
         elif row := re.match(r"\| `(\w+)(\(.*?\))?` \|", line):
-            assert row[1] not in section, f"api.md names {row[1]} twice in one section"
-            section[row[1]] = row[2] or ""
+            for section in sections:
+                assert row[1] not in section, f"api.md names {row[1]} twice in one section"
+                section[row[1]] = row[2] or ""
     return found
 
 
@@ -309,12 +313,28 @@ def test_reference_has_every_member(name: str) -> None:
     kind = owner(name)
     documented = set(MEMBERS[name])
     fields = {f.name for f in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else set()
-    there = {n for n in (*dir(kind), *fields) if not n.startswith("_")}
+    there = {n for n in (*dir(kind), *fields) if not n.startswith("_")} - parameter_names(kind)
     learned = {n for n in documented if n.endswith("_")}
     assert documented - learned == {n for n in there if not n.endswith("_")}
     if learned:
-        model = kind(random_state=0).fit([["a", "b"]], [["X", "Y"]])
-        assert all(hasattr(model, n) for n in learned)
+        model = kind(random_state=0)
+        edges = None if model.structure == "chain" else [[(0, 1)]]
+        model.fit([["a", "b"]], [["X", "Y"]], edges=edges)
+        assert learned == {n for n in dir(model) if n.endswith("_") and not n.startswith("_")}
+
+
+def parameter_names(kind: type) -> set[str]:
+    """Parameters of an estimator, also those that a class fixes: they have a page of their own."""
+    bases = (base for base in kind.__mro__ if issubclass(base, Estimator))
+    return {name for base in bases for name in parameters_of(base)}
+
+
+@pytest.mark.parametrize("name", sorted({name.partition(".")[2] for name in estimators()}))
+def test_parameters_are_written_once(name: str) -> None:
+    """Rows of estimators give no signature: their parameters are on the page of parameters."""
+    rows = [section[name] for section in SECTIONS.values() if name in section]
+    assert rows
+    assert not any(rows)
 
 
 def signatures() -> list[tuple[str, str, str]]:

@@ -116,8 +116,8 @@ def test_what_a_command_line_cannot_say(domain, said, message):
 
 def test_signs_and_flags():
     assert (nothing | one_of("auto") | whole(1) | number()).signs == ["auto", "K", "X"]
-    assert flag.is_flag and (nothing | flag).is_flag
-    assert not (flag | one_of("both")).is_flag and not nothing.is_flag
+    assert flag.has_flag and (nothing | flag).has_flag and (flag | one_of("both")).has_flag
+    assert not one_of("both").has_flag and not nothing.has_flag
     assert (nothing | one_of("a", "B")).is_choice and not (one_of("auto") | whole(1)).is_choice
 
 

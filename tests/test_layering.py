@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 LAYERS = (
-    ("errors", "progress", "kernels"),
+    ("arrays", "errors", "progress", "kernels"),
     ("domains", "files"),
     ("estimator",),
     ("corpus",),
@@ -41,14 +41,11 @@ LAYERS = (
 )
 """Packages, the lowest first; one imports those of lower lines only, none of its own line."""
 
-PRIVATE_IMPORTS = {
-    ("trellis.kernels.tree_max", "trellis.kernels.chain_max._merge"): "a kernel's inner loop",
-}
+PRIVATE_IMPORTS: dict[tuple[str, str], str] = {}
 """Private names that another module imports, and why; as few as can be."""
 
 FOREIGN = {
     "_ActionsContainer": "argparse has no public name for its groups",
-    "_ArgumentGroup": "argparse has no public name for its groups",
     "_CacheLocator": "Numba's cache; tests/kernels/test_jit_private_api.py watches it",
     "_get_loss": "scikit-learn's boosted trees need it when they are read from a file",
     "_get_param_names": "scikit-learn: parameters of a class, without an object of it",

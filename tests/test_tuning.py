@@ -509,7 +509,7 @@ def test_the_table_as_text():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model": ChainCRF}, r"tune takes a chain model such as ChainCRF\(\), got <class"),
+        ({"model": ChainCRF}, r"tune takes a linear model such as ChainCRF\(\), got <class"),
         ({"random_state": None}, "random_state must be an integer of at least 0, got None"),
         ({"random_state": -1}, "random_state must be an integer of at least 0, got -1"),
         ({"n_jobs": 0}, "n_jobs must be None or an integer other than 0, got 0"),

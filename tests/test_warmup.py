@@ -55,12 +55,7 @@ from trellis.warmup import PARTS
 for part in PARTS:
     part()
 before = signatures()
-# Kernels that only kernels call: their code is kept with that of their callers.
-inner = {
-    "assignment._solve", "assignment_prices.rows_to_hypotheses", "assignment_prices.update_prices",
-    "assignment_search.cheapest_two", "assignment_search.components",
-}
-print("empty", *(name for name, found in before.items() if not found and name not in inner))
+print("empty", *(name for name, found in before.items() if not found))
 
 from trellis.cli import main
 model = "model"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import pytest
 
 from trellis.errors import DataError
@@ -47,3 +49,5 @@ def test_a_bug_is_no_refusal(row, bug):
 
 def test_reasons_are_short(row):
     assert shortened("model must be such, got ChainCRF(\n)", row) == "model must be such"
+    file = f"{tempfile.gettempdir()}/tmpx1_y/run"
+    assert shortened(f"{file} cannot be used", row) == "the file run cannot be used"

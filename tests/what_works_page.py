@@ -306,6 +306,8 @@ def outcome(row: Row, service: Callable[[Row], None]) -> str:
 def shortened(reason: str, row: Row) -> str:
     """A reason without what differs from model to model."""
     reason = re.sub(r",? (but )?got .*", "", reason, flags=re.DOTALL).split("\n")[0]
+    folder = re.escape(tempfile.gettempdir())  # where folders have random names
+    reason = re.sub(rf"^{folder}/\w+/", "the file ", reason)
     return re.sub(rf"^{type(row.model).__name__} has no \w+: ", "", reason)
 
 

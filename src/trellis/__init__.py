@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         TrellisError,
     )
     from trellis.features import Templates
+    from trellis.files import load_model
     from trellis.models import (
         ChainCRF,
         ChainPerceptron,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
         MaxMargin,
         TreeCRF,
         TreePerceptron,
-        load_model,
     )
 
 __version__ = "0.1.0"
@@ -60,7 +60,7 @@ _HOME = {
     "TreeCRF": "models",
     "TreePerceptron": "models",
     "TrellisError": "errors",
-    "load_model": "models",
+    "load_model": "files",
     "read_conll": "corpus",
     "read_conllu": "corpus",
     "read_crfsuite": "corpus",

@@ -117,10 +117,9 @@ class Domain:
     # ---------------------------------------------------------------- on a command line
 
     @property
-    def is_flag(self) -> bool:
-        """Whether an option without a value says all that can be said."""
-        sayable = [a for a in self.alternatives if a not in nothing.alternatives]
-        return sayable == list(flag.alternatives)
+    def has_flag(self) -> bool:
+        """Whether truth values are in the domain, which an option says without a value."""
+        return any(a in flag.alternatives for a in self.alternatives)
 
     @property
     def is_choice(self) -> bool:

@@ -6,20 +6,32 @@ All derive from :class:`TrellisError`; those caused by what the user passed in a
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 __all__ = [
+    "CheckpointError",
+    "ColumnError",
     "CorruptModelError",
     "DataError",
     "InfeasibleError",
     "ParameterError",
+    "ParametersError",
     "TemplateError",
     "TrellisError",
 ]
 
 
 class TrellisError(Exception):
-    """Base class of all errors raised by Trellis."""
+    """Base class of all errors raised by Trellis.
+
+    Attributes
+    ----------
+    path : str or None
+        The file whose content is to blame, where it is one.
+    """
+
+    path: str | None = None
 
 
 class DataError(TrellisError, ValueError):
@@ -55,8 +67,77 @@ class ParameterError(DataError):
         return f"{self.parameter} must be {self.requirement}, got {self.value!r:.80}"
 
 
+class ParametersError(DataError):
+    """Parameters with values that do not go together.
+
+    Parameters
+    ----------
+    text : str
+        What is wrong, with a field ``{name}`` where a parameter and its value are to stand.
+    **values
+        The parameters named in it, with the values they have or should have.
+
+    Examples
+    --------
+    >>> from trellis.errors import ParametersError
+    >>> error = ParametersError("{states} is for {solver}", states="observed", solver="lbfgs")
+    >>> print(error)
+    states='observed' is for solver='lbfgs'
+    >>> error.worded(lambda name, value: f"--{name} {value}")
+    '--states observed is for --solver lbfgs'
+    """
+
+    def __init__(self, text: str, /, **values: Any) -> None:
+        super().__init__(text)
+        self.text = text
+        self.values = values
+
+    def worded(self, write: Callable[[str, Any], str]) -> str:
+        """The message with parameters as the caller writes them."""
+        return self.text.format(**{name: write(name, v) for name, v in self.values.items()})
+
+    def __str__(self) -> str:
+        return self.worded(lambda name, value: f"{name}={value!r:.80}")
+
+
+class CheckpointError(DataError):
+    """A checkpoint that a run cannot go on from.
+
+    Parameters
+    ----------
+    code : "other run" or "solver"
+        It belongs to another run, or the solver's runs cannot be taken up.
+    path : str
+        The file.
+
+    Examples
+    --------
+    >>> from trellis.errors import CheckpointError
+    >>> print(CheckpointError("solver", "run.checkpoint"))
+    a run of this solver cannot be taken up in the middle: leave out the checkpoint
+    """
+
+    _WORDS: ClassVar = {
+        "other run": "{} is the checkpoint of a run with other data or parameters; remove it, or "
+        "train as it was trained",
+        "solver": "a run of this solver cannot be taken up in the middle: leave out the checkpoint",
+    }
+
+    def __init__(self, code: str, path: str) -> None:
+        super().__init__(code, path)
+        self.code = code
+        self.path = path
+
+    def __str__(self) -> str:
+        return self._WORDS[self.code].format(self.path)
+
+
 class TemplateError(DataError):
     """A feature template that cannot be read or does not fit the columns at hand."""
+
+
+class ColumnError(TemplateError):
+    """A feature template that needs a column which the data do not have."""
 
 
 class InfeasibleError(DataError):

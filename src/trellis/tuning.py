@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from trellis import __version__
 from trellis.corpus import Corpus, Label
-from trellis.errors import DataError
+from trellis.errors import DataError, ParameterError, ParametersError
 from trellis.estimator import check_parameters
 from trellis.evaluation.held_out import held_out_score, scoring_scheme
 from trellis.files import display_name, fingerprint
@@ -331,8 +331,11 @@ class _Task:
             model.fit(train)
             seconds = time.perf_counter() - started
             return held_out_score(test.label_lists(), model.predict(test), self.scheme), seconds
+        except ParametersError as error:
+            raise ParametersError(f"at {_place(fit)}: {error.text}", **error.values) from error
         except DataError as error:
-            raise type(error)(f"at {_place(fit)}: {error}") from error
+            kind = DataError if isinstance(error, ParameterError) else type(error)
+            raise kind(f"at {_place(fit)}: {error}") from error
 
 
 class _Trials:

@@ -140,6 +140,7 @@ def warm_margin() -> None:
     best_assignment(space, [0.0])
     X, y = [[["a"], ["b"], ["c"]]], [["X", "Y", "X"]]
     MaxMargin(solver="bundle", max_passes=1).fit(X, y)
+    MaxMargin(solver="sgd", max_passes=1).fit(X, y)
     for structure, edges in (("tree", _LOOP[:2]), ("graph", _LOOP)):
         MaxMargin(structure=structure, max_passes=1).fit(X, y, edges=[edges])
     outputs, gold = [[["A", "B"]], [["B"]]], [["A", "B"]]

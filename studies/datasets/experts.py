@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studies.datasets.folder import data_folder
-from trellis.corpus.columnfile import read_text
 from trellis.errors import DataError
+from trellis.files.text import read_text
 
 __all__ = ["ExpertData", "load_experts", "load_pronunciations"]
 

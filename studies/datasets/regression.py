@@ -11,16 +11,14 @@ import io
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from studies.datasets.folder import data_folder
+from trellis.arrays import Float64s
 from trellis.errors import DataError
 from trellis.files import open_text_bytes
 from trellis.regression import RegressionData
 
 __all__ = ["load_medicare", "load_sacramento"]
-
-Floats = NDArray[np.float64]
 
 
 def load_sacramento() -> RegressionData:
@@ -91,6 +89,6 @@ def _columns(path: Path, names: tuple[str, ...]) -> dict[str, list[str]]:
     return {name: [row[name] for row in rows] for name in names}
 
 
-def _numbers(cells: list[str]) -> Floats:
+def _numbers(cells: list[str]) -> Float64s:
     """Cells as numbers; an empty cell is NaN."""
     return np.array([float(cell) if cell else np.nan for cell in cells])

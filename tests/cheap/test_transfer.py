@@ -194,7 +194,7 @@ def test_nothing_annotated():
         ({"target": "z"}, "the target 'z' is not among a, b, c"),
         (
             {"loss": "square"},
-            "loss must be 'bridge', .* or a PartialLoss, got",
+            "loss must be None, 'log', 'bridge', .* or a PartialLoss, got",
         ),
     ],
 )

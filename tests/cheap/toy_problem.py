@@ -8,8 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trellis.cheap.training import l2_of, train
+from trellis.domains import anything
 from trellis.errors import DataError, InfeasibleError
-from trellis.estimator import Estimator
+from trellis.estimator import Estimator, parameter
+from trellis.problems.partial import PartialObjective
 
 LABELS = ("A", "B")
 
@@ -150,9 +153,25 @@ class ToyProblem:
 class ToyModel(Estimator):
     """Learns the weights of a :class:`ToyProblem`."""
 
-    def __init__(self, l2=1.0, n_problems=None):
-        self.l2 = l2
-        self.n_problems = n_problems  # a list, to count how often problems are made
+    l2: float = parameter(anything, "Factor of the squared norm.", default=1.0)
+    loss: str = parameter(anything, "Loss of partial annotations.", default="bridge")
+    tol: float = parameter(anything, "Relative gap.", default=1e-2)
+    n_problems: list | None = parameter(anything, "Gets what is asked for.", default=None)
+
+    @property
+    def training_loss(self):
+        return self.loss
+
+    def improve(self, problem, w, samples):
+        return any([problem.update(i, w) for i in samples])  # noqa: C419 (every one of them)
+
+    def trained_on(self, problem):
+        objective = PartialObjective(problem, self.loss)
+        found = train([objective], l2=l2_of(self, None), tol=self.tol)
+        return self.with_weights(problem, found.shared)
+
+    def flat_weights(self, problem):
+        return self.weights_
 
     def learning_problems(self, data, *, labels=None):
         if self.n_problems is not None:
@@ -160,7 +179,7 @@ class ToyModel(Estimator):
         return {name: ToyProblem(part, labels or LABELS) for name, part in data.items()}
 
     def with_weights(self, problem, w):
-        model = type(self)(**self.get_params())
+        model = type(self)(**self.get_params(deep=False))
         model.classes_, model.weights_ = problem.labels, np.array(w)
         return model
 

@@ -315,6 +315,44 @@ def test_a_model_is_no_checkpoint_and_the_other_way_round(fails, cut_off, models
     )
 
 
+MARGIN = ["--model", "max-margin", "--l2", "0.01", "--tol", "0"]
+
+
+def test_ctrl_c_within_frank_wolfe(run, toys, tmp_path, monkeypatch, interrupt_after):
+    arguments = [toys / "train.txt", *MARGIN, "--dev", toys / "train.txt", "--max-passes", "40"]
+    expected = uninterrupted(run, tmp_path, *arguments)
+    with monkeypatch.context() as patch:
+        interrupt_after(25, patch)
+        result = run("train", *arguments, "-o", tmp_path / "m")
+    assert (result.code, result.err) == (
+        130,
+        [
+            f"trellis: interrupted in pass 26; what was learned by then is in {tmp_path / 'm'}; "
+            "the same command with --resume goes on"
+        ],
+    )
+    header, _ = read_container(tmp_path / "m.checkpoint")
+    assert len(header["records"]) in (10, 20)  # if writing took long, not every tenth pass
+    assert run("train", *arguments, "--resume", "-o", tmp_path / "m").code == 0
+    assert (tmp_path / "m").read_bytes() == expected
+
+
+def test_planes_go_without_a_checkpoint(run, fails, toys, tmp_path, monkeypatch, interrupt_after):
+    target = tmp_path / "m"
+    arguments = ["train", toys / "train.txt", *MARGIN, "--solver", "bundle", "-o", target]
+    with monkeypatch.context() as patch:
+        interrupt_after(3, patch)
+        result = run(*arguments)
+    assert (result.code, result.err) == (
+        130, [f"trellis: interrupted in iteration 4; what was learned by then is in {target}"],
+    )  # fmt: skip
+    assert not (tmp_path / "m.checkpoint").exists()
+    assert fails(*arguments, "--quiet", "--resume") == (
+        f"--resume cannot go on from {target}.checkpoint: a run of this solver cannot be taken up "
+        "in the middle; without it training starts afresh"
+    )
+
+
 def test_no_checkpoint(run, toys, tmp_path, interrupt_after):
     interrupt_after(3)
     result = run("train", toys / "train.txt", "--no-checkpoint", "-o", tmp_path / "m")

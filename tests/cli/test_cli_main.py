@@ -112,7 +112,7 @@ def inspect_raises(monkeypatch):
         def raising(_):
             raise error
 
-        monkeypatch.setattr("trellis.models.load_model", raising)
+        monkeypatch.setattr("trellis.files.load_model", raising)
 
     return install
 
@@ -157,7 +157,7 @@ def test_warnings_of_the_library_are_shown_with_the_name(run, monkeypatch):
         logging.getLogger("trellis.somewhere").info("not shown")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("trellis.models.load_model", warning)
+    monkeypatch.setattr("trellis.files.load_model", warning)
     assert run("inspect", "m").err == ["trellis: mind the gap", "trellis: interrupted"]
 
 

@@ -106,7 +106,7 @@ def test_standard_input_and_no_baselines(run, tmp_path):
         (("--coords", ","), "--coords names no column"),
         (
             ("--coords", "lat,long"),
-            "houses.csv has no column 'long'; it has name, size, price, lat",
+            "houses.csv has no column 'long', only name, size, price, lat",
         ),
         (("--target", "cost"), "houses.csv has no column 'cost'"),
         (("--features", "price"), "the target 'price' is also a feature or a coordinate"),
@@ -148,7 +148,7 @@ def ragged(table):
         (broken, "bad.csv, line 9, column 'lat': the value is missing"),
         (infinite, "bad.csv, line 2, column 'size': 'inf' is not finite"),
         (same_price, "column 'price' is the same in every row"),
-        (ragged, "bad.csv, line 6: 6 cells, the header has 5"),
+        (ragged, "bad.csv, line 6: 6 cells, but the header has 5"),
     ],
 )
 def test_wrong_tables(fails, tmp_path, change, message):
@@ -166,7 +166,7 @@ def test_wrong_tables(fails, tmp_path, change, message):
         (b"a,b\n", "bad.csv has a header, but no rows"),
         (b"a,,b\n1,2,3\n", "bad.csv, line 1: column 2 of the header has no name"),
         (b"a,b,a\n1,2,3\n", "bad.csv, line 1: the header names column 'a' twice"),
-        (b"a,b\n1,\xff\n", "bad.csv is not UTF-8 (byte 6); convert it first"),
+        (b"a,b\n1,\xff\n", "bad.csv, line 2: not UTF-8 text; convert the file to UTF-8"),
         (b'a,b\n1,"x"y\n', "bad.csv, line 2: ',' expected after '\"'"),
     ],
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from trellis import load_model
+
 ROW = "{}\t{}\t_\t{}\t_\t_\t{}\t{}\t_\t_\n"
 CONLLU = "".join(
     "# a comment\n"
@@ -104,7 +106,7 @@ def test_warm_start_keeps_the_structure(run, fails, trees, tmp_path):
     assert f"{model} is for structure tree, not graph" in fails(
         "train", trees, "--warm-start", model, "--structure", "graph", "-o", more
     )
-    assert f"{model} holds a crf, not a perceptron" in fails(
+    assert f"{model} holds a crf model, not a perceptron model" in fails(
         "train", trees, "--warm-start", model, "--loss", "perceptron", "-o", more
     )
 
@@ -117,13 +119,11 @@ def test_mistakes_are_named(run, fails, trees, graphs, tmp_path):
         f"{plain} has no edges, which --structure tree needs; they are in files of --format "
         "conllu (heads) or graphs (lines '@edge A B')"
     )
-    assert "--overlap is not for a tree CRF" in fails(
+    assert "--overlap is not for TreeCRF" in fails(
         "train", trees, "--format", "conllu", "--structure", "tree", "--overlap", 1, "-o", out
     )
-    assert "--pieces is not for a chain CRF" in fails(
-        "train", plain, "--pieces", "graph", "-o", out
-    )
-    assert "--model crf has the loss log, not perceptron" in fails(
+    assert "--pieces is not for ChainCRF" in fails("train", plain, "--pieces", "graph", "-o", out)
+    assert "--loss perceptron is for --model perceptron, not for crf" in fails(
         "train", plain, "--model", "crf", "--loss", "perceptron", "-o", out
     )
     loop = tmp_path / "loop.txt"
@@ -137,7 +137,7 @@ def test_mistakes_are_named(run, fails, trees, graphs, tmp_path):
     )
     run("train", trees, "--format", "conllu", "--structure", "tree", "--loss", "perceptron",
         "-o", out)  # fmt: skip
-    assert "a perceptron has no probabilities" in fails("tag", out, trees, "--marginals")
+    assert "TreePerceptron has no probabilities" in fails("tag", out, trees, "--marginals")
 
 
 def test_a_prepared_corpus_is_for_chains(run, fails, tmp_path):
@@ -161,16 +161,15 @@ def test_max_margin(run, fails, trees, graphs, tmp_path, solver):
     assert run("tag", model, trees).out == CONLLU
     assert "100.00 % of positions" in run("eval", "--model", model, trees).out
     assert "MaxMargin" in run("inspect", model).out
-    assert "a max-margin model has no probabilities" in fails("tag", model, trees, "--marginals")
-    for options, message in (
-        (("--dev", trees), "--dev is not for a max-margin model"),
-        (("--resume",), "--resume is not for a max-margin model"),
-        (("--piece-size", 2), "--piece-size is not for a max-margin model"),
-    ):
-        assert message in fails(
-            "train", trees, "--format", "conllu", "--model", "max-margin", *options, "-o", model
-        )
-    assert "cannot go on learning" in fails("train", trees, "--warm-start", model, "-o", model)
+    assert "MaxMargin has no probabilities" in fails("tag", model, trees, "--marginals")
+    for option in ("--scheme", "BIO"), ("--overlap", "1"):
+        assert fails(
+            "train", trees, "--format", "conllu", "--structure", "tree", "--loss", "hinge",
+            "--piece-size", 2, *option, "-o", model,
+        ) == f"{' '.join(option)} is for --structure chain"  # fmt: skip
+    assert "--warm-start needs --solver sgd: others start from where" in fails(
+        "train", trees, "--warm-start", model, "-o", model
+    )
     graph = tmp_path / "graph.trellis"
     done = run("train", graphs, "--format", "graphs", "--structure", "graph", "--model",
                "max-margin", "--max-passes", 3, "-o", graph)  # fmt: skip
@@ -178,10 +177,30 @@ def test_max_margin(run, fails, trees, graphs, tmp_path, solver):
     assert run("tag", graph, graphs).code == 0
 
 
-def test_max_margin_learns_from_the_file_itself(run, fails, tmp_path):
-    plain, prepared = tmp_path / "plain.txt", tmp_path / "plain.prepared"
-    plain.write_text("a X\nb Y\n")
-    assert run("prepare", plain, "-o", prepared).code == 0
-    assert "a max-margin model learns from the file itself" in fails(
-        "train", prepared, "--loss", "hinge", "-o", tmp_path / "m.trellis"
-    )
+def test_max_margin_learns_from_a_prepared_file(run, toys, tmp_path):
+    prepared = tmp_path / "train.prepared"
+    assert run("prepare", toys / "train.txt", "-o", prepared).code == 0
+    for file, name in ((prepared, "a"), (toys / "train.txt", "b")):
+        assert run("train", file, "--loss", "hinge", "-o", tmp_path / name).code == 0
+    shown = [run("inspect", tmp_path / name).out.splitlines()[1:] for name in "ab"]
+    assert shown[0] == shown[1]
+
+
+@pytest.mark.parametrize("structure", ["tree", "graph"])
+@pytest.mark.parametrize("kind", ["crf", "perceptron", "max-margin"])
+def test_tuning_of_trees_and_graphs(run, trees, graphs, tmp_path, structure, kind):
+    file, form = (trees, "conllu") if structure == "tree" else (graphs, "graphs")
+    small = ["--piece-size", "2.5,whole", "--folds", "2", "--max-passes", "3"]
+    small += [] if kind == "perceptron" else ["--l2", "0.1,1"]
+    options = ["--format", form, "--structure", structure, "--model", kind, *small]
+    result = run("tune", file, *options, "-o", tmp_path / "m")
+    assert result.code == 0, result.err
+    assert result.out.splitlines()[-1].startswith("best: ")
+    model = load_model(tmp_path / "m")
+    assert (model.structure, model.kind, model.max_passes) == (structure, kind, 3)
+    assert run("tag", tmp_path / "m", file).code == 0
+
+
+def test_tuning_needs_edges(fails, toys):
+    message = fails("tune", toys / "train.txt", "--structure", "tree")
+    assert "has no edges, which --structure tree needs" in message

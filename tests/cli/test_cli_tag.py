@@ -310,7 +310,7 @@ def test_missing_input(fails, models, tmp_path):
 
 def test_marginals_of_a_perceptron(fails, toys, models):
     message = fails("tag", models["perceptron"], toys / "new.txt", "--marginals")
-    assert message == "--marginals needs a CRF; a perceptron has no probabilities"
+    assert message == "--marginals needs a CRF; ChainPerceptron has no probabilities"
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "segmented"])

@@ -12,7 +12,6 @@ import pytest
 from toy_files import FORMATS, GOLD, LABELLED, SENTENCES, conll, lines_of
 
 from trellis import ChainCRF, ChainPerceptron, load_model
-from trellis.cli.options import in_words_of_options
 from trellis.cli.train import summary
 from trellis.progress import Reporter
 
@@ -167,7 +166,7 @@ def test_options_become_parameters(run, toys, tmp_path):
 
 
 EDGES = [
-    ("--rich-edges", {"rich_edges": "current"}),
+    ("--rich-edges", {"rich_edges": True}),
     ("--rich-edges current", {"rich_edges": "current"}),
     ("--rich-edges both", {"rich_edges": "both"}),
     ("--edge-pairs all", {"edge_pairs": "all"}),
@@ -216,7 +215,7 @@ def test_options_that_are_not_for_a_perceptron(fails, toys, tmp_path, options, e
     option = options.split(" -")[0].split()[0]
     options = [*options.split(), "--model", "perceptron", "-o", tmp_path / "m"]
     message = fails("train", toys / "train.txt", *options)
-    assert message.removesuffix(" is not for a perceptron") == option
+    assert message.removesuffix(" is not for ChainPerceptron") == option
 
 
 def test_rich_edges_are_learned(run, toys, tmp_path):
@@ -302,8 +301,12 @@ def test_warm_start_refuses_what_cannot_change(fails, toys, models, tmp_path):
         options = ["--warm-start", models[model], *options, "-o", tmp_path / "m"]
         return fails("train", toys / "train.txt", *options)
 
-    assert message("conll", "--model", "perceptron").endswith("holds a crf, not a perceptron")
-    assert message("perceptron", "--model", "crf").endswith("holds a perceptron, not a crf")
+    assert message("conll", "--model", "perceptron").endswith(
+        "holds a crf model, not a perceptron model"
+    )
+    assert message("perceptron", "--model", "crf").endswith(
+        "holds a perceptron model, not a crf model"
+    )
     for option, value in (
         ("--features", "pos"),
         ("--crfpp", "pos"),
@@ -343,6 +346,16 @@ def test_progress_is_one_line_a_pass(run, toys, tmp_path):
     ("options", "expected"),
     [
         ("--max-passes 4 --tol -1", r"4 passes, "),
+        ("--max-passes 1", r"1 pass, "),
+        ("--solver lbfgs --max-passes 1", r"1 L-BFGS iteration \(not converged\), "),
+        ("--model max-margin", r"\d+ passes \(within [\d.e-]+ % of the optimum\), "),
+        ("--loss hinge --solver bundle", r"\d+ iterations \(within [\d.e-]+ % of the optimum\), "),
+        ("--loss ramp --tol 0.1", r"\d+ rounds? \(converged\), "),
+        ("--loss ramp --max-passes 1", r"1 round \(not converged\), "),
+        (
+            "--model max-margin --max-passes 20 --dev DEV",
+            r"20 passes \(kept pass \d+, dev 100.00; not converged\), ",
+        ),
         ("--max-passes 50 --tol 0.5", r"[1-4]?\d passes \(converged\), "),
         ("--l1 1", r"\d passes \(no more improvement\), "),
         ("--solver lbfgs", r"\d+ L-BFGS iterations \(converged\), "),
@@ -367,13 +380,8 @@ def test_the_last_line_says_why_training_ended(run, toys, tmp_path, options, exp
 
 def test_a_reason_that_has_no_short_name_is_told_as_it_is():
     model = ChainCRF(random_state=0).fit([["a", "b"]], [["X", "Y"]])
-    model.stop_reason_ = "abnormal: line search"
-    assert "passes (abnormal: line search), " in summary(model, "m")
-
-
-def test_divergence_is_told_in_words_of_options():
-    message = "training diverged; use a smaller learning_rate"
-    assert in_words_of_options(message) == "training diverged; use a smaller --learning-rate"
+    model.stop_reason_ = "out of ideas"
+    assert "passes (out of ideas), " in summary(model, "m")
 
 
 def test_no_progress_without_a_terminal(run, toys, tmp_path):
@@ -558,29 +566,57 @@ CONTENT = {
         ("spaces", "--features @no/file", "cannot read no/file: No such file or directory"),
         ("spaces", "--crfpp no/file", "cannot read no/file: No such file or directory"),
         ("spaces", "--crfpp x --features y", "give --features or --crfpp, not both"),
-        ("spaces", "--piece-size 0", "--piece-size must be a number of at least 1, got 0.0"),
-        ("spaces", "--piece-size -3", "--piece-size must be a number of at least 1, got -3.0"),
+        ("spaces", "--piece-size 0", "--piece-size must be a number of at least 1, got 0"),
+        ("spaces", "--piece-size -3", "--piece-size must be a number of at least 1, got -3"),
         ("spaces", "--piece-size nan", "--piece-size must be a number of at least 1, got nan"),
         ("spaces", "--l2 -1", "--l2 must "),
-        ("spaces", "--max-passes 0", "--max-passes must be a positive integer, got 0"),
+        ("spaces", "--max-passes 0", "--max-passes must be auto or a positive integer, got 0"),
         ("spaces", "--seed -1", "--seed must "),
         ("spaces", "--decay 2", "--decay must "),
-        ("spaces", "--learning-rate 0", "--learning-rate must be a positive number, got 0.0"),
+        ("spaces", "--learning-rate 0", "--learning-rate must be auto or a positive number, got 0"),
         ("spaces", "--tol nan", "--tol must be a "),
-        ("spaces", "--l1 -1", "--l1 must be a number of at least 0, got -1.0"),
+        ("spaces", "--l1 -1", "--l1 must be a number of at least 0, got -1"),
         ("spaces", "--group-lasso nan", "--group-lasso must be a number of at least 0, got nan"),
         ("spaces", "--edge-negatives -1", "--edge-negatives must be an integer of at least 0"),
-        ("spaces", "--edge-min-share 2", "--edge-min-share must lie in [0, 1], got 2.0"),
+        ("spaces", "--edge-min-share 2", "--edge-min-share must be a number from 0 to 1, got 2"),
         ("spaces", "--overlap 1", "--overlap needs --piece-size: whole sequences cannot overlap"),
         ("spaces", "--overlap -1 --piece-size 2", "--overlap must be an integer of at least 0"),
         ("spaces", "--batch-size 0", "--batch-size must be a positive integer, got 0"),
-        ("spaces", "--jobs 0", "--jobs must be -1 (all cores) or a positive integer, got 0"),
+        ("spaces", "--jobs 0", "--jobs must be a positive integer or -1, got 0"),
         ("spaces", "--states observed", "--states observed is for --solver lbfgs"),
         ("spaces", "--lock-free --solver adf", "--lock-free is for --solver sgd"),
         ("spaces", "--patience 2", "--patience needs --dev"),
-        ("spaces", "--model perceptron --l2 1", "--l2 is not for a perceptron"),
-        ("spaces", "--model perceptron --decay 1", "--decay is not for a perceptron"),
-        ("spaces", "--model perceptron --learning-rate 1", "--learning-rate is not for a percept"),
+        ("spaces", "--directed", "--directed is not for ChainCRF"),
+        ("spaces", "--memory 5", "--memory is not for ChainCRF"),
+        ("spaces", "--solver bundle", "--solver must be sgd, adf, lbfgs or auto, got bundle"),
+        ("spaces", "--loss log --solver bundle", "--solver must be sgd, adf, lbfgs or auto, got"),
+        ("spaces", "--loss max --model crf", "--loss max is for --model max-margin, not for crf"),
+        (
+            "spaces",
+            "--loss hinge --l1 1",
+            "one of l2 and l1 must be positive and the other 0, got --l2 1 and --l1 1",
+        ),
+        (
+            "spaces",
+            "--loss hinge --l1 1 --l2 0 --solver frank-wolfe",
+            "--l1 1 needs --solver bundle",
+        ),
+        ("spaces", "--loss ramp --solver frank-wolfe", "--loss ramp needs --solver bundle"),
+        (
+            "spaces",
+            "--loss ramp --dev file",
+            "held-out data cannot be scored between rounds of "
+            "planes; leave it out, or take --solver frank-wolfe",
+        ),
+        (
+            "spaces",
+            "--loss ramp --resume --quiet",
+            "--resume cannot go on from m.checkpoint: a run of this "
+            "solver cannot be taken up in the middle; without it training starts afresh",
+        ),
+        ("spaces", "--model perceptron --l2 1", "--l2 is not for ChainPerceptron"),
+        ("spaces", "--model perceptron --decay 1", "--decay is not for ChainPerceptron"),
+        ("spaces", "--model perceptron --learning-rate 1", "--learning-rate is not for Chain"),
         ("spaces", "--scheme BIO", "label 'X' does not fit the tag scheme BIO"),
         ("spaces", "--dev no/file", "cannot read no/file: No such file or directory"),
         ("spaces", "--warm-start no/file", "no/file: No such file or directory"),
@@ -598,7 +634,7 @@ def test_one_line_for_each_error(fails, tmp_path, monkeypatch, content, options,
 def test_patience_of_0(fails, toys, tmp_path):
     options = ["--dev", toys / "train.txt", "--patience", "0", "-o", tmp_path / "m"]
     message = fails("train", toys / "train.txt", *options)
-    assert message == "--patience must be at least 1, got 0"
+    assert message == "--patience must be a positive integer, got 0"
 
 
 def test_dev_of_another_layout(fails, toys, tmp_path):

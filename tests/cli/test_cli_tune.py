@@ -68,7 +68,7 @@ def test_development_data_options_and_search(run, toys, tmp_path):
     assert result.out.splitlines()[-1].endswith(", development data)")
     found = load_model(tmp_path / "m")
     assert (found.scheme, found.decay, found.max_passes) == ("BIO", 0.9, 3)
-    assert (found.rich_edges, found.l1, found.batch_size) == ("current", 0.01, 2)
+    assert (found.rich_edges, found.l1, found.batch_size) == (True, 0.01, 2)
     assert found.n_jobs is None
 
 
@@ -190,14 +190,14 @@ def test_wrong_usage(run, options, expected):
         ("--folds 1", "--folds must be at least 2, got 1"),
         ("--folds 3", "3 folds of 2 sequence(s): use fewer folds"),
         ("--jobs 0", "--jobs must not be 0; -1 makes one fit on each processor"),
-        ("--l2 1,-1", "--l2 must be a number of at least 0, got -1.0"),
+        ("--l2 1,-1", "--l2 must be a number of at least 0, got -1"),
         ("--piece-size 0.5", "--piece-size must be a number of at least 1, got 0.5"),
-        ("--model perceptron --l2 1", "--l2 is not for a perceptron"),
-        ("--model perceptron --l1 1", "--l1 is not for a perceptron"),
+        ("--model perceptron --l2 1", "--l2 is not for ChainPerceptron"),
+        ("--model perceptron --l1 1", "--l1 is not for ChainPerceptron"),
         ("--states observed", "--states observed is for --solver lbfgs"),
-        ("--model perceptron --decay 1", "--decay is not for a perceptron"),
+        ("--model perceptron --decay 1", "--decay is not for ChainPerceptron"),
         ("--seed -1", "--seed must be an integer of at least 0, got -1"),
-        ("--max-passes 0", "--max-passes must be a positive integer, got 0"),
+        ("--max-passes 0", "--max-passes must be auto or a positive integer, got 0"),
         ("--scheme BIO", "at l2 0.1, piece_size whole, fold 1: label 'X' does not fit"),
         ("--features chunking", "at l2 0.1, piece_size whole, fold 1: template"),
         ("--dev no/file", "cannot read no/file: No such file or directory"),

@@ -104,6 +104,8 @@ def test_edge_order_given_does_not_matter():
         (([0, 0, 1], [1, 2, 2], [0, 0, 0]), "one position"),
         (([0, 0, 1], [1, 2, 3], [0, 0, 0]), "dead end"),
         (([0, 2], [1, 3], [0, 0]), "cannot be reached"),
+        (([0, 0, 3], [1, 2, 2], [0, 0, 0]), "state 3 cannot be reached"),
+        (([0], [2**40], [0]), "state 1 cannot be reached"),
         (([0], [1], [-1]), "counted from 0"),
     ],
 )

@@ -73,7 +73,7 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(60, 3))
 Y = np.sin(6 * X[:, 0]) + X[:, 1] + 0.1 * RNG.normal(size=60)
 LABELS = np.where(Y.mean() < Y, "high", "low")
-S = knn_graph(X[:, :2], k=4)
+S = knn_graph(X[:, :2], 4)
 
 
 def gcrf(model: Any, graph: Any = S) -> Made:
@@ -85,8 +85,8 @@ def glacer(model: Any, y: Any = Y, graph: Any = S) -> Made:
 
 
 def lasso(**options: Any) -> Made:
-    model = NetworkLasso(max_iter=20, **options).fit(X, Y, S, X[:, :2])
-    return model, lambda m: m.predict(X[:9] + 0.01, X[:9, :2] + 0.01)
+    model = NetworkLasso(max_iter=20, **options).fit(X, Y, graph=S, coords=X[:, :2])
+    return model, lambda m: m.predict(X[:9] + 0.01, coords=X[:9, :2] + 0.01)
 
 
 # ------------------------------------------------------------------------- experts
@@ -140,7 +140,7 @@ EVERY: dict[str, Callable[[], Made]] = {
     "GraphPerceptron": lambda: graph(GraphPerceptron("word", max_passes=2, random_state=0)),
     "MaxMargin": lambda: chain(MaxMargin("word", max_passes=3, random_state=0)),
     "GCRF": lambda: gcrf(GCRF(LinearRegression())),
-    "GCRF, default": lambda: gcrf(GCRF(graph=KNN(k=4, columns=[0, 1])), None),
+    "GCRF, default": lambda: gcrf(GCRF(graph=KNN(n_neighbors=4, columns=[0, 1])), None),
     "GCRF, cv, two graphs": lambda: gcrf(
         GCRF([Ridge(), DecisionTreeRegressor(max_depth=3, random_state=0)], base_predictions="cv"),
         [S, Radius(0.2)],

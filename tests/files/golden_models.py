@@ -121,8 +121,8 @@ RECIPES: dict[str, Callable[[], tuple[Any, Callable[[Any], Any]]]] = {
         GLACER(2, 0.5, component=LogisticRegression(), random_state=0, max_swaps=1), CLASSES, None
     ),
     "network_lasso_v1": lambda: (
-        NetworkLasso(max_iter=20).fit(X, Y, RING, X[:, :2]),
-        lambda m: m.predict(X[:5], X[:5, :2]),
+        NetworkLasso(max_iter=20).fit(X, Y, graph=RING, coords=X[:, :2]),
+        lambda m: m.predict(X[:5], coords=X[:5, :2]),
     ),
     "weighted_majority_v1": lambda: votes(WeightedMajority(tie="label", short=1)),
     "weighted_majority_v1_paths": lambda: votes(

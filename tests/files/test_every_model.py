@@ -14,6 +14,7 @@ from every_model import EVERY, Made
 import trellis
 from trellis.files.container import read_container
 from trellis.files.registry import ESTIMATORS
+from trellis.files.storable import Storable
 
 NAMES = pytest.mark.parametrize("name", EVERY)
 
@@ -76,6 +77,22 @@ def test_learned_attributes_come_back(name: str, tmp_path: Path) -> None:
 
 def test_every_estimator_is_here() -> None:
     assert {name.partition(",")[0] for name in EVERY} == set(ESTIMATORS)
+
+
+def test_every_public_class_that_can_be_fitted_can_be_saved() -> None:
+    homes = sorted({*ESTIMATORS.values(), "trellis"})
+    public = {n: getattr(importlib.import_module(h), n) for h in homes for n in _all(h)}
+    fitted = {name for name, thing in public.items() if isinstance(thing, type) and _fits(thing)}
+    assert fitted == set(ESTIMATORS)
+    assert all(issubclass(public[name], Storable) for name in fitted)
+
+
+def _all(home: str) -> list[str]:
+    return list(importlib.import_module(home).__all__)
+
+
+def _fits(kind: type) -> bool:
+    return hasattr(kind, "fit") and hasattr(kind, "predict")
 
 
 @pytest.mark.parametrize("name", sorted(ESTIMATORS))

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 import pytest
-import trellis.models.chain_predictor as model_module
 
+import trellis.models.prediction as model_module
 import trellis.solvers.passes as passes_module
 from chain_problems import (
     in_scheme,
@@ -152,7 +152,7 @@ def test_the_division_into_blocks_does_not_change_predictions(crf, monkeypatch, 
         )
 
     at_once = answers()
-    monkeypatch.setattr(model_module, "_BLOCK", block)
+    monkeypatch.setattr(model_module, "_POSITIONS", block)
     assert answers() == at_once
 
 
@@ -329,7 +329,7 @@ def test_the_error_names_the_sample_whatever_the_block(bio_crf, monkeypatch):
     sets = [[None], [], [None, None], ["O", "I-PER"]]
     message = r"sample 3 \(of 2 positions\) has no allowed labelling"
     for block in (1 << 16, 1):
-        monkeypatch.setattr(model_module, "_BLOCK", block)
+        monkeypatch.setattr(model_module, "_POSITIONS", block)
         for ask in (
             lambda: bio_crf.predict(samples, constraints=sets),
             lambda: bio_crf.predict_marginals(samples, constraints=sets),
@@ -623,10 +623,10 @@ def test_ctrl_c_before_the_first_pass_leaves_a_usable_model(monkeypatch):
 
     model = ChainCRF(random_state=0)
     with monkeypatch.context() as patch:
-        patch.setattr("trellis.models.crf_training.calibrate", interrupted)
+        patch.setattr("trellis.models.crf.calibrate", interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, Y)
-    assert model.n_passes_ == 0
+    assert (model.n_passes_, model.stop_reason_) == (0, "interrupted")
     assert len(model.predict(X_NEW)) == len(X_NEW)
     assert model.fit(X, Y).score(X_NEW, Y_NEW) > 0.9
 
@@ -648,3 +648,20 @@ def test_features_half_learned_do_not_outgrow_the_weights(monkeypatch):
     assert len(model.weights_.node) == model.n_features_
     assert model.predict(X_NEW) == before
     model.predict([["Zuse", "Noether"]])
+
+
+# ------------------------------------------------------------------------- decoding
+
+
+@pytest.mark.parametrize("sample", SHORT)
+def test_decoding_says_that_it_is_exact(crf, sample):
+    scores = labelling_scores(crf, sample)
+    (decoded,) = crf.decode([sample])
+    assert decoded.labels == crf.predict([sample])[0]
+    assert decoded.score == decoded.bound == pytest.approx(max(scores.values()), abs=1e-4)
+    assert (decoded.exact, decoded.gap, decoded.method) == (True, 0.0, "chain")
+    sets = [[None] * (len(sample) - 1) + ["O"]]
+    (bound,) = crf.decode([sample], constraints=sets)
+    best = max((y for y in scores if y[-1] == "O"), key=scores.get)
+    assert (tuple(bound.labels), bound.exact) == (best, True)
+    assert bound.score == pytest.approx(scores[best], abs=1e-4)

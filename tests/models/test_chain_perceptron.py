@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import trellis.models.chain_predictor as model_module
 
-import trellis.kernels.chain_perceptron as kernels
+import trellis.kernels.perceptron as kernels
+import trellis.models.prediction as model_module
 import trellis.solvers.passes as passes_module
 from chain_problems import chain_problem, in_scheme, labelling_scores, same_bits, toy_language
 from trellis import ChainPerceptron
@@ -98,7 +98,7 @@ def test_blocks_change_not_a_bit(monkeypatch):
     whole = ChainPerceptron(piece_size=2.5, random_state=0).fit(X, Y)
     at_once = whole.predict(X_NEW)
     monkeypatch.setattr(passes_module, "BLOCK", 10)
-    monkeypatch.setattr(model_module, "_BLOCK", 5)
+    monkeypatch.setattr(model_module, "_POSITIONS", 5)
     divided = ChainPerceptron(piece_size=2.5, random_state=0).fit(X, Y)
     assert same_bits(whole.weights_, divided.weights_)
     assert whole.predict(X_NEW) == divided.predict(X_NEW) == at_once

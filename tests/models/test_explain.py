@@ -101,7 +101,7 @@ def test_it_takes_one_sequence_in_any_form(crf):
     corpus = Corpus.from_columns({"word": X}, Y)
     forms = [crf.explain(corpus[3]), crf.explain(corpus[3:4]), crf.explain([X[3]])]
     assert str(forms[0]) == str(forms[1]) == str(forms[2])
-    with pytest.raises(DataError, match=r"explain takes one sequence, got 60; pass corpus\[i\]"):
+    with pytest.raises(DataError, match=r"explain takes one sample, got 60; pass corpus\[i\]"):
         crf.explain(corpus)
     assert crf.explain([[]]).positions == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -93,13 +94,14 @@ def all_labellings(model, X, edges, types=None):
     for v in range(len(X)):
         for f in encoded.indices[encoded.indptr[v] : encoded.indptr[v + 1]]:
             node[v] += model.weights_.node[f]
+    directed = model.structure == "tree" if model.directed == "auto" else model.directed
     found = {}
     for y in itertools.product(range(len(model.classes_)), repeat=len(X)):
         score = sum(node[v, label] for v, label in enumerate(y))
         for e, (a, b) in enumerate(edges):
             k = 0 if types is None else model.edge_types_.index(types[e])
             table = model.weights_.transitions[k].astype(float) * getattr(model, "edge_share_", 1.0)
-            score += (table if model.directed else table + table.T)[y[a], y[b]]
+            score += (table if directed else table + table.T)[y[a], y[b]]
         found[tuple(model.classes_[label] for label in y)] = float(score)
     return found
 
@@ -349,10 +351,15 @@ BAD = [
     (TreeCRF, {}, {}, "there are no edges"),
     (GraphCRF, {}, {"edges": [[(0, 3)]]}, "sample 0, edge 0 joins nodes 0 and 3"),
     (GraphCRF, {"pieces": "star"}, {"edges": TRIANGLE}, "pieces must be 'tree' or 'graph'"),
-    (GraphCRF, {"piece_size": 0}, {"edges": TRIANGLE}, "piece_size must be a number of at least 1"),
-    (GraphCRF, {"directed": 2}, {"edges": TRIANGLE}, "directed must be True or False, got 2"),
-    (GraphCRF, {"inference": "magic"}, {"edges": TRIANGLE}, "inference must be one of auto, exact"),
-    (GraphCRF, {}, {"edges": TRIANGLE, "dev": (X1,)}, "dev needs labelled samples"),
+    (GraphCRF, {"piece_size": 0}, {"edges": TRIANGLE}, "piece_size must be None or a number"),
+    (
+        GraphCRF,
+        {"directed": 2},
+        {"edges": TRIANGLE},
+        "directed must be 'auto' or True or False, got 2",
+    ),
+    (GraphCRF, {"inference": "magic"}, {"edges": TRIANGLE}, "inference must be 'auto', 'exact', "),
+    (GraphCRF, {}, {"edges": TRIANGLE, "dev": (X1,)}, "dev needs labelled sequences"),
     (GraphCRF, {}, {"edges": TRIANGLE, "dev": (X1, [[None] * 3], TRIANGLE)}, "dev needs labelled"),
 ]
 
@@ -375,5 +382,57 @@ def test_other_errors():
     real = [np.full((2, 1), 1.0)]
     fitted = TreeCRF(max_passes=1).fit(real, [["A", "B"]], edges=[[(0, 1)]])
     fitted.weights_.node[...] = 1e30
-    with pytest.raises(DataError, match="sample 0: feature values are too large"):
+    with pytest.raises(DataError, match="sample 0, position 0: feature values are too large"):
         fitted.predict([np.full((2, 1), 1e30)], edges=[[(0, 1)]])
+
+
+# ------------------------------------------------------------------------- probabilities
+
+
+@pytest.mark.parametrize("types", [False, True])
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [(TreeCRF, {}), (GraphCRF, {}), (GraphCRF, {"directed": True, "pieces": "graph"})],
+)
+def test_entropy_and_draws_agree_with_enumeration(model, options, types):
+    X, y, edges, kinds = toy_trees(30)
+    if model is GraphCRF and not types:
+        X, y, edges = toy_squares(30)
+    given = {"edges": edges} | ({"edge_types": kinds} if types else {})
+    crf = model(random_state=0, l2=1.0, max_passes=5, **options).fit(X, y, **given)
+    chosen = [s for s in range(30) if 3 <= len(X[s]) <= 4][:3]
+    few = {name: [value[s] for s in chosen] for name, value in given.items()}
+    samples = [X[s] for s in chosen]
+    entropies = crf.entropy(samples, **few)
+    drawn = crf.sample(samples, 3000, random_state=0, **few)
+    assert drawn == crf.sample(samples, 3000, random_state=0, **few)
+    for i, s in enumerate(chosen):
+        scores = all_labellings(crf, X[s], edges[s], kinds[s] if types else None)
+        log_z = np.logaddexp.reduce(list(scores.values()))
+        p = {labels: np.exp(score - log_z) for labels, score in scores.items()}
+        entropy = -sum(q * np.log(q) for q in p.values() if q > 0)
+        assert entropies[i] == pytest.approx(entropy, abs=1e-5)
+        assert entropy > 0.01
+        counts = Counter(map(tuple, drawn[i]))
+        assert sum(counts.values()) == 3000
+        for labels, q in p.items():
+            deviation = np.sqrt(q * (1 - q) / 3000)
+            assert counts[labels] / 3000 == pytest.approx(q, abs=5 * deviation + 1e-3)
+
+
+def test_of_nothing_there_is_nothing_to_draw():
+    X, y, edges, _ = toy_trees(5)
+    for model in (TreeCRF, GraphCRF):
+        crf = model(random_state=0, max_passes=1).fit(X, y, edges=edges)
+        assert crf.entropy([], edges=[]).tolist() == []
+        assert crf.entropy([[]], edges=[[]]).tolist() == [0.0]
+        assert crf.sample([[]], 2, edges=[[]]) == [[[], []]]
+
+
+@pytest.mark.parametrize("model", [TreePerceptron, GraphPerceptron])
+def test_scores_that_are_no_probabilities(model):
+    fitted = model(max_passes=1)
+    for name in ("entropy", "marginals", "predict_marginals", "sample"):
+        with pytest.raises(AttributeError, match=f"{model.__name__} has no {name}: its scores are"):
+            getattr(fitted, name)
+        assert not hasattr(fitted, name)

@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-import trellis.models.chain_predictor as predictor
 from rich_models import rich_scores
 from sklearn.exceptions import NotFittedError
 
+import trellis.models.prediction as predictor
 from chain_problems import in_scheme, toy_language
 from trellis import ChainCRF, ChainPerceptron, DataError, InfeasibleError
 from trellis.models import RegularisedDecoder
@@ -94,7 +94,7 @@ def test_blocks_change_nothing(models, monkeypatch, block):
     decoder = RegularisedDecoder(models["plain"], models["rich"])
     expected = decoder.predict(SAMPLES)
     monkeypatch.setattr(predictor, "_EDGES", block)
-    monkeypatch.setattr(predictor, "_BLOCK", 7)
+    monkeypatch.setattr(predictor, "_POSITIONS", 7)
     assert decoder.predict(SAMPLES) == expected
 
 

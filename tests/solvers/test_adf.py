@@ -40,7 +40,7 @@ class Written:
         return shapes if self.edge_of is None else [*shapes, number[self.edge_of]]
 
     def window(self, visits: Visits, batch_size: int, total: int) -> float:
-        met, e = 0.0, self.loss.data.encoded
+        met, e = 0.0, self.loss.problem.encoded
         for first in range(0, len(visits), batch_size):
             batch = visits[slice(first, first + batch_size)]
             value, slope = self.loss.value_and_gradient(self.w, batch)

@@ -66,7 +66,7 @@ def test_the_weights_keep_the_type_they_came_in():
 def test_the_reason_is_the_tolerance():
     mine = solver(Penalty(l2=0.5))
     now = mine.run(max_iterations=500, tol=1e-2)
-    assert "reduction" in mine.stop_reason
+    assert mine.stop_reason == "tol"
     more = solver(Penalty(l2=0.5)).run(max_iterations=500, tol=1e-6)
     assert len(now.records) < len(more.records) < 500
     last = now.records[-2:]
@@ -76,7 +76,7 @@ def test_the_reason_is_the_tolerance():
 def test_the_reason_is_the_gradient():
     mine = solver(Penalty(l2=5.0), Weights.zeros(12, 3, float))
     mine.run(max_iterations=500, tol=0.0)
-    assert "gradient" in mine.stop_reason
+    assert mine.stop_reason == "gradient"
     _, slope = mine.objective.value_and_gradient(mine.weights(), VISITS)
     w = mine.weights()
     for g, a in zip(slope.arrays(), w.arrays(), strict=True):
@@ -86,7 +86,7 @@ def test_the_reason_is_the_gradient():
 def test_the_reason_is_the_number_of_iterations():
     mine = solver(Penalty(l2=0.5))
     assert len(mine.run(max_iterations=4, tol=0.0).records) == 4
-    assert "iterations" in mine.stop_reason and "limit" in mine.stop_reason
+    assert mine.stop_reason == "max_passes"
 
 
 def test_no_iterations_change_nothing():
@@ -109,7 +109,7 @@ def test_the_reason_is_patience(scores):
 
     now = mine.run(max_iterations=500, tol=0.0, dev_score=dev_score, patience=2)
     assert [r.dev_score for r in now.records] == scores[:4]
-    assert "stop" in mine.stop_reason.lower() and "callback" in mine.stop_reason
+    assert mine.stop_reason == "patience"
     assert same_bits(asked[-1], mine.weights())
 
 
@@ -184,7 +184,7 @@ def test_an_interrupt_leaves_the_best_point_so_far(penalty):
 def group_slopes(mine: LimitedMemoryBFGS, penalty: Penalty):
     """Norms of the weights, gradient norms of the smooth part, reach of the penalty, by group."""
     w = mine.weights()
-    _, slope = LogLikelihood(mine.data).value_and_gradient(w, mine.visits)
+    _, slope = LogLikelihood(mine.problem).value_and_gradient(w, mine.visits)
     for g, a in zip(slope.arrays(), w.arrays(), strict=True):
         g += 2 * penalty.l2 * a
     norms, sizes = penalty.group_norms(w)

@@ -124,16 +124,19 @@ def test_nothing_to_learn_from():
         minimise_partial(objective, l2=1.0)
 
 
+def known_nodes(problem):
+    return np.flatnonzero(problem.labels.allowed().sum(axis=1) == 1)
+
+
 def test_the_start_is_the_model_of_the_known_nodes_alone():
     objective = objective_of()
     problem = objective.problem
-    alone, nodes = problem.apart(objective.samples)
+    alone, nodes = problem.apart(), known_nodes(problem)
     assert nodes.size
-    assert (problem.allowed[nodes].sum(axis=1) == 1).all()
     assert alone.n_samples == problem.offsets[-1]
     known = PartialObjective(alone, samples=nodes)
     w = minimise_bundle(known.risk, problem.n_weights, l2=0.3, floor=0.0, tol=0.05).weights
-    assert not problem.split(w)[1].any()  # there are no edges
+    assert not problem.weights(w).transitions.any()  # there are no edges
     given = minimise_partial(objective, l2=0.3, start=w)
     assert np.array_equal(minimise_partial(objective, l2=0.3).weights, given.weights)
 
@@ -142,7 +145,7 @@ def test_the_start_knows_the_weights_of_the_samples():
     problem = objective_of().problem
     weight = np.arange(1.0, problem.n_samples + 1)
     objective = PartialObjective(problem, sample_weight=weight)
-    alone, nodes = problem.apart(objective.samples)
+    alone, nodes = problem.apart(), known_nodes(problem)
     owner = np.searchsorted(problem.offsets, np.arange(alone.n_samples), side="right") - 1
     known = PartialObjective(alone, samples=nodes, sample_weight=weight[owner])
     w = minimise_bundle(known.risk, problem.n_weights, l2=0.3, floor=0.0, tol=0.05).weights

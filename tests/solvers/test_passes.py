@@ -19,7 +19,7 @@ class Scripted:
     """Returns the objectives it was given and remembers what it was shown."""
 
     def __init__(self, objectives, n_samples: int = 6, windows: int = 1) -> None:
-        self.data = random_data(np.random.default_rng(0), n_samples=n_samples)
+        self.problem = random_data(np.random.default_rng(0), n_samples=n_samples)
         self.objectives = list(objectives)
         self.seen: list[list[tuple[int, int]]] = []
         self.numbers: list[int] = []
@@ -67,7 +67,7 @@ def test_each_pass_visits_every_piece_once_in_a_fresh_order():
     learner = Scripted([3.0, 2.0])
     run(learner)
     first, second = learner.seen
-    offsets = learner.data.encoded.offsets.tolist()
+    offsets = learner.problem.encoded.offsets.tolist()
     assert sorted(first) == sorted(second) == list(itertools.pairwise(offsets))
     assert first != second
 
@@ -79,7 +79,7 @@ def test_pieces_are_drawn_anew_each_pass():
     assert first != second
     for pieces in (first, second):
         assert [t for a, b in pieces for t in range(a, b)] == list(
-            range(learner.data.encoded.offsets[-1])
+            range(learner.problem.encoded.offsets[-1])
         )
 
 
@@ -194,7 +194,7 @@ def test_a_progress_that_is_finished_stays_so():
 
 def test_no_pieces_are_no_steps():
     learner = Scripted([4.0])
-    nothing = replace(learner.data.encoded, offsets=np.zeros(3, np.int64))
-    learner.data = altered(learner.data, encoded=nothing)
+    nothing = replace(learner.problem.encoded, offsets=np.zeros(3, np.int64))
+    learner.problem = altered(learner.problem, encoded=nothing)
     (record,) = run(learner)
     assert learner.seen == [] and record.objective == 2.0  # the penalty

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import trellis.kernels.chain_perceptron as kernels
+import trellis.kernels.perceptron as kernels
 import trellis.solvers.passes as passes_module
 from chain_problems import (
     Problem,

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-import trellis.kernels.chain_crf as kernels
+import trellis.kernels.crf as kernels
 import trellis.problems.log_likelihood as objective_module
 import trellis.solvers.passes as passes_module
 from chain_problems import (
@@ -32,7 +32,6 @@ from trellis.features import Encoded
 from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.visits import Visits
 from trellis.solvers import StochasticGradient, calibrate, run_passes
-from trellis.solvers.sgd import _compact, _only
 
 
 def naive_descent(
@@ -481,11 +480,15 @@ def test_an_interrupt_leaves_the_weights_of_the_steps_taken(monkeypatch):
 # ------------------------------------------------------------------------- calibration
 
 
+def rate_of(data: LabelProblem, pieces, seed: int, **options) -> float:
+    """The calibrated rate of a model without rich edges."""
+    like = Weights.zeros(data.n_features, data.n_labels)
+    return calibrate(data, pieces, np.random.default_rng(seed), like=like, **options)
+
+
 def test_calibration_is_a_power_of_two_and_repeats_with_its_seed():
     data = random_data(np.random.default_rng(8), n_samples=100)
-    rates = [
-        calibrate(data, ChainPieces(2.5), np.random.default_rng(seed), l2=1.0) for seed in (0, 0, 1)
-    ]
+    rates = [rate_of(data, ChainPieces(2.5), seed, l2=1.0) for seed in (0, 0, 1)]
     assert rates[0] == rates[1]
     for rate in rates:
         assert np.log2(rate / 0.1) == pytest.approx(round(np.log2(rate / 0.1)))
@@ -499,16 +502,16 @@ def test_calibration_suits_the_size_of_the_features():
     for factor in (1.0, 10.0, 100.0):
         encoded = replace(data.encoded, values=data.encoded.values * np.float32(factor))
         changed = altered(data, encoded=encoded)
-        rates.append(calibrate(changed, WholeSamples(), np.random.default_rng(0), l2=0.0))
+        rates.append(rate_of(changed, WholeSamples(), 0, l2=0.0))
     for large, small in itertools.pairwise(rates):
         assert 16 <= large / small <= 512
 
 
 def test_calibration_works_from_few_samples_and_from_one():
     data = random_data(np.random.default_rng(8), n_samples=50)
-    assert calibrate(data, WholeSamples(), np.random.default_rng(0), l2=1.0, n_samples=3) > 0
+    assert rate_of(data, WholeSamples(), 0, l2=1.0, n_samples=3) > 0
     single = random_data(np.random.default_rng(8), n_samples=1)
-    assert calibrate(single, WholeSamples(), np.random.default_rng(0), l2=1.0) > 0
+    assert rate_of(single, WholeSamples(), 0, l2=1.0) > 0
 
 
 def test_calibration_learns_even_from_few_and_noisy_samples():
@@ -519,7 +522,7 @@ def test_calibration_learns_even_from_few_and_noisy_samples():
     )
     noisy = altered(data, labels=noise)
     for seed in range(3):
-        assert calibrate(noisy, WholeSamples(), np.random.default_rng(seed), l2=0.01) > 0.01
+        assert rate_of(noisy, WholeSamples(), seed, l2=0.01) > 0.01
 
 
 def test_trials_on_the_compact_copy_are_trials_on_the_data():
@@ -528,18 +531,17 @@ def test_trials_on_the_compact_copy_are_trials_on_the_data():
         data = altered(data, sample_weight=np.random.default_rng(0).uniform(0.5, 2, 20))
         pieces = ChainPieces(2.5).draw(data.encoded.offsets, np.random.default_rng(0))
         some = data.visits(pieces, np.random.default_rng(1).permutation(len(pieces))[:9])
-        compact, visits, used = _compact(data, some)
-        n_used = int(compact.encoded.indices.max()) + 1
+        compact, visits, zero = data.compact(some, Weights.zeros(30, 3))
         touched = {
             f
             for a, b in zip(some.starts, some.ends, strict=True)
             for f in data.encoded.indices[data.encoded.indptr[a] : data.encoded.indptr[b]]
         }
-        assert n_used == len(touched) < 30
-        assert used.tolist() == sorted(touched)
+        assert compact.n_features == len(zero.node) == len(touched) < 30
+        assert compact.n_samples == len(some)
         options = {"rate": 0.5, "decay": 1.0, "shrink": 0.01}
         met, _, _ = descend(data, Weights.zeros(30, 3, float), some, **options)
-        tried, _, _ = descend(compact, Weights.zeros(n_used, 3, float), visits, **options)
+        tried, _, _ = descend(compact, zero.zeros_like(float), visits, **options)
         assert tried == pytest.approx(met, rel=1e-12)
 
 
@@ -548,9 +550,12 @@ def test_trials_have_the_rich_edges_of_the_features_they_meet(edges):
     data = random_data(np.random.default_rng(9), n_features=30)
     pieces = ChainPieces(2.5).draw(data.encoded.offsets, np.random.default_rng(0))
     some = data.visits(pieces, np.random.default_rng(1).permutation(len(pieces))[:9])
-    compact, visits, used = _compact(data, some)
     like = random_weights(np.random.default_rng(0), edges, n_features=30)
-    trial = _only(like, used, 3)
+    compact, visits, trial = data.compact(some, like)
+    indptr, indices = data.encoded.indptr, data.encoded.indices
+    met = zip(some.starts, some.ends, strict=True)
+    used = np.unique(np.concatenate([indices[indptr[a] : indptr[b]] for a, b in met]))
+    assert compact.rich is trial.edge
     assert not any(a.any() for a in trial.arrays())
     assert trial.edge.n_crossed == (like.edge.row[used] >= 0).sum() > 0
     # Given the weights of the model, the trial's own loss is that of the model.

@@ -195,15 +195,33 @@ def test_of_three_merging_the_nearest_two():
             "frame,id,x,y\n0,0,0,0\n\n0,1,0\n",
             "line 4: 3 cells, but the header has 4; is the file cut",
         ),
-        ("frame,id,x,y\n0,0,zero,0\n", "objects.csv, line 2: x 'zero' is not a number$"),
-        ("frame,id,x,y,a\n0,0,0,0,1\n1,0,0,0,big\n", "line 3: a 'big' is not a number; .* ignore"),
-        ("frame,id,x,y,a\n0,0,0,0,1\n1,0,0,0,1_0\n", "line 3: a '1_0' is not a number"),
-        ("frame,id,x,y,a\n0,0,0,0,1\n1,0,0,0,inf\n", "line 3: a is not finite; leave the cell"),
-        ("frame,id,x,y\n0.5,0,0,0\n", "line 2: frame '0.5' is not a whole number"),
-        ("frame,id,x,y\n0,1e300,0,0\n", "line 2: id '1e300' is not a whole number up to 2\\^53"),
-        ("frame,id,x,y\n0,,0,0\n", "line 2: id is missing; correct or remove the row"),
-        ("frame,id,x,y\n0,0,0,\n", "line 2: y is missing; correct or remove the row"),
-        ("frame,id,x,y\n0,0,-inf,0\n", "line 2: x is not finite; correct or remove the row"),
+        ("frame,id,x,y\n0,0,zero,0\n", "objects.csv, line 2, column 'x': 'zero' is not a number$"),
+        (
+            "frame,id,x,y,a\n0,0,0,0,1\n1,0,0,0,big\n",
+            "line 3, column 'a': 'big' is not a number; .* ignore",
+        ),
+        ("frame,id,x,y,a\n0,0,0,0,1\n1,0,0,0,1_0\n", "line 3, column 'a': '1_0' is not a number"),
+        (
+            "frame,id,x,y,a\n0,0,0,0,1\n1,0,0,0,inf\n",
+            "line 3, column 'a': .* is not finite; leave the cell",
+        ),
+        ("frame,id,x,y\n0.5,0,0,0\n", "line 2, column 'frame': '0.5' is not a whole number"),
+        (
+            "frame,id,x,y\n0,1e300,0,0\n",
+            "line 2, column 'id': '1e300' is not a whole number up to 2\\^53",
+        ),
+        (
+            "frame,id,x,y\n0,,0,0\n",
+            "line 2, column 'id': the value is missing; correct or remove the row",
+        ),
+        (
+            "frame,id,x,y\n0,0,0,\n",
+            "line 2, column 'y': the value is missing; correct or remove the row",
+        ),
+        (
+            "frame,id,x,y\n0,0,-inf,0\n",
+            "line 2, column 'x': .* is not finite; correct or remove the row",
+        ),
         (
             "frame,id,x,y,sequence\n0,0,0,0,a\n0,0,0,0,b\n0,0,0,0,a\n",
             "line 4: id 0 is already in frame 0 of sequence 'a' \\(.*objects.csv, line 2\\); give",
@@ -272,7 +290,10 @@ def test_links_that_cannot_be(rows, message, complete):
             "frames 5 and 6",
         ),
         ("sequence,frame,source_id,target_id\nb,3,0,0\n", "has no frame 3 of sequence 'b'"),
-        ("sequence,frame,source_id,target_id\nb,4,x,0\n", "line 2: source_id 'x' is not a number"),
+        (
+            "sequence,frame,source_id,target_id\nb,4,x,0\n",
+            "line 2, column 'source_id': 'x' is not a number",
+        ),
         (
             "sequence,frame,source_id,target_id\nb,4,0,8\n",
             "target_id 8 is not in frame 5 of sequence",

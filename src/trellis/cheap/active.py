@@ -27,8 +27,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Float64s, Int64s
 from trellis.cheap.annotation_log import AnnotationLog, Entry, from_json, to_json
 from trellis.cheap.pool import Pool
 from trellis.cheap.session import Session
@@ -53,9 +53,6 @@ from trellis.problems.problem import Learnable
 from trellis.progress import Reporter
 
 __all__ = ["ActiveLearner", "Part"]
-
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
 
 
 class Part(NamedTuple):

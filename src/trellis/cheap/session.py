@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Bools, Float64s, Int64s
 from trellis.cheap.annotation_log import Entry
 from trellis.cheap.pool import Pool
 from trellis.cheap.uncertainty import uncertainty, vote_entropy
@@ -19,10 +19,6 @@ from trellis.errors import DataError
 from trellis.problems.problem import Learnable, Measure, Problem
 
 __all__ = ["Session"]
-
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 class Session:

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Float64s, Int64s
 from trellis.domains import has, number
 from trellis.errors import DataError
 from trellis.problems.cut import Cut
@@ -37,8 +37,6 @@ from trellis.solvers.planes import BundleResult, minimise_bundle, minimise_joint
 
 __all__ = ["LEARNABLE", "Trained", "l2_of", "objective_of", "train", "train_jointly"]
 
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
 
 LEARNABLE = has(
     "learning_problems",

@@ -32,8 +32,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Float64s, Int64s
 from trellis.cheap.training import LEARNABLE, Trained, l2_of, objective_of, train, train_jointly
 from trellis.domains import instance, nothing, number, one_of, sequence_of, text, whole
 from trellis.errors import CorruptModelError, DataError
@@ -53,8 +53,6 @@ __all__ = [
     "cross_validate_transfer",
 ]
 
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
 Score = Callable[[Problem, Float64s, Int64s], float]
 
 TRANSFER_STRATEGIES = ("all-source", "all-target", "partial-target", "union", "transfer")

@@ -41,6 +41,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trellis.arrays import Float64s
 from trellis.domains import number, whole
 from trellis.errors import DataError
 from trellis.problems.confidence import PROBABILITIES
@@ -55,7 +56,6 @@ __all__ = [
     "vote_entropy",
 ]
 
-Float64s = NDArray[np.float64]
 
 STRATEGIES = (
     "random", "scoring", "best-vs-worst", "best-vs-second", *PROBABILITIES, "disagreement",

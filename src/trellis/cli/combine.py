@@ -369,8 +369,8 @@ def _compare_means(a: list[float], b: list[float], seed: int) -> Comparison:
 
 def _write(args: argparse.Namespace, first: str, answers: list[list[str]]) -> None:
     """Write answers in the format of the input; conll and jsonl keep what else is in the first."""
-    from trellis.corpus.columnfile import encode_text, read_text
     from trellis.files import atomic_write
+    from trellis.files.text import encode_text, read_text
 
     if args.format == "lines":
         lines = [" ".join(answer) for answer in answers]

@@ -66,7 +66,7 @@ class Input(io.BytesIO):
     """The text of an input, read once (standard input cannot be read twice), with its name."""
 
     def __init__(self, source: str) -> None:
-        from trellis.corpus.columnfile import read_bytes
+        from trellis.files.text import read_bytes
 
         if source == "-":
             if sys.stdin is None:  # the shell's <&-

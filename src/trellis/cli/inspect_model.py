@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from trellis.cli.output import write_stdout
+from trellis.cli.words import ending
 from trellis.errors import DataError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the summary."""
-    from trellis.models import load_model
+    from trellis.files import load_model
 
     if args.top < 0:
         raise DataError(f"--top must be at least 0, got {args.top}")
@@ -88,9 +89,8 @@ def describe(model: LinearModel, top: int, label: str | None) -> str:
     if getattr(model, "group_lasso", 0):
         lines.append(f"dropped     {_dropped_text(model)}")
     # What the model file does not say is unknown.
-    training = [getattr(model, name, "") for name in ("solver_", "stop_reason_")]
-    if any(training):
-        lines.append(f"training    {', '.join(filter(None, training))}")
+    if training := list(filter(None, [model.solver_, ending(model)])):
+        lines.append(f"training    {', '.join(training)}")
     if isinstance(model.encoder_, TemplateEncoder):
         lines.append("templates   " + "; ".join(str(t) for t in model.encoder_.templates))
     if model.input_format_ is not None:

@@ -28,9 +28,8 @@ def load_tracking_model(path: str) -> Any:
 
 
 def _loaded(path: str, home: str, only: str | None, does: str, maker: str) -> Any:
-    from trellis.files import display_name
+    from trellis.files import display_name, load_model
     from trellis.files.registry import ESTIMATORS
-    from trellis.models import load_model
 
     model = load_model(path)
     name = type(model).__name__

@@ -14,17 +14,30 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from trellis.domains import Domain
-from trellis.errors import DataError, ParameterError
+from trellis.domains import Alternative, Domain
+from trellis.errors import DataError, ParameterError, ParametersError
 from trellis.estimator import Estimator, Parameter, check_parameters, parameters_of
 
-__all__ = ["add_parameters", "errors_of_options", "given_parameters", "new_model"]
+__all__ = ["add_parameters", "errors_of_options", "given_parameters", "new_model", "sayable"]
 
 M = TypeVar("M", bound=Estimator)
 _NONE: Mapping[str, str] = MappingProxyType({})
-_ROLE = re.compile(r"( \(|, see )?:\w+:`[^`]*`\)?")  # a place in the documentation
+_ROLE = re.compile(r"( \((?:see )?|, see )?:\w+:`[^`]*`\)?")  # a place in the documentation
+_SENTENCE = re.compile(r"\. (?=[A-Z\"`])")
 # Help is plain ASCII: it must print on any terminal.
-_PLAIN = {"‖w‖²": "|w|^2", "‖w‖₁": "|w|_1", "λ": "lambda", "η": "eta", "β": "beta", "Γ": "Gamma"}
+_PLAIN = {
+    "‖w‖²": "|w|^2", "‖w‖₁": "|w|_1", "λ": "lambda", "η": "eta", "β": "beta", "Γ": "Gamma",
+    "–": "-", "′": "'",
+}  # fmt: skip
+
+
+def sayable(classes: Sequence[type[Estimator]]) -> list[str]:
+    """Parameters of some of the classes that a command line can say."""
+    return [
+        name
+        for name, (first, *_) in _declarations(classes).items()
+        if first.domain.has_flag or first.domain.signs
+    ]
 
 
 def add_parameters(
@@ -41,32 +54,37 @@ def add_parameters(
     group : parser or group of it
         Where the options go.
     classes : sequence of classes
-        The estimators that the command may train. A parameter is read as the first of them that
-        has it declares it.
+        The estimators that the command may train. A value may be whatever one of them takes; help
+        and defaults are told for each class where they differ.
     names : iterable of str, optional
         The parameters; by default all that a command line can say.
     defaults : dict of str to str
         What the command does without an option, in words, where it is not the estimators' default.
     """
-    tables = {kind: parameters_of(kind) for kind in classes}
-    known = {name: p for kind in reversed(classes) for name, p in tables[kind].items()}
-    sayable = [name for name, p in known.items() if p.domain.is_flag or p.domain.signs]
-    for name in sayable if names is None else names:
-        domain = known[name].domain
-        own = {
-            k.__name__: _said(table[name].default) for k, table in tables.items() if name in table
-        }
+    known = _declarations(classes)
+    for name in sayable(classes) if names is None else names:
+        first = known[name][0]
+        domain = _union([p.domain for p in known[name]])
+        owners = [kind.__name__ for kind in classes if name in parameters_of(kind)]
+        default = _by_class(owners, [_said(p.default) for p in known[name]], "{1} for {0}", ", ")
+        text = _by_class(owners, [_help(p) for p in known[name]], "{0}: {1}", ". ")
+        values = [sign for sign in domain.signs if sign != _said(first.default)]
         how: dict[str, Any] = {"type": _reader(domain), "metavar": "|".join(domain.signs)}
-        if domain.is_flag:
+        if domain.has_flag and not values:  # what is not said is the default
             how = {"action": argparse.BooleanOptionalAction}
+        elif domain.has_flag:
+            how |= {"nargs": "?", "const": True}
         elif domain.is_choice:
             how["metavar"] = "{" + ",".join(domain.signs) + "}"
-        described = _help(known[name], defaults.get(name) or _default_words(own))
-        group.add_argument(known[name].option, dest=name, default=None, help=described, **how)
+        default = defaults.get(name) or default.removeprefix("None")
+        text += f" (default: {default})" if default else ""
+        group.add_argument(
+            first.option, dest=name, default=None, help=text.replace("%", "%%"), **how
+        )
 
 
 def given_parameters(
-    args: argparse.Namespace, kind: type[Estimator], names: Iterable[str] | None = None
+    args: argparse.Namespace, kind: type[Estimator], classes: Sequence[type[Estimator]] = ()
 ) -> dict[str, Any]:
     """The parameters given as options, each in its domain; the others stay as they are.
 
@@ -76,9 +94,8 @@ def given_parameters(
         What was parsed.
     kind : class
         The estimator they are for.
-    names : iterable of str, optional
-        Parameters that the command has options for; by default those of the class. One that the
-        class does not have must not be given.
+    classes : sequence of classes
+        All that the command has options of. One that this class does not have must not be given.
 
     Raises
     ------
@@ -86,24 +103,27 @@ def given_parameters(
         If an option is not for this class, or has a value that it cannot have.
     """
     table = parameters_of(kind)
-    options = {name: getattr(args, name, None) for name in (table if names is None else names)}
-    given = {name: value for name, value in options.items() if value is not None}
-    for name, value in given.items():
+    given = {}
+    for name, (declared, *_) in _declarations([kind, *classes]).items():
+        value = getattr(args, name, None)
+        if value is None:
+            continue
         if name not in table:
-            raise DataError(f"--{name.replace('_', '-')} is not for {kind.__name__}")
+            raise DataError(f"{declared.option} is not for {kind.__name__}")
         with errors_of_options(kind):
-            table[name].domain.check(name, value)
+            declared.domain.check(name, value)
+        given[name] = value
     return given
 
 
 def new_model(
-    args: argparse.Namespace, kind: type[M], names: Iterable[str] | None = None, **more: Any
+    args: argparse.Namespace, kind: type[M], classes: Sequence[type[Estimator]] = (), **more: Any
 ) -> M:
     """An estimator with the parameters given as options, all of them checked.
 
     ``more`` are parameters that the command sets; an option comes before them.
     """
-    model = kind(**(more | given_parameters(args, kind, names)))
+    model = kind(**(more | given_parameters(args, kind, classes)))
     with errors_of_options(kind):
         check_parameters(model)
     return model
@@ -112,10 +132,11 @@ def new_model(
 @contextmanager
 def errors_of_options(kind: type[Estimator]) -> Iterator[None]:
     """Turn errors of parameters into errors of options: «--l2 must be …»."""
+    table = parameters_of(kind)
     try:
         yield
     except ParameterError as error:
-        declared = parameters_of(kind).get(error.parameter)
+        declared = table.get(error.parameter)
         if declared is None:
             raise
         requirement = error.requirement
@@ -123,7 +144,41 @@ def errors_of_options(kind: type[Estimator]) -> Iterator[None]:
             requirement = declared.domain.option_words
         raise DataError(
             f"{declared.option} must be {requirement}, got {_said(error.value)}"
-        ) from None
+        ) from error
+    except ParametersError as error:
+        raise DataError(error.worded(lambda name, value: _as_option(table[name], value))) from error
+
+
+def _as_option(declared: Parameter, value: object) -> str:
+    """How a command line says that a parameter has a value."""
+    if isinstance(value, bool):
+        return declared.option if value else declared.option.replace("--", "--no-", 1)
+    return f"{declared.option} {_said(value)}"
+
+
+def _declarations(classes: Iterable[type[Estimator]]) -> dict[str, list[Parameter]]:
+    """What the classes declare, by the names of parameters."""
+    known: dict[str, list[Parameter]] = {}
+    for kind in classes:
+        for name, declared in parameters_of(kind).items():
+            known.setdefault(name, []).append(declared)
+    return known
+
+
+def _union(domains: Iterable[Domain]) -> Domain:
+    """What one of the domains can read: each kind of value once."""
+    kinds: dict[str, Alternative] = {}
+    for domain in domains:
+        for a in domain.alternatives:
+            kinds.setdefault(a.words if a.parse is None else a.sign, a)
+    return Domain(tuple(kinds.values()))
+
+
+def _by_class(owners: Sequence[str], texts: Sequence[str], form: str, gap: str) -> str:
+    """A text, or those of all classes where they differ."""
+    if len(set(texts)) == 1:
+        return texts[0]
+    return gap.join(form.format(*pair) for pair in zip(owners, texts, strict=True))
 
 
 def _reader(domain: Domain) -> Callable[[str], Any]:
@@ -147,20 +202,13 @@ def _said(value: object) -> str:
     return str(value)
 
 
-def _default_words(own: Mapping[str, str]) -> str:
-    """The default, or the defaults by class where they differ; nothing where it is None."""
-    if len(set(own.values())) == 1:
-        return next(iter(own.values())).removeprefix("None")
-    return ", ".join(f"{value} for {kind}" for kind, value in own.items())
-
-
-def _help(declared: Parameter, default: str) -> str:
-    """The first sentence of the help in plain ASCII, and the default."""
-    text = _ROLE.sub("", declared.help).replace("``", "").replace('"', "")
-    text = text.partition(". ")[0]
+def _help(declared: Parameter) -> str:
+    """The first sentence of the help in plain ASCII."""
+    text = _SENTENCE.split(_ROLE.sub("", declared.help))[0].replace("``", "").replace('"', "")
+    if declared.default is None:
+        text = text.replace("None: ", "default: ")
     for letter, plain in _PLAIN.items():
         text = text.replace(letter, plain)
-    known = f" (default: {default})" if default else ""
     # An abbreviation or a name keeps its capital.
     first = text[0].lower() if text[1:2].islower() else text[0]
-    return f"{first}{text[1:].removesuffix('.')}{known}".replace("%", "%%")
+    return f"{first}{text[1:].removesuffix('.')}"

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.cli.output import write_stdout
 from trellis.cli.parameters import add_parameters, new_model
 from trellis.errors import DataError
 
 if TYPE_CHECKING:
-    from trellis.cli.table import Table
+    from trellis.files.table import Table
     from trellis.regression.comparison import Evaluation
     from trellis.regression.data import RegressionData
 
-Floats = NDArray[np.float64]
 
 NAME = "regress"
 HELP = "predict a number at every node of a graph, from a table"
@@ -89,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, cross-validate, write."""
-    from trellis.cli.table import read_table
+    from trellis.files.table import read_table
     from trellis.regression.baselines import baselines
 
     _check(args)
@@ -125,9 +125,9 @@ class Problem:
     """The table as numbers: rows with a target are ``known``, the others ``unknown``."""
 
     lines: NDArray[np.int64]
-    X: Floats
-    y: Floats
-    coords: Floats
+    X: Float64s
+    y: Float64s
+    coords: Float64s
     names: tuple[str, ...]
     regressors: tuple[int, ...] | None
     metric: str
@@ -155,7 +155,7 @@ class Problem:
             parts.append(f"{len(self.unknown)} rows without target, predicted only")
         return "; ".join(parts)
 
-    def part(self, rows: NDArray[np.int64], means: Floats, k: int) -> RegressionData:
+    def part(self, rows: NDArray[np.int64], means: Float64s, k: int) -> RegressionData:
         """Data of some rows, missing features replaced, with a graph of their own."""
         from scipy.sparse import csr_array
 
@@ -185,16 +185,17 @@ class Problem:
 
 
 def _problem(table: Table, args: argparse.Namespace) -> Problem:
-    for column in (args.target, *args.coords, *(args.features or ())):
-        table.checked(column)
+    if not len(table):
+        raise DataError(f"{table.name} has a header, but no rows")
+    table.require((args.target, *args.coords, *(args.features or ())))
     if args.target in (*args.coords, *(args.features or ())):
         raise DataError(f"the target {args.target!r} is also a feature or a coordinate")
     others = [name for name in table.columns if name != args.target]
     names = args.features or [name for name in others if table.is_numeric(name)]
     left_out = () if args.features else tuple(n for n in others if n not in names)
-    y = np.array(table.numbers(args.target, missing=True))
-    coords = np.column_stack([table.numbers(name, missing=False) for name in args.coords])
-    X = np.column_stack([table.numbers(name, missing=True) for name in names])
+    y = table.checked_numbers(args.target, missing=True)
+    coords = np.column_stack([table.checked_numbers(name) for name in args.coords])
+    X = np.column_stack([table.checked_numbers(name, missing=True) for name in names])
     _check_coordinates(coords, _metric(args), args)
     n_known = int((~np.isnan(y)).sum())
     least = max(10, 2 * args.folds)
@@ -218,7 +219,7 @@ def _metric(args: argparse.Namespace) -> str:
     return "haversine" if earth else "euclidean"
 
 
-def _check_coordinates(coords: Floats, metric: str, args: argparse.Namespace) -> None:
+def _check_coordinates(coords: Float64s, metric: str, args: argparse.Namespace) -> None:
     if metric == "haversine" and (coords.shape[1] != 2 or np.abs(coords[:, 0]).max() > 90):
         raise DataError(
             "haversine distances need --coords LATITUDE,LONGITUDE in degrees, in this order; got "
@@ -255,8 +256,8 @@ class Found:
     makes the intervals of the known rows cover what they promise.
     """
 
-    mean: Floats
-    std: Floats
+    mean: Float64s
+    std: Float64s
     fold: NDArray[np.int64]
     seconds: list[float]
     factor: float
@@ -264,7 +265,7 @@ class Found:
     history: list[Any]
 
     @property
-    def half(self) -> Floats:
+    def half(self) -> Float64s:
         """Half widths."""
         return self.factor * self.std
 
@@ -303,7 +304,7 @@ def _folds(
     ]
 
 
-def _fitted(pair: Any, args: argparse.Namespace) -> tuple[Floats, Floats, list[Any]]:
+def _fitted(pair: Any, args: argparse.Namespace) -> tuple[Float64s, Float64s, list[Any]]:
     """Means and standard deviations on the second part, and the history of GLACER."""
     from trellis.regression import GCRF, GLACER, least_squares_boosting
 

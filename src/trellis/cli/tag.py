@@ -71,8 +71,7 @@ def run(args: argparse.Namespace) -> int:
         raise DataError(f"--kbest must be at least 1, got {args.kbest}")
     model = load_labelling_model(args.model)
     if args.marginals and not hasattr(model, "predict_marginals"):
-        kind = "perceptron" if "Perceptron" in type(model).__name__ else "max-margin model"
-        raise DataError(f"--marginals needs a CRF; a {kind} has no probabilities")
+        raise DataError(f"--marginals needs a CRF; {type(model).__name__} has no probabilities")
     source = Input(args.file)
     layout = layout_of_model(model, args, source, args.model)
     if args.marginals and layout["format"] in ("jsonl", "segmented"):

@@ -15,6 +15,7 @@ import numpy as np
 from trellis.cli.inputs import Input
 from trellis.cli.output import check_target, write_stdout
 from trellis.cli.parameters import add_parameters, given_parameters, new_model
+from trellis.cli.words import count, ending, step
 from trellis.errors import DataError
 from trellis.estimator import parameters_of
 
@@ -266,7 +267,7 @@ def _interrupted(model: TrackingModel, path: str | None) -> int:
     done = len(getattr(model, "history_", ()))
     if not done:
         raise KeyboardInterrupt
-    where = f"trellis: interrupted in {_round(model)} {done + 1}"
+    where = f"trellis: interrupted in {step(model)} {done + 1}"
     if path is None:
         print(f"{where}; with --save what was learned by then is kept", file=sys.stderr)
     else:
@@ -275,21 +276,12 @@ def _interrupted(model: TrackingModel, path: str | None) -> int:
     return 130
 
 
-def _round(model: TrackingModel) -> str:
-    """What the records of training are about."""
-    return "iteration" if model.gap_ < np.inf else "round"
-
-
 def _learned(model: TrackingModel, path: str | None, seconds: float) -> str:
     """One line about a model."""
-    n = len(model.history_)
-    how = "not converged" if model.stop_reason_.startswith("max_") else "converged"
-    if model.gap_ < np.inf:
-        how = f"within {100 * model.gap_ / max(model.objective_, 1e-300):.2g} % of the optimum"
     return (
         f"{path or 'learned'}: {len(model.weights_)} weights of {', '.join(model.events_)}; links "
-        f"up to {model.max_distance_:.3g}; {n} {_round(model)}{'s' * (n != 1)} ({how}), "
-        f"{seconds:.2f} s"
+        f"up to {model.max_distance_:.3g}; {count(len(model.history_), step(model))} "
+        f"({ending(model)}), {seconds:.2f} s"
     )
 
 

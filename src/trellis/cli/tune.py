@@ -9,15 +9,9 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from trellis.cli.inputs import Input, add_input_arguments, layout_for, read_labelled
-from trellis.cli.options import (
-    add_feature_arguments,
-    add_model_arguments,
-    add_penalty_arguments,
-    add_solver_arguments,
-    given_parameters,
-    in_words_of_options,
-)
+from trellis.cli.options import add_feature_arguments, add_model_arguments
 from trellis.cli.output import check_target, write_stdout
+from trellis.cli.parameters import errors_of_options
 from trellis.cli.train import new_model, summary
 from trellis.errors import DataError
 
@@ -46,14 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_input_arguments(parser)
     add_feature_arguments(parser)
-    add_model_arguments(parser.add_argument_group("model"), ("crf", "perceptron"))
     group = parser.add_argument_group("tuning")
     group.add_argument(
         "--l2",
         dest="l2_values",
         type=_numbers,
         metavar="X,...",
-        help="penalties of a CRF to try (default: 0.1,0.5,1,2,5)",
+        help="penalties to try, unless the model has none (default: 0.1,0.5,1,2,5)",
     )
     group.add_argument(
         "--piece-size",
@@ -83,8 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="fits at once; -1: one a processor (default: 1)",
     )
     group.add_argument("--log", metavar="FILE", help="keep finished fits here, and go on from them")
-    add_penalty_arguments(parser.add_argument_group("pieces and penalties"), lists=True)
-    add_solver_arguments(parser.add_argument_group("solver"))
+    add_model_arguments(parser, without=("l2", "piece_size", "n_jobs", "lock_free", "patience"))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -105,16 +97,15 @@ def run(args: argparse.Namespace) -> int:
     corpus = read_labelled(source, layout)
     dev = read_labelled(Input(args.dev), layout) if args.dev else None
     model = new_model(args, corpus, source.name)
-    model.set_params(**given_parameters(args, model))
     grid = default_grid(model)
     if args.l2_values is not None:
         if "l2" not in grid:
-            raise DataError("--l2 is not for a perceptron")
+            raise DataError(f"--l2 is not for {type(model).__name__}")
         grid["l2"] = args.l2_values
     if args.piece_sizes is not None:
         grid["piece_size"] = args.piece_sizes
     try:
-        with warnings.catch_warnings(), deaf_workers():
+        with warnings.catch_warnings(), deaf_workers(), errors_of_options(type(model)):
             # How many fits it gives up when interrupted is of no interest.
             warnings.filterwarnings("ignore", category=UserWarning, module="joblib")
             result = tune(
@@ -129,8 +120,6 @@ def run(args: argparse.Namespace) -> int:
                 log=args.log,
                 verbose=not args.quiet,
             )
-    except DataError as error:
-        raise DataError(in_words_of_options(str(error))) from error
     except KeyboardInterrupt:
         advice = (
             "with --log FILE the fits made so far would have been kept"

@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus.corpus import Column
 from trellis.errors import DataError
-from trellis.files import display_name, open_text_bytes
+from trellis.files.text import NOT_UTF8, Source, read_bytes
 
 __all__ = [
     "FieldTable",
-    "Source",
     "check_columns",
     "check_writable",
     "code_column",
-    "encode_text",
     "read_fields",
-    "read_text",
-    "source_name",
 ]
 
-Source = str | os.PathLike[Any] | IO[bytes] | IO[str]
-"""Where a reader may read from: a path, ``"-"`` for standard input, or an open file."""
-
-_BOM = b"\xef\xbb\xbf"
-_NOT_UTF8 = "not UTF-8 text; convert the file to UTF-8"
 # What no text file of fields can hold: its line breaks, NUL bytes, and what is not Unicode text.
 _UNWRITABLE = re.compile("[\0\n\r\ud800-\udfff]")
 
@@ -70,34 +59,6 @@ class FieldTable:
             raise self.fail(line, f"the field {names[which]!r} is empty")
 
 
-def source_name(source: Source) -> str:
-    """How messages call an input: its path, the name of an open file, or «input»."""
-    if isinstance(source, str | os.PathLike):
-        return "standard input" if source == "-" else display_name(source)
-    name = getattr(source, "name", None)
-    return display_name(name) if isinstance(name, str) else "input"
-
-
-def read_bytes(source: Source) -> tuple[str, bytes]:
-    """Name and content of a text file, without a byte-order mark; refuses NUL bytes."""
-    name = source_name(source)
-    data = open_text_bytes(source).removeprefix(_BOM)
-    if b"\0" in data:
-        line = data[: data.index(b"\0")].count(b"\n") + 1
-        raise DataError(f"{name}, line {line}: a NUL byte; this is not a text file")
-    return name, data
-
-
-def read_text(source: Source) -> tuple[str, str]:
-    """Name and text of a file."""
-    name, data = read_bytes(source)
-    try:
-        return name, data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise DataError(f"{name}, line {line}: {_NOT_UTF8}") from None
-
-
 def read_fields(source: Source, *, tabs_only: bool, skip: str = "") -> FieldTable:
     """Read a text file into fields; see :func:`trellis.kernels.text.split_fields`."""
     from trellis.kernels.text import split_fields
@@ -121,7 +82,7 @@ def code_column(table: FieldTable, fields: NDArray[np.int64]) -> Column:
             values.append(data[first[k] : last[k]].tobytes().decode("utf-8"))
         except UnicodeDecodeError:
             line = int(np.searchsorted(table.line_ptr, fields[k], side="right")) - 1
-            raise table.fail(line, _NOT_UTF8) from None
+            raise table.fail(line, NOT_UTF8) from None
     return Column(codes, values)
 
 
@@ -147,9 +108,3 @@ def check_writable(strings: Iterable[str], what: str, file: str, separators: str
     for text in dict.fromkeys(strings):
         if not text or _UNWRITABLE.search(text) or not set(text).isdisjoint(separators):
             raise DataError(f"{what} holds {text!r}, which {file} cannot")
-
-
-def encode_text(text: str) -> bytes:
-    """UTF-8 bytes of a file; if they start with a mark, with one more, since readers drop one."""
-    data = text.encode("utf-8")
-    return _BOM + data if data.startswith(_BOM) else data

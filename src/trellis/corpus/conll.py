@@ -6,18 +6,12 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from trellis.corpus.columnfile import (
-    Source,
-    check_columns,
-    check_writable,
-    code_column,
-    encode_text,
-    read_fields,
-)
+from trellis.corpus.columnfile import check_columns, check_writable, code_column, read_fields
 from trellis.corpus.corpus import Corpus, check_lengths, lengths_of, split
 from trellis.corpus.labels import Labels
 from trellis.errors import DataError
 from trellis.files import atomic_write
+from trellis.files.text import Source, encode_text
 
 __all__ = ["read_conll", "write_conll"]
 

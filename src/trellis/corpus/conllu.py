@@ -13,17 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.corpus.columnfile import (
-    FieldTable,
-    Source,
-    check_writable,
-    code_column,
-    read_fields,
-)
+from trellis.corpus.columnfile import FieldTable, check_writable, code_column, read_fields
 from trellis.corpus.corpus import Column, Corpus, bounds, split
 from trellis.corpus.labels import Labels
 from trellis.errors import DataError
 from trellis.files import atomic_write
+from trellis.files.text import Source
 
 __all__ = ["read_conllu", "write_conllu"]
 

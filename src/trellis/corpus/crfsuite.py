@@ -11,17 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from trellis.corpus.columnfile import (
-    Source,
-    check_writable,
-    code_column,
-    encode_text,
-    read_fields,
-)
+from trellis.corpus.columnfile import check_writable, code_column, read_fields
 from trellis.corpus.corpus import FLOAT32_LIMIT, Corpus, Features, bounds, split
 from trellis.corpus.labels import Labels
 from trellis.errors import DataError
 from trellis.files import atomic_write
+from trellis.files.text import Source, encode_text
 
 __all__ = ["read_crfsuite", "write_crfsuite"]
 

@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.corpus.columnfile import Source, encode_text, read_bytes
 from trellis.corpus.conll import format_conll, read_conll
 from trellis.corpus.corpus import Column, Corpus, Sample, bounds, split
 from trellis.corpus.door import as_corpus
 from trellis.corpus.labels import Label
 from trellis.errors import DataError
 from trellis.files import atomic_write
+from trellis.files.text import Source, encode_text, read_bytes
 
 __all__ = ["as_graph_corpus", "format_graphs", "read_graphs", "write_graphs"]
 

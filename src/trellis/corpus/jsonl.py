@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from trellis.corpus.columnfile import Source, read_text
 from trellis.corpus.corpus import Corpus, Features, check_lengths, lengths_of, split
 from trellis.corpus.door import as_corpus
 from trellis.corpus.labels import Label, Labels
 from trellis.errors import DataError
 from trellis.files import atomic_write
+from trellis.files.text import Source, read_text
 
 __all__ = ["read_jsonl", "write_jsonl"]
 

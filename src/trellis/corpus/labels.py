@@ -80,9 +80,12 @@ class Labels:
 
     @classmethod
     def from_lists(
-        cls, y: Iterable[Sequence[Label]], classes: Sequence[str] | None = None
+        cls, y: Iterable[Sequence[Label]], classes: Sequence[str] | None = None, *, first: int = 0
     ) -> Labels:
-        """Labels from lists of str, None or sets of str; with ``classes``, others are refused."""
+        """Labels from lists of str, None or sets of str; with ``classes``, others are refused.
+
+        ``first`` is the number of the first sample, for messages.
+        """
         closed = classes is not None
         known: dict[str, int] = {name: i for i, name in enumerate(classes or ())}
         if closed and len(known) != len(classes or ()):
@@ -97,7 +100,7 @@ class Labels:
                 known[str(label)] = len(known)
             return known[label]
 
-        for s, sample in enumerate(y):
+        for s, sample in enumerate(y, first):
             if isinstance(sample, str | Set | Mapping) or not isinstance(sample, Iterable):
                 kind = type(sample).__name__
                 raise DataError(

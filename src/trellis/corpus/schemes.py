@@ -39,9 +39,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import Alternative, Domain, instance, nothing
 from trellis.errors import DataError
 
 __all__ = [
+    "SCHEME",
     "Scheme",
     "Span",
     "detect_scheme",
@@ -296,6 +298,25 @@ def get_scheme(name: str | Scheme) -> Scheme:
         known = ", ".join([*_SCHEMES, *_ALIASES])
         raise DataError(f"unknown tag scheme {name!r}: expected one of {known}")
     return scheme
+
+
+def _alternative(name: str) -> Alternative:
+    """A scheme by its names, in any case."""
+    names = {name, *(other for other, main in _ALIASES.items() if main == name)}
+
+    def accepts(value: object) -> bool:
+        return isinstance(value, str) and value.upper() in names
+
+    def parse(said: str) -> str:
+        if not accepts(said):
+            raise ValueError(said)
+        return name
+
+    return Alternative(repr(name), accepts, parse, name, exact=True)
+
+
+SCHEME = nothing | Domain(tuple(map(_alternative, _SCHEMES))) | instance(Scheme)
+"""What the parameter ``scheme`` of a model may be."""
 
 
 def detect_scheme(classes: Iterable[str]) -> str | None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from trellis.corpus.columnfile import Source, read_text
 from trellis.corpus.corpus import Column, Corpus, bounds
 from trellis.corpus.labels import Labels
+from trellis.files.text import Source, read_text
 
 __all__ = ["read_segmented"]
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from trellis.arrays import Bools, Float64s, Int64s
 
 if TYPE_CHECKING:
     from trellis.datasets.cells import Cells, Lab
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DetectedFrame", "annotation_between", "detect", "long_axis", "semi_axes"]
 
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _STAYS_MERGED = 0.5  # probability that two cells seen as one are so in the next frame, too
 _TOUCHING = 1.1  # distance in sums of radii below which two cells may be seen as one

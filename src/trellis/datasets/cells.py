@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Bools, Float64s, Int64s
 from trellis.datasets._cell_detection import (
     DetectedFrame,
     annotation_between,
@@ -41,10 +42,6 @@ if TYPE_CHECKING:
     from trellis.tracking.objects import FramePair
 
 __all__ = ["LABS", "Lab", "simulate_cells"]
-
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

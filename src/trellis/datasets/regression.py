@@ -18,16 +18,14 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.errors import DataError
 
 if TYPE_CHECKING:
     from trellis.regression import RegressionData
 
 __all__ = ["synthetic_graph_regression"]
-
-Floats = NDArray[np.float64]
 
 
 def synthetic_graph_regression(
@@ -136,7 +134,7 @@ def _monomials(d: int, degree: int, interactions: bool) -> list[tuple[int, ...]]
     return [()] + [(i,) * k for k in range(1, degree + 1) for i in range(d)]
 
 
-def _random_similarities(raw: Floats, p: float, rng: np.random.Generator) -> Any:
+def _random_similarities(raw: Float64s, p: float, rng: np.random.Generator) -> Any:
     """S on an Erdős–Rényi graph: a binomial number of pairs i < j, drawn without replacement."""
     from scipy.sparse import csr_array
 
@@ -155,7 +153,7 @@ def _random_similarities(raw: Floats, p: float, rng: np.random.Generator) -> Any
     return S
 
 
-def _smoothed(raw: Floats, S: Any, alpha: float, beta: float, normalise: bool) -> Floats:
+def _smoothed(raw: Float64s, S: Any, alpha: float, beta: float, normalise: bool) -> Float64s:
     """α (αI + βL)⁻¹ ỹ."""
     from scipy.sparse import diags_array, eye_array
     from scipy.sparse.linalg import cg

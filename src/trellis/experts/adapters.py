@@ -26,9 +26,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.corpus.columnfile import Source, read_fields, read_text
+from trellis.corpus.columnfile import read_fields
 from trellis.errors import DataError
 from trellis.experts.outputs import ExpertOutputs, as_outputs
+from trellis.files.text import Source, read_text
 
 __all__ = ["AnswerFile", "from_classifiers", "from_columns", "from_files", "from_models"]
 

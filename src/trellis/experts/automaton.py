@@ -86,6 +86,10 @@ class PathAutomaton:
         if min(origin.min(), destination.min(), expert.min()) < 0:
             raise DataError("states and experts of an automaton are counted from 0")
         n_states = int(max(origin.max(), destination.max())) + 1
+        if n_states > len(origin) + 1:  # before arrays of that many states are made
+            numbers = np.arange(len(origin) + 2)
+            lost = int(np.setdiff1d(numbers, np.append(destination, 0))[0])
+            raise DataError(f"state {lost} cannot be reached from state 0; leave it out")
         layer = _layers(origin, destination, n_states)
         final = np.setdiff1d(np.arange(n_states), origin)
         length = int(layer.max())

@@ -31,11 +31,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.errors import DataError
 
 __all__ = ["Candidates", "Suffixes", "best_set", "gamma", "held_out_penalty", "suffix_gammas"]
 
-Floats = NDArray[np.float64]
 
 _APART = 256
 
@@ -53,17 +53,17 @@ def gamma(losses: NDArray[Any], delta: float, bound: float = 1.0) -> float:
     return float(np.mean(losses)) + bound * math.sqrt(math.log(1 / delta) / len(losses))
 
 
-def suffix_gammas(losses: NDArray[Any], delta: float, bound: float = 1.0) -> Floats:
+def suffix_gammas(losses: NDArray[Any], delta: float, bound: float = 1.0) -> Float64s:
     """Γ of the suffix sets that begin with round 1, 2, ..., T, all in time linear in T."""
     count = np.arange(len(losses), 0, -1)
     means = np.cumsum(np.asarray(losses, np.float64)[::-1])[::-1] / count
-    values: Floats = means + bound * np.sqrt(math.log(1 / delta) / count)
+    values: Float64s = means + bound * np.sqrt(math.log(1 / delta) / count)
     return values
 
 
-def held_out_penalty(n: NDArray[Any], n_rounds: int, delta: float, bound: float = 1.0) -> Floats:
+def held_out_penalty(n: NDArray[Any], n_rounds: int, delta: float, bound: float = 1.0) -> Float64s:
     """Return c(n), the price of trusting n samples that the distribution has not seen."""
-    values: Floats = bound * np.sqrt(math.log(n_rounds * (n_rounds + 1) / delta) / (2 * (n + 1)))
+    values: Float64s = bound * np.sqrt(math.log(n_rounds * (n_rounds + 1) / delta) / (2 * (n + 1)))
     return values
 
 
@@ -103,14 +103,14 @@ class Suffixes:
     def __init__(self) -> None:
         self.size = 1
         self.starts: list[int] = []
-        self.log_sums: list[Floats] = []
+        self.log_sums: list[Float64s] = []
         self.n_rounds = 0
 
     def room(self) -> int:
         """Return the number of rounds until the present block is full."""
         return self.size - self.n_rounds % self.size
 
-    def add(self, log_sum: Floats, n_rounds: int) -> None:
+    def add(self, log_sum: Float64s, n_rounds: int) -> None:
         """Add the log of the sum of the tables of the next rounds; within one block."""
         if self.n_rounds % self.size == 0:
             self.starts.append(self.n_rounds)
@@ -125,7 +125,7 @@ class Suffixes:
             self.starts = self.starts[::2]
             self.size *= 2
 
-    def _joined(self, block: int, later: Floats) -> Floats:
+    def _joined(self, block: int, later: Float64s) -> Float64s:
         end = self.starts[block + 1] if block + 1 < len(self.starts) else self.n_rounds
         return np.logaddexp(_grown(self.log_sums[block], end - self.starts[block], later), later)
 
@@ -135,18 +135,18 @@ class Suffixes:
         first = int(values.argmin())
         return self.starts[first], float(values[first])
 
-    def log_average(self, start: int) -> Floats:
+    def log_average(self, start: int) -> Float64s:
         """Return the log of the average table over the rounds from ``start`` on."""
         block = self.starts.index(start)
         total = self.log_sums[-1]
         for i in range(len(self.starts) - 2, block - 1, -1):
             n = self.starts[i + 1] - self.starts[i]
             total = np.logaddexp(total, _grown(self.log_sums[i], n, total))
-        average: Floats = total - math.log(self.n_rounds - start)
+        average: Float64s = total - math.log(self.n_rounds - start)
         return average
 
 
-def _grown(log_sum: Floats, n_rounds: int, like: Floats) -> Floats:
+def _grown(log_sum: Float64s, n_rounds: int, like: Float64s) -> Float64s:
     """Add the rows that a table did not have yet: their weights were 1 in all of its rounds."""
     missing = len(like) - len(log_sum)
     if not missing:
@@ -160,16 +160,16 @@ class Candidates:
     def __init__(self) -> None:
         self.size = 1
         self.starts: list[int] = []
-        self.tables: list[Floats] = []
-        self._weights: list[Floats] = []
-        self.losses: Floats = np.zeros(0)
+        self.tables: list[Float64s] = []
+        self._weights: list[Float64s] = []
+        self.losses: Float64s = np.zeros(0)
         self.n_rounds = 0
 
     def room(self) -> int:
         """Return the number of rounds until the next candidate is due."""
         return self.size - self.n_rounds % self.size
 
-    def begin(self, log_table: Floats) -> None:
+    def begin(self, log_table: Float64s) -> None:
         """Take the present table as a candidate, if one is due."""
         if self.n_rounds % self.size:
             return
@@ -188,7 +188,7 @@ class Candidates:
         self._weights.append(np.exp(log_table))
         self.losses = np.append(self.losses, 0.0)
 
-    def stack(self, n_rows: int) -> Floats:
+    def stack(self, n_rows: int) -> Float64s:
         """Return all tables as weights (C, p, K); those of rows a table lacks are 1."""
         for i, table in enumerate(self._weights):
             if len(table) < n_rows:

@@ -18,10 +18,10 @@ import copy
 
 import numpy as np
 
+from trellis.arrays import Float64s
 from trellis.domains import function, number, one_of
 from trellis.estimator import changed, parameter
 from trellis.experts.automaton import PathAutomaton
-from trellis.experts.conversions import Floats
 from trellis.experts.learners import Batch, EdgeLearner, Learner, TableLearner
 from trellis.experts.online import OnlineCombiner
 from trellis.experts.outputs import ExpertOutputs
@@ -36,12 +36,12 @@ class _Noise:
     def __init__(self, seed: int | None) -> None:
         self.key = np.random.SeedSequence(seed).generate_state(2, np.uint64)
 
-    def draw(self, t: int, shape: tuple[int, ...]) -> Floats:
+    def draw(self, t: int, shape: tuple[int, ...]) -> Float64s:
         bits = np.random.Philox(key=self.key, counter=[0, 0, 0, t])
         return np.random.Generator(bits).random(shape)
 
 
-def _log_share(leaders: Floats) -> Floats:
+def _log_share(leaders: Float64s) -> Float64s:
     with np.errstate(divide="ignore"):
         return np.log(leaders)
 
@@ -69,7 +69,7 @@ class _Table(TableLearner):
         new.n_rounds = 0
         return new
 
-    def leaders(self) -> Floats:
+    def leaders(self) -> Float64s:
         """Return the leaders of the next round as a table of zeros and ones."""
         scale = 2.0 * self.summed.size if self.fixed is None else self.fixed
         perturbed = self.summed + scale * self.noise.draw(self.n_rounds, self.summed.shape)
@@ -77,10 +77,10 @@ class _Table(TableLearner):
         chosen[np.arange(len(chosen)), perturbed.argmin(axis=1)] = 1.0
         return chosen
 
-    def log_table(self) -> Floats:
+    def log_table(self) -> Float64s:
         return _log_share(self.leaders())
 
-    def rounds(self, batch: Batch) -> tuple[Floats, Floats]:
+    def rounds(self, batch: Batch) -> tuple[Float64s, Float64s]:
         assert batch.cells is not None
         charged = batch.losses()
         awake = batch.codes >= 0
@@ -122,17 +122,17 @@ class _Edges(EdgeLearner):
         new.n_rounds = 0
         return new
 
-    def leaders(self) -> Floats:
+    def leaders(self) -> Float64s:
         """Return the edges of the next round's path as zeros and ones."""
         perturbed = self.summed + self.scale * self.noise.draw(self.n_rounds, self.summed.shape)
         chosen = np.zeros_like(self.summed)
         chosen[self.automaton.best_path(-perturbed)] = 1.0
         return chosen
 
-    def log_table(self) -> Floats:
+    def log_table(self) -> Float64s:
         return _log_share(self.leaders())
 
-    def rounds(self, batch: Batch) -> tuple[Floats, Floats]:
+    def rounds(self, batch: Batch) -> tuple[Float64s, Float64s]:
         edge_losses = self.edge_losses(batch)
         losses = np.empty(edge_losses.shape[1])
         total = np.zeros_like(self.summed)

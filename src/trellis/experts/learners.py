@@ -14,9 +14,9 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.errors import DataError
 from trellis.experts.automaton import PathAutomaton
-from trellis.experts.conversions import Floats
 from trellis.experts.outputs import ExpertOutputs
 from trellis.experts.tying import Cells, Tie, Tying
 from trellis.experts.voting import own_votes, vote
@@ -31,7 +31,7 @@ class Batch:
     offsets: NDArray[np.int64]
     codes: NDArray[np.int32]
     gold: NDArray[np.int32]
-    cost: Floats
+    cost: Float64s
     cells: Cells | None
 
     def part(self, first: int, after: int) -> Batch:
@@ -45,11 +45,11 @@ class Batch:
             self.cost, cells,
         )  # fmt: skip
 
-    def losses(self) -> Floats:
+    def losses(self) -> Float64s:
         """Return the loss of every expert at every position, (N, p); 0 where it sleeps."""
         said = np.maximum(self.codes, 0)
         if self.cost.size:
-            found: Floats = self.cost[self.gold[:, None], said]
+            found: Float64s = self.cost[self.gold[:, None], said]
         else:
             found = (said != self.gold[:, None]).astype(np.float64)
         return np.where(self.codes >= 0, found, 0.0)
@@ -58,23 +58,23 @@ class Batch:
 class Learner(Protocol):
     """On-line learning over path experts."""
 
-    def batch(self, said: ExpertOutputs, gold: NDArray[np.int32], cost: Floats) -> Batch:
+    def batch(self, said: ExpertOutputs, gold: NDArray[np.int32], cost: Float64s) -> Batch:
         """Prepare samples for the methods below; the table grows if need be."""
 
-    def rounds(self, batch: Batch) -> tuple[Floats, Floats]:
+    def rounds(self, batch: Batch) -> tuple[Float64s, Float64s]:
         """Play one round a sample; return their expected losses and the log of Σ_t p_t."""
 
     def again(self) -> Self:
         """Return the same learner before its first round."""
 
-    def log_table(self) -> Floats:
+    def log_table(self) -> Float64s:
         """Return the log of the weights p_t of the next round, (C, p) or (E,)."""
 
-    def expected(self, batch: Batch, tables: Floats) -> Floats:
+    def expected(self, batch: Batch, tables: Float64s) -> Float64s:
         """Return the expected loss of each sample under tables (C, p, K) or (E, K), (K, S)."""
 
     def label(
-        self, said: ExpertOutputs, log_table: Floats, rng: np.random.Generator | None, draw: bool
+        self, said: ExpertOutputs, log_table: Float64s, rng: np.random.Generator | None, draw: bool
     ) -> NDArray[np.int32]:
         """Vote with these weights, or draw an expert a position; codes (N,), -1: all asleep."""
 
@@ -97,7 +97,7 @@ class TableLearner:
             return None
         return self.tying.n_rows * math.log(self.tying.visits.shape[1])
 
-    def batch(self, said: ExpertOutputs, gold: NDArray[np.int32], cost: Floats) -> Batch:
+    def batch(self, said: ExpertOutputs, gold: NDArray[np.int32], cost: Float64s) -> Batch:
         """Prepare samples, with rows for their contexts."""
         cells = self.tying.learn(said)
         self.slept = self.slept or bool((said.codes < 0).any())
@@ -108,7 +108,7 @@ class TableLearner:
         """Make room for more contexts."""
         raise NotImplementedError  # abstract
 
-    def expected(self, batch: Batch, tables: Floats) -> Floats:
+    def expected(self, batch: Batch, tables: Float64s) -> Float64s:
         """Return the expected loss of each sample under tables (C, p, K), as (K, S)."""
         from trellis.kernels.experts import expected_losses
 
@@ -121,18 +121,18 @@ class TableLearner:
         return losses
 
     def label(
-        self, said: ExpertOutputs, log_table: Floats, rng: np.random.Generator | None, draw: bool
+        self, said: ExpertOutputs, log_table: Float64s, rng: np.random.Generator | None, draw: bool
     ) -> NDArray[np.int32]:
         """Vote, or draw one expert a position by the weights of those awake."""
         table = self.tying.with_fallback(log_table)
         cells = self.tying.cells(said)
         experts = np.arange(said.n_experts)
 
-        def weights(part: slice) -> Floats:
+        def weights(part: slice) -> Float64s:
             rows = cells.rows(said.codes, part)
             logs = np.where(said.codes[part] >= 0, table[rows, experts], -np.inf)
             best = logs.max(axis=1, keepdims=True)
-            shares: Floats = np.exp(logs - np.where(np.isfinite(best), best, 0.0))
+            shares: Float64s = np.exp(logs - np.where(np.isfinite(best), best, 0.0))
             return shares
 
         if not draw:
@@ -161,7 +161,7 @@ class EdgeLearner:
             )
         self.automaton = automaton
         _, inverse, count = np.unique(automaton.origin, return_inverse=True, return_counts=True)
-        self.start_cost: Floats = np.log(count[inverse])
+        self.start_cost: Float64s = np.log(count[inverse])
 
     @property
     def log_experts(self) -> float | None:
@@ -170,7 +170,7 @@ class EdgeLearner:
         path = self.automaton.best_path(self.start_cost)
         return float(self.start_cost[path].sum())
 
-    def batch(self, said: ExpertOutputs, gold: NDArray[np.int32], cost: Floats) -> Batch:
+    def batch(self, said: ExpertOutputs, gold: NDArray[np.int32], cost: Float64s) -> Batch:
         """Prepare samples, which must have the automaton's length and experts that are awake."""
         self._check(said)
         return Batch(said.offsets, said.codes, gold, cost, None)
@@ -188,26 +188,26 @@ class EdgeLearner:
                 "would break paths; fill the gaps or leave those experts out"
             )
 
-    def edge_losses(self, batch: Batch) -> Floats:
+    def edge_losses(self, batch: Batch) -> Float64s:
         """Return the loss of every edge for every sample, (E, S)."""
         shape = (-1, self.automaton.length, batch.codes.shape[1])
         losses = batch.losses().reshape(shape)
-        edges: Floats = losses[:, self.automaton.position, self.automaton.expert].T
+        edges: Float64s = losses[:, self.automaton.position, self.automaton.expert].T
         return edges
 
-    def expected(self, batch: Batch, tables: Floats) -> Floats:
+    def expected(self, batch: Batch, tables: Float64s) -> Float64s:
         """Return the expected loss of each sample under edge marginals (E, K), as (K, S)."""
         shares = tables / self._mass(tables)
-        losses: Floats = shares.T @ self.edge_losses(batch) / self.automaton.length
+        losses: Float64s = shares.T @ self.edge_losses(batch) / self.automaton.length
         return losses
 
-    def _mass(self, tables: Floats) -> Floats:
+    def _mass(self, tables: Float64s) -> Float64s:
         """Return the total at the first position, which is that of every position."""
-        total: Floats = tables[self.automaton.position == 0].sum(axis=0)
+        total: Float64s = tables[self.automaton.position == 0].sum(axis=0)
         return total
 
     def label(
-        self, said: ExpertOutputs, log_table: Floats, rng: np.random.Generator | None, draw: bool
+        self, said: ExpertOutputs, log_table: Float64s, rng: np.random.Generator | None, draw: bool
     ) -> NDArray[np.int32]:
         """Best path under the log vote scores of what its edges say, or a path drawn."""
         self._check(said)

@@ -15,12 +15,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.domains import anything, function, instance, nothing, number, one_of, sequence_of
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Seeded, parameter, renamed
 from trellis.experts.automaton import PathAutomaton
 from trellis.experts.combiner import TIE, Combiner
-from trellis.experts.conversions import Candidates, Floats, Suffixes, best_set, suffix_gammas
+from trellis.experts.conversions import Candidates, Suffixes, best_set, suffix_gammas
 from trellis.experts.learners import Batch, EdgeLearner, Learner, TableLearner
 from trellis.experts.outputs import ExpertOutputs, as_gold
 from trellis.experts.tying import Tie, Tying
@@ -183,7 +184,7 @@ class OnlineCombiner(Combiner, Seeded):
 
     _TIED = "expert"
 
-    def _cost(self, said: ExpertOutputs) -> Floats:
+    def _cost(self, said: ExpertOutputs) -> Float64s:
         """Loss (L, L) of the right label and the label said; empty for 0/1."""
         if not callable(self.cost):
             return np.zeros((0, 0))
@@ -217,10 +218,10 @@ class OnlineCombiner(Combiner, Seeded):
             self._log_table = self._average_over(batch, self.rounds_)
         self.expected_loss_ = float(self._losses[self.rounds_].mean())
 
-    def _average_over(self, batch: Batch, rounds: NDArray[np.int64]) -> Floats:
+    def _average_over(self, batch: Batch, rounds: NDArray[np.int64]) -> Float64s:
         """Play all rounds again and average the tables of some of them."""
         learner = self._learner.again()
-        total: Floats | None = None
+        total: Float64s | None = None
         cuts = np.flatnonzero(np.diff(rounds) > 1) + 1
         done = 0
         for run in np.split(rounds, cuts):
@@ -231,13 +232,13 @@ class OnlineCombiner(Combiner, Seeded):
             total = log_sum if total is None else np.logaddexp(total, log_sum)
             done = after
         assert total is not None
-        average: Floats = total - math.log(len(rounds))
+        average: Float64s = total - math.log(len(rounds))
         return average
 
     # ------------------------------------------------------------------ results
 
     @property
-    def weights_(self) -> Floats:
+    def weights_(self) -> Float64s:
         """The weights of the vote; the class says what shape they have."""
         self._check_fitted()
         table = self._log_table
@@ -253,11 +254,11 @@ class OnlineCombiner(Combiner, Seeded):
             return np.exp(tying.with_fallback(table)[rows])
         weights = np.exp(table - table.max(axis=1, keepdims=True))
         weights = weights / weights.sum(axis=1, keepdims=True)
-        shares: Floats = weights[0] if tying.tie == "expert" else weights
+        shares: Float64s = weights[0] if tying.tie == "expert" else weights
         return shares
 
     @property
-    def edge_weights_(self) -> Floats | None:
+    def edge_weights_(self) -> Float64s | None:
         """Average edge marginals (E,) on an automaton that is not complete, else None."""
         self._check_fitted()
         return np.exp(self._log_table) if isinstance(self._learner, EdgeLearner) else None
@@ -347,7 +348,7 @@ class OnlineCombiner(Combiner, Seeded):
         """Return how far H_Rand can be above the best path expert, if that is known."""
         return None
 
-    def gammas(self) -> Floats:
+    def gammas(self) -> Float64s:
         """Γ of the suffix sets that begin with each round, (T,)."""
         self._check_fitted()
         return suffix_gammas(self._losses, self.delta)

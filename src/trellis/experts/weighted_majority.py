@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.domains import number, one_of
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import changed, fitted, parameter
 from trellis.experts.automaton import PathAutomaton
-from trellis.experts.conversions import Floats
 from trellis.experts.learners import Batch, EdgeLearner, Learner, TableLearner
 from trellis.experts.online import OnlineCombiner
 from trellis.experts.outputs import ExpertOutputs
@@ -61,10 +61,10 @@ class _Table(TableLearner):
         new.n_rounds = 0
         return new
 
-    def log_table(self) -> Floats:
+    def log_table(self) -> Float64s:
         return self.log_w
 
-    def rounds(self, batch: Batch) -> tuple[Floats, Floats]:
+    def rounds(self, batch: Batch) -> tuple[Float64s, Float64s]:
         from trellis.kernels.experts import weighted_majority
 
         assert batch.cells is not None
@@ -99,11 +99,11 @@ class _Edges(EdgeLearner):
         new.log_w = -self.start_cost
         return new
 
-    def log_table(self) -> Floats:
+    def log_table(self) -> Float64s:
         with np.errstate(divide="ignore"):
             return np.log(self.automaton.edge_marginals(self.log_w))
 
-    def rounds(self, batch: Batch) -> tuple[Floats, Floats]:
+    def rounds(self, batch: Batch) -> tuple[Float64s, Float64s]:
         edge_losses = self.edge_losses(batch)
         losses = np.empty(edge_losses.shape[1])
         total = np.zeros(len(self.log_w))

@@ -33,7 +33,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from trellis.corpus import Corpus, Labels, as_corpus
 from trellis.corpus.corpus import FLOAT32_LIMIT
-from trellis.errors import CorruptModelError, DataError, TemplateError
+from trellis.errors import ColumnError, CorruptModelError, DataError
 from trellis.features.encoded import Encoded, Encoder, subset
 from trellis.features.encoder import TemplateEncoder, encoder_for
 from trellis.features.state import encoder_from_state
@@ -145,9 +145,7 @@ class Prepared:
         own = self.encoder.templates
         try:
             same = as_templates(features, own.columns()) == own
-        except TemplateError as error:
-            if "needs the column" not in str(error):
-                raise
+        except ColumnError:
             same = False
         if not same:
             raise DataError(

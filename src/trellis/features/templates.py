@@ -33,7 +33,7 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any
 
-from trellis.errors import TemplateError
+from trellis.errors import ColumnError, TemplateError
 from trellis.features.functions import Argument, string_function
 
 __all__ = ["Call", "Template", "Templates", "Term"]
@@ -256,7 +256,7 @@ def _resolve(template: Template, columns: Sequence[str]) -> Template:
         for name in (term.column, *_ALIASES.get(term.column, ())):
             if name in columns:
                 return replace(term, column=name)
-        raise TemplateError(
+        raise ColumnError(
             f"template {str(template)!r} needs the column {term.column!r}; "
             f"the corpus has {', '.join(columns) or 'none'}"
         )

@@ -8,5 +8,6 @@ from trellis.files.atomic import atomic_write
 from trellis.files.fingerprint import fingerprint
 from trellis.files.paths import display_name
 from trellis.files.reading import open_text_bytes
+from trellis.files.registry import load_model
 
-__all__ = ["atomic_write", "display_name", "fingerprint", "open_text_bytes"]
+__all__ = ["atomic_write", "display_name", "fingerprint", "load_model", "open_text_bytes"]

@@ -313,13 +313,15 @@ def loading(path: str | os.PathLike[Any], kind: FileKind = MODEL) -> Iterator[No
     except OSError:
         raise
     except Exception as error:
-        reason = str(error)
-        if isinstance(error, kind.error) and reason.startswith(f"{name}: "):
+        if isinstance(error, kind.error) and error.path == name:
             raise  # a nested block has named it
+        reason = str(error)
         if not isinstance(error, (TrellisError, ValueError)):
             # The text alone ("'w'" of a KeyError, "" of a MemoryError) would not tell.
             reason = f"{type(error).__name__}: {reason}"
-        raise kind.error(f"{name}: {_one_line(reason)}") from error
+        failure = kind.error(f"{name}: {_one_line(reason)}")
+        failure.path = name
+        raise failure from error
 
 
 def _one_line(text: str) -> str:

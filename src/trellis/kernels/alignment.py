@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from trellis.kernels._jit import kernel, subkernel
+from trellis.kernels._jit import allocating, kernel, subkernel
 
 __all__ = ["align_samples"]
 
@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 _MATCH, _SKIP, _INSERT = 0, 1, 2
 
 
-@subkernel
+@allocating
 def _add_row(net: Array, row: int, x: Array, there: Array, empty: int, grow: bool) -> Array:
     """Network with the sequence ``x`` as its row ``row``; ``there`` (R,) are the rows it has.
 

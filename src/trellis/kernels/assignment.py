@@ -38,9 +38,10 @@ from typing import Any
 
 import numpy as np
 
-from trellis.kernels._jit import kernel, subkernel
+from trellis.kernels._jit import allocating, kernel, subkernel
 from trellis.kernels.assignment_prices import rows_to_hypotheses, sort_by_slack, update_prices
 from trellis.kernels.assignment_search import cheapest_two, components, cover, is_free
+from trellis.kernels.rows import copy, fill
 
 __all__ = ["solve_assignments"]
 
@@ -49,7 +50,7 @@ Array = np.ndarray[Any, Any]
 SOLVED, GAVE_UP, INFEASIBLE = 1, 0, -1
 
 
-@subkernel
+@allocating
 def _greedy(
     rows: Array, use: Array, slack: Array, price: Array, closed: Array, partner: Array
 ) -> float:
@@ -58,7 +59,7 @@ def _greedy(
     start, member = rows_to_hypotheses(rows, use, n_rows)
     sort_by_slack(start, member, slack)
     covered = closed.copy()
-    partner[:] = -1
+    fill(partner, -1)
     cost = 0.0
     for j in range(n_rows):
         if covered[j]:
@@ -115,7 +116,7 @@ def _cost(rows: Array, slack: Array, price: Array, partner: Array, own: Array) -
     return total
 
 
-@subkernel
+@allocating
 def _improve(
     rows: Array, gain: Array, slack: Array, price: Array, closed: Array, use: Array,
     partner: Array, part: Array, owed: Array, tiny: float, budget: int,
@@ -146,7 +147,7 @@ def _improve(
                 own, start, member, rows, slack, price, covered, 0.0, False, budget, cost, best
             ):
                 proven = False
-                covered[:] = closed  # the search left its marks
+                copy(closed, covered)  # the search left its marks
                 if cost[0] >= _cost(rows, slack, price, partner, own):
                     continue
             for d in range(len(own)):
@@ -185,7 +186,7 @@ def _lead(rows: Array, gain: Array, partner: Array) -> float:
     return least
 
 
-@subkernel
+@allocating
 def _second(
     rows: Array, gain: Array, slack: Array, price: Array, closed: Array, use: Array,
     partner: Array, part: Array, owed: Array, tiny: float, budget: int, rival: Array,
@@ -222,7 +223,7 @@ def _second(
                 mine = partner[own[d]]
                 if (best[1, d] >= 0 and best[1, d] != mine) or (best[1, d] == -1 and mine >= 0):
                     which = 1
-            rival[:] = partner
+            copy(partner, rival)
             for d in range(len(own)):
                 if best[which, d] == -1:
                     rival[own[d]] = -1
@@ -247,7 +248,7 @@ def _write(partner: Array, single: Array, closed: Array, fixed: Array, chosen: A
     return True
 
 
-@kernel
+@allocating
 def _solve(
     rows: Array, score: Array, fixed: Array, n_rows: int, two: bool, rounds: Array, budget: int,
     chosen: Array, second: Array,
@@ -307,7 +308,7 @@ def _solve(
         cost = _greedy(rows, use, slack, price, closed, partner)
         _parts(rows, slack, price, partner, closed, part, owed)
         if cost > tiny:
-            use[:] = False
+            fill(use, False)
             for j in range(n_rows):
                 if partner[j] >= 0:
                     use[partner[j]] = True
@@ -328,7 +329,7 @@ def _solve(
             status = INFEASIBLE
         return SOLVED, status, np.inf
     if not _write(partner, single, closed, fixed, chosen):
-        chosen[:] = False
+        fill(chosen, False)
     return GAVE_UP, GAVE_UP, base + price.sum()
 
 

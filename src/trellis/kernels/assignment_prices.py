@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from trellis.kernels._jit import kernel, subkernel
+from trellis.kernels._jit import allocating, fragment, subkernel
 
 __all__ = ["rows_to_hypotheses", "sort_by_slack", "update_prices"]
 
 Array = np.ndarray[Any, Any]
 
 
-@kernel
+@allocating
 def rows_to_hypotheses(rows: Array, use: Array, n_rows: int) -> tuple[Array, Array]:
     """Hypotheses in use that cover each row: start (n_rows + 1,), member."""
     start = np.zeros(n_rows + 1, np.int64)
@@ -49,7 +49,7 @@ def _place(rows: Array, h: int, j: int) -> int:
     return 0 if rows[h, 0] == j else (1 if rows[h, 1] == j else 2)
 
 
-@kernel
+@fragment
 def update_prices(
     rows: Array, size: Array, start: Array, member: Array, share: Array, rounds: int, price: Array
 ) -> None:

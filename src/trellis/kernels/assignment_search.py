@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from trellis.kernels._jit import kernel, subkernel
+from trellis.kernels._jit import allocating, subkernel
+from trellis.kernels.rows import copy, fill
 
 __all__ = ["cheapest_two", "components", "cover", "is_free"]
 
@@ -33,7 +34,7 @@ def cover(rows: Array, h: int, covered: Array, value: bool) -> None:
             covered[rows[h, k]] = value
 
 
-@kernel
+@allocating
 def components(start: Array, member: Array, rows: Array, n_rows: int) -> tuple[Array, Array]:
     """Rows in breadth-first order, component by component; where each component begins."""
     order = np.empty(n_rows, np.int64)
@@ -63,7 +64,7 @@ def components(start: Array, member: Array, rows: Array, n_rows: int) -> tuple[A
     return order[:n], begin[: n_parts + 1]
 
 
-@kernel
+@allocating
 def cheapest_two(
     order: Array, start: Array, member: Array, rows: Array, slack: Array, price: Array,
     covered: Array, reach: float, two: bool, budget: int, cost: Array, best: Array,
@@ -75,7 +76,7 @@ def cheapest_two(
     than the first plus ``reach``. False if more than ``budget`` choices were tried.
     """
     m = len(order)
-    cost[:] = np.inf
+    fill(cost, np.inf)
     choice = np.full(m, -3, np.int64)  # -3: not decided
     pointer = np.zeros(m, np.int64)
     alone_left = np.ones(m, np.bool_)
@@ -87,12 +88,12 @@ def cheapest_two(
         if d == m:
             if spent[m] < cost[0]:
                 cost[1] = cost[0]
-                best[1] = best[0]
+                copy(best[0], best[1])
                 cost[0] = spent[m]
-                best[0] = choice
+                copy(choice, best[0])
             elif spent[m] < cost[1]:
                 cost[1] = spent[m]
-                best[1] = choice
+                copy(choice, best[1])
             d -= 1
             continue
         j = order[d]

@@ -39,14 +39,8 @@ import numpy as np
 import numpy.typing as npt
 
 from trellis.kernels._jit import kernel, subkernel
-from trellis.kernels.chain_max import (
-    as_stack,
-    fill,
-    kbest,
-    longest_sample,
-    padded_width,
-    viterbi,
-)
+from trellis.kernels.chain_max import as_stack, kbest, viterbi
+from trellis.kernels.rows import draw, fill, longest_sample, padded_width, row_max
 
 __all__ = [
     "entropies",
@@ -62,7 +56,6 @@ Floats = npt.NDArray[np.floating[Any]]
 Float64s = npt.NDArray[np.float64]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
-_Vector = npt.NDArray[Any]
 
 # With messages >= 1e-100 and exp(-_SPAN) > 1e-100, a product alpha * (E * x) * beta of entries
 # that are not true zeros is at least 1e-300, which float64 still holds in full precision.
@@ -90,7 +83,7 @@ def _relative_trans(trans: Floats, R: Float64s, E: Float64s) -> tuple[float, flo
     for k in range(trans.shape[0]):
         top = -np.inf
         for i in range(n_labels):
-            top = max(top, _row_max(trans[k, i]))
+            top = max(top, row_max(trans[k], i))
         if top == -np.inf:
             top = 0.0
         total += top
@@ -119,30 +112,14 @@ def _relative_node(
     total = 0.0
     too_low = 0
     for t in range(n):
-        row = node[first + t]
-        top = _row_max(row)
+        top = row_max(node, first + t)
         total += top
         for j in range(n_labels):
-            x[t, j] = row[j] - top
+            x[t, j] = node[first + t, j] - top
             too_low += 1 if -np.inf < x[t, j] < -limit else 0
         for j in range(n_labels, x.shape[1]):
             x[t, j] = -np.inf
     return total, too_low == 0
-
-
-@subkernel
-def _row_max(a: Floats) -> float:
-    # Four maxima, because one alone would be a chain of steps that wait for each other.
-    m0 = m1 = m2 = m3 = -np.inf
-    whole = a.shape[0] // 4 * 4
-    for j in range(0, whole, 4):
-        m0 = a[j] if a[j] > m0 else m0
-        m1 = a[j + 1] if a[j + 1] > m1 else m1
-        m2 = a[j + 2] if a[j + 2] > m2 else m2
-        m3 = a[j + 3] if a[j + 3] > m3 else m3
-    for j in range(whole, a.shape[0]):
-        m0 = a[j] if a[j] > m0 else m0
-    return max(m0, m1, m2, m3)
 
 
 @subkernel
@@ -299,17 +276,25 @@ def _log_sum_exp(a: Float64s, b: Float64s) -> float:
 # --- sum: the kernels -----------------------------------------------------------------------------
 
 
+# What is not asked for.
+_NO_MARGINALS, _NO_PAIRS, _NO_ENTROPY = np.empty((0, 0)), np.empty((0, 0, 0)), np.empty(0)
+_NO_UNIFORMS, _NO_LABELS = np.empty((0, 0)), np.empty((0, 0), np.int32)
+
+
 def log_partition(node: Floats, trans: Floats, offsets: Int64s) -> Float64s:
     """Compute log Z of each sample: float64 (S,)."""
     return _posterior(
-        node, as_stack(trans), offsets, np.empty((0, 0)), np.empty((0, 0, 0)), np.empty(0)
-    )
+        node, as_stack(trans), offsets, _NO_MARGINALS, _NO_PAIRS, _NO_ENTROPY, _NO_UNIFORMS,
+        _NO_LABELS,
+    )  # fmt: skip
 
 
 def forward_backward(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Float64s, Float64s]:
     """Compute log Z (S,) and the marginals P(y_t = j) (N, L), both float64."""
     marginals = np.zeros(node.shape)
-    log_z = _posterior(node, as_stack(trans), offsets, marginals, np.empty((0, 0, 0)), np.empty(0))
+    log_z = _posterior(
+        node, as_stack(trans), offsets, marginals, _NO_PAIRS, _NO_ENTROPY, _NO_UNIFORMS, _NO_LABELS
+    )
     return log_z, marginals
 
 
@@ -317,7 +302,9 @@ def pair_marginals(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Float6
     """Compute log Z (S,) and P(y_{t-1} = i, y_t = j) (N, L, L), zero where a sample starts."""
     n_rows, n_labels = node.shape
     pairs = np.zeros((n_rows, n_labels, n_labels))
-    log_z = _posterior(node, as_stack(trans), offsets, np.empty((0, 0)), pairs, np.empty(0))
+    log_z = _posterior(
+        node, as_stack(trans), offsets, _NO_MARGINALS, pairs, _NO_ENTROPY, _NO_UNIFORMS, _NO_LABELS
+    )
     return log_z, pairs
 
 
@@ -329,9 +316,24 @@ def entropies(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Float64s, F
     """
     entropy = np.zeros(offsets.shape[0] - 1)
     log_z = _posterior(
-        node, as_stack(trans), offsets, np.empty((0, 0)), np.empty((0, 0, 0)), entropy
+        node, as_stack(trans), offsets, _NO_MARGINALS, _NO_PAIRS, entropy, _NO_UNIFORMS, _NO_LABELS
     )
     return log_z, entropy
+
+
+def sample_paths(
+    node: Floats, trans: Floats, offsets: Int64s, uniforms: Float64s
+) -> tuple[Float64s, Int32s]:
+    """Draw labellings from p(y): log Z (S,) and labels int32 of the shape of ``uniforms`` (K, N).
+
+    Forward filtering, backward sampling: y_{n-1} from alpha_{n-1}, then y_{t-1} given y_t from
+    alpha_{t-1} * E_t[:, y_t]; ``uniforms`` in [0, 1) turn into labels by inverting the sums.
+    """
+    labels = np.full(uniforms.shape, -1, dtype=np.int32)
+    log_z = _posterior(
+        node, as_stack(trans), offsets, _NO_MARGINALS, _NO_PAIRS, _NO_ENTROPY, uniforms, labels
+    )
+    return log_z, labels
 
 
 @kernel
@@ -342,10 +344,13 @@ def _posterior(
     marginals: Float64s,
     pairs: Float64s,
     entropy: Float64s,
+    uniforms: Float64s,
+    labels: Int32s,
 ) -> Float64s:
-    """Return log Z and fill those of the other three arrays, zero at first, that have a size.
+    """Return log Z and fill those of the other arrays that have a size.
 
-    One loop for four purposes, because each further copy of it costs seconds to compile.
+    These are zero at first, but for the labels, -1. One loop for all purposes, because each
+    further copy of it costs seconds to compile.
     """
     width = padded_width(node.shape[1])
     step = 0 if trans.shape[0] == 1 else 1
@@ -369,7 +374,11 @@ def _posterior(
         if n == 0:
             continue
         log_z[s], scaled = _forward(node, first, n, R, E, step, tops, spread, x, alpha)
-        if log_z[s] == -np.inf or marginals.size + pairs.size + entropy.size == 0:
+        if log_z[s] == -np.inf:
+            continue
+        for r in range(uniforms.shape[0]):
+            _draw(first, n, R, E, step, scaled, alpha, w, uniforms, labels, r)
+        if marginals.size + pairs.size + entropy.size == 0:
             continue
         if scaled and not _backward_scaled(n, E, step, Et, x, beta, w):
             log_z[s], scaled = _forward(node, first, n, R, E, step, tops, np.inf, x, alpha)
@@ -450,73 +459,32 @@ def _row_entropy(p: Float64s) -> float:
     return entropy
 
 
-def sample_paths(
-    node: Floats, trans: Floats, offsets: Int64s, uniforms: Float64s
-) -> tuple[Float64s, Int32s]:
-    """Draw labellings from p(y): log Z (S,) and labels int32 of the shape of ``uniforms`` (K, N).
-
-    Forward filtering, backward sampling: y_{n-1} from alpha_{n-1}, then y_{t-1} given y_t from
-    alpha_{t-1} * E_t[:, y_t]; ``uniforms`` in [0, 1) turn into labels by inverting the sums.
-    """
-    return _sample_paths(node, as_stack(trans), offsets, uniforms)
-
-
-@kernel
-def _sample_paths(
-    node: Floats, trans: Floats, offsets: Int64s, uniforms: Float64s
-) -> tuple[Float64s, Int32s]:
-    width = padded_width(node.shape[1])
-    step = 0 if trans.shape[0] == 1 else 1
-    longest = longest_sample(offsets)
-    R = np.full((max(longest - 1, 0) if step == 1 else 1, width, width), -np.inf)
-    E = np.zeros_like(R)
-    tops = spread = 0.0
-    x = np.empty((longest, width))
-    alpha, w = np.empty_like(x), np.empty(width)
-    log_z = np.zeros(offsets.shape[0] - 1)
-    labels = np.full(uniforms.shape, -1, dtype=np.int32)
-    for s in range(log_z.shape[0]):
-        first = offsets[s]
-        n = offsets[s + 1] - first
-        if s == 0 or step == 1:
-            tops, spread = _relative_trans(
-                trans[first + 1 : first + n] if step == 1 else trans, R, E
-            )
-        if n == 0:
-            continue
-        log_z[s], scaled = _forward(node, first, n, R, E, step, tops, spread, x, alpha)
-        if log_z[s] == -np.inf:
-            continue
-        for r in range(uniforms.shape[0]):
-            label = -1
-            for t in range(n - 1, -1, -1):
-                for i in range(w.shape[0]):
-                    if scaled:
-                        w[i] = alpha[t, i] * (E[step * t, i, label] if label >= 0 else 1.0)
-                    else:
-                        w[i] = alpha[t, i] + (R[step * t, i, label] if label >= 0 else 0.0)
-                if not scaled:
-                    shift = _row_max(w)
-                    for i in range(w.shape[0]):
-                        w[i] = np.exp(w[i] - shift)
-                label = _invert(w, uniforms[r, first + t])
-                labels[r, first + t] = label
-    return log_z, labels
-
-
 @subkernel
-def _invert(weights: Float64s, u: float) -> int:
-    """Return the label at which the running sum of the weights passes u times their sum."""
-    total = 0.0
-    for i in range(weights.shape[0]):
-        total += weights[i]
-    running = 0.0
-    label = 0
-    for i in range(weights.shape[0]):
-        if weights[i] > 0.0:
-            # The last label of positive weight, should rounding keep the sum from passing.
-            label = i
-            running += weights[i]
-            if running > u * total:
-                break
-    return label
+def _draw(
+    first: int,
+    n: int,
+    R: Float64s,
+    E: Float64s,
+    step: int,
+    scaled: bool,
+    alpha: Float64s,
+    w: Float64s,
+    uniforms: Float64s,
+    labels: Int32s,
+    r: int,
+) -> None:
+    """Draw labelling r of one sample."""
+    label = -1
+    for t in range(n - 1, -1, -1):
+        shift = -np.inf
+        for i in range(w.shape[0]):
+            if scaled:
+                w[i] = alpha[t, i] * (E[step * t, i, label] if label >= 0 else 1.0)
+            else:
+                w[i] = alpha[t, i] + (R[step * t, i, label] if label >= 0 else 0.0)
+            shift = max(shift, w[i])
+        if not scaled:
+            for i in range(w.shape[0]):
+                w[i] = np.exp(w[i] - shift)
+        label = draw(w, w.shape[0], uniforms[r, first + t])
+        labels[r, first + t] = label

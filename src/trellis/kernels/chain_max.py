@@ -16,14 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from trellis.kernels._jit import kernel, subkernel
+from trellis.kernels.rows import list_depth, longest_sample, max_step, merge, padded_width
 
-__all__ = ["as_stack", "fill", "kbest", "longest_sample", "padded_width", "viterbi"]
+__all__ = ["as_stack", "kbest", "viterbi"]
 
 Floats = npt.NDArray[np.floating[Any]]
 Float64s = npt.NDArray[np.float64]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
-_Vector = npt.NDArray[Any]
 
 
 def as_stack(trans: Floats) -> Floats:
@@ -35,29 +35,6 @@ def as_stack(trans: Floats) -> Floats:
         return trans[None]
     # Up to one position there is no transition, and what the caller's array holds must not matter.
     return trans if len(trans) > 1 else np.zeros((1, *trans.shape[1:]), trans.dtype)
-
-
-@subkernel
-def longest_sample(offsets: Int64s) -> int:
-    """Positions of the longest sample."""
-    longest = 0
-    for s in range(offsets.shape[0] - 1):
-        longest = max(longest, offsets[s + 1] - offsets[s])
-    return longest
-
-
-@subkernel
-def padded_width(n_labels: int) -> int:
-    """Return the number of labels with forbidden ones added up to a multiple of four."""
-    return (n_labels + 3) // 4 * 4
-
-
-@subkernel
-def fill(a: _Vector, value: float) -> None:
-    """Set every entry."""
-    # An explicit loop compiles in a fraction of the time of a[:] = value, and runs as fast.
-    for j in range(a.shape[0]):
-        a[j] = value
 
 
 @subkernel
@@ -85,10 +62,10 @@ def _viterbi(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Int32s, Floa
     n_labels = node.shape[1]
     width = padded_width(n_labels)
     shared = trans.shape[0] == 1
-    T = np.full((width, width), -np.inf)
+    T = np.full((1, 1, width, width), -np.inf)
     into = np.full((width, width), -np.inf)  # into[j]: the transitions into label j
     if shared:
-        _copy(trans[0], T)
+        _copy(trans[0], T[0, 0])
         _copy_transposed(trans[0], into)
     nothing = np.zeros(width)
     # Row t: score of the best labelling of positions 0..t that ends in each label.
@@ -104,8 +81,8 @@ def _viterbi(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Int32s, Floa
             v[0, j] = node[first, j]
         for t in range(1, n):
             if not shared:
-                _copy(trans[first + t], T)
-            _max_step(v[t - 1], T, v[t])
+                _copy(trans[first + t], T[0, 0])
+            max_step(v, t - 1, T, 0, 0, v[t])
             for j in range(n_labels):
                 v[t, j] += node[first + t, j]
         label = _argmax_sum(v[n - 1], nothing)
@@ -120,22 +97,6 @@ def _viterbi(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Int32s, Floa
             label = _argmax_sum(v[t - 1], into[label])
             labels[first + t - 1] = label
     return labels, scores
-
-
-@subkernel
-def _max_step(previous: Float64s, T: Float64s, out: Float64s) -> None:
-    """Compute out[j] = max over i of previous[i] + T[i, j], four i at a time."""
-    width = T.shape[0]
-    fill(out, -np.inf)
-    for i in range(0, width, 4):
-        a0, a1, a2, a3 = previous[i], previous[i + 1], previous[i + 2], previous[i + 3]
-        for j in range(width):
-            x0, x1 = a0 + T[i, j], a1 + T[i + 1, j]
-            x2, x3 = a2 + T[i + 2, j], a3 + T[i + 3, j]
-            x0 = x0 if x0 > x1 else x1
-            x2 = x2 if x2 > x3 else x3
-            x0 = x0 if x0 > x2 else x2
-            out[j] = x0 if x0 > out[j] else out[j]
 
 
 @subkernel
@@ -163,12 +124,7 @@ def _kbest(node: Floats, trans: Floats, offsets: Int64s, k: int) -> tuple[Int32s
     n_samples = offsets.shape[0] - 1
     n_labels = node.shape[1]
     longest = longest_sample(offsets)
-    # No list is longer than the number of labellings L ** longest.
-    depth = 1
-    for _ in range(longest):
-        if depth < k:
-            depth *= n_labels
-    depth = min(depth, k)
+    depth = list_depth(k, n_labels, longest)
     shared = trans.shape[0] == 1
     into = np.empty((n_labels, n_labels))  # into[j]: the transitions into label j
     if shared:
@@ -201,13 +157,13 @@ def _kbest(node: Floats, trans: Floats, offsets: Int64s, k: int) -> tuple[Int32s
                 counts[t, j] = 0
                 if node[first + t, j] == -np.inf:
                     continue
-                counts[t, j] = _merge(
+                counts[t, j] = merge(
                     values[t - 1], counts[t - 1], into[j], heads, values[t, j], origins[t, j]
                 )
                 for r in range(counts[t, j]):
                     values[t, j, r] += node[first + t, j]
-        found = _merge(values[n - 1], counts[n - 1], nothing, heads, last_values, last_origins)
-        for r in range(found):
+        n_lists = merge(values[n - 1], counts[n - 1], nothing, heads, last_values, last_origins)
+        for r in range(n_lists):
             scores[s, r] = last_values[r]
             origin = last_origins[r]
             for t in range(n - 1, 0, -1):
@@ -215,32 +171,3 @@ def _kbest(node: Floats, trans: Floats, offsets: Int64s, k: int) -> tuple[Int32s
                 origin = origins[t, origin // depth, origin % depth]
             labels[r, first] = origin // depth
     return labels, scores
-
-
-@subkernel
-def _merge(
-    values: Float64s,
-    counts: Int64s,
-    bonus: Float64s,
-    heads: Int64s,
-    out_values: Float64s,
-    out_origins: Int64s,
-) -> int:
-    """Merge the lists values[i, :counts[i]] + bonus[i] into one, best first; return its length."""
-    depth: int = out_values.shape[0]
-    fill(heads, 0)
-    for r in range(depth):
-        best = -np.inf
-        arg = -1
-        for i in range(counts.shape[0]):
-            if heads[i] < counts[i]:
-                x = values[i, heads[i]] + bonus[i]
-                if x > best:
-                    best = x
-                    arg = i
-        if arg < 0:
-            return r
-        out_values[r] = best
-        out_origins[r] = arg * depth + heads[arg]
-        heads[arg] += 1
-    return depth

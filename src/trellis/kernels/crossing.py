@@ -76,6 +76,6 @@ def observed_pairs(
             times[seen[q]] = 0
         for k in range(drawn.shape[1]):
             times[drawn[i, k]] = 0
-        pair[ptr[i] : n] = np.sort(pair[ptr[i] : n])
+        pair[ptr[i] : n].sort()
         ptr[i + 1] = n
     return ptr, pair[:n].copy()

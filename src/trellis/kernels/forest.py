@@ -1,4 +1,4 @@
-"""Depth-first order of the nodes of undirected forests, in linear time.
+"""Rooted forests as kernels take them, and the depth-first order of their nodes in linear time.
 
 Edges (E, 2) join nodes 0..N-1. Every tree gets its node of lowest number as root; the children of
 a node come in the order of their edges. Nothing is checked here but cycles.
@@ -6,15 +6,32 @@ a node come in the order of their edges. Nothing is checked here but cycles.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from trellis.kernels._jit import kernel
 
-__all__ = ["depth_first"]
+__all__ = ["Forest", "depth_first"]
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+
+
+class Forest(NamedTuple):
+    """Nodes in an order in which each comes after its parent.
+
+    At each place of the order: the node, the place of its parent (−1 at a root), the edge to it
+    (−1), and whether the parent is the first end of that edge. ``types`` (E,) is the table of pair
+    scores of each edge.
+    """
+
+    order: Int64s
+    parent: Int64s
+    edge: Int64s
+    down: Bools
+    types: Int64s
 
 
 @kernel

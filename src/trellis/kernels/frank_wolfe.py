@@ -21,40 +21,60 @@ g = augmented(y) − augmented(m, P) from the scores alone, and the direction m 
 the step follows. So the memory is N · L and a table for each sample and type, whatever the number
 of features.
 
-Nodes come as in :class:`trellis.structures.Forest`: sample s has the places
-``offsets[s]:offsets[s + 1]`` of ``order``, each after its parent (``parent`` is a place, −1 for a
-root); ``table`` is that of the edge to the parent and ``down`` tells whether the parent is its
-first end. Node arrays are in the order of positions, not of places.
+Node arrays are in the order of positions, not of places.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from trellis.kernels._jit import kernel, subkernel
-from trellis.kernels.chain_max import longest_sample, padded_width
+from trellis.kernels.rows import longest_sample, max_step, padded_width
+from trellis.kernels.scoring import Features
 
-__all__ = ["visit_samples"]
+__all__ = ["Costs", "Rooted", "visit_samples"]
 
 Array = np.ndarray[Any, Any]
 
 
+class Rooted(NamedTuple):
+    """Nodes as in :class:`trellis.structures.Forest`, each after its parent.
+
+    Sample s has the places ``offsets[s]:offsets[s + 1]`` of ``order``. At each place: the place of
+    the parent (−1 for a root), the table of the edge to it, whether the parent is the first end of
+    that edge, and its slot, the row of ``pairs`` (one for each sample and table; −1 for a root).
+    """
+
+    offsets: Array
+    order: Array
+    parent: Array
+    table: Array
+    down: Array
+    slot: Array
+
+
+class Costs(NamedTuple):
+    """Gold labels (N,) and the costs of the others: ``table[row[v]]`` at v, zero at the gold."""
+
+    gold: Array
+    table: Array
+    row: Array
+
+
+class _Tables(NamedTuple):
+    """S (K, L²), and the same (K, 2, L, L) padded, both ways round."""
+
+    S: Array
+    ways: Array
+
+
 @kernel
 def visit_samples(
-    indptr: Array,
-    indices: Array,
-    values: Array,
-    gold: Array,
-    costs: Array,
-    cost_row: Array,
-    offsets: Array,
-    order: Array,
-    parent: Array,
-    table: Array,
-    down: Array,
-    slot: Array,
+    features: Features,
+    targets: Costs,
+    nodes: Rooted,
     symmetric: bool,
     weight: Array,
     visits: Array,
@@ -71,14 +91,8 @@ def visit_samples(
 
     Parameters
     ----------
-    indptr, indices, values
-        Features in CSR; ``values`` is empty if all are indicators.
-    gold : (N,)
-        Gold labels.
-    costs, cost_row : (R, L), (N,)
-        Cost of each label at position v: ``costs[cost_row[v]]``, zero at the gold label.
-    slot : (N,)
-        Row of ``pairs`` of the edge to the parent, one for each sample and table; −1 for a root.
+    features, targets, nodes
+        The data.
     symmetric : bool
         Edges have no direction.
     W, T : float64 (F, L), (K, L · L)
@@ -90,15 +104,15 @@ def visit_samples(
     means, pairs, losses : (N, L), (slots, L · L), (S,)
         m, P and the mean loss of each sample; changed if ``learn``.
     """
+    gold, costs, cost_row = targets
+    offsets, order, _, table, _, slot = nodes
     n_labels = W.shape[1]
     width = padded_width(n_labels)
     longest = max(1, longest_sample(offsets))
-    # S, and the same padded, and both ways round.
-    S = np.empty(T.shape)
-    tables = np.full((T.shape[0], 2, width, width), -np.inf)
+    tables = _Tables(np.empty(T.shape), np.full((T.shape[0], 2, width, width), -np.inf))
     for k in range(T.shape[0]):
         for i in range(n_labels**2):
-            _refresh(T, k, i, n_labels, symmetric, S, tables)
+            _refresh(T, k, i, n_labels, symmetric, tables)
     scores = np.zeros((longest, width))
     value = np.full((longest, width), -np.inf)
     message = np.empty(width)
@@ -117,19 +131,19 @@ def visit_samples(
             continue
         for r in range(n):
             v = order[first + r]
-            _score(indptr, indices, values, W, v, scores, r)
+            _score(features, W, v, scores, r)
             for j in range(n_labels):
                 scores[r, j] += costs[cost_row[v], j]
                 value[r, j] = scores[r, j]
-        best = _best_labelling(first, n, order, parent, table, down, tables, value, message, labels)
+        best = _best_labelling(first, n, nodes, tables.ways, value, message, labels)
         hinge = best
         for r in range(n):
             v = order[first + r]
             hinge -= scores[r, gold[v]]
             k = table[first + r]
             if k >= 0:
-                a, b = _ends(first + r, order, parent, down)
-                hinge -= S[k, gold[a] * n_labels + gold[b]]
+                a, b = _ends(first + r, nodes)
+                hinge -= tables.S[k, gold[a] * n_labels + gold[b]]
         total += weight[s] * hinge
         if not learn:
             continue
@@ -144,7 +158,7 @@ def visit_samples(
                 last_slot = slot[first + r]
                 k = table[first + r]
                 for i in range(n_labels**2):
-                    mean_value += pairs[last_slot, i] * S[k, i]
+                    mean_value += pairs[last_slot, i] * tables.S[k, i]
         gain = best - mean_value
         if gain <= 1e-14 * abs(best):
             continue
@@ -155,14 +169,12 @@ def visit_samples(
             means[v, labels[v]] -= 1.0
             loss += costs[cost_row[v], labels[v]]
             if slot[first + r] >= 0:
-                a, b = _ends(first + r, order, parent, down)
+                a, b = _ends(first + r, nodes)
                 pairs[slot[first + r], labels[a] * n_labels + labels[b]] -= 1.0
         n_rows = 0
         for r in range(n):
             v = order[first + r]
-            n_rows = _spread(
-                indptr, indices, values, v, means, psi, met, number, rows, n_rows, hot, message
-            )
+            n_rows = _spread(features, v, means, psi, met, number, rows, n_rows, hot, message)
         norm = 0.0
         for i in range(n_rows):
             f = rows[i]
@@ -191,7 +203,7 @@ def visit_samples(
         for q in range(n_hot):
             T[hot[q, 1], hot[q, 2]] += factor * _direction(pairs, hot, q, n_labels, symmetric)
         for q in range(n_hot):
-            _refresh(T, hot[q, 1], hot[q, 2], n_labels, symmetric, S, tables)
+            _refresh(T, hot[q, 1], hot[q, 2], n_labels, symmetric, tables)
             pairs[hot[q, 0], hot[q, 2]] *= 1.0 - step
         for r in range(n):
             v = order[first + r]
@@ -199,54 +211,46 @@ def visit_samples(
                 means[v, j] *= 1.0 - step
             means[v, labels[v]] += 1.0
             if slot[first + r] >= 0:
-                a, b = _ends(first + r, order, parent, down)
+                a, b = _ends(first + r, nodes)
                 pairs[slot[first + r], labels[a] * n_labels + labels[b]] += 1.0
         losses[s] += step * (loss - losses[s])
     return total
 
 
 @subkernel
-def _ends(place: int, order: Array, parent: Array, down: Array) -> tuple[int, int]:
+def _ends(place: int, nodes: Rooted) -> tuple[int, int]:
     """Positions of the first and the second end of the edge to the parent."""
-    child = order[place]
-    upper = order[parent[place]]
-    return (upper, child) if down[place] else (child, upper)
+    child = nodes.order[place]
+    upper = nodes.order[nodes.parent[place]]
+    return (upper, child) if nodes.down[place] else (child, upper)
 
 
 @subkernel
-def _score(
-    indptr: Array, indices: Array, values: Array, W: Array, v: int, out: Array, r: int
-) -> None:
+def _score(features: Features, W: Array, v: int, out: Array, r: int) -> None:
+    """Node scores of position v; nothing is fetched ahead, since W is small or dense."""
+    indptr, indices, values = features
     n_labels = W.shape[1]
     for j in range(n_labels):
         out[r, j] = 0.0
-    if values.size:
-        for p in range(indptr[v], indptr[v + 1]):
-            f = indices[p]
-            x = float(values[p])
-            for j in range(n_labels):
-                out[r, j] += x * W[f, j]
-    else:
-        for p in range(indptr[v], indptr[v + 1]):
-            f = indices[p]
-            for j in range(n_labels):
-                out[r, j] += W[f, j]
+    for p in range(indptr[v], indptr[v + 1]):
+        f = indices[p]
+        x = float(values[p]) if values.size else 1.0
+        for j in range(n_labels):
+            out[r, j] += x * W[f, j]
 
 
 @subkernel
 def _best_labelling(
     first: int,
     n: int,
-    order: Array,
-    parent: Array,
-    table: Array,
-    down: Array,
+    nodes: Rooted,
     tables: Array,
     value: Array,
     message: Array,
     labels: Array,
 ) -> float:
     """Fill the labels of a sample; returns their score. ``value`` holds the node scores."""
+    _, order, parent, table, down, _ = nodes
     width = message.shape[0]
     for r in range(n - 1, -1, -1):
         q = parent[first + r] - first
@@ -254,17 +258,7 @@ def _best_labelling(
             continue
         k = table[first + r]
         way = 1 if down[first + r] else 0
-        for j in range(width):
-            message[j] = -np.inf
-        for i in range(0, width, 4):
-            a0, a1, a2, a3 = value[r, i], value[r, i + 1], value[r, i + 2], value[r, i + 3]
-            for j in range(width):
-                x0, x1 = a0 + tables[k, way, i, j], a1 + tables[k, way, i + 1, j]
-                x2, x3 = a2 + tables[k, way, i + 2, j], a3 + tables[k, way, i + 3, j]
-                x0 = x0 if x0 > x1 else x1
-                x2 = x2 if x2 > x3 else x3
-                x0 = x0 if x0 > x2 else x2
-                message[j] = x0 if x0 > message[j] else message[j]
+        max_step(value, r, tables, k, way, message)
         for j in range(width):
             value[q, j] += message[j]
     total = 0.0
@@ -329,21 +323,18 @@ def _direction(pairs: Array, hot: Array, q: int, n_labels: int, symmetric: bool)
 
 
 @subkernel
-def _refresh(
-    T: Array, k: int, i: int, n_labels: int, symmetric: bool, S: Array, tables: Array
-) -> None:
+def _refresh(T: Array, k: int, i: int, n_labels: int, symmetric: bool, tables: _Tables) -> None:
     """Make S and its copies follow entry i of table k."""
     a, b = i // n_labels, i % n_labels
-    S[k, i] = T[k, i] + T[k, b * n_labels + a] if symmetric else T[k, i]
-    tables[k, 0, a, b] = S[k, i]
-    tables[k, 1, b, a] = S[k, i]
+    s = T[k, i] + T[k, b * n_labels + a] if symmetric else T[k, i]
+    tables.S[k, i] = s
+    tables.ways[k, 0, a, b] = s
+    tables.ways[k, 1, b, a] = s
 
 
 @subkernel
 def _spread(
-    indptr: Array,
-    indices: Array,
-    values: Array,
+    features: Features,
     v: int,
     means: Array,
     psi: Array,
@@ -363,6 +354,7 @@ def _spread(
             n_hot += 1
     if n_hot == 0:
         return n_rows
+    indptr, indices, values = features
     for p in range(indptr[v], indptr[v + 1]):
         f = indices[p]
         x = float(values[p]) if values.size else 1.0

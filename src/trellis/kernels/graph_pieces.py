@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from trellis.kernels._jit import kernel, subkernel
+from trellis.kernels._jit import allocating, kernel, subkernel
 
 __all__ = ["adjacency", "spanning_pieces"]
 
@@ -157,7 +157,7 @@ def _parent(edges: Array, above: Array, v: int) -> int:
     return end
 
 
-@subkernel
+@allocating
 def _by_piece(
     edges: Array,
     preorder: Array,

@@ -27,12 +27,22 @@ at each neighbour (arc consistency), so all messages are finite.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from trellis.kernels._jit import kernel, subkernel
 
-__all__ = ["beliefs", "breadth_first", "improve", "max_product", "sum_product"]
+__all__ = [
+    "Layout",
+    "Tables",
+    "beliefs",
+    "breadth_first",
+    "improve",
+    "max_product",
+    "sum_product",
+]
 
 Float64s = npt.NDArray[np.float64]
 Int32s = npt.NDArray[np.int32]
@@ -40,6 +50,30 @@ Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 _SMALL = 1e-200  # sums of exponentials below it are taken anew in the logarithmic domain
+
+
+class Layout(NamedTuple):
+    """Stacked graphs laid out for passing messages.
+
+    Sample s is the nodes ``offsets[s]:offsets[s + 1]``; ``order`` (N,) is their breadth-first order
+    and ``rank`` (N,) the place of each in it. The messages into node v are
+    ``into[start[v]:start[v + 1]]``. ``edges`` (E, 2) have the tables ``types`` (E,).
+    """
+
+    edges: Int64s
+    types: Int64s
+    offsets: Int64s
+    order: Int64s
+    rank: Int64s
+    start: Int64s
+    into: Int64s
+
+
+class Tables(NamedTuple):
+    """Tables of pairs of labels (K, L, L), as stored and transposed: read row by row both ways."""
+
+    stored: Float64s
+    turned: Float64s
 
 
 @kernel
@@ -153,28 +187,21 @@ def _settle(w: int, node: Float64s, out: Float64s) -> float:
 @kernel
 def sum_product(
     node: Float64s,
-    pair: Float64s,
-    pair_t: Float64s,
-    exp_pair: Float64s,
-    exp_pair_t: Float64s,
-    top_pair: Float64s,
-    types: Int64s,
-    edges: Int64s,
-    offsets: Int64s,
-    order: Int64s,
-    rank: Int64s,
-    start: Int64s,
-    into: Int64s,
+    tables: Tables,
+    exponentials: Tables,
+    top: Float64s,
+    graph: Layout,
     damping: Float64s,
     max_iterations: int,
     tolerance: float,
 ) -> tuple[Float64s, Bools, Int64s]:
     """Pass messages until none changes by more than the tolerance.
 
-    ``pair_t`` holds the tables transposed, ``exp_pair`` and ``exp_pair_t`` the exponentials of both
-    less the maximum ``top_pair`` of each table. ``damping`` (S,) is the share of the old message.
-    Returns the messages (2E, L), whether each sample converged, and its number of iterations.
+    ``exponentials`` are those of the tables less the maximum ``top`` (K,) of each. ``damping``
+    (S,) is the share of the old message. Returns the messages (2E, L), whether each sample
+    converged, and its number of iterations.
     """
+    edges, types, offsets, order, rank, start, into = graph
     n_samples = offsets.shape[0] - 1
     n_labels = node.shape[1]
     messages = np.zeros((2 * edges.shape[0], n_labels))
@@ -203,9 +230,9 @@ def sum_product(
                         for i in range(n_labels):
                             g[i] = H[i] - messages[h, i]
                         k = types[e]
-                        table = pair[k] if side == 0 else pair_t[k]
-                        exp_table = exp_pair[k] if side == 0 else exp_pair_t[k]
-                        _sum_message(table, exp_table, top_pair[k], g, x, out)
+                        table = tables.stored[k] if side == 0 else tables.turned[k]
+                        exp_table = exponentials.stored[k] if side == 0 else exponentials.turned[k]
+                        _sum_message(table, exp_table, top[k], g, x, out)
                         _settle(w, node, out)
                         for j in range(n_labels):
                             old = messages[h ^ 1, j]
@@ -220,27 +247,25 @@ def sum_product(
 def beliefs(
     node: Float64s,
     pair: Float64s,
-    exp_pair: Float64s,
-    top_pair: Float64s,
-    types: Int64s,
-    edges: Int64s,
-    start: Int64s,
-    into: Int64s,
+    exponentials: Float64s,
+    tops: Float64s,
+    graph: Layout,
     sample: Int64s,
     messages: Float64s,
-    n_samples: int,
 ) -> tuple[Float64s, Float64s, Float64s]:
     """Compute the marginals that sum-product messages stand for, and the Bethe log Z.
 
     ``sample`` (N,) is the sample of each node. Returns the node marginals (N, L), the pair
     marginals (E, L, L) and log Z = sum_v (1 - degree) log Z_v + sum_e log Z_e of each sample, with
-    Z_v and Z_e the normalisers of the beliefs.
+    Z_v and Z_e the normalisers of the beliefs. ``exponentials`` are those of the tables ``pair``
+    less the maxima ``tops`` (K,).
     """
+    edges, types, offsets, _, _, start, into = graph
     n, n_labels = node.shape
     n_edges = edges.shape[0]
     node_marginals = np.zeros((n, n_labels))
     pair_marginals = np.zeros((n_edges, n_labels, n_labels))
-    log_z = np.zeros(n_samples)
+    log_z = np.zeros(offsets.shape[0] - 1)
     H = np.empty((n, n_labels))
     for v in range(n):
         top = _gather(v, node, messages, into[start[v] : start[v + 1]], H[v])
@@ -269,9 +294,9 @@ def beliefs(
         total = 0.0
         for i in range(n_labels):
             for j in range(n_labels):
-                P[i, j] = exp_pair[k, i, j] * x[0, i] * x[1, j]
+                P[i, j] = exponentials[k, i, j] * x[0, i] * x[1, j]
                 total += P[i, j]
-        scale += top_pair[k]
+        scale += tops[k]
         if total < _SMALL:
             scale = -np.inf
             for i in range(n_labels):
@@ -294,12 +319,8 @@ def beliefs(
 def _choose(
     v: int,
     node: Float64s,
-    pair: Float64s,
-    pair_t: Float64s,
-    types: Int64s,
-    edges: Int64s,
-    rank: Int64s,
-    incoming: Int64s,
+    tables: Tables,
+    graph: Layout,
     messages: Float64s,
     by_messages: bool,
     labels: Int32s,
@@ -309,18 +330,19 @@ def _choose(
     n_labels = out.shape[0]
     for i in range(n_labels):
         out[i] = node[v, i]
-    for h in incoming:
+    for p in range(graph.start[v], graph.start[v + 1]):
+        h = graph.into[p]
         e, side = h >> 1, h & 1
-        w = edges[e, 1 - side]
-        if by_messages and rank[w] > rank[v]:
+        w = graph.edges[e, 1 - side]
+        if by_messages and graph.rank[w] > graph.rank[v]:
             for i in range(n_labels):
                 out[i] += messages[h, i]
         elif side == 0:
             for i in range(n_labels):
-                out[i] += pair_t[types[e], labels[w], i]
+                out[i] += tables.turned[graph.types[e], labels[w], i]
         else:
             for i in range(n_labels):
-                out[i] += pair[types[e], labels[w], i]
+                out[i] += tables.stored[graph.types[e], labels[w], i]
     best = 0
     for i in range(1, n_labels):
         if out[i] > out[best]:
@@ -330,29 +352,21 @@ def _choose(
 
 @subkernel
 def _climb(
-    first: int,
-    stop: int,
+    s: int,
     node: Float64s,
-    pair: Float64s,
-    pair_t: Float64s,
-    types: Int64s,
-    edges: Int64s,
-    rank: Int64s,
-    start: Int64s,
-    into: Int64s,
+    tables: Tables,
+    graph: Layout,
     messages: Float64s,
     labels: Int32s,
     out: Float64s,
     sweeps: int,
 ) -> float:
-    """Change one label at a time while the score rises, and return the score."""
+    """Change one label of sample s at a time while the score rises, and return the score."""
+    first, stop = graph.offsets[s], graph.offsets[s + 1]
     for _ in range(sweeps):
         changed = False
         for v in range(first, stop):
-            incoming = into[start[v] : start[v + 1]]
-            best = _choose(
-                v, node, pair, pair_t, types, edges, rank, incoming, messages, False, labels, out
-            )
+            best = _choose(v, node, tables, graph, messages, False, labels, out)
             if out[best] > out[labels[v]]:
                 labels[v] = best
                 changed = True
@@ -361,64 +375,33 @@ def _climb(
     score = 0.0
     for v in range(first, stop):
         score += node[v, labels[v]]
-        for h in into[start[v] : start[v + 1]]:
+        for p in range(graph.start[v], graph.start[v + 1]):
+            h = graph.into[p]
             if h & 1 == 0:
-                score += pair[types[h >> 1], labels[v], labels[edges[h >> 1, 1]]]
+                e = h >> 1
+                score += tables.stored[graph.types[e], labels[v], labels[graph.edges[e, 1]]]
     return score
 
 
 @kernel
 def improve(
-    node: Float64s,
-    pair: Float64s,
-    pair_t: Float64s,
-    types: Int64s,
-    edges: Int64s,
-    offsets: Int64s,
-    rank: Int64s,
-    start: Int64s,
-    into: Int64s,
-    labels: Int32s,
-    sweeps: int,
+    node: Float64s, tables: Tables, graph: Layout, labels: Int32s, sweeps: int
 ) -> tuple[Int32s, Float64s]:
     """Climb from given labels (iterated conditional modes); returns labels and scores."""
-    n_samples = offsets.shape[0] - 1
-    found = labels.copy()
-    scores = np.zeros(n_samples)
+    climbed = labels.copy()
+    scores = np.zeros(graph.offsets.shape[0] - 1)
     out = np.empty(node.shape[1])
-    none = np.empty((0, node.shape[1]))
-    for s in range(n_samples):
-        scores[s] = _climb(
-            offsets[s],
-            offsets[s + 1],
-            node,
-            pair,
-            pair_t,
-            types,
-            edges,
-            rank,
-            start,
-            into,
-            none,
-            found,
-            out,
-            sweeps,
-        )
-    return found, scores
+    no_messages = np.empty((0, node.shape[1]))
+    for s in range(scores.shape[0]):
+        scores[s] = _climb(s, node, tables, graph, no_messages, climbed, out, sweeps)
+    return climbed, scores
 
 
 @kernel
 def max_product(
     node: Float64s,
-    pair: Float64s,
-    pair_t: Float64s,
-    types: Int64s,
-    edges: Int64s,
-    offsets: Int64s,
-    order: Int64s,
-    rank: Int64s,
-    start: Int64s,
-    into: Int64s,
+    tables: Tables,
+    graph: Layout,
     forest: Bools,
     max_iterations: int,
     tolerance: Float64s,
@@ -427,9 +410,10 @@ def max_product(
 
     A sample is done when bound and score are within ``tolerance`` (S,) of each other, when ten
     turns lowered the bound by less than that or a thousandth of the gap, or after
-    ``max_iterations`` turns. Returns the best
+    ``max_iterations`` turns. ``forest`` (S,) tells which samples have no cycle. Returns the best
     labels found (N,), their scores (S,), the least bounds (S,) and the numbers of turns (S,).
     """
+    edges, types, offsets, order, rank, start, into = graph
     n_samples = offsets.shape[0] - 1
     n, n_labels = node.shape
     messages = np.zeros((2 * edges.shape[0], n_labels))
@@ -470,7 +454,7 @@ def max_product(
                         for i in range(n_labels):
                             g[i] = gamma * (H[i] - top) - messages[h, i]
                         k = types[e]
-                        table = pair[k] if side == 0 else pair_t[k]
+                        table = tables.stored[k] if side == 0 else tables.turned[k]
                         _max_message(table, g, out)
                         bound += _settle(w, node, out)
                         for j in range(n_labels):
@@ -480,36 +464,9 @@ def max_product(
                     continue
                 for step in range(first, stop):
                     v = order[step]
-                    decoded[v] = _choose(
-                        v,
-                        node,
-                        pair,
-                        pair_t,
-                        types,
-                        edges,
-                        rank,
-                        into[start[v] : start[v + 1]],
-                        messages,
-                        True,
-                        decoded,
-                        out,
-                    )
-                score = _climb(
-                    first,
-                    stop,
-                    node,
-                    pair,
-                    pair_t,
-                    types,
-                    edges,
-                    rank,
-                    start,
-                    into,
-                    messages,
-                    decoded,
-                    out,
-                    0 if forest[s] else 3,
-                )
+                    decoded[v] = _choose(v, node, tables, graph, messages, True, decoded, out)
+                sweeps = 0 if forest[s] else 3  # on a forest the decoded labels are the best
+                score = _climb(s, node, tables, graph, messages, decoded, out, sweeps)
                 if score > scores[s] or iterations[s] == 1:
                     scores[s] = score
                     for v in range(first, stop):

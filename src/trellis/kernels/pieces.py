@@ -36,7 +36,9 @@ def chain_blocks(offsets: Array, small: int, larger: Array, reverse: Array) -> t
             bounds[n + 1] = size
             n += 1
         if reverse[s]:
-            bounds[first + 1 : n + 1] = bounds[first + 1 : n + 1][::-1].copy()
+            for k in range((n - first) // 2):
+                left, right = first + 1 + k, n - k
+                bounds[left], bounds[right] = bounds[right], bounds[left]
     for k in range(n):
         bounds[k + 1] += bounds[k]
     return bounds[: n + 1].copy(), sample[:n].copy()

@@ -1,19 +1,18 @@
-"""Node scores from sparse features: node[t, y] = Σ_{f ∈ x_t} v_tf · W[f, y].
+"""Node scores from sparse features, and steps of their weights.
 
-Features are in CSR over positions: ``indptr`` (N+1,), ``indices``, and ``values`` or an empty array
-when every feature is an indicator; W is (F, L).
+node[t, y] = Σ_{f ∈ x_t} v_tf · W[f, y],   W (F, L)
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from trellis.kernels._jit import kernel, subkernel
+from trellis.kernels._jit import inner, kernel
 from trellis.kernels.prefetch import prefetch
 
-__all__ = ["longest_piece", "look_ahead", "score_into", "score_nodes", "visiting_queue"]
+__all__ = ["Features", "add_to_features", "score_into", "score_nodes"]
 
 Array = np.ndarray[Any, Any]
 
@@ -23,66 +22,46 @@ _WEIGHTS_AHEAD, _FEATURES_AHEAD, _POINTERS_AHEAD = 3, 10, 20
 _LINE = 16
 
 
+class Features(NamedTuple):
+    """Features of all positions in CSR; ``values`` is empty if all are indicators."""
+
+    indptr: Array
+    indices: Array
+    values: Array
+
+
 @kernel
 def score_nodes(
     indptr: Array, indices: Array, values: Array, W: Array, first: int, last: int
 ) -> Array:
     """Node scores (last − first, L) of positions first..last."""
     work = np.empty((1, last - first, W.shape[1]), W.dtype)
-    queue = np.arange(first, last)
-    score_into(indptr, indices, values, W, first, last, W.dtype.type(1), work, 0, queue, 0)
+    features = Features(indptr, indices, values)
+    score_into(features, W, np.arange(first, last), 0, last - first, W.dtype.type(1), work, 0)
     node: Array = work[0]
     return node
 
 
-@subkernel
-def longest_piece(starts: Array, ends: Array) -> int:
-    """Positions of the longest piece (at least 1)."""
-    longest = 1
-    for k in range(starts.size):
-        longest = max(longest, ends[k] - starts[k])
-    return longest
-
-
-@subkernel
-def visiting_queue(starts: Array, ends: Array) -> Array:
-    """All positions of the pieces in the order of visiting."""
-    total = 0
-    for k in range(starts.size):
-        total += ends[k] - starts[k]
-    queue = np.empty(total, np.int64)
-    i = 0
-    for k in range(starts.size):
-        for t in range(starts[k], ends[k]):
-            queue[i] = t
-            i += 1
-    return queue
-
-
-@subkernel
+@inner
 def score_into(
-    indptr: Array,
-    indices: Array,
-    values: Array,
+    features: Features,
     W: Array,
-    first: int,
-    last: int,
+    queue: Array,
+    done: int,
+    n: int,
     scale: float,
     work: Array,
     plane: int,
-    queue: Array,
-    done: int,
 ) -> None:
-    """Write scale · node scores of positions first..last into the first rows of work[plane].
+    """Write scale · node scores of the positions queue[done:done + n] to the rows of work[plane].
 
-    ``queue`` are all positions in the order of visiting, of which ``done`` came before: what the
-    following ones need is fetched on the way, whatever piece they are in.
+    What the positions after them need is fetched on the way, whatever piece they are in.
     """
+    indptr, indices, values = features
     n_labels = W.shape[1]
-    end = queue.size - 1
-    for t in range(first, last):
-        r = t - first
-        look_ahead(indptr, indices, W, queue, done + r, end)
+    for r in range(n):
+        _look_ahead(features, W, queue, done + r)
+        t = queue[done + r]
         start = indptr[t]
         stop = indptr[t + 1]
         if start == stop:
@@ -93,6 +72,7 @@ def score_into(
         v = values[start] if values.size else W.dtype.type(1)
         for j in range(n_labels):
             work[plane, r, j] = v * W[f, j]
+        # The test stands outside of the loop, because indicators need no multiplication.
         if values.size:
             for p in range(start + 1, stop):
                 f = indices[p]
@@ -108,9 +88,11 @@ def score_into(
             work[plane, r, j] *= scale
 
 
-@subkernel
-def look_ahead(indptr: Array, indices: Array, W: Array, queue: Array, i: int, end: int) -> None:
+@inner
+def _look_ahead(features: Features, W: Array, queue: Array, i: int) -> None:
     """Fetch what the positions soon to come in the queue need."""
+    indptr, indices, _ = features
+    end = queue.size - 1
     prefetch(indptr, queue[min(i + _POINTERS_AHEAD, end)], 0)
     later = queue[min(i + _FEATURES_AHEAD, end)]
     for p in range(indptr[later], indptr[later + 1], _LINE):
@@ -119,3 +101,36 @@ def look_ahead(indptr: Array, indices: Array, W: Array, queue: Array, i: int, en
     for p in range(indptr[soon], indptr[soon + 1]):
         for j in range(0, W.shape[1], _LINE):
             prefetch(W, indices[p], j)
+
+
+@inner
+def add_to_features(
+    features: Features,
+    t: int,
+    steps: Array,
+    row: int,
+    low: int,
+    high: int,
+    gamma: Array,
+    fired: Array,
+    visit: int,
+    W_into: Array,
+) -> None:
+    """W_into[f] += v · steps[row] for the features f of position t with low ≤ f < high.
+
+    With ``gamma`` the step of f is multiplied by its own rate, and the visit counted in ``fired``.
+    """
+    indptr, indices, values = features
+    kind = W_into.dtype
+    for p in range(indptr[t], indptr[t + 1]):
+        f = indices[p]
+        if f < low or f >= high:
+            continue
+        v = values[p] if values.size else kind.type(1)
+        if gamma.size:
+            v *= kind.type(gamma[f])
+            if fired[1, f] != visit:
+                fired[1, f] = visit
+                fired[0, f] += 1
+        for j in range(W_into.shape[1]):
+            W_into[f, j] += v * steps[row, j]

@@ -9,26 +9,23 @@ A feature has weights for the pairs that it was seen with and some others: row i
 So a lattice with these features costs the plain one (:mod:`trellis.kernels.chain_lattice`) and a
 few additions for every pair that is hit, instead of L² exponentials a position.
 
-``sparse`` is the tuple (row, ptr, pair, R, n_crossed, both, entries), or None: ``row``,
-``n_crossed`` and ``both`` as in :mod:`trellis.kernels.rich_edges`; ``entries`` (N + 1,) is the
-running number of weights met at the positions of the corpus, as if each had an edge into it. The
-``hits`` of a batch are (from, to, delta, extra, gradient, slot): arrays over all its entries. The
-hits of a position are at the front of the position's share; ``slot`` says for each entry, in the
-order of features, which hit it belongs to.
+The hits of a position are at the front of the position's share of the arrays of :class:`Hits`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from trellis.kernels._jit import kernel, subkernel
+from trellis.kernels._jit import fragment, inner, kernel
 from trellis.kernels.fast_exp import fast_exp
 from trellis.kernels.prefetch import prefetch
-from trellis.kernels.rich_edges import feature_row
+from trellis.kernels.rich_edges import RichEdges, feature_row
+from trellis.kernels.scoring import Features
+from trellis.kernels.visits import Visits
 
-__all__ = ["add_to_rows", "count_entries", "find_pair", "hit_pairs"]
+__all__ = ["HitRanges", "Hits", "add_to_rows", "count_entries", "hit_pairs"]
 
 Array = np.ndarray[Any, Any]
 
@@ -37,38 +34,59 @@ _POINTERS_AHEAD, _ROWS_AHEAD, _LINE = 6, 2, 16
 
 
 @kernel
-def count_entries(
-    indptr: Array, indices: Array, row: Array, ptr: Array, n_crossed: int, both: bool
-) -> Array:
+def count_entries(features: Features, sparse: RichEdges) -> Array:
     """Running number (N + 1,) of weights that an edge into each position meets."""
+    indptr, indices, _ = features
+    row, ptr, _, _, n_crossed, both = sparse
     n = indptr.size - 1
     total = np.zeros(n + 1, np.int64)
     for t in range(n):
-        found = 0
+        met = 0
         for back in range(2 if both and t > 0 else 1):
             for p in range(indptr[t - back], indptr[t - back + 1]):
                 i = feature_row(row, indices[p])
                 if i >= 0:
                     i += back * n_crossed
-                    found += ptr[i + 1] - ptr[i]
-        total[t + 1] = total[t] + found
+                    met += ptr[i + 1] - ptr[i]
+        total[t + 1] = total[t] + met
     return total
 
 
-@subkernel
-def _look_ahead(
-    indptr: Array,
-    indices: Array,
-    row: Array,
-    ptr: Array,
-    pair: Array,
-    R: Array,
-    n_crossed: int,
-    both: bool,
-    queue: Array,
-    i: int,
-) -> None:
+class Hits(NamedTuple):
+    """The pairs that are hit in a batch, in arrays over all weights that its positions meet.
+
+    ``entries`` (N + 1,) is the running number of weights met at the positions of the corpus, as if
+    each had an edge into it. A hit is a pair (source, target) with its δ, ``extra`` U ∘ (e^δ − 1)
+    and the gradient ∂loss/∂δ. ``slot`` tells for each weight met, in the order of the features,
+    which hit it belongs to.
+    """
+
+    entries: Array
+    source: Array
+    target: Array
+    delta: Array
+    extra: Array
+    gradient: Array
+    slot: Array
+
+
+class HitRanges(NamedTuple):
+    """Where the hits of each position of a piece begin, their number, and that of the gold pair.
+
+    ``mark`` (2, L²) is scratch, −1 at first: the last position that hit each pair, and its hit.
+    """
+
+    begin: Array
+    number: Array
+    gold: Array
+    mark: Array
+
+
+@inner
+def _look_ahead(features: Features, sparse: RichEdges, queue: Array, i: int) -> None:
     """Fetch the row pointers of a later position, and the rows of a sooner one."""
+    indptr, indices, _ = features
+    row, ptr, pair, R, n_crossed, both = sparse
     later = queue[min(i + _POINTERS_AHEAD, queue.size - 1)]
     soon = queue[min(i + _ROWS_AHEAD, queue.size - 1)]
     for back in range(2 if both else 1):
@@ -82,40 +100,36 @@ def _look_ahead(
                 prefetch(pair, q, 0)
 
 
-@subkernel
+@fragment
 def hit_pairs(
-    indptr: Array,
-    indices: Array,
-    values: Array,
-    tables: Array,
-    sparse: Any,
-    first: int,
-    last: int,
-    scale: float,
-    label: Array,
-    hits: Any,
+    features: Features,
+    sparse: RichEdges,
+    visits: Visits,
+    k: int,
     base: int,
-    begin: Array,
-    count: Array,
-    gold: Array,
-    mark: Array,
-    queue: Array,
-    done: int,
+    scale: float,
+    tables: Array,
+    label: Array,
+    hits: Hits,
+    ranges: HitRanges,
 ) -> None:
-    """Find the pairs hit at positions first + 1 … last − 1 of a piece whose share starts at base.
+    """Find the pairs hit at the edges of piece k, whose share of the hits starts at ``base``.
 
-    Fills the hits; ``begin`` and ``count`` get where those of each position are, ``gold`` the hit
-    of the pair that ``label`` has there, or −1. ``mark`` (2, L²) is scratch that starts as −1;
-    ``queue`` and ``done`` as in ``score_into``.
+    True weights are scale · R; U is tables[0]. Fills the hits and their ranges; the gold pair of an
+    edge is that of ``label``, −1 if it is not hit or not known.
     """
-    row, ptr, pair, R, n_crossed, both, entries = sparse
-    source, target, delta, extra, _, slot = hits
+    indptr, indices, values = features
+    row, ptr, pair, R, n_crossed, both = sparse
+    entries, source, target, delta, extra, _, slot = hits
+    begin, number, gold, mark = ranges
+    first = visits.starts[k]
+    last = visits.ends[k]
     n_labels = tables.shape[1]
     highest = delta.dtype.type(60)
     begin[0] = base
-    count[0] = 0
+    number[0] = 0
     for t in range(first, last):
-        _look_ahead(indptr, indices, row, ptr, pair, R, n_crossed, both, queue, done + t - first)
+        _look_ahead(features, sparse, visits.queue, visits.first[k] + t - first)
         if t == first:
             continue
         at = base + entries[t] - entries[first]
@@ -149,37 +163,35 @@ def hit_pairs(
             if delta[h] >= highest:
                 extra[h] = np.inf  # sends the piece to log space
         begin[t - first] = at
-        count[t - first] = n
+        number[t - first] = n
         gold[t - first] = -1
         if label[t - 1] < n_labels and label[t] < n_labels:
             pr = label[t - 1] * n_labels + label[t]
             if mark[0, pr] == t:
                 gold[t - first] = mark[1, pr]
     for t in range(first + 1, last):  # another visit of the same position must not find them
-        for h in range(begin[t - first], begin[t - first] + count[t - first]):
+        for h in range(begin[t - first], begin[t - first] + number[t - first]):
             mark[0, source[h] * n_labels + target[h]] = -1
 
 
-@subkernel
+@fragment
 def add_to_rows(
-    indptr: Array,
-    indices: Array,
-    values: Array,
-    sparse: Any,
+    features: Features,
+    sparse: RichEdges,
     first: int,
     last: int,
-    hits: Any,
+    hits: Hits,
     base: int,
-    R_into: Array,
-    gamma: Array,
     low: int,
     high: int,
+    gamma: Array,
+    R_into: Array,
 ) -> None:
     """Add the gradients of the hits of a piece to the weights of the features low … high − 1."""
-    row, ptr, _, _, n_crossed, both, entries = sparse
-    gradient, slot = hits[4], hits[5]
+    indptr, indices, values = features
+    row, ptr, _, _, n_crossed, both = sparse
     for t in range(first + 1, last):
-        entry = base + entries[t] - entries[first]
+        entry = base + hits.entries[t] - hits.entries[first]
         for back in range(2 if both else 1):
             for p in range(indptr[t - back], indptr[t - back + 1]):
                 f = indices[p]
@@ -192,16 +204,5 @@ def add_to_rows(
                     if gamma.size:
                         v *= R_into.dtype.type(gamma[f])
                     for q in range(ptr[i], ptr[i + 1]):
-                        R_into[q] += v * gradient[slot[entry + q - ptr[i]]]
+                        R_into[q] += v * hits.gradient[hits.slot[entry + q - ptr[i]]]
                 entry += ptr[i + 1] - ptr[i]
-
-
-@subkernel
-def find_pair(ptr: Array, pair: Array, i: int, wanted: int, n_pairs: int) -> int:
-    """Place in R of a pair of row i, −1 if the row lacks it; with ptr empty, rows have all."""
-    if ptr.size == 0:
-        return int(i) * n_pairs + wanted
-    for q in range(ptr[i], ptr[i + 1]):
-        if pair[q] == wanted:
-            return int(q)
-    return -1

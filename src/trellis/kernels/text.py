@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from trellis.kernels._jit import kernel, subkernel
+from trellis.kernels.rows import copy
 
 __all__ = ["code_fields", "split_fields"]
 
@@ -162,10 +163,10 @@ def code_fields(buffer: Array, first: Array, last: Array) -> tuple[Array, Array]
             code = n_codes
             if n_codes == where.size:
                 more_hashes = np.zeros(2 * n_codes, np.uint64)
-                more_hashes[:n_codes] = hashes
+                copy(hashes, more_hashes)
                 hashes = more_hashes
                 more_where = np.zeros(2 * n_codes, np.int64)
-                more_where[:n_codes] = where
+                copy(where, more_where)
                 where = more_where
             hashes[code] = h
             where[code] = k

@@ -23,19 +23,21 @@ A tree is done in this way only while every number on the way up that is not a t
 large (``_FLOOR``, ``_SPAN``) that no product of two can vanish; otherwise the same recursions run
 on logarithms. So a zero always means «forbidden», and both ways give the same answer.
 
-Arguments are the arrays of :class:`~trellis.structures.GraphPotentials` (``node``, ``pair``,
-``types``) and of its :class:`~trellis.structures.Forest`, float64 and C-ordered, scores finite or
-``-inf``. A sample that has no feasible labelling gets log Z ``-inf``; an empty one log Z 0. Nothing
-is checked here.
+Arguments are the scores ``node`` and ``pair`` of a :class:`~trellis.structures.GraphPotentials`,
+float64, C-ordered and finite or ``-inf``, and its forest. A sample that has no feasible labelling
+gets log Z ``-inf``; an empty one log Z 0. Nothing is checked here.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from trellis.kernels._jit import kernel, subkernel
-from trellis.kernels.chain_max import padded_width
+from trellis.kernels.forest import Forest
+from trellis.kernels.rows import draw, longest_sample, padded_width, row_max
 from trellis.kernels.vector_exp import vector_exp
 
 __all__ = ["posterior"]
@@ -57,16 +59,30 @@ _BELIEF, _MESSAGE, _POSTERIOR, _RATIO = range(4)
 _STORED, _TURNED = range(2)
 
 
+class _Space(NamedTuple):
+    """Tables and room to work in.
+
+    ``own``: each edge has a table of its own, that into place i of the tree at hand being number i;
+    else tables go by the types of the edges. ``tables`` (n, 2, L, L), padded with zeros, are
+    exponentials less the maximum ``top`` (n,), both ways round; ``narrow`` (n,) says that none can
+    underflow. ``work`` (4, nodes, L) has the planes above, ``terms`` (L,) is scratch, -inf beyond
+    the labels.
+    """
+
+    own: bool
+    tables: Float64s
+    top: Float64s
+    narrow: Bools
+    work: Float64s
+    terms: Float64s
+
+
 @kernel
 def posterior(
     node: Float64s,
     pair: Float64s,
-    types: Int64s,
     offsets: Int64s,
-    order: Int64s,
-    parent: Int64s,
-    edge: Int64s,
-    down: Bools,
+    forest: Forest,
     tree: Int64s,
     marginals: Float64s,
     pairs: Float64s,
@@ -76,31 +92,31 @@ def posterior(
 ) -> Float64s:
     """Return log Z (S,) and fill those of the other arrays that have a size.
 
-    These are ``marginals`` (N, L), ``pairs`` (E, L, L) as the edges are stored, ``entropy`` (S,),
+    ``tree`` are the bounds of the trees in the order of the forest. The other arrays are
+    ``marginals`` (N, L), ``pairs`` (E, L, L) as the edges are stored, ``entropy`` (S,),
     zero at first, and ``labels`` (K, N), drawn by the numbers ``uniforms`` (K, N) from [0, 1): the
     root from P, every other node from P(y_c | y_q), by inverting the running sums.
 
     One kernel for all purposes, because each further copy of it costs seconds to compile.
     """
-    n_trees = tree.shape[0] - 1
-    largest = 0
-    for t in range(n_trees):
-        largest = max(largest, tree[t + 1] - tree[t])
+    largest = longest_sample(tree)
     width = padded_width(node.shape[1])
-    # Tables of many edges are exponentiated once for all; those of single edges tree by tree, the
-    # table into the node at place i of a tree being number i.
-    own = pair.shape[0] >= types.shape[0]
+    # Tables of many edges are exponentiated once for all; those of single edges tree by tree.
+    own = pair.shape[0] >= forest.types.shape[0]
     n_tables = largest if own else pair.shape[0]
-    tables = np.zeros((n_tables, 2, width, width))
-    top = np.zeros(n_tables)
-    narrow = np.ones(n_tables, np.bool_)
-    work = np.zeros((4, largest, width))
-    terms = np.full(width, -np.inf)  # what is beyond the labels stays so
+    space = _Space(
+        own,
+        np.zeros((n_tables, 2, width, width)),
+        np.zeros(n_tables),
+        np.ones(n_tables, np.bool_),
+        np.zeros((4, largest, width)),
+        np.full(width, -np.inf),
+    )
     downward = marginals.size + pairs.size + entropy.size > 0
 
     log_z = np.zeros(offsets.shape[0] - 1)
     s = 0
-    for t in range(n_trees):
+    for t in range(tree.shape[0] - 1):
         first = tree[t]
         n = tree[t + 1] - first
         while offsets[s + 1] <= first:
@@ -108,55 +124,50 @@ def posterior(
         if own or t == 0:
             for k in range(n_tables if not own else n):
                 if not own:
-                    _exponentiate(pair, k, tables, k, top, narrow)
+                    _exponentiate(pair, k, space, k)
                 elif k > 0:
-                    _exponentiate(pair, types[edge[first + k]], tables, k, top, narrow)
-        total, scaled = _upward(
-            node, types, order, parent, edge, down, first, n, own, tables, top, narrow, work
-        )
+                    _exponentiate(pair, forest.types[forest.edge[first + k]], space, k)
+        total, scaled = _upward(node, forest, first, n, space)
         if not scaled:
-            total = _upward_log(node, pair, types, order, parent, edge, down, first, n, work, terms)
+            total = _upward_log(node, pair, forest, first, n, space)
         log_z[s] += total
         if total == -np.inf:
             continue
         if downward:
             if scaled:
-                _downward(types, parent, edge, down, first, n, own, tables, work)
+                _downward(forest, first, n, space)
             else:
-                _downward_log(pair, types, parent, edge, down, first, n, work, terms)
+                _downward_log(pair, forest, first, n, space)
         if marginals.size > 0:
             for i in range(n):
                 for j in range(node.shape[1]):
-                    x = work[_POSTERIOR, i, j]
-                    marginals[order[first + i], j] = x if scaled else np.exp(x)
+                    x = space.work[_POSTERIOR, i, j]
+                    marginals[forest.order[first + i], j] = x if scaled else np.exp(x)
         if pairs.size > 0:
             for i in range(1, n):
-                k = i if own else types[edge[first + i]]
-                _pair(
-                    pair, types, edge[first + i], down[first + i], tables, k, scaled, work, i, pairs
-                )
+                _pair(pair, forest, first, i, scaled, space, pairs)
         if entropy.size > 0:
-            entropy[s] += _entropy(
-                pair, types, edge, down, first, n, own, tables, scaled, work, terms, node.shape[1]
-            )
+            entropy[s] += _entropy(pair, forest, first, n, scaled, space)
         for r in range(uniforms.shape[0]):
-            _draw(
-                pair, types, order, parent, edge, down, first, n, own, tables, scaled, work, terms,
-                uniforms, labels, r, node.shape[1],
-            )  # fmt: skip
+            _draw(pair, forest, first, n, scaled, space, uniforms, labels, r)
     return log_z
 
 
 @subkernel
-def _exponentiate(
-    pair: Float64s, k: int, tables: Float64s, slot: int, top: Float64s, narrow: Bools
-) -> None:
+def _table(forest: Forest, space: _Space, first: int, i: int) -> int:
+    """Number of the exponentiated table of the edge above place i of a tree."""
+    return i if space.own else forest.types[forest.edge[first + i]]
+
+
+@subkernel
+def _exponentiate(pair: Float64s, k: int, space: _Space, slot: int) -> None:
     """Fill tables[slot] with e^{pair[k] - top}, both ways round; padding stays zero."""
+    tables = space.tables
     n_labels = pair.shape[1]
     highest = -np.inf
     table = pair[k]
     for i in range(n_labels):
-        highest = max(highest, _row_max(table, i))
+        highest = max(highest, row_max(table, i))
     if highest == -np.inf:
         highest = 0.0
     too_low = 0
@@ -165,8 +176,8 @@ def _exponentiate(
             x = table[i, j] - highest
             too_low += 1 if -np.inf < x < -_SPAN else 0
             tables[slot, _STORED, i, j] = vector_exp(x)
-    top[slot] = highest
-    narrow[slot] = too_low == 0
+    space.top[slot] = highest
+    space.narrow[slot] = too_low == 0
     for i in range(n_labels):
         for j in range(n_labels):
             tables[slot, _TURNED, i, j] = tables[slot, _STORED, j, i]
@@ -196,48 +207,21 @@ def _times(
 
 
 @subkernel
-def _row_max(a: Float64s, i: int) -> float:
-    # Four maxima, because one alone would be a chain of steps that wait for each other.
-    n_labels = a.shape[1]
-    m0 = m1 = m2 = m3 = -np.inf
-    whole = n_labels // 4 * 4
-    for j in range(0, whole, 4):
-        m0 = a[i, j] if a[i, j] > m0 else m0
-        m1 = a[i, j + 1] if a[i, j + 1] > m1 else m1
-        m2 = a[i, j + 2] if a[i, j + 2] > m2 else m2
-        m3 = a[i, j + 3] if a[i, j + 3] > m3 else m3
-    for j in range(whole, n_labels):
-        m0 = a[i, j] if a[i, j] > m0 else m0
-    return max(m0, m1, m2, m3)
-
-
-@subkernel
 def _upward(
-    node: Float64s,
-    types: Int64s,
-    order: Int64s,
-    parent: Int64s,
-    edge: Int64s,
-    down: Bools,
-    first: int,
-    n: int,
-    own: bool,
-    tables: Float64s,
-    top: Float64s,
-    narrow: Bools,
-    work: Float64s,
+    node: Float64s, forest: Forest, first: int, n: int, space: _Space
 ) -> tuple[float, bool]:
     """Fill beliefs and messages of the tree; log Z (-inf: infeasible) and if nothing underflowed.
 
     The messages are kept as they are and normalised on their way into the parent's belief.
     """
+    work = space.work
     n_labels = node.shape[1]
     width = work.shape[2]
     log_z = 0.0
     too_low = 0
     for i in range(n):
-        v = order[first + i]
-        highest = _row_max(node, v)
+        v = forest.order[first + i]
+        highest = row_max(node, v)
         if highest == -np.inf:
             return highest, True
         log_z += highest
@@ -251,12 +235,12 @@ def _upward(
         return 0.0, False
     product = 1.0  # one logarithm for many nodes
     for i in range(n - 1, 0, -1):
-        k = i if own else types[edge[first + i]]
-        if not narrow[k]:
+        k = _table(forest, space, first, i)
+        if not space.narrow[k]:
             return 0.0, False
-        log_z += top[k]
-        way = _TURNED if down[first + i] else _STORED
-        _times(work, _BELIEF, i, tables, k, way, _MESSAGE)
+        log_z += space.top[k]
+        way = _TURNED if forest.down[first + i] else _STORED
+        _times(work, _BELIEF, i, space.tables, k, way, _MESSAGE)
         total = 0.0
         for j in range(width):
             total += work[_MESSAGE, i, j]
@@ -267,14 +251,14 @@ def _upward(
             log_z += np.log(product)
             product = 1.0
         inverse = 1.0 / total
-        q = parent[first + i] - first
+        q = forest.parent[first + i] - first
         too_low = 0
         for j in range(width):
             x = work[_BELIEF, q, j] * (work[_MESSAGE, i, j] * inverse)
             work[_BELIEF, q, j] = x
             too_low += 1 if 0.0 < x < _FLOOR else 0
         if too_low > 0:  # perhaps all of them are low, being a product of many messages
-            highest = _row_max(work[_BELIEF], q)
+            highest = row_max(work[_BELIEF], q)
             log_z += np.log(highest)
             for j in range(width):
                 work[_BELIEF, q, j] /= highest
@@ -287,31 +271,22 @@ def _upward(
 
 
 @subkernel
-def _downward(
-    types: Int64s,
-    parent: Int64s,
-    edge: Int64s,
-    down: Bools,
-    first: int,
-    n: int,
-    own: bool,
-    tables: Float64s,
-    work: Float64s,
-) -> None:
+def _downward(forest: Forest, first: int, n: int, space: _Space) -> None:
     """Fill the posteriors and ratios of a tree that went up."""
+    work = space.work
     width = work.shape[2]
     for i in range(n):
         if i == 0:
             for j in range(width):
                 work[_POSTERIOR, 0, j] = 1.0
         else:
-            q = parent[first + i] - first
+            q = forest.parent[first + i] - first
             for j in range(width):
                 m = work[_MESSAGE, i, j]
                 work[_RATIO, i, j] = work[_POSTERIOR, q, j] / m if m > 0.0 else 0.0
-            k = i if own else types[edge[first + i]]
-            way = _STORED if down[first + i] else _TURNED
-            _times(work, _RATIO, i, tables, k, way, _POSTERIOR)
+            k = _table(forest, space, first, i)
+            way = _STORED if forest.down[first + i] else _TURNED
+            _times(work, _RATIO, i, space.tables, k, way, _POSTERIOR)
         total = 0.0
         for j in range(width):
             x = work[_POSTERIOR, i, j] * work[_BELIEF, i, j]
@@ -328,8 +303,8 @@ def _downward(
 @subkernel
 def _score(pair: Float64s, k: int, down: bool, upper: int, lower: int) -> float:
     """Score of the labels of a parent and its child."""
-    found: float = pair[k, upper, lower] if down else pair[k, lower, upper]
-    return found
+    score: float = pair[k, upper, lower] if down else pair[k, lower, upper]
+    return score
 
 
 @subkernel
@@ -348,31 +323,23 @@ def _log_sum(terms: Float64s) -> float:
 
 @subkernel
 def _upward_log(
-    node: Float64s,
-    pair: Float64s,
-    types: Int64s,
-    order: Int64s,
-    parent: Int64s,
-    edge: Int64s,
-    down: Bools,
-    first: int,
-    n: int,
-    work: Float64s,
-    terms: Float64s,
+    node: Float64s, pair: Float64s, forest: Forest, first: int, n: int, space: _Space
 ) -> float:
     """Do what _upward does; the messages are kept less their maxima."""
+    work, terms = space.work, space.terms
     n_labels = node.shape[1]
     log_z = 0.0
     for i in range(n):
         for j in range(n_labels):
-            work[_BELIEF, i, j] = node[order[first + i], j]
+            work[_BELIEF, i, j] = node[forest.order[first + i], j]
     for i in range(n - 1, -1, -1):
+        k = forest.types[forest.edge[first + i]] if i > 0 else 0
         highest = -np.inf
         for a in range(n_labels if i > 0 else 1):
             for b in range(n_labels):
                 terms[b] = work[_BELIEF, i, b]
                 if i > 0:
-                    terms[b] += _score(pair, types[edge[first + i]], down[first + i], a, b)
+                    terms[b] += _score(pair, k, forest.down[first + i], a, b)
             work[_MESSAGE, i, a] = _log_sum(terms)
             highest = max(highest, work[_MESSAGE, i, a])
         log_z += highest
@@ -380,27 +347,19 @@ def _upward_log(
             break
         for a in range(n_labels if i > 0 else 0):
             work[_MESSAGE, i, a] -= highest
-            work[_BELIEF, parent[first + i] - first, a] += work[_MESSAGE, i, a]
+            work[_BELIEF, forest.parent[first + i] - first, a] += work[_MESSAGE, i, a]
     return log_z
 
 
 @subkernel
-def _downward_log(
-    pair: Float64s,
-    types: Int64s,
-    parent: Int64s,
-    edge: Int64s,
-    down: Bools,
-    first: int,
-    n: int,
-    work: Float64s,
-    terms: Float64s,
-) -> None:
+def _downward_log(pair: Float64s, forest: Forest, first: int, n: int, space: _Space) -> None:
     """Do what _downward does."""
+    work, terms = space.work, space.terms
     n_labels = pair.shape[1]
     for i in range(n):
+        k = forest.types[forest.edge[first + i]] if i > 0 else 0
         for a in range(n_labels if i > 0 else 0):
-            x = work[_POSTERIOR, parent[first + i] - first, a]
+            x = work[_POSTERIOR, forest.parent[first + i] - first, a]
             work[_RATIO, i, a] = x - work[_MESSAGE, i, a] if x > -np.inf else x
         # The last round sums up the posterior itself.
         for b in range(n_labels + 1):
@@ -408,7 +367,7 @@ def _downward_log(
                 if b == n_labels:
                     terms[a] = work[_POSTERIOR, i, a]
                 elif i > 0:
-                    x = _score(pair, types[edge[first + i]], down[first + i], a, b)
+                    x = _score(pair, k, forest.down[first + i], a, b)
                     terms[a] = work[_RATIO, i, a] + x
                 else:
                     terms[a] = 0.0
@@ -427,46 +386,40 @@ def _downward_log(
 @subkernel
 def _pair(
     pair: Float64s,
-    types: Int64s,
-    e: int,
-    down: bool,
-    tables: Float64s,
-    k: int,
-    scaled: bool,
-    work: Float64s,
+    forest: Forest,
+    first: int,
     i: int,
+    scaled: bool,
+    space: _Space,
     pairs: Float64s,
 ) -> None:
-    """Joint probabilities of the ends of edge e, into node i of the tree."""
-    row = _RATIO if down else _BELIEF
-    column = _BELIEF if down else _RATIO
+    """Joint probabilities of the ends of the edge above place i of the tree."""
+    work = space.work
+    e = forest.edge[first + i]
+    k = _table(forest, space, first, i)
+    row = _RATIO if forest.down[first + i] else _BELIEF
+    column = _BELIEF if forest.down[first + i] else _RATIO
     for a in range(pairs.shape[1]):
         for b in range(pairs.shape[1]):
             if scaled:
-                pairs[e, a, b] = work[row, i, a] * tables[k, _STORED, a, b] * work[column, i, b]
+                x = space.tables[k, _STORED, a, b]
+                pairs[e, a, b] = work[row, i, a] * x * work[column, i, b]
             else:
-                pairs[e, a, b] = np.exp(work[row, i, a] + pair[types[e], a, b] + work[column, i, b])
+                x = pair[forest.types[e], a, b]
+                pairs[e, a, b] = np.exp(work[row, i, a] + x + work[column, i, b])
 
 
 @subkernel
 def _entropy(
-    pair: Float64s,
-    types: Int64s,
-    edge: Int64s,
-    down: Bools,
-    first: int,
-    n: int,
-    own: bool,
-    tables: Float64s,
-    scaled: bool,
-    work: Float64s,
-    terms: Float64s,
-    n_labels: int,
+    pair: Float64s, forest: Forest, first: int, n: int, scaled: bool, space: _Space
 ) -> float:
     """H(y_root) + sum of H(y_c | y_q), from conditional probabilities, where nothing cancels."""
+    tables, work, terms = space.tables, space.work, space.terms
+    n_labels = pair.shape[1]
     entropy = 0.0
     for i in range(n):
-        k = types[edge[first + i]] if i > 0 else 0
+        k = forest.types[forest.edge[first + i]] if i > 0 else 0
+        down = forest.down[first + i]
         for a in range(n_labels if i > 0 else 1):
             total = 0.0
             for b in range(n_labels):
@@ -474,11 +427,11 @@ def _entropy(
                     x = work[_POSTERIOR, 0, b]
                     terms[b] = x if scaled else np.exp(x)
                 elif scaled:
-                    way = _STORED if down[first + i] else _TURNED
-                    table = i if own else k
+                    way = _STORED if down else _TURNED
+                    table = i if space.own else k
                     terms[b] = work[_RATIO, i, a] * tables[table, way, a, b] * work[_BELIEF, i, b]
                 else:
-                    x = _score(pair, k, down[first + i], a, b)
+                    x = _score(pair, k, down, a, b)
                     terms[b] = np.exp(work[_RATIO, i, a] + x + work[_BELIEF, i, b])
                 total += terms[b]
             for b in range(n_labels):
@@ -490,48 +443,33 @@ def _entropy(
 @subkernel
 def _draw(
     pair: Float64s,
-    types: Int64s,
-    order: Int64s,
-    parent: Int64s,
-    edge: Int64s,
-    down: Bools,
+    forest: Forest,
     first: int,
     n: int,
-    own: bool,
-    tables: Float64s,
     scaled: bool,
-    work: Float64s,
-    terms: Float64s,
+    space: _Space,
     uniforms: Float64s,
     labels: Int32s,
     r: int,
-    n_labels: int,
 ) -> None:
     """Draw labelling r of one tree."""
+    work, terms = space.work, space.terms
+    n_labels = pair.shape[1]
     for i in range(n):
-        v = order[first + i]
-        k = types[edge[first + i]] if i > 0 else 0
-        upper = labels[r, order[parent[first + i]]] if i > 0 else 0
+        v = forest.order[first + i]
+        k = forest.types[forest.edge[first + i]] if i > 0 else 0
+        down = forest.down[first + i]
+        upper = labels[r, forest.order[forest.parent[first + i]]] if i > 0 else 0
         highest = -np.inf
         for b in range(n_labels):
             terms[b] = work[_BELIEF, i, b]
             if i > 0 and scaled:
-                way = _STORED if down[first + i] else _TURNED
-                terms[b] *= tables[i if own else k, way, upper, b]
+                way = _STORED if down else _TURNED
+                terms[b] *= space.tables[i if space.own else k, way, upper, b]
             elif i > 0:
-                terms[b] += _score(pair, k, down[first + i], upper, b)
+                terms[b] += _score(pair, k, down, upper, b)
             highest = max(highest, terms[b])
-        total = 0.0
-        for b in range(n_labels):
-            if not scaled:
+        if not scaled:
+            for b in range(n_labels):
                 terms[b] = np.exp(terms[b] - highest)
-            total += terms[b]
-        goal = uniforms[r, v] * total
-        running = 0.0
-        for b in range(n_labels):
-            if terms[b] > 0.0:
-                # The last label of positive weight, should rounding keep the sum from passing.
-                labels[r, v] = b
-                running += terms[b]
-                if running > goal:
-                    break
+        labels[r, v] = draw(terms, n_labels, uniforms[r, v])

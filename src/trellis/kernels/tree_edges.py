@@ -4,26 +4,40 @@ Without rich edges an edge of type k has the scores T[k] (first, second). With t
 
     M_e = T[k] + Σ_{(r, v) of e} v · R[r],
 
-where the rows r and values v of each edge are in CSR (``eptr``, ``erow``, ``evalue``; ``efeature``
-names the feature of each entry), and row r has the pairs ``pair[ptr[r]:ptr[r + 1]]`` with weights R
-at the same places, or all L² if ``ptr`` is empty. ``rich`` is the tuple (eptr, erow, evalue,
-efeature, ptr, pair, R), or None. Edges without direction have M + Mᵀ (``symmetric``).
+``rich`` being :class:`RichRows` or None. Edges without direction have M + Mᵀ (``symmetric``).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from trellis.kernels._jit import subkernel
+from trellis.kernels._jit import inner
 
-__all__ = ["add_to_edge_rows", "make_symmetric", "score_edge"]
+__all__ = ["RichRows", "add_to_edge_rows", "make_symmetric", "score_edge"]
 
 Array = np.ndarray[Any, Any]
 
 
-@subkernel
+class RichRows(NamedTuple):
+    """Rows of rich weights that each edge of a graph meets, and the weights.
+
+    In CSR over edges: the row r, the value v (empty: all are 1) and the feature of each entry. Row
+    r has the pairs ``pair[ptr[r]:ptr[r + 1]]`` and its weights in the same places of ``R``, or all
+    L² pairs if ``ptr`` is empty.
+    """
+
+    indptr: Array
+    rows: Array
+    values: Array
+    features: Array
+    ptr: Array
+    pair: Array
+    R: Array
+
+
+@inner
 def score_edge(
     T: Array, k: int, rich: Any, e: int, scale: float, symmetric: bool, out: Array, at: int
 ) -> None:
@@ -33,10 +47,10 @@ def score_edge(
         for j in range(n_labels):
             out[at, i, j] = 0
     if rich is not None:
-        eptr, erow, evalue, _, ptr, pair, R = rich
-        for p in range(eptr[e], eptr[e + 1]):
-            r = erow[p]
-            v = evalue[p] if evalue.size else out.dtype.type(1)
+        indptr, rows, values, _, ptr, pair, R = rich
+        for p in range(indptr[e], indptr[e + 1]):
+            r = rows[p]
+            v = values[p] if values.size else out.dtype.type(1)
             if ptr.size:
                 for q in range(ptr[r], ptr[r + 1]):
                     out[at, pair[q] // n_labels, pair[q] % n_labels] += v * R[q]
@@ -52,7 +66,7 @@ def score_edge(
         make_symmetric(out, at)
 
 
-@subkernel
+@inner
 def make_symmetric(matrices: Array, at: int) -> None:
     """M ← M + Mᵀ for the matrix ``at``."""
     n = matrices.shape[1]
@@ -64,20 +78,27 @@ def make_symmetric(matrices: Array, at: int) -> None:
             matrices[at, j, i] = both
 
 
-@subkernel
+@inner
 def add_to_edge_rows(
-    rich: Any, e: int, gradient: Array, at: int, R_into: Array, gamma: Array, thread: int, n: int
+    rich: RichRows,
+    e: int,
+    gradient: Array,
+    at: int,
+    gamma: Array,
+    thread: int,
+    n: int,
+    R_into: Array,
 ) -> None:
     """R_into += v · gradient[at] for the rows of edge e that are this thread's, of n threads."""
-    eptr, erow, evalue, efeature, ptr, pair, _ = rich
+    indptr, rows, values, features, ptr, pair, _ = rich
     n_pairs = gradient.shape[1]
-    for p in range(eptr[e], eptr[e + 1]):
-        r = erow[p]
+    for p in range(indptr[e], indptr[e + 1]):
+        r = rows[p]
         if r % n != thread:
             continue
-        v = evalue[p] if evalue.size else gradient.dtype.type(1)
+        v = values[p] if values.size else gradient.dtype.type(1)
         if gamma.size:
-            v *= gradient.dtype.type(gamma[efeature[p]])
+            v *= gradient.dtype.type(gamma[features[p]])
         if ptr.size:
             for q in range(ptr[r], ptr[r + 1]):
                 R_into[q] += v * gradient[at, pair[q]]

@@ -15,38 +15,28 @@ import numpy as np
 import numpy.typing as npt
 
 from trellis.kernels._jit import kernel, subkernel
-from trellis.kernels.chain_max import _merge, longest_sample, padded_width
+from trellis.kernels.forest import Forest
+from trellis.kernels.rows import list_depth, longest_sample, max_step, merge, padded_width
 
 __all__ = ["best", "kbest"]
 
 Float64s = npt.NDArray[np.float64]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @kernel
 def best(
-    node: Float64s,
-    pair: Float64s,
-    types: Int64s,
-    offsets: Int64s,
-    order: Int64s,
-    parent: Int64s,
-    edge: Int64s,
-    down: Bools,
-    tree: Int64s,
+    node: Float64s, pair: Float64s, offsets: Int64s, forest: Forest, tree: Int64s
 ) -> tuple[Int32s, Float64s]:
     """Find the best labelling of each sample: labels int32 (N,), scores float64 (S,).
 
     A sample without a feasible labelling has the score -inf. Ties: lowest label at the node that
-    comes first in ``order``, then at the next.
+    comes first in the order of the forest, then at the next.
     """
+    order, parent, edge, down, types = forest
     n_labels = node.shape[1]
-    n_trees = tree.shape[0] - 1
-    largest = 0
-    for t in range(n_trees):
-        largest = max(largest, tree[t + 1] - tree[t])
+    largest = longest_sample(tree)
     width = padded_width(n_labels)
     # Tables padded, and both ways round; those of single edges are copied tree by tree.
     own = pair.shape[0] >= types.shape[0]
@@ -57,7 +47,7 @@ def best(
     labels = np.full(node.shape[0], -1, dtype=np.int32)
     scores = np.zeros(offsets.shape[0] - 1)
     s = 0
-    for t in range(n_trees):
+    for t in range(tree.shape[0] - 1):
         first = tree[t]
         n = tree[t + 1] - first
         while offsets[s + 1] <= first:
@@ -76,7 +66,7 @@ def best(
                 value[i, j] = node[order[first + i], j]
         for i in range(n - 1, 0, -1):
             slot = i if own else types[edge[first + i]]
-            _max_step(value, i, tables, slot, 1 if down[first + i] else 0, message)
+            max_step(value, i, tables, slot, 1 if down[first + i] else 0, message)
             q = parent[first + i] - first
             for j in range(n_labels):
                 value[q, j] += message[j]
@@ -99,50 +89,19 @@ def best(
     return labels, scores
 
 
-@subkernel
-def _max_step(
-    value: Float64s, row: int, tables: Float64s, slot: int, way: int, out: Float64s
-) -> None:
-    """Compute out[j] = max over i of value[row, i] + tables[slot, way, i, j], four i at a time."""
-    width = out.shape[0]
-    for j in range(width):
-        out[j] = -np.inf
-    for i in range(0, width, 4):
-        a0, a1, a2, a3 = value[row, i], value[row, i + 1], value[row, i + 2], value[row, i + 3]
-        for j in range(width):
-            x0, x1 = a0 + tables[slot, way, i, j], a1 + tables[slot, way, i + 1, j]
-            x2, x3 = a2 + tables[slot, way, i + 2, j], a3 + tables[slot, way, i + 3, j]
-            x0 = x0 if x0 > x1 else x1
-            x2 = x2 if x2 > x3 else x3
-            x0 = x0 if x0 > x2 else x2
-            out[j] = x0 if x0 > out[j] else out[j]
-
-
 @kernel
 def kbest(
-    node: Float64s,
-    pair: Float64s,
-    types: Int64s,
-    offsets: Int64s,
-    order: Int64s,
-    parent: Int64s,
-    edge: Int64s,
-    down: Bools,
-    k: int,
+    node: Float64s, pair: Float64s, offsets: Int64s, forest: Forest, k: int
 ) -> tuple[Int32s, Float64s]:
     """Find the k best labellings of each sample: labels int32 (k, N), scores float64 (S, k).
 
     Where a sample has fewer than k feasible labellings, the rest has score -inf and labels -1.
     """
+    order, parent, edge, down, types = forest
     n_samples = offsets.shape[0] - 1
     n_labels = node.shape[1]
     longest = longest_sample(offsets)
-    # No list is longer than the number of labellings L ** longest.
-    depth = 1
-    for _ in range(longest):
-        if depth < k:
-            depth *= n_labels
-    depth = min(depth, k)
+    depth = list_depth(k, n_labels, longest)
     # Row 0 is a node of one label above the roots of the sample, the others are its nodes in order.
     # For each label of a node: scores of the best labellings below, descending, of the children
     # done so far. For each label of its parent: of the list that results from adding the node's
@@ -179,16 +138,16 @@ def kbest(
                         bonus[b] = pair[types[edge[first + i]], a, b]
                     else:
                         bonus[b] = pair[types[edge[first + i]], b, a]
-                found = 0
+                length = 0
                 if counts[q, a] > 0:
-                    found = _merge(
+                    length = merge(
                         values[i + 1], counts[i + 1], bonus, heads, message, origins[i + 1, a]
                     )
-                found = _add(
-                    values[q, a], counts[q, a], message, found, heads, added, sums[i + 1, a]
+                length = _add(
+                    values[q, a], counts[q, a], message, length, heads, added, sums[i + 1, a]
                 )
-                counts[q, a] = found
-                for r in range(found):
+                counts[q, a] = length
+                for r in range(length):
                     values[q, a, r] = added[r]
         for r in range(counts[0, 0]):
             scores[s, r] = values[0, 0, r]

@@ -1,6 +1,5 @@
 """Estimators: linear models of chains, trees and graphs."""
 
-from trellis.files.registry import load_model
 from trellis.models.checkpoint import Checkpoint
 from trellis.models.crf import ChainCRF, GraphCRF, TreeCRF
 from trellis.models.max_margin import MaxMargin
@@ -19,5 +18,4 @@ __all__ = [
     "RegularisedDecoder",
     "TreeCRF",
     "TreePerceptron",
-    "load_model",
 ]

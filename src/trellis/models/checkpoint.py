@@ -76,13 +76,17 @@ class Checkpoint(CheckpointFile):
         The file.
     minutes : float
         Time between checkpoints within a pass.
+    required : bool
+        Whether to refuse solvers whose runs cannot be taken up; else they go without.
     """
 
-    def __init__(self, path: str | os.PathLike[Any], minutes: float = 5.0) -> None:
+    def __init__(
+        self, path: str | os.PathLike[Any], minutes: float = 5.0, *, required: bool = True
+    ) -> None:
         if not (is_number(minutes) and minutes >= 0):
             raise DataError(f"checkpoint_minutes must be a number of at least 0, got {minutes!r}")
         super().__init__(path)
-        self.minutes = minutes
+        self.minutes, self.required = minutes, required
         self._last = time.monotonic()
         self._cost = 0.0
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Corpus, Label
 from trellis.domains import flag, number, one_of
-from trellis.errors import DataError
-from trellis.estimator import fitted, fixed, parameter
+from trellis.errors import ParametersError
+from trellis.estimator import changed, fitted, fixed, parameter
 from trellis.features import Prepared
 from trellis.models.linear_model import ChainModel, GraphModel, LinearModel, TreeModel
 from trellis.models.prediction import numbered
@@ -106,6 +106,9 @@ class CRF(LinearModel):
         "Apply the L2 penalty once a pass (as the paper's program does), not at every step.",
         default=False,
     )
+    max_passes = changed(
+        help='Most passes over the data ("auto": 12), or iterations of L-BFGS (500).'
+    )
 
     learning_rate_: float = fitted()
 
@@ -114,9 +117,9 @@ class CRF(LinearModel):
     def _check_together(self) -> None:
         super()._check_together()
         if self.states == "observed" and self.solver != "lbfgs":
-            raise DataError("states='observed' is for solver='lbfgs'")
+            raise ParametersError("{states} is for {solver}", states="observed", solver="lbfgs")
         if self.lock_free and self.solver != "sgd":
-            raise DataError("lock_free is for solver='sgd'")
+            raise ParametersError("{lock_free} is for {solver}", lock_free=True, solver="sgd")
 
     def _pass_limit(self) -> int:
         return _PASSES[self.solver_] if isinstance(self.max_passes, str) else self.max_passes

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from trellis.corpus import Corpus, Label, Labels
 from trellis.corpus.labels import basic_table
 from trellis.corpus.sample_weights import sample_weights
-from trellis.corpus.schemes import get_scheme
+from trellis.corpus.schemes import SCHEME, get_scheme
 from trellis.decompose import VISITS, GraphPieces, Partitioner, partitioner
 from trellis.domains import Domain, anything, flag, nothing, number, one_of, whole
-from trellis.errors import DataError
+from trellis.errors import CheckpointError, DataError, ParametersError
 from trellis.estimator import fitted, fixed, parameter
 from trellis.features import Encoded, Prepared
 from trellis.features.encoder import encoder_for
@@ -145,9 +145,9 @@ class LinearModel(LearningProblems, StoredLinearModel):
         :func:`trellis.decompose.visits`).""",
         default="pooled",
     )
-    scheme: str | None = parameter(
-        nothing | anything,
-        'Chains: predict only what is valid in this tag scheme ("BIO", "BILOU", "IOBES", "BMES").',
+    scheme: Any = parameter(
+        SCHEME,
+        "Chains: predict only what is valid in this tag scheme.",
         default=None,
     )
     patience: int | None = parameter(
@@ -198,6 +198,11 @@ class LinearModel(LearningProblems, StoredLinearModel):
         return self.kind
 
     @property
+    def _pass_tol(self) -> float:
+        """The convergence value at which passes end."""
+        return float(self.tol)
+
+    @property
     def _batch_tol(self) -> float:
         """The tolerance of a learner that does not go in passes."""
         return float(self.tol)
@@ -205,12 +210,16 @@ class LinearModel(LearningProblems, StoredLinearModel):
     # ---------------------------------------------------------------- checks
 
     def _check_together(self) -> None:
+        if self.structure == "chain":
+            return
         if self.scheme is not None:
-            get_scheme(self.scheme)
-            if self.structure != "chain":
-                raise DataError("scheme is for chains; leave it out for trees and graphs")
-        if self.overlap and self.structure != "chain":
-            raise DataError("overlap is for chains; leave it out for trees and graphs")
+            raise ParametersError(
+                "{scheme} is for {structure}", scheme=self.scheme, structure="chain"
+            )
+        if self.overlap:
+            raise ParametersError(
+                "{overlap} is for {structure}", overlap=self.overlap, structure="chain"
+            )
 
     def _check_classes(self, classes: Sequence[str]) -> None:
         if self.scheme is not None:
@@ -338,20 +347,17 @@ class LinearModel(LearningProblems, StoredLinearModel):
         learn = self._learn_fresh if fresh else self._learn_more
         problem = learn(corpus, weight, rng)
         self.n_batches_, self.n_seen_, self._stream = 0, len(corpus), None
+        self.stop_reason_ = "interrupted"  # until it has ended
         try:
             if saved is not None:
                 saved.seed, saved.run = seed, self._fingerprint(problem, held_out)
                 if resumed is not None and resumed.run != saved.run:
-                    raise DataError(
-                        f"{saved.path} is the checkpoint of a run with other data or parameters; "
-                        "remove it, or train as it was trained"
-                    )
+                    raise CheckpointError("other run", str(saved.path))
             learner = self._learner(problem, self.weights_.copy(), rng)
             if saved is not None and isinstance(learner, BatchLearner) and not learner.resumable:
-                raise DataError(
-                    "this solver cannot be interrupted and go on: leave out checkpoint, or take "
-                    "one that goes over chains or trees without rich edges"
-                )
+                if saved.required or resume:
+                    raise CheckpointError("solver", str(saved.path))
+                saved = None
             self._run(learner, rng, self._dev_score(held_out), self._pass_limit(), saved, resumed)
         except DataError:
             if fresh:
@@ -374,9 +380,9 @@ class LinearModel(LearningProblems, StoredLinearModel):
         """Learn from one batch of a stream: one pass over it.
 
         Features not seen before are added. Labels and types of edges are fixed by the first call:
-        pass all labels as ``classes`` unless the first batch holds them all. A CRF or max-margin
-        model goes at the initial rate, and the penalty's share of a batch is its share of the
-        samples seen so far; a perceptron averages over all batches.
+        pass all labels as ``classes`` unless the first batch holds them all. A CRF goes
+        at the initial rate, and the penalty's share of a batch is its share of the samples seen so
+        far; a perceptron averages over all batches; a max-margin model refuses.
         """
         self._check_parameters()
         corpus = self.training_corpus(X, y, edges, edge_types)
@@ -392,6 +398,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
             problem = self._learn_fresh(corpus, weight, rng)
         self.n_seen_ += len(corpus)
         self.n_batches_ += 1
+        self.stop_reason_ = "interrupted"  # until it has ended
         learner = self._stream_learner(problem, self.weights_.copy(), rng)
         self._run(learner, rng, None, max_passes=1)
         return self
@@ -496,7 +503,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
     ) -> EdgeWeights | None:
         """Rich edge weights for the features of the encoder, zero where they are new."""
         crossed = self.encoder_.crossed()
-        if self.rich_edges:  # 0 and NumPy's False are no edges, too
+        if self.rich_edges:
             crossed[:] = True
         if not crossed.any() and known is None:
             return None
@@ -576,7 +583,6 @@ class LinearModel(LearningProblems, StoredLinearModel):
             if weights is not None and resumed.best is not None:
                 best = [(resumed.best, weights)]
         self.history_ = progress.records
-        self.stop_reason_ = "interrupted"
         reporter = Reporter(enabled=self.verbose)
 
         def after(record: PassRecord) -> None:
@@ -598,8 +604,8 @@ class LinearModel(LearningProblems, StoredLinearModel):
             else:
                 for record in run_passes(
                     learner, self._partitioner(learner.problem), rng,
-                    max_passes=max_passes, tol=self.tol, visit=self.visit, dev_score=dev_score,
-                    patience=self.patience, progress=progress, save=save,
+                    max_passes=max_passes, tol=self._pass_tol, visit=self.visit,
+                    dev_score=dev_score, patience=self.patience, progress=progress, save=save,
                 ):  # fmt: skip
                     after(record)
             self.stop_reason_ = self._why(learner, max_passes)
@@ -612,7 +618,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         if not finite:
             raise DataError(
                 "training diverged: the weights are no longer finite; "
-                "use a smaller learning_rate or rescale real-valued features"
+                "use a smaller learning rate or rescale real-valued features"
             )
 
     def _why(self, learner: Learner | BatchLearner, max_passes: int) -> str:
@@ -685,7 +691,7 @@ class TreeModel(LinearModel):
     overlap: int = fixed(0)
     pieces: str = fixed("tree")
     inference: str = fixed("auto")
-    scheme: str | None = fixed(None)
+    scheme: Any = fixed(None)
 
 
 class GraphModel(LinearModel):
@@ -693,7 +699,7 @@ class GraphModel(LinearModel):
 
     structure: str = fixed("graph")
     overlap: int = fixed(0)
-    scheme: str | None = fixed(None)
+    scheme: Any = fixed(None)
 
 
 def format_record(record: PassRecord) -> str:

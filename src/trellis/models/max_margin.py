@@ -8,7 +8,8 @@ The scores s are those of the CRFs, and so are predictions. With one label at ea
 losses are structured hinge losses; other losses of label sets are in
 :mod:`trellis.problems.partial`. Frank–Wolfe goes over completed labels
 (:mod:`trellis.solvers.completion`), planes are for all losses
-(:mod:`trellis.solvers.plane_learner`).
+(:mod:`trellis.solvers.plane_learner`), and steps for pieces and streams
+(:mod:`trellis.problems.hinge_steps`).
 """
 
 from __future__ import annotations
@@ -19,17 +20,27 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trellis.domains import anything, nothing, number, one_of, whole
-from trellis.errors import DataError
+from trellis.errors import DataError, ParametersError
 from trellis.estimator import changed, fitted, parameter, renamed, warn_of_old
 from trellis.models.linear_model import LinearModel
-from trellis.problems import PARTIAL_LOSSES, LabelProblem, PartialObjective, Weights
+from trellis.problems import (
+    PARTIAL_LOSSES,
+    HingeSteps,
+    LabelProblem,
+    PartialObjective,
+    Penalty,
+    Weights,
+)
 from trellis.problems.costs import check_cost
 from trellis.solvers.completion import CompletedFrankWolfe
-from trellis.solvers.passes import BatchLearner, Learner
+from trellis.solvers.passes import BatchLearner
 from trellis.solvers.plane_learner import PlaneLearner
+from trellis.solvers.sgd import StochasticGradient, calibrate
 
 __all__ = ["MaxMargin"]
 
+# Passes of "sgd", and the share of ``tol``, which is about gaps, at which they end.
+_STEPS, _STEP_TOL = 12, 1e-2
 # What "auto" stands for: passes of Frank–Wolfe with complete and with partial labels; iterations
 # of the bundle method, and rounds where it is not convex.
 _PASSES, _PARTIAL_PASSES, _ITERATIONS, _ROUNDS = 200, 400, 1000, 50
@@ -83,10 +94,11 @@ class MaxMargin(LinearModel):
         default=0.0,
     )
     solver: str = parameter(
-        one_of("auto", "frank-wolfe", "bundle"),
+        one_of("auto", "frank-wolfe", "bundle", "sgd"),
         """Block-coordinate Frank–Wolfe: fast, also with many features. Bundle method: fewer
-        iterations to a small gap, all losses, and L1. "auto": Frank–Wolfe where it can, else the
-        bundle method.""",
+        iterations to a small gap, all losses, and L1. Stochastic steps: no gap, but pieces are
+        redrawn in each pass, and training can go on from weights. "auto": Frank–Wolfe where it
+        can, else the bundle method.""",
         default="auto",
     )
     cost: Any = parameter(
@@ -104,6 +116,16 @@ class MaxMargin(LinearModel):
         label at each position all but "ramp" are the usual hinge loss.""",
         default="bridge",
     )
+    learning_rate: float | str = parameter(
+        one_of("auto") | number(above=0),
+        'With "sgd", the initial rate; "auto" finds it by short trials.',
+        default="auto",
+    )
+    decay: float = parameter(
+        number(above=0, at_most=1),
+        'With "sgd", the factor by which the rate falls in one pass.',
+        default=0.75,
+    )
     memory: int | None = parameter(
         nothing | whole(2),
         "Most planes that the bundle method keeps; None: as many as 64 MB hold.",
@@ -117,10 +139,11 @@ class MaxMargin(LinearModel):
     )
     max_passes = changed(
         help="""Most passes of Frank–Wolfe ("auto": 200; with label sets 400), iterations of the
-        bundle method (1000), or its rounds if the objective is not convex (50)."""
+        bundle method (1000), or its rounds if the objective is not convex (50); of "sgd" 12."""
     )
     partial = renamed("loss")
 
+    learning_rate_: float = fitted()
     objective_: float = fitted()
     gap_: float = fitted()
     exact_: bool = fitted()
@@ -140,18 +163,19 @@ class MaxMargin(LinearModel):
         super()._check_together()
         check_cost(self.cost)
         if (self.l2 > 0) == (self.l1 > 0):
-            raise DataError(
-                f"one of l2 and l1 must be positive and the other 0, got l2={self.l2!r} and "
-                f"l1={self.l1!r}"
-            )
-        if self.solver == "frank-wolfe" and not self._completes:
-            reason = "l1" if self.l1 else f"loss={self.loss!r}"
-            raise DataError(f"{reason} needs solver='bundle'")
-        if self.warm_start:
-            raise DataError(
-                "a max-margin model cannot start from weights: its solvers start from where their "
-                "gap is known; set warm_start=False"
-            )
+            raise ParametersError(
+                "one of l2 and l1 must be positive and the other 0, got {l2} and {l1}",
+                l2=self.l2, l1=self.l1,
+            )  # fmt: skip
+        if self.solver in ("frank-wolfe", "sgd") and self.l1:
+            raise ParametersError("{l1} needs {solver}", l1=self.l1, solver="bundle")
+        if self.solver in ("frank-wolfe", "sgd") and not self._completes:
+            raise ParametersError("{loss} needs {solver}", loss=self.loss, solver="bundle")
+        if self.warm_start and self.solver != "sgd":
+            raise ParametersError(
+                "{warm_start} needs {solver}: others start from where their gap is known",
+                warm_start=self.warm_start, solver="sgd",
+            )  # fmt: skip
 
     @property
     def _completes(self) -> bool:
@@ -169,7 +193,10 @@ class MaxMargin(LinearModel):
 
     def _learner(
         self, problem: LabelProblem, start: Weights, rng: np.random.Generator
-    ) -> BatchLearner:
+    ) -> BatchLearner | StochasticGradient:
+        if self.solver == "sgd":
+            self._limit, self.learning_rate_ = _STEPS, self._rate(problem, start, rng)
+            return self._steps(problem, start, self.decay, 1.0)
         if self.piece_size is not None:
             problem = problem.cut(self._partitioner(problem).draw(problem.offsets, rng))
         objective = PartialObjective(problem, self.loss, sample_weight=problem.sample_weight)
@@ -189,12 +216,41 @@ class MaxMargin(LinearModel):
 
     def _stream_learner(
         self, problem: LabelProblem, weights: Weights, rng: np.random.Generator
-    ) -> Learner:
-        raise DataError("a max-margin model learns from all data at once; a CRF can go on")
+    ) -> StochasticGradient:
+        if not self._completes:
+            raise DataError("only hinge losses of label sets, with l2, are learned from a stream")
+        if self.n_batches_ == 1:
+            self.learning_rate_ = self._rate(problem, weights, rng)
+        return self._steps(problem, weights, 1.0, problem.n_samples / self.n_seen_)
+
+    def _rate(self, problem: LabelProblem, weights: Weights, rng: np.random.Generator) -> float:
+        if isinstance(self.learning_rate, str):
+            return calibrate(
+                problem, self._partitioner(problem), rng, l2=self.l2, like=weights,
+                batch_size=self.batch_size, loss=HingeSteps,
+            )  # fmt: skip
+        return float(self.learning_rate)
+
+    def _steps(
+        self, problem: LabelProblem, weights: Weights, decay: float, share: float
+    ) -> StochasticGradient:
+        self.solver_ = "sgd"
+        return StochasticGradient(
+            HingeSteps(problem, self._threads), weights, learning_rate=self.learning_rate_,
+            decay=decay, penalty=Penalty(share * self.l2), batch_size=self.batch_size,
+        )  # fmt: skip
+
+    @property
+    def _pass_tol(self) -> float:
+        return float(self.tol) * _STEP_TOL
 
     def _run(self, learner: Any, *more: Any, **keywords: Any) -> None:
         try:
             super()._run(learner, *more, **keywords)
         finally:
-            self.objective_, self.gap_ = learner.objective_value, learner.gap
-            self.exact_ = learner.exact
+            met = self.history_[-1].objective if self.history_ else np.inf
+            self.objective_ = getattr(learner, "objective_value", met)
+            self.gap_, self.exact_ = (
+                getattr(learner, "gap", np.inf),
+                getattr(learner, "exact", True),
+            )

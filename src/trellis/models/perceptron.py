@@ -32,6 +32,8 @@ class Perceptron(LinearModel):
         help="Stop earlier, when the number of errors met falls relatively by less than this.",
     )
 
+    max_passes = changed(help='Most passes over the data ("auto": 10).')
+
     def _pass_limit(self) -> int:
         return _PASSES if isinstance(self.max_passes, str) else self.max_passes
 

@@ -438,21 +438,18 @@ class Predictor(Estimator):
         self, corpus: Corpus, encoded: Encoded, weights: Weights, small: bool
     ) -> Iterator[Block]:
         from trellis.kernels.rich_edges import score_edges
-        from trellis.kernels.scoring import score_nodes
+        from trellis.kernels.scoring import Features, score_nodes
 
         edge, rules, n_labels = weights.edge, self._rules(), len(self.classes_)
         size = _EDGES // n_labels**2 if edge is not None or small else _POSITIONS
-        features = (encoded.indptr, encoded.indices, encoded.values)
+        features = Features(encoded.indptr, encoded.indices, encoded.values)
         for a, b in _runs(corpus.offsets, size):
             first, last = int(corpus.offsets[a]), int(corpus.offsets[b])
             node = score_nodes(*features, weights.node, first, last)
             pair = weights.transitions
             offsets = corpus.offsets[a : b + 1] - first
             if edge is not None:
-                pair = score_edges(
-                    *features, pair, edge.rows_of_features(), edge.ptr, edge.pair, edge.values,
-                    edge.n_crossed, edge.both, first, last,
-                )  # fmt: skip
+                pair = score_edges(features, pair, edge.arguments(), first, last)
             if encoded.values.size:
                 fine = np.isfinite(node).all(axis=1)
                 if pair.ndim == 3:

@@ -7,6 +7,7 @@ from trellis.problems.cut import Cut
 from trellis.problems.edge_weights import EdgeWeights
 from trellis.problems.hinge import HingeLoss
 from trellis.problems.hinge_dual import HingeDual
+from trellis.problems.hinge_steps import HingeSteps
 from trellis.problems.label_problem import LabelProblem
 from trellis.problems.log_likelihood import FeatureRates, LogLikelihood
 from trellis.problems.log_objective import LogObjective
@@ -24,6 +25,7 @@ __all__ = [
     "FeatureRates",
     "HingeDual",
     "HingeLoss",
+    "HingeSteps",
     "LabelProblem",
     "Learnable",
     "LogLikelihood",

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.corpus.schemes import Scheme, detect_scheme, get_scheme
 from trellis.errors import DataError
 from trellis.problems.label_inference import Batch, LabelInference
@@ -33,7 +34,6 @@ from trellis.structures import (
 
 __all__ = ["PROBABILITIES", "confidence", "span_event"]
 
-Float64s = NDArray[np.float64]
 
 PROBABILITIES = ("entropy", "token-entropy", "confidence", "span")
 """Measures that need the probabilities of a CRF."""

@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.errors import DataError
 
 __all__ = ["Cut", "Risk", "as_cut"]
-
-Float64s = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ same rows. A chain is a graph whose edges join neighbours.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,10 +72,12 @@ def edge_rows(
     )
 
 
-def rich_arguments(
-    rows: EdgeRows | None, edge: EdgeWeights | None
-) -> tuple[NDArray[np.generic], ...] | None:
-    """What kernels take as ``rich``; None without rich edges."""
+def rich_arguments(rows: EdgeRows | None, edge: EdgeWeights | None) -> Any:
+    """What kernels take as ``rich`` on trees and graphs; None without rich edges."""
+    from trellis.kernels.tree_edges import RichRows
+
     if edge is None or rows is None or not edge.n_crossed:
         return None
-    return (rows.indptr, rows.rows, rows.values, rows.features, edge.ptr, edge.pair, edge.values)
+    return RichRows(
+        rows.indptr, rows.rows, rows.values, rows.features, edge.ptr, edge.pair, edge.values
+    )

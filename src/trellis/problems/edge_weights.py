@@ -69,6 +69,14 @@ class EdgeWeights:
         """Row of each feature as kernels take it: empty if row f is feature f."""
         return np.zeros(0, np.int32) if len(self.row) == self.n_crossed else self.row
 
+    def arguments(self) -> Any:
+        """The weights as kernels take them (:class:`trellis.kernels.rich_edges.RichEdges`)."""
+        from trellis.kernels.rich_edges import RichEdges
+
+        return RichEdges(
+            self.rows_of_features(), self.ptr, self.pair, self.values, self.n_crossed, self.both
+        )
+
     def like(self, values: NDArray[Any]) -> EdgeWeights:
         """The same pairs with other weights."""
         return replace(self, values=values)

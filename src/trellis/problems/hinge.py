@@ -19,15 +19,12 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Float64s, Int64s
 from trellis.problems.cut import Cut
 from trellis.problems.label_problem import LabelProblem
 
 __all__ = ["HingeLoss"]
-
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
 
 
 class HingeLoss:

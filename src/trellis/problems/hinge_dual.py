@@ -16,13 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Float64s, Int64s
 from trellis.problems.hinge import HingeLoss
 from trellis.structures import Forest
 
 __all__ = ["HingeDual", "NodeOrder"]
-
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,14 +126,16 @@ class HingeDual:
 
     def sweep(self, order: Int64s) -> None:
         """Visit samples in this order."""
-        from trellis.kernels.frank_wolfe import visit_samples
+        from trellis.kernels.frank_wolfe import Costs, Rooted, visit_samples
 
         loss, problem, nodes = self.loss, self.loss.problem, self.nodes
-        e, weights, costs = problem.encoded, problem.weights(self._w), problem.costs
+        weights, costs = problem.weights(self._w), problem.costs
         visit_samples(
-            e.indptr, e.indices, e.values, loss.gold, costs.table, costs.rows, e.offsets,
-            nodes.order, nodes.parent, nodes.table, nodes.down, self._slot, not problem.directed,
-            loss.sample_weight, order, weights.node,
+            problem.arguments()[0], Costs(loss.gold, costs.table, costs.rows),
+            Rooted(
+                problem.offsets, nodes.order, nodes.parent, nodes.table, nodes.down, self._slot
+            ),
+            not problem.directed, loss.sample_weight, order, weights.node,
             weights.transitions.reshape(problem.n_types, -1), True, 2 * self.l2,
             self._labels, self._means, self._pairs, self._losses,
         )  # fmt: skip
@@ -151,8 +151,8 @@ class HingeDual:
         return float(self.loss.sample_weight @ self._losses - self.l2 * (self._w @ self._w))
 
     def weights(self) -> Float64s:
-        """The weights of the dual point."""
-        return self._w.copy()
+        """The weights of the dual point, valid until the next sweep."""
+        return self._w
 
     def objective(self, w: Float64s) -> float:
         """J(w)."""

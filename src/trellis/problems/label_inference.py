@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Float64s, Int64s
 from trellis.corpus.corpus import bounds, ranges
 from trellis.errors import DataError
 from trellis.problems.costs import Costs, additive_costs
@@ -32,8 +33,6 @@ from trellis.structures import (
 
 __all__ = ["Batch", "LabelInference", "LabelMaxima", "LabelMeans"]
 
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
 
 # Most numbers in the scores that constrained copies of samples, or edges, take at once.
 _BLOCK = 1 << 22
@@ -183,7 +182,7 @@ class LabelInference(LabelSamples):
         table for each position that ends an edge of a chain, and for each edge of a graph.
         """
         from trellis.kernels.rich_edges import score_edges
-        from trellis.kernels.scoring import score_nodes
+        from trellis.kernels.scoring import Features, score_nodes
 
         weights, features = self.weights(w), self._features(b)
         node: Float64s = score_nodes(*features, weights.node, 0, len(b.rows))
@@ -192,12 +191,10 @@ class LabelInference(LabelSamples):
             return node, (
                 self.edge_tables(weights, b.edge_ids) if self.is_rich else self.tables(weights)
             )
+        table = self.tables(weights)[0]  # all there is of a chain, or of positions set apart
         if edge is None or not self.is_rich:
-            return node, self.tables(weights)[0]
-        pair: Float64s = score_edges(
-            *features, weights.transitions, edge.rows_of_features(), edge.ptr, edge.pair,
-            edge.values, edge.n_crossed, edge.both, 0, len(b.rows),
-        )  # fmt: skip
+            return node, table
+        pair: Float64s = score_edges(Features(*features), table, edge.arguments(), 0, len(b.rows))
         return node, pair
 
     # ---------------------------------------------------------------- joint features
@@ -301,7 +298,7 @@ class LabelInference(LabelSamples):
             if not self.directed:
                 counted = counted + counted.transpose(0, 2, 1)
             flat = np.ascontiguousarray(counted).reshape(len(counted), -1)
-            add_rich_steps(rich, b.edge_ids[part], flat, into.edge.values, np.zeros(0))
+            add_rich_steps(rich, b.edge_ids[part], flat, np.zeros(0), into.edge.values)
 
     # ---------------------------------------------------------------- inference
 

@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Bools, Float64s, Int64s
 from trellis.corpus import Label, Labels
 from trellis.errors import DataError, InfeasibleError
 from trellis.problems.confidence import PROBABILITIES, confidence
@@ -28,10 +28,6 @@ from trellis.problems.label_inference import LabelInference, LabelMaxima
 from trellis.problems.problem import Maxima, Measure, Space
 
 __all__ = ["LabelProblem"]
-
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 class LabelProblem(LabelInference):
@@ -120,10 +116,7 @@ class LabelProblem(LabelInference):
                     f"sample {i} has {b - a} positions, but there are {len(said)} labels; give one "
                     "for each (None if not known), or {position: label}"
                 )
-        try:
-            new = Labels.from_lists([said], self.classes).allowed()
-        except DataError as error:
-            raise DataError(str(error).replace("sample 0,", f"sample {i},")) from None
+        new = Labels.from_lists([said], self.classes, first=i).allowed()
         known = self.labels.table[self.labels.ids[a:b]]
         both = known & new
         wrong = np.flatnonzero(~both.any(axis=1))

@@ -5,8 +5,8 @@
 Fully annotated positions make the second sum one term; positions without annotation allow every
 label. With pieces = whole samples and single labels it is the usual conditional log-likelihood.
 
-Pieces of chains and pieces that are trees go through one kernel each: steps, mini-batches, threads
-and the exact gradient. Pieces with loops are in :mod:`trellis.problems.loopy_likelihood`.
+Pieces of chains and pieces that are trees go through one kernel: steps, mini-batches, threads and
+the exact gradient. Pieces with loops are in :mod:`trellis.problems.loopy_likelihood`.
 """
 
 from __future__ import annotations
@@ -183,122 +183,72 @@ class LogLikelihood:
         rates: FeatureRates,
         steps: Schedule,
     ) -> float:
-        if not isinstance(visits, GraphVisits):
-            return self._run_chains(weights, into, visits, state, rates, steps)
-        if visits.forest is not None:
-            return self._run_trees(weights, into, visits, state, rates, steps)
-        from trellis.problems.loopy_likelihood import descend_loopy
+        from trellis.kernels.crf import Rates, Shared, Steps, crf_steps
 
-        return descend_loopy(self.problem, weights, into, visits, state, rates, steps)
+        problem, n_labels = self.problem, self.problem.n_labels
+        forest, refresh = None, steps.refresh
+        if isinstance(visits, GraphVisits):
+            if visits.forest is None:
+                from trellis.problems.loopy_likelihood import descend_loopy
 
-    def _run_chains(
-        self,
-        weights: Weights,
-        into: Weights,
-        visits: Visits,
-        state: NDArray[np.float64],
-        rates: FeatureRates,
-        steps: Schedule,
-    ) -> float:
-        from trellis.kernels.chain_crf import crf_steps
-
-        n_labels, batch = self.problem.n_labels, steps.batch
-        n_chunks = min(N_CHUNKS, batch)
+                return descend_loopy(problem, weights, into, visits, state, rates, steps)
+            forest = visits.forest.arguments(problem.types)
+            # Each of many tables is met less often: its changes may wait as long as a single one's.
+            refresh *= min(problem.n_types, 4)
+        n_chunks = min(N_CHUNKS, steps.batch)
         n_threads = min(self.n_jobs, n_chunks)
-        kind = weights.node.dtype
-        dense = sparse = hits = None
-        edge = weights.edge
-        if edge is not None and not edge.n_crossed:
-            edge = None  # kernels take it that there is a row
-        if edge is not None and edge.ptr.size:
-            entries = self._entries(edge)
-            sparse = (
-                edge.rows_of_features(), edge.ptr, edge.pair, edge.values, edge.n_crossed,
-                edge.both, entries,
-            )  # fmt: skip
-            room = visits.largest_batch(batch, entries)
-            hits = (
-                *(np.empty(room, np.int32) for _ in range(2)),
-                *(np.empty(room, kind) for _ in range(3)),
-                np.empty(room, np.int64),
-            )
-        elif edge is not None:
-            dense = edge.rows_of_features(), edge.values, edge.n_crossed, edge.both
-        into_edge = np.zeros(0, kind) if into.edge is None else into.edge.values
-        positions = visits.largest_batch(batch)
-        losses = np.zeros(n_chunks, np.float64)
-        shared: tuple[Any, ...] = (
+        kind, positions = weights.node.dtype, visits.largest_batch(steps.batch)
+        dense, sparse, rich, hits = self._edges(weights, visits, steps.batch)
+        tables = weights.transitions.shape
+        n_types = 0 if forest is None else problem.n_types
+        shared = Shared(
             np.zeros(3, np.int64),
             np.empty((positions, n_labels), kind),
-            np.empty((0 if dense is None else positions, n_labels * n_labels), kind),
-            hits,
-            np.zeros((n_chunks, n_labels, n_labels), kind),
-            np.zeros((n_chunks, n_labels, n_labels), np.float64),
-            losses,
+            np.empty((0 if dense is rich is None else positions, n_labels * n_labels), kind),
+            np.zeros((n_chunks, *tables), kind),
+            np.zeros((n_chunks, *tables), np.float64),
+            np.zeros(n_chunks, np.float64),
+            np.zeros((n_chunks if n_types else 0, n_types), np.uint8),
+            np.zeros(n_types, np.int64),
         )
+        into_edge = np.zeros(0, kind) if into.edge is None else into.edge.values
         bounds = self._bounds(len(weights.node), n_threads)
 
         def work(thread: int) -> None:
             crf_steps(
-                *self.problem.arrays(),
-                visits.starts, visits.ends, visits.weights,
-                weights.node, weights.transitions, dense, sparse,
-                into.node, into.transitions, into_edge,
-                rates.gamma, rates.fired, state, steps.rate, steps.decay, steps.shrink,
-                steps.refresh, batch, bounds, thread, *shared,
+                *problem.arguments(), visits.arguments(), True if forest is None else None, forest,
+                weights.node, weights.transitions, dense, sparse, rich, not problem.directed,
+                Steps(into.node, into.transitions, into_edge),
+                Rates(steps.rate, steps.decay, steps.shrink, rates.gamma, rates.fired),
+                state, refresh, steps.batch, bounds, thread, shared, hits,
             )  # fmt: skip
 
         run_threads(n_threads, work)
-        return float(losses.sum())
+        return float(shared.losses.sum())
 
-    def _run_trees(
-        self,
-        weights: Weights,
-        into: Weights,
-        visits: GraphVisits,
-        state: NDArray[np.float64],
-        rates: FeatureRates,
-        steps: Schedule,
-    ) -> float:
-        from trellis.kernels.tree_crf import tree_steps
+    def _edges(self, weights: Weights, visits: Visits, batch: int) -> tuple[Any, Any, Any, Any]:
+        """Rich edges as the kernel takes them: dense, sparse (with room for hits), or of a tree."""
+        from trellis.kernels.sparse_edges import Hits
 
-        problem, forest, batch = self.problem, visits.forest, steps.batch
-        assert forest is not None
-        n_labels, n_types = problem.n_labels, problem.n_types
-        n_chunks = min(N_CHUNKS, batch)
-        n_threads = min(self.n_jobs, n_chunks)
-        kind = weights.node.dtype
-        rich = rich_arguments(problem.rows, weights.edge)
-        into_edge = np.zeros(0, kind) if into.edge is None else into.edge.values
-        positions = visits.largest_batch(batch)
-        losses = np.zeros(n_chunks, np.float64)
-        shared = (
-            np.zeros(3, np.int64),
-            np.empty((positions, n_labels), kind),
-            np.empty((0 if rich is None else positions, n_labels * n_labels), kind),
-            np.zeros((n_chunks, n_types, n_labels, n_labels), kind),
-            np.zeros((n_chunks, n_types, n_labels, n_labels), np.float64),
-            losses,
-            np.zeros((n_chunks, n_types), np.uint8),
-            np.zeros(n_types, np.int64),
+        edge, kind = weights.edge, weights.node.dtype
+        if edge is None or not edge.n_crossed:  # the kernel takes it that there is a row
+            return None, None, None, None
+        if isinstance(visits, GraphVisits):
+            return None, None, rich_arguments(self.problem.rows, edge), None
+        if not edge.ptr.size:
+            return edge.arguments(), None, None, None
+        entries = self._entries(edge)
+        room = visits.largest_batch(batch, entries)
+        hits = Hits(
+            entries,
+            source=np.empty(room, np.int32),
+            target=np.empty(room, np.int32),
+            delta=np.empty(room, kind),
+            extra=np.empty(room, kind),
+            gradient=np.empty(room, kind),
+            slot=np.empty(room, np.int64),
         )
-        bounds = self._bounds(len(weights.node), n_threads)
-        # Each of many tables is met less often: its changes may wait as long as a single one's.
-        wait = steps.refresh * min(n_types, 4)
-
-        def work(thread: int) -> None:
-            tree_steps(
-                *problem.arrays(),
-                forest.order, forest.parent, forest.edge, forest.down, problem.types,
-                visits.starts, visits.ends, visits.weights,
-                weights.node, weights.transitions, rich, not problem.directed,
-                into.node, into.transitions, into_edge,
-                rates.gamma, rates.fired, state, steps.rate, steps.decay, steps.shrink,
-                wait, batch, bounds, thread, *shared,
-            )  # fmt: skip
-
-        run_threads(n_threads, work)
-        return float(losses.sum())
+        return None, edge.arguments(), None, hits
 
     def _entries(self, edge: EdgeWeights) -> NDArray[np.int64]:
         """Running number of edge weights met at each position; the same for all steps of a run."""
@@ -306,10 +256,7 @@ class LogLikelihood:
         if known is None or known[0] is not edge.ptr:
             from trellis.kernels.sparse_edges import count_entries
 
-            e = self.problem.encoded
-            counted = count_entries(
-                e.indptr, e.indices, edge.rows_of_features(), edge.ptr, edge.n_crossed, edge.both
-            )
+            counted = count_entries(self.problem.arguments()[0], edge.arguments())
             known = self._known["entries"] = (edge.ptr, counted)
         entries: NDArray[np.int64] = known[1]
         return entries

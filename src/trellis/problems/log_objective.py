@@ -10,17 +10,14 @@ drawn once.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Float64s, Int64s
 from trellis.decompose import GraphPieces, WholeSamples
 from trellis.problems.label_problem import LabelProblem
 from trellis.problems.log_likelihood import LogLikelihood
 from trellis.problems.visits import Visits
 
 __all__ = ["LogObjective", "whole_samples"]
-
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
 
 
 def whole_samples(problem: LabelProblem, seed: int = 0) -> Visits:

@@ -75,12 +75,12 @@ def _step(
 
     scale = float(state[0])
     nodes, offsets, edges, edge_ids = _stacked(visits, problem.edges)
-    e = problem.encoded
-    node = scale * score_nodes_at(e.indptr, e.indices, e.values, weights.node, nodes)
+    features, sets = problem.arguments()
+    node = scale * score_nodes_at(features, weights.node, nodes)
     pair = problem.edge_tables(weights, edge_ids, scale)
     p = GraphPotentials(node.astype(np.float64), pair, edges, offsets)
     free = graph_marginals(p)
-    ids, table = problem.labels.ids[nodes], problem.labels.table
+    ids, table = sets.ids[nodes], sets.table
     if (ids < problem.n_labels).all():
         fixed = _one_labelling(p, ids)
     else:
@@ -96,10 +96,10 @@ def _step(
         pair_gradient = pair_gradient + pair_gradient.transpose(0, 2, 1)
     step = -1.0 if rates.gamma.size else -1.0 / scale
     kind = weights.node.dtype
-    piece = np.repeat(np.arange(len(visits)), np.diff(offsets))
+    visit = int(state[1]) + np.repeat(np.arange(len(visits)), np.diff(offsets))
     add_node_steps(
-        e.indptr, e.indices, e.values, nodes, piece,
-        int(state[1]), (step * node_gradient).astype(kind), into.node, rates.gamma, rates.fired,
+        features, nodes, visit, (step * node_gradient).astype(kind), rates.gamma, rates.fired,
+        into.node,
     )  # fmt: skip
     pace_t = rates.gamma[-1] if rates.gamma.size else 1.0
     change = np.zeros(into.transitions.shape)
@@ -110,10 +110,7 @@ def _step(
     rich = rich_arguments(problem.rows, weights.edge)
     if rich is not None and into.edge is not None:
         flat = (step * pair_gradient).reshape(len(edges), problem.n_labels**2)
-        add_rich_steps(
-            rich, edge_ids, flat.astype(kind),
-            into.edge.values, rates.gamma,
-        )  # fmt: skip
+        add_rich_steps(rich, edge_ids, flat.astype(kind), rates.gamma, into.edge.values)
     return float(losses @ visits.weights)
 
 

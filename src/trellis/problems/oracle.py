@@ -6,13 +6,11 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.problems.cut import Cut
 
 __all__ = ["StructuredOracle", "summed_risk"]
-
-Float64s = NDArray[np.float64]
 
 
 class StructuredOracle(Protocol):

@@ -46,17 +46,13 @@ from functools import cached_property
 from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Bools, Float64s, Int64s
 from trellis.errors import DataError
 from trellis.problems.cut import Cut
 from trellis.problems.problem import Maxima, Problem, Space
 
 __all__ = ["PARTIAL_LOSSES", "PartialLoss", "PartialObjective"]
-
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,12 @@ Its subgradient step with rate 1 is the structured perceptron's update (Collins 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.errors import DataError
 from trellis.problems.edge_rows import rich_arguments
 from trellis.problems.label_problem import LabelProblem
 from trellis.problems.threads import N_CHUNKS, feature_bounds, run_threads
@@ -49,16 +52,33 @@ class PerceptronLoss:
         Returns the (weighted) number of wrong positions met; the average of the weights over all
         visits is weights − sums / count.
         """
-        if isinstance(visits, GraphVisits):
-            return self._descend_trees(weights, sums, visits, state, batch_size)
-        from trellis.kernels.chain_perceptron import averaged_perceptron
+        from trellis.kernels.perceptron import Sums
 
-        n_threads = min(self.n_jobs, batch_size, N_CHUNKS)
-        rich, values, edge_sums = None, np.zeros(0, weights.node.dtype), np.zeros(0)
-        if weights.edge is not None and sums.edge is not None:
-            e = weights.edge
-            rich = (e.rows_of_features(), e.ptr, e.pair, e.n_crossed, e.both)
-            values, edge_sums = e.values, sums.edge.values
+        edge_sums = np.zeros(0) if sums.edge is None else sums.edge.values
+        averaging = Sums(sums.node, sums.transitions, edge_sums)
+        return self._visit(weights, visits, None, averaging, state, batch_size)
+
+    def _visit(
+        self,
+        weights: Weights,
+        visits: Visits,
+        margin: Any,
+        sums: Any,
+        state: NDArray[np.float64],
+        batch_size: int,
+    ) -> float:
+        """Run the kernel with sums for averaging, or with a margin; returns the loss met."""
+        from trellis.kernels.perceptron import averaged_perceptron
+
+        problem, forest, n_threads = self.problem, None, min(self.n_jobs, batch_size, N_CHUNKS)
+        rich: Any = None
+        if isinstance(visits, GraphVisits):
+            if visits.forest is None:
+                raise DataError("steps of best labellings are for pieces that are trees")
+            forest, n_threads = visits.forest.arguments(problem.types), 1
+            rich = rich_arguments(problem.rows, weights.edge)
+        elif weights.edge is not None:
+            rich = weights.edge.arguments()
         positions = visits.largest_batch(batch_size)
         shared = (
             np.zeros(3, np.int64),
@@ -66,43 +86,14 @@ class PerceptronLoss:
             np.empty(positions, np.int32),
             np.zeros(len(visits)),
         )
-        bounds = feature_bounds(self.problem.encoded.indices, len(weights.node), n_threads)
+        bounds = feature_bounds(problem.encoded.indices, len(weights.node), n_threads)
 
         def work(thread: int) -> None:
             averaged_perceptron(
-                *self.problem.arrays(),
-                visits.starts, visits.ends, visits.weights,
-                weights.node, weights.transitions, rich,
-                sums.node, sums.transitions, values, edge_sums,
+                *problem.arguments(), visits.arguments(), True if forest is None else None, forest,
+                weights.node, weights.transitions, rich, not problem.directed, margin, sums,
                 state, batch_size, bounds, thread, *shared,
             )  # fmt: skip
 
         run_threads(n_threads, work)
         return float(shared[-1].sum())
-
-    def _descend_trees(
-        self,
-        weights: Weights,
-        sums: Weights,
-        visits: GraphVisits,
-        state: NDArray[np.float64],
-        batch_size: int,
-    ) -> float:
-        from trellis.kernels.tree_perceptron import tree_perceptron
-
-        problem, forest = self.problem, visits.forest
-        assert forest is not None
-        positions = visits.largest_batch(batch_size)
-        wrong = np.zeros(len(visits))
-        tree_perceptron(
-            *problem.arrays(),
-            forest.order, forest.parent, forest.edge, forest.down, problem.types,
-            visits.starts, visits.ends, visits.weights,
-            weights.node, weights.transitions, rich_arguments(problem.rows, weights.edge),
-            not problem.directed,
-            sums.node, sums.transitions,
-            np.zeros(0) if sums.edge is None else sums.edge.values,
-            state, batch_size,
-            np.empty(positions, np.int32), np.empty(positions, np.int32), wrong,
-        )  # fmt: skip
-        return float(wrong.sum())

@@ -20,14 +20,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, Self
 
-import numpy as np
-from numpy.typing import NDArray
+from trellis.arrays import Bools, Float64s, Int64s
 
 __all__ = ["Learnable", "Maxima", "Measure", "Problem", "Space"]
 
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 Space = Literal["all", "compatible", "incompatible", "mean"]
 """Outputs to maximise over; "mean" is no maximum but the mean of the compatible outputs."""

@@ -24,6 +24,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Bools, Float64s, Int64s
 from trellis.corpus import Labels
 from trellis.corpus.corpus import bounds, ranges
 from trellis.decompose import Pieces
@@ -37,9 +38,6 @@ from trellis.structures import Forest, is_forest
 
 __all__ = ["LabelSamples"]
 
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 STRUCTURES = ("chain", "tree", "graph")
 """What may join the positions of a sample."""
@@ -224,16 +222,21 @@ class LabelSamples:
 
     # ---------------------------------------------------------------- kernels and pieces
 
-    def arrays(
-        self,
-    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """What every kernel takes first: indptr, indices, values, label ids, label-set table."""
+    def arguments(self) -> tuple[Any, Any]:
+        """What every kernel takes first: the features, and the sets of labels of the positions."""
+        from trellis.kernels.scoring import Features
+        from trellis.kernels.visits import LabelSets
+
         e = self.encoded
-        return e.indptr, e.indices, e.values, self.labels.ids, self.labels.table
+        return (
+            Features(e.indptr, e.indices, e.values),
+            LabelSets(self.labels.ids, self.labels.table),
+        )
 
     def identity(self) -> tuple[NDArray[Any], ...]:
         """Everything that tells these samples from others."""
-        own = (*self.arrays(), self.offsets, self.sample_weight)
+        features, sets = self.arguments()
+        own = (*features, *sets, self.offsets, self.sample_weight)
         return own if self.structure == "chain" else (*own, self.edges, self.types)
 
     def visits(self, pieces: Pieces, order: Int64s | None = None) -> Visits:

@@ -39,6 +39,12 @@ class Visits:
             np.tile(self.starts, times), np.tile(self.ends, times), np.tile(self.weights, times)
         )
 
+    def arguments(self) -> Any:
+        """The pieces as kernels take them (:class:`trellis.kernels.visits.Pieces`)."""
+        from trellis.kernels.visits import Pieces
+
+        return Pieces(self.starts, self.ends, self.weights)
+
     def largest_batch(self, size: int, total: NDArray[np.int64] | None = None) -> int:
         """Most positions in a batch of ``size`` consecutive pieces.
 

@@ -27,8 +27,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.domains import number, whole
 from trellis.errors import DataError
 from trellis.regression.data import RegressionData
@@ -44,8 +44,7 @@ __all__ = [
     "baselines",
 ]
 
-Floats = NDArray[np.float64]
-Model = Callable[[RegressionData, RegressionData, int], Floats]
+Model = Callable[[RegressionData, RegressionData, int], Float64s]
 Pair = tuple[RegressionData, RegressionData]
 LAMBDAS = (0.1, 0.3, 1.0, 3.0, 5.0, 10.0, 30.0)
 
@@ -59,7 +58,7 @@ class Plain:
 
     estimator: Any
 
-    def __call__(self, train: RegressionData, test: RegressionData, seed: int) -> Floats:
+    def __call__(self, train: RegressionData, test: RegressionData, seed: int) -> Float64s:
         """Train and predict."""
         fitted = _quiet_fit(seeded(self.estimator, seed), train.X, train.y)
         return np.asarray(fitted.predict(test.X), dtype=np.float64)
@@ -72,7 +71,7 @@ class Structured:
     base: Any
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def __call__(self, train: RegressionData, test: RegressionData, seed: int) -> Floats:
+    def __call__(self, train: RegressionData, test: RegressionData, seed: int) -> Float64s:
         """Train and predict."""
         from trellis.regression.gcrf import GCRF
 
@@ -89,7 +88,7 @@ class GlacerModel:
 
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def __call__(self, train: RegressionData, test: RegressionData, seed: int) -> Floats:
+    def __call__(self, train: RegressionData, test: RegressionData, seed: int) -> Float64s:
         """Train and predict."""
         from trellis.regression.glacer import GLACER
 
@@ -115,7 +114,7 @@ class Lasso:
     convex: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def __call__(self, train: RegressionData, test: RegressionData, seed: int) -> Floats:
+    def __call__(self, train: RegressionData, test: RegressionData, seed: int) -> Float64s:
         """Train and predict."""
         lam = self._chosen(train, seed) if self.lam is None else self.lam
         return self._fitted(train, test, lam)
@@ -125,7 +124,7 @@ class Lasso:
         errors = [np.mean((self._fitted(inner, held, lam) - held.y) ** 2) for lam in LAMBDAS]
         return LAMBDAS[int(np.argmin(errors))]
 
-    def _fitted(self, train: RegressionData, test: RegressionData, lam: float) -> Floats:
+    def _fitted(self, train: RegressionData, test: RegressionData, lam: float) -> Float64s:
         from trellis.regression.network_lasso import NetworkLasso
 
         columns = slice(None) if train.regressors is None else list(train.regressors)
@@ -151,7 +150,7 @@ class Kriging:
 
     n_tuning: int = 400
 
-    def __call__(self, train: RegressionData, test: RegressionData, seed: int) -> Floats:
+    def __call__(self, train: RegressionData, test: RegressionData, seed: int) -> Float64s:
         """Train and predict."""
         from sklearn.gaussian_process import GaussianProcessRegressor
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
@@ -269,7 +268,7 @@ def seeded(estimator: Any, seed: int) -> Any:
     return copy.set_params(**states)
 
 
-def _quiet_fit(estimator: Any, X: Floats, y: Floats) -> Any:
+def _quiet_fit(estimator: Any, X: Float64s, y: Float64s) -> Any:
     with warnings.catch_warnings():
         _hush()
         return estimator.fit(X, y)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from trellis.errors import DataError
 from trellis.regression.baselines import Model
@@ -20,7 +20,6 @@ from trellis.regression.data import RegressionData
 
 __all__ = ["Evaluation", "evaluate", "mean_interval"]
 
-Floats = NDArray[np.float64]
 Pair = tuple[RegressionData, RegressionData]
 
 

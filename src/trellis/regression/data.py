@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from trellis.arrays import Float64s
 from trellis.errors import DataError
 from trellis.regression.similarity import KNN
 
 __all__ = ["RegressionData"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -45,9 +44,9 @@ class RegressionData:
     """
 
     name: str
-    X: Floats
-    y: Floats
-    coords: Floats | None
+    X: Float64s
+    y: Float64s
+    coords: Float64s | None
     graph: Any
     feature_names: tuple[str, ...]
     metric: str = "euclidean"
@@ -64,7 +63,7 @@ class RegressionData:
             graph=None if self.graph is None else self.graph[chosen][:, chosen],
         )
 
-    def with_graph(self, build: Callable[[Floats], Any] | None = None) -> RegressionData:
+    def with_graph(self, build: Callable[[Float64s], Any] | None = None) -> RegressionData:
         """The same data with the graph that a function of the coordinates makes.
 
         By default five nearest neighbours and weights e^(−distance).

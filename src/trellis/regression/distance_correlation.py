@@ -24,12 +24,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from trellis.arrays import Float64s
 from trellis.errors import DataError
 from trellis.regression.spectral import own_generator
 
 __all__ = ["CentredDistances", "distance_correlation", "distance_covariance"]
 
-Floats = npt.NDArray[np.float64]
 _MATRIX_UP_TO = 10_000  # rows: 800 MB of distances
 
 
@@ -122,8 +122,8 @@ class CentredDistances:
             n_projections = 200
         if n_projections is not None and n_projections < 1:
             raise DataError(f"n_projections must be at least 1, got {n_projections}")
-        self._projected: list[Floats] | None = None
-        self._B: Floats | None = None
+        self._projected: list[Float64s] | None = None
+        self._B: Float64s | None = None
         if q == 1:  # one direction is all there are
             self._projected = [self._Z[:, 0]]
             self._constant = 1.0
@@ -142,7 +142,7 @@ class CentredDistances:
             self._B = _centred(self._Z)
             self.variance = float(np.vdot(self._B, self._B)) / n**2
 
-    def covariance_squared(self, x: Any) -> Floats:
+    def covariance_squared(self, x: Any) -> Float64s:
         """Return dCov^2(x, Z) for each row of `x`, (c, n) or (n,)."""
         rows = np.ascontiguousarray(np.atleast_2d(np.asarray(x, dtype=np.float64)))
         n = len(self._Z)
@@ -153,13 +153,13 @@ class CentredDistances:
         if self._B is not None:
             from trellis.kernels.regression import weighted_difference_sums
 
-            sums: Floats = weighted_difference_sums(rows, self._B)
+            sums: Float64s = weighted_difference_sums(rows, self._B)
             return np.maximum(sums / n**2, 0.0)
         assert self._projected is not None
         terms = [[_univariate_covariance(row, p) for p in self._projected] for row in rows]
         return np.asarray(self._constant * np.maximum(np.mean(terms, axis=1), 0.0))
 
-    def correlation_squared(self, x: Any) -> Floats:
+    def correlation_squared(self, x: Any) -> Float64s:
         """Return dCorr^2(x, Z) for each row of `x`, (c, n) or (n,)."""
         covariance = self.covariance_squared(x)
         rows = np.atleast_2d(np.asarray(x, dtype=np.float64))
@@ -201,13 +201,13 @@ def _moments(
     return max(float(np.vdot(A, B)) / n2, 0.0), float(np.vdot(A, A)) / n2, float(np.vdot(B, B)) / n2
 
 
-def _ratio(covariance: Floats, x_variance: Floats, z_variance: float) -> Floats:
+def _ratio(covariance: Float64s, x_variance: Float64s, z_variance: float) -> Float64s:
     root = np.sqrt(x_variance) * np.sqrt(z_variance)
     ratio = np.divide(covariance, root, out=np.zeros_like(covariance), where=root > 0)
     return np.asarray(np.minimum(ratio, 1.0))
 
 
-def _observations(values: Any, name: str) -> Floats:
+def _observations(values: Any, name: str) -> Float64s:
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -221,11 +221,11 @@ def _observations(values: Any, name: str) -> Floats:
     return array
 
 
-def _centred(Z: Floats) -> Floats:
+def _centred(Z: Float64s) -> Float64s:
     """Return the double-centred Euclidean distances."""
     from scipy.spatial.distance import cdist
 
-    B: Floats = cdist(Z, Z)
+    B: Float64s = cdist(Z, Z)
     means = B.mean(axis=0)
     grand = means.mean()
     B -= means
@@ -233,7 +233,7 @@ def _centred(Z: Floats) -> Floats:
     return B
 
 
-def _distance_means(x: Floats, order: npt.NDArray[np.intp]) -> Floats:
+def _distance_means(x: Float64s, order: npt.NDArray[np.intp]) -> Float64s:
     """Return the mean of |x_i - x_j| over j, for each i; `order` sorts `x`."""
     n = len(x)
     ascending = x[order]
@@ -246,7 +246,7 @@ def _distance_means(x: Floats, order: npt.NDArray[np.intp]) -> Floats:
     return means
 
 
-def _univariate_variance(x: Floats) -> float:
+def _univariate_variance(x: Float64s) -> float:
     """Return dCov^2(x, x) of a univariate sample in O(n log n)."""
     n = len(x)
     low, high = x.min(), x.max()
@@ -259,7 +259,7 @@ def _univariate_variance(x: Floats) -> float:
     return max(value, 0.0) * float(high - low) ** 2
 
 
-def _univariate_covariance(x: Floats, y: Floats) -> float:
+def _univariate_covariance(x: Float64s, y: Float64s) -> float:
     """Return dCov^2(x, y) of two univariate samples in O(n log n)."""
     from trellis.kernels.regression import difference_products
 

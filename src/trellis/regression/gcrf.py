@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from trellis.arrays import Float64s
 from trellis.domains import flag, function, has, nothing, one_of, sequence_of, whole
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Seeded, changed, parameter
@@ -35,12 +35,21 @@ from trellis.regression.likelihood import (
 )
 from trellis.regression.spectral import inverse_diagonal, solve
 
-__all__ = ["GCRF", "REGRESSOR", "check_targets", "least_squares_boosting", "n_rows"]
+__all__ = [
+    "GCRF",
+    "LARGEST_GAMMA",
+    "REGRESSOR",
+    "check_targets",
+    "least_squares_boosting",
+    "n_rows",
+]
 
-Floats = npt.NDArray[np.float64]
 
 REGRESSOR = has("fit", "predict", words="a regressor")
 _NORMAL_90 = 1.6448536269514722  # half the width of a 90 % interval in standard deviations
+
+LARGEST_GAMMA = 1e15
+"""Beyond it 1 + gamma is gamma in floating point, and a Gaussian CRF has no variances."""
 
 
 def least_squares_boosting(
@@ -223,8 +232,8 @@ class GCRF(Seeded, Storable):
         return (mean, std) if return_std else mean
 
     def _moments(
-        self, R: Floats, laplacians: list[Any], with_std: bool, seed: int
-    ) -> tuple[Floats, Floats]:
+        self, R: Float64s, laplacians: list[Any], with_std: bool, seed: int
+    ) -> tuple[Float64s, Float64s]:
         """Return the mean and, if wanted, the standard deviation of every node."""
         alpha, beta = np.atleast_1d(self.alpha_), np.atleast_1d(self.beta_)
         total = float(alpha.sum())
@@ -249,7 +258,7 @@ class GCRF(Seeded, Storable):
         graphs = given if isinstance(given, (list, tuple)) else [given]
         return [laplacian(normalise(resolve_graph(g, X, n))) for g in graphs]
 
-    def _learn_bases(self, X: Any, y: Floats, seed: int) -> Floats:
+    def _learn_bases(self, X: Any, y: Float64s, seed: int) -> Float64s:
         """Fit the base models; return their predictions on the training data, (n, K)."""
         from sklearn.base import clone
         from sklearn.model_selection import KFold, cross_val_predict
@@ -268,7 +277,7 @@ class GCRF(Seeded, Storable):
             return np.column_stack(columns).astype(np.float64)
         return self._base_predictions(X)
 
-    def _base_predictions(self, X: Any) -> Floats:
+    def _base_predictions(self, X: Any) -> Float64s:
         if isinstance(self.base, str):
             R = np.asarray(X, dtype=np.float64)
             R = R[:, None] if R.ndim == 1 else R
@@ -303,8 +312,8 @@ class GCRF(Seeded, Storable):
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.alpha_, self.beta_ = (_not_negative(state, name) for name in ("alpha", "beta"))
-        if not np.sum(self.alpha_) > 0:
-            raise CorruptModelError("alpha is 0")
+        if not np.sum(self.alpha_) * LARGEST_GAMMA > np.max(self.beta_):
+            raise CorruptModelError("alpha is 0, or nothing beside beta")
         self.log_likelihood_ = header_value(state, "log_likelihood", float, finite=False)
         self.std_scale_ = header_value(state, "std_scale", float, low=0)
         self.bases_ = header_value(state, "bases", list)
@@ -344,7 +353,7 @@ def n_rows(X: Any) -> int:
     return n
 
 
-def check_targets(y: Any, n: int) -> Floats:
+def check_targets(y: Any, n: int) -> Float64s:
     """Return the targets as n finite floats that are not all alike.
 
     Examples

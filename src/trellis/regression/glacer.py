@@ -25,6 +25,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from trellis.arrays import Float64s
 from trellis.domains import flag, function, has, nothing, number, one_of, whole
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Seeded, changed, moved, parameter
@@ -40,15 +41,18 @@ from trellis.regression.collaboration import (
     stored_history,
     write_checkpoint,
 )
-from trellis.regression.gcrf import REGRESSOR, check_targets, least_squares_boosting
+from trellis.regression.gcrf import (
+    LARGEST_GAMMA,
+    REGRESSOR,
+    check_targets,
+    least_squares_boosting,
+)
 from trellis.regression.graph_matrix import laplacian, normalise, resolve_graph
 from trellis.regression.objective import LOSSES, Loss, Objective
 from trellis.regression.spectral import inverse_diagonal, own_generator, solve
 from trellis.regression.swaps import Problem, unstructured
 
 __all__ = ["GLACER"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class GLACER(Seeded, Storable):
@@ -235,7 +239,7 @@ class GLACER(Seeded, Storable):
             mean = self.classes_[(mean >= 0.5).astype(int)]
         return (mean, std) if return_std else mean
 
-    def predict_proba(self, X: Any) -> Floats:
+    def predict_proba(self, X: Any) -> Float64s:
         """Return the mean probabilities of the two classes (components that classify only)."""
         self._check_fitted()
         if not hasattr(self, "classes_"):
@@ -250,7 +254,7 @@ class GLACER(Seeded, Storable):
         measure = accuracy_score if hasattr(self, "classes_") else r2_score
         return float(measure(y, self.predict(X, graph=graph)))
 
-    def _moments(self, X: Any, graph: Any, with_std: bool) -> tuple[Floats, Floats]:
+    def _moments(self, X: Any, graph: Any, with_std: bool) -> tuple[Float64s, Float64s]:
         self._check_fitted()
         rows = _numbers(X)
         if rows.shape[1] != self.n_features_in_:
@@ -349,7 +353,7 @@ class GLACER(Seeded, Storable):
         self.alphas_ = take(state, "alphas", np.float64, (M,))
         self.gammas_ = take(state, "gammas", np.float64, (M,))
         self._structured = header_value(state, "structured", bool)
-        check_range(self.gammas_, 0, np.inf, "gammas")
+        check_range(self.gammas_, 0, LARGEST_GAMMA, "gammas")
         check_range(self.alphas_, np.nextafter(0, 1) if self._structured else 0, np.inf, "alphas")
         self.n_features_in_ = header_value(state, "n_features", int)
         classify = "classes" in state
@@ -381,7 +385,7 @@ class _Maker:
         return model.set_params(**dict.fromkeys(seeds, seed))
 
 
-def _numbers(X: Any) -> Floats:
+def _numbers(X: Any) -> Float64s:
     try:
         rows = np.ascontiguousarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -30,8 +30,8 @@ from math import pi
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from trellis.arrays import Float64s
 from trellis.regression.spectral import (
     Lanczos,
     eigen,
@@ -55,7 +55,6 @@ __all__ = [
     "search_stochastic",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 _DENSE_UP_TO = 1500  # nodes of the largest connected component
 _LOG_GAMMA = (-14.0, 14.0)  # beyond, mu is r or the component means to six digits
@@ -77,7 +76,7 @@ class Profile(Protocol):
     n: int
     variance: float
 
-    def __call__(self, gammas: Floats) -> tuple[Floats, Floats]:
+    def __call__(self, gammas: Float64s) -> tuple[Float64s, Float64s]:
         """Return S(gamma) and log|K(gamma)|."""
         ...
 
@@ -96,10 +95,10 @@ class SpectralProfile:
     def __init__(
         self,
         L: Any,
-        y: Floats,
-        r: Floats,
-        of_r: tuple[Floats, Floats],
-        of_trace: tuple[Floats, Floats],
+        y: Float64s,
+        r: Float64s,
+        of_r: tuple[Float64s, Float64s],
+        of_trace: tuple[Float64s, Float64s],
     ) -> None:
         self.n = len(y)
         self.variance = float(np.var(y))
@@ -107,7 +106,7 @@ class SpectralProfile:
         self._fit = float((y - r) @ (y - r))  # y'y - 2y'r + r'r, without cancellation
         self._of_r, self._of_trace = of_r, of_trace
 
-    def __call__(self, gammas: Floats) -> tuple[Floats, Floats]:
+    def __call__(self, gammas: Float64s) -> tuple[Float64s, Float64s]:
         """Return S(gamma) and log|K(gamma)|."""
         g = gammas[:, None]
         (t, w), (values, multiplicity) = self._of_r, self._of_trace
@@ -121,7 +120,7 @@ def exact_is_affordable(L: Any) -> bool:
     return L.shape[0] <= 2 * _DENSE_UP_TO and largest_component(L) <= _DENSE_UP_TO
 
 
-def dense_profile(L: Any, y: Floats, r: Floats) -> SpectralProfile:
+def dense_profile(L: Any, y: Float64s, r: Float64s) -> SpectralProfile:
     """Return the exact profile from an eigendecomposition of L."""
     values, vectors = eigen(L)
     return SpectralProfile(L, y, r, (values, (vectors.T @ r) ** 2), (values, np.ones(len(values))))
@@ -132,7 +131,7 @@ def search(profile: Profile) -> Optimum:
     n = profile.n
     floor = n * _VARIANCE_FLOOR * profile.variance + np.finfo(float).tiny  # for constant y
 
-    def cost(gammas: Floats) -> tuple[Floats, Floats]:
+    def cost(gammas: Float64s) -> tuple[Float64s, Float64s]:
         S, log_det = profile(gammas)
         S = np.maximum(S, floor)
         return 0.5 * n * np.log(2 * S / n) - 0.5 * log_det, S
@@ -155,7 +154,7 @@ def search(profile: Profile) -> Optimum:
     return Optimum(n / (2 * S), gamma, -best - 0.5 * n - 0.5 * n * np.log(pi))
 
 
-def search_stochastic(L: Any, y: Floats, r: Floats, *, random_state: int = 0) -> Optimum:
+def search_stochastic(L: Any, y: Float64s, r: Float64s, *, random_state: int = 0) -> Optimum:
     """Maximise the likelihood on a large graph by Lanczos quadrature.
 
     The quadrature is refined until it does not move log gamma by more than 1e-3.
@@ -178,7 +177,7 @@ def search_stochastic(L: Any, y: Floats, r: Floats, *, random_state: int = 0) ->
     return found
 
 
-def search_error(L: Any, y: Floats, r: Floats) -> Optimum:
+def search_error(L: Any, y: Float64s, r: Float64s) -> Optimum:
     """Minimise the squared error |y - K^-1 r|^2 over gamma instead; alpha as for the likelihood.
 
     The log-likelihood is left out (NaN): its determinant is not needed here.
@@ -207,7 +206,7 @@ class Many:
     """
 
     def __init__(
-        self, laplacians: Sequence[Any], y: Floats, R: Floats, *, random_state: int = 0
+        self, laplacians: Sequence[Any], y: Float64s, R: Float64s, *, random_state: int = 0
     ) -> None:
         self._laplacians, self._y, self._R = list(laplacians), y, R
         self.n, self.k = R.shape
@@ -223,7 +222,7 @@ class Many:
             if len(self._laplacians) == 1:  # the spectrum of a single graph is needed once
                 self._spectrum = self._trace_measure(self._laplacians[0], 120)
 
-    def value_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:
+    def value_and_gradient(self, parameters: Float64s) -> tuple[float, Float64s]:
         """Return -ll (without (n/2) log pi) and its gradient; small graphs only."""
         from scipy.linalg import cho_factor, cho_solve
 
@@ -243,7 +242,7 @@ class Many:
             gradient[self.k + index] -= mu @ (L @ mu) + 0.5 * np.vdot(inverse, L)
         return value, gradient
 
-    def value(self, parameters: Floats) -> float:
+    def value(self, parameters: Float64s) -> float:
         """Return -ll by Lanczos quadrature (large graphs)."""
         alpha, beta = parameters[: self.k], parameters[self.k :]
         total = alpha.sum()
@@ -257,7 +256,7 @@ class Many:
         log_det = np.log1p(values) @ weights + self.n * np.log(total)
         return float(parameters @ self._fixed + b @ solve(L, 1.0, b) / total - 0.5 * log_det)
 
-    def _trace_measure(self, L: Any, steps: int) -> tuple[Floats, Floats]:
+    def _trace_measure(self, L: Any, steps: int) -> tuple[Float64s, Float64s]:
         run = Lanczos(L, self._probes)
         run.extend(steps)
         values, weights = run.measure(slice(None))
@@ -265,8 +264,8 @@ class Many:
 
 
 def search_many(
-    laplacians: Sequence[Any], y: Floats, R: Floats, *, random_state: int = 0
-) -> tuple[Floats, Floats, float]:
+    laplacians: Sequence[Any], y: Float64s, R: Float64s, *, random_state: int = 0
+) -> tuple[Float64s, Float64s, float]:
     """Maximise the likelihood over all alpha_k >= 0 and beta_l >= 0.
 
     Returns
@@ -287,12 +286,12 @@ def search_many(
     low, high = centre - 16.0, np.maximum(centre + 16.0, np.log(0.5 / floor))
     scale = 1.0 / n
 
-    def exact(logs: Floats) -> tuple[float, Floats]:
+    def exact(logs: Float64s) -> tuple[float, Float64s]:
         parameters = np.exp(logs)
         value, gradient = many.value_and_gradient(parameters)
         return float(value * scale), gradient * parameters * scale
 
-    def sampled(logs: Floats) -> float:
+    def sampled(logs: Float64s) -> float:
         return float(many.value(np.exp(logs)) * scale)
 
     minimise: Any = optimize.minimize

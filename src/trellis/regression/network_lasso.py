@@ -27,6 +27,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trellis.arrays import Float64s
 from trellis.domains import flag, function, nothing, number, one_of, sequence_of, whole
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Estimator, old_arguments, parameter, renamed
@@ -36,7 +37,6 @@ from trellis.regression.graph_matrix import resolve_graph
 
 __all__ = ["NetworkLasso", "geometric_median"]
 
-Floats = NDArray[np.float64]
 _EARTH_KM = 6371.0088
 
 
@@ -149,7 +149,7 @@ class NetworkLasso(Estimator, Storable):
         return self
 
     @old_arguments("coords")
-    def predict(self, X: ArrayLike, *, coords: ArrayLike | None = None) -> Floats:
+    def predict(self, X: ArrayLike, *, coords: ArrayLike | None = None) -> Float64s:
         """Targets of new nodes, each with the geometric median of its neighbours' parameters.
 
         Parameters
@@ -183,7 +183,9 @@ class NetworkLasso(Estimator, Storable):
 
     # ------------------------------------------------------------------ learning
 
-    def _admm(self, A: Floats, y: Floats, tails: Any, heads: Any, strength: Floats) -> Floats:
+    def _admm(
+        self, A: Float64s, y: Float64s, tails: Any, heads: Any, strength: Float64s
+    ) -> Float64s:
         n, p = A.shape
         m = len(tails)
         rho = 0.001 + float(np.sqrt(self.lam)) if self.rho == "auto" else float(self.rho)
@@ -222,7 +224,7 @@ class NetworkLasso(Estimator, Storable):
         self.objective_ = self._objective(A, y, x, ridge, tails, heads, strength)
         return x
 
-    def _pull(self, a: Floats, b: Floats, c: Floats) -> Floats:
+    def _pull(self, a: Float64s, b: Float64s, c: Float64s) -> Float64s:
         """Both copies of every edge, drawn to each other; ``c`` is λw/ρ."""
         d0 = np.linalg.norm(a - b, axis=1)
         if self.convex:
@@ -238,7 +240,14 @@ class NetworkLasso(Estimator, Storable):
         return np.concatenate([middle + half, middle - half])
 
     def _objective(
-        self, A: Floats, y: Floats, x: Floats, ridge: Floats, tails: Any, heads: Any, c: Floats
+        self,
+        A: Float64s,
+        y: Float64s,
+        x: Float64s,
+        ridge: Float64s,
+        tails: Any,
+        heads: Any,
+        c: Float64s,
     ) -> float:
         fit = np.einsum("ij,ij->i", A, x) - y
         d = np.linalg.norm(x[tails] - x[heads], axis=1)
@@ -247,7 +256,7 @@ class NetworkLasso(Estimator, Storable):
 
     # ------------------------------------------------------------------ checks
 
-    def _design(self, X: ArrayLike) -> Floats:
+    def _design(self, X: ArrayLike) -> Float64s:
         A = _matrix(X, "X")
         if self.features is not None:
             if max(self.features, default=0) >= A.shape[1]:
@@ -290,13 +299,13 @@ class _RankOne:
     alone (μ > 0), where the model fits its target: the limit of the formula for D → 0.
     """
 
-    def __init__(self, A: Floats, D: Floats) -> None:
+    def __init__(self, A: Float64s, D: Float64s) -> None:
         self._A = A
         self._inverse = 1 / np.maximum(D, 1e-8)  # smaller ones would cancel digits
         self._scaled = A * self._inverse
         self._down = 1 + np.einsum("ij,ij->i", A, self._scaled)
 
-    def __call__(self, r: Floats) -> Floats:
+    def __call__(self, r: Float64s) -> Float64s:
         scaled = r * self._inverse
         along = np.einsum("ij,ij->i", self._A, scaled) / self._down
         return np.asarray(scaled - self._scaled * along[:, None])
@@ -304,7 +313,7 @@ class _RankOne:
 
 def geometric_median(
     points: ArrayLike, weights: ArrayLike, *, max_iter: int = 200, tol: float = 1e-9
-) -> Floats:
+) -> Float64s:
     """Weighted geometric medians argmin_x Σ_j w_j ‖x − x_j‖ of many sets of points at once.
 
     A point is the median exactly if the pull of the others on it is at most its own weight; where
@@ -358,7 +367,7 @@ def geometric_median(
 # ------------------------------------------------------------------------------- input
 
 
-def _matrix(values: ArrayLike, name: str) -> Floats:
+def _matrix(values: ArrayLike, name: str) -> Float64s:
     A = np.asarray(values, dtype=np.float64)
     if A.ndim != 2 or not len(A):
         raise DataError(f"{name} must be a table with at least one row, got shape {A.shape}")
@@ -367,7 +376,7 @@ def _matrix(values: ArrayLike, name: str) -> Floats:
     return A
 
 
-def _vector(values: ArrayLike, n: int) -> Floats:
+def _vector(values: ArrayLike, n: int) -> Float64s:
     y = np.asarray(values, dtype=np.float64)
     if y.shape != (n,):
         raise DataError(f"y has shape {y.shape}, expected ({n},)")
@@ -376,7 +385,7 @@ def _vector(values: ArrayLike, n: int) -> Floats:
     return y
 
 
-def _edges(S: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+def _edges(S: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], Float64s]:
     """Ends and weights of the undirected edges, each once."""
     from scipy.sparse import coo_array, triu
 
@@ -393,7 +402,7 @@ def _incidence(tails: Any, heads: Any, n: int) -> Any:
     return csr_array((np.ones(2 * m), (ends, np.arange(2 * m))), shape=(n, 2 * m))
 
 
-def _nearest(known: Floats, new: Floats, k: int, metric: str) -> tuple[Floats, Any]:
+def _nearest(known: Float64s, new: Float64s, k: int, metric: str) -> tuple[Float64s, Any]:
     """Distances and numbers of the ``k`` nearest known points of each new one."""
     from sklearn.neighbors import NearestNeighbors
 

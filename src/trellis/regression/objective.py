@@ -16,13 +16,12 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from trellis.arrays import Float64s
 from trellis.regression.distance_correlation import CentredDistances
 
 __all__ = ["LOSSES", "Loss", "Objective"]
 
-Floats = npt.NDArray[np.float64]
 Loss = Literal["paper", "r2_sum", "zero_based"]
 
 LOSSES = ("paper", "r2_sum", "zero_based")
@@ -53,8 +52,8 @@ class Objective:
 
     def __init__(
         self,
-        X: Floats,
-        y: Floats,
+        X: Float64s,
+        y: Float64s,
         *,
         loss: Loss = "paper",
         use_dcorr: bool = True,
@@ -70,7 +69,7 @@ class Objective:
             count = _PROJECTIONS if len(y) > _MATRIX_UP_TO else None
             self._distances = CentredDistances(Z, n_projections=count)
 
-    def losses(self, predictions: Floats) -> Floats:
+    def losses(self, predictions: Float64s) -> Float64s:
         """Return the loss of every example, for each row of `predictions`, (c, N)."""
         n = len(self._y)
         errors = (predictions - self._y) ** 2 / np.var(self._y)
@@ -80,7 +79,7 @@ class Objective:
             errors = errors / n
         return np.asarray(-np.expm1(1.0 / n - errors - 1.0))
 
-    def __call__(self, predictions: Floats) -> tuple[Floats, Floats, Floats]:
+    def __call__(self, predictions: Float64s) -> tuple[Float64s, Float64s, Float64s]:
         """Return R_obj, R_emp and dCorr for each row of `predictions`, (c, N)."""
         losses = self.losses(predictions)
         r_emp = losses.mean(axis=1)

@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trellis.arrays import Float64s
+
 __all__ = [
     "Lanczos",
     "eigen",
@@ -33,7 +35,6 @@ __all__ = [
     "solve",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 _ORDER_FROM = 50_000
 _BLOCK = 300
@@ -56,7 +57,7 @@ def largest_component(L: Any) -> int:
     return int(np.bincount(connected_components(L, directed=False)[1]).max())
 
 
-def eigen(L: Any) -> tuple[Floats, Floats]:
+def eigen(L: Any) -> tuple[Float64s, Float64s]:
     """Return eigenvalues (n,) and eigenvectors (n, n) of L, each component by itself."""
     from scipy.linalg import eigh
 
@@ -74,7 +75,7 @@ def eigen(L: Any) -> tuple[Floats, Floats]:
     return np.maximum(values, 0.0), vectors
 
 
-def solve(L: Any, gamma: float, R: Floats) -> Floats:
+def solve(L: Any, gamma: float, R: Float64s) -> Float64s:
     """Return (I + gamma L)^-1 R for a vector or the columns of a matrix."""
     import scipy.sparse as sp
     from scipy.sparse.linalg import cg, splu
@@ -97,7 +98,9 @@ def solve(L: Any, gamma: float, R: Floats) -> Floats:
     return result.reshape(R.shape)
 
 
-def inverse_diagonal(L: Any, gamma: float, *, n_probes: int = 64, random_state: int = 0) -> Floats:
+def inverse_diagonal(
+    L: Any, gamma: float, *, n_probes: int = 64, random_state: int = 0
+) -> Float64s:
     """Return diag((I + gamma L)^-1): exact on small components, else a stochastic estimate.
 
     The estimate is the mean of z * K^-1 z over random signs z, kept within what is known of it:
@@ -159,7 +162,7 @@ def own_generator(seed: int, purpose: int) -> np.random.Generator:
     return np.random.default_rng([seed, 0x7E11, purpose])
 
 
-def random_signs(rng: np.random.Generator, n: int, count: int) -> Floats:
+def random_signs(rng: np.random.Generator, n: int, count: int) -> Float64s:
     """Return an (n, count) array of -1 and 1."""
     return rng.integers(0, 2, size=(n, count)).astype(np.float64) * 2 - 1
 
@@ -170,14 +173,14 @@ class Lanczos:
     No reorthogonalisation: it would cost memory for every step, and quadrature does without.
     """
 
-    def __init__(self, L: Any, start: Floats) -> None:
+    def __init__(self, L: Any, start: Float64s) -> None:
         self._L = L
         self._norms = np.linalg.norm(start, axis=0)
         safe = np.where(self._norms > 0, self._norms, 1.0)
         self._q = start / safe
         self._previous = np.zeros_like(start)
-        self._alpha: list[Floats] = []
-        self._beta: list[Floats] = [np.zeros(start.shape[1])]
+        self._alpha: list[Float64s] = []
+        self._beta: list[Float64s] = [np.zeros(start.shape[1])]
 
     def extend(self, steps: int) -> None:
         """Take more steps."""
@@ -195,7 +198,7 @@ class Lanczos:
             self._alpha.append(alpha)
             self._beta.append(beta * alive)
 
-    def measure(self, columns: slice) -> tuple[Floats, Floats]:
+    def measure(self, columns: slice) -> tuple[Float64s, Float64s]:
         """Return values and weights with sum_c start_c' f(L) start_c = sum_i w_i f(t_i)."""
         from scipy.linalg import eigh_tridiagonal
 

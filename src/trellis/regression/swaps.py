@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trellis.arrays import Float64s
 from trellis.errors import DataError
 from trellis.regression.graph_matrix import laplacian, normalise
 from trellis.regression.likelihood import (
@@ -42,7 +43,6 @@ from trellis.regression.spectral import eigen, solve
 
 __all__ = ["Component", "Decomposition", "Problem", "SwapProfile", "Swapped", "fit_component"]
 
-Floats = npt.NDArray[np.float64]
 Nodes = npt.NDArray[np.int64]
 
 Swapped = tuple[int, int]  # the node that went out and the one that came in; (-1, -1): none yet
@@ -67,8 +67,8 @@ class Problem:
         The Laplacian of all nodes, `S` scaled to an average degree of 1.
     """
 
-    X: Floats
-    y: Floats
+    X: Float64s
+    y: Float64s
     S: Any
     make: Callable[[int], Any]
     classify: bool
@@ -98,7 +98,7 @@ class Component:
     swapped: Swapped
     alpha: float
     gamma: float
-    predictions: Floats
+    predictions: Float64s
     worst: int
 
 
@@ -125,7 +125,7 @@ class SwapProfile:
     """
 
     def __init__(
-        self, before: Decomposition, S: Any, swapped: Swapped, y: Floats, r: Floats
+        self, before: Decomposition, S: Any, swapped: Swapped, y: Float64s, r: Float64s
     ) -> None:
         self.n = len(y)
         self.variance = float(np.var(y))
@@ -166,7 +166,7 @@ class SwapProfile:
         self._V_u = V[inside]
         self._r_new = r_at[n]
 
-    def __call__(self, gammas: Floats) -> tuple[Floats, Floats]:
+    def __call__(self, gammas: Float64s) -> tuple[Float64s, Float64s]:
         """Return S(gamma) and log|K(gamma)|."""
         g = gammas * self._scale
         k = 1.0 + g[:, None] * self._lam
@@ -239,7 +239,7 @@ def _learn(
     L: Any,
     nodes: Nodes,
     swapped: Swapped,
-    r: Floats,
+    r: Float64s,
     before: Decomposition | None,
 ) -> tuple[float, float]:
     y = problem.y[nodes]
@@ -260,7 +260,7 @@ def _touched(S: Any, swapped: Swapped) -> int:
     return int(sum(S.indptr[node + 1] - S.indptr[node] for node in swapped)) + 2
 
 
-def _edges(S: Any, node: int, place: Nodes) -> tuple[Nodes, Floats]:
+def _edges(S: Any, node: int, place: Nodes) -> tuple[Nodes, Float64s]:
     """Return places and weights of a node's neighbours within the subset."""
     span = slice(S.indptr[node], S.indptr[node + 1])
     places = place[S.indices[span]]
@@ -280,7 +280,7 @@ def fit_model(problem: Problem, index: int, nodes: Nodes, swapped: Swapped) -> A
     return problem.make(seed).fit(problem.X[nodes], y)
 
 
-def unstructured(model: Any, X: Floats, classify: bool) -> Floats:
+def unstructured(model: Any, X: Float64s, classify: bool) -> Float64s:
     """Return the predictions of the scikit-learn model of a component."""
     if classify:
         return np.asarray(model.predict_proba(X)[:, 1], dtype=np.float64)

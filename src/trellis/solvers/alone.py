@@ -10,14 +10,13 @@ what is not known would be completed at random.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.problems import HingeDual, HingeLoss, LabelProblem
 from trellis.solvers.frank_wolfe import run_frank_wolfe
 
 __all__ = ["alone_weights"]
 
-Float64s = NDArray[np.float64]
 
 # Relative gap, and most passes.
 _TOL, _PASSES = 0.05, 30

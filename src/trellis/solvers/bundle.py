@@ -10,12 +10,10 @@ comes, and nothing when another goes: slopes are long, and copying them took lon
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from trellis.arrays import Float64s, Int64s
 
 __all__ = ["Bundle"]
-
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
 
 
 class Bundle:

@@ -47,16 +47,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.errors import DataError
 from trellis.problems.cut import Cut, Risk, as_cut
 from trellis.solvers.bundle import Bundle
 from trellis.solvers.planes import BundleResult, minimise_bundle
 
 __all__ = ["CCCPRecord", "CCCPResult", "PlaneSurrogate", "Surrogate", "Tangent", "minimise_cccp"]
-
-Float64s = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

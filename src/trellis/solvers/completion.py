@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.errors import DataError
 from trellis.problems import HingeDual, HingeLoss, LabelProblem, PartialObjective, Weights
 from trellis.solvers.alone import alone_weights
@@ -37,7 +38,6 @@ from trellis.solvers.passes import PassRecord, Progress, out_of_patience
 
 __all__ = ["CompletedFrankWolfe"]
 
-Float64s = NDArray[np.float64]
 
 # Relative gaps of the first round, and what it is multiplied by after each.
 _FIRST, _FACTOR = 0.1, 0.3
@@ -190,6 +190,8 @@ class CompletedFrankWolfe:
                     save(now)
         except KeyboardInterrupt:
             self.stop_reason = "interrupted"
+            self._run.look()
+            self._keep(self._run.weights)
             raise
         return now
 

@@ -43,6 +43,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Float64s, Int64s
 from trellis.errors import DataError
 from trellis.solvers.passes import PassRecord
 
@@ -55,8 +56,6 @@ __all__ = [
     "run_frank_wolfe",
 ]
 
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
 
 # A pass that raises the dual by less than this, relatively, brings nothing.
 _NOTHING = 1e-13
@@ -84,7 +83,7 @@ class FrankWolfeState(Protocol):
         ...
 
     def weights(self) -> Float64s:
-        """The weights of the dual point."""
+        """The weights of the dual point, valid until the next sweep."""
         ...
 
     def objective(self, w: Float64s) -> float:
@@ -140,10 +139,11 @@ class FrankWolfeRun:
 
     def begin(self) -> None:
         """Start from the dual point as it is."""
-        self.weights = self.dual.weights()
+        self.weights = self.dual.weights().copy()
         self.objective = self.dual.objective(self.weights)
         self.lower_bound = -np.inf
         self._average, self._share, self.passes = np.zeros_like(self.weights), 0.0, 0
+        self._move = np.empty_like(self.weights)
 
     @property
     def gap(self) -> float:
@@ -160,15 +160,22 @@ class FrankWolfeRun:
         w = self.dual.weights()
         if self.averaged:
             self._share += self.passes**2
-            self._average += (self.passes**2 / self._share) * (w - self._average)
+            np.subtract(w, self._average, out=self._move)  # no array a pass: they are large
+            self._move *= self.passes**2 / self._share
+            self._average += self._move
         before, self.lower_bound = self.lower_bound, max(self.lower_bound, self.dual.dual())
         moved = self.lower_bound - before > _NOTHING * abs(self.lower_bound)
         if look or not moved:
-            for point in (w, self._average.copy()) if self.averaged else (w,):
-                J = self.dual.objective(point)
-                if self.objective > J:
-                    self.objective, self.weights = J, point
+            self.look()
         return moved
+
+    def look(self) -> None:
+        """Find the objective at the present weights and at their average; keep the best."""
+        w = self.dual.weights()
+        for point in (w, self._average) if self.averaged and self.passes else (w,):
+            J = self.dual.objective(point)
+            if self.objective > J:
+                self.objective, self.weights = J, point.copy()
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything that later passes depend on, but the dual point."""
@@ -237,6 +244,7 @@ def run_frank_wolfe(
                 break
     except KeyboardInterrupt:
         reason = "interrupted"
+        run.look()
     return FrankWolfeResult(
         run.weights, run.objective, run.lower_bound, run.gap, reason, state.exact, records
     )
@@ -383,8 +391,8 @@ class SparseDual:
         return float(self._losses.sum() - self._l2 * (self._w @ self._w))
 
     def weights(self) -> Float64s:
-        """The weights of the dual point."""
-        return self._w.copy()
+        """The weights of the dual point, valid until the next sweep."""
+        return self._w
 
     def objective(self, w: Float64s) -> float:
         """J(w), or an upper bound if the oracle is not exact."""

@@ -109,6 +109,7 @@ class LimitedMemoryBFGS:
         now = Progress() if progress is None else progress
         clock = time.perf_counter()
         finished = 0  # iterations of finished legs
+        self.stop_reason = "max_passes"  # a run that is taken up may have none left
 
         def after(intermediate_result: Any) -> None:
             nonlocal clock
@@ -128,9 +129,6 @@ class LimitedMemoryBFGS:
 
         bounds = scipy.optimize.Bounds(0, np.inf) if self.penalty.l1 else None
         while (finished := len(now.records)) < max_iterations:
-            x = self._flat()
-            if self.penalty.l1:  # u and v anew: a run that is taken up knows only u − v
-                x = np.concatenate([np.maximum(x, 0), np.maximum(-x, 0)])
             found = scipy.optimize.minimize(
                 self._value_and_gradient, self._flat(), jac=True, method="L-BFGS-B", bounds=bounds,
                 callback=after,
@@ -169,7 +167,7 @@ class LimitedMemoryBFGS:
         flat = np.concatenate([a.ravel() for a in self._weights.arrays()])
         if self._free is not None:
             flat = flat[self._free]
-        if self.penalty.l1:
+        if self.penalty.l1:  # u and v anew: a run that is taken up knows only u − v
             return np.concatenate([np.maximum(flat, 0), np.maximum(-flat, 0)])
         return flat
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.errors import DataError
 from trellis.problems import LabelProblem, PartialObjective
 from trellis.solvers.alone import alone_weights
@@ -28,7 +28,6 @@ from trellis.solvers.planes import BundleRecord, minimise_bundle
 
 __all__ = ["PartialResult", "minimise_partial"]
 
-Float64s = NDArray[np.float64]
 
 # Passes of the perceptron that the concave-convex procedure starts from.
 _START_PASSES = 10

@@ -18,14 +18,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.errors import DataError
 from trellis.problems.problem import Problem
 
 __all__ = ["partial_perceptron"]
 
-Float64s = NDArray[np.float64]
 
 # Adding so many weights to their sum costs about as much as a visit.
 _CHEAP = 20_000

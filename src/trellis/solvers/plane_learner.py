@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.errors import DataError
+from trellis.errors import ParametersError
 from trellis.problems import LabelProblem, PartialObjective, Weights
 from trellis.solvers.partial_margin import minimise_partial
 from trellis.solvers.passes import PassRecord, Progress, out_of_patience
@@ -74,9 +74,10 @@ class PlaneLearner:
         """Ask for planes until the gap, or the fall of a round, is at most ``tol`` of J."""
         now = Progress() if progress is None else progress
         if dev_score is not None and not self.partial.convex:
-            raise DataError(
-                "held-out data cannot be scored between rounds of planes; leave out dev, or take "
-                "solver='frank-wolfe'"
+            raise ParametersError(
+                "held-out data cannot be scored between rounds of planes; leave it out, or take "
+                "{solver}",
+                solver="frank-wolfe",
             )
 
         def after(record: Any) -> None:
@@ -99,7 +100,7 @@ class PlaneLearner:
                 self.partial, tol=tol, limit=max_iterations, report=after, **self._settings
             )
         except _Enough:
-            self.stop_reason = "patience"
+            self.stop_reason, self.gap = "patience", now.records[-1].gap
             return now
         self._w, self.objective_value, self.gap = result.weights, result.objective, result.gap
         self.stop_reason, self.exact = result.stop_reason, result.exact

@@ -79,8 +79,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.errors import DataError
 from trellis.problems.cut import Risk, as_cut
 from trellis.solvers.bundle import Bundle
@@ -88,7 +88,6 @@ from trellis.solvers.simplices_qp import solve_simplices_qp
 
 __all__ = ["BundleRecord", "BundleResult", "minimise_bundle", "minimise_joint_bundle"]
 
-Float64s = NDArray[np.float64]
 Report = Callable[["BundleRecord"], None]
 
 # A plane that lies higher than the model by less than this, relatively, brings nothing.

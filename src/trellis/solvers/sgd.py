@@ -17,14 +17,14 @@ pass over a small part of the data, searched by doubling and halving.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.decompose import Partitioner
-from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
+from trellis.problems import HingeSteps, LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.threads import run_threads
 from trellis.problems.visits import Visits
 
@@ -38,11 +38,11 @@ _SLOWEST, _FASTEST = 1e-3, 1.0
 
 
 class StochasticGradient:
-    """SGD on the penalised log-likelihood of pieces.
+    """SGD on the penalised losses of pieces.
 
     Parameters
     ----------
-    objective : LogLikelihood
+    objective : LogLikelihood or HingeSteps
     start : Weights
         Initial weights (float32 or float64); changed in place.
     learning_rate, decay : float
@@ -61,7 +61,7 @@ class StochasticGradient:
 
     def __init__(
         self,
-        objective: LogLikelihood,
+        objective: LogLikelihood | HingeSteps,
         start: Weights,
         *,
         learning_rate: float,
@@ -171,12 +171,13 @@ def calibrate(
     l2: float,
     like: Weights,
     batch_size: int = 1,
+    loss: Callable[..., LogLikelihood | HingeSteps] = LogLikelihood,
     n_samples: int = 1000,
     first: float = 0.1,
 ) -> float:
     """Initial rate r_0 with the lowest loss on one pass over up to ``n_samples`` samples.
 
-    ``like`` are weights of the model to be trained.
+    ``like`` are weights of the model to be trained, ``loss`` is what it is trained with.
     """
     n = len(problem.encoded.offsets) - 1
     chosen = np.sort(rng.choice(n, min(n, n_samples), replace=False))
@@ -200,9 +201,9 @@ def calibrate(
         # about the next, the best rate for what is new would be none at all.
         parts = [slice(None), slice(None)]
 
-    objective = LogLikelihood(compact)
+    objective = loss(compact)
 
-    def loss(rate: float) -> float:
+    def met_at(rate: float) -> float:
         """Loss met in the last part: the first steps from zero say little about a rate."""
         weights, state, met = zero.zeros_like(np.float32), np.array([1.0, 0.0]), np.inf
         for part in parts:
@@ -211,9 +212,9 @@ def calibrate(
             )
         return met if np.isfinite(met) else np.inf
 
-    rate, best = first, loss(first)
+    rate, best = first, met_at(first)
     for factor in (2.0, 0.5):
-        while slowest < rate * factor < _FASTEST and (tried := loss(rate * factor)) < best:
+        while slowest < rate * factor < _FASTEST and (tried := met_at(rate * factor)) < best:
             rate, best = rate * factor, tried
         if rate != first:
             break

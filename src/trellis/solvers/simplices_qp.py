@@ -32,12 +32,11 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
+from trellis.arrays import Float64s, Int64s
 from trellis.errors import DataError
 
 __all__ = ["SimplexSolution", "solve_simplices_qp"]
 
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
 
 # A pivot so much smaller than the largest counts as zero: the matrix is singular for the step.
 _SINGULAR = 1e-13

@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trellis.arrays import Float64s, Int64s
 from trellis.errors import DataError
 
 __all__ = ["integers", "place", "refuse_node", "require_offsets", "scores"]
-
-Float64s = npt.NDArray[np.float64]
-Int64s = npt.NDArray[np.int64]
 
 
 def scores(values: npt.ArrayLike, what: str) -> Float64s:

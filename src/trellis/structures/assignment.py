@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Bools, Float64s, Int64s
 from trellis.errors import DataError, InfeasibleError
 
 __all__ = [
@@ -35,9 +36,6 @@ __all__ = [
     "second_best_assignment",
 ]
 
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 # Rounds of price updates before each attempt of the search, and how long an attempt may be: easy
 # problems are solved after the first, and those that are not after the last are left to HiGHS.

@@ -23,16 +23,12 @@ propagation algorithms*, 2005). On forests all of it is exact after one turn.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from trellis.arrays import Bools, Float64s, Int64s
 from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.message_graph import MessageGraph
 
 __all__ = ["belief_propagation"]
-
-Float64s = npt.NDArray[np.float64]
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 def belief_propagation(
@@ -52,37 +48,17 @@ def belief_propagation(
     top = p.pair.max(axis=(1, 2), initial=-np.inf)
     top[~np.isfinite(top)] = 0.0  # a table that forbids everything, of no edge
     exponentials = np.exp(p.pair - top[:, None, None])
+    layout = graph.arguments(p)
     messages, converged, iterations = loopy.sum_product(
         p.node,
-        p.pair,
-        np.ascontiguousarray(p.pair.transpose(0, 2, 1)),
-        exponentials,
-        np.ascontiguousarray(exponentials.transpose(0, 2, 1)),
+        loopy.Tables(p.pair, np.ascontiguousarray(p.pair.transpose(0, 2, 1))),
+        loopy.Tables(exponentials, np.ascontiguousarray(exponentials.transpose(0, 2, 1))),
         top,
-        p.types,
-        p.edges,
-        p.offsets,
-        graph.order,
-        graph.rank,
-        graph.start,
-        graph.into,
+        layout,
         np.where(graph.forest, 0.0, damping),
         max_iterations,
         tolerance,
     )
-    n_samples = len(p.offsets) - 1
-    sample = np.repeat(np.arange(n_samples), np.diff(p.offsets))
-    node, pair, log_z = loopy.beliefs(
-        p.node,
-        p.pair,
-        exponentials,
-        top,
-        p.types,
-        p.edges,
-        graph.start,
-        graph.into,
-        sample,
-        messages,
-        n_samples,
-    )
+    sample = np.repeat(np.arange(len(p.offsets) - 1), np.diff(p.offsets))
+    node, pair, log_z = loopy.beliefs(p.node, p.pair, exponentials, top, layout, sample, messages)
     return node, pair, log_z, converged, iterations

@@ -21,6 +21,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from trellis.arrays import Bools, Float64s, Int32s, Int64s
 from trellis.errors import DataError, InfeasibleError
 from trellis.structures._arrays import integers
 from trellis.structures.chain_potentials import ChainPotentials
@@ -36,11 +37,6 @@ __all__ = [
     "sample",
     "span_probability",
 ]
-
-Float64s = npt.NDArray[np.float64]
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 def best(p: ChainPotentials) -> tuple[Int32s, Float64s]:

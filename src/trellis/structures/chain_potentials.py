@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trellis.arrays import Bools
 from trellis.errors import DataError
 from trellis.structures._arrays import integers, place, refuse_node, require_offsets, scores
 
 __all__ = ["ChainPotentials"]
-
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,17 +18,15 @@ first turn.
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
+import numpy as np
+
+from trellis.arrays import Float64s, Int32s, Int64s
 from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.message_graph import MessageGraph
 
 __all__ = ["dual_bound", "dual_decomposition", "improved"]
-
-Float64s = npt.NDArray[np.float64]
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
 
 
 def dual_decomposition(
@@ -42,19 +40,7 @@ def dual_decomposition(
     from trellis.kernels import loopy
 
     return loopy.max_product(
-        p.node,
-        p.pair,
-        _transposed(p),
-        p.types,
-        p.edges,
-        p.offsets,
-        graph.order,
-        graph.rank,
-        graph.start,
-        graph.into,
-        graph.forest,
-        max_iterations,
-        tolerance,
+        p.node, _tables(p), graph.arguments(p), graph.forest, max_iterations, tolerance
     )
 
 
@@ -64,19 +50,7 @@ def improved(
     """Change one label at a time while the score rises: labels (N,) and scores (S,)."""
     from trellis.kernels import loopy
 
-    return loopy.improve(
-        p.node,
-        p.pair,
-        _transposed(p),
-        p.types,
-        p.edges,
-        p.offsets,
-        graph.rank,
-        graph.start,
-        graph.into,
-        labels,
-        sweeps,
-    )
+    return loopy.improve(p.node, _tables(p), graph.arguments(p), labels, sweeps)
 
 
 def dual_bound(p: GraphPotentials, into_first: Float64s, into_second: Float64s) -> float:
@@ -92,5 +66,7 @@ def dual_bound(p: GraphPotentials, into_first: Float64s, into_second: Float64s) 
     return float(node.max(axis=1).sum() + tables.max(axis=(1, 2)).sum())
 
 
-def _transposed(p: GraphPotentials) -> Float64s:
-    return np.ascontiguousarray(p.pair.transpose(0, 2, 1))
+def _tables(p: GraphPotentials) -> Any:
+    from trellis.kernels.loopy import Tables
+
+    return Tables(p.pair, np.ascontiguousarray(p.pair.transpose(0, 2, 1)))

@@ -29,15 +29,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from trellis.arrays import Float64s, Int64s
 from trellis.structures.graph_potentials import GraphPotentials
 
 __all__ = ["Group", "Plan", "groups", "make_plan", "plans"]
 
-Float64s = npt.NDArray[np.float64]
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
 Pairs = Sequence[tuple[int, int]]
 
 _FILL_LIMIT = 400  # nodes; minimal fill takes too long to find beyond

@@ -9,17 +9,16 @@ of the order, as it has those rows of the node scores.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from trellis.arrays import Bools, Int64s
 from trellis.errors import DataError
 from trellis.structures._arrays import integers
 
 __all__ = ["Forest", "is_forest", "rooted"]
-
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +55,12 @@ class Forest:
     edge: Int64s
     down: Bools
     tree: Int64s
+
+    def arguments(self, types: Int64s) -> Any:
+        """The forest as kernels take it; ``types`` (E,) are the tables of the edges."""
+        from trellis.kernels.forest import Forest as Arguments
+
+        return Arguments(self.order, self.parent, self.edge, self.down, types)
 
     @classmethod
     def of(cls, offsets: npt.ArrayLike, edges: npt.ArrayLike) -> Forest:

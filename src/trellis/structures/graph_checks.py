@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from trellis.arrays import Float64s
 from trellis.errors import DataError, InfeasibleError
 from trellis.structures import elimination
 from trellis.structures.graph_potentials import GraphPotentials
@@ -20,8 +20,6 @@ __all__ = [
     "require_forests",
     "require_labels",
 ]
-
-Float64s = npt.NDArray[np.float64]
 
 
 def plans_within(

@@ -9,17 +9,13 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
-import numpy.typing as npt
 
+from trellis.arrays import Bools, Float64s, Int32s
 from trellis.structures.graph_checks import at_least, require_feasible
 from trellis.structures.graph_labelling import Solver
 from trellis.structures.graph_potentials import GraphPotentials
 
 __all__ = ["graph_kbest"]
-
-Float64s = npt.NDArray[np.float64]
-Int32s = npt.NDArray[np.int32]
-Bools = npt.NDArray[np.bool_]
 
 
 def graph_kbest(p: GraphPotentials, k: int, *, budget: int = 10_000_000) -> tuple[Int32s, Float64s]:

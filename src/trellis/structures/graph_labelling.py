@@ -27,8 +27,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from trellis.arrays import Bools, Float64s, Int32s, Int64s
 from trellis.errors import DataError
 from trellis.structures import elimination
 from trellis.structures.dual_decomposition import dual_decomposition, improved
@@ -46,10 +46,6 @@ from trellis.structures.relaxation import integer_program, linear_relaxation
 
 __all__ = ["GraphBest", "elimination_cost", "graph_best"]
 
-Float64s = npt.NDArray[np.float64]
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 _BEST = ("auto", "tree", "elimination", "max-flow", "dual", "lp", "ilp")
 

@@ -21,14 +21,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trellis.arrays import Bools, Float64s, Int64s
 from trellis.errors import DataError
 from trellis.structures._arrays import integers, place, refuse_node, require_offsets, scores
 
 __all__ = ["GraphPotentials"]
-
-Float64s = npt.NDArray[np.float64]
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from trellis.arrays import Bools, Float64s, Int32s, Int64s
 from trellis.errors import DataError
 from trellis.structures import elimination
 from trellis.structures.belief_propagation import belief_propagation
@@ -23,10 +23,6 @@ from trellis.structures.message_graph import MessageGraph, subset, supported
 
 __all__ = ["GraphMarginals", "graph_entropy", "graph_marginals", "graph_sample"]
 
-Float64s = npt.NDArray[np.float64]
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 _MARGINALS = ("auto", "tree", "elimination", "bp")
 

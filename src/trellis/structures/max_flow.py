@@ -23,14 +23,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from trellis.arrays import Float64s, Int32s, Int64s
 from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.message_graph import labelling_scores
 
 __all__ = ["max_flow", "unfit_for_max_flow"]
 
-Float64s = npt.NDArray[np.float64]
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
 
 _MOST = 2**30 - 2  # twice this is below the largest of SciPy's integers
 _ROUNDS = 6

@@ -11,17 +11,15 @@ finite score. Where a node loses all its labels there is none; on a forest, only
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from trellis.arrays import Bools, Float64s, Int64s
 from trellis.structures.graph_potentials import GraphPotentials
 
 __all__ = ["MessageGraph", "labelling_scores", "subset", "supported"]
-
-Float64s = npt.NDArray[np.float64]
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +31,12 @@ class MessageGraph:
     order: Int64s
     rank: Int64s
     forest: Bools
+
+    def arguments(self, p: GraphPotentials) -> Any:
+        """The layout as kernels take it (:class:`trellis.kernels.loopy.Layout`)."""
+        from trellis.kernels.loopy import Layout
+
+        return Layout(p.edges, p.types, p.offsets, self.order, self.rank, self.start, self.into)
 
     @classmethod
     def of(cls, p: GraphPotentials) -> MessageGraph:

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from trellis.arrays import Bools, Float64s, Int32s
 from trellis.errors import TrellisError
 from trellis.structures.dual_decomposition import dual_bound
 from trellis.structures.graph_potentials import GraphPotentials
@@ -34,11 +34,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
 __all__ = ["integer_program", "linear_relaxation"]
-
-Float64s = npt.NDArray[np.float64]
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from trellis.arrays import Bools, Float64s, Int32s
 from trellis.errors import DataError, InfeasibleError
 from trellis.structures._arrays import integers
 from trellis.structures.forest import rooted
@@ -37,10 +38,6 @@ __all__ = [
     "tree_sample",
     "tree_score",
 ]
-
-Float64s = npt.NDArray[np.float64]
-Int32s = npt.NDArray[np.int32]
-Bools = npt.NDArray[np.bool_]
 
 
 def tree_best(p: GraphPotentials) -> tuple[Int32s, Float64s]:
@@ -81,9 +78,7 @@ def tree_best(p: GraphPotentials) -> tuple[Int32s, Float64s]:
     from trellis.kernels import tree_max
 
     f = rooted(p.offsets, p.edges)
-    labels, scores = tree_max.best(
-        p.node, p.pair, p.types, p.offsets, f.order, f.parent, f.edge, f.down, f.tree
-    )
+    labels, scores = tree_max.best(p.node, p.pair, p.offsets, f.arguments(p.types), f.tree)
     _require_feasible(p, scores)
     return labels, scores
 
@@ -126,9 +121,7 @@ def tree_kbest(p: GraphPotentials, k: int) -> tuple[Int32s, Float64s]:
 
     _at_least(k, 1, "k")
     f = rooted(p.offsets, p.edges)
-    labels, scores = tree_max.kbest(
-        p.node, p.pair, p.types, p.offsets, f.order, f.parent, f.edge, f.down, int(k)
-    )
+    labels, scores = tree_max.kbest(p.node, p.pair, p.offsets, f.arguments(p.types), int(k))
     _require_feasible(p, scores[:, 0])
     return labels, scores
 
@@ -364,12 +357,8 @@ def _posterior(
     log_z = kernels.posterior(
         p.node,
         p.pair,
-        p.types,
         p.offsets,
-        f.order,
-        f.parent,
-        f.edge,
-        f.down,
+        f.arguments(p.types),
         f.tree,
         np.empty((0, 0)) if marginals is None else marginals,
         np.empty((0, 0, 0)) if pairs is None else pairs,

@@ -32,6 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trellis.arrays import Float64s
 from trellis.errors import DataError
 from trellis.theory.checks import at_least
 
@@ -41,8 +42,6 @@ __all__ = [
     "mutual_stability",
     "true_risk_bound",
 ]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -187,7 +186,7 @@ def true_risk_bound(empirical_risk: float, stability: float | MutualStability) -
     return float(empirical_risk + 1 - value)
 
 
-def _pairs(losses: ArrayLike, examples: ArrayLike) -> tuple[Floats, Floats]:
+def _pairs(losses: ArrayLike, examples: ArrayLike) -> tuple[Float64s, Float64s]:
     L, Z = np.asarray(losses, dtype=np.float64), np.asarray(examples, dtype=np.float64)
     if Z.ndim == 1:
         Z = Z[:, None]
@@ -203,13 +202,13 @@ def _pairs(losses: ArrayLike, examples: ArrayLike) -> tuple[Floats, Floats]:
     return L, Z
 
 
-def _intervals(values: Floats, k: int) -> NDArray[np.int64]:
+def _intervals(values: Float64s, k: int) -> NDArray[np.int64]:
     """Number of the interval of each value; equal values share one."""
     edges = np.unique(np.quantile(values, np.arange(1, k) / k))
     return np.unique(np.searchsorted(edges, values, side="left"), return_inverse=True)[1]
 
 
-def _boxes(Z: Floats, depth: int) -> NDArray[np.int64]:
+def _boxes(Z: Float64s, depth: int) -> NDArray[np.int64]:
     """Number of the box of each row: halves at the median, one column after the other."""
     box = np.zeros(len(Z), dtype=np.int64)
     for level in range(depth):

@@ -14,8 +14,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Bools, Int8s, Int64s
 from trellis.errors import DataError, InfeasibleError
 from trellis.tracking.hypothesis_set import (
     Hypotheses,
@@ -36,9 +36,6 @@ from trellis.tracking.objects import (
 
 __all__ = ["annotated_hypotheses", "annotation_of", "events_of", "fixed_variables", "links_of"]
 
-Int8s = NDArray[np.int8]
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 APPEAR, DISAPPEAR = EVENTS.index("appear"), EVENTS.index("disappear")
 

@@ -32,8 +32,8 @@ from dataclasses import replace
 from typing import Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Bools, Float64s, Int64s
 from trellis.domains import number, one_of, whole
 from trellis.errors import DataError
 from trellis.estimator import Estimator, changed, fitted, parameter, renamed
@@ -45,10 +45,6 @@ from trellis.tracking.objects import EVENTS, FramePair, Objects, PairAnnotation
 from trellis.tracking.result import TrackingResult, annotated_events, assemble_tracks
 
 __all__ = ["FlowTracker", "GraphMatching", "NearestNeighbour", "Tracker", "moved_distances"]
-
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 class Tracker(Protocol):

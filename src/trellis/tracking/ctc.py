@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.corpus.columnfile import read_text
 from trellis.errors import DataError
 from trellis.files import atomic_write
+from trellis.files.text import read_text
 from trellis.tracking.result import Track, TrackedObject, TrackingResult
 
 __all__ = ["read_ctc", "write_ctc"]

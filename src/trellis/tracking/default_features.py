@@ -34,13 +34,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.errors import DataError
 from trellis.tracking.features import EventFeature, Frame, average_of
 from trellis.tracking.objects import EVENTS, TWO_TO_ONE, Event, Objects
 
 __all__ = ["default_features"]
 
-Float64s = NDArray[np.float64]
 
 _AROUND = 12  # sources whose steps make the flow
 

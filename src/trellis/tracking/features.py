@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.errors import DataError
 from trellis.tracking.hypotheses import Hypotheses
 from trellis.tracking.objects import EVENTS, TWO_TO_ONE, Event, FramePair, Objects
 
 __all__ = ["EventFeature", "Frame", "event_features"]
-
-Float64s = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Float64s, Int64s
 from trellis.domains import number, one_of, sequence_of, whole
 from trellis.errors import DataError, ParameterError
 from trellis.estimator import old_arguments
@@ -29,8 +29,6 @@ from trellis.tracking.objects import EVENTS, FramePair, Objects
 
 __all__ = ["SOME_EVENTS", "Hypotheses", "check_gates", "make_hypotheses"]
 
-Int64s = NDArray[np.int64]
-Float64s = NDArray[np.float64]
 
 SOME_EVENTS = sequence_of(one_of(*EVENTS), f"a list of {', '.join(EVENTS)}")
 """Kinds of events there may be."""

@@ -27,13 +27,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Int8s, Int32s, Int64s
 from trellis.tracking.objects import EVENTS, FramePair
 
 __all__ = ["Hypotheses", "hypothesis_keys", "in_canonical_order", "place_of"]
-
-Int8s = NDArray[np.int8]
-Int32s = NDArray[np.int32]
-Int64s = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,8 @@ from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.domains import has, instance, nothing, number, sequence_of, whole
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Seeded, changed, parameter
@@ -36,7 +36,6 @@ from trellis.tracking.result import TrackingResult
 
 __all__ = ["HAND_SET_WEIGHTS", "PUBLISHED_WEIGHTS", "HandSet", "LocalClassifiers"]
 
-Float64s = NDArray[np.float64]
 
 PUBLISHED_WEIGHTS: Mapping[str, Mapping[str, float]] = MappingProxyType(
     {
@@ -208,11 +207,6 @@ class _FeatureTracker(LinkingTracker):
         return hasattr(self, "scale_")
 
     def _state(self) -> dict[str, Any]:
-        if self.features is not None:
-            raise DataError(
-                "features of your own are functions, which a model file cannot hold; a "
-                "TrackingModel is read again with them"
-            )
         return super()._state() | {
             "events": list(self.events_),
             "columns": list(self.columns_),

@@ -25,8 +25,8 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.domains import flag, instance, nothing, number, one_of, sequence_of, whole
 from trellis.errors import DataError
 from trellis.estimator import Seeded, changed, fitted, parameter, renamed
@@ -56,7 +56,6 @@ from trellis.tracking.scores import event_set, score_links, task_loss
 
 __all__ = ["TrackingModel"]
 
-Float64s = NDArray[np.float64]
 
 _PERCEPTRON_PASSES = 50
 

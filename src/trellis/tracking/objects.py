@@ -18,6 +18,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Float64s, Int64s
+
 __all__ = [
     "EVENTS",
     "LINKING",
@@ -30,8 +32,6 @@ __all__ = [
     "PairAnnotation",
 ]
 
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
 
 Event = Literal["move", "division", "appear", "disappear", "split", "merge"]
 EVENTS: tuple[Event, ...] = ("move", "division", "appear", "disappear", "split", "merge")

@@ -14,17 +14,14 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Bools, Float64s, Int64s
 from trellis.errors import DataError
 from trellis.tracking.annotation import annotated_hypotheses, links_of
 from trellis.tracking.objects import FramePair, PairAnnotation
 
 __all__ = ["patchify"]
 
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _MOST_SQUARES = 1e9
 

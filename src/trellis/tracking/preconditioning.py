@@ -27,14 +27,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.errors import DataError
 from trellis.tracking.objects import EVENTS
 
 __all__ = ["Preconditioner"]
 
-Float64s = NDArray[np.float64]
 
 _QUANTILES = (0.1, 0.5, 0.9)
 _ENDS = (0.05, 0.95)  # first and last knot

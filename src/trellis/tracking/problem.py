@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Bools, Float64s, Int64s
 from trellis.errors import DataError, InfeasibleError
 from trellis.problems.problem import Measure, Space
 from trellis.structures.assignment import (
@@ -52,9 +53,6 @@ if TYPE_CHECKING:
 
 __all__ = ["HypothesisSpace", "TrackingMaxima", "TrackingProblem", "as_annotation"]
 
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _RANDOM_SCORES = 20
 # To copy rows of F takes as long as to multiply some ten times as many by the weights.

@@ -27,8 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.corpus.columnfile import Source
+from trellis.arrays import Float64s, Int64s
 from trellis.errors import DataError
+from trellis.files.table import MISSING, Table, read_table
+from trellis.files.text import Source
 from trellis.tracking.objects import (
     LINKING,
     ONE_TO_TWO,
@@ -37,12 +39,9 @@ from trellis.tracking.objects import (
     Objects,
     PairAnnotation,
 )
-from trellis.tracking.tables import MISSING, Table, read_table
 
 __all__ = ["read_detections"]
 
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
 
 _log = logging.getLogger("trellis")
 
@@ -182,7 +181,9 @@ def _features(table: Table, ignore: Collection[str]) -> dict[str, Float64s]:
         if np.isnan(table.numbers(name)[0]).all():
             without.append(name)
         else:
-            columns[name] = table.checked_numbers(name, missing=True)
+            columns[name] = table.checked_numbers(
+                name, missing=True, advice=f"; correct it, or name {name!r} in ignore"
+            )
     if without:
         _log.info("%s: left out, for they hold no numbers: %s", table.name, ", ".join(without))
     return columns

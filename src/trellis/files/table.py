@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trellis.corpus.columnfile import Source, read_text
+from trellis.arrays import Float64s, Int64s
 from trellis.errors import DataError
+from trellis.files.text import Source, read_text
 
 __all__ = ["MISSING", "Table", "read_table"]
 
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
 
-MISSING = ("", "na", "n/a", "nan", "null", "none", "<na>")
+MISSING = ("", "na", "n/a", "nan", "null", "none", "<na>", "?")
+"""How a missing value may be written, in any case."""
+
 _GREATEST = 2.0**53  # up to here every integer is a float64
 
 
@@ -46,9 +46,12 @@ class Table:
             return f"{self.name}, row {row}"
         return f"{self.name}, line {self.lines[row]}"
 
-    def fail(self, row: int | np.integer[Any], message: str) -> DataError:
-        """Make an error that names the row."""
-        return DataError(f"{self.place(int(row))}: {message}")
+    def fail(
+        self, row: int | np.integer[Any], message: str, column: str | None = None
+    ) -> DataError:
+        """Make an error that names the row, and the column if one is given."""
+        where = "" if column is None else f", column {column!r}"
+        return DataError(f"{self.place(int(row))}{where}: {message}")
 
     def require(self, columns: Iterable[str]) -> None:
         """Refuse a table that lacks one of these columns."""
@@ -66,7 +69,7 @@ class Table:
         return [str(cell).strip() for cell in self.columns[column]]
 
     def numbers(self, column: str) -> tuple[Float64s, Int64s]:
-        """A column as numbers, NaN where a cell is empty; and the rows that hold something else."""
+        """A column as numbers, NaN where one is missing; and the rows that hold something else."""
         cells = self.columns[column]
         if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
             return cells.astype(np.float64), np.empty(0, np.int64)
@@ -86,19 +89,25 @@ class Table:
                     bad.append(row)
         return values, np.array(bad, np.int64)
 
-    def checked_numbers(self, column: str, *, missing: bool = False) -> Float64s:
-        """A column as finite numbers, or NaN if they may be missing."""
+    def is_numeric(self, column: str) -> bool:
+        """Whether every cell is a finite number or missing, and at least one is there."""
+        values, bad = self.numbers(column)
+        known = values[~np.isnan(values)]
+        return bool(not bad.size and known.size and np.isfinite(known).all())
+
+    def checked_numbers(self, column: str, *, missing: bool = False, advice: str = "") -> Float64s:
+        """A column as finite numbers, or NaN if they may be missing; ``advice`` ends messages."""
         values, bad = self.numbers(column)
         if bad.size:
             cell = self.texts(column)[bad[0]]
-            advice = f"; correct it, or name {column!r} in ignore" if missing else ""
-            raise self.fail(bad[0], f"{column} {cell!r} is not a number{advice}")
+            raise self.fail(bad[0], f"{cell!r} is not a number{advice}", column)
         wrong = np.isinf(values) if missing else ~np.isfinite(values)
         if wrong.any():
-            row = np.flatnonzero(wrong)[0]
-            what = "missing" if np.isnan(values[row]) else "not finite"
-            advice = "leave the cell empty" if missing else "correct or remove the row"
-            raise self.fail(row, f"{column} is {what}; {advice}")
+            row = int(np.flatnonzero(wrong)[0])
+            if np.isnan(values[row]):
+                raise self.fail(row, "the value is missing; correct or remove the row", column)
+            what = "leave the cell empty" if missing else "correct or remove the row"
+            raise self.fail(row, f"{self.texts(column)[row]!r} is not finite; {what}", column)
         return values
 
     def integers(self, column: str) -> Int64s:
@@ -107,11 +116,11 @@ class Table:
         wrong = np.flatnonzero((values != np.floor(values)) | (np.abs(values) > _GREATEST))
         if wrong.size:
             cell = self.texts(column)[wrong[0]]
-            raise self.fail(wrong[0], f"{column} {cell!r} is not a whole number up to 2^53")
+            raise self.fail(wrong[0], f"{cell!r} is not a whole number up to 2^53", column)
         return values.astype(np.int64)
 
 
-def read_table(source: Any, what: str) -> Table:
+def read_table(source: Any, what: str = "the table") -> Table:
     """Read a path, an open file, a mapping of columns or a data frame; ``what`` names it."""
     if isinstance(source, str | os.PathLike) or hasattr(source, "read"):
         return _read_csv(source)
@@ -139,11 +148,13 @@ def _read_csv(source: Source) -> Table:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows: list[list[str]] = []
     lines: list[int] = []
+    before = 0
     try:
         for row in reader:
+            start, before = before + 1, reader.line_num
             if row:
                 rows.append(row)
-                lines.append(reader.line_num)
+                lines.append(start)
     except csv.Error as error:
         raise DataError(
             f"{name}, line {reader.line_num}: {error}; expected cells with commas between them"
@@ -151,9 +162,11 @@ def _read_csv(source: Source) -> Table:
     if not rows:
         raise DataError(f"{name} is empty; expected a header and rows of cells between commas")
     header = [cell.strip() for cell in rows[0]]
-    if len(set(header)) < len(header):
-        twice = next(cell for cell in header if header.count(cell) > 1)
-        raise DataError(f"{name}, line {lines[0]}: the header names column {twice!r} twice")
+    for i, column in enumerate(header):
+        if not column:
+            raise DataError(f"{name}, line {lines[0]}: column {i + 1} of the header has no name")
+        if column in header[:i]:
+            raise DataError(f"{name}, line {lines[0]}: the header names column {column!r} twice")
     for line, row in zip(lines, rows, strict=True):
         if len(row) != len(header):
             raise DataError(
