@@ -213,7 +213,7 @@ def test_sklearn_manners():
     ("change", "message"),
     [
         ({"structure": "ring"}, "structure must be 'chain', 'tree' or 'graph', got"),
-        ({"solver": "sgd"}, "solver must be 'auto', 'frank-wolfe', 'bundle' or 'sgd', got"),
+        ({"solver": "lbfgs"}, "solver must be 'auto', 'frank-wolfe', 'bundle' or 'sgd', got"),
         ({"inference": "guess"}, "inference must be 'auto', 'exact', "),
         ({"l2": -1.0}, "l2 must be a number of at least 0"),
         ({"l1": np.nan}, "l1 must be a number of at least 0"),
