@@ -200,7 +200,12 @@ def averaged_perceptron(
                         forest, start, i, T, rich, symmetric, sums, edges, path, gold, at,
                         step, late,
                     )  # fmt: skip
-                if chain is not None and i > 0:
+                # Most edges stay as they are: a call costs more than to see that.
+                if (
+                    chain is not None
+                    and i > 0
+                    and (gold[at + i] != path[at + i] or gold[at + i - 1] != path[at + i - 1])
+                ):
                     _update_chain_edge(
                         features, start + i, T, rich, sums, low, high, thread, path, gold,
                         at + i, step, late,
@@ -391,8 +396,6 @@ def _update_chain_edge(
     n_pairs = n_labels * n_labels
     good = gold[at - 1] * n_labels + gold[at]
     bad = path[at - 1] * n_labels + path[at]
-    if good == bad:
-        return
     if thread == 0:
         T[gold[at - 1], gold[at]] += step
         T[path[at - 1], path[at]] -= step

@@ -126,18 +126,22 @@ class HingeDual:
 
     def sweep(self, order: Int64s) -> None:
         """Visit samples in this order."""
+        self._visit(order, self._w, self._labels, self._means, self._pairs, self._losses)
+
+    def _visit(self, order: Int64s, w: Float64s, labels: Any, *point: Float64s) -> float:
+        """Visit samples; with means, pairs and losses of a dual point, move it and w."""
         from trellis.kernels.frank_wolfe import Costs, Rooted, visit_samples
 
         loss, problem, nodes = self.loss, self.loss.problem, self.nodes
-        weights, costs = problem.weights(self._w), problem.costs
-        visit_samples(
+        weights, costs, none = problem.weights(w), problem.costs, np.zeros((0, 0))
+        return visit_samples(
             problem.arguments()[0], Costs(loss.gold, costs.table, costs.rows),
             Rooted(
                 problem.offsets, nodes.order, nodes.parent, nodes.table, nodes.down, self._slot
             ),
             not problem.directed, loss.sample_weight, order, weights.node,
-            weights.transitions.reshape(problem.n_types, -1), True, 2 * self.l2,
-            self._labels, self._means, self._pairs, self._losses,
+            weights.transitions.reshape(problem.n_types, -1), len(point) > 0, 2 * self.l2,
+            labels, *(point or (none, none, np.zeros(0))),
         )  # fmt: skip
 
     def reward(self, gold: Int64s) -> None:
@@ -156,7 +160,8 @@ class HingeDual:
 
     def objective(self, w: Float64s) -> float:
         """J(w)."""
-        return self.l2 * float(w @ w) + self.loss.value(w)
+        order = np.arange(self.n_samples)
+        return self.l2 * float(w @ w) + self._visit(order, w, np.zeros_like(self._labels))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything that later sweeps depend on."""
