@@ -91,7 +91,7 @@ def main() -> None:
     corpus = load("conll2000").train
     test = corpus[-500:]
     print(one_missing(corpus[: 20 if small else 300], test, 1 if small else 5), "\n")
-    print(losses(corpus[: 20 if small else 1000], test, 1 if small else 5))
+    print(losses(corpus[: 20 if small else 300], test, 1 if small else 5))
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ class Batch:
     types: Int64s
     edge_ids: Int64s
 
-    @property
+    @cached_property
     def owner(self) -> Int64s:
         """Place of the sample of each row."""
         return np.repeat(np.arange(len(self.samples)), np.diff(self.offsets))
@@ -143,10 +143,7 @@ class LabelInference(LabelSamples):
     def batch(self, samples: Int64s | None = None) -> Batch:
         """Some samples, or all."""
         if samples is None:
-            return Batch(
-                np.arange(self.n_samples), np.arange(int(self.offsets[-1])), self.offsets,
-                self.edges, self.types, np.arange(len(self.edges)),
-            )  # fmt: skip
+            return self.everything
         samples = np.asarray(samples, np.int64)
         counts = self.offsets[samples + 1] - self.offsets[samples]
         offsets = bounds(counts)
@@ -158,12 +155,20 @@ class LabelInference(LabelSamples):
             self.edges[which] + shift[:, None], self.types[which], which,
         )  # fmt: skip
 
+    @cached_property
+    def everything(self) -> Batch:
+        """All samples."""
+        return Batch(
+            np.arange(self.n_samples), np.arange(int(self.offsets[-1])), self.offsets,
+            self.edges, self.types, np.arange(len(self.edges)),
+        )  # fmt: skip
+
     def entries(self, b: Batch) -> tuple[Any, Int64s]:
         """Which entries of the features are those of a batch, and how many each row has."""
         indptr = self.encoded.indptr
+        if b is self.__dict__.get("everything"):
+            return slice(None), np.diff(indptr)
         counts = indptr[b.rows + 1] - indptr[b.rows]
-        if len(b.rows) == len(indptr) - 1 and b.offsets is self.offsets:
-            return slice(None), counts
         return ranges(indptr[b.rows], counts), counts
 
     def _features(self, b: Batch) -> tuple[Int64s, NDArray[np.int32], NDArray[np.float32]]:

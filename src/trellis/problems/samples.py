@@ -310,7 +310,15 @@ class LabelSamples:
     def _like(self, **changed: Any) -> Self:
         """These samples with some attributes exchanged, and what follows from them forgotten."""
         other = copy.copy(self)
-        for name in ("edge_offsets", "rows", "is_forest", "costs", "graph", "_rich_keys"):
+        for name in (
+            "edge_offsets",
+            "rows",
+            "is_forest",
+            "costs",
+            "graph",
+            "everything",
+            "_rich_keys",
+        ):
             other.__dict__.pop(name, None)
         if self.structure == "chain" or changed.get("structure") == "chain":
             for name in ("edges", "types"):
