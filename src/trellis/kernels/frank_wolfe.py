@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trellis.kernels._jit import kernel, subkernel
+from trellis.kernels._jit import inner, kernel
 from trellis.kernels.rows import longest_sample, max_step, padded_width
 from trellis.kernels.scoring import Features
 
@@ -217,7 +217,7 @@ def visit_samples(
     return total
 
 
-@subkernel
+@inner
 def _ends(place: int, nodes: Rooted) -> tuple[int, int]:
     """Positions of the first and the second end of the edge to the parent."""
     child = nodes.order[place]
@@ -225,21 +225,28 @@ def _ends(place: int, nodes: Rooted) -> tuple[int, int]:
     return (upper, child) if nodes.down[place] else (child, upper)
 
 
-@subkernel
+@inner
 def _score(features: Features, W: Array, v: int, out: Array, r: int) -> None:
     """Node scores of position v; nothing is fetched ahead, since W is small or dense."""
     indptr, indices, values = features
     n_labels = W.shape[1]
     for j in range(n_labels):
         out[r, j] = 0.0
-    for p in range(indptr[v], indptr[v + 1]):
-        f = indices[p]
-        x = float(values[p]) if values.size else 1.0
-        for j in range(n_labels):
-            out[r, j] += x * W[f, j]
+    # The test stands outside of the loop, because indicators need no multiplication.
+    if values.size:
+        for p in range(indptr[v], indptr[v + 1]):
+            f = indices[p]
+            x = float(values[p])
+            for j in range(n_labels):
+                out[r, j] += x * W[f, j]
+    else:
+        for p in range(indptr[v], indptr[v + 1]):
+            f = indices[p]
+            for j in range(n_labels):
+                out[r, j] += W[f, j]
 
 
-@subkernel
+@inner
 def _best_labelling(
     first: int,
     n: int,
@@ -284,7 +291,7 @@ def _best_labelling(
     return total
 
 
-@subkernel
+@inner
 def _most_slots(offsets: Array, slot: Array) -> int:
     """Most slots that a sample has."""
     most = 0
@@ -298,7 +305,7 @@ def _most_slots(offsets: Array, slot: Array) -> int:
     return most
 
 
-@subkernel
+@inner
 def _used_pairs(
     pairs: Array, slot: int, table: int, n_labels: int, symmetric: bool, hot: Array, n_hot: int
 ) -> int:
@@ -315,14 +322,14 @@ def _used_pairs(
     return n_hot
 
 
-@subkernel
+@inner
 def _direction(pairs: Array, hot: Array, q: int, n_labels: int, symmetric: bool) -> float:
     s, i = hot[q, 0], hot[q, 2]
     x: float = pairs[s, i]
     return x + pairs[s, i % n_labels * n_labels + i // n_labels] if symmetric else x
 
 
-@subkernel
+@inner
 def _refresh(T: Array, k: int, i: int, n_labels: int, symmetric: bool, tables: _Tables) -> None:
     """Make S and its copies follow entry i of table k."""
     a, b = i // n_labels, i % n_labels
@@ -332,7 +339,7 @@ def _refresh(T: Array, k: int, i: int, n_labels: int, symmetric: bool, tables: _
     tables.ways[k, 1, b, a] = s
 
 
-@subkernel
+@inner
 def _spread(
     features: Features,
     v: int,

@@ -12,7 +12,7 @@ import numpy as np
 from trellis.kernels._jit import inner, kernel
 from trellis.kernels.prefetch import prefetch
 
-__all__ = ["Features", "add_to_features", "score_into", "score_nodes"]
+__all__ = ["Features", "add_to_features", "count_features", "score_into", "score_nodes"]
 
 Array = np.ndarray[Any, Any]
 
@@ -40,6 +40,16 @@ def score_nodes(
     score_into(features, W, np.arange(first, last), 0, last - first, W.dtype.type(1), work, 0)
     node: Array = work[0]
     return node
+
+
+@kernel
+def count_features(features: Features, rows: Array, labels: Array, share: Array, n: Array) -> None:
+    """n[f, labels[r]] += share[r] · v_tf of all features f of the positions t = rows[r]."""
+    indptr, indices, values = features
+    for r in range(rows.size):
+        for p in range(indptr[rows[r]], indptr[rows[r] + 1]):
+            v = share[r] * values[p] if values.size else share[r]
+            n[indices[p], labels[r]] += v
 
 
 @inner

@@ -206,15 +206,13 @@ class LabelInference(LabelSamples):
 
     def joint_features(self, labels: Int64s, b: Batch, share: Float64s) -> Float64s:
         """Φ of a labelling of a batch, each row with its share (rows,): (D,)."""
-        L = self.n_labels
-        entries, counts = self.entries(b)
-        code = self.encoded.indices[entries].astype(np.int64) * L + np.repeat(labels, counts)
-        x = np.repeat(share, counts)
-        if self.encoded.values.size:
-            x *= self.encoded.values[entries]
+        from trellis.kernels.scoring import Features, count_features
+
+        L, e = self.n_labels, self.encoded
         out = np.zeros(self.n_weights)
         weights = self.weights(out)
-        weights.node.reshape(-1)[:] = np.bincount(code, x, minlength=weights.node.size)
+        features = Features(e.indptr, e.indices, e.values)
+        count_features(features, b.rows, labels, share, weights.node)
         first, second = b.edges.T
         code = (b.types * L + labels[first]) * L + labels[second]
         tables = weights.transitions.reshape(-1, L, L)
