@@ -623,7 +623,7 @@ def test_ctrl_c_before_the_first_pass_leaves_a_usable_model(monkeypatch):
 
     model = ChainCRF(random_state=0)
     with monkeypatch.context() as patch:
-        patch.setattr("trellis.models.crf.calibrate", interrupted)
+        patch.setattr("trellis.models.stochastic_model.calibrate", interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.fit(X, Y)
     assert (model.n_passes_, model.stop_reason_) == (0, "interrupted")

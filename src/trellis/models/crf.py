@@ -17,14 +17,15 @@ from numpy.typing import NDArray
 from trellis.corpus import Corpus, Label
 from trellis.domains import flag, number, one_of
 from trellis.errors import ParametersError
-from trellis.estimator import changed, fitted, fixed, parameter
+from trellis.estimator import changed, fixed, parameter
 from trellis.features import Prepared
-from trellis.models.linear_model import ChainModel, GraphModel, LinearModel, TreeModel
+from trellis.models.linear_model import ChainModel, GraphModel, TreeModel
 from trellis.models.prediction import numbered
+from trellis.models.stochastic_model import StochasticModel
 from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.confidence import span_event
 from trellis.problems.log_objective import whole_samples
-from trellis.solvers import AdaptiveFrequency, LimitedMemoryBFGS, StochasticGradient, calibrate
+from trellis.solvers import AdaptiveFrequency, LimitedMemoryBFGS, StochasticGradient
 from trellis.structures import (
     ChainPotentials,
     entropy,
@@ -54,7 +55,7 @@ _LITTLE_DATA = 2_000_000
 _LBFGS_TOL = 1e-2
 
 
-class CRF(LinearModel):
+class CRF(StochasticModel):
     """What all CRFs have in common; not used by itself."""
 
     kind: ClassVar[str] = "crf"
@@ -85,16 +86,6 @@ class CRF(LinearModel):
         together (CRFsuite's default).""",
         default="all",
     )
-    learning_rate: float | str = parameter(
-        one_of("auto") | number(above=0),
-        'Initial rate; "auto" finds it by short trials on up to 1,000 samples.',
-        default="auto",
-    )
-    decay: float = parameter(
-        number(above=0, at_most=1),
-        "Factor by which the rate falls in one pass; 1 is a fixed rate.",
-        default=0.75,
-    )
     lock_free: bool = parameter(
         flag,
         """With SGD on chains, let every thread take its own steps without waiting for the others:
@@ -110,7 +101,7 @@ class CRF(LinearModel):
         help='Most passes over the data ("auto": 12), or iterations of L-BFGS (500).'
     )
 
-    learning_rate_: float = fitted()
+    _steps_of: ClassVar = LogLikelihood
 
     # ---------------------------------------------------------------- training
 
@@ -127,14 +118,6 @@ class CRF(LinearModel):
     @property
     def _batch_tol(self) -> float:
         return self.tol * _LBFGS_TOL
-
-    def _rate(self, problem: LabelProblem, weights: Weights, rng: np.random.Generator) -> float:
-        if isinstance(self.learning_rate, str):
-            return calibrate(
-                problem, self._partitioner(problem), rng, l2=self.l2, like=weights,
-                batch_size=self.batch_size,
-            )  # fmt: skip
-        return float(self.learning_rate)
 
     def _penalty(self, share: float = 1.0) -> Penalty:
         groups = self.encoder_.groups() if self.group_lasso else None
@@ -155,28 +138,14 @@ class CRF(LinearModel):
                 loss, start, problem.visits(pieces), penalty=penalty,
                 observed=self.states == "observed",
             )  # fmt: skip
-        self.learning_rate_ = self._rate(problem, start, rng)
+        rate = self._find_rate(problem, start, rng)
         if self.solver_ == "adf":
             return AdaptiveFrequency(
-                loss, start, learning_rate=self.learning_rate_, penalty=penalty,
-                batch_size=self.batch_size,
-            )  # fmt: skip
-        return StochasticGradient(
-            loss, start, learning_rate=self.learning_rate_, decay=self.decay,
-            penalty=penalty, l2_once=self.l2_once, batch_size=self.batch_size,
+                loss, start, learning_rate=rate, penalty=penalty, batch_size=self.batch_size
+            )
+        return self._steps(
+            problem, start, decay=self.decay, penalty=penalty, l2_once=self.l2_once,
             lock_free=self.lock_free,
-        )  # fmt: skip
-
-    def _stream_learner(
-        self, problem: LabelProblem, weights: Weights, rng: np.random.Generator
-    ) -> StochasticGradient:
-        if self.n_batches_ == 1:
-            self.learning_rate_ = self._rate(problem, weights, rng)
-        self.solver_ = "sgd"
-        return StochasticGradient(
-            LogLikelihood(problem, self._threads), weights, learning_rate=self.learning_rate_,
-            decay=1.0, penalty=self._penalty(problem.n_samples / self.n_seen_),
-            batch_size=self.batch_size,
         )  # fmt: skip
 
     training_loss = "log"

@@ -22,20 +22,19 @@ import numpy as np
 from trellis.domains import anything, nothing, number, one_of, whole
 from trellis.errors import DataError, ParametersError
 from trellis.estimator import changed, fitted, parameter, renamed, warn_of_old
-from trellis.models.linear_model import LinearModel
+from trellis.models.stochastic_model import StochasticModel
 from trellis.problems import (
     PARTIAL_LOSSES,
     HingeSteps,
     LabelProblem,
     PartialObjective,
-    Penalty,
     Weights,
 )
 from trellis.problems.costs import check_cost
 from trellis.solvers.completion import CompletedFrankWolfe
 from trellis.solvers.passes import BatchLearner
 from trellis.solvers.plane_learner import PlaneLearner
-from trellis.solvers.sgd import StochasticGradient, calibrate
+from trellis.solvers.sgd import StochasticGradient
 
 __all__ = ["MaxMargin"]
 
@@ -46,7 +45,7 @@ _STEPS, _STEP_TOL = 12, 1e-2
 _PASSES, _PARTIAL_PASSES, _ITERATIONS, _ROUNDS = 200, 400, 1000, 50
 
 
-class MaxMargin(LinearModel):
+class MaxMargin(StochasticModel):
     """Structured support vector machine on chains, trees or graphs.
 
     Attributes
@@ -116,16 +115,6 @@ class MaxMargin(LinearModel):
         label at each position all but "ramp" are the usual hinge loss.""",
         default="bridge",
     )
-    learning_rate: float | str = parameter(
-        one_of("auto") | number(above=0),
-        'With "sgd", the initial rate; "auto" finds it by short trials.',
-        default="auto",
-    )
-    decay: float = parameter(
-        number(above=0, at_most=1),
-        'With "sgd", the factor by which the rate falls in one pass.',
-        default=0.75,
-    )
     memory: int | None = parameter(
         nothing | whole(2),
         "Most planes that the bundle method keeps; None: as many as 64 MB hold.",
@@ -143,7 +132,8 @@ class MaxMargin(LinearModel):
     )
     partial = renamed("loss")
 
-    learning_rate_: float = fitted()
+    _steps_of: ClassVar = HingeSteps
+
     objective_: float = fitted()
     gap_: float = fitted()
     exact_: bool = fitted()
@@ -195,8 +185,9 @@ class MaxMargin(LinearModel):
         self, problem: LabelProblem, start: Weights, rng: np.random.Generator
     ) -> BatchLearner | StochasticGradient:
         if self.solver == "sgd":
-            self._limit, self.learning_rate_ = _STEPS, self._rate(problem, start, rng)
-            return self._steps(problem, start, self.decay, 1.0)
+            self._limit = _STEPS
+            self._find_rate(problem, start, rng)
+            return self._steps(problem, start, decay=self.decay, penalty=self._penalty())
         if self.piece_size is not None:
             problem = problem.cut(self._partitioner(problem).draw(problem.offsets, rng))
         objective = PartialObjective(problem, self.loss, sample_weight=problem.sample_weight)
@@ -221,26 +212,7 @@ class MaxMargin(LinearModel):
     ) -> StochasticGradient:
         if not self._completes:
             raise DataError("only hinge losses of label sets, with l2, are learned from a stream")
-        if self.n_batches_ == 1:
-            self.learning_rate_ = self._rate(problem, weights, rng)
-        return self._steps(problem, weights, 1.0, problem.n_samples / self.n_seen_)
-
-    def _rate(self, problem: LabelProblem, weights: Weights, rng: np.random.Generator) -> float:
-        if isinstance(self.learning_rate, str):
-            return calibrate(
-                problem, self._partitioner(problem), rng, l2=self.l2, like=weights,
-                batch_size=self.batch_size, loss=HingeSteps,
-            )  # fmt: skip
-        return float(self.learning_rate)
-
-    def _steps(
-        self, problem: LabelProblem, weights: Weights, decay: float, share: float
-    ) -> StochasticGradient:
-        self.solver_ = "sgd"
-        return StochasticGradient(
-            HingeSteps(problem, self._threads), weights, learning_rate=self.learning_rate_,
-            decay=decay, penalty=Penalty(share * self.l2), batch_size=self.batch_size,
-        )  # fmt: skip
+        return super()._stream_learner(problem, weights, rng)
 
     @property
     def _pass_tol(self) -> float:

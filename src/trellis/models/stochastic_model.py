@@ -1,0 +1,72 @@
+"""Models that learn by stochastic gradient steps: their rate, and a pass over a batch of a stream.
+
+A batch of a stream is visited at the initial rate, and the penalty's share of it is its share of
+the samples seen so far.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from trellis.domains import number, one_of
+from trellis.estimator import fitted, parameter
+from trellis.models.linear_model import LinearModel
+from trellis.problems import HingeSteps, LabelProblem, LogLikelihood, Penalty, Weights
+from trellis.solvers.sgd import StochasticGradient, calibrate
+
+__all__ = ["StochasticModel"]
+
+
+class StochasticModel(LinearModel):
+    """What models with gradient steps have in common; not used by itself."""
+
+    l2: float
+    learning_rate: float | str = parameter(
+        one_of("auto") | number(above=0),
+        'Initial rate of stochastic steps; "auto" finds it by short trials on up to 1,000 samples.',
+        default="auto",
+    )
+    decay: float = parameter(
+        number(above=0, at_most=1),
+        'With "sgd", the factor by which the rate falls in one pass; 1 is a fixed rate.',
+        default=0.75,
+    )
+
+    learning_rate_: float = fitted()
+    _steps_of: ClassVar[type[LogLikelihood] | type[HingeSteps]]
+    """The loss, as one that steps can be made for."""
+
+    def _penalty(self, share: float = 1.0) -> Penalty:
+        """The penalty of all samples, or of a share of them."""
+        return Penalty(share * self.l2)
+
+    def _find_rate(
+        self, problem: LabelProblem, weights: Weights, rng: np.random.Generator
+    ) -> float:
+        """Set the initial rate, by short trials if it is not given."""
+        if isinstance(self.learning_rate, str):
+            self.learning_rate_ = calibrate(
+                problem, self._partitioner(problem), rng, l2=self.l2, like=weights,
+                batch_size=self.batch_size, loss=self._steps_of,
+            )  # fmt: skip
+        else:
+            self.learning_rate_ = float(self.learning_rate)
+        return self.learning_rate_
+
+    def _steps(self, problem: LabelProblem, weights: Weights, **more: Any) -> StochasticGradient:
+        """Gradient steps at the rate that was found."""
+        self.solver_ = "sgd"
+        return StochasticGradient(
+            self._steps_of(problem, self._threads), weights, learning_rate=self.learning_rate_,
+            batch_size=self.batch_size, **more,
+        )  # fmt: skip
+
+    def _stream_learner(
+        self, problem: LabelProblem, weights: Weights, rng: np.random.Generator
+    ) -> StochasticGradient:
+        if self.n_batches_ == 1:
+            self._find_rate(problem, weights, rng)
+        share = problem.n_samples / self.n_seen_
+        return self._steps(problem, weights, decay=1.0, penalty=self._penalty(share))
