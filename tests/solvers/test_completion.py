@@ -13,7 +13,7 @@ from label_problems import COSTS, Enumerated
 from margin_problems import make_problem
 from trellis.errors import DataError
 from trellis.problems import PartialObjective
-from trellis.solvers import CompletedFrankWolfe, minimise_bundle, minimise_partial
+from trellis.solvers import CompletedFrankWolfe, Watch, minimise_bundle, minimise_partial
 
 STRUCTURES = [
     ("chain", {}),
@@ -44,7 +44,7 @@ def test_complete_labels_are_learned_to_the_optimum(structure, options):
     problem = make_problem(2, structure, 6, longest=3, inference="exact", **options).problem
     objective = PartialObjective(problem, sample_weight=problem.sample_weight)
     learner = CompletedFrankWolfe(objective, l2=0.5, rng=np.random.default_rng(0))
-    now = learner.run(max_iterations=500, tol=0.01)
+    now = learner.run(max_passes=500, tol=0.01)
     assert (learner.stop_reason, learner.exact, learner.n_rounds) == ("gap", True, 1)
     wanted = minimise_bundle(objective.risk, objective.n_weights, l2=0.5, floor=0.0, tol=1e-5)
     assert learner.objective_value == pytest.approx(height(objective, flat(learner), 0.5))
@@ -78,7 +78,7 @@ def test_partial_labels_never_raise_the_objective(structure, options, loss, monk
     learner = CompletedFrankWolfe(objective, l2=0.2, rng=np.random.default_rng(0))
     start = learner.objective_value
     assert start == pytest.approx(height(objective, flat(learner), 0.2))
-    now = learner.run(max_iterations=600, tol=0.01)
+    now = learner.run(max_passes=600, tol=0.01)
     heights = [start, *(record.objective for record in now.records)]
     assert all(b <= a for a, b in itertools.pairwise(heights))
     assert all(b <= a * (1 + 1e-9) for a, b in itertools.pairwise(rounds))
@@ -101,7 +101,7 @@ def test_planes_end_as_high(structure):
     for seed in range(15):
         objective = partial_of(seed, structure)
         learner = CompletedFrankWolfe(objective, l2=0.2, rng=np.random.default_rng(0))
-        learner.run(max_iterations=600, tol=0.01)
+        learner.run(max_passes=600, tol=0.01)
         planes = minimise_partial(objective, l2=0.2, tol=0.01, seed=0)
         ratios.append(learner.objective_value / planes.objective)
     assert min(ratios) > 0.5 and max(ratios) < 2.0
@@ -116,14 +116,14 @@ def test_samples_of_which_nothing_is_known_teach_nothing(structure):
     objective = PartialObjective(e.problem)
     assert 0 < len(objective.samples) < e.n_samples
     learner = CompletedFrankWolfe(objective, l2=0.1, rng=np.random.default_rng(0))
-    learner.run(max_iterations=300, tol=0.01)
+    learner.run(max_passes=300, tol=0.01)
     assert learner.objective_value == pytest.approx(height(objective, flat(learner), 0.1))
     weight = np.ones(e.n_samples)
     weight[~e.problem.annotated] = 100.0
     heavy = CompletedFrankWolfe(
         PartialObjective(e.problem, sample_weight=weight), l2=0.1, rng=np.random.default_rng(0)
     )
-    heavy.run(max_iterations=300, tol=0.01)
+    heavy.run(max_passes=300, tol=0.01)
     assert same_bits(learner.weights(), heavy.weights())
 
 
@@ -140,7 +140,7 @@ def test_the_oracles_dual_goes_the_way_of_the_kernels(structure, complete):
     slow = CompletedFrankWolfe(objective, l2=0.3, rng=np.random.default_rng(1))
     assert fast.resumable and not slow.resumable
     assert type(slow._dual) is not type(fast._dual)
-    a, b = (learner.run(max_iterations=80, tol=0.02) for learner in (fast, slow))
+    a, b = (learner.run(max_passes=80, tol=0.02) for learner in (fast, slow))
     assert complete or fast.n_rounds > 1
     assert (fast.stop_reason, fast.n_rounds) == (slow.stop_reason, slow.n_rounds)
     np.testing.assert_allclose(
@@ -163,7 +163,7 @@ def test_a_run_goes_on_to_the_same_bits(structure, loss):
         state = {key: a.copy() for key, a in whole.state().items()}
         saved.append((copy.deepcopy(progress), state))
 
-    end = whole.run(max_iterations=150, tol=1e-6, save=save)
+    end = whole.run(max_passes=150, tol=1e-6, watch=Watch(save=save))
     assert len(saved) > 3
     assert len({state["round"][0] for _, state in saved}) > 1  # in several rounds
     for progress, state in saved:
@@ -173,12 +173,12 @@ def test_a_run_goes_on_to_the_same_bits(structure, loss):
         again.restore(state)
         for a in state.values():
             a[...] = -1  # it is independent of what it was restored from
-        late = again.run(max_iterations=150, tol=1e-6, progress=progress)
+        late = again.run(max_passes=150, tol=1e-6, watch=Watch(progress))
         assert [r.objective for r in late.records] == [r.objective for r in end.records]
         assert same_bits(again.weights(), whole.weights())
         assert (again.n_rounds, again.stop_reason) == (whole.n_rounds, whole.stop_reason)
     fresh = learner()
-    fresh.run(max_iterations=150 - len(saved[0][0].records), tol=1e-6)
+    fresh.run(max_passes=150 - len(saved[0][0].records), tol=1e-6)
     assert not same_bits(fresh.weights(), whole.weights())  # the comparison can fail
 
 
@@ -187,7 +187,7 @@ def test_same_seed_same_bits():
     runs = []
     for seed in (0, 0, 1):
         runs.append(CompletedFrankWolfe(objective, l2=0.1, rng=np.random.default_rng(seed)))
-        runs[-1].run(max_iterations=5, tol=0.0)
+        runs[-1].run(max_passes=5, tol=0.0)
     assert same_bits(runs[0].weights(), runs[1].weights())
     assert not same_bits(runs[0].weights(), runs[2].weights())
 
@@ -197,10 +197,8 @@ def test_patience_counts_looks_at_held_out_data():
     learner = CompletedFrankWolfe(objective, l2=0.01, rng=np.random.default_rng(0))
     given = iter([0.1, 0.5, 0.4, 0.3, 0.2, 0.1])
     seen = []
-    now = learner.run(
-        max_iterations=500, tol=0.0, patience=2, dev_score=lambda weights: next(given),
-        report=seen.append,
-    )  # fmt: skip
+    watch = Watch(patience=2, dev_score=lambda weights: next(given), report=seen.append)
+    now = learner.run(max_passes=500, tol=0.0, watch=watch)
     assert learner.stop_reason == "patience"
     scores = [r.dev_score for r in now.records if r.dev_score is not None]
     assert scores == [0.1, 0.5, 0.4, 0.3]
@@ -218,7 +216,7 @@ def test_an_interrupt_keeps_the_last_sweep():
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            learner.run(max_iterations=100, tol=0.0, report=stop)
+            learner.run(max_passes=100, tol=0.0, watch=Watch(report=stop))
         assert learner.stop_reason == "interrupted"
         assert learner.objective_value < start
         assert learner.objective_value == pytest.approx(height(objective, flat(learner), 0.01))
@@ -226,7 +224,7 @@ def test_an_interrupt_keeps_the_last_sweep():
 
 def test_limits_and_refusals():
     learner = CompletedFrankWolfe(partial_of(0), l2=0.01, rng=np.random.default_rng(0))
-    now = learner.run(max_iterations=2, tol=0.0)
+    now = learner.run(max_passes=2, tol=0.0)
     assert (learner.stop_reason, len(now.records)) == ("max_passes", 2)
     for loss in ("ramp", "max"):
         with pytest.raises(
@@ -241,7 +239,7 @@ def test_loops_that_are_not_solved_exactly_are_said():
     problem = make_problem(9, "graph", 4, inference="lp", directed=False).problem
     objective = PartialObjective(problem, sample_weight=problem.sample_weight)
     learner = CompletedFrankWolfe(objective, l2=0.001, rng=np.random.default_rng(0))
-    learner.run(max_iterations=20, tol=0.001)
+    learner.run(max_passes=20, tol=0.001)
     exact = make_problem(9, "graph", 4, inference="exact", directed=False).problem
     wanted = PartialObjective(exact, sample_weight=exact.sample_weight)
     # The bound holds for the true objective, exact or not.

@@ -12,12 +12,12 @@ from chain_problems import random_data, same_bits, same_weights
 from rich_problems import partial_data, random_weights
 from trellis.decompose import ChainPieces, WholeSamples
 from trellis.problems import LogLikelihood, Penalty, Weights
-from trellis.solvers import LimitedMemoryBFGS, Progress, convergence_value
+from trellis.solvers import LimitedMemoryBFGS, Progress, Watch, convergence_value
 
 DATA = random_data(np.random.default_rng(6), n_samples=40)
 VISITS = DATA.visits(WholeSamples().draw(DATA.encoded.offsets, np.random.default_rng(0)))
 GROUPS = np.arange(12, dtype=np.int32) // 3
-ALL = {"max_iterations": 500, "tol": 1e-12}
+ALL = {"max_passes": 500, "tol": 1e-12}
 
 
 def solver(penalty: Penalty, start: Weights | None = None, **options) -> LimitedMemoryBFGS:
@@ -39,7 +39,7 @@ def test_a_record_is_the_penalised_objective_of_its_iteration(penalty):
     def report(record):
         seen.append((record, objective(penalty, mine.weights())))
 
-    now = mine.run(max_iterations=8, tol=0.0, report=report)
+    now = mine.run(max_passes=8, tol=0.0, watch=Watch(report=report))
     assert [r for r, _ in seen] == now.records
     assert [r.number for r in now.records] == list(range(1, 9))
     for record, exact in seen:
@@ -55,7 +55,7 @@ def test_a_record_is_the_penalised_objective_of_its_iteration(penalty):
 
 def test_the_weights_keep_the_type_they_came_in():
     mine = solver(Penalty(l2=0.5))
-    mine.run(max_iterations=3, tol=0.0)
+    mine.run(max_passes=3, tol=0.0)
     assert mine.weights().node.dtype == np.float32
     assert mine.state()["node"].dtype == np.float64  # nothing is lost between legs
 
@@ -65,9 +65,9 @@ def test_the_weights_keep_the_type_they_came_in():
 
 def test_the_reason_is_the_tolerance():
     mine = solver(Penalty(l2=0.5))
-    now = mine.run(max_iterations=500, tol=1e-2)
+    now = mine.run(max_passes=500, tol=1e-2)
     assert mine.stop_reason == "tol"
-    more = solver(Penalty(l2=0.5)).run(max_iterations=500, tol=1e-6)
+    more = solver(Penalty(l2=0.5)).run(max_passes=500, tol=1e-6)
     assert len(now.records) < len(more.records) < 500
     last = now.records[-2:]
     assert (last[0].objective - last[1].objective) / last[1].objective < 1e-2
@@ -75,7 +75,7 @@ def test_the_reason_is_the_tolerance():
 
 def test_the_reason_is_the_gradient():
     mine = solver(Penalty(l2=5.0), Weights.zeros(12, 3, float))
-    mine.run(max_iterations=500, tol=0.0)
+    mine.run(max_passes=500, tol=0.0)
     assert mine.stop_reason == "gradient"
     _, slope = mine.objective.value_and_gradient(mine.weights(), VISITS)
     w = mine.weights()
@@ -85,14 +85,14 @@ def test_the_reason_is_the_gradient():
 
 def test_the_reason_is_the_number_of_iterations():
     mine = solver(Penalty(l2=0.5))
-    assert len(mine.run(max_iterations=4, tol=0.0).records) == 4
+    assert len(mine.run(max_passes=4, tol=0.0).records) == 4
     assert mine.stop_reason == "max_passes"
 
 
 def test_no_iterations_change_nothing():
     start = random_weights(np.random.default_rng(0), "plain")
     mine = solver(Penalty(l2=0.5), start)
-    assert mine.run(max_iterations=0, tol=0.0).records == []
+    assert mine.run(max_passes=0, tol=0.0).records == []
     assert same_bits(mine.weights(), start)
 
 
@@ -107,7 +107,7 @@ def test_the_reason_is_patience(scores):
         asked.append(weights.copy())
         return next(given)
 
-    now = mine.run(max_iterations=500, tol=0.0, dev_score=dev_score, patience=2)
+    now = mine.run(max_passes=500, tol=0.0, watch=Watch(dev_score=dev_score, patience=2))
     assert [r.dev_score for r in now.records] == scores[:4]
     assert mine.stop_reason == "patience"
     assert same_bits(asked[-1], mine.weights())
@@ -126,12 +126,12 @@ def test_a_run_goes_on_to_the_same_bits_from_the_start_of_a_leg(monkeypatch):
             state = {key: a.copy() for key, a in whole.state().items()}
             saved.append((copy.deepcopy(progress), state))
 
-        end = whole.run(max_iterations=18, tol=0.0, save=save)
+        end = whole.run(max_passes=18, tol=0.0, watch=Watch(save=save))
         assert [len(p.records) for p, _ in saved[:3]] == [5, 10, 15]
         for progress, state in saved[:3]:
             again = solver(penalty, Weights.zeros(12, 3, float))
             again.restore(state)
-            found = again.run(max_iterations=18, tol=0.0, progress=progress)
+            found = again.run(max_passes=18, tol=0.0, watch=Watch(progress))
             assert [r.objective for r in found.records] == [r.objective for r in end.records]
             assert same_bits(again.weights(), whole.weights())
 
@@ -170,7 +170,7 @@ def test_an_interrupt_leaves_the_best_point_so_far(penalty):
     )
     now = Progress()
     with pytest.raises(KeyboardInterrupt):
-        mine.run(max_iterations=500, tol=0.0, progress=now)
+        mine.run(max_passes=500, tol=0.0, watch=Watch(now))
     assert 3 < len(now.records) < 9
     w = mine.weights()
     assert w.finite()
@@ -204,7 +204,7 @@ def test_group_lasso_ends_where_its_conditions_hold(edges, strength):
     start = random_weights(np.random.default_rng(0), edges)
     penalty = Penalty(l2=0.01, group_lasso=strength, groups=GROUPS)
     mine = solver(penalty, start.zeros_like(float))
-    now = mine.run(max_iterations=2000, tol=1e-13)
+    now = mine.run(max_passes=2000, tol=1e-13)
     norms, slopes, reach, rest = group_slopes(mine, penalty)
     zero = norms == 0
     assert (slopes[zero] <= reach[zero] * (1 + 2e-3) + 1e-9).all()
@@ -225,7 +225,7 @@ def test_a_group_within_reach_of_both_penalties_is_zero(observed):
     penalty = Penalty(l1=l1, group_lasso=strength, groups=GROUPS)
     start = Weights.zeros(12, 3, float)
     mine = LimitedMemoryBFGS(LogLikelihood(data), start, visits, penalty=penalty, observed=observed)
-    mine.run(max_iterations=2000, tol=1e-13)
+    mine.run(max_passes=2000, tol=1e-13)
     w = mine.weights()
     norms, sizes = penalty.group_norms(w)
     _, slope = LogLikelihood(data).value_and_gradient(w, visits)
@@ -264,7 +264,7 @@ def test_weights_never_observed_stay_zero_and_the_others_are_optimal(penalty):
         penalty=penalty,
         observed=True,
     )
-    mine.run(max_iterations=1000, tol=1e-14)
+    mine.run(max_passes=1000, tol=1e-14)
     w = mine.weights()
     assert not w.node[~seen].any()
     _, slope = LogLikelihood(data).value_and_gradient(w, visits)
@@ -280,7 +280,7 @@ def test_weights_never_observed_stay_zero_and_the_others_are_optimal(penalty):
 def test_rich_edges_are_optimised_too():
     start = random_weights(np.random.default_rng(0), "sparse").zeros_like(float)
     mine = solver(Penalty(l2=0.3), start, observed=True)
-    mine.run(max_iterations=1000, tol=1e-14)
+    mine.run(max_passes=1000, tol=1e-14)
     w = mine.weights()
     _, slope = LogLikelihood(DATA).value_and_gradient(w, VISITS)
     np.testing.assert_allclose(slope.edge.values, -0.6 * w.edge.values, atol=2e-4)

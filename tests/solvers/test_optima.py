@@ -17,8 +17,8 @@ from trellis.problems.visits import Visits
 from trellis.solvers import (
     AdaptiveFrequency,
     LimitedMemoryBFGS,
+    Passes,
     StochasticGradient,
-    run_passes,
 )
 
 PENALTIES = [Penalty(l2=0.5), Penalty(l1=1.0), Penalty(l2=0.2, l1=0.6)]
@@ -75,7 +75,7 @@ def accelerated_proximal(data: LabelProblem, like: Weights, penalty: Penalty) ->
 
 def lbfgs(data: LabelProblem, start: Weights, penalty: Penalty) -> Weights:
     solver = LimitedMemoryBFGS(LogLikelihood(data), start, all_of(data), penalty=penalty)
-    solver.run(max_iterations=2000, tol=1e-13)
+    solver.run(max_passes=2000, tol=1e-13)
     return solver.weights()
 
 
@@ -84,7 +84,7 @@ def sgd(data: LabelProblem, start: Weights, penalty: Penalty, **options) -> Weig
         LogLikelihood(data), start, learning_rate=0.2, decay=0.96, penalty=penalty, **options
     )
     rng = np.random.default_rng(0)
-    list(run_passes(learner, WholeSamples(), rng, max_passes=150, tol=-np.inf))
+    Passes(learner, WholeSamples(), rng).run(max_passes=150, tol=-np.inf)
     return learner.weights()
 
 
@@ -171,7 +171,7 @@ def test_all_solvers_agree_with_logistic_regression(penalty):
         LogLikelihood(data), Weights.zeros(80, 3, float), learning_rate=0.3, penalty=penalty
     )
     rng = np.random.default_rng(0)
-    list(run_passes(learner, WholeSamples(), rng, max_passes=60, tol=-np.inf))
+    Passes(learner, WholeSamples(), rng).run(max_passes=60, tol=-np.inf)
     reached = objective(data, learner.weights(), penalty)
     assert least * (1 - 1e-6) <= reached < least * (1 + 5e-3)
 
@@ -198,7 +198,7 @@ def test_adf_comes_close_on_chains():
     before = objective(data, like, penalty)
     learner = AdaptiveFrequency(LogLikelihood(data), like, learning_rate=0.2, penalty=penalty)
     rng = np.random.default_rng(0)
-    records = list(run_passes(learner, WholeSamples(), rng, max_passes=30, tol=-np.inf))
+    records = Passes(learner, WholeSamples(), rng).run(max_passes=30, tol=-np.inf).records
     reached = objective(data, learner.weights(), penalty)
     assert reached - least < 0.1 * (before - least)
     assert records[-1].objective == pytest.approx(reached, rel=0.02)

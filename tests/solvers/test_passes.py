@@ -12,7 +12,7 @@ import trellis.solvers.passes as passes_module
 from chain_problems import altered, random_data
 from trellis.decompose import ChainPieces, WholeSamples
 from trellis.problems import Weights
-from trellis.solvers import Progress, convergence_value, run_passes
+from trellis.solvers import Passes, Progress, Watch, convergence_value
 
 
 class Scripted:
@@ -46,10 +46,20 @@ class Scripted:
     def weights(self):
         return Weights.zeros(len(self.seen), 2)  # tells how many passes there were
 
+    def state(self):
+        return {}
+
+    def restore(self, state):
+        assert not state
+
 
 def run(learner, *, part=None, seed=0, **options):
-    options = {"max_passes": len(learner.objectives), "tol": 0.0, **options}
-    return list(run_passes(learner, part or WholeSamples(), np.random.default_rng(seed), **options))
+    rng, limits = np.random.default_rng(seed), {"max_passes": len(learner.objectives), "tol": 0.0}
+    limits |= {name: options.pop(name) for name in ("max_passes", "tol") if name in options}
+    visit = options.pop("visit", "pooled")
+    passes = Passes(learner, part or WholeSamples(), rng, visit)
+    before = len(options["progress"].records) if "progress" in options else 0
+    return passes.run(**limits, watch=Watch(**options)).records[before:]
 
 
 def test_one_record_a_pass():
@@ -136,11 +146,32 @@ def test_patience_without_held_out_data_changes_nothing():
 def test_passes_are_done_one_at_a_time():
     """A record can be acted upon (a progress line, an interrupt) before the next pass begins."""
     learner = Scripted([3.0, 2.0, 1.0])
-    passes = run_passes(learner, WholeSamples(), np.random.default_rng(0), max_passes=3, tol=0.0)
-    next(passes)
-    assert learner.numbers == [0]
-    next(passes)
-    assert learner.numbers == [0, 1]
+    seen = []
+
+    def report(record):
+        seen.append(list(learner.numbers))
+        if record.number == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(learner, report=report)
+    assert seen == [[0], [0, 1]] and learner.numbers == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("objectives", "options", "reason"),
+    [
+        ([9.0, 5.0, 4.0], {"tol": -np.inf}, "max_passes"),
+        ([9.0, 5.0, 5.0, 5.0], {"tol": 0.5}, "tol"),
+        ([5.0, 6.0, 7.0, 8.0], {"tol": 0.5}, "rising"),
+        ([9.0, 5.0, 4.0], {"tol": -np.inf, "patience": 1, "dev_score": lambda w: 0.5}, "patience"),
+    ],
+)
+def test_why_it_ended_is_a_code(objectives, options, reason):
+    watch = Watch(**{name: options.pop(name) for name in list(options) if name != "tol"})
+    passes = Passes(Scripted(objectives), WholeSamples(), np.random.default_rng(0))
+    passes.run(max_passes=len(objectives), watch=watch, **options)
+    assert passes.stop_reason == reason
 
 
 # ------------------------------------------------------------------------- windows and blocks

@@ -29,7 +29,7 @@ from trellis.features import Encoded
 from trellis.problems import LabelProblem, PerceptronLoss, Weights
 from trellis.problems.edge_weights import cross
 from trellis.problems.visits import Visits
-from trellis.solvers import AveragedPerceptron, run_passes
+from trellis.solvers import AveragedPerceptron, Passes
 
 # Sums of these are exact in float32, so ties are the same ties for the kernel and the oracle.
 EXACT = st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0])
@@ -138,7 +138,7 @@ def test_blocks_change_nothing(monkeypatch):
         monkeypatch.setattr(passes_module, "BLOCK", block)
         learner = AveragedPerceptron(PerceptronLoss(data), Weights.zeros(12, 3))
         rng = np.random.default_rng(0)
-        list(run_passes(learner, ChainPieces(2.5), rng, max_passes=3, tol=-np.inf))
+        Passes(learner, ChainPieces(2.5), rng).run(max_passes=3, tol=-np.inf)
         ends.append(learner.weights())
     assert same_bits(*ends)
 
@@ -161,7 +161,8 @@ def test_separable_data_reach_zero_errors(size):
     data = separable()
     learner = AveragedPerceptron(PerceptronLoss(data), Weights.zeros(8, 3))
     part = WholeSamples() if size is None else ChainPieces(size)
-    records = list(run_passes(learner, part, np.random.default_rng(0), max_passes=30, tol=-np.inf))
+    passes = Passes(learner, part, np.random.default_rng(0))
+    records = passes.run(max_passes=30, tol=-np.inf).records
     assert records[0].objective > 0
     # Of the weights themselves: the average may lose where they win by a tie.
     assert records[-1].objective == 0

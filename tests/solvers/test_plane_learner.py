@@ -9,8 +9,7 @@ from label_problems import Enumerated
 from margin_problems import make_problem
 from trellis.errors import DataError
 from trellis.problems import PartialObjective
-from trellis.solvers import minimise_partial
-from trellis.solvers.passes import BatchLearner
+from trellis.solvers import Watch, minimise_partial
 from trellis.solvers.plane_learner import PlaneLearner
 
 
@@ -29,9 +28,8 @@ def partial(loss="bridge", **options):
 )
 def test_it_finds_what_the_solver_finds(make, penalty):
     learner = PlaneLearner(make(), **penalty, seed=3)
-    assert isinstance(learner, BatchLearner)
     seen = []
-    now = learner.run(max_iterations=30, tol=0.01, report=seen.append)
+    now = learner.run(max_passes=30, tol=0.01, watch=Watch(report=seen.append))
     wanted = minimise_partial(make(), **penalty, tol=0.01, limit=30, seed=3)
     assert (learner.objective_value, learner.gap) == (wanted.objective, wanted.gap)
     assert (learner.stop_reason, learner.exact) == (wanted.stop_reason, wanted.exact)
@@ -56,7 +54,7 @@ def test_held_out_scores_are_those_of_the_best_point_so_far():
         heights.append(0.1 * w @ w + objective.value(w))
         return -heights[-1]
 
-    now = learner.run(max_iterations=25, tol=1e-4, dev_score=score)
+    now = learner.run(max_passes=25, tol=1e-4, watch=Watch(dev_score=score))
     np.testing.assert_allclose(heights, [r.objective for r in now.records], rtol=1e-4)
     assert [r.dev_score for r in now.records] == [-h for h in heights]
 
@@ -66,7 +64,7 @@ def test_patience_ends_a_run_with_all_it_knows():
     learner = PlaneLearner(objective, l2=0.1, l1=0.0)
     given = iter([0.1, 0.5, 0.4, 0.3, 0.2])
     now = learner.run(
-        max_iterations=100, tol=0.0, patience=2, dev_score=lambda weights: next(given)
+        max_passes=100, tol=0.0, watch=Watch(patience=2, dev_score=lambda weights: next(given))
     )
     assert (learner.stop_reason, len(now.records)) == ("patience", 4)
     assert learner.objective_value == now.records[-1].objective
@@ -78,7 +76,7 @@ def test_patience_ends_a_run_with_all_it_knows():
 def test_rounds_are_not_scored():
     with pytest.raises(DataError, match="cannot be scored between rounds of planes; leave it out"):
         PlaneLearner(partial(), l2=0.1, l1=0.0).run(
-            max_iterations=5, tol=0.1, dev_score=lambda weights: 0.0
+            max_passes=5, tol=0.1, watch=Watch(dev_score=lambda weights: 0.0)
         )
 
 
@@ -91,7 +89,7 @@ def test_an_interrupt_keeps_what_was_found(make):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        learner.run(max_iterations=50, tol=1e-9, report=stop)
+        learner.run(max_passes=50, tol=1e-9, watch=Watch(report=stop))
     assert learner.stop_reason == "interrupted"
     assert np.isfinite(learner.objective_value)
     assert learner.weights().node.any()
@@ -102,7 +100,7 @@ def test_it_cannot_be_taken_up():
     assert not learner.resumable
     assert learner.state() == {}
     learner.restore({})
-    learner.run(max_iterations=3, tol=0.1)
+    learner.run(max_passes=3, tol=0.1)
     few = PlaneLearner(complete(), l2=0.1, l1=0.0, memory=5)
-    few.run(max_iterations=200, tol=0.01)
+    few.run(max_passes=200, tol=0.01)
     assert few.gap <= 0.01 * few.objective_value

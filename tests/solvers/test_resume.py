@@ -15,8 +15,9 @@ from trellis.problems import LogLikelihood, Penalty, PerceptronLoss
 from trellis.solvers import (
     AdaptiveFrequency,
     AveragedPerceptron,
+    Passes,
     StochasticGradient,
-    run_passes,
+    Watch,
 )
 
 DATA = partial_data(np.random.default_rng(0), n_samples=15)
@@ -45,8 +46,10 @@ def learner(name: str, edges: str):
 
 
 def run(model, seed: int = 0, **options):
-    rng = np.random.default_rng(seed)
-    return list(run_passes(model, ChainPieces(2.5, 1), rng, max_passes=3, tol=-np.inf, **options))
+    passes = Passes(model, ChainPieces(2.5, 1), np.random.default_rng(seed))
+    watch = Watch(**options)
+    before = len(watch.progress.records)
+    return passes.run(max_passes=3, tol=-np.inf, watch=watch).records[before:]
 
 
 @pytest.mark.parametrize("edges", ["plain", "sparse"])

@@ -14,8 +14,8 @@ from trellis.problems import LogLikelihood, Penalty, PerceptronLoss, Weights
 from trellis.solvers import (
     AdaptiveFrequency,
     AveragedPerceptron,
+    Passes,
     StochasticGradient,
-    run_passes,
 )
 
 JOBS = (1, 2, 3, 5)
@@ -48,7 +48,7 @@ def test_training(name, edges, batch_size):
         dtype = np.float32 if name == "perceptron" else np.float64
         learner = make(name, edges, n_jobs, batch_size, dtype)
         rng = np.random.default_rng(0)
-        records = list(run_passes(learner, ChainPieces(3.5), rng, max_passes=2, tol=-np.inf))
+        records = Passes(learner, ChainPieces(3.5), rng).run(max_passes=2, tol=-np.inf).records
         ends.append(([r.objective for r in records], learner))
     assert not same_bits(ends[0][1].weights(), start(edges, dtype))
     for objectives, learner in ends[1:]:
@@ -64,7 +64,7 @@ def test_training_in_float32(name):
     for n_jobs in JOBS:
         learner = make(name, "sparse", n_jobs, 16, np.float32)
         rng = np.random.default_rng(0)
-        list(run_passes(learner, WholeSamples(), rng, max_passes=2, tol=-np.inf))
+        Passes(learner, WholeSamples(), rng).run(max_passes=2, tol=-np.inf)
         ends.append(learner.weights())
     assert all(same_bits(end, ends[0]) for end in ends)
 
@@ -129,7 +129,7 @@ def test_lock_free_threads_reach_about_the_same_objective(edges):
             lock_free=lock_free,
         )
         rng = np.random.default_rng(0)
-        records = list(run_passes(learner, WholeSamples(), rng, max_passes=25, tol=-np.inf))
+        records = Passes(learner, WholeSamples(), rng).run(max_passes=25, tol=-np.inf).records
         w = learner.weights()
         assert w.finite()
         value = LogLikelihood(data).value_and_gradient(w, visits)[0] + penalty.value(w)

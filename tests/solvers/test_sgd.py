@@ -31,7 +31,7 @@ from trellis.decompose import ChainPieces, WholeSamples
 from trellis.features import Encoded
 from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.visits import Visits
-from trellis.solvers import StochasticGradient, calibrate, run_passes
+from trellis.solvers import Passes, StochasticGradient, calibrate
 
 
 def naive_descent(
@@ -369,7 +369,7 @@ def test_blocks_take_the_same_steps(refresh, monkeypatch):
             LogLikelihood(data), start, learning_rate=0.4, decay=0.5, penalty=Penalty(l2=0.7)
         )
         rng = np.random.default_rng(0)
-        list(run_passes(learner, ChainPieces(2.5), rng, max_passes=3, tol=0.0))
+        Passes(learner, ChainPieces(2.5), rng).run(max_passes=3, tol=0.0)
         ends.append(learner.weights())
     same_weights(*ends, rtol=1e-9, atol=1e-10)
 
@@ -411,7 +411,7 @@ def test_sgd_reaches_the_optimum_found_by_another_solver(l2_once, piece_size, ki
         l2_once=l2_once,
     )
     rng = np.random.default_rng(0)
-    list(run_passes(learner, part, rng, max_passes=150, tol=-np.inf))
+    Passes(learner, part, rng).run(max_passes=150, tol=-np.inf)
     w = learner.weights()
     value, _ = LogLikelihood(data).value_and_gradient(w, visits)
     reached = value + 0.5 * w.squared_norm()
@@ -431,7 +431,7 @@ def test_a_fixed_rate_stays_near_the_optimum():
         penalty=Penalty(l2=0.5),
     )
     rng = np.random.default_rng(0)
-    records = list(run_passes(learner, WholeSamples(), rng, max_passes=60, tol=-np.inf))
+    records = Passes(learner, WholeSamples(), rng).run(max_passes=60, tol=-np.inf).records
     assert records[0].objective > records[-1].objective
     value, _ = LogLikelihood(data).value_and_gradient(learner.weights(), visits)
     assert value + 0.5 * learner.weights().squared_norm() < 1.02 * least

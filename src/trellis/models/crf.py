@@ -25,7 +25,8 @@ from trellis.models.stochastic_model import StochasticModel
 from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.confidence import span_event
 from trellis.problems.log_objective import whole_samples
-from trellis.solvers import AdaptiveFrequency, LimitedMemoryBFGS, StochasticGradient
+from trellis.solvers import AdaptiveFrequency, LimitedMemoryBFGS
+from trellis.solvers.passes import Learner
 from trellis.structures import (
     ChainPotentials,
     entropy,
@@ -116,16 +117,14 @@ class CRF(StochasticModel):
         return _PASSES[self.solver_] if isinstance(self.max_passes, str) else self.max_passes
 
     @property
-    def _batch_tol(self) -> float:
-        return self.tol * _LBFGS_TOL
+    def _tol(self) -> float:
+        return self.tol * (_LBFGS_TOL if self.solver_ == "lbfgs" else 1.0)
 
     def _penalty(self, share: float = 1.0) -> Penalty:
         groups = self.encoder_.groups() if self.group_lasso else None
         return Penalty(share * self.l2, share * self.l1, share * self.group_lasso, groups)
 
-    def _learner(
-        self, problem: LabelProblem, start: Weights, rng: np.random.Generator
-    ) -> StochasticGradient | AdaptiveFrequency | LimitedMemoryBFGS:
+    def _learner(self, problem: LabelProblem, start: Weights, rng: np.random.Generator) -> Learner:
         loss, penalty = LogLikelihood(problem, self._threads), self._penalty()
         self.solver_ = self.solver
         if self.solver == "auto":
@@ -140,13 +139,15 @@ class CRF(StochasticModel):
             )  # fmt: skip
         rate = self._find_rate(problem, start, rng)
         if self.solver_ == "adf":
-            return AdaptiveFrequency(
+            adf = AdaptiveFrequency(
                 loss, start, learning_rate=rate, penalty=penalty, batch_size=self.batch_size
             )
-        return self._steps(
+            return self._passes(adf, rng)
+        sgd = self._steps(
             problem, start, decay=self.decay, penalty=penalty, l2_once=self.l2_once,
             lock_free=self.lock_free,
         )  # fmt: skip
+        return self._passes(sgd, rng)
 
     training_loss = "log"
 

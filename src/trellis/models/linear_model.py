@@ -34,7 +34,7 @@ from trellis.problems import EdgeWeights, LabelProblem, Weights
 from trellis.problems.edge_weights import cross
 from trellis.problems.threads import n_cores
 from trellis.progress import Reporter
-from trellis.solvers.passes import BatchLearner, Learner, PassRecord, Progress, run_passes
+from trellis.solvers.passes import Learner, Passes, PassRecord, Progress, Visitor, Watch
 from trellis.structures import Forest
 
 __all__ = ["ChainModel", "GraphModel", "LinearModel", "TreeModel", "format_record"]
@@ -177,9 +177,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
 
     # ---------------------------------------------------------------- what losses differ in
 
-    def _learner(
-        self, problem: LabelProblem, start: Weights, rng: np.random.Generator
-    ) -> Learner | BatchLearner:
+    def _learner(self, problem: LabelProblem, start: Weights, rng: np.random.Generator) -> Learner:
         """Who learns from a problem."""
         raise NotImplementedError  # abstract
 
@@ -198,14 +196,13 @@ class LinearModel(LearningProblems, StoredLinearModel):
         return self.kind
 
     @property
-    def _pass_tol(self) -> float:
-        """The convergence value at which passes end."""
+    def _tol(self) -> float:
+        """The tolerance of the solver used."""
         return float(self.tol)
 
-    @property
-    def _batch_tol(self) -> float:
-        """The tolerance of a learner that does not go in passes."""
-        return float(self.tol)
+    def _passes(self, visitor: Visitor, rng: np.random.Generator) -> Passes:
+        """Who visits pieces, as a learner."""
+        return Passes(visitor, self._partitioner(visitor.problem), rng, self.visit)
 
     # ---------------------------------------------------------------- checks
 
@@ -354,11 +351,11 @@ class LinearModel(LearningProblems, StoredLinearModel):
                 if resumed is not None and resumed.run != saved.run:
                     raise CheckpointError("other run", str(saved.path))
             learner = self._learner(problem, self.weights_.copy(), rng)
-            if saved is not None and isinstance(learner, BatchLearner) and not learner.resumable:
+            if saved is not None and not learner.resumable:
                 if saved.required or resume:
                     raise CheckpointError("solver", str(saved.path))
                 saved = None
-            self._run(learner, rng, self._dev_score(held_out), self._pass_limit(), saved, resumed)
+            self._run(learner, self._pass_limit(), self._dev_score(held_out), saved, resumed)
         except DataError:
             if fresh:
                 del self.classes_  # nothing was learned: not fitted
@@ -400,7 +397,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         self.n_batches_ += 1
         self.stop_reason_ = "interrupted"  # until it has ended
         learner = self._stream_learner(problem, self.weights_.copy(), rng)
-        self._run(learner, rng, None, max_passes=1)
+        self._run(learner, max_passes=1)
         return self
 
     # ---------------------------------------------------------------- features and edges
@@ -557,7 +554,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         model = self.with_weights(problem, np.zeros(problem.n_weights))
         rng = np.random.default_rng(self.random_state)
         learner = model._learner(problem.part(known), model.weights_.copy(), rng)
-        model._run(learner, rng, None, model._pass_limit())
+        model._run(learner, model._pass_limit())
         return model
 
     def flat_weights(self, problem: LabelProblem) -> NDArray[np.float64]:
@@ -568,10 +565,9 @@ class LinearModel(LearningProblems, StoredLinearModel):
 
     def _run(
         self,
-        learner: Learner | BatchLearner,
-        rng: np.random.Generator,
-        dev_score: Callable[[Weights], float] | None,
+        learner: Learner,
         max_passes: int,
+        dev_score: Callable[[Weights], float] | None = None,
         checkpoint: Checkpoint | None = None,
         resumed: Resumed | None = None,
     ) -> None:
@@ -595,20 +591,10 @@ class LinearModel(LearningProblems, StoredLinearModel):
             if checkpoint is not None:
                 checkpoint.save(now, learner, best[0] if best else None)
 
+        watch = Watch(progress, dev_score, self.patience, save, after)
         try:
-            if isinstance(learner, BatchLearner):
-                learner.run(
-                    max_iterations=max_passes, tol=self._batch_tol, dev_score=dev_score,
-                    patience=self.patience, progress=progress, save=save, report=after,
-                )  # fmt: skip
-            else:
-                for record in run_passes(
-                    learner, self._partitioner(learner.problem), rng,
-                    max_passes=max_passes, tol=self._pass_tol, visit=self.visit,
-                    dev_score=dev_score, patience=self.patience, progress=progress, save=save,
-                ):  # fmt: skip
-                    after(record)
-            self.stop_reason_ = self._why(learner, max_passes)
+            learner.run(max_passes=max_passes, tol=self._tol, watch=watch)
+            self.stop_reason_ = "patience" if watch.patience_ended else learner.stop_reason
         finally:
             # Also when interrupted: what was learned so far is kept, and usable.
             learned = best[0][1] if best else learner.weights()
@@ -620,18 +606,6 @@ class LinearModel(LearningProblems, StoredLinearModel):
                 "training diverged: the weights are no longer finite; "
                 "use a smaller learning rate or rescale real-valued features"
             )
-
-    def _why(self, learner: Learner | BatchLearner, max_passes: int) -> str:
-        """Why training ended, as a code."""
-        scores = [r.dev_score for r in self.history_ if r.dev_score is not None]
-        since_best = len(scores) - 1 - int(np.argmax(scores)) if scores else 0
-        if self.patience is not None and since_best >= self.patience:
-            return "patience"
-        if isinstance(learner, BatchLearner):
-            return learner.stop_reason
-        if len(self.history_) >= max_passes:
-            return "max_passes"
-        return "rising" if (self.history_[-1].change or 0.0) < 0 else "tol"
 
     def _fingerprint(self, problem: LabelProblem, dev: Corpus | None) -> str:
         parameters = {

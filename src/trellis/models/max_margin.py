@@ -32,9 +32,8 @@ from trellis.problems import (
 )
 from trellis.problems.costs import check_cost
 from trellis.solvers.completion import CompletedFrankWolfe
-from trellis.solvers.passes import BatchLearner
+from trellis.solvers.passes import Learner
 from trellis.solvers.plane_learner import PlaneLearner
-from trellis.solvers.sgd import StochasticGradient
 
 __all__ = ["MaxMargin"]
 
@@ -181,13 +180,12 @@ class MaxMargin(StochasticModel):
     def _cost(self) -> Any:
         return self.cost
 
-    def _learner(
-        self, problem: LabelProblem, start: Weights, rng: np.random.Generator
-    ) -> BatchLearner | StochasticGradient:
+    def _learner(self, problem: LabelProblem, start: Weights, rng: np.random.Generator) -> Learner:
         if self.solver == "sgd":
             self._limit = _STEPS
             self._find_rate(problem, start, rng)
-            return self._steps(problem, start, decay=self.decay, penalty=self._penalty())
+            sgd = self._steps(problem, start, decay=self.decay, penalty=self._penalty())
+            return self._passes(sgd, rng)
         if self.piece_size is not None:
             problem = problem.cut(self._partitioner(problem).draw(problem.offsets, rng))
         objective = PartialObjective(problem, self.loss, sample_weight=problem.sample_weight)
@@ -209,14 +207,14 @@ class MaxMargin(StochasticModel):
 
     def _stream_learner(
         self, problem: LabelProblem, weights: Weights, rng: np.random.Generator
-    ) -> StochasticGradient:
+    ) -> Learner:
         if not self._completes:
             raise DataError("only hinge losses of label sets, with l2, are learned from a stream")
         return super()._stream_learner(problem, weights, rng)
 
     @property
-    def _pass_tol(self) -> float:
-        return float(self.tol) * _STEP_TOL
+    def _tol(self) -> float:
+        return float(self.tol) * (_STEP_TOL if self.solver_ == "sgd" else 1.0)
 
     def _run(self, learner: Any, *more: Any, **keywords: Any) -> None:
         try:

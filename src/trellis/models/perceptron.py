@@ -11,6 +11,7 @@ from trellis.estimator import changed, fixed, parameter
 from trellis.models.linear_model import ChainModel, GraphModel, LinearModel, TreeModel
 from trellis.problems import LabelProblem, PerceptronLoss, Weights
 from trellis.solvers import AveragedPerceptron
+from trellis.solvers.passes import Learner
 
 __all__ = ["ChainPerceptron", "GraphPerceptron", "Perceptron", "TreePerceptron"]
 
@@ -37,9 +38,10 @@ class Perceptron(LinearModel):
     def _pass_limit(self) -> int:
         return _PASSES if isinstance(self.max_passes, str) else self.max_passes
 
-    def _learner(
-        self, problem: LabelProblem, start: Weights, rng: np.random.Generator
-    ) -> AveragedPerceptron:
+    def _learner(self, problem: LabelProblem, start: Weights, rng: np.random.Generator) -> Learner:
+        return self._passes(self._visitor(problem, start), rng)
+
+    def _visitor(self, problem: LabelProblem, start: Weights) -> AveragedPerceptron:
         return AveragedPerceptron(
             PerceptronLoss(problem, self._threads), start, batch_size=self.batch_size,
             averaged=self.averaged,
@@ -47,12 +49,12 @@ class Perceptron(LinearModel):
 
     def _stream_learner(
         self, problem: LabelProblem, weights: Weights, rng: np.random.Generator
-    ) -> AveragedPerceptron:
-        learner = self._learner(problem, weights, rng)
+    ) -> Learner:
+        visitor = self._visitor(problem, weights)
         if self._stream is not None:
-            learner.resume(self._stream)
-        self._stream = learner
-        return learner
+            visitor.resume(self._stream)
+        self._stream = visitor
+        return self._passes(visitor, rng)
 
 
 class ChainPerceptron(Perceptron, ChainModel):

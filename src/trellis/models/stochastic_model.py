@@ -14,6 +14,7 @@ from trellis.domains import number, one_of
 from trellis.estimator import fitted, parameter
 from trellis.models.linear_model import LinearModel
 from trellis.problems import HingeSteps, LabelProblem, LogLikelihood, Penalty, Weights
+from trellis.solvers.passes import Learner
 from trellis.solvers.sgd import StochasticGradient, calibrate
 
 __all__ = ["StochasticModel"]
@@ -65,8 +66,9 @@ class StochasticModel(LinearModel):
 
     def _stream_learner(
         self, problem: LabelProblem, weights: Weights, rng: np.random.Generator
-    ) -> StochasticGradient:
+    ) -> Learner:
         if self.n_batches_ == 1:
             self._find_rate(problem, weights, rng)
         share = problem.n_samples / self.n_seen_
-        return self._steps(problem, weights, decay=1.0, penalty=self._penalty(share))
+        sgd = self._steps(problem, weights, decay=1.0, penalty=self._penalty(share))
+        return self._passes(sgd, rng)

@@ -18,7 +18,7 @@ from trellis.solvers.frank_wolfe import (
 )
 from trellis.solvers.lbfgs import LimitedMemoryBFGS
 from trellis.solvers.partial_margin import PartialResult, minimise_partial
-from trellis.solvers.passes import PassRecord, Progress, run_passes
+from trellis.solvers.passes import Passes, PassRecord, Progress, Watch
 from trellis.solvers.perceptron import AveragedPerceptron
 from trellis.solvers.perceptron_partial import partial_perceptron
 from trellis.solvers.planes import (
@@ -43,12 +43,14 @@ __all__ = [
     "LimitedMemoryBFGS",
     "PartialResult",
     "PassRecord",
+    "Passes",
     "PlaneSurrogate",
     "Progress",
     "SimplexSolution",
     "StochasticGradient",
     "Surrogate",
     "Tangent",
+    "Watch",
     "calibrate",
     "convergence_value",
     "minimise_bundle",
@@ -57,6 +59,5 @@ __all__ = [
     "minimise_joint_bundle",
     "minimise_partial",
     "partial_perceptron",
-    "run_passes",
     "solve_simplices_qp",
 ]

@@ -23,7 +23,7 @@ completed at random; so it starts from a model without structure (:mod:`trellis.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from trellis.errors import DataError
 from trellis.problems import HingeDual, HingeLoss, LabelProblem, PartialObjective, Weights
 from trellis.solvers.alone import alone_weights
 from trellis.solvers.frank_wolfe import FrankWolfeRun, SparseDual
-from trellis.solvers.passes import PassRecord, Progress, out_of_patience
+from trellis.solvers.passes import Progress, Watch
 
 __all__ = ["CompletedFrankWolfe"]
 
@@ -75,7 +75,7 @@ class CompletedFrankWolfe:
     >>> learner = CompletedFrankWolfe(
     ...     PartialObjective(problem), l2=0.1, rng=np.random.default_rng(0)
     ... )
-    >>> progress = learner.run(max_iterations=500, tol=0.01)
+    >>> progress = learner.run(max_passes=500, tol=0.01)
     >>> learner.stop_reason, learner.exact
     ('eta', True)
     """
@@ -137,42 +137,27 @@ class CompletedFrankWolfe:
         if value < self.objective_value:
             self.objective_value, self._w = value, w
 
-    def run(
-        self,
-        *,
-        max_iterations: int,
-        tol: float,
-        dev_score: Callable[[Weights], float] | None = None,
-        patience: int | None = None,
-        progress: Progress | None = None,
-        save: Callable[[Progress], None] | None = None,
-        report: Callable[[PassRecord], None] | None = None,
-    ) -> Progress:
+    def run(self, *, max_passes: int, tol: float, watch: Watch | None = None) -> Progress:
         """Sweep until the gap (and, between rounds, J) changes by at most ``tol`` of itself."""
-        now = Progress() if progress is None else progress
+        watch = Watch() if watch is None else watch
+        now = watch.progress
         if now.generator:
             self._run.rng.bit_generator.state = now.generator
         self.stop_reason = "max_passes"
         try:
-            while len(now.records) < max_iterations:
+            while len(now.records) < max_passes:
                 number, clock = len(now.records) + 1, time.perf_counter()
                 in_round = self._run.passes + 1
-                look = number == max_iterations or in_round % _LOOK == 0
+                look = number == max_passes or in_round % _LOOK == 0
                 moved = self._run.sweep(look)
                 if look or not moved:
                     self._keep(self._run.weights)
                 seconds = time.perf_counter() - clock
-                score = None
-                if dev_score is not None and (look or not moved):
-                    score = dev_score(self.weights())
-                bound = self._run.lower_bound if self.partial.convex else None
-                now.records.append(
-                    PassRecord(number, self.objective_value, None, score, seconds, bound)
-                )
                 now.generator = dict(self._run.rng.bit_generator.state)
-                if report is not None:
-                    report(now.records[-1])
-                if out_of_patience([r for r in now.records if r.dev_score is not None], patience):
+                if watch.record(
+                    self, self.objective_value, seconds, scored=look or not moved,
+                    lower_bound=self._run.lower_bound if self.partial.convex else None,
+                ):  # fmt: skip
                     self.stop_reason = "patience"
                     break
                 precision = tol if self.partial.convex else self._precision(tol)
@@ -187,8 +172,8 @@ class CompletedFrankWolfe:
                     if not self._next_round() and rests:
                         self.stop_reason = "eta"
                         break
-                if save is not None and look:
-                    save(now)
+                if look:
+                    watch.save(now)
         except KeyboardInterrupt:
             self.stop_reason = "interrupted"
             self._run.look()

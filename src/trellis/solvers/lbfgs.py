@@ -16,7 +16,7 @@ each from a fresh start; a run that is taken up at the start of a leg goes on to
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.visits import Visits
-from trellis.solvers.convergence import convergence_value
-from trellis.solvers.passes import PassRecord, Progress, out_of_patience
+from trellis.solvers.passes import Progress, Watch
 from trellis.solvers.sgd import restore_weights, weight_state
 
 __all__ = ["LEG", "LimitedMemoryBFGS"]
@@ -87,26 +86,16 @@ class LimitedMemoryBFGS:
         """The samples."""
         return self.objective.problem
 
-    def run(
-        self,
-        *,
-        max_iterations: int,
-        tol: float,
-        dev_score: Callable[[Weights], float] | None = None,
-        patience: int | None = None,
-        progress: Progress | None = None,
-        save: Callable[[Progress], None] | None = None,
-        report: Callable[[PassRecord], None] | None = None,
-    ) -> Progress:
+    def run(self, *, max_passes: int, tol: float, watch: Watch | None = None) -> Progress:
         """Iterate until the objective falls by less than ``tol`` of itself in one iteration.
 
-        There is a record for each iteration in the progress returned; ``report`` sees each at
-        once. ``stop_reason`` is "tol", "gradient", "max_passes", "patience" or "line search":
+        ``stop_reason`` is "tol", "gradient", "max_passes", "patience" or "line search":
         no better point was found along the last direction.
         """
         import scipy.optimize
 
-        now = Progress() if progress is None else progress
+        watch = Watch() if watch is None else watch
+        now = watch.progress
         clock = time.perf_counter()
         finished = 0  # iterations of finished legs
         self.stop_reason = "max_passes"  # a run that is taken up may have none left
@@ -115,25 +104,18 @@ class LimitedMemoryBFGS:
             nonlocal clock
             seconds = time.perf_counter() - clock
             self._set(intermediate_result.x)  # so that an interrupt finds the best point so far
-            before = [r.objective for r in now.records]
             objective = float(intermediate_result.fun)
-            change = convergence_value([*before, objective])
-            score = None if dev_score is None else dev_score(self.weights())
-            record = PassRecord(len(before) + 1, objective, change, score, seconds)
-            now.records.append(record)
-            if report is not None:
-                report(record)
-            if out_of_patience(now.records, patience):
+            if watch.record(self, objective, seconds, change=watch.change(objective)):
                 raise StopIteration
             clock = time.perf_counter()
 
         bounds = scipy.optimize.Bounds(0, np.inf) if self.penalty.l1 else None
-        while (finished := len(now.records)) < max_iterations:
+        while (finished := len(now.records)) < max_passes:
             found = scipy.optimize.minimize(
                 self._value_and_gradient, self._flat(), jac=True, method="L-BFGS-B", bounds=bounds,
                 callback=after,
                 options={
-                    "maxiter": min(LEG, max_iterations - finished), "maxcor": self.memory,
+                    "maxiter": min(LEG, max_passes - finished), "maxcor": self.memory,
                     "ftol": max(tol, 0.0), "gtol": _GRADIENT, "maxfun": 1 << 30, "maxls": 40,
                 },
             )  # fmt: skip
@@ -143,8 +125,7 @@ class LimitedMemoryBFGS:
                 self.stop_reason = "gradient"
             if found.status != 1 or len(now.records) == finished:
                 break  # not merely the end of a leg
-            if save is not None:
-                save(now)
+            watch.save(now)
         self._finish()
         return now
 

@@ -1,7 +1,8 @@
 """Training pass by pass: draw pieces, visit them, look at the objective and at held-out data.
 
-What happens at a visit is the learner's business (SGD, ADF, perceptron); the loop here is the same
+What happens at a visit is the visitor's business (SGD, ADF, perceptron); the loop here is the same
 for all: fresh pieces and a fresh order each pass, one record a pass, and the rules for stopping.
+What learns from all samples at once (L-BFGS, Frank–Wolfe, planes) is a learner of its own.
 
 Where a run is, is a :class:`Progress`. With it and the learner's state, a run that was cut off goes
 on to the same bits: the pieces of a pass follow from the state of the random numbers at its start.
@@ -11,9 +12,9 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +24,13 @@ from trellis.problems import LabelProblem, Weights
 from trellis.problems.visits import Visits
 from trellis.solvers.convergence import convergence_value
 
-__all__ = ["BatchLearner", "Learner", "PassRecord", "Progress", "out_of_patience", "run_passes"]
+__all__ = ["Learner", "PassRecord", "Passes", "Progress", "Visitor", "Watch"]
 
 # Positions visited by one kernel call, so that Ctrl-C is noticed within a fraction of a second.
 BLOCK = 1 << 17
 
 
-class Learner(Protocol):
+class Visitor(Protocol):
     """Something that learns from pieces, a part of a pass at a time."""
 
     windows: int
@@ -68,9 +69,8 @@ class Learner(Protocol):
         ...
 
 
-@runtime_checkable
-class BatchLearner(Protocol):
-    """Something that learns from all samples at once, in iterations of its own."""
+class Learner(Protocol):
+    """Something that learns from samples, in passes or iterations of its own."""
 
     stop_reason: str
     """Why the run ended, as a code."""
@@ -82,18 +82,8 @@ class BatchLearner(Protocol):
         """The samples."""
         ...
 
-    def run(
-        self,
-        *,
-        max_iterations: int,
-        tol: float,
-        dev_score: Callable[[Weights], float] | None = None,
-        patience: int | None = None,
-        progress: Progress | None = None,
-        save: Callable[[Progress], None] | None = None,
-        report: Callable[[PassRecord], None] | None = None,
-    ) -> Progress:
-        """Iterate; the records are those of the progress returned, and ``report`` sees each."""
+    def run(self, *, max_passes: int, tol: float, watch: Watch | None = None) -> Progress:
+        """Make passes, or iterations, each with a record in the progress that is returned."""
         ...
 
     def weights(self) -> Weights:
@@ -101,7 +91,7 @@ class BatchLearner(Protocol):
         ...
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Everything that later iterations depend on."""
+        """Everything that later passes depend on."""
         ...
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -168,74 +158,146 @@ class Progress:
     generator: dict[str, Any] = field(default_factory=dict)
 
 
-def run_passes(
-    learner: Learner,
-    partitioner: Partitioner,
-    rng: np.random.Generator,
-    *,
-    max_passes: int,
-    tol: float,
-    visit: str = "pooled",
-    dev_score: Callable[[Weights], float] | None = None,
-    patience: int | None = None,
-    progress: Progress | None = None,
-    save: Callable[[Progress], None] | None = None,
-) -> Iterator[PassRecord]:
-    """Train, yielding a record a pass, until converged, out of patience or out of passes.
+def _ignore(_: Any) -> None:
+    pass
 
-    With ``progress`` of an earlier run (and a learner in that run's state) go on from there;
-    ``save`` is called with the progress after every block of pieces.
+
+@dataclass
+class Watch:
+    """Who looks on while a learner goes: held-out data, patience, checkpoints, reports.
+
+    Parameters
+    ----------
+    progress : Progress
+        How far the run is; a run goes on from there, and its records are added.
+    dev_score : function of weights, optional
+        Scores them on held-out data.
+    patience : int, optional
+        End after so many scores that are not better.
+    save : function of the progress
+        Called wherever a run that is cut off could be taken up.
+    report : function of a record
+        Called with each.
     """
-    now = Progress() if progress is None else progress
-    if now.generator:
-        rng.bit_generator.state = now.generator
-    while not _finished(now.records, max_passes, tol, patience):
-        number = len(now.records)
-        started = time.perf_counter() - now.seconds
-        now.generator = dict(rng.bit_generator.state)
-        pieces = partitioner.draw(learner.problem.encoded.offsets, rng)
-        order = visits(pieces, rng, visit)
-        these = learner.problem.visits(pieces, order)
-        total = len(these)
-        for window in _windows(total, learner.windows):
-            for block in these[window].blocks(BLOCK):
-                first, last = window.start + block.start, window.start + block.stop
-                if last <= now.visited:
-                    continue
-                now.met += learner.visit(these[first:last], number, first, total)
-                if last == window.stop:
-                    learner.end_window(number, window.stop - window.start, total)
-                now.visited, now.seconds = last, time.perf_counter() - started
-                if save is not None and last < total:
-                    save(now)
-        objective = now.met + learner.end_pass(number)
-        seconds = time.perf_counter() - started
-        change = convergence_value([*(r.objective for r in now.records), objective])
-        score = dev_score(learner.weights()) if dev_score is not None else None
-        record = PassRecord(number + 1, objective, change, score, seconds)
-        now.records.append(record)
-        now.visited, now.met, now.seconds = 0, 0.0, 0.0
-        now.generator = dict(rng.bit_generator.state)
-        yield record
-        if save is not None:
-            save(now)
+
+    progress: Progress = field(default_factory=Progress)
+    dev_score: Callable[[Weights], float] | None = None
+    patience: int | None = None
+    save: Callable[[Progress], None] = _ignore
+    report: Callable[[PassRecord], None] = _ignore
+
+    def change(self, objective: float) -> float | None:
+        """Convergence value, with the objective of the pass under way."""
+        return convergence_value([*(r.objective for r in self.progress.records), objective])
+
+    def record(
+        self,
+        learner: Learner,
+        objective: float,
+        seconds: float,
+        *,
+        change: float | None = None,
+        lower_bound: float | None = None,
+        scored: bool = True,
+    ) -> bool:
+        """Keep the record of a pass, and the score of the weights; whether patience has ended."""
+        records, score = self.progress.records, None
+        if scored and self.dev_score is not None:
+            score = self.dev_score(learner.weights())
+        records.append(PassRecord(len(records) + 1, objective, change, score, seconds, lower_bound))
+        self.report(records[-1])
+        return self.patience_ended
+
+    @property
+    def patience_ended(self) -> bool:
+        """Whether the last scores, as many as patience goes, were not better."""
+        scores = [r.dev_score for r in self.progress.records if r.dev_score is not None]
+        if self.patience is None or not scores:
+            return False
+        return len(scores) - 1 - int(np.argmax(scores)) >= self.patience
 
 
-def out_of_patience(records: list[PassRecord], patience: int | None) -> bool:
-    """Whether the last passes, as many as patience goes, brought no better score."""
-    if patience is None or not records or records[-1].dev_score is None:
-        return False
-    scores = [-np.inf if r.dev_score is None else r.dev_score for r in records]
-    return len(scores) - 1 - int(np.argmax(scores)) >= patience
+class Passes:
+    """A learner that visits pieces, drawn anew in each pass.
 
+    Parameters
+    ----------
+    visitor : Visitor
+        Who learns.
+    partitioner : Partitioner
+        Draws the pieces.
+    rng : numpy.random.Generator
+        Source of pieces and orders.
+    visit : str
+        The order (see :func:`trellis.decompose.visits`).
+    """
 
-def _finished(records: list[PassRecord], max_passes: int, tol: float, patience: int | None) -> bool:
-    if not records:
-        return max_passes < 1
-    last = records[-1]
-    if out_of_patience(records, patience):
+    resumable = True
+
+    def __init__(
+        self,
+        visitor: Visitor,
+        partitioner: Partitioner,
+        rng: np.random.Generator,
+        visit: str = "pooled",
+    ) -> None:
+        self.visitor, self.partitioner, self.rng, self.visit = visitor, partitioner, rng, visit
+        self.weights, self.state, self.restore = visitor.weights, visitor.state, visitor.restore
+        self.stop_reason = ""
+
+    @property
+    def problem(self) -> LabelProblem:
+        """The samples."""
+        return self.visitor.problem
+
+    def run(self, *, max_passes: int, tol: float, watch: Watch | None = None) -> Progress:
+        """Make passes until the objective has come to rest.
+
+        ``stop_reason`` is "tol", "rising" (the objective no longer fell), "patience" or
+        "max_passes".
+        """
+        watch = Watch() if watch is None else watch
+        now, visitor, rng = watch.progress, self.visitor, self.rng
+        if now.generator:
+            rng.bit_generator.state = now.generator
+        while not self._ended(watch, max_passes, tol):
+            number = len(now.records)
+            started = time.perf_counter() - now.seconds
+            now.generator = dict(rng.bit_generator.state)
+            pieces = self.partitioner.draw(self.problem.encoded.offsets, rng)
+            these = self.problem.visits(pieces, visits(pieces, rng, self.visit))
+            total = len(these)
+            for window in _windows(total, visitor.windows):
+                for block in these[window].blocks(BLOCK):
+                    first, last = window.start + block.start, window.start + block.stop
+                    if last <= now.visited:
+                        continue
+                    now.met += visitor.visit(these[first:last], number, first, total)
+                    if last == window.stop:
+                        visitor.end_window(number, window.stop - window.start, total)
+                    now.visited, now.seconds = last, time.perf_counter() - started
+                    if last < total:
+                        watch.save(now)
+            objective = now.met + visitor.end_pass(number)
+            now.visited, now.met, now.seconds = 0, 0.0, 0.0
+            now.generator = dict(rng.bit_generator.state)
+            seconds = time.perf_counter() - started
+            watch.record(self, objective, seconds, change=watch.change(objective))
+            watch.save(now)
+        return now
+
+    def _ended(self, watch: Watch, max_passes: int, tol: float) -> bool:
+        records = watch.progress.records
+        change = records[-1].change if records else None
+        if watch.patience_ended:
+            self.stop_reason = "patience"
+        elif len(records) >= max_passes:
+            self.stop_reason = "max_passes"
+        elif change is not None and change < tol:
+            self.stop_reason = "rising" if change < 0 else "tol"
+        else:
+            return False
         return True
-    return len(records) >= max_passes or (last.change is not None and last.change < tol)
 
 
 def _windows(total: int, n: int) -> list[slice]:

@@ -7,7 +7,7 @@ method where the sum of the losses is convex, else the concave-convex procedure 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from trellis.errors import ParametersError
 from trellis.problems import LabelProblem, PartialObjective, Weights
 from trellis.solvers.partial_margin import minimise_partial
-from trellis.solvers.passes import PassRecord, Progress, out_of_patience
+from trellis.solvers.passes import Progress, Watch
 
 __all__ = ["PlaneLearner"]
 
@@ -60,20 +60,11 @@ class PlaneLearner:
         assert isinstance(problem, LabelProblem)
         return problem
 
-    def run(
-        self,
-        *,
-        max_iterations: int,
-        tol: float,
-        dev_score: Callable[[Weights], float] | None = None,
-        patience: int | None = None,
-        progress: Progress | None = None,
-        save: Callable[[Progress], None] | None = None,
-        report: Callable[[PassRecord], None] | None = None,
-    ) -> Progress:
+    def run(self, *, max_passes: int, tol: float, watch: Watch | None = None) -> Progress:
         """Ask for planes until the gap, or the fall of a round, is at most ``tol`` of J."""
-        now = Progress() if progress is None else progress
-        if dev_score is not None and not self.partial.convex:
+        watch = Watch() if watch is None else watch
+        now = watch.progress
+        if watch.dev_score is not None and not self.partial.convex:
             raise ParametersError(
                 "held-out data cannot be scored between rounds of planes; leave it out, or take "
                 "{solver}",
@@ -83,21 +74,13 @@ class PlaneLearner:
         def after(record: Any) -> None:
             if self.partial.convex and record.objective < self.objective_value:
                 self.objective_value, self._w = record.objective, self.partial.asked
-            score = None if dev_score is None else dev_score(self.weights())
             bound = getattr(record, "lower_bound", None)
-            now.records.append(
-                PassRecord(
-                    len(now.records) + 1, record.objective, None, score, record.seconds, bound
-                )
-            )
-            if report is not None:
-                report(now.records[-1])
-            if out_of_patience(now.records, patience):
+            if watch.record(self, record.objective, record.seconds, lower_bound=bound):
                 raise _Enough
 
         try:
             result = minimise_partial(
-                self.partial, tol=tol, limit=max_iterations, report=after, **self._settings
+                self.partial, tol=tol, limit=max_passes, report=after, **self._settings
             )
         except _Enough:
             self.stop_reason, self.gap = "patience", now.records[-1].gap
