@@ -529,7 +529,7 @@ def test_the_table_as_text():
         ({"folds": 41}, r"41 folds of 40 sequence\(s\): use fewer folds"),
         ({"y": None}, "fit needs labels"),
         ({"y": Y[1:]}, "X and y differ in number"),
-        ({"dev": X}, "dev needs labelled sequences"),
+        ({"dev": X}, "dev needs labelled samples"),
     ],
 )
 def test_refusals(fits, tmp_path, change, message):

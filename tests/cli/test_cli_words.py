@@ -36,6 +36,7 @@ INF = float("inf")
             "pass",
             "not converged",
         ),
+        ({"solver_": "sgd", "stop_reason_": "max_passes", "gap_": INF}, "pass", ""),
         ({"solver_": "bundle", "stop_reason_": "eta", "gap_": INF}, "round", "converged"),
         ({"stop_reason_": "max_rounds", "gap_": INF}, "round", "not converged"),
     ],

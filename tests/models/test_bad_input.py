@@ -120,7 +120,7 @@ def test_sample_weights(weights, message):
     "dev", [X, (X,), (X, None), (X, Y, Y), [], ([], []), (X[:1], [[None] * len(X[0])])]
 )
 def test_held_out_data(dev):
-    with pytest.raises(DataError, match="dev needs labelled sequences: a corpus with labels or a"):
+    with pytest.raises(DataError, match="dev needs labelled samples: a corpus with labels or a"):
         ChainCRF(random_state=0).fit(X, Y, dev=dev)
 
 

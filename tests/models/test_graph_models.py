@@ -359,7 +359,7 @@ BAD = [
         "directed must be 'auto' or True or False, got 2",
     ),
     (GraphCRF, {"inference": "magic"}, {"edges": TRIANGLE}, "inference must be 'auto', 'exact', "),
-    (GraphCRF, {}, {"edges": TRIANGLE, "dev": (X1,)}, "dev needs labelled sequences"),
+    (GraphCRF, {}, {"edges": TRIANGLE, "dev": (X1,)}, "dev needs labelled samples"),
     (GraphCRF, {}, {"edges": TRIANGLE, "dev": (X1, [[None] * 3], TRIANGLE)}, "dev needs labelled"),
 ]
 

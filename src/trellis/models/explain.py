@@ -9,7 +9,7 @@ next best score given those neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from trellis.corpus import Corpus
 from trellis.features import Encoded, Encoder
 from trellis.problems import EdgeWeights, Weights
-from trellis.structures import GraphPotentials
+from trellis.structures import ChainPotentials, GraphPotentials
 
-__all__ = ["Explanation", "PositionExplanation", "explain_graph_sample", "explain_sample"]
+__all__ = ["Explanation", "PositionExplanation", "explain_sample"]
 
 
 @dataclass(frozen=True)
@@ -63,119 +63,66 @@ def explain_sample(
     weights: Weights,
     classes: Sequence[str],
     labels: Sequence[str],
+    p: ChainPotentials | GraphPotentials,
     n_features: int,
     marginals: NDArray[np.float64] | None,
-    rules: tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]] | None = None,
 ) -> Explanation:
-    """Explain the labels of the only sample of a corpus.
+    """Explain the labels of the only sample of a corpus, whose scores are ``p``.
 
-    ``rules`` are the start, transition and end rules of a tag scheme that rivals must obey.
+    What is forbidden there is no rival. What rich edge features add in trees and graphs counts
+    with the edges, under ``transitions``.
     """
     code = {name: i for i, name in enumerate(classes)}
-    y = [code[label] for label in labels]
-    trans = weights.transitions.astype(np.float64)
-    crossed = _Crossed(weights.edge, len(classes))
+    y = np.array([code[label] for label in labels], np.int64)
+    edges = np.zeros(p.node.shape)
+    for a, b, table in _edges(p):
+        edges[a] += table[:, y[b]]
+        edges[b] += table[y[a], :]
+    chain = isinstance(p, ChainPotentials)
+    crossed = _Crossed(weights.edge if chain else None, len(classes))
     symbols = next((c.strings() for c in corpus.columns.values()), None)
     # All names at once: an encoder goes through its whole vocabulary for each request.
     known = np.unique(encoded.indices)
     name_of = dict(zip(known.tolist(), encoder.names(known), strict=True))
-    found = []
-    for t, label in enumerate(y):
+    positions = []
+    for t, label in enumerate(y.tolist()):
         part = slice(encoded.indptr[t], encoded.indptr[t + 1])
         ids = encoded.indices[part]
         values = encoded.values[part] if encoded.values.size else np.ones(len(ids))
-        around = np.zeros(len(classes))
-        node = weights.node[ids].astype(np.float64)
-        if t > 0:
-            around = around + trans[y[t - 1]]
-            node = node + crossed.rows(ids)[:, y[t - 1], :]
-        if t + 1 < len(y):
-            around = around + trans[:, y[t + 1]]
-            node = node + crossed.rows(ids, back=1)[:, :, y[t + 1]]
-            after = slice(encoded.indptr[t + 1], encoded.indptr[t + 2])
-            theirs = encoded.indices[after]
-            strength = encoded.values[after] if encoded.values.size else np.ones(len(theirs))
-            around = around + strength @ crossed.rows(theirs)[:, :, y[t + 1]]
-        if t > 0:
-            before = slice(encoded.indptr[t - 1], encoded.indptr[t])
-            theirs = encoded.indices[before]
-            strength = encoded.values[before] if encoded.values.size else np.ones(len(theirs))
-            around = around + strength @ crossed.rows(theirs, back=1)[:, y[t - 1], :]
-        total = around + values @ node
-        may = np.ones(len(classes), bool)
-        if rules is not None:
-            start, follow, end = rules
-            may &= follow[y[t - 1]] if t > 0 else start
-            may &= follow[:, y[t + 1]] if t + 1 < len(y) else end
-        may[label] = False
-        others = np.flatnonzero(may)
-        rival = int(others[np.argmax(total[others])]) if len(others) else None
-        against = node[:, rival] if rival is not None else 0.0
-        contribution = values * (node[:, label] - against)
+        rich = np.zeros((len(ids), len(classes)))
+        if chain and t > 0:
+            rich += crossed.rows(ids)[:, y[t - 1], :]
+        if chain and t + 1 < len(y):
+            rich += crossed.rows(ids, back=1)[:, :, y[t + 1]]
+        node, around = weights.node[ids] + rich, edges[t] - values @ rich
+        others = np.where(np.arange(len(classes)) == label, -np.inf, p.node[t] + edges[t])
+        rival = int(np.argmax(others)) if np.isfinite(others).any() else None
+        contribution = values * (node[:, label] - (0.0 if rival is None else node[:, rival]))
         order = np.argsort(-np.abs(contribution), kind="stable")[:n_features]
-        found.append(
+        positions.append(
             PositionExplanation(
                 symbol=f"{t}" if symbols is None else symbols[t],
                 label=classes[label],
                 probability=None if marginals is None else float(marginals[t, label]),
                 rival=None if rival is None else classes[rival],
-                transitions=float(around[label] - (around[rival] if rival is not None else 0.0)),
+                transitions=float(around[label] - (0.0 if rival is None else around[rival])),
                 features=[(name_of[int(ids[i])], float(contribution[i])) for i in order],
                 unknown=len(ids) == 0,
             )
         )
-    return Explanation(found)
+    return Explanation(positions)
 
 
-def explain_graph_sample(
-    corpus: Corpus,
-    encoded: Encoded,
-    encoder: Encoder,
-    weights: Weights,
-    classes: Sequence[str],
-    labels: Sequence[str],
-    p: GraphPotentials,
-    n_features: int,
-    marginals: NDArray[np.float64] | None,
-) -> Explanation:
-    """Explain the labels of the only sample of a corpus with edges, whose scores are ``p``.
-
-    What rich edge features add counts with the edges, under ``transitions``.
-    """
-    code = {name: i for i, name in enumerate(classes)}
-    y = np.array([code[label] for label in labels], np.int64)
-    around = np.zeros((len(y), len(classes)))
-    for (a, b), k in zip(p.edges, p.types, strict=True):
-        around[a] += p.pair[k][:, y[b]]
-        around[b] += p.pair[k][y[a], :]
-    symbols = next((c.strings() for c in corpus.columns.values()), None)
-    known = np.unique(encoded.indices)
-    name_of = dict(zip(known.tolist(), encoder.names(known), strict=True))
-    found = []
-    for v, label in enumerate(y.tolist()):
-        part = slice(encoded.indptr[v], encoded.indptr[v + 1])
-        ids = encoded.indices[part]
-        values = encoded.values[part] if encoded.values.size else np.ones(len(ids))
-        node = weights.node[ids].astype(np.float64)
-        total = around[v] + values @ node
-        total[label] = -np.inf
-        rival = int(np.argmax(total)) if len(classes) > 1 else None
-        against = node[:, rival] if rival is not None else 0.0
-        contribution = values * (node[:, label] - against)
-        order = np.argsort(-np.abs(contribution), kind="stable")[:n_features]
-        rest = around[v, rival] if rival is not None else 0.0
-        found.append(
-            PositionExplanation(
-                symbol=f"{v}" if symbols is None else symbols[v],
-                label=classes[label],
-                probability=None if marginals is None else float(marginals[v, label]),
-                rival=None if rival is None else classes[rival],
-                transitions=float(around[v, label] - rest),
-                features=[(name_of[int(ids[i])], float(contribution[i])) for i in order],
-                unknown=len(ids) == 0,
-            )
-        )
-    return Explanation(found)
+def _edges(
+    p: ChainPotentials | GraphPotentials,
+) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
+    """Ends of the edges of a sample, and their tables."""
+    if isinstance(p, ChainPotentials):
+        for t in range(1, len(p.node)):
+            yield t - 1, t, p.trans if p.trans.ndim == 2 else p.trans[t]
+    else:
+        for (a, b), k in zip(p.edges.tolist(), p.types, strict=True):
+            yield a, b, p.pair[k]
 
 
 class _Crossed:
@@ -188,10 +135,10 @@ class _Crossed:
     def rows(self, features: NDArray[np.int32], back: int = 0) -> NDArray[np.float64]:
         """Weights of features of the position where an edge ends, or where it begins (back=1)."""
         n = self.n_labels
-        found = np.zeros((len(features), n * n))
+        tables = np.zeros((len(features), n * n))
         edge = self.edge
         if edge is None or (back and not edge.both):
-            return found.reshape(-1, n, n)
+            return tables.reshape(-1, n, n)
         bounds = edge.rows()
         for k, row in enumerate(edge.row[features]):
             if row < 0:
@@ -199,5 +146,5 @@ class _Crossed:
             i = row + back * edge.n_crossed
             part = slice(bounds[i], bounds[i + 1])
             where = edge.pair[part] if edge.ptr.size else slice(None)
-            found[k, where] = edge.values[part]
-        return found.reshape(-1, n, n)
+            tables[k, where] = edge.values[part]
+        return tables.reshape(-1, n, n)

@@ -248,7 +248,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         if corpus is None or labels is None or np.all(labels.ids == len(labels.classes)):
             more = "" if self.structure == "chain" else ", or (X, y, edges)"
             raise DataError(
-                f"dev needs labelled sequences: a corpus with labels or a pair (X, y){more}"
+                f"dev needs labelled samples: a corpus with labels or a pair (X, y){more}"
             )
         return corpus
 
@@ -298,8 +298,9 @@ class LinearModel(LearningProblems, StoredLinearModel):
         sample_weight : array (S,), optional
             Weight of each sample in the objective.
         dev : Corpus, (X, y) or (X, y, edges), optional
-            Held-out data, scored after each pass (span F1 if the labels of a chain follow a tag
-            scheme, else accuracy); the weights of the best pass are kept.
+            Held-out data, scored after each pass, of Frank–Wolfe after every tenth (span F1 if the
+            labels of a chain follow a tag scheme, else accuracy); the weights of the best pass are
+            kept.
         checkpoint : path, optional
             File that says after each pass (L-BFGS: every 100 iterations) where training is; it is
             removed at the end (a :class:`trellis.models.Checkpoint` is left for the caller to

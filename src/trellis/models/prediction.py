@@ -34,7 +34,7 @@ from trellis.errors import DataError, InfeasibleError
 from trellis.estimator import Estimator, fitted
 from trellis.features import Encoded, Encoder
 from trellis.models.accuracy import accuracy
-from trellis.models.explain import Explanation, explain_graph_sample, explain_sample
+from trellis.models.explain import Explanation, explain_sample
 from trellis.problems import LabelProblem, Weights
 from trellis.structures import (
     ChainPotentials,
@@ -296,14 +296,8 @@ class Predictor(Estimator):
         encoded = self._encode(corpus)
         labels = self.labellings(corpus, encoded, self.weights_)[0]
         marginals = self._marginals_or_none(corpus)
-        if self.structure == "chain":
-            return explain_sample(
-                corpus, encoded, self.encoder_, self.weights_, self.classes_, labels, n_features,
-                marginals, self._rules(),
-            )  # fmt: skip
         p = next(self._blocks(corpus, encoded, self.weights_, None)).potentials()
-        assert isinstance(p, GraphPotentials)
-        return explain_graph_sample(
+        return explain_sample(
             corpus, encoded, self.encoder_, self.weights_, self.classes_, labels, p, n_features,
             marginals,
         )  # fmt: skip
