@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from trellis import __version__
 from trellis.corpus import Corpus, Label
-from trellis.errors import DataError, ParametersError
+from trellis.errors import DataError, ParameterError, ParametersError
 from trellis.estimator import check_parameters
 from trellis.evaluation.held_out import held_out_score, scoring_scheme
 from trellis.files import display_name, fingerprint
@@ -334,7 +334,8 @@ class _Task:
         except ParametersError as error:
             raise ParametersError(f"at {_place(fit)}: {error.text}", **error.values) from error
         except DataError as error:
-            raise DataError(f"at {_place(fit)}: {error}") from error
+            kind = DataError if isinstance(error, ParameterError) else type(error)
+            raise kind(f"at {_place(fit)}: {error}") from error
 
 
 class _Trials:
