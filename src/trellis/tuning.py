@@ -299,7 +299,7 @@ class _Task:
 
     def fits(self, params: dict[str, Any]) -> list[_Fit]:
         """The fits of one point of the grid."""
-        found = []
+        fits = []
         for k, part in enumerate(self.splits, 1):
             fold = None if part is None else k
             origin = {"random_state": self.random_state, "fold": fold, "folds": len(self.splits)}
@@ -311,8 +311,8 @@ class _Task:
                 "scheme": self.scheme,
                 "version": __version__,
             }
-            found.append(_Fit(params, fold, seed, fingerprint(plain(everything))))
-        return found
+            fits.append(_Fit(params, fold, seed, fingerprint(plain(everything))))
+        return fits
 
     def score(self, fit: _Fit) -> tuple[float, float]:
         """Train and score; returns the score and the seconds of training."""
@@ -425,20 +425,20 @@ def _folds(corpus: Corpus, folds: int, random_state: int) -> list[NDArray[np.int
 def _checked_grid(model: LinearModel, grid: Mapping[str, Iterable[Any]]) -> dict[str, list[Any]]:
     if not isinstance(grid, Mapping) or not grid:
         raise DataError(f"grid must be a dict of parameter names to lists of values, got {grid!r}")
-    found: dict[str, list[Any]] = {}
+    checked: dict[str, list[Any]] = {}
     for name, values in grid.items():
         if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
             raise DataError(f"grid: {name} must have a list of values, got {values!r}")
-        found[name] = list(values)
-        if not found[name]:
+        checked[name] = list(values)
+        if not checked[name]:
             raise DataError(f"grid: {name} has no values")
         seen = []
-        for value in found[name]:
+        for value in checked[name]:
             if plain(value) in seen:
                 raise DataError(f"grid: {name} has the value {value!r} twice")
             seen.append(plain(value))
             check_parameters(_with(model, {name: value}))
-    return found
+    return checked
 
 
 def _with(model: LinearModel, params: Mapping[str, Any]) -> LinearModel:

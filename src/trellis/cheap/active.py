@@ -260,8 +260,8 @@ class ActiveLearner(Seeded):
             raise DataError("the log is closed; call query(pool), which opens it again")
         nodes = self._asked.nodes if self._asked is not None and self._asked.sample == i else None
         try:
-            said = from_json(to_json(annotation))  # what the log would give back
-            session.annotate(i, said, replace, self._entries)
+            answer = from_json(to_json(annotation))  # what the log would give back
+            session.annotate(i, answer, replace, self._entries)
             i = int(i)
         except Exception as error:
             error.add_note(f"The annotation was not accepted, and is not lost: {annotation!r}")
@@ -274,8 +274,8 @@ class ActiveLearner(Seeded):
             if self._file is not None:
                 assert self._pool is not None
                 key = fingerprint(self._pool[i])[:16]
-                number = self._file.add(i, said, key=key, nodes=nodes, replaces=replace)
-            entry = Entry(number, i, said, nodes, replace, key)
+                number = self._file.add(i, answer, key=key, nodes=nodes, replaces=replace)
+            entry = Entry(number, i, answer, nodes, replace, key)
             self._entries.append(entry)
             session.learn(entry, len(self._entries))
         except BaseException:  # Ctrl-C, a full disk: go on from what is written

@@ -242,13 +242,13 @@ class AnnotationLog:
             "SELECT number, sample, key, annotation, nodes, replaces FROM annotations "
             "ORDER BY number"
         )
-        found = []
+        entries = []
         for number, sample, key, text, parts, replaces in rows:
             place = f"row {number}"
             nodes = None if parts is None else tuple(self._parsed(parts, place))
             annotation = self._parsed(text, place)
-            found.append(Entry(number, sample, annotation, nodes, bool(replaces), key))
-        return found
+            entries.append(Entry(number, sample, annotation, nodes, bool(replaces), key))
+        return entries
 
     def _parsed(self, text: str, place: str) -> Any:
         try:

@@ -79,8 +79,8 @@ class Session:
         self._pass()
 
     def _new_problem(self) -> Problem:
-        made = self._model.learning_problems({"pool": self._pool.data}, labels=self._labels)
-        problem: Problem = made["pool"]
+        problems = self._model.learning_problems({"pool": self._pool.data}, labels=self._labels)
+        problem: Problem = problems["pool"]
         return problem
 
     def left(self, parts: bool) -> Int64s:
@@ -166,8 +166,8 @@ class _Votes:
     def __init__(self, experts: Sequence[Any], pool: Pool) -> None:
         from trellis.experts import as_outputs
 
-        said = [getattr(expert, "predict", expert)(pool.data) for expert in experts]
-        outputs = as_outputs(said)
+        answers = [getattr(expert, "predict", expert)(pool.data) for expert in experts]
+        outputs = as_outputs(answers)
         if len(outputs) != len(pool):
             raise DataError(
                 f"the experts answer {len(outputs)} samples, but the pool has {len(pool)}"

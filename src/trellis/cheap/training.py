@@ -69,9 +69,9 @@ class Trained:
 
 def l2_of(model: Learnable, l2: float | None) -> float:
     """Return the factor of the regulariser: that given, or else the model's."""
-    found: Any = model.get_params().get("l2") if l2 is None else l2
-    number(above=0).check("l2", found)
-    return float(found)
+    factor: Any = model.get_params().get("l2") if l2 is None else l2
+    number(above=0).check("l2", factor)
+    return float(factor)
 
 
 def objective_of(
@@ -135,11 +135,11 @@ def train(
     else:
         if start is None:
             start = _start(margin)
-        found = minimise_cccp(
+        result = minimise_cccp(
             PlaneSurrogate(penalty, reward, l2=l2, reward_below=True, memory=planes_kept(n)),
             start, first_tol=max(tol, 0.1), tol=tol, eta=tol,
         )  # fmt: skip
-        w, value, reason = found.weights, found.objective, found.stop_reason
+        w, value, reason = result.weights, result.objective, result.stop_reason
     if reason == "interrupted":
         raise KeyboardInterrupt
     return Trained(w, np.tile(w, (len(margin), 1)), value)
@@ -190,11 +190,11 @@ def train_jointly(
         convex = minimise_joint_bundle(risks, n, l2=l2, rho=rho, tol=tol)
         w, value, reason = convex.weights, convex.objective, convex.stop_reason
     else:
-        found = minimise_cccp(
+        result = minimise_cccp(
             _JointSurrogate(margin, l2, rho), np.tile(_start(margin), (len(margin), 1)),
             first_tol=max(tol, 0.1), tol=tol, eta=tol, max_rounds=max_rounds,
         )  # fmt: skip
-        w, value, reason = found.weights, found.objective, found.stop_reason
+        w, value, reason = result.weights, result.objective, result.stop_reason
     if reason == "interrupted":
         raise KeyboardInterrupt
     return Trained(_shared(w, l2, rho), w, value)
@@ -232,12 +232,12 @@ def _minimise_smooth(
             slope[row] += gradient
         return value, slope.ravel()
 
-    found = scipy.optimize.minimize(
+    result = scipy.optimize.minimize(
         value_and_slope, np.zeros(shape[0] * shape[1]), jac=True, method="L-BFGS-B",
         options={"maxiter": 1000, "ftol": tol * _SMOOTH_TOL, "gtol": 1e-6, "maxfun": 1 << 30},
     )  # fmt: skip
-    w: Float64s = found.x.reshape(shape)
-    return w, float(found.fun)
+    w: Float64s = result.x.reshape(shape)
+    return w, float(result.fun)
 
 
 class _JointSurrogate:
@@ -258,8 +258,8 @@ class _JointSurrogate:
 
     def begin(self, w: Float64s, tangent: Tangent) -> float:
         shared = _shared(w, self._l2, self._rho)
-        own = w - shared
-        value = self._l2 * float(shared @ shared) + self._rho * float(np.vdot(own, own))
+        offset = w - shared
+        value = self._l2 * float(shared @ shared) + self._rho * float(np.vdot(offset, offset))
         parts = zip(self._objectives, w, strict=True)
         value += sum(objective.penalty(one).upper for objective, one in parts)
         return value - tangent.height(w)
@@ -267,13 +267,13 @@ class _JointSurrogate:
     def minimise(self, w: Float64s, tangent: Tangent, objective: float, tol: float) -> BundleResult:
         for d, slope in enumerate(tangent.slope):
             self._planes.add(slope, 0.0, d)
-        found = minimise_joint_bundle(
+        result = minimise_joint_bundle(
             [one.penalty for one in self._objectives], len(w[0]), l2=self._l2, rho=self._rho,
             linear=-tangent.slope, floor=None, start=w, bundle=self._planes, tol=tol,
         )  # fmt: skip
-        self.n_planes += len(found.records)
-        self.exact = self.exact and found.exact
-        return found
+        self.n_planes += len(result.records)
+        self.exact = self.exact and result.exact
+        return result
 
 
 def _start(objectives: Sequence[PartialObjective]) -> Float64s:

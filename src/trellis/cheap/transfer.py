@@ -165,7 +165,7 @@ class TransferLearner(Estimator, Storable):
         if self.strategy in _TARGET_ONLY:
             names = [str(self.target)]
         if self.strategy == "transfer":
-            found, weights = _learn(objectives, l2, float(self.rho), float(self.tol))
+            result, weights = _learn(objectives, l2, float(self.rho), float(self.tol))
         else:
             learned_from = [
                 objective
@@ -175,9 +175,9 @@ class TransferLearner(Estimator, Storable):
             annotated = [objective for objective in learned_from if objective.samples.size]
             if not annotated:
                 raise DataError(f"{self.strategy}: no sample to learn from is annotated")
-            found = train(annotated, l2=l2, tol=float(self.tol))
-            weights = dict.fromkeys(names, found.shared)
-        self.shared_, self.objective_ = found.shared, found.objective
+            result = train(annotated, l2=l2, tol=float(self.tol))
+            weights = dict.fromkeys(names, result.shared)
+        self.shared_, self.objective_ = result.shared, result.objective
         self.weights_ = {name: weights[name] for name in names}
         self.models_ = {
             name: self.model.with_weights(problems[name], weights[name]) for name in names
@@ -238,10 +238,10 @@ def _learn(
             f"{unknown[0]!r} has no annotated sample, and with rho=0 it learns nothing from the "
             "others; give a positive rho"
         )
-    found = train_jointly([objectives[name] for name in known], l2=l2, rho=rho, tol=tol)
-    weights = dict(zip(known, found.weights, strict=True))
+    result = train_jointly([objectives[name] for name in known], l2=l2, rho=rho, tol=tol)
+    weights = dict(zip(known, result.weights, strict=True))
     # Without a loss, the best weights of a domain are the shared ones.
-    return found, weights | dict.fromkeys(unknown, found.shared)
+    return result, weights | dict.fromkeys(unknown, result.shared)
 
 
 # ---------------------------------------------------------------------- cross-validation
@@ -362,11 +362,11 @@ def cross_validate_transfer(
     for l2, rho in grid:
         losses = []
         for part in parts:
-            own = objective_of(problem, loss, np.setdiff1d(annotated, part))
+            target_objective = objective_of(problem, loss, np.setdiff1d(annotated, part))
             if rho == 0:
-                w = train([own], l2=l2, tol=tol).shared
+                w = train([target_objective], l2=l2, tol=tol).shared
             else:
-                w = _learn(others | {target: own}, l2, rho, tol)[1][target]
+                w = _learn(others | {target: target_objective}, l2, rho, tol)[1][target]
             losses.append(float((score or _mean_task_loss)(problem, w, part)))
         trial = TransferTrial(l2, rho, tuple(losses))
         table.append(trial)

@@ -106,11 +106,11 @@ def vote_entropy(codes: NDArray[np.integer]) -> Float64s:
     several = total > 1
     share = votes[several] / total[several, None]
     logs = np.log(share, out=np.zeros_like(share), where=share > 0)
-    found = np.zeros(len(codes))
+    disagreement = np.zeros(len(codes))
     # Rounding may leave a trifle below 0 or above 1.
     entropy = 0.0 - (share * logs).sum(axis=1)
-    found[several] = np.clip(entropy / np.log(total[several]), 0.0, 1.0)
-    return found
+    disagreement[several] = np.clip(entropy / np.log(total[several]), 0.0, 1.0)
+    return disagreement
 
 
 def robust_mean(values: ArrayLike) -> float:

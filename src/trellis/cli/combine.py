@@ -259,8 +259,8 @@ class _Study:
             "log-linear": e.LogLinearVote,
             "stacking": lambda: e.Stacking(scheme=self.scheme),
         }
-        found = makers[name]()
-        return e.Aligned(found) if self.args.align else found
+        combiner = makers[name]()
+        return e.Aligned(combiner) if self.args.align else combiner
 
     def rows(self, methods: list[str]) -> list[_Row]:
         """Scores of all experts, and of the methods in cross-validation."""
@@ -273,8 +273,8 @@ class _Study:
             ]
             rows.append(_Row(file.name, False, self.compare(whole, best)))
         for name in methods:
-            found = best if name == "best-expert" else self.cross_validated(name)
-            rows.append(_Row(name, True, self.compare(found, best)))
+            answers = best if name == "best-expert" else self.cross_validated(name)
+            rows.append(_Row(name, True, self.compare(answers, best)))
         return rows
 
     def _silent(self, right: list[str]) -> list[str]:
@@ -292,8 +292,8 @@ class _Study:
                 [[file.answers[i] for i in rest] for file in self.experts],
                 [self.gold[i] for i in rest],
             )
-            found = combiner.predict([[file.answers[i] for i in held] for file in self.experts])
-            for i, answer in zip(held, found, strict=True):
+            predicted = combiner.predict([[file.answers[i] for i in held] for file in self.experts])
+            for i, answer in zip(held, predicted, strict=True):
                 answers[i] = answer
         return answers
 

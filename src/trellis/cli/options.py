@@ -136,9 +136,9 @@ def check_kind(args: argparse.Namespace, model: LinearModel, path: str) -> None:
 
 def model_parameters(args: argparse.Namespace, kind: type[LinearModel]) -> dict[str, Any]:
     """The parameters given as options for a model of this class."""
-    said = argparse.Namespace(**vars(args))
+    options = argparse.Namespace(**vars(args))
     if "structure" not in parameters_of(kind):  # the class says it
-        said.structure = None
+        options.structure = None
     if "loss" in parameters_of(kind) and args.training_loss is not None:
-        said.loss = "bridge" if args.training_loss == "hinge" else args.training_loss
-    return given_parameters(said, kind, families())
+        options.loss = "bridge" if args.training_loss == "hinge" else args.training_loss
+    return given_parameters(options, kind, families())

@@ -107,9 +107,9 @@ def run(args: argparse.Namespace) -> int:
     problem = _problem(read_table(args.file), args)
     folder.mkdir(parents=True, exist_ok=True)
     _say(args, f"{len(problem.known)} rows to train on, {problem.describe()}")
-    found = _cross_validated(problem, args)
-    table = _compared(problem, found, args)
-    _write(problem, found, table, folder, args)
+    predicted = _cross_validated(problem, args)
+    table = _compared(problem, predicted, args)
+    _write(problem, predicted, table, folder, args)
     write_stdout(table.table(_title(args)) + "\n")
     _say(
         args, f"report.md, predictions.csv{'' if args.no_figures else ', figures'} are in {folder}"
@@ -289,8 +289,8 @@ def _cross_validated(problem: Problem, args: argparse.Namespace) -> Found:
     factor = float(np.quantile(errors, level, method="higher"))
     from scipy.stats import norm
 
-    own = float((errors <= norm.ppf((1 + _CONFIDENCE) / 2)).mean())
-    return Found(mean, std, fold, seconds, factor, own, everything[2])
+    coverage = float((errors <= norm.ppf((1 + _CONFIDENCE) / 2)).mean())
+    return Found(mean, std, fold, seconds, factor, coverage, everything[2])
 
 
 def _folds(
@@ -337,15 +337,15 @@ def _compared(problem: Problem, found: Found, args: argparse.Namespace) -> Evalu
     if args.compare is not None:
         table = {name: table[name] for name in args.compare}
     pairs = [problem.pair(train, test, args.n_neighbors) for train, test in _folds(problem, args)]
-    mine = _title(args)
+    title = _title(args)
     errors = (problem.y - found.mean) ** 2
-    own = [float(errors[found.fold == f].mean()) for f in range(args.folds)]
+    by_fold = [float(errors[found.fold == f].mean()) for f in range(args.folds)]
     if not table:
-        return Evaluation({mine: own}, {mine: found.seconds}, _CONFIDENCE)
+        return Evaluation({title: by_fold}, {title: found.seconds}, _CONFIDENCE)
     _say(args, f"{len(table)} baselines ...")
     result = evaluate(table, pairs, random_state=args.random_state, n_jobs=args.n_jobs)
-    seconds = result.seconds | {mine: found.seconds}
-    return Evaluation(result.mse | {mine: own}, seconds, _CONFIDENCE)
+    seconds = result.seconds | {title: found.seconds}
+    return Evaluation(result.mse | {title: by_fold}, seconds, _CONFIDENCE)
 
 
 # ------------------------------------------------------------------------------- writing
@@ -376,19 +376,21 @@ def _write(
 def _report(
     problem: Problem, found: Found, table: Evaluation, pictures: list[str], args: argparse.Namespace
 ) -> str:
-    mine, best = _title(args), table.best()
+    title, best = _title(args), table.best()
     known = problem.known
     covered = np.abs(problem.y[known] - found.mean[known]) <= found.half[known]
     parts = [
-        f"# {args.target}: {mine} and its baselines",
+        f"# {args.target}: {title} and its baselines",
         f"{len(known)} rows to train on; {problem.describe()}. Each row is joined to its "
         f"{args.n_neighbors} nearest by {','.join(args.coords)} ({problem.metric} distance).",
         f"## Errors\n\nMean squared errors over {args.folds} folds with t intervals of the mean, "
-        f"and p-values of paired t-tests against {mine}. Folds share training rows, so intervals "
+        f"and p-values of paired t-tests against {title}. Folds share training rows, so intervals "
         "and p-values are too small.",
-        table.table(mine),
+        table.table(title),
         f"The lowest error is that of {best}."
-        + ("" if best == mine else f" {mine} lies {-table.improvement(mine, best):.1f} % above."),
+        + (
+            "" if best == title else f" {title} lies {-table.improvement(title, best):.1f} % above."
+        ),
         "## Intervals\n\nThe model's own 90 % intervals cover "
         f"{100 * found.own_coverage:.1f} % of the rows not trained on. Those in predictions.csv "
         f"are {found.factor:.2f} standard deviations of the model to each side, which covers "
@@ -408,7 +410,7 @@ def _report(
 def _figures(problem: Problem, found: Found, folder: Path, args: argparse.Namespace) -> list[str]:
     from trellis.cli.drawing import new_figure, save_figure
 
-    made = []
+    figures = []
     if problem.coords.shape[1] == 2:
         figure, panels = new_figure(3)
         across, up = (1, 0) if problem.metric == "haversine" else (0, 1)
@@ -426,7 +428,7 @@ def _figures(problem: Problem, found: Found, folder: Path, args: argparse.Namesp
             figure.colorbar(points, ax=axes)
             axes.set(title=title, xlabel=args.coords[across], ylabel=args.coords[up])
         save_figure(figure, folder / "map.png")
-        made.append("map.png")
+        figures.append("map.png")
     if found.history:
         figure, panels = new_figure(1)
         steps = range(len(found.history))
@@ -436,8 +438,8 @@ def _figures(problem: Problem, found: Found, folder: Path, args: argparse.Namesp
         panels[0].set(title="GLACER on all rows", xlabel="swaps")
         panels[0].legend()
         save_figure(figure, folder / "objective.png")
-        made.append("objective.png")
-    return made
+        figures.append("objective.png")
+    return figures
 
 
 def _say(args: argparse.Namespace, text: str) -> None:

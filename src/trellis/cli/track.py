@@ -232,10 +232,10 @@ def _unlearned(pairs: list[FramePair], args: argparse.Namespace) -> tuple[Tracke
         "matching": GraphMatching,
     }
     gate = _usual_reach(pairs) if args.max_distance is None else args.max_distance
-    told = f"up to {gate:.3g} apart (--max-distance)"
+    reach = f"up to {gate:.3g} apart (--max-distance)"
     _say(
         args,
-        f"no model: tracked without learning, by {method} (--method), objects {told}; "
+        f"no model: tracked without learning, by {method} (--method), objects {reach}; "
         "--learn learns from links",
     )
     return kinds[method](gate), pairs

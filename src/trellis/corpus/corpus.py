@@ -166,8 +166,8 @@ class Corpus:
                 raise DataError(f"edge {across[0]} joins samples {a} and {b}; edges stay in one")
         n_edges = 0 if self.edges is None else len(self.edges)
         if self.edge_types is not None and len(self.edge_types.codes) != n_edges:
-            found = len(self.edge_types.codes)
-            raise DataError(f"there are {found} edge types for {n_edges} edges")
+            n_types = len(self.edge_types.codes)
+            raise DataError(f"there are {n_types} edge types for {n_edges} edges")
 
     @classmethod
     def from_columns(
@@ -188,11 +188,11 @@ class Corpus:
                 if not isinstance(symbol, str):
                     raise DataError(f"column {name!r} holds {symbol!r}; expected strings")
             coded[name] = Column.from_strings(flat)
-        found = None
+        coded_labels = None
         if labels is not None:
             check_lengths(lengths, lengths_of(labels, "labels"), first, "labels")
-            found = Labels.from_lists(labels)
-        return cls(bounds(lengths), coded, labels=found)
+            coded_labels = Labels.from_lists(labels)
+        return cls(bounds(lengths), coded, labels=coded_labels)
 
     @property
     def n_positions(self) -> int:

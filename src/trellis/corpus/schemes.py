@@ -188,14 +188,14 @@ class Scheme:
         >>> bio.spans(["O", "I-X", "I-X", "I-Y", "B-Y"], strict=True)
         [('Y', 4, 5)]
         """
-        found: list[Span] = []
+        spans: list[Span] = []
         begin, opened_by, open_type = -1, "O", ""  # the open span; begin is -1 if there is none
         previous = "O"
         ends = "ES" if self.marks_end else "BI"
 
         def close(end: int) -> None:
             if not strict or (opened_by in "BS" and previous in ends):
-                found.append((open_type, begin, end))
+                spans.append((open_type, begin, end))
 
         position = 0
         try:
@@ -212,7 +212,7 @@ class Scheme:
             raise DataError(f"position {position}: {error}") from None
         if begin >= 0:
             close(len(labels))
-        return found
+        return spans
 
     def labels_for(self, spans: Iterable[Span], n: int) -> list[str]:
         """Labels of a sequence of length `n` with these spans (the inverse of :meth:`spans`).

@@ -83,11 +83,11 @@ def ngram_table(
     counts = np.zeros(len(column.values), np.int64)
     codes: list[int] = []
     for symbol in _used(column):
-        found = ngrams(column.values[symbol], low, high)
+        grams = ngrams(column.values[symbol], low, high)
         if grow:
-            known = [vocabulary.setdefault(gram, len(vocabulary)) for gram in found]
+            known = [vocabulary.setdefault(gram, len(vocabulary)) for gram in grams]
         else:
-            known = [vocabulary[gram] for gram in found if gram in vocabulary]
+            known = [vocabulary[gram] for gram in grams if gram in vocabulary]
         counts[symbol] = len(known)
         codes += known
     return bounds(counts), np.array(codes, np.int64)

@@ -129,8 +129,8 @@ class ConjunctionColumn(FeatureColumn):
         self, chunk: Corpus, codes: dict[int, NDArray[np.int32]], new_ids: NewIds | None
     ) -> Ids:
         """Feature ids of a chunk from the atoms' codes."""
-        found = self.table.code(self.keys_of(chunk, codes), grow=new_ids is not None)
-        return self._to_ids(found, len(self.table), new_ids)
+        coded = self.table.code(self.keys_of(chunk, codes), grow=new_ids is not None)
+        return self._to_ids(coded, len(self.table), new_ids)
 
     def select(self, which: slice | NDArray[np.bool_]) -> None:
         super().select(which)

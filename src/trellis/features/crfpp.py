@@ -143,19 +143,19 @@ def _wapiti_pattern(pattern: str) -> str:
     items = re.findall(r"\\.|.", pattern.removeprefix("^"))
     start = "^" if pattern.startswith("^") else ""
     end = "$" if items and items[-1] == "$" else ""
-    found = ""
+    suffix = ""
     repeatable = False
     for item in items[:-1] if end else items:
         if item in "*?":
             if not repeatable:
                 raise TemplateError(f"pattern {pattern!r}: {item} follows nothing it can repeat")
-            found += "*?" if item == "*" else "?"
+            suffix += "*?" if item == "*" else "?"
         elif item == ".":
-            found += item
+            suffix += item
         elif item[1:].lower() in _CLASSES:
             complement = "^" if item[1:].isupper() else ""
-            found += f"[{complement}{_CLASSES[item[1:].lower()]}]"
+            suffix += f"[{complement}{_CLASSES[item[1:].lower()]}]"
         else:
-            found += re.escape(item[-1])
+            suffix += re.escape(item[-1])
         repeatable = item not in "*?"
-    return f"{start}{found}{end}"
+    return f"{start}{suffix}{end}"

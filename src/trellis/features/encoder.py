@@ -70,11 +70,11 @@ class TemplateEncoder:
 
     def atoms_of(self, template: Template) -> list[Atom]:
         """Atoms of a template's terms, shared between templates."""
-        found = []
+        atoms = []
         for term in template.terms:
             key = (term.column, term.call)
-            found.append(self.atoms.setdefault(key, Atom(*key)))
-        return found
+            atoms.append(self.atoms.setdefault(key, Atom(*key)))
+        return atoms
 
     def learn(self, corpus: Corpus) -> Encoded:
         """Encode a corpus, adding features not seen before to the vocabulary."""
@@ -203,8 +203,8 @@ class TemplateEncoder:
             code[column.ids] = np.arange(len(column.ids))
         result = np.empty(len(wanted), object)
         for j in np.unique(owner[wanted]):
-            mine = owner[wanted] == j
-            result[mine] = self.columns[j].value_names(code[wanted[mine]])
+            places = owner[wanted] == j
+            result[places] = self.columns[j].value_names(code[wanted[places]])
         return list(result)
 
     def crossed(self) -> NDArray[np.bool_]:

@@ -115,5 +115,5 @@ def ngrams(word: str, low: int, high: int) -> list[str]:
     ['^c', 'ca', 'at', 't$', '^ca', 'cat', 'at$']
     """
     marked = f"^{word}$"
-    found = [marked[i : i + n] for n in range(low, high + 1) for i in range(len(marked) - n + 1)]
-    return list(dict.fromkeys(found))
+    grams = [marked[i : i + n] for n in range(low, high + 1) for i in range(len(marked) - n + 1)]
+    return list(dict.fromkeys(grams))

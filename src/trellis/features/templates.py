@@ -161,7 +161,7 @@ class Templates:
     def parse(cls, text: str | Iterable[str]) -> Templates:
         """Read templates from text (lines or ``;``) or from a list of lines."""
         lines = _split_lines(text) if isinstance(text, str) else enumerate(text, 1)
-        found: list[Template] = []
+        templates: list[Template] = []
         mark_edges, min_count = False, 1
         for number, raw in lines:
             if not isinstance(raw, str):
@@ -172,7 +172,7 @@ class Templates:
             try:
                 setting = re.fullmatch(r"(edges|min_count)\s*=\s*(\w+)", line)
                 if setting is None:
-                    found += _Parser(line).templates()
+                    templates += _Parser(line).templates()
                 elif setting[1] == "edges" and setting[2] in ("mark", "skip"):
                     mark_edges = setting[2] == "mark"
                 elif setting[1] == "min_count" and setting[2].isdecimal():
@@ -183,9 +183,11 @@ class Templates:
                     )
             except TemplateError as error:
                 raise TemplateError(f"template line {number}, {line!r}: {error}") from None
-        if not found:
+        if not templates:
             raise TemplateError("no templates: expected lines such as word[-2..2]")
-        return cls(tuple(replace(t, min_count=t.min_count or min_count) for t in found), mark_edges)
+        return cls(
+            tuple(replace(t, min_count=t.min_count or min_count) for t in templates), mark_edges
+        )
 
     @classmethod
     def named(cls, name: str) -> Templates:
@@ -235,20 +237,20 @@ def as_templates(features: Any, columns: Sequence[str]) -> Templates:
     if features is None or (isinstance(features, str) and features == "auto"):
         return Templates.default_for(columns)
     if isinstance(features, Templates):
-        found = features
+        templates = features
     elif isinstance(features, str):
         # One word is a set's name, unless it can only be a template.
         is_template = features in (*_FLAGS, *columns, *_ALIASES) and features not in named_sets()
         named = re.fullmatch(r"[\w-]+", features) and not is_template
-        found = Templates.named(features) if named else Templates.parse(features)
+        templates = Templates.named(features) if named else Templates.parse(features)
     elif isinstance(features, Iterable) and not isinstance(features, Mapping):
-        found = Templates.parse(features)
+        templates = Templates.parse(features)
     else:
         raise TemplateError(
             f"features must be a set's name, template text, a list of lines or Templates, "
             f"got {type(features).__name__}"
         )
-    return found.resolved(columns)
+    return templates.resolved(columns)
 
 
 def _resolve(template: Template, columns: Sequence[str]) -> Template:
@@ -328,11 +330,11 @@ class _Parser:
         return self.tokens[self.at] if self.at < len(self.tokens) else ("end", "the end")
 
     def next(self, kind: str, value: str | None = None) -> str:
-        found = self.peek()
-        if found[0] != kind or (value is not None and found[1] != value):
-            raise TemplateError(f"expected {value or kind}, found {found[1]}")
+        token = self.peek()
+        if token[0] != kind or (value is not None and token[1] != value):
+            raise TemplateError(f"expected {value or kind}, found {token[1]}")
         self.at += 1
-        return found[1]
+        return token[1]
 
     def accept(self, symbol: str) -> bool:
         if self.peek() == ("symbol", symbol):
@@ -344,15 +346,15 @@ class _Parser:
         kind, value = self.peek()
         alone = len(self.tokens) == 1 or self.tokens[1] == ("symbol", "@")
         if kind == "name" and value in _FLAGS and alone:
-            made = [Template(self.next("name"))]
+            templates = [Template(self.next("name"))]
         elif kind == "name" and value in _SPECIAL and not alone:
-            made = self.special(self.next("name"))
+            templates = self.special(self.next("name"))
         else:
             parts = [self.term()]
             if self.accept("=="):
                 parts.append(self.term())
-                made = [Template("equal", terms) for terms in _together(parts)]
-                for template in made:
+                templates = [Template("equal", terms) for terms in _together(parts)]
+                for template in templates:
                     a, b = template.terms
                     if (a.column, a.call) != (b.column, b.call):
                         raise TemplateError("both sides of == must use the same column")
@@ -361,7 +363,7 @@ class _Parser:
             else:
                 while self.accept("&"):
                     parts.append(self.term())
-                made = [Template("conjunction", terms) for terms in _together(parts)]
+                templates = [Template("conjunction", terms) for terms in _together(parts)]
         count = 0  # not said: what holds for all templates
         edge = False
         while self.accept("@"):
@@ -376,7 +378,7 @@ class _Parser:
             count = _count(self.next("number"))
         if self.peek()[0] != "end":
             raise TemplateError(f"did not expect {self.peek()[1]}")
-        return [replace(template, min_count=count, edge=edge) for template in made]
+        return [replace(template, min_count=count, edge=edge) for template in templates]
 
     def special(self, name: str) -> list[Template]:
         self.next("symbol", "(")
@@ -426,9 +428,9 @@ class _Parser:
     def offsets(self) -> _Range:
         if not self.accept("["):
             return (0,)
-        found = self.integers()
+        offsets = self.integers()
         self.next("symbol", "]")
-        return found
+        return offsets
 
     def integers(self) -> _Range:
         is_range = self.peek()[0] == "range"

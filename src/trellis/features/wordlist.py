@@ -142,7 +142,7 @@ class WordList:
         position = np.arange(len(codes))
         radix = max(1, len(self._character))
         node = np.zeros(len(codes), np.int64)
-        found = np.full((self.high + 1, len(codes)), -1, np.int64)
+        nodes = np.full((self.high + 1, len(codes)), -1, np.int64)
         for length in range(1, self.high + 1):
             where = position + length - 1
             inside = where < end
@@ -151,8 +151,8 @@ class WordList:
             key = np.where(alive, node * radix + step, -1)
             edge = self._trie.code(key, grow=False).astype(np.int64)
             node = np.where(edge >= 0, edge + 1, -1)
-            found[length] = np.where(node >= 0, self._word_at[node], -1)
-        return found
+            nodes[length] = np.where(node >= 0, self._word_at[node], -1)
+        return nodes
 
     def name(self, key: int) -> str:
         """Readable form of one key."""

@@ -375,11 +375,11 @@ def read_container(path: str | os.PathLike[Any]) -> tuple[dict[str, Any], dict[s
 def _check_start(prefix: bytes, kind: FileKind) -> None:
     if not prefix:
         raise CorruptModelError("the file is empty")
-    found = prefix[: len(kind.magic)]
+    start = prefix[: len(kind.magic)]
     for other in (MODEL, PREPARED):
-        if other != kind and found == other.magic:
+        if other != kind and start == other.magic:
             raise CorruptModelError(f"a Trellis {other.name}, not a {kind.name}")
-    if found != kind.magic[: len(prefix)]:
+    if start != kind.magic[: len(prefix)]:
         raise CorruptModelError(f"not a Trellis {kind.name}")
     if len(prefix) < _PREFIX_SIZE:
         raise CorruptModelError(f"the file is truncated, it ends after {len(prefix)} bytes")

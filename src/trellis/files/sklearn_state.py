@@ -174,8 +174,8 @@ def check_prediction(
     row = np.zeros((1, n_features))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a model that knows its columns by name
-        found = estimator.predict_proba(row) if classify else estimator.predict(row)
-    prediction = np.asarray(found)
+        answer = estimator.predict_proba(row) if classify else estimator.predict(row)
+    prediction = np.asarray(answer)
     if prediction.shape != ((1, 2) if classify else (1,)) or prediction.dtype.kind not in "iufb":
         raise CorruptModelError("a model inside does not predict one number for a row")
     if not np.isfinite(prediction).all():

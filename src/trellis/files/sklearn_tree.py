@@ -85,10 +85,10 @@ def read_tree(node: dict[str, Any], reader: ValueReader) -> Any:
 
 def _fields(dtype: Any) -> dict[str, list[str]]:
     """Names of the fields of a node by their type."""
-    found: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for name in dtype.names:
-        found.setdefault(dtype[name].str.lstrip("<|"), []).append(name)
-    return found
+        names_of.setdefault(dtype[name].str.lstrip("<|"), []).append(name)
+    return names_of
 
 
 def _checked_depth(nodes: NDArray[Any], n_features: int) -> int:

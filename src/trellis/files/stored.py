@@ -267,10 +267,10 @@ def header_value(
             value = float(value)
         except OverflowError:
             raise CorruptModelError(f"header entry {key!r} is too large for a float") from None
-    found = type(value)
-    if found is not kind:
+    actual = type(value)
+    if actual is not kind:
         raise CorruptModelError(
-            f"header entry {key!r} is a {found.__name__}, {kind.__name__} expected"
+            f"header entry {key!r} is a {actual.__name__}, {kind.__name__} expected"
         )
     if finite and isinstance(value, float) and not math.isfinite(value):
         raise CorruptModelError(f"header entry {key!r} is {value}, not a finite number")
@@ -301,16 +301,16 @@ def input_layout(header: Mapping[str, Any]) -> dict[str, Any] | None:
     >>> input_layout({"input_format": {"format": "crfsuite"}})
     {'format': 'crfsuite'}
     """
-    found = header_value(header, "input_format", dict)
-    if not found:
+    layout = header_value(header, "input_format", dict)
+    if not layout:
         return None
     kinds = {"format": str, "columns": list, "label": str, "tabs": bool, "skip": str}
-    for key, value in found.items():
+    for key, value in layout.items():
         if key not in kinds or not isinstance(value, kinds[key]):
             raise CorruptModelError(f"input format has a wrong entry {key!r}")
-    if not all(isinstance(c, str) for c in found.get("columns", [])):
+    if not all(isinstance(c, str) for c in layout.get("columns", [])):
         raise CorruptModelError("input format has a wrong entry 'columns'")
-    needed = set(kinds) if found.get("format") in ("conll", "graphs") else {"format"}
-    if not needed <= set(found):
+    needed = set(kinds) if layout.get("format") in ("conll", "graphs") else {"format"}
+    if not needed <= set(layout):
         raise CorruptModelError("input format lacks an entry")
-    return found
+    return layout

@@ -259,11 +259,11 @@ class ValueReader:
         header = header_value(node, "model", dict)
         name = header_value(header, "estimator", str, choices=tuple(ESTIMATORS))
         prefix = header_value(node, "arrays", str)
-        mine = {n[len(prefix) :]: a for n, a in self._arrays.items() if n.startswith(prefix)}
+        arrays = {n[len(prefix) :]: a for n, a in self._arrays.items() if n.startswith(prefix)}
         kind = class_named(name, ESTIMATORS)
         if header_value(node, "fitted", bool):
-            return kind._restored(header, mine)
-        return kind._unfitted(header, mine)
+            return kind._restored(header, arrays)
+        return kind._unfitted(header, arrays)
 
     def _sklearn(self, node: dict[str, Any]) -> Any:
         from trellis.files.sklearn_state import read_sklearn

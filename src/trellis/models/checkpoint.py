@@ -52,12 +52,12 @@ class Resumed:
     def restore(self, learner: _Learner, like: Weights) -> Weights | None:
         """Put the learner into the state saved; returns the best weights, if any were kept."""
         shapes = {name: (a.shape, a.dtype) for name, a in learner.state().items()}
-        found = {
+        stored = {
             name: (a.shape, a.dtype)
             for name, a in self.arrays.items()
             if not name.startswith("best_")
         }
-        if shapes != found:
+        if shapes != stored:
             raise DataError("the checkpoint's arrays are not those of this run")
         learner.restore(self.arrays)
         if self.best is None:

@@ -115,8 +115,8 @@ def _from_function(cost: Any, labels: Labels, offsets: NDArray[np.int64]) -> Cos
         )
     names, table = np.array(classes, object), np.empty((len(gold), len(classes)))
     for s in range(len(offsets) - 1):
-        own = slice(offsets[s], offsets[s + 1])
-        answer = cost(names[gold[own]].tolist(), tuple(classes))
+        rows = slice(offsets[s], offsets[s + 1])
+        answer = cost(names[gold[rows]].tolist(), tuple(classes))
         shape = (int(offsets[s + 1] - offsets[s]), len(classes))
         try:
             costs = np.asarray(answer, np.float64)
@@ -127,14 +127,14 @@ def _from_function(cost: Any, labels: Labels, offsets: NDArray[np.int64]) -> Cos
                 f"the cost is not additive: for sample {s} it gave {_short(answer)}; expected the "
                 f"cost of every label at every position, finite numbers of shape {shape}"
             )
-        right = costs[np.arange(shape[0]), gold[own]]
+        right = costs[np.arange(shape[0]), gold[rows]]
         if right.any():
             t = int(np.flatnonzero(right)[0])
             raise DataError(
                 f"sample {s}, position {t}: the cost gives the right label the cost {right[t]}; "
                 "it must be 0"
             )
-        table[own] = costs
+        table[rows] = costs
     return Costs(table, np.arange(len(gold)))
 
 

@@ -147,20 +147,20 @@ def cross(
         ptr, pair = np.zeros(0, np.int64), np.zeros(0, np.int32)
         blocks = [np.zeros(n_new * n_pairs, dtype) for _ in range(families)]
     else:
-        found = []
+        pairs = []
         for back in range(families):
             drawn = _draw_pairs(encoded, labels, (n_new, negatives), rng, edges)
-            found.append(
+            pairs.append(
                 _pairs_on_chains(encoded, labels, row, n_new, back, drawn, least)
                 if edges is None
                 else _pairs_on_edges(
                     encoded, labels, edges, row, n_new, back, drawn, least, directed
                 )
             )
-        blocks = [np.zeros(len(p), dtype) for _, p in found]
+        blocks = [np.zeros(len(p), dtype) for _, p in pairs]
     if known is None:
         if not dense:
-            ptr, pair = _join([f[0] for f in found]), np.concatenate([f[1] for f in found])
+            ptr, pair = _join([f[0] for f in pairs]), np.concatenate([f[1] for f in pairs])
         return EdgeWeights(row, ptr, pair, np.concatenate(blocks), both)
     n_old = known.n_crossed
     row = np.concatenate([known.row, np.where(row >= 0, row + n_old, -1)[n_known:]])
@@ -172,12 +172,12 @@ def cross(
     if not dense:
         lengths = [
             part
-            for i, (p, _) in enumerate(found)
+            for i, (p, _) in enumerate(pairs)
             for part in (np.diff(ends[i * n_old : (i + 1) * n_old + 1]), np.diff(p))
         ]
         ptr = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
         pair = np.concatenate(
-            [a for c, (_, p) in zip(cuts, found, strict=True) for a in (known.pair[c], p)]
+            [a for c, (_, p) in zip(cuts, pairs, strict=True) for a in (known.pair[c], p)]
         )
     return EdgeWeights(row.astype(np.int32), ptr, pair, values, both)
 

@@ -109,8 +109,8 @@ class LabelMeans:
         weights.node[:] = matrix.T @ share
         first, second = b.edges.T
         for k in range(p.n_types):
-            own = b.types == k
-            pairs = share[first[own]].T @ self.shares[second[own]]
+            of_type = b.types == k
+            pairs = share[first[of_type]].T @ self.shares[second[of_type]]
             weights.transitions.reshape(-1, *pairs.shape)[k] = (
                 pairs if p.directed else (pairs + pairs.T)
             )
@@ -335,11 +335,11 @@ class LabelInference(LabelSamples):
             labels, values = tree_best(self._graph_potentials(node, pair, b))
         else:
             exact = self.inference == "exact"
-            found = graph_best(
+            best = graph_best(
                 self._graph_potentials(node, pair, b),
                 method="auto" if exact else self.inference, exact=exact,
             )  # fmt: skip
-            return found.labels.astype(np.int64), found.scores, found.bounds
+            return best.labels.astype(np.int64), best.scores, best.bounds
         return labels.astype(np.int64), values, values
 
     def mean(self, node: Float64s, pair: Float64s, b: Batch) -> LabelMeans:
@@ -376,22 +376,22 @@ class LabelInference(LabelSamples):
         while start < len(places):
             limit = (size[start - 1] if start else 0) + _BLOCK
             stop = max(start + 1, int(np.searchsorted(size, limit, side="right")))
-            own, place = owner[start:stop], places[start:stop]
-            copies = self.batch(b.samples[own])
-            rows = ranges(b.offsets[own], lengths[own])
+            owners, place = owner[start:stop], places[start:stop]
+            copies = self.batch(b.samples[owners])
+            rows = ranges(b.offsets[owners], lengths[owners])
             scores, tables = node[rows], pair
             if self.is_rich:
-                which = ranges(edges_of[own], edges_of[own + 1] - edges_of[own])
+                which = ranges(edges_of[owners], edges_of[owners + 1] - edges_of[owners])
                 tables = pair[rows if self.structure == "chain" else which]
-            left = copies.offsets[:-1] + place - b.offsets[own]
+            left = copies.offsets[:-1] + place - b.offsets[owners]
             scores[left] = np.where(allowed[place], -np.inf, scores[left])
             y, value, upper = self.best(scores, tables, copies)
-            np.maximum.at(bound, own, upper)
+            np.maximum.at(bound, owners, upper)
             # The best copy of each sample: the last in the order of samples and values.
-            order = np.lexsort((-np.arange(len(own)), value, own))
-            last = order[np.append(np.diff(own[order]) > 0, True)]
+            order = np.lexsort((-np.arange(len(owners)), value, owners))
+            last = order[np.append(np.diff(owners[order]) > 0, True)]
             for k in last.tolist():
-                s = own[k]
+                s = owners[k]
                 if value[k] > values[s]:
                     values[s] = value[k]
                     labels[b.offsets[s] : b.offsets[s + 1]] = y[

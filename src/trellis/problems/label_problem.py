@@ -71,8 +71,8 @@ class LabelProblem(LabelInference):
     >>> problem = LabelProblem(AttributeEncoder().learn(corpus), corpus.labels, 2)
     >>> w = np.zeros(problem.n_weights)
     >>> for space in ("all", "compatible", "incompatible"):
-    ...     found = problem.maxima(w, space, loss=True)
-    ...     print(space, found.values.tolist(), found.losses.tolist())
+    ...     best = problem.maxima(w, space, loss=True)
+    ...     print(space, best.values.tolist(), best.losses.tolist())
     all [2.0] [2.0]
     compatible [0.0] [0.0]
     incompatible [2.0] [2.0]
@@ -104,19 +104,19 @@ class LabelProblem(LabelInference):
             raise DataError(f"there is no sample {i}; they are numbered 0 to {self.n_samples - 1}")
         a, b = int(self.offsets[i]), int(self.offsets[i + 1])
         if isinstance(annotation, Mapping):
-            said: list[Label] = [None] * (b - a)
+            labels: list[Label] = [None] * (b - a)
             for t, label in annotation.items():
                 if not (isinstance(t, int | np.integer) and 0 <= t < b - a):
                     raise DataError(f"sample {i} has positions 0 to {b - a - 1}, not {t!r}")
-                said[t] = label
+                labels[t] = label
         else:
-            said = list(annotation)
-            if len(said) != b - a:
+            labels = list(annotation)
+            if len(labels) != b - a:
                 raise DataError(
-                    f"sample {i} has {b - a} positions, but there are {len(said)} labels; give one "
-                    "for each (None if not known), or {position: label}"
+                    f"sample {i} has {b - a} positions, but there are {len(labels)} labels; give "
+                    "one for each (None if not known), or {position: label}"
                 )
-        new = Labels.from_lists([said], self.classes, first=i).allowed()
+        new = Labels.from_lists([labels], self.classes, first=i).allowed()
         known = self.labels.table[self.labels.ids[a:b]]
         both = known & new
         wrong = np.flatnonzero(~both.any(axis=1))
@@ -271,8 +271,8 @@ class LabelProblem(LabelInference):
         off = np.abs(np.arange(n + 1 - width) + (width - 1) / 2 - middle)
         start = int(np.lexsort((off, -free, -hit))[0])
         span = np.arange(start, start + width)
-        found: Int64s = span[open_[span]]
-        return found
+        places: Int64s = span[open_[span]]
+        return places
 
     @staticmethod
     def _distances(edges: Int64s, start: Bools) -> Int64s:

@@ -114,11 +114,11 @@ class Penalty:
         assert self.groups is not None
         groups = np.append(self.groups.astype(np.int64), 0)
         n = int(groups.max(initial=-1)) + 1
-        found = []
+        places = []
         for k, (_, _, feature) in enumerate(_rows(weights)):
             # node, transitions, edges
-            found.append((groups[feature], np.full(len(feature), 2 * n), groups[feature] + n)[k])
-        return found
+            places.append((groups[feature], np.full(len(feature), 2 * n), groups[feature] + n)[k])
+        return places
 
 
 def _rows(
@@ -129,12 +129,12 @@ def _rows(
     The feature of the transitions' only row is F.
     """
     n, n_labels = weights.node.shape
-    found = [
+    rows = [
         (weights.node.reshape(-1), np.arange(n + 1) * n_labels, np.arange(n)),
         (weights.transitions.reshape(-1), np.array([0, weights.transitions.size]), np.array([n])),
     ]
     if weights.edge is not None:
         crossed = np.flatnonzero(weights.edge.row >= 0)
         feature = np.tile(crossed, 2 if weights.edge.both else 1)
-        found.append((weights.edge.values, weights.edge.rows(), feature))
-    return found
+        rows.append((weights.edge.values, weights.edge.rows(), feature))
+    return rows

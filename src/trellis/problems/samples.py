@@ -236,8 +236,8 @@ class LabelSamples:
     def identity(self) -> tuple[NDArray[Any], ...]:
         """Everything that tells these samples from others."""
         features, sets = self.arguments()
-        own = (*features, *sets, self.offsets, self.sample_weight)
-        return own if self.structure == "chain" else (*own, self.edges, self.types)
+        arrays = (*features, *sets, self.offsets, self.sample_weight)
+        return arrays if self.structure == "chain" else (*arrays, self.edges, self.types)
 
     def visits(self, pieces: Pieces, order: Int64s | None = None) -> Visits:
         """Pieces of these samples in visiting order (as drawn, if none is given)."""

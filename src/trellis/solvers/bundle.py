@@ -107,8 +107,8 @@ class Bundle:
             return alone
         heights = self.offsets.copy()
         for d, w in enumerate(weights):
-            own = np.flatnonzero(self.domains == d)
-            heights[own] += self._slopes[own] @ w
+            planes = np.flatnonzero(self.domains == d)
+            heights[planes] += self._slopes[planes] @ w
         return heights
 
     def sums(self, alpha: Float64s) -> Float64s:
@@ -116,7 +116,7 @@ class Bundle:
         if self.n_domains == 1:
             return (alpha @ self.slopes)[None]
         members = [np.flatnonzero(self.domains == d) for d in range(self.n_domains)]
-        return np.stack([alpha[own] @ self._slopes[own] for own in members])
+        return np.stack([alpha[planes] @ self._slopes[planes] for planes in members])
 
     def height(self, w: Float64s) -> float:
         """Return the maximum of the planes of one domain at w; -inf if there are none."""

@@ -203,16 +203,16 @@ class PlaneSurrogate:
         box = self.box
         if self.l1 and self.reward_below:  # no better point is farther than J(w) / l1
             box = min(np.inf if box is None else box, max(objective / self.l1, 1e-9))
-        found = minimise_bundle(
+        result = minimise_bundle(
             self._ask, len(w), l2=self.l2, l1=self.l1, linear=-tangent.slope, box=box, start=w,
             bundle=self.bundle, memory=self.memory, tol=tol,
             max_iterations=self.max_iterations + (self._known is not None), step=self.step,
         )  # fmt: skip
-        if self.recycle and found.stop_reason != "interrupted":
-            w = found.weights
-            value = found.objective - self._regulariser(w) + float(tangent.slope @ w)
+        if self.recycle and result.stop_reason != "interrupted":
+            w = result.weights
+            value = result.objective - self._regulariser(w) + float(tangent.slope @ w)
             self._known = self._as_asked(w, value)
-        return replace(found, objective=found.objective - tangent.offset)
+        return replace(result, objective=result.objective - tangent.offset)
 
     def _as_asked(self, w: Float64s, value: float) -> Cut:
         """What the planes and the value of the penalty at w say of it: as the oracle would."""
@@ -331,8 +331,8 @@ def minimise_cccp(
     ...     far = abs(w - x) > 2
     ...     return float((abs(w - x) - 2)[far].sum()), np.array([np.sign(w - x)[far].sum()])
     >>> surrogate = PlaneSurrogate(penalty, reward, l2=0.01, reward_below=True)
-    >>> found = minimise_cccp(surrogate, np.zeros(1), tol=1e-6, eta=1e-6)
-    >>> found.weights.round(3).tolist(), round(found.objective, 3), found.stop_reason
+    >>> result = minimise_cccp(surrogate, np.zeros(1), tol=1e-6, eta=1e-6)
+    >>> result.weights.round(3).tolist(), round(result.objective, 3), result.stop_reason
     ([1.1], 2.212, 'eta')
     """
     if not 0 <= tol <= first_tol < np.inf:
@@ -355,11 +355,11 @@ def minimise_cccp(
         for number in range(1, max_rounds + 1):
             clock = time.perf_counter()
             precision = max(first_tol * factor ** (number - 1), tol)
-            found = surrogate.minimise(w, tangent, best, precision)
-            before, moved = best, not np.array_equal(found.weights, w)
+            result = surrogate.minimise(w, tangent, best, precision)
+            before, moved = best, not np.array_equal(result.weights, w)
             if moved:
-                w, best = found.weights, found.objective
-            if found.stop_reason == "interrupted":
+                w, best = result.weights, result.objective
+            if result.stop_reason == "interrupted":
                 reason = "interrupted"
                 break
             if moved:
@@ -373,13 +373,13 @@ def minimise_cccp(
                     best, tangent = min(best, best - rise), new
             calls, n_planes = surrogate.n_planes - n_planes, surrogate.n_planes
             seconds = time.perf_counter() - clock
-            record = CCCPRecord(number, best, found.gap, precision, calls, seconds)
+            record = CCCPRecord(number, best, result.gap, precision, calls, seconds)
             records.append(record)
             if report is not None:
                 report(record)
             if precision <= tol and before - best <= eta * abs(best):
-                done = found.stop_reason in ("gap", "no progress")
-                reason = "eta" if done else found.stop_reason
+                done = result.stop_reason in ("gap", "no progress")
+                reason = "eta" if done else result.stop_reason
                 break
     except KeyboardInterrupt:
         reason = "interrupted"

@@ -308,8 +308,8 @@ def minimise_frank_wolfe(
     ...     psi[gold[i]] += x[i]
     ...     psi[y] -= x[i]
     ...     return psi.ravel(), float(y != gold[i])
-    >>> found = minimise_frank_wolfe(oracle, 6, 9, l2=0.01, seed=0, max_passes=500)
-    >>> found.stop_reason, (x @ found.weights.reshape(3, 3).T).argmax(1).tolist()
+    >>> result = minimise_frank_wolfe(oracle, 6, 9, l2=0.01, seed=0, max_passes=500)
+    >>> result.stop_reason, (x @ result.weights.reshape(3, 3).T).argmax(1).tolist()
     ('gap', [0, 0, 1, 1, 2, 2])
     """
     if not 0 < l2 < np.inf:

@@ -111,7 +111,7 @@ class LimitedMemoryBFGS:
 
         bounds = scipy.optimize.Bounds(0, np.inf) if self.penalty.l1 else None
         while (finished := len(now.records)) < max_passes:
-            found = scipy.optimize.minimize(
+            leg = scipy.optimize.minimize(
                 self._value_and_gradient, self._flat(), jac=True, method="L-BFGS-B", bounds=bounds,
                 callback=after,
                 options={
@@ -119,11 +119,11 @@ class LimitedMemoryBFGS:
                     "ftol": max(tol, 0.0), "gtol": _GRADIENT, "maxfun": 1 << 30, "maxls": 40,
                 },
             )  # fmt: skip
-            self._set(found.x)
-            self.stop_reason = _ENDINGS.get(int(found.status), "line search")
-            if found.status == 0 and float(np.abs(found.jac).max(initial=0.0)) <= _GRADIENT:
+            self._set(leg.x)
+            self.stop_reason = _ENDINGS.get(int(leg.status), "line search")
+            if leg.status == 0 and float(np.abs(leg.jac).max(initial=0.0)) <= _GRADIENT:
                 self.stop_reason = "gradient"
-            if found.status != 1 or len(now.records) == finished:
+            if leg.status != 1 or len(now.records) == finished:
                 break  # not merely the end of a leg
             watch.save(now)
         self._finish()

@@ -139,13 +139,13 @@ def minimise_partial(
         objective.penalty, objective.reward, l2=l2, l1=l1, reward_below=True, recycle=recycle,
         memory=memory,
     )  # fmt: skip
-    found = minimise_cccp(
+    result = minimise_cccp(
         surrogate, start, first_tol=max(tol, 0.1) if adaptive else tol, tol=tol, eta=tol,
         max_rounds=50 if limit is None else limit, report=report,
     )  # fmt: skip
     return PartialResult(
-        found.weights, found.objective, np.inf, found.stop_reason, found.exact, found.rounds,
-        found.n_planes,
+        result.weights, result.objective, np.inf, result.stop_reason, result.exact, result.rounds,
+        result.n_planes,
     )  # fmt: skip
 
 

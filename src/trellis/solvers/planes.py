@@ -220,8 +220,8 @@ def minimise_bundle(
     >>> x = np.array([1.0, 2.0, 9.0])
     >>> def risk(w):
     ...     return float(abs(w - x).sum()), np.array([np.sign(w - x).sum()])
-    >>> found = minimise_bundle(risk, 1, l2=0.1, floor=0.0, tol=1e-9)
-    >>> found.weights.round(6).tolist(), found.stop_reason, round(found.objective, 6)
+    >>> least = minimise_bundle(risk, 1, l2=0.1, floor=0.0, tol=1e-9)
+    >>> least.weights.round(6).tolist(), least.stop_reason, round(least.objective, 6)
     ([2.0], 'gap', 8.4)
     """
     v = _vectors(linear, "linear", (n_weights,))
@@ -314,8 +314,8 @@ def minimise_joint_bundle(
     >>> def towards(x):
     ...     return lambda w: (10 * float(abs(w[0] - x)), np.array([10 * np.sign(w[0] - x)]))
     >>> risks = [towards(1.0), towards(3.0)]
-    >>> found = minimise_joint_bundle(risks, 1, l2=0.5, rho=0.25, tol=1e-9)
-    >>> found.weights.ravel().round(6).tolist(), found.shared.round(6).tolist()
+    >>> result = minimise_joint_bundle(risks, 1, l2=0.5, rho=0.25, tol=1e-9)
+    >>> result.weights.ravel().round(6).tolist(), result.shared.round(6).tolist()
     ([1.0, 3.0], [1.0])
     """
     if not len(risks):
@@ -439,8 +439,8 @@ class _Quadratic:
         if self._shared:
             value += self.l2 * float(point[0] @ point[0])
         if self._own:
-            own = point[1:] - point[0]
-            value += self.rho * float(np.vdot(own, own))
+            offset = point[1:] - point[0]
+            value += self.rho * float(np.vdot(offset, offset))
         return value
 
     def solve(
@@ -489,13 +489,13 @@ class _LinearProgram:
         bounds: Any = np.zeros((2 * n + 1, 2))
         bounds[:, 1] = box
         bounds[-1] = -np.inf if floor is None else floor, np.inf
-        found = scipy.optimize.linprog(cost, A, -planes.offsets, bounds=bounds, method="highs")
-        if found.x is None:
-            raise DataError(f"the linear program of the bundle method failed: {found.message}")
-        weights = found.x[:n] - found.x[n : 2 * n]
+        solution = scipy.optimize.linprog(cost, A, -planes.offsets, bounds=bounds, method="highs")
+        if solution.x is None:
+            raise DataError(f"the linear program of the bundle method failed: {solution.message}")
+        weights = solution.x[:n] - solution.x[n : 2 * n]
         # A bound that holds whatever the tolerances of the linear program: the multipliers, made
         # feasible, and what the rounding leaves beyond the reach of L1, times the room there is.
-        alpha = np.maximum(-found.ineqlin.marginals, 0.0)
+        alpha = np.maximum(-solution.ineqlin.marginals, 0.0)
         alpha /= max(1.0, alpha.sum()) if floor is not None else alpha.sum()
         excess = np.maximum(np.abs(alpha @ planes.slopes + v) - l1, 0.0)
         height = 0.0 if floor is None else floor

@@ -102,9 +102,9 @@ class StochasticGradient:
         losses = np.zeros(n)
 
         def work(thread: int) -> None:
-            mine = these[slice(thread * len(these) // n, (thread + 1) * len(these) // n)]
+            share = these[slice(thread * len(these) // n, (thread + 1) * len(these) // n)]
             losses[thread] = alone.descend(
-                weights, mine, np.array([1.0, 0.0]), rate=rate, decay=decay**n
+                weights, share, np.array([1.0, 0.0]), rate=rate, decay=decay**n
             )
 
         run_threads(n, work)
@@ -182,8 +182,8 @@ def calibrate(
     n = len(problem.encoded.offsets) - 1
     chosen = np.sort(rng.choice(n, min(n, n_samples), replace=False))
     pieces = partitioner.draw(problem.encoded.offsets, rng)
-    mine = np.flatnonzero(np.isin(pieces.sample, chosen))
-    trial_visits = problem.visits(pieces, rng.permutation(mine))
+    numbers = np.flatnonzero(np.isin(pieces.sample, chosen))
+    trial_visits = problem.visits(pieces, rng.permutation(numbers))
     compact, trial_visits, zero = problem.compact(trial_visits, like)
     # A few sequences are gone through several times: a single step says nothing about a rate.
     trial_visits = trial_visits.repeated(-(-_TRIAL_VISITS // max(1, len(trial_visits))))

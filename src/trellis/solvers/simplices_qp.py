@@ -110,16 +110,16 @@ def solve_simplices_qp(
     The point of a triangle nearest to the origin:
 
     >>> points = np.array([[1.0, 1.0], [1.0, -1.0], [3.0, 0.0]])
-    >>> found = solve_simplices_qp(points @ points.T, np.zeros(3))
-    >>> found.alpha.tolist(), found.value
+    >>> solution = solve_simplices_qp(points @ points.T, np.zeros(3))
+    >>> solution.alpha.tolist(), solution.value
     ([0.5, 0.5, 0.0], 0.5)
 
     The nearest points of two segments:
 
     >>> ends = np.array([[0.0, 0.0], [4.0, 0.0], [1.0, 1.0], [1.0, 5.0]])
     >>> sides = np.array([1, 1, -1, -1])[:, None] * ends
-    >>> found = solve_simplices_qp(sides @ sides.T, np.zeros(4), [0, 0, 1, 1])
-    >>> found.alpha.tolist(), found.value
+    >>> solution = solve_simplices_qp(sides @ sides.T, np.zeros(4), [0, 0, 1, 1])
+    >>> solution.alpha.tolist(), solution.value
     ([0.75, 0.25, 1.0, 0.0], 0.5)
     """
     matrix, linear = _checked(G, b)
@@ -138,14 +138,14 @@ def solve_simplices_qp(
         block = np.append(block, np.arange(n_blocks))
     members = [np.flatnonzero(block == d) for d in range(n_blocks)]
     np.maximum(alpha, 0.0, out=alpha)
-    for own in members:
-        total = alpha[own].sum()
+    for member in members:
+        total = alpha[member].sum()
         if total > 1 or (total > 0 and not at_most):
-            alpha[own] /= total
+            alpha[member] /= total
         elif at_most:
-            alpha[own[-1]] = 1 - total
+            alpha[member[-1]] = 1 - total
         else:  # the best corner
-            alpha[own[int(np.argmin(np.diag(matrix)[own] / 2 - linear[own]))]] = 1.0
+            alpha[member[int(np.argmin(np.diag(matrix)[member] / 2 - linear[member]))]] = 1.0
     limit = 50 + 10 * n if max_steps is None else max_steps
     steps = _descend(matrix, linear, block, members, alpha, tol, limit)
     product = matrix @ alpha
@@ -180,7 +180,9 @@ def _checked_blocks(blocks: npt.ArrayLike, n: int) -> Int64s:
 
 def _gaps(gradient: Float64s, members: list[Int64s], alpha: Float64s) -> Float64s:
     """How far each block may be from its minimum."""
-    return np.array([gradient[own] @ alpha[own] - gradient[own].min() for own in members])
+    return np.array(
+        [gradient[member] @ alpha[member] - gradient[member].min() for member in members]
+    )
 
 
 def _descend(
@@ -207,13 +209,13 @@ def _descend(
         gaps = _gaps(gradient, members, alpha)
         if gaps.sum() <= allowed:
             break
-        entering = np.array([own[int(np.argmin(gradient[own]))] for own in members])
+        entering = np.array([member[int(np.argmin(gradient[member]))] for member in members])
         entering = entering[(gaps > allowed / len(members)) & ~support[entering]]
         if not len(entering):
             break  # all in the support: rounding keeps the gap from falling any further
         support[entering] = True
-    for own in members:
-        alpha[own] /= alpha[own].sum()
+    for member in members:
+        alpha[member] /= alpha[member].sum()
     return steps
 
 
@@ -227,7 +229,7 @@ def _step(
 ) -> bool:
     """Step towards the minimum on the support; returns whether that was reached."""
     # In each block the largest part depends on the others: that keeps the sum at 1.
-    largest = np.array([own[int(np.argmax(alpha[own]))] for own in members])
+    largest = np.array([member[int(np.argmax(alpha[member]))] for member in members])
     free = np.flatnonzero(support)
     leader = np.searchsorted(free, largest[block[free]])
     rest = np.flatnonzero(leader != np.arange(len(free)))
