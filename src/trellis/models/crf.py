@@ -18,7 +18,6 @@ from trellis.corpus import Corpus, Label
 from trellis.domains import flag, number, one_of
 from trellis.errors import ParametersError
 from trellis.estimator import changed, fitted, fixed, parameter
-from trellis.features import Prepared
 from trellis.models.linear_model import ChainModel, GraphModel, LinearModel, TreeModel
 from trellis.models.prediction import numbered
 from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
@@ -436,10 +435,10 @@ class GraphCRF(CRF, GraphModel):
 
     edge_share_: float = fixed(1.0)
 
-    def _learn_edge_types(self, corpora: Sequence[Corpus | Prepared]) -> None:
+    def _learn_edge_types(self, corpora: Sequence[Corpus]) -> None:
         super()._learn_edge_types(corpora)
         if self.pieces == "tree":
-            self.edge_share_ = _share_of_trees([c for c in corpora if isinstance(c, Corpus)])
+            self.edge_share_ = _share_of_trees(corpora)
 
 
 def _share_of_trees(corpora: Sequence[Corpus]) -> float:
