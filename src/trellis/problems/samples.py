@@ -86,9 +86,9 @@ class LabelSamples:
         if structure != "chain":
             if edges is None:
                 raise DataError(f'structure="{structure}" needs edges')
-            edges = np.require(edges, np.int64, "CW").reshape(-1, 2)
+            edges = np.require(edges, np.int64, ("C", "W")).reshape(-1, 2)
             types = np.zeros(len(edges), np.int64) if types is None else types
-            types = np.require(types, np.int64, "CW")
+            types = np.require(types, np.int64, ("C", "W"))
             owner = np.searchsorted(self.offsets, edges[:, 0], side="right") - 1
             if np.any(owner[1:] < owner[:-1]):  # edges in order may be mapped: they stay there
                 order = np.argsort(owner, kind="stable")
