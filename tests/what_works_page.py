@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.base import clone
 
 from toy_data import EDGES, FILM, GOLD, SAID, TAGS, WORDS, X, Y, toys, with_edges
-from trellis import Corpus, MaxMargin, TrellisError, load_model
+from trellis import MaxMargin, TrellisError, load_model
 from trellis.cheap import ActiveLearner, TransferLearner
 from trellis.features import prepare
 from trellis.models import Checkpoint
@@ -204,8 +204,8 @@ def out_of_core(row: Row) -> None:
     if not row.structure:
         raise NothingToTry
     with tempfile.TemporaryDirectory() as folder:
-        corpus = Corpus.from_columns({"word": WORDS}, TAGS)
-        row.fit((prepare(corpus, Path(folder) / "train", "word"),))
+        samples, labels = row.complete
+        row.fit((prepare(samples, Path(folder) / "train", "word", y=labels),))
 
 
 def tuned(row: Row) -> None:

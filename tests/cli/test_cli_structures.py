@@ -140,12 +140,40 @@ def test_mistakes_are_named(run, fails, trees, graphs, tmp_path):
     assert "TreePerceptron has no probabilities" in fails("tag", out, trees, "--marginals")
 
 
-def test_a_prepared_corpus_is_for_chains(run, fails, tmp_path):
+@pytest.mark.parametrize("structure", ["chain", "tree", "graph"])
+@pytest.mark.parametrize("kind", ["crf", "perceptron", "max-margin"])
+def test_the_same_model_from_a_prepared_file(run, trees, graphs, tmp_path, structure, kind):
+    file, form = (graphs, "graphs") if structure == "graph" else (trees, "conllu")
+    prepared, ours, theirs = (tmp_path / name for name in "pab")
+    result = run("prepare", file, "--format", form, "-o", prepared)
+    assert result.code == 0, result.err
+    assert {"conllu": " 9 positions, 6 edges, ", "graphs": " 15 positions, 9 edges, "}[form] in (
+        result.err[0]
+    )
+    options = ["--structure", structure, "--model", kind, "--piece-size", "2.5"]
+    options += ["--max-passes", "3", "--dev", file]
+    assert run("train", prepared, *options, "-o", ours).code == 0
+    assert run("train", file, "--format", form, *options, "-o", theirs).code == 0
+    assert ours.read_bytes() == theirs.read_bytes()
+    assert run("tag", ours, file).code == 0
+
+
+def test_a_file_prepared_without_edges(run, fails, tmp_path):
     plain, prepared = tmp_path / "plain.txt", tmp_path / "plain.prepared"
     plain.write_text("a X\nb Y\n")
     assert run("prepare", plain, "-o", prepared).code == 0
-    assert "is prepared for chains, which have no edges" in fails(
-        "train", prepared, "--structure", "graph", "-o", tmp_path / "m.trellis"
+    assert fails("train", prepared, "--structure", "graph", "-o", tmp_path / "m.trellis") == (
+        f"{prepared} has no edges, which --structure graph needs; they are in files of --format "
+        "conllu (heads) or graphs (lines '@edge A B')"
+    )
+
+
+def test_a_prepared_graph_is_no_tree(run, fails, graphs, tmp_path):
+    graphs.write_text(GRAPHS.replace("@edge 2 3 above", "@edge 2 3 above\n@edge 3 1 below"))
+    prepared = tmp_path / "p"
+    assert run("prepare", graphs, "--format", "graphs", "-o", prepared).code == 0
+    assert "sample 0: the edges close a cycle" in fails(
+        "train", prepared, "--structure", "tree", "-o", tmp_path / "m.trellis"
     )
 
 

@@ -38,6 +38,7 @@ def test_types_go_with_their_edges():
         X, edges=[[(0, 1), (1, 2)], [], [(0, 1)]], edge_types=[["x", "y"], [], ["x"]]
     )
     assert corpus.edge_types.strings() == ["x", "y", "x"]
+    assert corpus.edge_types.used() == {"x", "y"}
     later = corpus.take([2, 0])
     assert later.edges.tolist() == [[0, 1], [2, 3], [3, 4]]
     assert later.edge_types.strings() == ["x", "x", "y"]

@@ -9,14 +9,18 @@ import signal
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import replace
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from trellis import Corpus, DataError, TemplateError, Templates
-from trellis.corpus import as_corpus
+from trellis.corpus import Column, as_corpus, as_graph_corpus
 from trellis.errors import CorruptModelError
 from trellis.features import AttributeEncoder, Prepared, TemplateEncoder, prepare
 from trellis.features.encoded import PartList
@@ -24,6 +28,7 @@ from trellis.features.encoder import encoder_for
 from trellis.features.prepared import _DiskParts, is_prepared
 from trellis.files.container import PREPARED, map_container, stream_container
 
+GOLDEN = Path(__file__).parents[1] / "golden" / "prepared_v1.prepared"
 TEMPLATES = """
 word[-1..1]; word[-1] & word; suffix(word, 1..2); ngrams(word, 2..2); bias; bos; word == word[1]
 wordlist(word, 1..2)
@@ -58,6 +63,16 @@ def lists(n=40):
     return as_corpus([[[w, w[0]] for w in s] for s in words], labels_of(words))
 
 
+def graphs(n=40):
+    """Every position joined to the next, and the last to the first, which may be itself."""
+    corpus = columns(n)
+    first = np.arange(corpus.n_positions)
+    second = first + 1
+    second[corpus.offsets[1:] - 1] = corpus.offsets[:-1]
+    types = Column(np.array([0, 2, 0], np.int32)[first % 3], ["near", "unused", "é"])
+    return replace(corpus, edges=np.stack([first, second], axis=1), edge_types=types)
+
+
 def segmented():
     samples = [list("abcab"), list("cabab"), list("ab")]
     return Corpus.from_columns({"word": samples}, [list("BEBME"), list("BMEBE"), list("BE")])
@@ -77,12 +92,17 @@ CASES = {
     "dicts": (dicts(), "auto"),
     "lists of strings": (lists(), "auto"),
     "one position": (columns().take([0])[:1], "word"),
+    "graphs": (graphs(), "word[-1..1]"),
+    "edges without types": (replace(graphs(), edge_types=None), "word"),
+    "no edge at all": (replace(columns(), edges=np.zeros((0, 2), np.int64)), "word"),
 }
 
 
-def arrays_of(encoded, labels):
-    e = encoded
-    return [e.offsets, e.indptr, e.indices, e.values, labels.ids, labels.table]
+def arrays_of(encoded, corpus):
+    e, labels, types = encoded, corpus.labels, corpus.edge_types
+    arrays = [e.offsets, e.indptr, e.indices, e.values, labels.ids, labels.table, corpus.offsets]
+    arrays += [] if corpus.edges is None else [corpus.edges]
+    return arrays if types is None else [*arrays, types.codes]
 
 
 def assert_same_encoder(a, b):
@@ -108,8 +128,10 @@ def test_the_same_bits_as_in_memory(tmp_path, case, chunk):
         assert_same_encoder(found.encoder, encoder)
         assert found.labels.classes == corpus.labels.classes
         assert len(found) == len(corpus) and found.n_positions == corpus.n_positions
+        types = (found.corpus.edge_types, corpus.edge_types)
+        assert len({None if column is None else tuple(column.values) for column in types}) == 1
         for a, b in zip(
-            arrays_of(found.encoded, found.labels), arrays_of(expected, corpus.labels), strict=True
+            arrays_of(found.encoded, found.corpus), arrays_of(expected, corpus), strict=True
         ):
             assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
             assert type(a) is np.ndarray and a.flags.aligned and a.flags.writeable
@@ -125,6 +147,66 @@ def test_what_else_is_kept(tmp_path):
     assert prepare(columns(), tmp_path / "p", None).features == "auto"
     assert made.input_format == layout  # a replaced file stays mapped
     assert repr(made) == "<Prepared: 40 samples; 147 positions; 16 features; 3 labels>"
+    made = prepare(graphs(), tmp_path / "p", "word")
+    assert repr(made) == "<Prepared: 40 samples; 147 positions; 8 features; 3 labels; 147 edges>"
+    assert made.corpus.edge_types.values == ["near", "unused", "é"]
+
+
+def test_samples_as_models_take_them(tmp_path):
+    X, y, edges, types = [["a", "b"], ["b"]], [["X", None], ["Y"]], [[(1, 0)], []], [["up"], []]
+    corpus = as_graph_corpus(X, y, edges, types)
+    ways = [
+        prepare(corpus, tmp_path / "a", "word"),
+        prepare(X, tmp_path / "b", "word", y=y, edges=edges, edge_types=types),
+        prepare(list(zip(X, edges, strict=True)), tmp_path / "c", "word", y=y, edge_types=types),
+        prepare(as_corpus(X, y), tmp_path / "d", "word", edges=edges, edge_types=types),
+    ]
+    assert len({(tmp_path / name).read_bytes() for name in "abcd"}) == 1
+    assert all(made.corpus.edges.tolist() == [[1, 0]] for made in ways)
+    assert prepare(X, tmp_path / "e", "word", y=y).corpus.edges is None
+
+
+@st.composite
+def stored_graphs(draw):
+    """Corpora with any edges inside their samples, in any order, with types or without."""
+    lengths = draw(st.lists(st.integers(1, 4), min_size=1, max_size=5))
+    offsets = np.append(0, np.cumsum(lengths))
+    label = st.one_of(st.sampled_from("XY"), st.none(), st.sets(st.sampled_from("XYZ"), min_size=1))
+    y = [draw(st.lists(label, min_size=n, max_size=n)) for n in lengths]
+    y[0][0] = "X"
+    corpus = Corpus.from_columns({"word": [["w"] * n for n in lengths]}, y)
+    node = st.integers(0, 3)
+    drawn = draw(st.lists(st.tuples(st.integers(0, len(lengths) - 1), node, node)))
+    edges = [(offsets[s] + a % lengths[s], offsets[s] + b % lengths[s]) for s, a, b in drawn]
+    names = draw(st.lists(st.text(max_size=3), min_size=len(edges), max_size=len(edges)))
+    types = Column.from_strings(names) if draw(st.booleans()) else None
+    return replace(corpus, edges=np.array(edges, np.int64).reshape(-1, 2), edge_types=types)
+
+
+@given(corpus=stored_graphs())
+def test_edges_and_labels_come_back(corpus, tmp_path_factory):
+    found = prepare(corpus, tmp_path_factory.getbasetemp() / "round", "word").corpus
+    assert found.edges.tolist() == corpus.edges.tolist()
+    assert found.label_lists() == corpus.label_lists()
+    assert (found.edge_types is None) == (corpus.edge_types is None)
+    if corpus.edge_types is not None:
+        assert found.edge_types.strings() == corpus.edge_types.strings()
+
+
+def test_the_first_format_is_read_for_ever(tmp_path):
+    """Written before files had edges; what has none is still written so, byte for byte."""
+    words = [["the", "cat", "sat"], ["a", "cat"], ["sat"]]
+    heights = [["1", "2.5", "-1"], ["0.5", "2"], ["3"]]
+    labels = [["D", "N", "V"], [None, {"N", "V"}], ["V"]]
+    layout = {"format": "jsonl", "label": "labels"}
+    found = Prepared.open(GOLDEN)
+    assert (found.features, found.input_format) == ("word[-1..0]; number(height)", layout)
+    assert found.corpus.edges is None and found.corpus.edge_types is None
+    assert found.corpus.label_lists() == labels
+    assert found.encoded.indices.tolist() == [3, 7, 0, 4, 7, 1, 5, 7, 6, 7, 2, 4, 7, 5, 7]
+    corpus = Corpus.from_columns({"word": words, "height": heights}, labels)
+    prepare(corpus, tmp_path / "p", "word[-1..0]; number(height)", input_format=layout)
+    assert (tmp_path / "p").read_bytes() == GOLDEN.read_bytes()
 
 
 def test_equal_corpora_give_equal_bytes(tmp_path):
@@ -309,7 +391,7 @@ def small(tmp_path_factory):
     """A small prepared corpus with everything in it."""
     file = tmp_path_factory.mktemp("small") / "p"
     layout = {"format": "jsonl", "label": "labels"}
-    prepare(columns(12), file, "word[-1..0]; number(height)", input_format=layout)
+    prepare(graphs(12), file, "word[-1..0]; number(height)", input_format=layout)
     return file
 
 
@@ -339,6 +421,9 @@ def test_changed_bytes_are_always_refused(small, tmp_path):
         assert e.indptr[0] == 0 and e.indptr[-1] == len(e.indices)
         assert np.all(np.diff(e.indptr) >= 0) and np.all(np.diff(e.offsets) > 0)
         assert found.labels.ids.max() < len(found.labels.table)
+        owner = np.searchsorted(e.offsets, found.corpus.edges, side="right")
+        assert np.all(owner[:, 0] == owner[:, 1]) and np.all(found.corpus.edges >= 0)
+        assert found.corpus.edges.max() < e.offsets[-1]
 
 
 def rewritten(path, target, change):
@@ -386,6 +471,17 @@ def shorter(name):
         (shorter("labels.ids"), "array 'labels.ids' has shape"),
         (put("labels.table", (0, 0), False), "must start with the single labels"),
         (put("classes.blob", slice(None), 65), "classes must be distinct, and at least one"),
+        (put("edges", (0, 1), 2**40), "edges must be pairs of positions in 0.."),
+        (put("edges", (0, 0), -1), "edges must be pairs of positions in 0.."),
+        (put("edges", (0, 1), 40), "edge 0 joins samples 0 and"),
+        (lambda h, a: a.update(edges=a["edges"].reshape(-1)), "array 'edges' has shape"),
+        (lambda h, a: a.update(edges=a["edges"].astype("i4")), "array 'edges' has dtype int32"),
+        (shorter("edges"), "edge types for"),
+        (lambda h, a: a.pop("edges"), "edge types for 0 edges"),
+        (put("edge_types.codes", 0, 3), "column codes must lie in 0..2"),
+        (shorter("edge_types.codes"), "edge types for"),
+        (lambda h, a: a.pop("edge_types.blob"), "array 'edge_types.blob' is missing"),
+        (put("edge_types.blob", slice(None), 255), "of a table is not valid UTF-8"),
         (lambda h, a: h.pop("encoder"), "header entry 'encoder' is missing"),
         (lambda h, a: h["encoder"].update(n_features=3), "feature ids of template 0"),
         (lambda h, a: h.pop("features"), "header entry 'features' is missing"),
@@ -413,7 +509,10 @@ def test_order_is_checked_across_blocks(small, tmp_path):
 def test_without_verification_only_entries_are_trusted(small, tmp_path):
     for change in (put("indices", 5, 10**6), put("values", 3, np.nan)):
         Prepared.open(rewritten(small, tmp_path / "p", change), verify=False)
-    for change in (put("indptr", 3, 2**62), put("offsets", 1, 0), put("labels.ids", 0, 5)):
+    for change in (
+        put("indptr", 3, 2**62), put("offsets", 1, 0), put("labels.ids", 0, 5),
+        put("edges", (0, 1), 2**40), put("edge_types.codes", 0, 3),
+    ):  # fmt: skip
         with pytest.raises(DataError):
             Prepared.open(rewritten(small, tmp_path / "p", change), verify=False)
 

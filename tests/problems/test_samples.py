@@ -13,7 +13,7 @@ from margin_problems import CLASSES, make_problem
 from trellis.corpus import Labels
 from trellis.decompose import ChainPieces, GraphPieces, WholeSamples
 from trellis.errors import DataError
-from trellis.problems import HingeLoss, LogLikelihood
+from trellis.problems import HingeLoss, LabelProblem, LogLikelihood
 
 
 def some_pieces(problem, seed=0, size=2.0, kind="graph"):
@@ -27,6 +27,32 @@ def nodes_of_pieces(problem, pieces):
     """Positions of each piece, in its order."""
     nodes = np.arange(int(problem.offsets[-1])) if pieces.nodes is None else pieces.nodes
     return [nodes[a:b] for a, b in itertools.pairwise(pieces.offsets)]
+
+
+def test_edges_come_sample_by_sample():
+    given = Enumerated(7, "graph", n_samples=4, n_types=2).problem
+    edges, types = given.edges, given.types
+
+    def of(edges, types):
+        return LabelProblem(
+            given.encoded, given.labels, given.n_features, structure="graph", edges=edges,
+            types=types, n_types=2,
+        )  # fmt: skip
+
+    same = of(edges, types)  # as a file may have them: nothing is copied
+    assert np.shares_memory(same.edges, edges) and np.shares_memory(same.types, types)
+    mixed = np.random.default_rng(0).permutation(len(edges))
+    assert np.any(np.diff(edges[mixed, 0]) < 0)
+    problem = of(edges[mixed], types[mixed])
+    assert np.all(np.diff(np.searchsorted(given.offsets, problem.edges[:, 0], "right")) >= 0)
+    pairs = {(*edge, k) for edge, k in zip(edges.tolist(), types.tolist(), strict=True)}
+    assert pairs == {
+        (*edge, k) for edge, k in zip(problem.edges.tolist(), problem.types.tolist(), strict=True)
+    }
+    frozen = np.asfortranarray(edges)  # kernels are compiled for neither
+    frozen.flags.writeable = False
+    flags = of(frozen, types).edges.flags
+    assert flags.c_contiguous and flags.writeable
 
 
 @pytest.mark.parametrize("kind", ["graph", "tree"])

@@ -16,10 +16,13 @@ HELP = "encode a training file once, for data larger than memory"
 DESCRIPTION = """\
 Encode a file of labelled sequences by its features and write them to PREPARED. 'trellis train'
 takes PREPARED in place of FILE and gives the same model; the features, which take far more room
-than the text, stay on the disk, and training starts at once.
+than the text, stay on the disk, and training starts at once. Edges of files that have them
+(--format conllu or graphs) are written, too, for 'trellis train --structure tree' or 'graph'.
 
   trellis prepare train.txt --columns word,pos,chunk --features chunking -o train.prepared
   trellis train train.prepared -o chunk.trellis
+  trellis prepare train.conllu --format conllu -o trees.prepared
+  trellis train trees.prepared --structure tree -o tree.trellis
 """
 
 
@@ -44,8 +47,9 @@ def run(args: argparse.Namespace) -> int:
     made = prepare(corpus, args.output, features, input_format=layout)
     if not args.quiet:
         size = Path(args.output).stat().st_size
+        edges = "" if corpus.edges is None else f"{len(corpus.edges)} edges, "
         print(
-            f"{args.output}: {len(made)} sequences, {made.n_positions} positions, "
+            f"{args.output}: {len(made)} sequences, {made.n_positions} positions, {edges}"
             f"{len(made.labels.classes)} labels, {made.encoder.n_features} features, "
             f"{size / 1e6:.1f} MB",
             file=sys.stderr,

@@ -270,16 +270,14 @@ def new_model(args: argparse.Namespace, corpus: Corpus | Prepared, name: str) ->
 
     kind = model_class(args)
     parameters = {"random_state": 0} | model_parameters(args, kind)
-    in_order = args.structure in (None, "chain")
-    if isinstance(corpus, Prepared):
-        if not in_order:
-            raise DataError(f"{name} is prepared for chains, which have no edges")
-        return kind(corpus.features, **parameters)
-    if not in_order and corpus.edges is None:
+    samples = corpus.corpus if isinstance(corpus, Prepared) else corpus
+    if args.structure not in (None, "chain") and samples.edges is None:
         raise DataError(
             f"{name} has no edges, which --structure {args.structure} needs; they are in files of "
             "--format conllu (heads) or graphs (lines '@edge A B')"
         )
+    if isinstance(corpus, Prepared):
+        return kind(corpus.features, **parameters)
     return kind(features_for(args, corpus, name), **parameters)
 
 

@@ -61,6 +61,10 @@ class Column:
         values = self.values
         return [values[c] for c in self.codes]
 
+    def used(self) -> set[str]:
+        """The symbols that occur."""
+        return {self.values[code] for code in np.unique(self.codes)}
+
 
 @dataclass(frozen=True, eq=False)
 class Features:

@@ -63,6 +63,18 @@ def as_graph_corpus(
     >>> corpus.edges.tolist()
     [[0, 1], [3, 2]]
     """
+    corpus = as_any_corpus(X, y, edges, edge_types)
+    if corpus.edges is None:
+        raise DataError(
+            "there are no edges: pass edges=, samples (features, edges), or a corpus with edges "
+            "(read_conllu, read_graphs)"
+        )
+    _refuse_loops(corpus.edges, corpus.offsets)
+    return corpus
+
+
+def as_any_corpus(X: Any, y: Any = None, edges: Any = None, edge_types: Any = None) -> Corpus:
+    """Do the same for chains, trees and graphs: there may be no edges, and any are taken."""
     if edges is None and not isinstance(X, Corpus | Sample | str) and isinstance(X, Iterable):
         X = list(X)
         if X and all(_is_pair(sample) for sample in X):
@@ -73,12 +85,6 @@ def as_graph_corpus(
         corpus = replace(corpus, edges=stacked, edge_types=None)
     if edge_types is not None:
         corpus = replace(corpus, edge_types=_types(edge_types, edges, corpus))
-    if corpus.edges is None:
-        raise DataError(
-            "there are no edges: pass edges=, samples (features, edges), or a corpus with edges "
-            "(read_conllu, read_graphs)"
-        )
-    _refuse_loops(corpus.edges, corpus.offsets)
     return corpus
 
 

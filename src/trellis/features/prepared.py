@@ -10,6 +10,11 @@ training takes from a corpus of S samples, N positions and E feature entries:
     labels.ids (N,) int32        label sets, see :class:`trellis.corpus.Labels`
     labels.table (R, L) bool
     classes.*, encoder.*         names of the labels; the vocabulary of features
+    edges (m, 2) int64           pairs of positions, if the samples are trees or graphs
+    edge_types.codes (m,) int32  the type of each edge, if they have types: number of a name
+    edge_types.blob, .offsets    in this table
+
+A file without edges is, byte for byte, what releases before them wrote.
 
 Neither writing nor training needs memory for the entries: parts of the corpus are encoded one after
 the other and go to scratch files without a name in the target's folder, from where the container
@@ -22,7 +27,7 @@ import copy
 import operator
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,8 +36,9 @@ from typing import IO, Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from trellis.corpus import Corpus, Labels, as_corpus
+from trellis.corpus import Column, Corpus, Label, Labels
 from trellis.corpus.corpus import FLOAT32_LIMIT
+from trellis.corpus.graphs import as_any_corpus
 from trellis.errors import ColumnError, CorruptModelError, DataError
 from trellis.features.encoded import Encoded, Encoder, subset
 from trellis.features.encoder import TemplateEncoder, encoder_for
@@ -64,8 +70,9 @@ class Prepared:
         The vocabulary of features.
     encoded : Encoded
         Features of all positions, mapped from the file.
-    labels : Labels
-        Label sets of all positions, mapped from the file.
+    corpus : Corpus
+        All else that is learned from, mapped from the file: bounds of the samples, label sets,
+        edges and their types. It has no columns.
     features : str or list of str
         What was given to :func:`prepare`.
     input_format : dict or None
@@ -86,7 +93,7 @@ class Prepared:
 
     encoder: Encoder
     encoded: Encoded
-    labels: Labels
+    corpus: Corpus
     features: str | list[str] = "auto"
     input_format: dict[str, Any] | None = None
 
@@ -117,17 +124,24 @@ class Prepared:
             return cls(*_build(header, arrays, verify=verify))
 
     def __len__(self) -> int:
-        return len(self.encoded.offsets) - 1
+        return len(self.corpus)
 
     @property
     def n_positions(self) -> int:
         """Number of positions (tokens) of all samples."""
-        return len(self.labels)
+        return self.corpus.n_positions
+
+    @property
+    def labels(self) -> Labels:
+        """Label sets of all positions."""
+        assert self.corpus.labels is not None
+        return self.corpus.labels
 
     def __repr__(self) -> str:
+        edges = "" if self.corpus.edges is None else f"; {len(self.corpus.edges)} edges"
         return (
             f"<Prepared: {len(self)} samples; {self.n_positions} positions; "
-            f"{self.encoder.n_features} features; {len(self.labels.classes)} labels>"
+            f"{self.encoder.n_features} features; {len(self.labels.classes)} labels{edges}>"
         )
 
     def encoder_for(self, features: Any) -> Encoder:
@@ -165,25 +179,31 @@ class Prepared:
 
 
 def prepare(
-    corpus: Corpus,
+    corpus: Any,
     path: str | os.PathLike[Any],
     features: Any = "auto",
     *,
+    y: Sequence[Sequence[Label]] | None = None,
+    edges: Sequence[Any] | None = None,
+    edge_types: Sequence[Sequence[str]] | None = None,
     input_format: dict[str, Any] | None = None,
 ) -> Prepared:
     """Encode a labelled corpus into a file, for training that need not fit into memory.
 
     Memory is needed for the corpus and the vocabulary, not for the features; on the disk, twice
-    the size of the file while it is written.
+    the size of the file while it is written. Edges are kept as they are: whether a model can learn
+    from them is for its ``fit`` to say, and chains do not look at them.
 
     Parameters
     ----------
-    corpus : Corpus
+    corpus : Corpus, list of samples, or list of pairs (sample, edges)
         Labelled samples, none of them empty.
     path
         The file; an old one is replaced only when the new one is complete.
     features
         Templates, or ``"auto"``, as a model takes them.
+    y, edges, edge_types
+        Labels, edges and their types, as ``fit`` takes them, unless the corpus has them.
     input_format
         How the command line read the corpus, for models trained on it.
 
@@ -208,8 +228,19 @@ def prepare(
     >>> prepared = prepare(corpus, pathlib.Path(tempfile.mkdtemp()) / "file", "word; word[-1]")
     >>> prepared.encoded.indices
     array([0, 1, 2, 0, 3], dtype=int32)
+
+    Trees, with the head of each word:
+
+    >>> from trellis import TreeCRF
+    >>> X, y = [["cats", "sleep"], ["bark", "dogs"]], [["N", "V"], ["V", "N"]]
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "trees"
+    >>> prepared = prepare(X, file, "word", y=y, edges=[[(0, 1)], [(1, 0)]])
+    >>> prepared
+    <Prepared: 2 samples; 4 positions; 4 features; 2 labels; 2 edges>
+    >>> TreeCRF(random_state=0).fit(prepared).predict([["dogs", "sleep"]], edges=[[(0, 1)]])
+    [['N', 'V']]
     """
-    corpus = as_corpus(corpus)
+    corpus = as_any_corpus(corpus, y, edges, edge_types)
     labels = _checked_labels(corpus)
     encoder = encoder_for(features, corpus)
     plain: str | list[str] = "auto"
@@ -230,6 +261,11 @@ def prepare(
         arrays |= {"labels.ids": labels.ids, "labels.table": labels.table}
         arrays |= {f"classes.{key}": a for key, a in pack_strings(labels.classes).items()}
         arrays |= {f"encoder.{key}": array for key, array in encoder_arrays.items()}
+        if corpus.edges is not None:
+            arrays["edges"] = corpus.edges.astype(np.int64)
+        if (types := corpus.edge_types) is not None:
+            arrays["edge_types.codes"] = types.codes.astype(np.int32)
+            arrays |= {f"edge_types.{key}": a for key, a in pack_strings(types.values).items()}
         stream_container(file, header, arrays, PREPARED)
     return Prepared.open(path, verify=False)
 
@@ -342,7 +378,7 @@ def _mapped(file: IO[bytes], dtype: DTypeLike, n: int) -> NDArray[Any]:
 
 def _build(
     header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, verify: bool
-) -> tuple[Encoder, Encoded, Labels, str | list[str], dict[str, Any] | None]:
+) -> tuple[Encoder, Encoded, Corpus, str | list[str], dict[str, Any] | None]:
     """Check everything and put it together; without ``verify``, entries are taken on trust."""
     offsets = take(arrays, "offsets", np.int64, (None,))
     if len(offsets) < 2:
@@ -360,10 +396,7 @@ def _build(
     if verify:
         check_range(indices, 0, encoder.n_features, "feature ids")
         check_range(values, -FLOAT32_LIMIT, FLOAT32_LIMIT, "feature values")
-    classes = unpack_strings(
-        take(arrays, "classes.blob", np.uint8, (None,)),
-        take(arrays, "classes.offsets", np.int64, (None,)),
-    )
+    classes = _strings(arrays, "classes")
     if not classes or len(set(classes)) != len(classes):
         raise CorruptModelError("classes must be distinct, and at least one")
     labels = Labels(
@@ -375,7 +408,20 @@ def _build(
     if not isinstance(features, str):
         features = header_value(header, "features", list, items=str)
     encoded = Encoded(offsets, indptr, indices, values)
-    return encoder, encoded, labels, features, input_layout(header)
+    edges = take(arrays, "edges", np.int64, (None, 2)) if "edges" in arrays else None
+    types = None
+    if "edge_types.codes" in arrays:
+        codes = take(arrays, "edge_types.codes", np.int32, (None,))
+        types = Column(codes, _strings(arrays, "edge_types"))
+    corpus = Corpus(offsets, labels=labels, edges=edges, edge_types=types)  # checks the rest
+    return encoder, encoded, corpus, features, input_layout(header)
+
+
+def _strings(arrays: Mapping[str, NDArray[Any]], name: str) -> list[str]:
+    return unpack_strings(
+        take(arrays, f"{name}.blob", np.uint8, (None,)),
+        take(arrays, f"{name}.offsets", np.int64, (None,)),
+    )
 
 
 def _check_bounds(array: NDArray[np.int64], wrong: Callable[[Any, Any], Any], what: str) -> None:

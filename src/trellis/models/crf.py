@@ -18,7 +18,6 @@ from trellis.corpus import Corpus, Label
 from trellis.domains import flag, number, one_of
 from trellis.errors import ParametersError
 from trellis.estimator import changed, fixed, parameter
-from trellis.features import Prepared
 from trellis.models.linear_model import ChainModel, GraphModel, TreeModel
 from trellis.models.prediction import numbered
 from trellis.models.stochastic_model import StochasticModel
@@ -406,10 +405,10 @@ class GraphCRF(CRF, GraphModel):
 
     edge_share_: float = fixed(1.0)
 
-    def _learn_edge_types(self, corpora: Sequence[Corpus | Prepared]) -> None:
+    def _learn_edge_types(self, corpora: Sequence[Corpus]) -> None:
         super()._learn_edge_types(corpora)
         if self.pieces == "tree":
-            self.edge_share_ = _share_of_trees([c for c in corpora if isinstance(c, Corpus)])
+            self.edge_share_ = _share_of_trees(corpora)
 
 
 def _share_of_trees(corpora: Sequence[Corpus]) -> float:

@@ -285,7 +285,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         ----------
         X : Corpus, list of samples, list of pairs (sample, edges), or Prepared
             See :func:`trellis.corpus.as_corpus` for what a sample may be, and
-            :func:`trellis.features.prepare` for chains that do not fit into memory.
+            :func:`trellis.features.prepare` for what does not fit into memory.
         y : list of label lists, optional
             Needed unless the corpus carries its labels. A label may be None (not annotated) or a
             set of allowed labels.
@@ -316,15 +316,20 @@ class LinearModel(LearningProblems, StoredLinearModel):
         self
         """
         self._check_parameters()
-        corpus: Corpus | Prepared
-        if isinstance(X, Prepared):
-            if y is not None:
-                raise DataError("a prepared corpus carries its labels; leave out y")
-            if self.structure != "chain":
-                raise DataError("a prepared corpus has no edges; it is for chains")
-            corpus = X
-        else:
-            corpus = self.training_corpus(X, y, edges, edge_types)
+        prepared = X if isinstance(X, Prepared) else None
+        if prepared is not None:
+            if y is not None or edges is not None or edge_types is not None:
+                raise DataError(
+                    "a prepared corpus carries its labels and edges; leave out y, edges and "
+                    "edge_types"
+                )
+            X = prepared.corpus
+            if self.structure != "chain" and X.edges is None:
+                raise DataError(
+                    f"the corpus was prepared without edges, but a {self.structure} has some; "
+                    "prepare a corpus with edges"
+                )
+        corpus = self.training_corpus(X, y, edges, edge_types)
         weight = sample_weights(sample_weight, len(corpus))
         held_out = None if dev is None else self.dev_corpus(dev)
         fresh = not (self.warm_start and self.__sklearn_is_fitted__())
@@ -343,7 +348,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
             )
         rng = np.random.default_rng(seed)
         learn = self._learn_fresh if fresh else self._learn_more
-        problem = learn(corpus, weight, rng)
+        problem = learn(corpus, weight, rng, prepared)
         self.n_batches_, self.n_seen_, self._stream = 0, len(corpus), None
         self.stop_reason_ = "interrupted"  # until it has ended
         try:
@@ -405,32 +410,37 @@ class LinearModel(LearningProblems, StoredLinearModel):
 
     def _learn_fresh(
         self,
-        corpus: Corpus | Prepared,
+        corpus: Corpus,
         weight: NDArray[np.float64],
         rng: np.random.Generator,
+        prepared: Prepared | None = None,
     ) -> LabelProblem:
-        """Forget everything learned; take the classes and the kind of features from the corpus."""
+        """Forget everything learned; take the classes and the kind of features from the corpus.
+
+        The features are those that were prepared, if they were.
+        """
         assert corpus.labels is not None
         classes = corpus.labels.classes
         if not classes:
             raise DataError("no position is annotated: there is nothing to learn from")
         self._check_classes(classes)
-        if isinstance(corpus, Prepared):
-            encoder, encoded = corpus.encoder_for(self.features), corpus.encoded
-        else:
+        if prepared is None:
             encoder = encoder_for(self.features, corpus)
             encoded = encoder.learn(corpus)
+        else:
+            encoder, encoded = prepared.encoder_for(self.features), prepared.encoded
         self.classes_, self.encoder_, self.history_ = classes, encoder, []
         self._learn_edge_types([corpus])
         self.weights_ = self._zeros()
         self.weights_.edge = self._cross(corpus, encoded, corpus.labels, rng, None)
-        return self._problem_of(corpus, encoded, corpus.labels, weight)
+        return self._problem(corpus, encoded, corpus.labels, weight)
 
     def _learn_more(
         self,
-        corpus: Corpus | Prepared,
+        corpus: Corpus,
         weight: NDArray[np.float64],
         rng: np.random.Generator,
+        prepared: Prepared | None = None,
     ) -> LabelProblem:
         """Add the features of more data to those known; the classes stay."""
         assert corpus.labels is not None
@@ -439,16 +449,16 @@ class LinearModel(LearningProblems, StoredLinearModel):
                 "rich_edges is set, but the model was fitted without rich edges; fit it afresh "
                 "(warm_start=False)"
             )
-        if self.edge_types_ and isinstance(corpus, Corpus) and corpus.edge_types is not None:
-            new = sorted(set(corpus.edge_types.strings()) - set(self.edge_types_))
+        if self.edge_types_ and corpus.edge_types is not None:
+            new = sorted(corpus.edge_types.used() - set(self.edge_types_))
             if new:
                 raise DataError(
                     f"edge type {new[0]!r} is unknown; the model has {', '.join(self.edge_types_)}"
                 )
         labels = corpus.labels.recoded(self.classes_)
-        if isinstance(corpus, Prepared):
-            corpus.check_made_by(self.encoder_)
-            return self._problem_of(corpus, corpus.encoded, labels, weight)
+        if prepared is not None:
+            prepared.check_made_by(self.encoder_)
+            return self._problem(corpus, prepared.encoded, labels, weight)
         known = self.weights_.edge
         try:
             encoded = self.encoder_.learn(corpus)
@@ -456,20 +466,19 @@ class LinearModel(LearningProblems, StoredLinearModel):
             self.weights_ = self.weights_.grown(self.encoder_.n_features)
         if known is not None:
             self.weights_.edge = self._cross(corpus, encoded, labels, rng, known)
-        return self._problem_of(corpus, encoded, labels, weight)
+        return self._problem(corpus, encoded, labels, weight)
 
-    def _learn_edge_types(self, corpora: Sequence[Corpus | Prepared]) -> None:
+    def _learn_edge_types(self, corpora: Sequence[Corpus]) -> None:
         """Take the types of edges from corpora."""
         self.edge_types_ = ()
-        graphs = [corpus for corpus in corpora if isinstance(corpus, Corpus)]
         if self.structure == "chain":
             return
-        columns = [corpus.edge_types for corpus in graphs]
+        columns = [corpus.edge_types for corpus in corpora]
         if any(c is None for c in columns) and any(c is not None for c in columns):
             raise DataError(
                 "some data sets have types of edges and others have none; give all types"
             )
-        used = {c.values[k] for c in columns if c is not None for k in np.unique(c.codes)}
+        used = set[str]().union(*(column.used() for column in columns if column is not None))
         self.edge_types_ = tuple(sorted(used))
 
     def _zeros(self) -> Weights:
@@ -477,23 +486,9 @@ class LinearModel(LearningProblems, StoredLinearModel):
         n_types = None if self.structure == "chain" else max(1, len(self.edge_types_))
         return Weights.zeros(self.encoder_.n_features, len(self.classes_), n_types=n_types)
 
-    def _problem_of(
-        self,
-        corpus: Corpus | Prepared,
-        encoded: Encoded,
-        labels: Labels,
-        weight: NDArray[np.float64] | None,
-    ) -> LabelProblem:
-        if isinstance(corpus, Prepared):
-            return LabelProblem(
-                encoded, labels, len(self.weights_.node), sample_weight=weight,
-                rich=self.weights_.edge,
-            )  # fmt: skip
-        return self._problem(corpus, encoded, labels, weight)
-
     def _cross(
         self,
-        corpus: Corpus | Prepared,
+        corpus: Corpus,
         encoded: Encoded,
         labels: Labels,
         rng: np.random.Generator,
@@ -505,16 +500,15 @@ class LinearModel(LearningProblems, StoredLinearModel):
             crossed[:] = True
         if not crossed.any() and known is None:
             return None
-        n_labels, edges = len(labels.classes), None
-        if isinstance(corpus, Corpus) and self.structure != "chain":
-            edges = corpus.edges
+        n_labels = len(labels.classes)
         dense = self.edge_pairs == "all" or (self.edge_pairs == "auto" and n_labels <= _FEW_LABELS)
         return cross(
             encoded, labels, crossed,
             both=self.rich_edges == "both" if known is None else known.both,
             dense=dense if known is None else not known.ptr.size,
             negatives=int(self.edge_negatives), least=float(self.edge_min_share),
-            rng=rng, known=known, directed=self._is_directed, edges=edges,
+            rng=rng, known=known, directed=self._is_directed,
+            edges=None if self.structure == "chain" else corpus.edges,
         )  # fmt: skip
 
     def _start(self, corpora: Sequence[Corpus], encoded: Sequence[Encoded]) -> None:
@@ -616,7 +610,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         }
         held_out = None
         if dev is not None and dev.labels is not None:
-            held_out = self._problem_of(dev, self._encode(dev), dev.labels, None)
+            held_out = self._problem(dev, self._encode(dev), dev.labels)
         return run_fingerprint(parameters, problem, held_out)
 
     def _dev_score(self, corpus: Corpus | None) -> Callable[[Weights], float] | None:

@@ -400,8 +400,10 @@ class Predictor(Estimator):
         }  # fmt: skip
         if self.structure != "chain":
             edges, types = _coded(corpus, self.edge_types_)
+            if types.min(initial=0) < 0:
+                edges, types = edges[types >= 0], types[types >= 0]
             shape |= {
-                "structure": self.structure, "edges": edges[types >= 0], "types": types[types >= 0],
+                "structure": self.structure, "edges": edges, "types": types,
                 "n_types": max(1, len(self.edge_types_)), "directed": self._is_directed,
                 "inference": self.inference,
             }  # fmt: skip

@@ -86,11 +86,14 @@ class LabelSamples:
         if structure != "chain":
             if edges is None:
                 raise DataError(f'structure="{structure}" needs edges')
-            edges = np.asarray(edges, np.int64).reshape(-1, 2)
+            edges = np.require(edges, np.int64, ("C", "W")).reshape(-1, 2)
+            types = np.zeros(len(edges), np.int64) if types is None else types
+            types = np.require(types, np.int64, ("C", "W"))
             owner = np.searchsorted(self.offsets, edges[:, 0], side="right") - 1
-            order = np.argsort(owner, kind="stable")
-            self.edges = edges[order]
-            self.types = np.zeros(len(edges), np.int64) if types is None else types[order]
+            if np.any(owner[1:] < owner[:-1]):  # edges in order may be mapped: they stay there
+                order = np.argsort(owner, kind="stable")
+                edges, types = edges[order], types[order]
+            self.edges, self.types = edges, types
             if structure == "tree":
                 Forest.of(self.offsets, self.edges)  # raises if there is a cycle
 

@@ -189,8 +189,9 @@ def calibrate(
     trial_visits = trial_visits.repeated(-(-_TRIAL_VISITS // max(1, len(trial_visits))))
     share = l2 / max(1, len(pieces))
     e = compact.encoded
-    squares = (
-        float(np.square(e.values, dtype=np.float64).sum()) if e.values.size else len(e.indices)
+    # Not np.square: samples with edges stay whole, and all their values may not fit into memory.
+    squares = float(
+        np.einsum("i,i", e.values, e.values, dtype=np.float64) if e.values.size else len(e.indices)
     )
     slowest = _SLOWEST * max(1, len(compact.labels)) / max(squares, 1.0)
 
