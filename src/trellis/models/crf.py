@@ -18,7 +18,7 @@ from trellis.corpus import Corpus, Label
 from trellis.domains import flag, number, one_of
 from trellis.errors import ParametersError
 from trellis.estimator import changed, fixed, parameter
-from trellis.models.linear_model import ChainModel, GraphModel, TreeModel
+from trellis.models.linear_parameters import ChainModel, GraphModel, TreeModel
 from trellis.models.prediction import numbered
 from trellis.models.stochastic_model import StochasticModel
 from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights

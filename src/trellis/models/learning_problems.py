@@ -1,6 +1,7 @@
-"""The learning problems that models make of data, for active learning and transfer.
+"""The learning problems that models make of data: its features, labels, types and rich edges.
 
-Several data sets share one encoder, one list of labels and one of edge types, hence their weights.
+For active learning and transfer several data sets share one encoder, one list of labels and one of
+edge types, hence their weights.
 """
 
 from __future__ import annotations
@@ -14,18 +15,26 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Corpus, Labels
 from trellis.corpus.labels import basic_table
+from trellis.corpus.schemes import get_scheme
 from trellis.errors import DataError
+from trellis.features import Encoded, Prepared
 from trellis.features.encoder import encoder_for
 from trellis.models.prediction import Predictor
-from trellis.problems import LabelProblem
+from trellis.problems import EdgeWeights, LabelProblem, Weights
+from trellis.problems.edge_weights import cross
 
 __all__ = ["LearningProblems"]
 
 
-class LearningProblems(Predictor):
-    """What models offer to those who learn from cheap data; not used by itself."""
+# Up to so many labels rich edges have all pairs: L² weights a feature fit a few cache lines.
+_FEW_LABELS = 8
 
-    features: Any
+
+class LearningProblems(Predictor):
+    """How models make problems of samples; not used by itself."""
+
+    history_: list[Any]
+    stop_reason_: str
 
     def learning_problems(
         self, data: Mapping[str, Any], *, labels: Sequence[str] | None = None
@@ -84,13 +93,6 @@ class LearningProblems(Predictor):
             problems[name].owner = model
         return problems
 
-    def _check_classes(self, classes: Sequence[str]) -> None:
-        raise NotImplementedError  # abstract
-
-    def _start(self, corpora: Sequence[Corpus], encoded: Sequence[Any]) -> None:
-        """Make weights, all zero, for corpora whose features and classes are known."""
-        raise NotImplementedError  # abstract
-
     def with_weights(self, problem: LabelProblem, w: NDArray[np.float64]) -> Self:
         """Return a fitted copy with the weights (D,) that were learned for a learning problem."""
         if not isinstance(problem, LabelProblem) or not isinstance(problem.owner, Predictor):
@@ -107,6 +109,133 @@ class LearningProblems(Predictor):
             lambda a: a.astype(np.float32)
         )
         return model
+
+    # ---------------------------------------------------------------- features and edges
+
+    def _learn_fresh(
+        self,
+        corpus: Corpus,
+        weight: NDArray[np.float64],
+        rng: np.random.Generator,
+        prepared: Prepared | None = None,
+    ) -> LabelProblem:
+        """Forget everything learned; take the classes and the kind of features from the corpus.
+
+        The features are those that were prepared, if they were.
+        """
+        assert corpus.labels is not None
+        classes = corpus.labels.classes
+        if not classes:
+            raise DataError("no position is annotated: there is nothing to learn from")
+        self._check_classes(classes)
+        if prepared is None:
+            encoder = encoder_for(self.features, corpus)
+            encoded = encoder.learn(corpus)
+        else:
+            encoder, encoded = prepared.encoder_for(self.features), prepared.encoded
+        self.classes_, self.encoder_, self.history_ = classes, encoder, []
+        self._learn_edge_types([corpus])
+        self.weights_ = self._zeros()
+        self.weights_.edge = self._cross(corpus, encoded, corpus.labels, rng, None)
+        return self._problem(corpus, encoded, corpus.labels, weight)
+
+    def _learn_more(
+        self,
+        corpus: Corpus,
+        weight: NDArray[np.float64],
+        rng: np.random.Generator,
+        prepared: Prepared | None = None,
+    ) -> LabelProblem:
+        """Add the features of more data to those known; the classes stay."""
+        assert corpus.labels is not None
+        if self.weights_.edge is None and self.rich_edges:
+            raise DataError(
+                "rich_edges is set, but the model was fitted without rich edges; fit it afresh "
+                "(warm_start=False)"
+            )
+        if self.edge_types_ and corpus.edge_types is not None:
+            new = sorted(corpus.edge_types.used() - set(self.edge_types_))
+            if new:
+                raise DataError(
+                    f"edge type {new[0]!r} is unknown; the model has {', '.join(self.edge_types_)}"
+                )
+        labels = corpus.labels.recoded(self.classes_)
+        if prepared is not None:
+            prepared.check_made_by(self.encoder_)
+            return self._problem(corpus, prepared.encoded, labels, weight)
+        known = self.weights_.edge
+        try:
+            encoded = self.encoder_.learn(corpus)
+        finally:  # a feature without weights would be read from beyond their end
+            self.weights_ = self.weights_.grown(self.encoder_.n_features)
+        if known is not None:
+            self.weights_.edge = self._cross(corpus, encoded, labels, rng, known)
+        return self._problem(corpus, encoded, labels, weight)
+
+    def _learn_edge_types(self, corpora: Sequence[Corpus]) -> None:
+        """Take the types of edges from corpora."""
+        self.edge_types_ = ()
+        if self.structure == "chain":
+            return
+        columns = [corpus.edge_types for corpus in corpora]
+        if any(c is None for c in columns) and any(c is not None for c in columns):
+            raise DataError(
+                "some data sets have types of edges and others have none; give all types"
+            )
+        used = set[str]().union(*(column.used() for column in columns if column is not None))
+        self.edge_types_ = tuple(sorted(used))
+
+    def _zeros(self) -> Weights:
+        """Weights to start from, without rich edges."""
+        n_types = None if self.structure == "chain" else max(1, len(self.edge_types_))
+        return Weights.zeros(self.encoder_.n_features, len(self.classes_), n_types=n_types)
+
+    def _cross(
+        self,
+        corpus: Corpus,
+        encoded: Encoded,
+        labels: Labels,
+        rng: np.random.Generator,
+        known: EdgeWeights | None,
+    ) -> EdgeWeights | None:
+        """Rich edge weights for the features of the encoder, zero where they are new."""
+        crossed = self.encoder_.crossed()
+        if self.rich_edges:
+            crossed[:] = True
+        if not crossed.any() and known is None:
+            return None
+        n_labels = len(labels.classes)
+        dense = self.edge_pairs == "all" or (self.edge_pairs == "auto" and n_labels <= _FEW_LABELS)
+        return cross(
+            encoded, labels, crossed,
+            both=self.rich_edges == "both" if known is None else known.both,
+            dense=dense if known is None else not known.ptr.size,
+            negatives=int(self.edge_negatives), least=float(self.edge_min_share),
+            rng=rng, known=known, directed=self._is_directed,
+            edges=None if self.structure == "chain" else corpus.edges,
+        )  # fmt: skip
+
+    def _start(self, corpora: Sequence[Corpus], encoded: Sequence[Encoded]) -> None:
+        self._learn_edge_types(corpora)
+        self.weights_, self.history_ = self._zeros(), []
+        self.stop_reason_ = ""
+        rng, n_labels = np.random.default_rng(self.random_state), len(self.classes_)
+        for corpus, features in zip(corpora, encoded, strict=True):
+            if corpus.labels is not None:
+                labels = corpus.labels.recoded(self.classes_)
+            else:
+                unknown = np.full(corpus.n_positions, n_labels, np.int32)
+                labels = Labels(unknown, basic_table(n_labels), self.classes_)
+            self.weights_.edge = self._cross(corpus, features, labels, rng, self.weights_.edge)
+            if self.weights_.edge is not None and self.weights_.edge.ptr.size:
+                raise DataError(
+                    "rich edges of more than 8 labels know the pairs that they were seen with, "
+                    "which is not known before all is annotated; give edge_pairs='all'"
+                )
+
+    def _check_classes(self, classes: Sequence[str]) -> None:
+        if self.scheme is not None:
+            get_scheme(self.scheme).validity(classes)  # raises if a label does not fit
 
 
 @contextlib.contextmanager

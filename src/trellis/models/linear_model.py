@@ -1,10 +1,10 @@
 """The one linear model: how models of all losses and structures are fitted.
 
-Features, rich edges, pieces, passes over the data, held-out scores, checkpoints, streams of batches
-and learning problems are the same for all; what differs is asked of the classes below: who learns
-from a problem (:meth:`LinearModel._learner`), and from a batch of a stream
-(:meth:`LinearModel._stream_learner`). What a fitted model can do is in
-:mod:`trellis.models.prediction`.
+Pieces, passes over the data, held-out scores, checkpoints and streams of batches are the same for
+all; what differs is asked of the classes below: who learns from a problem
+(:meth:`LinearModel._learner`), and from a batch of a stream (:meth:`LinearModel._stream_learner`).
+How problems are made of samples is in :mod:`trellis.models.learning_problems`, what a fitted model
+can do in :mod:`trellis.models.prediction`.
 """
 
 from __future__ import annotations
@@ -17,35 +17,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.corpus import Corpus, Label, Labels
-from trellis.corpus.labels import basic_table
+from trellis.corpus import Corpus, Label
 from trellis.corpus.sample_weights import sample_weights
-from trellis.corpus.schemes import SCHEME, get_scheme
-from trellis.decompose import VISITS, GraphPieces, Partitioner, partitioner
-from trellis.domains import Domain, anything, flag, nothing, number, one_of, whole
-from trellis.errors import CheckpointError, DataError, ParametersError
-from trellis.estimator import fitted, fixed, parameter
-from trellis.features import Encoded, Prepared
-from trellis.features.encoder import encoder_for
+from trellis.decompose import GraphPieces, Partitioner, partitioner
+from trellis.errors import CheckpointError, DataError
+from trellis.estimator import fitted, fixed
+from trellis.features import Prepared
 from trellis.models.checkpoint import Checkpoint, Resumed, run_fingerprint
 from trellis.models.learning_problems import LearningProblems
 from trellis.models.model_file import StoredLinearModel
-from trellis.problems import EdgeWeights, LabelProblem, Weights
-from trellis.problems.edge_weights import cross
-from trellis.problems.threads import n_cores
+from trellis.problems import LabelProblem, Weights
 from trellis.progress import Reporter
 from trellis.solvers.passes import Learner, Passes, PassRecord, Progress, Visitor, Watch
 from trellis.structures import Forest
 
-__all__ = ["ChainModel", "GraphModel", "LinearModel", "TreeModel", "format_record"]
-
-INFERENCE = ("auto", "exact", "elimination", "max-flow", "dual", "lp", "ilp")
-"""Methods of :func:`trellis.structures.graph_best`, and "exact"."""
-
-SEED: Domain = nothing | whole(0)
-
-# Up to so many labels rich edges have all pairs: L² weights a feature fit a few cache lines.
-_FEW_LABELS = 8
+__all__ = ["LinearModel", "format_record"]
 
 
 class LinearModel(LearningProblems, StoredLinearModel):
@@ -53,119 +39,6 @@ class LinearModel(LearningProblems, StoredLinearModel):
 
     kind: ClassVar[str] = ""
     """What the model is called: "crf", "perceptron" or "max-margin"."""
-
-    features: Any = parameter(
-        anything,
-        """A template set by name ("chunking", "pos", "ner", "wordseg"), templates, or "auto": the
-        features that the samples hold, or windows and affixes of their columns (along the order of
-        the nodes, in trees and graphs).""",
-        default="auto",
-        kw_only=False,
-    )
-    structure: str = parameter(
-        one_of("chain", "tree", "graph"),
-        "What joins the positions of a sample: their order, or the edges that it has.",
-        default="chain",
-    )
-    piece_size: float | None = parameter(
-        nothing | number(at_least=1),
-        """Structure regularisation: mean size n′ of the connected pieces that samples are cut into
-        for training, anew in each pass (once, for solvers that do not go in passes), e.g. 5.5;
-        None: whole samples. Prediction is always on whole samples.""",
-        default=None,
-    )
-    overlap: int = parameter(
-        whole(0), "Positions that a piece of a chain goes on into the next one.", default=0
-    )
-    pieces: str = parameter(
-        one_of("tree", "graph"),
-        """Graphs: train on random spanning trees of the pieces, which keeps training exact and
-        fast however loopy the graphs are; or on all edges between the nodes of a piece.""",
-        default="tree",
-    )
-    directed: bool | str = parameter(
-        one_of("auto") | flag,
-        """Whether the two ends of an edge play different parts, as a word and its head do; if not,
-        transition weights are symmetric. "auto": in trees, not in graphs.""",
-        default="auto",
-    )
-    inference: str = parameter(
-        one_of(*INFERENCE),
-        """Graphs: how the best labels are found (see :func:`trellis.structures.graph_best`);
-        "exact": with an integer program where nothing cheaper is. :meth:`decode` says how good
-        each is.""",
-        default="auto",
-    )
-    rich_edges: bool | str = parameter(
-        flag | one_of("current", "both"),
-        """Cross features with pairs of labels, too: those of the position where an edge ends
-        ("current", True), or also those where it begins ("both"); without direction those of both
-        ends are crossed. False: only templates that say ``@ edge``.""",
-        default=False,
-    )
-    edge_pairs: str = parameter(
-        one_of("auto", "all", "observed"),
-        """Pairs that a crossed feature has: all, or those it was seen with and some random others;
-        "auto": all up to 8 labels.""",
-        default="auto",
-    )
-    edge_negatives: int = parameter(
-        whole(0), "Random pairs for each crossed feature that does not have all.", default=10
-    )
-    edge_min_share: float = parameter(
-        number(at_least=0, at_most=1),
-        "Leave out pairs in less than this share of a feature's occurrences.",
-        default=0.02,
-    )
-    batch_size: int = parameter(
-        whole(1),
-        "Pieces whose updates are found with the same weights; part of the algorithm.",
-        default=1,
-    )
-    n_jobs: int | None = parameter(
-        nothing | whole(1) | one_of(-1),
-        """Threads (-1: one a core) that share the work of a batch, or of a gradient; the result is
-        the same, bit by bit, for any number.""",
-        default=None,
-        option="--jobs",
-    )
-    max_passes: int | str = parameter(
-        one_of("auto") | whole(1), "Most passes over the data.", default="auto"
-    )
-    tol: float = parameter(
-        number(),
-        """Stop earlier, when the mean relative improvement of the objective over the last passes
-        falls below this; -1 never stops early.""",
-        default=1e-4,
-    )
-    visit: str = parameter(
-        one_of(*VISITS),
-        """Visit each piece once a pass, in a random order that is kind to the processor's cache or
-        in a uniformly random one, or draw pieces uniformly with replacement (see
-        :func:`trellis.decompose.visits`).""",
-        default="pooled",
-    )
-    scheme: Any = parameter(
-        SCHEME,
-        "Chains: predict only what is valid in this tag scheme.",
-        default=None,
-    )
-    patience: int | None = parameter(
-        nothing | whole(1),
-        "With ``dev`` data: stop after so many passes without a better score.",
-        default=None,
-    )
-    warm_start: bool = parameter(
-        flag,
-        "Go on from the present weights when ``fit`` is called again; new features are added.",
-        default=False,
-    )
-    verbose: bool = parameter(
-        flag, "One line for each pass, if standard error is a terminal.", default=False
-    )
-    random_state: int | None = parameter(
-        SEED, "Seed; the same seed gives the same bits.", default=None, option="--seed"
-    )
 
     history_: list[PassRecord] = fitted()
     solver_: str = fixed("")
@@ -206,22 +79,6 @@ class LinearModel(LearningProblems, StoredLinearModel):
 
     # ---------------------------------------------------------------- checks
 
-    def _check_together(self) -> None:
-        if self.structure == "chain":
-            return
-        if self.scheme is not None:
-            raise ParametersError(
-                "{scheme} is for {structure}", scheme=self.scheme, structure="chain"
-            )
-        if self.overlap:
-            raise ParametersError(
-                "{overlap} is for {structure}", overlap=self.overlap, structure="chain"
-            )
-
-    def _check_classes(self, classes: Sequence[str]) -> None:
-        if self.scheme is not None:
-            get_scheme(self.scheme).validity(classes)  # raises if a label does not fit
-
     def training_corpus(
         self, X: Any, y: Any = None, edges: Any = None, edge_types: Any = None
     ) -> Corpus:
@@ -251,12 +108,6 @@ class LinearModel(LearningProblems, StoredLinearModel):
                 f"dev needs labelled samples: a corpus with labels or a pair (X, y){more}"
             )
         return corpus
-
-    @property
-    def _threads(self) -> int:
-        if self.n_jobs is None:
-            return 1
-        return n_cores() if self.n_jobs == -1 else int(self.n_jobs)
 
     def _partitioner(self, problem: LabelProblem) -> Partitioner:
         """How samples are cut into pieces."""
@@ -406,129 +257,6 @@ class LinearModel(LearningProblems, StoredLinearModel):
         self._run(learner, max_passes=1)
         return self
 
-    # ---------------------------------------------------------------- features and edges
-
-    def _learn_fresh(
-        self,
-        corpus: Corpus,
-        weight: NDArray[np.float64],
-        rng: np.random.Generator,
-        prepared: Prepared | None = None,
-    ) -> LabelProblem:
-        """Forget everything learned; take the classes and the kind of features from the corpus.
-
-        The features are those that were prepared, if they were.
-        """
-        assert corpus.labels is not None
-        classes = corpus.labels.classes
-        if not classes:
-            raise DataError("no position is annotated: there is nothing to learn from")
-        self._check_classes(classes)
-        if prepared is None:
-            encoder = encoder_for(self.features, corpus)
-            encoded = encoder.learn(corpus)
-        else:
-            encoder, encoded = prepared.encoder_for(self.features), prepared.encoded
-        self.classes_, self.encoder_, self.history_ = classes, encoder, []
-        self._learn_edge_types([corpus])
-        self.weights_ = self._zeros()
-        self.weights_.edge = self._cross(corpus, encoded, corpus.labels, rng, None)
-        return self._problem(corpus, encoded, corpus.labels, weight)
-
-    def _learn_more(
-        self,
-        corpus: Corpus,
-        weight: NDArray[np.float64],
-        rng: np.random.Generator,
-        prepared: Prepared | None = None,
-    ) -> LabelProblem:
-        """Add the features of more data to those known; the classes stay."""
-        assert corpus.labels is not None
-        if self.weights_.edge is None and self.rich_edges:
-            raise DataError(
-                "rich_edges is set, but the model was fitted without rich edges; fit it afresh "
-                "(warm_start=False)"
-            )
-        if self.edge_types_ and corpus.edge_types is not None:
-            new = sorted(corpus.edge_types.used() - set(self.edge_types_))
-            if new:
-                raise DataError(
-                    f"edge type {new[0]!r} is unknown; the model has {', '.join(self.edge_types_)}"
-                )
-        labels = corpus.labels.recoded(self.classes_)
-        if prepared is not None:
-            prepared.check_made_by(self.encoder_)
-            return self._problem(corpus, prepared.encoded, labels, weight)
-        known = self.weights_.edge
-        try:
-            encoded = self.encoder_.learn(corpus)
-        finally:  # a feature without weights would be read from beyond their end
-            self.weights_ = self.weights_.grown(self.encoder_.n_features)
-        if known is not None:
-            self.weights_.edge = self._cross(corpus, encoded, labels, rng, known)
-        return self._problem(corpus, encoded, labels, weight)
-
-    def _learn_edge_types(self, corpora: Sequence[Corpus]) -> None:
-        """Take the types of edges from corpora."""
-        self.edge_types_ = ()
-        if self.structure == "chain":
-            return
-        columns = [corpus.edge_types for corpus in corpora]
-        if any(c is None for c in columns) and any(c is not None for c in columns):
-            raise DataError(
-                "some data sets have types of edges and others have none; give all types"
-            )
-        used = set[str]().union(*(column.used() for column in columns if column is not None))
-        self.edge_types_ = tuple(sorted(used))
-
-    def _zeros(self) -> Weights:
-        """Weights to start from, without rich edges."""
-        n_types = None if self.structure == "chain" else max(1, len(self.edge_types_))
-        return Weights.zeros(self.encoder_.n_features, len(self.classes_), n_types=n_types)
-
-    def _cross(
-        self,
-        corpus: Corpus,
-        encoded: Encoded,
-        labels: Labels,
-        rng: np.random.Generator,
-        known: EdgeWeights | None,
-    ) -> EdgeWeights | None:
-        """Rich edge weights for the features of the encoder, zero where they are new."""
-        crossed = self.encoder_.crossed()
-        if self.rich_edges:
-            crossed[:] = True
-        if not crossed.any() and known is None:
-            return None
-        n_labels = len(labels.classes)
-        dense = self.edge_pairs == "all" or (self.edge_pairs == "auto" and n_labels <= _FEW_LABELS)
-        return cross(
-            encoded, labels, crossed,
-            both=self.rich_edges == "both" if known is None else known.both,
-            dense=dense if known is None else not known.ptr.size,
-            negatives=int(self.edge_negatives), least=float(self.edge_min_share),
-            rng=rng, known=known, directed=self._is_directed,
-            edges=None if self.structure == "chain" else corpus.edges,
-        )  # fmt: skip
-
-    def _start(self, corpora: Sequence[Corpus], encoded: Sequence[Encoded]) -> None:
-        self._learn_edge_types(corpora)
-        self.weights_, self.history_ = self._zeros(), []
-        self.stop_reason_ = ""
-        rng, n_labels = np.random.default_rng(self.random_state), len(self.classes_)
-        for corpus, features in zip(corpora, encoded, strict=True):
-            if corpus.labels is not None:
-                labels = corpus.labels.recoded(self.classes_)
-            else:
-                unknown = np.full(corpus.n_positions, n_labels, np.int32)
-                labels = Labels(unknown, basic_table(n_labels), self.classes_)
-            self.weights_.edge = self._cross(corpus, features, labels, rng, self.weights_.edge)
-            if self.weights_.edge is not None and self.weights_.edge.ptr.size:
-                raise DataError(
-                    "rich edges of more than 8 labels know the pairs that they were seen with, "
-                    "which is not known before all is annotated; give edge_pairs='all'"
-                )
-
     # ---------------------------------------------------------------- cheap data
 
     def improve(
@@ -642,33 +370,6 @@ class LinearModel(LearningProblems, StoredLinearModel):
 
 
 _PROBABILITIES = ("entropy", "marginals", "predict_marginals", "predict_spans", "sample")
-
-
-class ChainModel(LinearModel):
-    """A model of chains: the parameters that are about edges are not there."""
-
-    structure: str = fixed("chain")
-    pieces: str = fixed("tree")
-    directed: bool | str = fixed(True)
-    inference: str = fixed("auto")
-
-
-class TreeModel(LinearModel):
-    """A model of trees or forests."""
-
-    structure: str = fixed("tree")
-    overlap: int = fixed(0)
-    pieces: str = fixed("tree")
-    inference: str = fixed("auto")
-    scheme: Any = fixed(None)
-
-
-class GraphModel(LinearModel):
-    """A model of graphs."""
-
-    structure: str = fixed("graph")
-    overlap: int = fixed(0)
-    scheme: Any = fixed(None)
 
 
 def format_record(record: PassRecord) -> str:

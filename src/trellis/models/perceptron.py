@@ -8,7 +8,8 @@ import numpy as np
 
 from trellis.domains import flag
 from trellis.estimator import changed, fixed, parameter
-from trellis.models.linear_model import ChainModel, GraphModel, LinearModel, TreeModel
+from trellis.models.linear_model import LinearModel
+from trellis.models.linear_parameters import ChainModel, GraphModel, TreeModel
 from trellis.problems import LabelProblem, PerceptronLoss, Weights
 from trellis.solvers import AveragedPerceptron
 from trellis.solvers.passes import Learner

@@ -31,10 +31,11 @@ from trellis.corpus.labels import basic_table
 from trellis.corpus.schemes import Scheme, detect_scheme, get_scheme
 from trellis.domains import is_whole
 from trellis.errors import DataError, InfeasibleError
-from trellis.estimator import Estimator, fitted
+from trellis.estimator import fitted
 from trellis.features import Encoded, Encoder
 from trellis.models.accuracy import accuracy
 from trellis.models.explain import Explanation, explain_sample
+from trellis.models.linear_parameters import LinearParameters
 from trellis.problems import LabelProblem, Weights
 from trellis.structures import (
     ChainPotentials,
@@ -117,13 +118,8 @@ class Block:
         return GraphPotentials(self.node, self.pair, self.edges, self.offsets, self.types)
 
 
-class Predictor(Estimator):
+class Predictor(LinearParameters):
     """What every fitted linear model can do; how it is fitted is up to the classes below it."""
-
-    structure: str
-    directed: bool | str
-    inference: str
-    scheme: str | None
 
     classes_: tuple[str, ...] = fitted()
     encoder_: Encoder = fitted()
