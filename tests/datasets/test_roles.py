@@ -387,7 +387,7 @@ def test_scopes_agree_with_the_compiler(sample_sources):
     for source in sample_sources.values():
         walk = _Walk(source)
         walk.run(ast.parse(source))
-        role_at = {(start, end): role for start, end, role in walk.found}
+        role_at = {(start, end): role for start, end, role in walk.roles}
         for code in all_code(compile(source, "sample", "exec", dont_inherit=True)):
             for instruction in dis.get_instructions(code):
                 row, end_row, column, end_column = instruction.positions or (None,) * 4

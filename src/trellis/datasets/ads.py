@@ -102,9 +102,9 @@ def artificial_experts(
     neighbour = truth + steps
     # The first and the last letter have one neighbour only.
     neighbour = np.where((neighbour < 0) | (neighbour >= len(LETTERS)), truth - steps, neighbour)
-    said = np.where(wrong, neighbour, truth)
+    answers = np.where(wrong, neighbour, truth)
     letters = np.array(list(LETTERS), dtype=object)
-    outputs: list[list[list[str]]] = letters[said].tolist()
+    outputs: list[list[list[str]]] = letters[answers].tolist()
     gold: list[list[str]] = letters[truth].tolist()
     return outputs, gold
 

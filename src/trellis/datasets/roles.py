@@ -209,7 +209,7 @@ def stdlib_roles(
     if max_tokens is not None:
         files.sort(key=lambda file: _hashed(file[0], b"order"))
 
-    found: list[tuple[str, list[str], list[str]]] = []
+    sequences: list[tuple[str, list[str], list[str]]] = []
     count = 0
     for module, path in files:
         if max_tokens is not None and count >= max_tokens:
@@ -220,18 +220,18 @@ def stdlib_roles(
         except (OSError, *_UNPARSABLE):
             continue
         for sequence, roles in zip(tokens, labels, strict=True):
-            found.append((module, sequence, roles))
+            sequences.append((module, sequence, roles))
             count += len(sequence)
             if max_tokens is not None and count >= max_tokens:
                 break
-    if not found:
+    if not sequences:
         where = ", ".join(map(str, roots))
         raise DataError(
             f"no Python source with identifiers found under {where}; the standard library may be "
             "zipped or stripped of its .py files: pass root= a folder that holds Python source"
         )
-    found.sort(key=lambda f: f[0])
-    return Roles([f[1] for f in found], [f[2] for f in found], [f[0] for f in found])
+    sequences.sort(key=lambda f: f[0])
+    return Roles([f[1] for f in sequences], [f[2] for f in sequences], [f[0] for f in sequences])
 
 
 def source_roles(source: str, *, unit: str = "function") -> _Labelled:

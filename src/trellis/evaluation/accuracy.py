@@ -132,7 +132,7 @@ def hamming_loss(
 def verdicts(gold: Gold, predicted: Labels, name: str = "predicted") -> list[list[bool | None]]:
     """Whether each position is right; None where it is not annotated."""
     check_lengths(gold, predicted, name)
-    found: list[list[bool | None]] = []
+    samples: list[list[bool | None]] = []
     for i, (g, p) in enumerate(zip(gold, predicted, strict=True)):
         sample: list[bool | None] = []
         for t, (entry, label) in enumerate(zip(g, p, strict=True)):
@@ -143,10 +143,10 @@ def verdicts(gold: Gold, predicted: Labels, name: str = "predicted") -> list[lis
             else:
                 single_label(entry, i, t)  # refuses what is neither label nor set
                 sample.append(label in entry)
-        found.append(sample)
-    if all(verdict is None for sample in found for verdict in sample):
+        samples.append(sample)
+    if all(verdict is None for sample in samples for verdict in sample):
         raise DataError("nothing to evaluate: no position of gold is annotated")
-    return found
+    return samples
 
 
 def sample_counts(gold: Gold, predicted: Labels, name: str = "predicted") -> NDArray[np.int64]:

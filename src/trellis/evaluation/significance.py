@@ -255,8 +255,8 @@ def mcnemar(gold: Gold, pred_a: Labels, pred_b: Labels) -> Comparison:
 
     # Both lists are None at the same places: where gold is.
     right_a, right_b = (
-        np.array([v for sample in found for v in sample if v is not None], dtype=np.bool_)
-        for found in (
+        np.array([v for sample in samples for v in sample if v is not None], dtype=np.bool_)
+        for samples in (
             accuracy.verdicts(gold, pred_a, "pred_a"),
             accuracy.verdicts(gold, pred_b, "pred_b"),
         )

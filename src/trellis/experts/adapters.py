@@ -69,8 +69,8 @@ def from_models(
     outputs = as_outputs(answers, names=names)
     if not scores:
         return outputs
-    given = [np.concatenate(_call(m, "predict_marginals", j)(X)) for j, m in enumerate(models)]
-    return _with_scores(outputs, models, given)
+    tables = [np.concatenate(_call(m, "predict_marginals", j)(X)) for j, m in enumerate(models)]
+    return _with_scores(outputs, models, tables)
 
 
 def from_classifiers(
@@ -120,25 +120,25 @@ def from_classifiers(
     outputs = as_outputs(answers, names=names)
     if not scores:
         return outputs
-    given = [np.asarray(_call(c, "predict_proba", j)(rows)) for j, c in enumerate(classifiers)]
-    return _with_scores(outputs, classifiers, given)
+    tables = [np.asarray(_call(c, "predict_proba", j)(rows)) for j, c in enumerate(classifiers)]
+    return _with_scores(outputs, classifiers, tables)
 
 
 def _call(model: Any, method: str, j: int) -> Any:
-    found = getattr(model, method, None)
-    if found is None:
+    function = getattr(model, method, None)
+    if function is None:
         raise DataError(f"expert {j} is a {type(model).__name__}, which has no {method}")
-    return found
+    return function
 
 
 def _with_scores(
-    outputs: ExpertOutputs, models: Sequence[Any], given: list[NDArray[Any]]
+    outputs: ExpertOutputs, models: Sequence[Any], tables: list[NDArray[Any]]
 ) -> ExpertOutputs:
     classes = [[str(label) for label in model.classes_] for model in models]
     outputs = outputs.recoded(sorted({*outputs.labels, *(y for known in classes for y in known)}))
     code_of = {label: code for code, label in enumerate(outputs.labels)}
     scores = np.zeros((*outputs.codes.shape, len(outputs.labels)), np.float32)
-    for j, (known, table) in enumerate(zip(classes, given, strict=True)):
+    for j, (known, table) in enumerate(zip(classes, tables, strict=True)):
         if table.shape != (outputs.n_positions, len(known)):
             raise DataError(
                 f"expert {j} gives probabilities of shape {table.shape}: expected "
@@ -362,5 +362,5 @@ class _Rows:
 
 
 def _answer(labels: Sequence[Any], missing: str) -> Answer:
-    said = [None if label == missing else label for label in labels]
-    return None if said and all(label is None for label in said) else said
+    answer = [None if label == missing else label for label in labels]
+    return None if answer and all(label is None for label in answer) else answer

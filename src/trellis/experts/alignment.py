@@ -219,12 +219,12 @@ class Aligned(Estimator, Storable):
 
 
 def _mean_distance(column: list[list[str] | None], gold: Any) -> float:
-    found = [
+    distances = [
         0 if answer == right else edit_distance(answer, right)
         for answer, right in zip(column, gold, strict=False)  # lengths are checked by align
         if answer is not None
     ]
-    return sum(found) / len(found) if found else float("inf")
+    return sum(distances) / len(distances) if distances else float("inf")
 
 
 def _names(names: Sequence[str] | None, n_experts: int) -> tuple[str, ...]:

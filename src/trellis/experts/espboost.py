@@ -155,13 +155,13 @@ class ESPBoost(Combiner):
 
     def margin_loss(self, outputs: Any, gold: Any, rho: float = 0.0) -> float:
         """Share of positions whose margin is at most ``rho`` times the sum of the alphas."""
-        right, said = as_gold(gold, self._recognised(outputs))
-        votes = self._votes(said)
+        right, answers = as_gold(gold, self._recognised(outputs))
+        votes = self._votes(answers)
         at = np.arange(len(right))
-        own = votes[at, right].copy()
+        gold_votes = votes[at, right].copy()
         votes[at, right] = -np.inf
         rival = np.maximum(votes.max(axis=1), 0.0)  # a label that nobody names has no votes
-        return float(np.mean(own - rival <= rho * self.alphas_.sum() + 1e-12))
+        return float(np.mean(gold_votes - rival <= rho * self.alphas_.sum() + 1e-12))
 
     def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
         if self.base == "0/1" and self.scheme is None:

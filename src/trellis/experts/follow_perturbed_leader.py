@@ -186,14 +186,16 @@ class FollowPerturbedLeader(OnlineCombiner):
     )
     random_state = changed(help="Seed of the perturbations and of random ties.")
 
-    def _new_learner(self, said: ExpertOutputs, tie: Tie) -> Learner:
+    def _new_learner(self, outputs: ExpertOutputs, tie: Tie) -> Learner:
         scale = None if isinstance(self.epsilon, str) else 1 / self.epsilon
         by_length = self.loss_scale == "1/l"
         if self.automaton is not None:
             if not self.automaton.is_complete:
-                return _Edges(self.automaton, said.n_experts, scale, by_length, self.random_state)
-            EdgeLearner(self.automaton, said.n_experts)._check(said)
-        return _Table(tie, said.n_experts, scale, by_length, self.random_state)
+                return _Edges(
+                    self.automaton, outputs.n_experts, scale, by_length, self.random_state
+                )
+            EdgeLearner(self.automaton, outputs.n_experts)._check(outputs)
+        return _Table(tie, outputs.n_experts, scale, by_length, self.random_state)
 
     def _new_table(self, tie: Tie, n_experts: int) -> TableLearner:
         return _Table(tie, n_experts, None, self.loss_scale == "1/l", self.random_state)

@@ -51,9 +51,9 @@ def additive_loss(
     table = _table(labels, loss)
     code_of = {label: code for code, label in enumerate(labels)}
     total = 0.0
-    for right, said in zip(gold, predicted, strict=True):
+    for right, answer in zip(gold, predicted, strict=True):
         if len(right):
-            cells = ([code_of[y] for y in right], [code_of[y] for y in said])
+            cells = ([code_of[y] for y in right], [code_of[y] for y in answer])
             total += float(table[cells].mean())
     return total / len(gold)
 
@@ -86,9 +86,9 @@ def expert_losses(outputs: Any, gold: Any, loss: Loss = "hamming") -> NDArray[np
         raise DataError("there are no samples to judge the experts by")
     table = _table(out.labels, loss)
     awake = out.codes >= 0
-    found = np.where(awake, table[right[:, None], out.codes], 0.0)
+    costs = np.where(awake, table[right[:, None], out.codes], 0.0)
     heard = np.add.reduceat(awake, out.offsets[:-1], axis=0, dtype=np.int64)
-    sums = np.add.reduceat(found, out.offsets[:-1], axis=0)
+    sums = np.add.reduceat(costs, out.offsets[:-1], axis=0)
     means = np.divide(sums, heard, out=np.zeros_like(sums), where=heard > 0)
     answered = (heard > 0).sum(axis=0)
     losses = np.full(out.n_experts, np.nan)

@@ -125,21 +125,21 @@ class OnlineCombiner(Combiner, Seeded):
         At each position an expert is drawn by its weight among those awake (``weights_``), and the
         loss is averaged over positions, then over samples.
         """
-        truth, said = as_gold(gold, self._recognised(outputs))
-        if not len(said):
+        truth, answers = as_gold(gold, self._recognised(outputs))
+        if not len(answers):
             raise DataError("no samples to score")
         table = self._log_table
         cells = None
         if isinstance(self._learner, TableLearner):
-            cells = self._learner.tying.cells(said)
+            cells = self._learner.tying.cells(answers)
             table = self._learner.tying.with_fallback(table)
-        batch = Batch(said.offsets, said.codes, truth, self._cost(said), cells)
+        batch = Batch(answers.offsets, answers.codes, truth, self._cost(answers), cells)
         weights = np.exp(table - table.max())[..., None]
         return float(self._learner.expected(batch, weights).mean())
 
     # ------------------------------------------------------------------ for subclasses
 
-    def _new_learner(self, said: ExpertOutputs, tie: Tie) -> Learner:
+    def _new_learner(self, outputs: ExpertOutputs, tie: Tie) -> Learner:
         raise NotImplementedError  # abstract
 
     def _by_suffixes(self) -> bool:
@@ -147,48 +147,50 @@ class OnlineCombiner(Combiner, Seeded):
 
     # ------------------------------------------------------------------ learning
 
-    def _learn(self, said: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
+    def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
         if fresh:
-            self._learner = self._new_learner(said, self._tie(said))
+            self._learner = self._new_learner(outputs, self._tie(outputs))
             self._losses = np.zeros(0)
             self._suffixes = Suffixes()
             self._candidates = Candidates()
-        batch = self._learner.batch(said, gold, self._cost(said))
+        batch = self._learner.batch(outputs, gold, self._cost(outputs))
         one = self.conversion == "cross-validation"
         done = 0
         losses = [self._losses]
-        while done < len(said):
+        while done < len(outputs):
             if one:
                 self._candidates.begin(self._learner.log_table().copy())
             room = self._candidates.room() if one else self._suffixes.room()
-            part = batch.part(done, min(len(said), done + room))
+            part = batch.part(done, min(len(outputs), done + room))
             n = len(part.offsets) - 1
             if one:
                 tables = self._candidates.stack(len(self._learner.log_table()))
                 self._candidates.add(self._learner.expected(part, tables).sum(axis=1), n)
-            found, log_sum = self._learner.rounds(part)
-            losses.append(found)
+            round_losses, log_sum = self._learner.rounds(part)
+            losses.append(round_losses)
             if not one:
                 self._suffixes.add(log_sum, n)
             done += n
         self._losses = np.concatenate(losses)
         self._choose(batch)
 
-    def _tie(self, said: ExpertOutputs) -> Tie:
+    def _tie(self, outputs: ExpertOutputs) -> Tie:
         if self.automaton is not None:
             return "position"
         if callable(self.tie) or self.tie != "auto":
             tie: Tie = self.tie
             return tie
-        return "position" if len(set(said.lengths.tolist())) == 1 else self._TIED
+        return "position" if len(set(outputs.lengths.tolist())) == 1 else self._TIED
 
     _TIED = "expert"
 
-    def _cost(self, said: ExpertOutputs) -> Float64s:
+    def _cost(self, outputs: ExpertOutputs) -> Float64s:
         """Loss (L, L) of the right label and the label said; empty for 0/1."""
         if not callable(self.cost):
             return np.zeros((0, 0))
-        table = np.array([[self.cost(g, c) for c in said.labels] for g in said.labels], np.float64)
+        table = np.array(
+            [[self.cost(g, c) for c in outputs.labels] for g in outputs.labels], np.float64
+        )
         if not ((table >= 0) & (table <= 1)).all():
             raise DataError("cost must give numbers between 0 and 1 for every pair of labels")
         return table
@@ -279,12 +281,12 @@ class OnlineCombiner(Combiner, Seeded):
             return list(self._learner.tying.row_of)
         return list(range(self._learner.automaton.length))  # type: ignore[attr-defined]  # of edges
 
-    def _label(self, said: ExpertOutputs) -> NDArray[np.int32]:
+    def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
         draw = self.conversion == "randomised"
         rng = None
         if draw or self.ties == "random":
             rng = np.random.default_rng(self.random_state)
-        return self._learner.label(said, self._log_table, rng, draw)
+        return self._learner.label(outputs, self._log_table, rng, draw)
 
     def _deviation(self, delta: float) -> float:
         """How far a mean of independent (or martingale) losses strays, over all sets at once."""

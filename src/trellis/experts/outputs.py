@@ -132,13 +132,13 @@ class ExpertOutputs:
         if labels == self.labels:
             return self
         code_of = {label: code for code, label in enumerate(labels)}
-        said = np.zeros(len(self.labels) + 1, bool)  # the last one is for -1
-        said[self.codes.ravel()] = True
+        used = np.zeros(len(self.labels) + 1, bool)  # the last one is for -1
+        used[self.codes.ravel()] = True
         table = np.full(len(self.labels) + 1, -1, np.int32)
         for old, label in enumerate(self.labels):
             if label in code_of:
                 table[old] = code_of[label]
-            elif said[old]:
+            elif used[old]:
                 raise DataError(f"an expert says {label!r}, which is not among the given labels")
         scores = None
         if self.scores is not None:
@@ -211,9 +211,9 @@ def as_outputs(
         for label in _distinct(flat, names[j]) - code_of.keys():
             code_of[label] = len(code_of) - 1
         rows[j] = np.fromiter(map(code_of.__getitem__, flat), np.int32, len(flat))
-    found = [label for label in code_of if label is not None]
-    final = tuple(sorted(found)) if labels is None else tuple(labels)
-    first = ExpertOutputs(offsets, rows.T, tuple(found), names)
+    distinct = [label for label in code_of if label is not None]
+    final = tuple(sorted(distinct)) if labels is None else tuple(labels)
+    first = ExpertOutputs(offsets, rows.T, tuple(distinct), names)
     return first.recoded(final)
 
 
@@ -271,14 +271,14 @@ def _lengths(columns: list[list[Any]], names: tuple[str, ...]) -> list[int]:
         for j, answer in enumerate(answers):
             if answer is None:
                 continue
-            found = len(_sequence(answer, names[j], i))
-            if length >= 0 and found != length:
+            count = len(_sequence(answer, names[j], i))
+            if length >= 0 and count != length:
                 raise DataError(
-                    f"{names[j]} gives {found} labels for sample {i} (counted from 0), "
+                    f"{names[j]} gives {count} labels for sample {i} (counted from 0), "
                     f"other experts give {length}; align answers of different lengths first "
                     "(align=, or trellis.experts.align)"
                 )
-            length = found
+            length = count
         if length < 0:
             raise DataError(f"no expert says anything about sample {i} (counted from 0)")
         if length == 0:

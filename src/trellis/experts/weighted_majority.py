@@ -189,23 +189,23 @@ class WeightedMajority(OnlineCombiner):
         super().partial_fit(outputs, gold)
         return self
 
-    def _new_learner(self, said: ExpertOutputs, tie: Tie) -> Learner:
+    def _new_learner(self, outputs: ExpertOutputs, tie: Tie) -> Learner:
         by_length = self.loss_scale == "1/l"
-        p = said.n_experts
+        p = outputs.n_experts
         if self.automaton is not None and not self.automaton.is_complete:
             log_paths = math.log(self.automaton.n_paths)
-            eta = self._eta(log_paths, len(said), float(self.automaton.length))
+            eta = self._eta(log_paths, len(outputs), float(self.automaton.length))
             return _Edges(self.automaton, p, eta, by_length)
         if self.automaton is not None:
-            EdgeLearner(self.automaton, p)._check(said)
+            EdgeLearner(self.automaton, p)._check(outputs)
         log_experts = math.log(2)
         if self.beta == "auto":
             tying = Tying(tie, p)
-            tying.cells(said, new=True)
+            tying.cells(outputs, new=True)
             n_choices = p * (tying.n_rows if tying.by_label else 1)
             n_rows = 1 if tying.by_label else tying.n_rows
             log_experts = n_rows * math.log(max(n_choices, 2))
-        eta = self._eta(log_experts, len(said), float(said.lengths.mean()))
+        eta = self._eta(log_experts, len(outputs), float(outputs.lengths.mean()))
         return _Table(tie, p, eta, by_length)
 
     def _eta(self, log_experts: float, n_rounds: int, length: float) -> float:
@@ -233,11 +233,11 @@ class WeightedMajority(OnlineCombiner):
         regret = regret_bound(log_experts, n_rounds, eta) / n_rounds
         return regret + 2 * hoeffding_deviation(n_rounds, delta / 2)
 
-    def _learn(self, said: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
-        low, high = int(said.lengths.min()), int(said.lengths.max())
+    def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
+        low, high = int(outputs.lengths.min()), int(outputs.lengths.max())
         before = (low, high) if fresh else self._lengths
         self._lengths = (min(low, before[0]), max(high, before[1]))
-        super()._learn(said, gold, fresh)
+        super()._learn(outputs, gold, fresh)
 
     def _new_table(self, tie: Tie, n_experts: int) -> TableLearner:
         return _Table(tie, n_experts, 0.0, self.loss_scale == "1/l")

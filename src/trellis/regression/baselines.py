@@ -137,8 +137,8 @@ class Lasso:
         Z, Z_new = (X - mean) / spread, (X_new - mean) / spread
         where = Z if train.coords is None else train.coords
         model.fit(Z, train.y - centre, graph=train.graph, coords=where)
-        found = model.predict(Z_new, coords=Z_new if test.coords is None else test.coords)
-        return np.asarray(centre + found)
+        predictions = model.predict(Z_new, coords=Z_new if test.coords is None else test.coords)
+        return np.asarray(centre + predictions)
 
 
 @dataclass(frozen=True)

@@ -80,8 +80,8 @@ class Evaluation:
 
     def improvement(self, name: str, reference: str) -> float:
         """By how many per cent the mean MSE of ``name`` lies below that of ``reference``."""
-        mine, theirs = float(np.mean(self.mse[name])), float(np.mean(self.mse[reference]))
-        return 100 * (1 - mine / theirs)
+        error, reference_error = float(np.mean(self.mse[name])), float(np.mean(self.mse[reference]))
+        return 100 * (1 - error / reference_error)
 
     def best(self) -> str:
         """The model with the lowest mean MSE."""
@@ -158,12 +158,12 @@ def evaluate(
             raise DataError("no data to evaluate on")
     mean_interval([0.0], confidence)  # checks the level before the work
     jobs = [delayed(_measured)(models[n], *source) for source in sources for n in models]
-    found = iter(Parallel(n_jobs)(jobs))
+    results = iter(Parallel(n_jobs)(jobs))
     mse: dict[str, list[float]] = {name: [] for name in models}
     seconds: dict[str, list[float]] = {name: [] for name in models}
     for _ in sources:
         for name in models:
-            error, time_taken = next(found)
+            error, time_taken = next(results)
             mse[name].append(error)
             seconds[name].append(time_taken)
     return Evaluation(mse, seconds, confidence)

@@ -163,8 +163,8 @@ class CentredDistances:
         """Return dCorr^2(x, Z) for each row of `x`, (c, n) or (n,)."""
         covariance = self.covariance_squared(x)
         rows = np.atleast_2d(np.asarray(x, dtype=np.float64))
-        own = np.array([_univariate_variance(row) for row in rows])
-        return _ratio(covariance, own, self.variance)
+        variances = np.array([_univariate_variance(row) for row in rows])
+        return _ratio(covariance, variances, self.variance)
 
 
 def _moments(

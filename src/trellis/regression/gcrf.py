@@ -182,14 +182,14 @@ class GCRF(Seeded, Storable):
         if R.shape[1] == 1 and len(laplacians) == 1:
             L, r = laplacians[0], R[:, 0]
             if self.criterion == "error":
-                found = search_error(L, targets, r)
+                optimum = search_error(L, targets, r)
             elif self.method == "exact" or (self.method == "auto" and exact_is_affordable(L)):
-                found = search(dense_profile(L, targets, r))
+                optimum = search(dense_profile(L, targets, r))
             else:
-                found = search_stochastic(L, targets, r, random_state=seed)
-            self.alpha_: Any = found.alpha
-            self.beta_: Any = found.alpha * found.gamma
-            self.log_likelihood_ = found.log_likelihood
+                optimum = search_stochastic(L, targets, r, random_state=seed)
+            self.alpha_: Any = optimum.alpha
+            self.beta_: Any = optimum.alpha * optimum.gamma
+            self.log_likelihood_ = optimum.log_likelihood
         elif self.criterion == "error":
             raise DataError("criterion='error' is for one base model and one graph")
         else:
@@ -254,8 +254,8 @@ class GCRF(Seeded, Storable):
         return float(r2_score(y, self.predict(X, graph=graph)))
 
     def _laplacians(self, graph: Any, X: Any, n: int) -> list[Any]:
-        given = self.graph if graph is None else graph
-        graphs = given if isinstance(given, (list, tuple)) else [given]
+        source = self.graph if graph is None else graph
+        graphs = source if isinstance(source, (list, tuple)) else [source]
         return [laplacian(normalise(resolve_graph(g, X, n))) for g in graphs]
 
     def _learn_bases(self, X: Any, y: Float64s, seed: int) -> Float64s:

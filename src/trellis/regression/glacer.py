@@ -263,8 +263,8 @@ class GLACER(Seeded, Storable):
         predictions = [unstructured(model, rows, classify) for model in self.models_]
         variance = np.zeros(len(rows))
         if self._structured:
-            given = self.graph if graph is None else graph
-            L = laplacian(normalise(resolve_graph(given, X, len(rows))))
+            source = self.graph if graph is None else graph
+            L = laplacian(normalise(resolve_graph(source, X, len(rows))))
             pairs = zip(predictions, self.gammas_, strict=True)
             predictions = [solve(L, float(gamma), p) for p, gamma in pairs]
             if with_std:
@@ -379,8 +379,10 @@ class _Maker:
 
         if self.prototype is None:
             return least_squares_boosting(random_state=seed)
-        made = hasattr(self.prototype, "get_params") and not isinstance(self.prototype, type)
-        model = clone(self.prototype) if made else self.prototype()
+        is_estimator = hasattr(self.prototype, "get_params") and not isinstance(
+            self.prototype, type
+        )
+        model = clone(self.prototype) if is_estimator else self.prototype()
         seeds = [name for name in model.get_params() if name.split("__")[-1] == "random_state"]
         return model.set_params(**dict.fromkeys(seeds, seed))
 

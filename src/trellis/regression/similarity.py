@@ -137,11 +137,11 @@ def knn_graph(
     tree, norm, to_distance = _tree(points, metric)
     distance, neighbour = tree.query(tree.data, k=k + 1, p=norm)
     # A node need not be the first of its own neighbours when others lie on the same spot.
-    own = neighbour == np.arange(n)[:, None]
-    own[~own.any(axis=1), k] = True
+    itself = neighbour == np.arange(n)[:, None]
+    itself[~itself.any(axis=1), k] = True
     rows = np.repeat(np.arange(n), k)
-    lengths = to_distance(distance[~own])
-    directed = _weighted(rows, neighbour[~own], lengths, n, weight, scale)
+    lengths = to_distance(distance[~itself])
+    directed = _weighted(rows, neighbour[~itself], lengths, n, weight, scale)
     other = directed.T.tocsr()
     if symmetrise == "max":
         return directed.maximum(other)
@@ -177,10 +177,10 @@ def radius_graph(
     if metric == "haversine":  # the tree holds points of the unit sphere: arc to chord
         limit = 2 * np.sin(min(limit / _EARTH_KM, np.pi) / 2)
     # The arc is an arc sine away from the chord: a hair's breadth more, then cut exactly.
-    found = tree.sparse_distance_matrix(tree, limit * (1 + 1e-9), p=norm, output_type="ndarray")
-    lengths = to_distance(found["v"])
-    keep = (found["i"] != found["j"]) & (lengths <= radius)
-    return _weighted(found["i"][keep], found["j"][keep], lengths[keep], len(points), weight, scale)
+    near = tree.sparse_distance_matrix(tree, limit * (1 + 1e-9), p=norm, output_type="ndarray")
+    lengths = to_distance(near["v"])
+    keep = (near["i"] != near["j"]) & (lengths <= radius)
+    return _weighted(near["i"][keep], near["j"][keep], lengths[keep], len(points), weight, scale)
 
 
 def full_graph(

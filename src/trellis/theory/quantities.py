@@ -266,10 +266,10 @@ def point_losses(model: ChainCRF, corpus: Any) -> NDArray[np.float64]:
     ((10,), True)
     """
     data = labelled(corpus)
-    found = np.concatenate(model.predict_marginals(data))
+    marginals = np.concatenate(model.predict_marginals(data))
     assert data.labels is not None
     allowed = data.labels.recoded(model.classes_).allowed()
-    right = np.where(allowed, found, 0.0).sum(axis=1)
+    right = np.where(allowed, marginals, 0.0).sum(axis=1)
     zero = np.flatnonzero(right <= 0)
     if zero.size:
         s = int(np.searchsorted(data.offsets, zero[0], side="right")) - 1

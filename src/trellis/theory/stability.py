@@ -243,9 +243,9 @@ def _sup_times_alpha_squared(
 
 def _floats(array: ArrayLike, name: str) -> NDArray[Any]:
     try:
-        found = np.asarray(array, np.float64)
+        numbers = np.asarray(array, np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"{name} must be numbers: {error}") from None
-    if not np.isfinite(found).all():
+    if not np.isfinite(numbers).all():
         raise DataError(f"{name} must be finite; some are NaN or infinite")
-    return found
+    return numbers

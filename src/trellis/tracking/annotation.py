@@ -180,10 +180,10 @@ def fixed_variables(
     keys, wanted = hypothesis_keys(hypotheses, n, m), hypothesis_keys(known, n, m)
     order = np.argsort(keys, kind="stable")
     at = np.searchsorted(keys, wanted, sorter=order)
-    found = at < len(keys)
-    found[found] = keys[order[at[found]]] == wanted[found]
-    if not found.all():
-        missing = known.take(np.flatnonzero(~found)[:1])
+    present = at < len(keys)
+    present[present] = keys[order[at[present]]] == wanted[present]
+    if not present.all():
+        missing = known.take(np.flatnonzero(~present)[:1])
         raise InfeasibleError(
             f"{place_of(pair)}: the annotated {_described(pair, missing)} is not among the "
             "hypotheses; make them with more neighbours or a larger max_distance, or with "

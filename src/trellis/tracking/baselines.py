@@ -95,10 +95,10 @@ def cheapest(
     from trellis.structures.assignment import AssignmentSpace, best_assignment
 
     rows = np.cumsum([0] + [len(pair.source) + len(pair.target) for pair in pairs])
-    offsets = np.cumsum([0] + [len(found) for found in hypotheses])
+    offsets = np.cumsum([0] + [len(candidates) for candidates in hypotheses])
     covers = [np.empty((0, 3), np.int32)]
-    for pair, found, first in zip(pairs, hypotheses, rows, strict=False):
-        here = found.covers(len(pair.source))
+    for pair, candidates, first in zip(pairs, hypotheses, rows, strict=False):
+        here = candidates.covers(len(pair.source))
         covers.append(np.where(here >= 0, here + np.int32(first), here))
     space = AssignmentSpace(np.concatenate(covers).astype(np.int32), offsets, rows)
     chosen = best_assignment(space, np.concatenate([np.empty(0), *scores])).chosen
@@ -247,8 +247,8 @@ class GraphMatching(LinkingTracker):
 
         k = min(self.n_neighbors + 1, len(matched))
         _, near = cKDTree(source[matched]).query(source, k=np.arange(1, k + 1))
-        own = matched[near] == np.arange(len(source))[:, None]
-        around = np.where(own[:, :, None] & (k > 1), np.nan, moves[near])
+        itself = matched[near] == np.arange(len(source))[:, None]
+        around = np.where(itself[:, :, None] & (k > 1), np.nan, moves[near])
         return np.asarray(np.nanmedian(around, axis=1), np.float64)
 
     def _divided(
@@ -361,8 +361,8 @@ def _matched(price: Float64s, limit: float) -> tuple[Int64s, Int64s]:
     from scipy.optimize import linear_sum_assignment
 
     i, j = linear_sum_assignment(np.minimum(price, limit))
-    made = price[i, j] < limit
-    return i[made].astype(np.int64), j[made].astype(np.int64)
+    below = price[i, j] < limit
+    return i[below].astype(np.int64), j[below].astype(np.int64)
 
 
 def _moves(pair: FramePair, i: Int64s, j: Int64s) -> PairAnnotation:

@@ -126,16 +126,16 @@ def _quantities(columns: Sequence[str]) -> list[_Quantity]:
         return _Quantity(name, lambda o: o[name], together, name not in (*_SHAPES, *_AXES))
 
     axes = all(name in columns for name in _AXES)
-    found = [
+    quantities = [
         column(name) for name in columns if name != "orientation" and not (axes and name in _AXES)
     ]
     if "area" in columns and "mean_intensity" in columns:
-        found.append(_Quantity(_MASS, lambda o: o["area"] * o["mean_intensity"], np.add, True))
+        quantities.append(_Quantity(_MASS, lambda o: o["area"] * o["mean_intensity"], np.add, True))
     if axes:
-        found.append(
+        quantities.append(
             _Quantity("axes", lambda o: np.stack([o[a] for a in _AXES], axis=1), _mean, False)
         )
-    return found
+    return quantities
 
 
 def _eccentricity(columns: Sequence[str]) -> Callable[[Objects], Float64s] | None:
@@ -152,8 +152,8 @@ def _eccentricity(columns: Sequence[str]) -> Callable[[Objects], Float64s] | Non
 def _excess(source: Objects, target: Objects, ids: NDArray[np.int64]) -> Float64s:
     """By how much a link is longer than the shortest of the same object."""
     distance = _distance(source.position, target.position)
-    own, number = np.unique(ids, return_inverse=True)
-    least = np.full(len(own), np.inf)
+    distinct, number = np.unique(ids, return_inverse=True)
+    least = np.full(len(distinct), np.inf)
     np.minimum.at(least, number, distance)
     excess: Float64s = distance - least[number]
     return excess
@@ -261,22 +261,22 @@ def _of_moves(columns: Sequence[str]) -> list[EventFeature]:
             "move", f"{q.name} change", lambda a, b: _normalised_difference(q.of(a), q.of(b))
         )
 
-    found = [
+    features = [
         EventFeature("move", "distance", lambda a, b: _distance(a.position, b.position)),
         EventFeature("move", "farther than the nearest target", lambda a, b: _excess(a, b, a.ids)),
         EventFeature("move", "farther than the nearest source", lambda a, b: _excess(a, b, b.ids)),
         EventFeature("move", "off the flow", _off_the_flow),
     ]
-    found += [change(q) for q in _quantities(columns)]
+    features += [change(q) for q in _quantities(columns)]
     if "orientation" in columns:
-        found.append(
+        features.append(
             EventFeature(
                 "move",
                 "orientation change",
                 lambda a, b: _orientation_difference(a["orientation"], b["orientation"]),
             )
         )
-    return found
+    return features
 
 
 def _of_parts(
@@ -310,7 +310,7 @@ def _of_parts(
 
 def _of_divisions(columns: Sequence[str]) -> list[EventFeature]:
     quantities = [q for q in _quantities(columns) if q.in_divisions]
-    found = _of_parts("division", columns, quantities)
+    features = _of_parts("division", columns, quantities)
 
     def angle(parent: Objects, first: Objects, second: Objects) -> Float64s:
         return _cosine(first.position - parent.position, second.position - parent.position)
@@ -335,11 +335,11 @@ def _of_divisions(columns: Sequence[str]) -> list[EventFeature]:
     def together(parent: Objects, first: Objects, second: Objects, frame: Frame) -> Float64s:
         return _ratio(first["area"] + second["area"], np.asarray(frame.average("area")))
 
-    found.append(EventFeature("division", "angle", angle))
-    found.append(EventFeature("division", "distance of the nearer", reach(np.minimum)))
-    found.append(EventFeature("division", "distance of the farther", reach(np.maximum)))
+    features.append(EventFeature("division", "angle", angle))
+    features.append(EventFeature("division", "distance of the nearer", reach(np.minimum)))
+    features.append(EventFeature("division", "distance of the farther", reach(np.maximum)))
     if "area" in columns:
-        found += [
+        features += [
             EventFeature(
                 "division",
                 "area ratio",
@@ -353,14 +353,14 @@ def _of_divisions(columns: Sequence[str]) -> list[EventFeature]:
             EventFeature("division", "daughters' area", together, needs_frame=True),
         ]
     if "orientation" in columns:
-        found.append(EventFeature("division", "axis", axis))
+        features.append(EventFeature("division", "axis", axis))
     eccentricity = _eccentricity(columns)
     if eccentricity is not None:
-        found.append(
+        features.append(
             EventFeature("division", "parent's eccentricity", lambda one, a, b: eccentricity(one))
         )
-    found += [relative(name) for name in ("area", "mean_intensity") if name in columns]
-    return found
+    features += [relative(name) for name in ("area", "mean_intensity") if name in columns]
+    return features
 
 
 def _of_ends(event: Event, columns: Sequence[str]) -> list[EventFeature]:
@@ -369,8 +369,8 @@ def _of_ends(event: Event, columns: Sequence[str]) -> list[EventFeature]:
     def unlike(q: _Quantity) -> EventFeature:
         def values(objects: Objects, frame: Frame) -> Float64s:
             average = average_of(q.of(frame.objects))
-            mine = q.of(objects)
-            return _normalised_difference(mine, np.broadcast_to(average, mine.shape))
+            quantity = q.of(objects)
+            return _normalised_difference(quantity, np.broadcast_to(average, quantity.shape))
 
         return EventFeature(event, f"{q.name} unlike the average", values)
 

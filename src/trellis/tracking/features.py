@@ -166,12 +166,12 @@ def event_features(
             raise DataError(f"there are two features of {event} with the name {name!r}")
     arrays = []
     for kind, event in enumerate(EVENTS):
-        mine = [feature for feature in features if feature.event == event]
+        of_event = [feature for feature in features if feature.event == event]
         which = hypotheses.take(hypotheses.kind == kind)
-        table = np.empty((len(which), len(mine)))
+        table = np.empty((len(which), len(of_event)))
         if table.size:
             views, frame = _roles(pair, which, event)
-            for k, feature in enumerate(mine):
+            for k, feature in enumerate(of_event):
                 needed = feature.needs_frame or event in ("appear", "disappear")
                 table[:, k] = _computed(pair, feature, (*views, frame) if needed else views)
         arrays.append(table)

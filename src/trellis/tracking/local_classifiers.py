@@ -171,8 +171,8 @@ class _FeatureTracker(LinkingTracker):
         self, pairs: Sequence[FramePair], hypotheses: Sequence[Hypotheses]
     ) -> list[list[Float64s]]:
         return [
-            event_features(pair, found, self.features_)
-            for pair, found in zip(pairs, hypotheses, strict=True)
+            event_features(pair, candidates, self.features_)
+            for pair, candidates in zip(pairs, hypotheses, strict=True)
         ]
 
     def predict(self, pairs: Sequence[FramePair]) -> TrackingResult:
@@ -185,13 +185,13 @@ class _FeatureTracker(LinkingTracker):
             self._scores(e, np.concatenate([b[e] for b in blocks]) if blocks else np.empty((0, 0)))
             for e in range(len(EVENTS))
         ]
-        scores = [np.empty(len(found)) for found in hypotheses]
+        scores = [np.empty(len(candidates)) for candidates in hypotheses]
         start = np.zeros(len(EVENTS), np.int64)
-        for found, mine in zip(hypotheses, scores, strict=True):
+        for candidates, pair_scores in zip(hypotheses, scores, strict=True):
             for e in range(len(EVENTS)):
-                here = found.kind == e
+                here = candidates.kind == e
                 stop = start[e] + here.sum()
-                mine[here] = flat[e][start[e] : stop]
+                pair_scores[here] = flat[e][start[e] : stop]
                 start[e] = stop
         return cheapest(pairs, hypotheses, scores)
 
@@ -252,14 +252,17 @@ class LocalClassifiers(_FeatureTracker, Seeded):
 
         hypotheses, blocks = self._prepare(pairs)
         known = [
-            fixed_variables(pair, found, pair.annotation)
-            for pair, found in zip(pairs, hypotheses, strict=True)
+            fixed_variables(pair, candidates, pair.annotation)
+            for pair, candidates in zip(pairs, hypotheses, strict=True)
         ]
         self.forests_: list[Any] = []
         for e in range(len(EVENTS)):
             X = np.concatenate([block[e] for block in blocks])
             y = np.concatenate(
-                [fixed[found.kind == e] for fixed, found in zip(known, hypotheses, strict=True)]
+                [
+                    fixed[candidates.kind == e]
+                    for fixed, candidates in zip(known, hypotheses, strict=True)
+                ]
             )
             X, y = X[y >= 0], y[y >= 0]
             if not X.size or len(np.unique(y)) < 2:
@@ -340,6 +343,6 @@ class HandSet(_FeatureTracker):
 
     def _scores(self, event: int, table: Float64s) -> Float64s:
         named = self._weights.get(EVENTS[event], {})
-        mine = [f.name for f in self.features_ if f.event == EVENTS[event]]
-        w = np.array([named.get(name, 0.0) for name in mine], np.float64)
+        names = [f.name for f in self.features_ if f.event == EVENTS[event]]
+        w = np.array([named.get(name, 0.0) for name in names], np.float64)
         return table @ w + named.get("bias", 0.0)
