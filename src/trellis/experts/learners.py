@@ -7,9 +7,11 @@ one round a sample, tells the expected losses of any table, and votes with one.
 
 from __future__ import annotations
 
+import copy
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,7 @@ from trellis.experts.automaton import PathAutomaton
 from trellis.experts.outputs import ExpertOutputs
 from trellis.experts.tying import Cells, Tie, Tying
 from trellis.experts.voting import own_votes, vote
+from trellis.files.stored import header_value, take
 
 __all__ = ["Batch", "EdgeLearner", "Learner", "TableLearner"]
 
@@ -55,23 +58,36 @@ class Batch:
         return np.where(self.codes >= 0, losses, 0.0)
 
 
-class Learner(Protocol):
-    """On-line learning over path experts."""
+class Learner:
+    """On-line learning over path experts.
+
+    Attributes
+    ----------
+    table : float64 (C, p) or (E,)
+        What the rounds so far have left: log weights, or sums of losses.
+    n_rounds : int
+        Rounds so far.
+    """
+
+    def __init__(self, start: Float64s) -> None:
+        self.table = start
+        self.n_rounds = 0
 
     def batch(self, outputs: ExpertOutputs, gold: NDArray[np.int32], cost: Float64s) -> Batch:
         """Prepare samples for the methods below; the table grows if need be."""
+        raise NotImplementedError  # abstract
 
     def rounds(self, batch: Batch) -> tuple[Float64s, Float64s]:
         """Play one round a sample; return their expected losses and the log of Σ_t p_t."""
-
-    def again(self) -> Self:
-        """Return the same learner before its first round."""
+        raise NotImplementedError  # abstract
 
     def log_table(self) -> Float64s:
         """Return the log of the weights p_t of the next round, (C, p) or (E,)."""
+        raise NotImplementedError  # abstract
 
     def expected(self, batch: Batch, tables: Float64s) -> Float64s:
         """Return the expected loss of each sample under tables (C, p, K) or (E, K), (K, S)."""
+        raise NotImplementedError  # abstract
 
     def label(
         self,
@@ -81,16 +97,38 @@ class Learner(Protocol):
         draw: bool,
     ) -> NDArray[np.int32]:
         """Vote with these weights, or draw an expert a position; codes (N,), -1: all asleep."""
+        raise NotImplementedError  # abstract
 
     @property
     def log_experts(self) -> float | None:
         """Log of the number of path experts, None if they are not what is learned about."""
+        raise NotImplementedError  # abstract
+
+    def at_start(self) -> Float64s:
+        """The table before the first round, of the size it has now."""
+        return np.zeros_like(self.table)
+
+    def again(self) -> Self:
+        """Return the same learner before its first round."""
+        new = copy.copy(self)
+        new.table, new.n_rounds = self.at_start(), 0
+        return new
+
+    def state(self) -> dict[str, Any]:
+        """What a model file holds of it: what it goes on from."""
+        return {"table": self.table, "n_rounds": self.n_rounds}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Undo :meth:`state`, checking everything."""
+        self.table = take(state, "table", np.float64, self.table.shape)
+        self.n_rounds = header_value(state, "n_rounds", int, low=0)
 
 
-class TableLearner:
+class TableLearner(Learner):
     """What learners with a table of contexts and experts share."""
 
     def __init__(self, tie: Tie, n_experts: int) -> None:
+        super().__init__(np.zeros((0, n_experts)))
         self.tying = Tying(tie, n_experts)
         self.slept = False
 
@@ -110,7 +148,8 @@ class TableLearner:
 
     def grow(self, n_rows: int) -> None:
         """Make room for more contexts."""
-        raise NotImplementedError  # abstract
+        missing = n_rows - len(self.table)
+        self.table = np.concatenate([self.table, np.zeros((missing, self.table.shape[1]))])
 
     def expected(self, batch: Batch, tables: Float64s) -> Float64s:
         """Return the expected loss of each sample under tables (C, p, K), as (K, S)."""
@@ -159,7 +198,7 @@ class TableLearner:
         return answer
 
 
-class EdgeLearner:
+class EdgeLearner(Learner):
     """What learners on the edges of an automaton share; all samples have its length."""
 
     def __init__(self, automaton: PathAutomaton, n_experts: int) -> None:
@@ -170,6 +209,7 @@ class EdgeLearner:
         self.automaton = automaton
         _, inverse, count = np.unique(automaton.origin, return_inverse=True, return_counts=True)
         self.start_cost: Float64s = np.log(count[inverse])
+        super().__init__(np.zeros(automaton.n_edges))
 
     @property
     def log_experts(self) -> float | None:
@@ -180,10 +220,11 @@ class EdgeLearner:
 
     def batch(self, outputs: ExpertOutputs, gold: NDArray[np.int32], cost: Float64s) -> Batch:
         """Prepare samples, which must have the automaton's length and experts that are awake."""
-        self._check(outputs)
+        self.check(outputs)
         return Batch(outputs.offsets, outputs.codes, gold, cost, None)
 
-    def _check(self, outputs: ExpertOutputs) -> None:
+    def check(self, outputs: ExpertOutputs) -> None:
+        """Refuse samples of another length, and experts that sleep."""
         if (outputs.lengths != self.automaton.length).any():
             sample = int(np.flatnonzero(outputs.lengths != self.automaton.length)[0])
             raise DataError(
@@ -222,7 +263,7 @@ class EdgeLearner:
         draw: bool,
     ) -> NDArray[np.int32]:
         """Best path under the log vote scores of what its edges say, or a path drawn."""
-        self._check(outputs)
+        self.check(outputs)
         net = self.automaton
         marginals = np.exp(log_table)
         answer = np.empty((len(outputs), net.length), np.int32)
