@@ -44,7 +44,6 @@ from trellis.theory.risk import (
 from trellis.theory.stability import (
     Stability,
     mini_sample_stability_bound,
-    observed_stability,
     sample_stability_bound,
     stability_from_function,
 )
@@ -65,7 +64,6 @@ __all__ = [
     "massart_complexity",
     "mini_sample_stability_bound",
     "mutual_stability",
-    "observed_stability",
     "overfit_bound",
     "overfit_order",
     "partial_annotation_bound",

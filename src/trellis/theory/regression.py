@@ -124,10 +124,6 @@ def mutual_stability(
         Random exchanges that ``chance`` is the mean of.
     random_state : int or Generator
 
-    Returns
-    -------
-    MutualStability
-
     Examples
     --------
     >>> import numpy as np
