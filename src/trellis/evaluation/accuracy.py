@@ -59,23 +59,8 @@ def token_accuracy(gold: Gold, predicted: Labels) -> float:
 def sequence_accuracy(gold: Gold, predicted: Labels) -> float:
     """Share of the samples that are right at every annotated position.
 
-    Samples without any annotated position are skipped.
-
-    Parameters
-    ----------
-    gold : list of lists of labels
-        An entry may be None (skipped) or a set of allowed labels.
-    predicted : list of lists of labels
-
-    Returns
-    -------
-    float
-        In [0, 1].
-
-    Raises
-    ------
-    DataError
-        If lengths differ or no position is annotated.
+    Samples without any annotated position are skipped. Parameters and errors are those of
+    :func:`token_accuracy`.
 
     Examples
     --------
@@ -94,22 +79,11 @@ def hamming_loss(
 
     Parameters
     ----------
-    gold : list of lists of labels
-        An entry may be None (skipped) or a set of allowed labels.
-    predicted : list of lists of labels
+    gold, predicted : list of lists of labels
+        As in :func:`token_accuracy`, and refused as there.
     average : {"token", "sample"}, default="token"
         Over all positions, or the mean over samples of the share within each sample (samples
         without any annotated position are skipped).
-
-    Returns
-    -------
-    float
-        In [0, 1].
-
-    Raises
-    ------
-    DataError
-        If lengths differ or no position is annotated.
 
     Examples
     --------

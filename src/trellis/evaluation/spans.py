@@ -188,10 +188,6 @@ def span_scores(
     strict : bool, default=False
         Drop spans that are not written validly instead of reading them as ``conlleval`` does.
 
-    Returns
-    -------
-    SpanScores
-
     Raises
     ------
     DataError
@@ -262,10 +258,6 @@ def word_segmentation_scores(
         Two segmentations of the same sentences.
     known_words : iterable of str, optional
         The words of the training data; gives the recall of unknown (OOV) and known (IV) words.
-
-    Returns
-    -------
-    SegmentationScores
 
     Raises
     ------
