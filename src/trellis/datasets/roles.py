@@ -31,6 +31,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from trellis.datasets.syntax import label_source
+from trellis.domains import nothing, number, one_of, whole
 from trellis.errors import DataError
 
 __all__ = ["ROLES", "Roles", "source_roles", "stdlib_roles"]
@@ -82,6 +83,8 @@ _Labelled: TypeAlias = tuple[list[list[str]], list[list[str]]]
 # identifiers (site-packages, config-3.11-…) cannot be imported and are left out as well.
 _LEFT_OUT = frozenset({"test", "tests", "idle_test", "encodings", "pydoc_data", "turtledemo"})
 _LEFT_OUT_FILES = ("test_", "conftest", "_sysconfigdata")
+
+_UNIT = one_of("function", "statement")
 
 # What ast.parse raises: on wrong syntax, on wrong characters, and (two kinds) on deep nesting.
 _UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
@@ -136,8 +139,7 @@ class Roles:
         train, test : Roles
             The two parts; sequences keep their order.
         """
-        if not 0 < test_fraction < 1:
-            raise DataError(f"test_fraction must lie between 0 and 1, not {test_fraction!r}")
+        number(above=0, below=1).check("test_fraction", test_fraction)
         sizes: Counter[str] = Counter()
         for module, sequence in zip(self.modules, self.tokens, strict=True):
             sizes[module] += len(sequence)
@@ -201,9 +203,8 @@ def stdlib_roles(
     >>> set(train.modules) & set(test.modules)
     set()
     """
-    _check_unit(unit)
-    if max_tokens is not None and max_tokens < 1:
-        raise DataError(f"max_tokens must be at least 1 or None, not {max_tokens!r}")
+    _UNIT.check("unit", unit)
+    (nothing | whole(1)).check("max_tokens", max_tokens)
     roots = _roots(root)
     files = sorted(itertools.chain.from_iterable(map(_source_files, roots)))
     if max_tokens is not None:
@@ -256,18 +257,13 @@ def source_roles(source: str, *, unit: str = "function") -> _Labelled:
     [('area', 'function_name'), ('r', 'parameter'), ('math', 'global_read'),
      ('pi', 'attribute_read'), ('pow', 'call'), ('r', 'parameter_read')]
     """
-    _check_unit(unit)
+    _UNIT.check("unit", unit)
     # ast counts lines the same way, whatever their ends; it skips a byte order mark.
     text = source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     try:
         return label_source(text, unit)
     except _UNPARSABLE as error:
         raise DataError(f"the source cannot be parsed as Python: {error}") from error
-
-
-def _check_unit(unit: str) -> None:
-    if unit not in ("function", "statement"):
-        raise DataError(f"unit must be 'function' or 'statement', not {unit!r}")
 
 
 def _hashed(module: str, purpose: bytes) -> bytes:
