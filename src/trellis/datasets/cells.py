@@ -94,7 +94,7 @@ class Lab:
     True
     >>> Lab(death=2.0)
     Traceback (most recent call last):
-    trellis.errors.DataError: death of a Lab must be a number from 0 to 1, got 2.0
+    trellis.errors.ParameterError: death of a Lab must be a number from 0 to 1, got 2.0
     """
 
     name: str = "lab"

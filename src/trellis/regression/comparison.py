@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from trellis.domains import number, whole
 from trellis.errors import DataError
 from trellis.regression.baselines import Model
 from trellis.regression.data import RegressionData
@@ -34,8 +35,7 @@ def mean_interval(values: ArrayLike, confidence: float = 0.9) -> tuple[float, fl
     """
     from scipy.stats import t
 
-    if not 0 < confidence < 1:
-        raise DataError(f"confidence must lie in (0, 1), got {confidence}")
+    number(above=0, below=1).check("confidence", confidence)
     x = np.asarray(values, dtype=np.float64)
     if x.ndim != 1 or not len(x):
         raise DataError(f"values must be a list of at least one number, got shape {x.shape}")
@@ -149,8 +149,7 @@ def evaluate(
     if not models:
         raise DataError("no models to evaluate")
     if callable(data):
-        if repetitions < 1:
-            raise DataError(f"repetitions must be at least 1, got {repetitions}")
+        whole(1).check("repetitions", repetitions)
         sources: list[Any] = [(data, random_state + r) for r in range(repetitions)]
     else:
         sources = [(pair, random_state + r) for r, pair in enumerate(data)]

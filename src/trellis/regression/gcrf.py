@@ -33,15 +33,16 @@ from trellis.regression.likelihood import (
     search_many,
     search_stochastic,
 )
+from trellis.regression.rows import check_targets
 from trellis.regression.spectral import inverse_diagonal, solve
 
 __all__ = [
     "GCRF",
     "LARGEST_GAMMA",
     "REGRESSOR",
-    "check_targets",
     "least_squares_boosting",
     "n_rows",
+    "seeded",
 ]
 
 
@@ -72,6 +73,12 @@ def least_squares_boosting(
         max_depth=None,
         random_state=random_state,
     )
+
+
+def seeded(estimator: Any, seed: int) -> Any:
+    """Set every ``random_state`` in a scikit-learn estimator, and return it."""
+    states = [name for name in estimator.get_params() if name.split("__")[-1] == "random_state"]
+    return estimator.set_params(**dict.fromkeys(states, seed))
 
 
 class GCRF(Seeded, Storable):
@@ -351,28 +358,3 @@ def n_rows(X: Any) -> int:
     if n == 0:
         raise DataError("X has no rows")
     return n
-
-
-def check_targets(y: Any, n: int) -> Float64s:
-    """Return the targets as n finite floats that are not all alike.
-
-    Examples
-    --------
-    >>> check_targets([1, 2], 2)
-    array([1., 2.])
-    """
-    try:
-        targets = np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"the targets are not numbers: {error}") from error
-    if targets.shape != (n,):
-        raise DataError(f"y must have one number for each of the {n} rows, got {targets.shape}")
-    bad = ~np.isfinite(targets)
-    if bad.any():
-        raise DataError(
-            f"{int(bad.sum())} of {n} targets are missing or infinite (the first in row"
-            f" {int(np.argmax(bad))}); leave these rows out of X, y and the graph"
-        )
-    if targets.min() == targets.max():
-        raise DataError(f"all targets are {targets[0]:g}: there is nothing to learn")
-    return targets

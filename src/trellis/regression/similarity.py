@@ -34,8 +34,9 @@ from trellis.domains import anything, function, nothing, number, one_of, sequenc
 from trellis.errors import DataError, ParameterError
 from trellis.estimator import Estimator, old_arguments, parameter, renamed
 from trellis.regression.graph_matrix import without_zeros
+from trellis.regression.rows import finite_rows
 
-__all__ = ["KNN", "Full", "Radius", "full_graph", "knn_graph", "radius_graph"]
+__all__ = ["EARTH_KM", "KNN", "Full", "Radius", "full_graph", "knn_graph", "radius_graph"]
 
 Weight = Literal["exp", "inverse", "binary"] | Callable[[np.ndarray], np.ndarray]
 Metric = Literal["euclidean", "manhattan", "haversine"]
@@ -75,7 +76,7 @@ COLUMNS: Any = parameter(
     kw_only=False,
 )
 
-_EARTH_KM = 6371.0088
+EARTH_KM = 6371.0088
 _BLOCK = 1 << 22  # entries of a block of the full distance matrix
 
 
@@ -175,7 +176,7 @@ def radius_graph(
     tree, norm, to_distance = _tree(points, metric)
     limit = float(radius)
     if metric == "haversine":  # the tree holds points of the unit sphere: arc to chord
-        limit = 2 * np.sin(min(limit / _EARTH_KM, np.pi) / 2)
+        limit = 2 * np.sin(min(limit / EARTH_KM, np.pi) / 2)
     # The arc is an arc sine away from the chord: a hair's breadth more, then cut exactly.
     near = tree.sparse_distance_matrix(tree, limit * (1 + 1e-9), p=norm, output_type="ndarray")
     lengths = to_distance(near["v"])
@@ -301,27 +302,15 @@ class Full(Estimator):
 
 def _points(coords: Any, columns: Columns) -> npt.NDArray[np.float64]:
     """Return the coordinates as (n, d) floats; whatever offers ``to_numpy`` is a table."""
-    table = hasattr(coords, "to_numpy")
     COLUMNS.domain.check("columns", columns)
     try:
-        if table:
-            chosen = coords if columns is None else coords[list(columns)]
-            points = np.asarray(chosen.to_numpy(), dtype=np.float64)
+        if hasattr(coords, "to_numpy"):
+            points = (coords if columns is None else coords[list(columns)]).to_numpy()
         else:
-            points = np.asarray(coords, dtype=np.float64)
-            if columns is not None:
-                points = points[:, list(columns)]
+            points = coords if columns is None else np.asarray(coords)[:, list(columns)]
     except (TypeError, ValueError, KeyError, IndexError) as error:
         raise DataError(f"cannot take coordinates from these columns: {error}") from error
-    if points.ndim == 1:
-        points = points[:, None]
-    if points.ndim != 2 or not points.size:
-        raise DataError(f"coordinates must be an (n, d) array with n >= 1, got {points.shape}")
-    bad = ~np.isfinite(points).all(axis=1)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise DataError(f"row {row} of the coordinates is missing or infinite: {points[row]}")
-    return points
+    return finite_rows(points, "the coordinates", flat=True)
 
 
 def _tree(
@@ -341,7 +330,7 @@ def _tree(
         )
     lat, lon = np.radians(points).T
     sphere = np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
-    return KDTree(sphere), 2, lambda d: 2 * _EARTH_KM * np.arcsin(np.minimum(d / 2, 1.0))
+    return KDTree(sphere), 2, lambda d: 2 * EARTH_KM * np.arcsin(np.minimum(d / 2, 1.0))
 
 
 def _scale_of(distances: np.ndarray, scale: Scale) -> float:
