@@ -1,5 +1,6 @@
-"""What the bounds of :mod:`trellis.theory` speak of, measured: stability, and the rate of SGD."""
+"""What the bounds of :mod:`trellis.theory` speak of, measured: stability, SGD's rate, margins."""
 
+from studies.measured.boosting import empirical_margin_loss, exponential_loss
 from studies.measured.rate import RateRun, measure_rate
 from studies.measured.stability import (
     MeasuredStability,
@@ -10,6 +11,8 @@ from studies.measured.stability import (
 __all__ = [
     "MeasuredStability",
     "RateRun",
+    "empirical_margin_loss",
+    "exponential_loss",
     "measure_rate",
     "measure_stability",
     "observed_stability",

@@ -19,8 +19,6 @@ from trellis.theory.convergence import sgd_iterations, sgd_learning_rate
 from trellis.theory.experts import (
     boosting_margin_bound,
     boosting_risk_bound,
-    empirical_margin_loss,
-    exponential_loss,
     hoeffding_deviation,
     majority_vote_bound,
     massart_complexity,
@@ -56,8 +54,6 @@ __all__ = [
     "bias_variance_objective",
     "boosting_margin_bound",
     "boosting_risk_bound",
-    "empirical_margin_loss",
-    "exponential_loss",
     "hoeffding_deviation",
     "log_partial_annotation_bound",
     "majority_vote_bound",
