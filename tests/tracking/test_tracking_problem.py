@@ -16,9 +16,10 @@ from trellis.problems.partial import PARTIAL_LOSSES, PartialObjective
 from trellis.tracking.annotation import annotation_of, events_of, fixed_variables, links_of
 from trellis.tracking.features import EventFeature, event_features
 from trellis.tracking.hypotheses import make_hypotheses
+from trellis.tracking.hypothesis_space import HypothesisSpace
 from trellis.tracking.objects import EVENTS, FramePair, Link, Objects, PairAnnotation
 from trellis.tracking.preconditioning import Preconditioner
-from trellis.tracking.problem import HypothesisSpace, TrackingProblem, as_annotation
+from trellis.tracking.problem import TrackingProblem, as_annotation
 
 REACH = 30.0
 SEEDS = st.integers(0, 3)

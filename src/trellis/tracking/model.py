@@ -39,13 +39,13 @@ from trellis.solvers.perceptron_partial import partial_perceptron
 from trellis.structures.assignment import kbest_assignments
 from trellis.tracking.annotation import events_of, links_of
 from trellis.tracking.default_features import default_features
-from trellis.tracking.features import EventFeature, event_features
+from trellis.tracking.features import EventFeature
 from trellis.tracking.gates import learned_gate
-from trellis.tracking.hypotheses import SOME_EVENTS, check_gates, make_hypotheses
+from trellis.tracking.hypotheses import SOME_EVENTS, check_gates
+from trellis.tracking.hypothesis_space import HypothesisSpace, common_columns
 from trellis.tracking.model_file import StoredTrackingModel
 from trellis.tracking.objects import EVENTS, FramePair, Link
-from trellis.tracking.preconditioning import Preconditioner
-from trellis.tracking.problem import HypothesisSpace, TrackingProblem
+from trellis.tracking.problem import TrackingProblem
 from trellis.tracking.result import (
     TrackEvent,
     TrackingResult,
@@ -264,23 +264,17 @@ class TrackingModel(Seeded, StoredTrackingModel):
         if not sets:
             raise DataError("there is no data set")
         every = [pair for pairs in sets.values() for pair in pairs]
-        columns = _common_columns(every)
+        columns = common_columns(every)
         events = _annotated_kinds(every) if self.events == "auto" else tuple(self.events)
         features = (*default_features(columns, events), *self.features)
         problems = {}
         for name, pairs in sets.items():
             far = self.max_distance
             reach = learned_gate(pairs) if isinstance(far, str) else float(far)
-            blocks = []
-            for pair in pairs:
-                h = make_hypotheses(
-                    pair, events=events, n_neighbors=self.n_neighbors, max_distance=reach
-                )
-                blocks.append(event_features(pair, h, features))
-            scale = Preconditioner.learn(
-                blocks, bias=self.bias, events=events, knots=int(self.knots)
-            )
-            space = HypothesisSpace(events, self.n_neighbors, reach, features, scale, columns)
+            space, _ = HypothesisSpace.learned(
+                pairs, events, self.n_neighbors, reach, features, columns, bias=self.bias,
+                knots=int(self.knots),
+            )  # fmt: skip
             problems[name] = TrackingProblem(pairs, space, cost=self.cost, normalise=self.normalise)
         return problems
 
@@ -492,14 +486,6 @@ def _checked_pairs(name: str, pairs: Iterable[FramePair]) -> list[FramePair]:
                 "read_detections makes them"
             )
     return checked
-
-
-def _common_columns(pairs: Sequence[FramePair]) -> tuple[str, ...]:
-    """Columns that the objects of all pairs have, in the order of the first."""
-    columns = list(pairs[0].source.columns)
-    for pair in pairs:
-        columns = [c for c in columns if c in pair.source and c in pair.target]
-    return tuple(columns)
 
 
 def _annotated_kinds(pairs: Sequence[FramePair]) -> tuple[str, ...]:

@@ -43,77 +43,19 @@ from trellis.structures.assignment import (
     kbest_assignments,
 )
 from trellis.tracking.annotation import fixed_variables
-from trellis.tracking.features import EventFeature, event_features
-from trellis.tracking.hypotheses import Hypotheses, make_hypotheses
-from trellis.tracking.objects import EVENTS, FramePair, Link, PairAnnotation
-from trellis.tracking.preconditioning import Preconditioner
+from trellis.tracking.hypotheses import Hypotheses
+from trellis.tracking.hypothesis_space import HypothesisSpace
+from trellis.tracking.objects import FramePair, Link, PairAnnotation
 
 if TYPE_CHECKING:
     import scipy.sparse
 
-__all__ = ["HypothesisSpace", "TrackingMaxima", "TrackingProblem", "as_annotation"]
+__all__ = ["TrackingMaxima", "TrackingProblem", "as_annotation"]
 
 
 _RANDOM_SCORES = 20
 # To copy rows of F takes as long as to multiply some ten times as many by the weights.
 _FEW = 0.1
-
-
-@dataclass(frozen=True, eq=False)
-class HypothesisSpace:
-    """How hypotheses and their features are made of a frame pair.
-
-    Parameters
-    ----------
-    events : tuple of str
-        Kinds of events.
-    n_neighbors : int
-        Nearest objects considered.
-    max_distance : float
-        Farthest objects considered.
-    features : tuple of EventFeature
-        The features.
-    preconditioner : Preconditioner
-        Their scale.
-    columns : tuple of str
-        Columns that the objects must have.
-    """
-
-    events: tuple[str, ...]
-    n_neighbors: int
-    max_distance: float
-    features: tuple[EventFeature, ...]
-    preconditioner: Preconditioner
-    columns: tuple[str, ...] = ()
-
-    @property
-    def n_weights(self) -> int:
-        """Number of columns of F."""
-        return sum(self.preconditioner.sizes)
-
-    def hypotheses(self, pair: FramePair, annotated: bool) -> Hypotheses:
-        """Return the hypotheses of a pair; with ``annotated`` also those its annotation names."""
-        return make_hypotheses(
-            pair, events=self.events, n_neighbors=self.n_neighbors, max_distance=self.max_distance,
-            annotated=annotated,
-        )  # fmt: skip
-
-    def matrix(self, pair: FramePair, hypotheses: Hypotheses) -> scipy.sparse.csr_array:
-        """Return F (H, D) of these hypotheses."""
-        import scipy.sparse
-
-        blocks = self.preconditioner.transform(event_features(pair, hypotheses, self.features))
-        sizes = self.preconditioner.sizes
-        width = np.array(sizes)[hypotheses.kind]
-        first = np.concatenate([[0], np.cumsum(sizes)])[hypotheses.kind]
-        ptr = np.concatenate([[0], np.cumsum(width)])
-        column = np.arange(ptr[-1]) - np.repeat(ptr[:-1] - first, width)
-        values = np.empty(ptr[-1])
-        for e in range(len(EVENTS)):  # hypotheses come event by event
-            rows = np.flatnonzero(hypotheses.kind == e)
-            if len(rows):
-                values[ptr[rows[0]] : ptr[rows[-1] + 1]] = blocks[e].ravel()
-        return scipy.sparse.csr_array((values, column, ptr), (len(hypotheses), self.n_weights))
 
 
 @dataclass(eq=False)
