@@ -334,10 +334,6 @@ class OnlineCombiner(Combiner, Seeded):
         against each expert on its own waking positions; for ``loss_scale="0/1"`` on samples of
         different lengths, where the regret is about counts of mistakes, not shares; for H_CV; and
         for follow the perturbed leader.
-
-        Returns
-        -------
-        Guarantee
         """
         self._check_fitted()
         number(above=0, below=1).check("delta", delta)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from trellis.errors import DataError
 
-__all__ = ["ExpertOutputs", "as_gold", "as_outputs"]
+__all__ = ["ExpertOutputs", "answer_lists", "as_gold", "as_outputs", "checked_names"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,10 +168,6 @@ def as_outputs(
     labels : sequence of str or None
         All labels, in order; by default the labels that occur, sorted.
 
-    Returns
-    -------
-    ExpertOutputs
-
     Examples
     --------
     >>> from trellis.experts import as_outputs
@@ -181,25 +177,11 @@ def as_outputs(
     """
     if isinstance(outputs, ExpertOutputs):
         if names is not None:
-            outputs = replace(outputs, names=_checked_names(names, outputs.n_experts))
+            outputs = replace(outputs, names=checked_names(names, outputs.n_experts))
         same: ExpertOutputs = outputs
         return same if labels is None else same.recoded(labels)
-    if isinstance(outputs, str) or not isinstance(outputs, Iterable):
-        raise DataError(
-            "outputs must hold, for each expert, one label sequence a sample; "
-            f"got {type(outputs).__name__}"
-        )
-    columns = [list(column) for column in outputs]
-    if not columns:
-        raise DataError("no experts; outputs must hold the answers of one expert at least")
-    n_samples = len(columns[0])
-    for j, column in enumerate(columns):
-        if len(column) != n_samples:
-            raise DataError(
-                f"expert {j} (counted from 0) has {len(column)} samples, expert 0 has "
-                f"{n_samples}; use None for the samples an expert says nothing about"
-            )
-    names = _checked_names(names, len(columns))
+    columns = answer_lists(outputs)
+    names = checked_names(names, len(columns))
     lengths = _lengths(columns, names)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     code_of: dict[Any, int] = {None: -1}
@@ -264,6 +246,29 @@ def as_gold(gold: Any, outputs: ExpertOutputs) -> tuple[NDArray[np.int32], Exper
     return np.fromiter(map(code_of.__getitem__, flat), np.int32, len(flat)), outputs
 
 
+def answer_lists(outputs: Any) -> list[list[Any]]:
+    """The answers of each expert as a list, one for each sample."""
+    if isinstance(outputs, str) or not isinstance(outputs, Iterable):
+        raise DataError(
+            "outputs must hold, for each expert, one label sequence a sample; "
+            f"got {type(outputs).__name__}"
+        )
+    columns: list[list[Any]] = []
+    for j, column in enumerate(outputs):
+        who = f"expert {j} (counted from 0)"
+        if isinstance(column, str) or not isinstance(column, Iterable):
+            raise DataError(f"{who}: expected one label sequence a sample, got {column!r:.60}")
+        columns.append(list(column))
+        if len(columns[j]) != len(columns[0]):
+            raise DataError(
+                f"{who} has {len(columns[j])} samples, expert 0 has {len(columns[0])}; use None "
+                "for the samples an expert says nothing about"
+            )
+    if not columns:
+        raise DataError("no experts; outputs must hold the answers of one expert at least")
+    return columns
+
+
 def _lengths(columns: list[list[Any]], names: tuple[str, ...]) -> list[int]:
     lengths: list[int] = []
     for i, answers in enumerate(zip(*columns, strict=True)):
@@ -311,10 +316,11 @@ def _distinct(flat: list[Any], who: str) -> set[Any]:
     return distinct
 
 
-def _checked_names(names: Sequence[str] | None, n_experts: int) -> tuple[str, ...]:
+def checked_names(names: Sequence[str] | None, n_experts: int) -> tuple[str, ...]:
+    """Names of the experts, each another; "expert 1" and so on if there are none."""
     if names is None:
         return tuple(f"expert {j + 1}" for j in range(n_experts))
-    if len(names) != n_experts or len(set(names)) != n_experts:
+    if isinstance(names, str) or len(names) != n_experts or len(set(names)) != n_experts:
         raise DataError(f"{n_experts} experts need as many different names, got {_some(names)}")
     return tuple(str(name) for name in names)
 

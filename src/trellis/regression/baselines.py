@@ -234,10 +234,6 @@ def baselines(
     glacer : bool
         Also GLACER itself.
 
-    Returns
-    -------
-    dict of str to Model
-
     Examples
     --------
     >>> from trellis.regression import baselines

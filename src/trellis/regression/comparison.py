@@ -128,10 +128,6 @@ def evaluate(
     n_jobs : int or None
         Of joblib; results do not depend on it.
 
-    Returns
-    -------
-    Evaluation
-
     Examples
     --------
     >>> from functools import partial

@@ -98,18 +98,8 @@ def knn_graph(
     coords : array of shape (n, d), or a DataFrame
         Where the nodes are. For ``metric="haversine"`` two columns: latitude and longitude in
         degrees; distances are then in kilometres.
-    n_neighbors : int
-        Neighbours of each node (itself not counted).
-    weight : {"exp", "inverse", "binary"} or callable
-        See the head of this module.
-    metric : {"euclidean", "manhattan", "haversine"}
-    scale : None, "median", "mean" or float
-        What distances are divided by before weighting; None leaves them as they are.
-    symmetrise : {"max", "min", "mean"}
-        "max" keeps an edge if either end chose the other, "min" if both did, "mean" halves the
-        weight of edges chosen by one end.
-    columns : sequence, optional
-        The columns of `coords` to use: names for a DataFrame, numbers for an array.
+    n_neighbors, weight, metric, scale, symmetrise, columns
+        As of the builder :class:`KNN`.
 
     Returns
     -------

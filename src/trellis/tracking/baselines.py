@@ -40,6 +40,7 @@ from trellis.estimator import Estimator, changed, fitted, parameter, renamed
 from trellis.files.storable import Storable
 from trellis.files.stored import header_value
 from trellis.tracking.annotation import annotated_hypotheses, annotation_of
+from trellis.tracking.features import border_distance
 from trellis.tracking.hypotheses import Hypotheses, make_hypotheses
 from trellis.tracking.objects import EVENTS, FramePair, Objects, PairAnnotation
 from trellis.tracking.result import TrackingResult, annotated_events, assemble_tracks
@@ -342,7 +343,7 @@ class FlowTracker(LinkingTracker):
             (appears, hypotheses.target, target),
             (disappears, hypotheses.source, source),
         ):
-            border = _border_distance(at[rows[chosen, 0]], pair.extent)
+            border = border_distance(at[rows[chosen, 0]], pair.extent)
             prices[chosen] = np.minimum(1.0, 0.25 + border / (2 * gate))
         return prices
 
@@ -379,8 +380,3 @@ def _difference(a: Float64s, b: Float64s) -> Float64s:
     larger = np.maximum(np.abs(a), np.abs(b))
     difference = np.abs(a - b) / np.where(larger > 0, larger, 1.0)
     return np.where(np.isfinite(difference), difference, 0.0)
-
-
-def _border_distance(at: Float64s, extent: tuple[float, float, float, float]) -> Float64s:
-    low, high = np.array(extent[:2]), np.array(extent[2:])
-    return np.asarray(np.minimum(at - low, high - at).min(axis=1, initial=np.inf), np.float64)

@@ -19,7 +19,7 @@ from trellis.errors import DataError
 from trellis.tracking.hypotheses import Hypotheses
 from trellis.tracking.objects import EVENTS, TWO_TO_ONE, Event, FramePair, Objects
 
-__all__ = ["EventFeature", "Frame", "event_features"]
+__all__ = ["EventFeature", "Frame", "border_distance", "event_features"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +51,7 @@ class Frame:
 
     def border_distance(self, objects: Objects) -> Float64s:
         """Distance of centres to the nearest side of the field of view, shape (n,)."""
-        low, high = np.array(self.extent[:2]), np.array(self.extent[2:])
-        nearest: Float64s = np.minimum(objects.position - low, high - objects.position).min(axis=1)
-        return nearest
+        return border_distance(objects.position, self.extent)
 
 
 @dataclass(frozen=True)
@@ -111,6 +109,13 @@ class EventFeature:
                 f"feature {self.name!r} of {self.event}: values is a "
                 f"{type(self.values).__name__}, not a function"
             )
+
+
+def border_distance(position: Float64s, extent: tuple[float, float, float, float]) -> Float64s:
+    """Distance of points (n, 2) to the nearest side of a field of view."""
+    low, high = np.array(extent[:2]), np.array(extent[2:])
+    nearest: Float64s = np.minimum(position - low, high - position).min(axis=1, initial=np.inf)
+    return nearest
 
 
 def average_of(values: Float64s) -> Float64s:

@@ -203,10 +203,6 @@ class TrackingModel(Seeded, StoredTrackingModel):
         y : None
             For scikit-learn; annotations are in the pairs.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         DataError
@@ -254,10 +250,6 @@ class TrackingModel(Seeded, StoredTrackingModel):
             them have are left out.
         labels : None
             Not used.
-
-        Returns
-        -------
-        dict of TrackingProblem
         """
         self._check_parameters()
         sets = {name: _checked_pairs(name, pairs) for name, pairs in data.items()}
