@@ -235,14 +235,14 @@ def _checked_order(order: Sequence[int] | None, n_experts: int) -> Sequence[int]
     return order
 
 
-def _checked(outputs: Any, epsilon: str, who: str = "expert") -> tuple[Answers, set[str]]:
+def _checked(outputs: Any, epsilon: str, who: str = "") -> tuple[Answers, set[str]]:
     """Answers as lists, and all labels in them."""
     if isinstance(outputs, ExpertOutputs):
         raise DataError("the outputs are aligned already; give label sequences to align")
     answers: Answers = []
     labels: set[str] = set()
-    for j, column in enumerate(answer_lists(outputs)):
-        name = who if who == "gold" else f"expert {j} (counted from 0)"
+    for j, column in enumerate(answer_lists(outputs, who)):
+        name = who or f"expert {j} (counted from 0)"
         answers.append([_answer(sample, name, i) for i, sample in enumerate(column)])
         labels.update(y for sample in answers[-1] for y in sample or ())
         if epsilon in labels:

@@ -49,7 +49,7 @@ __all__ = [
 _APART = 256
 
 
-def gamma(losses: NDArray[Any], delta: float, bound: float = 1.0) -> float:
+def gamma(losses: NDArray[Any], delta: float) -> float:
     """Γ of the set of distributions whose round losses these are.
 
     Examples
@@ -59,20 +59,20 @@ def gamma(losses: NDArray[Any], delta: float, bound: float = 1.0) -> float:
     >>> round(gamma(np.array([0.25, 0.5, 0.75, 0.5]), delta=0.05), 4)
     1.3654
     """
-    return float(np.mean(losses)) + bound * math.sqrt(math.log(1 / delta) / len(losses))
+    return float(np.mean(losses)) + math.sqrt(math.log(1 / delta) / len(losses))
 
 
-def suffix_gammas(losses: NDArray[Any], delta: float, bound: float = 1.0) -> Float64s:
+def suffix_gammas(losses: NDArray[Any], delta: float) -> Float64s:
     """Γ of the suffix sets that begin with round 1, 2, ..., T, all in time linear in T."""
     count = np.arange(len(losses), 0, -1)
     means = np.cumsum(np.asarray(losses, np.float64)[::-1])[::-1] / count
-    values: Float64s = means + bound * np.sqrt(math.log(1 / delta) / count)
+    values: Float64s = means + np.sqrt(math.log(1 / delta) / count)
     return values
 
 
-def held_out_penalty(n: NDArray[Any], n_rounds: int, delta: float, bound: float = 1.0) -> Float64s:
+def held_out_penalty(n: NDArray[Any], n_rounds: int, delta: float) -> Float64s:
     """Return c(n), the price of trusting n samples that the distribution has not seen."""
-    values: Float64s = bound * np.sqrt(math.log(n_rounds * (n_rounds + 1) / delta) / (2 * (n + 1)))
+    values: Float64s = np.sqrt(math.log(n_rounds * (n_rounds + 1) / delta) / (2 * (n + 1)))
     return values
 
 

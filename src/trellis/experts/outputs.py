@@ -246,7 +246,7 @@ def as_gold(gold: Any, outputs: ExpertOutputs) -> tuple[NDArray[np.int32], Exper
     return np.fromiter(map(code_of.__getitem__, flat), np.int32, len(flat)), outputs
 
 
-def answer_lists(outputs: Any) -> list[list[Any]]:
+def answer_lists(outputs: Any, who: str = "") -> list[list[Any]]:
     """The answers of each expert as a list, one for each sample."""
     if isinstance(outputs, str) or not isinstance(outputs, Iterable):
         raise DataError(
@@ -255,13 +255,13 @@ def answer_lists(outputs: Any) -> list[list[Any]]:
         )
     columns: list[list[Any]] = []
     for j, column in enumerate(outputs):
-        who = f"expert {j} (counted from 0)"
+        name = who or f"expert {j} (counted from 0)"
         if isinstance(column, str) or not isinstance(column, Iterable):
-            raise DataError(f"{who}: expected one label sequence a sample, got {column!r:.60}")
+            raise DataError(f"{name}: expected one label sequence a sample, got {column!r:.60}")
         columns.append(list(column))
         if len(columns[j]) != len(columns[0]):
             raise DataError(
-                f"{who} has {len(columns[j])} samples, expert 0 has {len(columns[0])}; use None "
+                f"{name} has {len(columns[j])} samples, expert 0 has {len(columns[0])}; use None "
                 "for the samples an expert says nothing about"
             )
     if not columns:
