@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
@@ -90,11 +91,7 @@ class Learner:
         raise NotImplementedError  # abstract
 
     def label(
-        self,
-        outputs: ExpertOutputs,
-        log_table: Float64s,
-        rng: np.random.Generator | None,
-        draw: bool,
+        self, outputs: ExpertOutputs, log_table: Float64s, rng: Generator | None, draw: bool
     ) -> NDArray[np.int32]:
         """Vote with these weights, or draw an expert a position; codes (N,), -1: all asleep."""
         raise NotImplementedError  # abstract
@@ -164,11 +161,7 @@ class TableLearner(Learner):
         return losses
 
     def label(
-        self,
-        outputs: ExpertOutputs,
-        log_table: Float64s,
-        rng: np.random.Generator | None,
-        draw: bool,
+        self, outputs: ExpertOutputs, log_table: Float64s, rng: Generator | None, draw: bool
     ) -> NDArray[np.int32]:
         """Vote, or draw one expert a position by the weights of those awake."""
         table = self.tying.with_fallback(log_table)
@@ -256,11 +249,7 @@ class EdgeLearner(Learner):
         return total
 
     def label(
-        self,
-        outputs: ExpertOutputs,
-        log_table: Float64s,
-        rng: np.random.Generator | None,
-        draw: bool,
+        self, outputs: ExpertOutputs, log_table: Float64s, rng: Generator | None, draw: bool
     ) -> NDArray[np.int32]:
         """Best path under the log vote scores of what its edges say, or a path drawn."""
         self.check(outputs)

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -256,26 +257,23 @@ def _named(event: Event, name: str, columns: Sequence[str]) -> EventFeature:
 
 
 def _of_moves(columns: Sequence[str]) -> list[EventFeature]:
+    feature = partial(EventFeature, "move")
+
     def change(q: _Quantity) -> EventFeature:
-        return EventFeature(
-            "move", f"{q.name} change", lambda a, b: _normalised_difference(q.of(a), q.of(b))
-        )
+        return feature(f"{q.name} change", lambda a, b: _normalised_difference(q.of(a), q.of(b)))
+
+    def turn(source: Objects, target: Objects) -> Float64s:
+        return _orientation_difference(source["orientation"], target["orientation"])
 
     features = [
-        EventFeature("move", "distance", lambda a, b: _distance(a.position, b.position)),
-        EventFeature("move", "farther than the nearest target", lambda a, b: _excess(a, b, a.ids)),
-        EventFeature("move", "farther than the nearest source", lambda a, b: _excess(a, b, b.ids)),
-        EventFeature("move", "off the flow", _off_the_flow),
+        feature("distance", lambda a, b: _distance(a.position, b.position)),
+        feature("farther than the nearest target", lambda a, b: _excess(a, b, a.ids)),
+        feature("farther than the nearest source", lambda a, b: _excess(a, b, b.ids)),
+        feature("off the flow", _off_the_flow),
+        *(change(q) for q in _quantities(columns)),
     ]
-    features += [change(q) for q in _quantities(columns)]
     if "orientation" in columns:
-        features.append(
-            EventFeature(
-                "move",
-                "orientation change",
-                lambda a, b: _orientation_difference(a["orientation"], b["orientation"]),
-            )
-        )
+        features.append(feature("orientation change", turn))
     return features
 
 
@@ -311,6 +309,7 @@ def _of_parts(
 def _of_divisions(columns: Sequence[str]) -> list[EventFeature]:
     quantities = [q for q in _quantities(columns) if q.in_divisions]
     features = _of_parts("division", columns, quantities)
+    feature = partial(EventFeature, "division")
 
     def angle(parent: Objects, first: Objects, second: Objects) -> Float64s:
         return _cosine(first.position - parent.position, second.position - parent.position)
@@ -325,40 +324,35 @@ def _of_divisions(columns: Sequence[str]) -> list[EventFeature]:
         def values(parent: Objects, first: Objects, second: Objects, frame: Frame) -> Float64s:
             return _ratio(parent[column], np.asarray(frame.average(column)))
 
-        return EventFeature("division", f"parent's {column}", values, needs_frame=True)
+        return feature(f"parent's {column}", values, needs_frame=True)
 
     def reach(which: Callable[..., Float64s]) -> Callable[[Objects, Objects, Objects], Float64s]:
         return lambda one, a, b: which(
             _distance(one.position, a.position), _distance(one.position, b.position)
         )
 
+    def share_of_parent(which: Callable[..., Float64s]) -> Callable[..., Float64s]:
+        return lambda one, a, b: _ratio(which(a["area"], b["area"]), one["area"])
+
     def together(parent: Objects, first: Objects, second: Objects, frame: Frame) -> Float64s:
         return _ratio(first["area"] + second["area"], np.asarray(frame.average("area")))
 
-    features.append(EventFeature("division", "angle", angle))
-    features.append(EventFeature("division", "distance of the nearer", reach(np.minimum)))
-    features.append(EventFeature("division", "distance of the farther", reach(np.maximum)))
+    features += [
+        feature("angle", angle),
+        feature("distance of the nearer", reach(np.minimum)),
+        feature("distance of the farther", reach(np.maximum)),
+    ]
     if "area" in columns:
         features += [
-            EventFeature(
-                "division",
-                "area ratio",
-                lambda one, a, b: _ratio(a["area"] + b["area"], one["area"]),
-            ),
-            EventFeature(
-                "division",
-                "larger daughter",
-                lambda one, a, b: _ratio(np.maximum(a["area"], b["area"]), one["area"]),
-            ),
-            EventFeature("division", "daughters' area", together, needs_frame=True),
+            feature("area ratio", share_of_parent(np.add)),
+            feature("larger daughter", share_of_parent(np.maximum)),
+            feature("daughters' area", together, needs_frame=True),
         ]
     if "orientation" in columns:
-        features.append(EventFeature("division", "axis", axis))
+        features.append(feature("axis", axis))
     eccentricity = _eccentricity(columns)
     if eccentricity is not None:
-        features.append(
-            EventFeature("division", "parent's eccentricity", lambda one, a, b: eccentricity(one))
-        )
+        features.append(feature("parent's eccentricity", lambda one, a, b: eccentricity(one)))
     features += [relative(name) for name in ("area", "mean_intensity") if name in columns]
     return features
 
