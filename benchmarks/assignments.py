@@ -53,7 +53,7 @@ def milliseconds(times: tuple[Times, Times]) -> str:
 def steps(model: TrackingModel, n: int, rounds: int) -> list[str]:
     """Hypotheses, features and inference of one frame pair."""
     pair = simulate_cells(n, 2, lab="b", seed=1)[0]
-    made = model.made_
+    made = model.hypothesis_space_
     hypotheses = made.hypotheses(pair, annotated=False)
     matrix = made.matrix(pair, hypotheses)
     covers = hypotheses.covers(len(pair.source))
@@ -81,12 +81,12 @@ def methods(model: TrackingModel, n: int, kind: str, rounds: int, pairs: int) ->
     gaps = []
     for seed in range(10, 10 + pairs):
         pair = simulate_cells(n, 2, lab="b", seed=seed)[0]
-        hypotheses = model.made_.hypotheses(pair, annotated=False)
+        hypotheses = model.hypothesis_space_.hypotheses(pair, annotated=False)
         rows = np.array([0, len(pair.source) + len(pair.target)])
         covers = hypotheses.covers(len(pair.source))
         space = AssignmentSpace(covers, np.array([0, len(covers)]), rows)
         weights = model.weights_ if kind == "learned" else rng.normal(size=len(model.weights_))
-        scores = model.made_.matrix(pair, hypotheses) @ weights
+        scores = model.hypothesis_space_.matrix(pair, hypotheses) @ weights
         kernel = partial(search, space, scores, np.full(len(scores), -1, np.int8))
         own: dict[str, Callable[[], Any]] = {
             "quick": partial(kernel, two=False, exact=False),

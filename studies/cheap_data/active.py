@@ -84,7 +84,7 @@ def _every(name: str, protocol: str) -> tuple[list[FramePair], float]:
     train, _ = cells(name, protocol, MOVIES[protocol])
     found = [p for p in patchify(train, objects=POOLS[protocol].objects) if is_annotated(p)]
     problem = TrackingModel(n_neighbors=NEIGHBOURS).learning_problems({"": train})[""]
-    return found, problem.made.max_distance
+    return found, problem.hypothesis_space.max_distance
 
 
 def _patches(name: str, protocol: str, n: int, seed: int) -> list[FramePair]:

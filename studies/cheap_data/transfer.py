@@ -89,7 +89,7 @@ def _reach(source: str, target: str, protocol: str) -> float:
     """One gate for both: the larger one."""
     data = {name: cells(name, protocol)[0] for name in (source, target)}
     problems = TrackingModel(n_neighbors=NEIGHBOURS).learning_problems(data)
-    return max(problem.made.max_distance for problem in problems.values())
+    return max(problem.hypothesis_space.max_distance for problem in problems.values())
 
 
 def _drawn(patches: Sequence[FramePair], share: int, draw: int) -> list[FramePair]:

@@ -22,6 +22,7 @@ from sklearn.linear_model import SGDClassifier
 
 from studies.datasets import data_folder, load
 from studies.datasets.ocr import word_images
+from studies.ensembles.losses import expert_losses
 from studies.ensembles.methods import BEST, PAPER, hamming_losses
 from studies.ensembles.tables import Published, command, published
 from studies.experiments import Experiment, Records
@@ -29,7 +30,7 @@ from studies.folder import Call
 from studies.markdown import markdown
 from studies.texts import mean_sd
 from trellis.errors import DataError
-from trellis.experts import ExpertOutputs, as_outputs, expert_losses
+from trellis.experts import ExpertOutputs, as_outputs
 from trellis.models import ChainCRF, ChainPerceptron
 
 __all__ = ["LABELLING", "word_features"]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from studies.ensembles.losses import expert_losses
 from trellis.experts import (
     BestExpert,
     ESPBoost,
@@ -25,7 +26,6 @@ from trellis.experts import (
     Rover,
     Stacking,
     WeightedMajority,
-    expert_losses,
 )
 
 __all__ = ["BEST", "PAPER", "disjoint_runs", "hamming_losses", "new_method", "run_losses"]

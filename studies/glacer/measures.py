@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import norm
+from sklearn.base import clone
 
 from studies.glacer.cases import Case
 from trellis.regression import GCRF, GLACER
-from trellis.regression.baselines import seeded, unstructured
+from trellis.regression.baselines import unstructured
+from trellis.regression.gcrf import seeded
 from trellis.regression.swaps import one_thread
 
 __all__ = ["CALIBRATED", "LEVEL", "run_calibration", "run_refits"]
@@ -53,7 +55,8 @@ def run_calibration(case: Case, repetition: int) -> dict[str, Any]:
         bases = unstructured()
         for name in CALIBRATED:
             for how in ("in-sample", "cv"):
-                model = GCRF(seeded(bases[name], repetition), base_predictions=how, random_state=0)
+                base = seeded(clone(bases[name]), repetition)
+                model = GCRF(base, base_predictions=how, random_state=0)
                 note(f"S-{name}, {how}", model.fit(train.X, train.y, graph=train.graph))
         glacer = GLACER(n_jobs=1, max_swaps=0, random_state=repetition)
         note("GLACER before swaps", glacer.fit(train.X, train.y, graph=train.graph))

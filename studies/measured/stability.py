@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from studies.measured.mini_samples import MiniSamples, check_setting, encode
 from trellis.errors import DataError
@@ -26,11 +26,10 @@ from trellis.theory.quantities import RHO, TAU, FeatureSizes
 from trellis.theory.stability import (
     Stability,
     mini_sample_stability_bound,
-    observed_stability,
     sample_stability_bound,
 )
 
-__all__ = ["MeasuredStability", "measure_stability"]
+__all__ = ["MeasuredStability", "measure_stability", "observed_stability"]
 
 
 @dataclass(frozen=True)
@@ -218,3 +217,69 @@ def _combined(changes: list[Stability], how: Any) -> Stability:
 
 def _distance(a: Weights, b: Weights) -> float:
     return math.sqrt(Weights(a.node - b.node, a.transitions - b.transitions).squared_norm())
+
+
+def observed_stability(
+    values: ArrayLike,
+    values_without: ArrayLike,
+    losses: ArrayLike,
+    losses_without: ArrayLike,
+    offsets: ArrayLike,
+) -> Stability:
+    r"""Largest changes seen on some samples (Definitions 8 and 9).
+
+    The definitions take the supremum over all samples and training sets. What is seen on some is a
+    lower bound of that.
+
+    Parameters
+    ----------
+    values, values_without : array (N, ...)
+        Function values f(x, k) and f\i(x, k) at all positions; with several values a position (one
+        for each label) the largest change counts.
+    losses, losses_without : array (N,)
+        Point-wise losses ℓ(f, z, k) and ℓ(f\i, z, k).
+    offsets : array of int (S+1,)
+        Sample s is the positions ``offsets[s]:offsets[s + 1]``.
+
+    Examples
+    --------
+    >>> from studies.measured import observed_stability
+    >>> observed_stability([1.0, 2.0, 3.0], [1.5, 2.0, 3.0], [0, 1, 2], [0.25, 1.25, 1], [0, 2, 3])
+    Stability(function=0.5, loss=1.0, sample_loss=1.0)
+    """
+    f, g = _floats(values, "values"), _floats(values_without, "values_without")
+    a, b = _floats(losses, "losses"), _floats(losses_without, "losses_without")
+    bounds = np.asarray(offsets)
+    n = len(f) if f.ndim else 0
+    for name, array, shape in (
+        ("values_without", g, f.shape),
+        ("losses", a, (n,)),
+        ("losses_without", b, (n,)),
+    ):
+        if array.shape != shape:
+            raise DataError(f"{name} has shape {array.shape}; expected {shape}")
+    if not (
+        bounds.ndim == 1
+        and bounds.size > 1
+        and bounds.dtype.kind in "iu"
+        and bounds[0] == 0
+        and bounds[-1] == n > 0
+        and (np.diff(bounds) >= 0).all()
+    ):
+        raise DataError(f"offsets must rise from 0 to the number of positions, {n}, at least 1")
+    change = np.concatenate([[0.0], np.cumsum(a - b)])[bounds]
+    return Stability(
+        float(np.abs(f - g).max()),
+        float(np.abs(a - b).max()),
+        float(np.abs(np.diff(change)).max()),
+    )
+
+
+def _floats(array: ArrayLike, name: str) -> NDArray[Any]:
+    try:
+        numbers = np.asarray(array, np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} must be numbers: {error}") from None
+    if not np.isfinite(numbers).all():
+        raise DataError(f"{name} must be finite; some are NaN or infinite")
+    return numbers

@@ -149,11 +149,11 @@ def test_all_kinds_in_both_labs():
     ("change", "message"),
     [
         ({"lab": "c"}, r"unknown lab 'c'; known: a, b, or give a Lab"),
-        ({"n_cells": 0}, r"n_cells must be an integer, at least 1; got 0"),
-        ({"n_cells": 2.0}, r"n_cells must be an integer"),
-        ({"n_frames": 1}, r"n_frames must be an integer, at least 2; got 1"),
-        ({"seed": -1}, r"seed must be an integer, at least 0; got -1"),
-        ({"seed": None}, r"seed must be an integer, at least 0; got None"),
+        ({"n_cells": 0}, r"n_cells must be a positive integer, got 0"),
+        ({"n_cells": 2.0}, r"n_cells must be a positive integer"),
+        ({"n_frames": 1}, r"n_frames must be an integer of at least 2, got 1"),
+        ({"seed": -1}, r"seed must be an integer of at least 0, got -1"),
+        ({"seed": None}, r"seed must be an integer of at least 0, got None"),
     ],
 )
 def test_bad_arguments(change, message):
@@ -165,9 +165,9 @@ def test_bad_arguments(change, message):
     ("change", "message"),
     [
         ({"death": 1.5}, r"death of a Lab must be a number from 0 to 1, got 1.5"),
-        ({"cycle": 1}, r"cycle of a Lab must be a number at least 3, got 1"),
-        ({"speed": float("inf")}, r"speed of a Lab must be a number at least 0, got inf"),
-        ({"speed": "fast"}, r"speed of a Lab must be a number at least 0, got 'fast'"),
+        ({"cycle": 1}, r"cycle of a Lab must be a number of at least 3, got 1"),
+        ({"speed": float("inf")}, r"speed of a Lab must be a number of at least 0, got inf"),
+        ({"speed": "fast"}, r"speed of a Lab must be a number of at least 0, got 'fast'"),
         ({"noise": float("nan")}, r"noise of a Lab"),
         ({"drift": (1,)}, r"drift of a Lab must be two finite numbers, got \(1,\)"),
         ({"drift": 3}, r"drift of a Lab must be two finite numbers, got 3"),

@@ -71,14 +71,15 @@ def test_seeds():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n": 1}, "n must be at least 2, got 1"),
-        ({"n_test": 0}, "n_test must be at least 2, got 0"),
-        ({"n_features": 0}, "n_features must be at least 1, got 0"),
-        ({"degree": 0}, "degree must be at least 1, got 0"),
-        ({"noise_variance": -1}, "noise_variance must not be negative, got -1"),
-        ({"alpha": 0}, "alpha must be positive and beta not negative, got 0 and 5.0"),
-        ({"edge_probability": 2}, "edge_probability must lie in [0, 1], got 2"),
-        ({"mean_degree": -1}, "mean_degree must not be negative, got -1"),
+        ({"n": 1}, "n must be an integer of at least 2, got 1"),
+        ({"n_test": 0}, "n_test must be an integer of at least 2, got 0"),
+        ({"n_features": 0}, "n_features must be a positive integer, got 0"),
+        ({"degree": 0}, "degree must be a positive integer, got 0"),
+        ({"noise_variance": -1}, "noise_variance must be a number of at least 0, got -1"),
+        ({"alpha": 0}, "alpha must be a positive number, got 0"),
+        ({"beta": -1}, "beta must be a number of at least 0, got -1"),
+        ({"edge_probability": 2}, "edge_probability must be None or a number from 0 to 1, got 2"),
+        ({"mean_degree": -1}, "mean_degree must be a number of at least 0, got -1"),
     ],
 )
 def test_wrong_choices(options, message):

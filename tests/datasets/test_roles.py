@@ -387,7 +387,7 @@ def test_scopes_agree_with_the_compiler(sample_sources):
     for source in sample_sources.values():
         walk = _Walk(source)
         walk.run(ast.parse(source))
-        role_at = {(start, end): role for start, end, role in walk.found}
+        role_at = {(start, end): role for start, end, role in walk.roles}
         for code in all_code(compile(source, "sample", "exec", dont_inherit=True)):
             for instruction in dis.get_instructions(code):
                 row, end_row, column, end_column = instruction.positions or (None,) * 4
@@ -500,11 +500,11 @@ def test_bad_arguments(tmp_path):
         stdlib_roles(root=tmp_path / "nowhere")
     with pytest.raises(DataError, match="root is an empty list"):
         stdlib_roles(root=[])
-    with pytest.raises(DataError, match="unit must be 'function' or 'statement', not 'word'"):
+    with pytest.raises(DataError, match="unit must be 'function' or 'statement', got 'word'"):
         stdlib_roles(unit="word")
     with pytest.raises(DataError, match="unit must be"):
         source_roles("x", unit="line")
-    with pytest.raises(DataError, match="max_tokens must be at least 1 or None, not 0"):
+    with pytest.raises(DataError, match="max_tokens must be None or a positive integer, got 0"):
         stdlib_roles(max_tokens=0)
 
 
@@ -556,7 +556,7 @@ def test_split_keeps_all_sequences_of_a_module_together(sample):
 
 @pytest.mark.parametrize("fraction", [0, 1, -0.1, float("nan")])
 def test_split_fraction_outside_0_1(fraction):
-    with pytest.raises(DataError, match="test_fraction must lie between 0 and 1"):
+    with pytest.raises(DataError, match="test_fraction must be a number between 0 and 1"):
         make({"a": 1, "b": 1}).split(fraction)
 
 

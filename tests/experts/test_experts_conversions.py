@@ -81,7 +81,7 @@ def test_blocks_sum_what_was_added(n, seed):
     assert suffixes.starts[0] == 0
     assert len(suffixes.starts) <= 257
     if n <= 256:
-        assert suffixes.starts == list(range(n))
+        assert list(suffixes.starts) == list(range(n))
     for start in suffixes.starts[:: max(1, len(suffixes.starts) // 5)]:
         wanted = tables[start:].mean(axis=0)
         np.testing.assert_allclose(np.exp(suffixes.log_average(start)), wanted)
@@ -103,10 +103,10 @@ def test_candidates_keep_their_own_losses(n):
             added = losses[rows, done : done + step].sum(axis=1)
         candidates.add(added, step)
         done += step
-    assert [-table[0, 0] for table in candidates.tables] == candidates.starts
+    assert [-table[0, 0] for table in candidates.tables] == list(candidates.starts)
     assert len(candidates.starts) <= 256
     if n <= 256:
-        assert candidates.starts == list(range(n))
+        assert list(candidates.starts) == list(range(n))
     wanted = [
         (losses[t, t:].sum() if losses is not None else float(n - t)) for t in candidates.starts
     ]

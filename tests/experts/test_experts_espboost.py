@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trellis import load_model
 from trellis.errors import DataError
 from trellis.experts import ESPBoost, as_gold, as_outputs
 from trellis.theory import boosting_margin_bound
@@ -94,7 +95,7 @@ def test_training_error_is_bounded(problem, tie):
 def test_bound_is_that_of_theorem_5(problem, rho):
     outputs, gold = problem
     boost = ESPBoost(n_rounds=5).fit(outputs, gold)
-    if boost.stop_reason_.startswith("n_rounds") or len(boost.errors_) > 1:
+    if boost.stop_reason_ == "max_rounds" or len(boost.errors_) > 1:
         errors = boost.errors_[(boost.errors_ > 1e-9) & (boost.errors_ < 0.5 - 1e-9)]
         if len(errors) == len(boost.errors_):
             wanted = boosting_margin_bound(errors.tolist(), rho)
@@ -105,7 +106,7 @@ def test_stop_when_weak_learning_fails():
     # Two experts that are wrong at different halves: after two rounds none is better than chance.
     gold = [["a"]] * 2
     boost = ESPBoost().fit([[["a"], ["b"]], [["b"], ["a"]]], gold)
-    assert boost.stop_reason_.startswith("weak learning fails")
+    assert boost.stop_reason_ == "weak learning"
     assert len(boost.alphas_) == 1
     assert boost.alphas_[0] == 1.0  # the first path is the answer all the same
     assert boost.bound() > 1
@@ -113,9 +114,25 @@ def test_stop_when_weak_learning_fails():
 
 def test_stop_when_nothing_is_wrong_caps_the_step():
     boost = ESPBoost().fit([[["a", "b"]] * 3], [["a", "b"]] * 3)
-    assert boost.stop_reason_ == "no position is wrong"
+    assert boost.stop_reason_ == "no mistakes"
     assert boost.alphas_.tolist() == [0.5 * np.log(2 * 6 - 1)]
     assert ESPBoost().fit([[["a"]]], [["a"]]).alphas_.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "code"),
+    [
+        ("n_rounds=7 rounds", "max_rounds"),
+        ("weak learning fails: no path is right for half the weight", "weak learning"),
+        ("no position is wrong", "no mistakes"),
+        ("no mistakes", "no mistakes"),
+    ],
+)
+def test_sentences_of_the_first_files_are_read_as_codes(sentence, code, tmp_path):
+    boost = ESPBoost().fit([[["a"]]], [["a"]])
+    boost.stop_reason_ = sentence
+    boost.save(tmp_path / "m")
+    assert load_model(tmp_path / "m").stop_reason_ == code
 
 
 def test_number_of_rounds():
@@ -126,7 +143,7 @@ def test_number_of_rounds():
     ]
     boost = ESPBoost(n_rounds=2).fit(noisy, gold)
     assert len(boost.alphas_) == 2
-    assert boost.stop_reason_ == "n_rounds=2 rounds"
+    assert boost.stop_reason_ == "max_rounds"
     assert boost.weights_.shape == (4, 4)
     ragged = [*gold, ["a"]]
     boost = ESPBoost(n_rounds=2).fit([[*column, ["a"]] for column in noisy], ragged)

@@ -8,6 +8,7 @@ from path_oracle import exponential_weights, random_automaton
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from trellis import load_model
 from trellis.errors import DataError
 from trellis.experts import ExpertOutputs, FollowPerturbedLeader, PathAutomaton, WeightedMajority
 from trellis.theory import randomised_excess, regret_bound
@@ -190,6 +191,37 @@ def test_a_stream_of_perturbed_leaders_is_the_same_as_a_batch():
     assert parts.predict(said) == whole.predict(said)
     other = FollowPerturbedLeader(random_state=4).fit(said, gold)
     assert (other.round_losses_ != whole.round_losses_).any()
+
+
+@pytest.mark.parametrize("n", [40, 600])
+@pytest.mark.parametrize(
+    "model",
+    [
+        WeightedMajority(tie="label"),
+        WeightedMajority("cross-validation", tie="position"),
+        WeightedMajority("randomised", tie="expert", loss_scale="1/l", random_state=0),
+        WeightedMajority(automaton=PathAutomaton.restricted(3, 3, np.tri(3, dtype=bool))),
+        FollowPerturbedLeader(epsilon=0.1),
+        FollowPerturbedLeader("cross-validation", random_state=0),
+        FollowPerturbedLeader(automaton=PathAutomaton.ngram(3, 3, 2), random_state=0),
+    ],
+)
+def test_a_stream_goes_on_after_loading(model, n, tmp_path):
+    paths = model.automaton is not None
+    outputs, gold, _ = problem(1, n=n, equal=paths, asleep=0.0 if paths else 0.1)
+    first, rest = slice(0, n // 3), slice(n // 3, n)
+    kept = clone(model).partial_fit(outputs.take(first), gold[first])
+    kept.save(tmp_path / "m")
+    loaded = load_model(tmp_path / "m")
+    assert loaded.bound() == kept.bound()
+    np.testing.assert_array_equal(loaded.gammas(), kept.gammas())
+    for one in (kept, loaded):
+        one.partial_fit(outputs.take(rest), gold[rest])
+    np.testing.assert_array_equal(loaded.round_losses_, kept.round_losses_)
+    np.testing.assert_array_equal(loaded.rounds_, kept.rounds_)
+    np.testing.assert_array_equal(loaded.weights_, kept.weights_)
+    assert loaded.predict(outputs) == kept.predict(outputs)
+    assert loaded.bound() == kept.bound()
 
 
 def test_a_constant_context_is_one_weight_an_expert():

@@ -14,10 +14,11 @@ from every_model import AWAKE, EVERY, FILM, GOLD
 
 from trellis import CorruptModelError, DataError, load_model
 from trellis.cheap import TransferLearner
-from trellis.experts import FollowPerturbedLeader, WeightedMajority
+from trellis.experts import WeightedMajority
 from trellis.files.container import read_container, write_container
 from trellis.tracking import EventFeature, HandSet, TrackingModel
 
+GOLDEN = Path(__file__).parents[1] / "golden"
 Change = Callable[[dict[str, Any], dict[str, Any]], Any]
 
 
@@ -195,15 +196,45 @@ def test_what_is_wrong_is_said(
     assert message in refusal(name, change, folder, tmp_path)
 
 
-@pytest.mark.parametrize("kind", [WeightedMajority, FollowPerturbedLeader])
-def test_the_rounds_of_an_ensemble_are_not_kept(kind: Any, tmp_path: Path) -> None:
-    model = kind(random_state=0).partial_fit(AWAKE, GOLD)
-    model.save(tmp_path / "m")
-    loaded = load_model(tmp_path / "m")
-    assert loaded.predict(AWAKE) == model.predict(AWAKE)
+@pytest.mark.parametrize("name", ["weighted_majority_v1", "follow_perturbed_leader_v1"])
+def test_the_rounds_of_an_ensemble_are_not_in_the_first_files(name: str) -> None:
+    loaded = load_model(GOLDEN / f"{name}.trellis")
     with pytest.raises(DataError, match="has not kept the rounds that partial_fit goes on from"):
         loaded.partial_fit(AWAKE, GOLD)
     assert loaded.fit(AWAKE, GOLD).partial_fit(AWAKE, GOLD).predict(AWAKE)
+
+
+@pytest.mark.parametrize(
+    ("part", "entry", "value", "message"),
+    [
+        ("blocks", "size", 3, "the blocks are not those of the rounds"),
+        ("blocks", "size", 2, "the blocks are not those of the rounds"),
+        ("blocks", "n_rounds", 13, "the blocks are not those of the rounds"),
+        ("learner", "n_rounds", 3, "the rounds are not those of the losses"),
+    ],
+)
+def test_rounds_that_cannot_be(
+    part: str, entry: str, value: int, message: str, folder: Path, tmp_path: Path
+) -> None:
+    def change(header: Any, arrays: Any) -> None:
+        for item in header["state"][part]["dict"]:
+            if item[0] == entry:
+                item[1] = value
+
+    assert message in refusal("WeightedMajority", change, folder, tmp_path)
+
+
+def test_tables_of_rounds_that_cannot_be(folder: Path, tmp_path: Path) -> None:
+    def longer(header: Any, arrays: Any) -> None:
+        arrays["blocks_[2][0]"] = np.zeros((99, 3))
+
+    def endless(header: Any, arrays: Any) -> None:
+        arrays["blocks_[2][0]"][0, 0] = np.inf
+
+    wanted = "the tables of blocks do not grow to the size of the weights"
+    assert wanted in refusal("WeightedMajority", longer, folder, tmp_path)
+    wanted = "the tables of blocks are not the logarithms of numbers"
+    assert wanted in refusal("WeightedMajority", endless, folder, tmp_path)
 
 
 def test_functions_are_refused_when_saving(tmp_path: Path) -> None:

@@ -221,12 +221,13 @@ def test_wrong_input():
         with pytest.raises(DataError, match=re.escape(message)):
             NetworkLasso().fit(X, y, graph=W, **more)
 
-    refused("X must be a table with at least one row, got shape (6,)", X[:, 0], y, W)
+    refused("X must have the shape (n, d) with n >= 1, got (6,)", X[:, 0], y, W)
     bad = X.copy()
     bad[3, 1] = np.nan
-    refused("row 3 of X is not finite", bad, y, W)
-    refused("y has shape (5,), expected (6,)", X, y[:5], W)
-    refused("target 2 is not finite", X, np.where(np.arange(6) == 2, np.inf, y), W)
+    refused("row 3 of X holds a NaN or an infinite value", bad, y, W)
+    refused("y must have one number for each of the 6 rows, got (5,)", X, y[:5], W)
+    endless = np.where(np.arange(6) == 2, np.inf, y)
+    refused("1 of 6 targets are missing or infinite (the first in row 2)", X, endless, W)
     refused("the graph has 5 nodes but X has 6 rows", X, y, W[:5, :5])
     refused("is negative; similarities are at least 0", X, y, -W)
     refused("the graph is not symmetric", X, y, np.triu(W))

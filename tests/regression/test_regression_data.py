@@ -17,7 +17,7 @@ def test_parts():
     first, rest = train.split(20, 3)
     assert (len(first.y), len(rest.y)) == (20, 10)
     assert sorted([*first.y, *rest.y]) == sorted(train.y)
-    with pytest.raises(DataError, match="n_train must lie between 1 and 29, got 30"):
+    with pytest.raises(DataError, match="n_train must be an integer from 1 to 29, got 30"):
         train.split(30)
     with pytest.raises(DataError, match="synthetic, training has no coordinates to make a graph"):
         train.with_graph()

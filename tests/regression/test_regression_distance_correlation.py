@@ -99,8 +99,8 @@ def test_projections_come_close():
     ("call", "message"),
     [
         (lambda: distance_correlation([1, 2], [1, 2, 3]), "x has 2 observations but z has 3"),
-        (lambda: distance_correlation([1, np.nan], [1, 2]), "x holds a NaN"),
-        (lambda: distance_correlation(["a"], [1]), "x is not an array of numbers"),
+        (lambda: distance_correlation([1, np.nan], [1, 2]), "row 1 of x holds a NaN"),
+        (lambda: distance_correlation(["a"], [1]), "x is not a table of numbers"),
         (lambda: distance_correlation([], []), "x must have the shape"),
         (lambda: distance_correlation([1, 2], [1, 2], method="fast"), "method must be"),
         (

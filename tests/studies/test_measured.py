@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from chain_problems import toy_language
-from studies.measured import measure_rate, measure_stability
+from studies.measured import measure_rate, measure_stability, observed_stability
 from studies.measured.mini_samples import MiniSamples, encode
 from trellis import ChainCRF
 from trellis.corpus import as_corpus
 from trellis.decompose import ChainPieces
 from trellis.errors import DataError
-from trellis.theory import stability_from_function
+from trellis.theory import Stability, stability_from_function
 
 X, Y = toy_language(16, seed=3)
 SIZES = [None, 2.5, 1]
@@ -192,7 +195,7 @@ def test_shared_refusals(measure, corpus, sizes, more, message):
     [
         (
             lambda: measure_stability((X, Y), [2], removed="word"),
-            "removed must be one of sample, mini-sample, got 'word'",
+            "removed must be 'sample' or 'mini-sample', got 'word'",
         ),
         (
             lambda: measure_stability((X, Y), [2], n_removed=0),
@@ -210,17 +213,86 @@ def test_shared_refusals(measure, corpus, sizes, more, message):
             lambda: measure_rate((X, Y), [2], learning_rates=[0.1, -1]),
             "learning_rate must be a positive number, got -1",
         ),
-        (lambda: measure_rate((X, Y), [2], epsilon=1), r"epsilon must lie in \(0, 1\), got 1"),
+        (lambda: measure_rate((X, Y), [2], epsilon=1), "epsilon must be a number between 0 and 1"),
         (
             lambda: measure_rate((X, Y), [2], max_passes=0),
             "max_passes must be a positive integer, got 0",
         ),
         (
             lambda: measure_rate((X, Y), [2], visit="sorted"),
-            "visit must be one of pooled, permutation, replacement, got 'sorted'",
+            "visit must be 'pooled', 'permutation' or 'replacement', got 'sorted'",
         ),
     ],
 )
 def test_own_refusals(call, message):
+    with pytest.raises(DataError, match=message):
+        call()
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.lists(st.integers(0, 4), min_size=1, max_size=5),
+    st.floats(0.01, 10),
+)
+def test_lemma_10_holds_for_what_is_observed(seed, lengths, tau):
+    """Losses that are τ-Lipschitz in the function value, here τ |f − target|."""
+    assume(sum(lengths))
+    rng = np.random.default_rng(seed)
+    n = sum(lengths)
+    f, g, target = rng.normal(size=(3, n))
+    offsets = np.cumsum([0, *lengths])
+    seen = observed_stability(f, g, tau * abs(f - target), tau * abs(g - target), offsets)
+    allowed = stability_from_function(seen.function, n=max(lengths), tau=tau)
+    assert seen.loss <= allowed.loss * (1 + 1e-12)
+    assert seen.sample_loss <= allowed.sample_loss * (1 + 1e-12)
+    by_hand = [
+        abs(sum(tau * abs(f[t] - target[t]) - tau * abs(g[t] - target[t]) for t in range(a, b)))
+        for a, b in itertools.pairwise(offsets)
+    ]
+    assert seen.sample_loss == pytest.approx(max(by_hand), abs=1e-9)
+
+
+def test_observed_stability_takes_several_values_a_position():
+    seen = observed_stability([[0.0, 1.0]], [[0.0, 3.0]], [1.0], [1.5], [0, 1])
+    assert seen == Stability(2.0, 0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: observed_stability(["x"], [0.0], [0.0], [0.0], [0, 1]),
+            "values must be numbers: could not convert",
+        ),
+        (
+            lambda: observed_stability([0.0], [math.nan], [0.0], [0.0], [0, 1]),
+            "values_without must be finite; some are NaN or infinite",
+        ),
+        (
+            lambda: observed_stability([0.0], [0.0, 1.0], [0.0], [0.0], [0, 1]),
+            r"values_without has shape \(2,\); expected \(1,\)",
+        ),
+        (
+            lambda: observed_stability([[0.0, 1.0]], [[0.0, 1.0]], [0.0, 1.0], [0.0], [0, 1]),
+            r"losses has shape \(2,\); expected \(1,\)",
+        ),
+        (
+            lambda: observed_stability([0.0], [0.0], [0.0], [0.0, 1.0], [0, 1]),
+            r"losses_without has shape \(2,\); expected \(1,\)",
+        ),
+        *(
+            (
+                lambda offsets=offsets: observed_stability([0.0], [0.0], [0.0], [0.0], offsets),
+                "offsets must rise from 0 to the number of positions, 1, at least 1",
+            )
+            for offsets in ([0, 2], [1, 1], [0.0, 1.0], [0], [0, 2, 1], [[0, 1]])
+        ),
+        (
+            lambda: observed_stability([], [], [], [], [0, 0]),
+            "offsets must rise from 0 to the number of positions, 0, at least 1",
+        ),
+    ],
+)
+def test_what_is_observed_is_checked(call, message):
     with pytest.raises(DataError, match=message):
         call()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
-import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -15,7 +13,6 @@ from trellis.theory import (
     VARIANTS,
     Stability,
     mini_sample_stability_bound,
-    observed_stability,
     overfit_bound,
     overfit_order,
     risk_bound,
@@ -179,30 +176,6 @@ def test_lemma_10(function, n, tau):
     )
 
 
-@given(st.integers(0, 2**32 - 1), st.lists(st.integers(0, 4), min_size=1, max_size=5), positive)
-def test_lemma_10_holds_for_what_is_observed(seed, lengths, tau):
-    """Losses that are τ-Lipschitz in the function value, here τ |f − target|."""
-    assume(sum(lengths))
-    rng = np.random.default_rng(seed)
-    n = sum(lengths)
-    f, g, target = rng.normal(size=(3, n))
-    offsets = np.cumsum([0, *lengths])
-    seen = observed_stability(f, g, tau * abs(f - target), tau * abs(g - target), offsets)
-    allowed = stability_from_function(seen.function, n=max(lengths), tau=tau)
-    assert seen.loss <= allowed.loss * (1 + 1e-12)
-    assert seen.sample_loss <= allowed.sample_loss * (1 + 1e-12)
-    by_hand = [
-        abs(sum(tau * abs(f[t] - target[t]) - tau * abs(g[t] - target[t]) for t in range(a, b)))
-        for a, b in itertools.pairwise(offsets)
-    ]
-    assert seen.sample_loss == pytest.approx(max(by_hand), abs=1e-9)
-
-
-def test_observed_stability_takes_several_values_a_position():
-    seen = observed_stability([[0.0, 1.0]], [[0.0, 3.0]], [1.0], [1.5], [0, 1])
-    assert seen == Stability(2.0, 0.5, 0.5)
-
-
 GOOD = {"m": 10, "n": 5, "d": 3, "alpha": 2, "lam": 0.1, "gamma": 1.0}
 
 
@@ -223,10 +196,10 @@ GOOD = {"m": 10, "n": 5, "d": 3, "alpha": 2, "lam": 0.1, "gamma": 1.0}
         ({"v": 0}, "v must be a positive number, got 0"),
         ({"rho": -1.0}, "rho must be a positive number, got -1.0"),
         ({"tau": None}, "tau must be a positive number, got None"),
-        ({"delta": 0}, r"delta must lie in \(0, 1\), got 0"),
-        ({"delta": 1}, r"delta must lie in \(0, 1\), got 1"),
-        ({"delta": "x"}, r"delta must lie in \(0, 1\), got 'x'"),
-        ({"variant": "icml"}, "variant must be one of arxiv, nips2014, got 'icml'"),
+        ({"delta": 0}, "delta must be a number between 0 and 1, both excluded, got 0"),
+        ({"delta": 1}, "delta must be a number between 0 and 1, both excluded, got 1"),
+        ({"delta": "x"}, "delta must be a number between 0 and 1, both excluded, got 'x'"),
+        ({"variant": "icml"}, "variant must be 'arxiv' or 'nips2014', got 'icml'"),
     ],
 )
 def test_ranges_are_checked(changed, message):
@@ -272,42 +245,11 @@ def test_ranges_are_checked(changed, message):
         ),
         (
             lambda: risk_bound_from_stability(0.1, stability=1, m=3, gamma=1, delta=2),
-            r"delta must lie in \(0, 1\), got 2",
+            "delta must be a number between 0 and 1, both excluded, got 2",
         ),
         (lambda: stability_from_function(-1, n=2), "function must be a number of at least 0"),
         (lambda: stability_from_function(1, n=0), "n must be a number of at least 1, got 0"),
         (lambda: stability_from_function(1, n=2, tau=0), "tau must be a positive number, got 0"),
-        (
-            lambda: observed_stability(["x"], [0.0], [0.0], [0.0], [0, 1]),
-            "values must be numbers: could not convert",
-        ),
-        (
-            lambda: observed_stability([0.0], [math.nan], [0.0], [0.0], [0, 1]),
-            "values_without must be finite; some are NaN or infinite",
-        ),
-        (
-            lambda: observed_stability([0.0], [0.0, 1.0], [0.0], [0.0], [0, 1]),
-            r"values_without has shape \(2,\); expected \(1,\)",
-        ),
-        (
-            lambda: observed_stability([[0.0, 1.0]], [[0.0, 1.0]], [0.0, 1.0], [0.0], [0, 1]),
-            r"losses has shape \(2,\); expected \(1,\)",
-        ),
-        (
-            lambda: observed_stability([0.0], [0.0], [0.0], [0.0, 1.0], [0, 1]),
-            r"losses_without has shape \(2,\); expected \(1,\)",
-        ),
-        *(
-            (
-                lambda offsets=offsets: observed_stability([0.0], [0.0], [0.0], [0.0], offsets),
-                "offsets must rise from 0 to the number of positions, 1, at least 1",
-            )
-            for offsets in ([0, 2], [1, 1], [0.0, 1.0], [0], [0, 2, 1], [[0, 1]])
-        ),
-        (
-            lambda: observed_stability([], [], [], [], [0, 0]),
-            "offsets must rise from 0 to the number of positions, 0, at least 1",
-        ),
     ],
 )
 def test_other_refusals(call, message):

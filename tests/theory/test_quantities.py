@@ -152,7 +152,7 @@ def test_the_bound_on_the_gradient_is_nearly_reached():
     [
         (
             lambda m: Quantities.from_model(m, (X, Y), complexity="median"),
-            "complexity must be one of mean, max, got 'median'",
+            "complexity must be 'mean' or 'max', got 'median'",
         ),
         (
             lambda m: Quantities.from_model(ChainPerceptron("word").fit(X, Y), (X, Y)),

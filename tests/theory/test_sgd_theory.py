@@ -75,8 +75,8 @@ def test_the_proposition_is_true_of_noisy_quadratics():
         ({"c": -1}, "c must be a positive number, got -1"),
         ({"q": math.nan}, "q must be a positive number, got nan"),
         ({"kappa": 0}, "kappa must be a positive number, got 0"),
-        ({"beta": 0}, r"beta must lie in \(0, 1\], got 0"),
-        ({"beta": 1.5}, r"beta must lie in \(0, 1\], got 1.5"),
+        ({"beta": 0}, "beta must be a number above 0 and of at most 1, got 0"),
+        ({"beta": 1.5}, "beta must be a number above 0 and of at most 1, got 1.5"),
         ({"c": 3.0}, "c = 3.0 is larger than q = 2.0: no function is more curved"),
         (
             {"epsilon": 1e5},

@@ -301,17 +301,19 @@ def test_two_labs_share_weights_and_nothing_else(tmp_path):
     model = TrackingModel()
     problems = model.learning_problems({"a": a, "b": b})
     assert problems["a"].n_weights == problems["b"].n_weights
-    assert problems["a"].made.max_distance != problems["b"].made.max_distance
+    assert (
+        problems["a"].hypothesis_space.max_distance != problems["b"].hypothesis_space.max_distance
+    )
     assert problems["a"].annotated.all()
     assert problems["b"].annotated.tolist() == [True, False, False]
-    names = [(f.event, f.name) for f in problems["a"].made.features]
-    assert names == [(f.event, f.name) for f in problems["b"].made.features]
+    names = [(f.event, f.name) for f in problems["a"].hypothesis_space.features]
+    assert names == [(f.event, f.name) for f in problems["b"].hypothesis_space.features]
     assert not any("orientation" in name for _, name in names)
     w = np.random.default_rng(0).normal(size=problems["a"].n_weights)
     for name, pairs in (("a", a), ("b", b)):
         fitted = model.with_weights(problems[name], w)
         assert fitted is not model
-        assert fitted.max_distance_ == problems[name].made.max_distance
+        assert fitted.max_distance_ == problems[name].hypothesis_space.max_distance
         # A column that only lab a has is neither used nor asked for, also after a file.
         assert "orientation" not in fitted.columns_
         fitted.save(tmp_path / "m.trellis")

@@ -16,9 +16,10 @@ from trellis.problems.partial import PARTIAL_LOSSES, PartialObjective
 from trellis.tracking.annotation import annotation_of, events_of, fixed_variables, links_of
 from trellis.tracking.features import EventFeature, event_features
 from trellis.tracking.hypotheses import make_hypotheses
+from trellis.tracking.hypothesis_space import HypothesisSpace
 from trellis.tracking.objects import EVENTS, FramePair, Link, Objects, PairAnnotation
 from trellis.tracking.preconditioning import Preconditioner
-from trellis.tracking.problem import HypothesisSpace, TrackingProblem, as_annotation
+from trellis.tracking.problem import TrackingProblem, as_annotation
 
 REACH = 30.0
 SEEDS = st.integers(0, 3)
@@ -239,7 +240,7 @@ def test_frames_without_objects():
     assert (problem.margins(w, "best-vs-second", everything) == np.inf).all()
     assert (problem.margins(w, "best-vs-worst", everything) == 0).all()
     assert [len(problem.weakest_part(i, w, 3)) for i in range(3)] == [0, 0, 0]
-    nothing = TrackingProblem([], problem.made)
+    nothing = TrackingProblem([], problem.hypothesis_space)
     assert nothing.maxima(w, "all").values.shape == (0,)
 
 
@@ -355,7 +356,7 @@ def test_annotations_add_up():
     note = problem.pairs[0].annotation
     assert note.links == ((10, 20, "move"),)
     assert note.complete
-    fresh = TrackingProblem(problem.pairs, problem.made)
+    fresh = TrackingProblem(problem.pairs, problem.hypothesis_space)
     for space in ("all", "compatible", "mean"):
         one, two = (p.maxima(w, space, loss=True) for p in (problem, fresh))
         np.testing.assert_array_equal(one.values, two.values)
@@ -371,7 +372,7 @@ def test_a_link_outside_the_gates_is_added():
     far = problem.maxima(w, "compatible")
     assert far.losses.tolist() == [0, 0]
     assert problem.maxima(w, "all").values[1] == before[1]
-    fresh = TrackingProblem(problem.pairs, problem.made)
+    fresh = TrackingProblem(problem.pairs, problem.hypothesis_space)
     np.testing.assert_array_equal(problem.scores(w)[1], fresh.scores(w)[1])
     np.testing.assert_array_equal(far.values, fresh.maxima(w, "compatible").values)
 
@@ -417,7 +418,7 @@ def test_annotations_of_no_pair():
 
 def test_an_event_that_the_model_does_not_have():
     problem = near_and_far()
-    plain = replace(problem.made, events=("move", "appear", "disappear"))
+    plain = replace(problem.hypothesis_space, events=("move", "appear", "disappear"))
     problem = TrackingProblem(problem.pairs, plain)
     with pytest.raises(DataError, match="a division is annotated, but the events are"):
         problem.annotate(0, [(10, 20, "division"), (10, 21, "division")])

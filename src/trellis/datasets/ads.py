@@ -28,7 +28,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.errors import DataError
+from trellis.domains import one_of, whole
 
 __all__ = ["artificial_experts"]
 
@@ -79,12 +79,9 @@ def artificial_experts(
     >>> sum(a != b for a, b in zip(outputs[3][7], gold[7]))
     4
     """
-    if name not in ("ADS1", "ADS2", "ADS3"):
-        raise DataError(f"name must be ADS1, ADS2 or ADS3, got {name!r}")
-    if variant not in ("as_printed", "as_tabulated"):
-        raise DataError(f"variant must be as_printed or as_tabulated, got {variant!r}")
-    if n_samples < 1:
-        raise DataError(f"n_samples must be at least 1, got {n_samples!r}")
+    one_of("ADS1", "ADS2", "ADS3").check("name", name)
+    one_of("as_printed", "as_tabulated").check("variant", variant)
+    whole(1).check("n_samples", n_samples)
     rng = np.random.default_rng(random_state)
     truth = _markov_chain(n_samples, rng)
     shape = (N_EXPERTS, n_samples, LENGTH)
@@ -102,9 +99,9 @@ def artificial_experts(
     neighbour = truth + steps
     # The first and the last letter have one neighbour only.
     neighbour = np.where((neighbour < 0) | (neighbour >= len(LETTERS)), truth - steps, neighbour)
-    said = np.where(wrong, neighbour, truth)
+    answers = np.where(wrong, neighbour, truth)
     letters = np.array(list(LETTERS), dtype=object)
-    outputs: list[list[list[str]]] = letters[said].tolist()
+    outputs: list[list[list[str]]] = letters[answers].tolist()
     gold: list[list[str]] = letters[truth].tolist()
     return outputs, gold
 

@@ -36,6 +36,7 @@ from trellis.datasets._cell_detection import (
     long_axis,
     semi_axes,
 )
+from trellis.domains import number, whole
 from trellis.errors import DataError
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Lab:
     True
     >>> Lab(death=2.0)
     Traceback (most recent call last):
-    trellis.errors.DataError: death of a Lab must be a number from 0 to 1, got 2.0
+    trellis.errors.ParameterError: death of a Lab must be a number from 0 to 1, got 2.0
     """
 
     name: str = "lab"
@@ -114,9 +115,8 @@ class Lab:
     false_detections: float = 0.01
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            if field.name in _RANGES:
-                _check(getattr(self, field.name), f"{field.name} of a Lab", *_RANGES[field.name])
+        for name, domain in _DOMAINS.items():
+            domain.check(f"{name} of a Lab", getattr(self, name))
         try:
             steps = [float(step) for step in self.drift]
         except (TypeError, ValueError):
@@ -126,29 +126,23 @@ class Lab:
 
 
 _TINY = 1e-9
-_RANGES = {
-    "area": (1.0, np.inf),
-    "crowding": (0.01, 0.8),
-    "speed": (0.0, np.inf),
-    "persistence": (0.0, 1.0),
-    "cycle": (3.0, np.inf),
-    "regularity": (1.0, np.inf),
-    "death": (0.0, 1.0),
-    "intensity": (_TINY, np.inf),
-    "noise": (0.0, 1.0),
-    "position_noise": (0.0, np.inf),
-    "eccentricity": (0.0, 0.9),
-    "over_segmentation": (0.0, 1.0),
-    "under_segmentation": (0.0, 1.0),
-    "false_detections": (0.0, 1.0),
+_SHARE, _SIZE = number(at_least=0, at_most=1), number(at_least=0)
+_DOMAINS = {
+    "area": number(at_least=1),
+    "crowding": number(at_least=0.01, at_most=0.8),
+    "speed": _SIZE,
+    "persistence": _SHARE,
+    "cycle": number(at_least=3),
+    "regularity": number(at_least=1),
+    "death": _SHARE,
+    "intensity": number(at_least=_TINY),
+    "noise": _SHARE,
+    "position_noise": _SIZE,
+    "eccentricity": number(at_least=0, at_most=0.9),
+    "over_segmentation": _SHARE,
+    "under_segmentation": _SHARE,
+    "false_detections": _SHARE,
 }
-
-
-def _check(value: object, name: str, low: float, high: float) -> None:
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not is_number or not low <= value <= high or value == np.inf:  # type: ignore[operator]
-        limits = f"at least {low:g}" if high == np.inf else f"from {low:g} to {high:g}"
-        raise DataError(f"{name} must be a number {limits}, got {value!r}")
 
 
 LABS = {
@@ -205,11 +199,9 @@ def simulate_cells(
     """
     from trellis.tracking.objects import FramePair
 
-    for name, value, least in (("n_cells", n_cells, 1), ("n_frames", n_frames, 2)):
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-            raise DataError(f"{name} must be an integer, at least {least}; got {value!r}")
-    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
-        raise DataError(f"seed must be an integer, at least 0; got {seed!r}")
+    whole(1).check("n_cells", n_cells)
+    whole(2).check("n_frames", n_frames)
+    whole(0).check("seed", seed)
     if isinstance(lab, str):
         if lab not in LABS:
             raise DataError(f"unknown lab {lab!r}; known: {', '.join(LABS)}, or give a Lab")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Column, Corpus
 from trellis.corpus.labels import Labels
-from trellis.errors import DataError
+from trellis.domains import number, whole
 
 __all__ = ["TEXTURES", "grid_edges", "noisy_digits", "textures"]
 
@@ -46,9 +46,8 @@ def grid_edges(rows: int, columns: int) -> NDArray[np.int64]:
     >>> grid_edges(2, 2).tolist()
     [[0, 1], [2, 3], [0, 2], [1, 3]]
     """
-    for name, size in (("rows", rows), ("columns", columns)):
-        if not isinstance(size, int | np.integer) or size < 1:
-            raise DataError(f"{name} must be a positive integer, got {size!r}")
+    whole(1).check("rows", rows)
+    whole(1).check("columns", columns)
     at = np.arange(rows * columns, dtype=np.int64).reshape(rows, columns)
     across = np.stack([at[:, :-1].ravel(), at[:, 1:].ravel()], axis=1)
     down = np.stack([at[:-1].ravel(), at[1:].ravel()], axis=1)
@@ -83,9 +82,8 @@ def noisy_digits(
     >>> len(digits), digits.lengths[0].item(), digits.labels.classes
     (1797, 64, ('0', '1'))
     """
-    if not isinstance(levels, int | np.integer) or not 2 <= levels <= _SYMBOLS:
-        raise DataError(f"levels must be an integer from 2 to {_SYMBOLS}, got {levels!r}")
-    _check_number(noise, "noise", 0.0, np.inf)
+    whole(2, _SYMBOLS).check("levels", levels)
+    number(at_least=0).check("noise", noise)
     from sklearn.datasets import load_digits
 
     values = load_digits().images
@@ -139,9 +137,8 @@ def textures(
     (3, 100, 540)
     """
     for name, value in (("n_images", n_images), ("size", size), ("plots", plots)):
-        if not isinstance(value, int | np.integer) or value < 1:
-            raise DataError(f"{name} must be a positive integer, got {value!r}")
-    _check_number(coherence, "coherence", 0.0, 1.0)
+        whole(1).check(name, value)
+    number(at_least=0, at_most=1).check("coherence", coherence)
     rng = np.random.default_rng(random_state)
     centres = rng.uniform(0, size, (n_images, plots, 2))
     kinds = rng.integers(len(TEXTURES), size=(n_images, plots))
@@ -205,10 +202,3 @@ def _corpus(
 def _binned(values: NDArray[np.float64], n: int) -> NDArray[np.int64]:
     """Values from 0 to 16 as n levels of equal width."""
     return np.minimum((values * (n / _MOST)).astype(np.int64), n - 1)
-
-
-def _check_number(value: float, name: str, low: float, high: float) -> None:
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not is_number or not low <= value <= high or value == np.inf:
-        limits = f"at least {low:g}" if high == np.inf else f"from {low:g} to {high:g}"
-        raise DataError(f"{name} must be a number {limits}, got {value!r}")

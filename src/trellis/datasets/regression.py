@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trellis.arrays import Float64s
+from trellis.domains import nothing, number, whole
 from trellis.errors import DataError
 
 if TYPE_CHECKING:
@@ -90,22 +91,15 @@ def synthetic_graph_regression(
     >>> round(train.graph.nnz / 200)
     6
     """
-    for name, value, low in (
-        ("n", n, 2),
-        ("n_test", n_test, 2),
-        ("n_features", n_features, 1),
-        ("degree", degree, 1),
-    ):
-        if value < low:
-            raise DataError(f"{name} must be at least {low}, got {value}")
-    if noise_variance < 0:
-        raise DataError(f"noise_variance must not be negative, got {noise_variance}")
-    if alpha <= 0 or beta < 0:
-        raise DataError(f"alpha must be positive and beta not negative, got {alpha} and {beta}")
-    if edge_probability is not None and not 0 <= edge_probability <= 1:
-        raise DataError(f"edge_probability must lie in [0, 1], got {edge_probability}")
-    if edge_probability is None and mean_degree < 0:
-        raise DataError(f"mean_degree must not be negative, got {mean_degree}")
+    whole(2).check("n", n)
+    whole(2).check("n_test", n_test)
+    whole(1).check("n_features", n_features)
+    whole(1).check("degree", degree)
+    number(at_least=0).check("noise_variance", noise_variance)
+    number(at_least=0).check("mean_degree", mean_degree)
+    number(at_least=0).check("beta", beta)
+    number(above=0).check("alpha", alpha)
+    (nothing | number(at_least=0, at_most=1)).check("edge_probability", edge_probability)
     from trellis.regression.data import RegressionData
 
     rng = np.random.default_rng(random_state)

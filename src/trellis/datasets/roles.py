@@ -31,6 +31,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from trellis.datasets.syntax import label_source
+from trellis.domains import nothing, number, one_of, whole
 from trellis.errors import DataError
 
 __all__ = ["ROLES", "Roles", "source_roles", "stdlib_roles"]
@@ -82,6 +83,8 @@ _Labelled: TypeAlias = tuple[list[list[str]], list[list[str]]]
 # identifiers (site-packages, config-3.11-…) cannot be imported and are left out as well.
 _LEFT_OUT = frozenset({"test", "tests", "idle_test", "encodings", "pydoc_data", "turtledemo"})
 _LEFT_OUT_FILES = ("test_", "conftest", "_sysconfigdata")
+
+_UNIT = one_of("function", "statement")
 
 # What ast.parse raises: on wrong syntax, on wrong characters, and (two kinds) on deep nesting.
 _UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
@@ -136,8 +139,7 @@ class Roles:
         train, test : Roles
             The two parts; sequences keep their order.
         """
-        if not 0 < test_fraction < 1:
-            raise DataError(f"test_fraction must lie between 0 and 1, not {test_fraction!r}")
+        number(above=0, below=1).check("test_fraction", test_fraction)
         sizes: Counter[str] = Counter()
         for module, sequence in zip(self.modules, self.tokens, strict=True):
             sizes[module] += len(sequence)
@@ -201,15 +203,14 @@ def stdlib_roles(
     >>> set(train.modules) & set(test.modules)
     set()
     """
-    _check_unit(unit)
-    if max_tokens is not None and max_tokens < 1:
-        raise DataError(f"max_tokens must be at least 1 or None, not {max_tokens!r}")
+    _UNIT.check("unit", unit)
+    (nothing | whole(1)).check("max_tokens", max_tokens)
     roots = _roots(root)
     files = sorted(itertools.chain.from_iterable(map(_source_files, roots)))
     if max_tokens is not None:
         files.sort(key=lambda file: _hashed(file[0], b"order"))
 
-    found: list[tuple[str, list[str], list[str]]] = []
+    sequences: list[tuple[str, list[str], list[str]]] = []
     count = 0
     for module, path in files:
         if max_tokens is not None and count >= max_tokens:
@@ -220,18 +221,18 @@ def stdlib_roles(
         except (OSError, *_UNPARSABLE):
             continue
         for sequence, roles in zip(tokens, labels, strict=True):
-            found.append((module, sequence, roles))
+            sequences.append((module, sequence, roles))
             count += len(sequence)
             if max_tokens is not None and count >= max_tokens:
                 break
-    if not found:
+    if not sequences:
         where = ", ".join(map(str, roots))
         raise DataError(
             f"no Python source with identifiers found under {where}; the standard library may be "
             "zipped or stripped of its .py files: pass root= a folder that holds Python source"
         )
-    found.sort(key=lambda f: f[0])
-    return Roles([f[1] for f in found], [f[2] for f in found], [f[0] for f in found])
+    sequences.sort(key=lambda f: f[0])
+    return Roles([f[1] for f in sequences], [f[2] for f in sequences], [f[0] for f in sequences])
 
 
 def source_roles(source: str, *, unit: str = "function") -> _Labelled:
@@ -256,18 +257,13 @@ def source_roles(source: str, *, unit: str = "function") -> _Labelled:
     [('area', 'function_name'), ('r', 'parameter'), ('math', 'global_read'),
      ('pi', 'attribute_read'), ('pow', 'call'), ('r', 'parameter_read')]
     """
-    _check_unit(unit)
+    _UNIT.check("unit", unit)
     # ast counts lines the same way, whatever their ends; it skips a byte order mark.
     text = source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     try:
         return label_source(text, unit)
     except _UNPARSABLE as error:
         raise DataError(f"the source cannot be parsed as Python: {error}") from error
-
-
-def _check_unit(unit: str) -> None:
-    if unit not in ("function", "statement"):
-        raise DataError(f"unit must be 'function' or 'statement', not {unit!r}")
 
 
 def _hashed(module: str, purpose: bytes) -> bytes:

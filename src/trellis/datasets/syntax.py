@@ -48,7 +48,7 @@ def label_source(source: str, unit: str) -> tuple[list[list[str]], list[list[str
     tokens: list[list[str]] = []
     labels: list[list[str]] = []
     last = -1
-    for start, end, role in sorted(walk.found):
+    for start, end, role in sorted(walk.roles):
         sequence = bisect_right(cuts, start)
         if sequence != last:
             tokens.append([])
@@ -127,7 +127,7 @@ class _Walk:
         lengths = [len(line) + 1 for line in self.text.split(b"\n")]
         self.line_starts = [0, 0, *itertools.accumulate(lengths)]  # rows count from 1
         self.stack: list[tuple[ast.AST, _Scope, str | None]] = []
-        self.found: list[tuple[int, int, str]] = []
+        self.roles: list[tuple[int, int, str]] = []
         self.stores: list[tuple[int, int, str, _Scope]] = []
         self.reads: list[tuple[int, int, str, _Scope]] = []
         self.statements: list[int] = []
@@ -140,8 +140,8 @@ class _Walk:
             if isinstance(node, ast.stmt):
                 self.statement(node)
             _HANDLERS.get(type(node), _Walk.other)(self, node, scope, hint)
-        self.found += [(a, b, scope.store_role(name)) for a, b, name, scope in self.stores]
-        self.found += [(a, b, scope.read_role(name)) for a, b, name, scope in self.reads]
+        self.roles += [(a, b, scope.store_role(name)) for a, b, name, scope in self.stores]
+        self.roles += [(a, b, scope.read_role(name)) for a, b, name, scope in self.reads]
         self.statements.sort()
 
     def functions_and_paragraphs(self) -> list[int]:
@@ -181,7 +181,7 @@ class _Walk:
     def claim(self, place: int, role: str) -> int:
         """Give the next identifier its role; return the place after it."""
         start, end = self.identifier(place)
-        self.found.append((start, end, role))
+        self.roles.append((start, end, role))
         return end
 
     def store(self, place: int, name: str, scope: _Scope) -> None:

@@ -59,23 +59,8 @@ def token_accuracy(gold: Gold, predicted: Labels) -> float:
 def sequence_accuracy(gold: Gold, predicted: Labels) -> float:
     """Share of the samples that are right at every annotated position.
 
-    Samples without any annotated position are skipped.
-
-    Parameters
-    ----------
-    gold : list of lists of labels
-        An entry may be None (skipped) or a set of allowed labels.
-    predicted : list of lists of labels
-
-    Returns
-    -------
-    float
-        In [0, 1].
-
-    Raises
-    ------
-    DataError
-        If lengths differ or no position is annotated.
+    Samples without any annotated position are skipped. Parameters and errors are those of
+    :func:`token_accuracy`.
 
     Examples
     --------
@@ -94,22 +79,11 @@ def hamming_loss(
 
     Parameters
     ----------
-    gold : list of lists of labels
-        An entry may be None (skipped) or a set of allowed labels.
-    predicted : list of lists of labels
+    gold, predicted : list of lists of labels
+        As in :func:`token_accuracy`, and refused as there.
     average : {"token", "sample"}, default="token"
         Over all positions, or the mean over samples of the share within each sample (samples
         without any annotated position are skipped).
-
-    Returns
-    -------
-    float
-        In [0, 1].
-
-    Raises
-    ------
-    DataError
-        If lengths differ or no position is annotated.
 
     Examples
     --------
@@ -132,7 +106,7 @@ def hamming_loss(
 def verdicts(gold: Gold, predicted: Labels, name: str = "predicted") -> list[list[bool | None]]:
     """Whether each position is right; None where it is not annotated."""
     check_lengths(gold, predicted, name)
-    found: list[list[bool | None]] = []
+    samples: list[list[bool | None]] = []
     for i, (g, p) in enumerate(zip(gold, predicted, strict=True)):
         sample: list[bool | None] = []
         for t, (entry, label) in enumerate(zip(g, p, strict=True)):
@@ -143,10 +117,10 @@ def verdicts(gold: Gold, predicted: Labels, name: str = "predicted") -> list[lis
             else:
                 single_label(entry, i, t)  # refuses what is neither label nor set
                 sample.append(label in entry)
-        found.append(sample)
-    if all(verdict is None for sample in found for verdict in sample):
+        samples.append(sample)
+    if all(verdict is None for sample in samples for verdict in sample):
         raise DataError("nothing to evaluate: no position of gold is annotated")
-    return found
+    return samples
 
 
 def sample_counts(gold: Gold, predicted: Labels, name: str = "predicted") -> NDArray[np.int64]:

@@ -88,10 +88,6 @@ class Calibration:
         ax : matplotlib Axes, optional
             Where to draw; by default on a new figure, which needs matplotlib.
 
-        Returns
-        -------
-        matplotlib Axes
-
         Examples
         --------
         >>> import numpy as np
@@ -137,10 +133,6 @@ def calibration(
         Labels of the L columns.
     n_bins : int, default=10
         Number of bins of equal width.
-
-    Returns
-    -------
-    Calibration
 
     Raises
     ------

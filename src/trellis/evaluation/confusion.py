@@ -92,10 +92,6 @@ def confusion(gold: Gold, predicted: Labels, classes: Sequence[str] | None = Non
         Order of the labels. Labels that occur but are not listed (gold labels never seen in
         training, say) follow in alphabetical order, as do all labels if there is no list.
 
-    Returns
-    -------
-    Confusion
-
     Raises
     ------
     DataError

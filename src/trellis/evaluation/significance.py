@@ -29,7 +29,7 @@ Q. McNemar, *Note on the sampling error of the difference between correlated pro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,10 +120,6 @@ def paired_bootstrap(
         Level of the percentile interval of the difference.
     random_state : int or numpy Generator, default=0
 
-    Returns
-    -------
-    Comparison
-
     Raises
     ------
     DataError
@@ -143,11 +139,12 @@ def paired_bootstrap(
     score = _scorer(gold, pred_a, pred_b, metric, scheme)
     rng = np.random.default_rng(random_state)
     n = len(gold)
-    parts = []
-    for size in _blocks(n_resamples, n):
-        draw = rng.integers(0, n, size=(size, n))
-        parts.append(score(draw) - score(draw + n))
-    resampled = np.concatenate(parts)
+
+    def draw(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        samples = rng.integers(0, n, size=(size, n))
+        return samples, samples + n
+
+    resampled = _resampled(score, draw, n_resamples, n)
     score_a, score_b = _on_all(score, n)
     difference = score_a - score_b
     extreme = np.abs(resampled - difference) >= abs(difference) - _TIE
@@ -173,29 +170,9 @@ def paired_permutation(
     n_resamples: int = 10_000,
     random_state: int | np.random.Generator = 0,
 ) -> Comparison:
-    """Paired permutation test over samples (approximate randomisation).
+    """Paired permutation test over samples (approximate randomisation), which gives no interval.
 
-    Parameters
-    ----------
-    gold, pred_a, pred_b : list of lists of labels
-        At least two samples. With ``"accuracy"`` a gold entry may be None or a set of labels.
-    metric : {"f1", "accuracy"} or callable, default="f1"
-        Span F1, token accuracy, or a function ``metric(gold, predicted) -> float`` of lists of
-        samples, which is called twice for each resample.
-    scheme : str or Scheme, default="BIO"
-        Tag scheme of the spans, for ``"f1"``.
-    n_resamples : int, default=10000
-    random_state : int or numpy Generator, default=0
-
-    Returns
-    -------
-    Comparison
-        Without an interval: the test gives none.
-
-    Raises
-    ------
-    DataError
-        If lengths differ, there are fewer than two samples, or an option is out of range.
+    Parameters and errors are those of :func:`paired_bootstrap`.
 
     Examples
     --------
@@ -208,14 +185,14 @@ def paired_permutation(
     rng = np.random.default_rng(random_state)
     n = len(gold)
     positions = np.arange(n)
-    parts = []
-    for size in _blocks(n_resamples, n):
+
+    def draw(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         exchange = rng.integers(0, 2, size=(size, n))
-        as_a = score(positions + n * exchange)
-        as_b = score(positions + n * (1 - exchange))
-        parts.append(as_a - as_b)
+        return positions + n * exchange, positions + n * (1 - exchange)
+
+    resampled = _resampled(score, draw, n_resamples, n)
     score_a, score_b = _on_all(score, n)
-    extreme = np.abs(np.concatenate(parts)) >= abs(score_a - score_b) - _TIE
+    extreme = np.abs(resampled) >= abs(score_a - score_b) - _TIE
     return Comparison(
         test="paired permutation",
         score_a=score_a,
@@ -255,8 +232,8 @@ def mcnemar(gold: Gold, pred_a: Labels, pred_b: Labels) -> Comparison:
 
     # Both lists are None at the same places: where gold is.
     right_a, right_b = (
-        np.array([v for sample in found for v in sample if v is not None], dtype=np.bool_)
-        for found in (
+        np.array([v for sample in samples for v in sample if v is not None], dtype=np.bool_)
+        for samples in (
             accuracy.verdicts(gold, pred_a, "pred_a"),
             accuracy.verdicts(gold, pred_b, "pred_b"),
         )
@@ -401,13 +378,19 @@ def _on_all(score: _Scorer, n: int) -> tuple[float, float]:
     return float(score_a), float(score_b)
 
 
-def _blocks(n_resamples: int, n: int) -> Iterator[int]:
-    """Sizes of the blocks in which resamples of n samples are drawn."""
+def _resampled(
+    score: _Scorer,
+    draw: Callable[[int], tuple[NDArray[np.int64], NDArray[np.int64]]],
+    n_resamples: int,
+    n: int,
+) -> NDArray[np.float64]:
+    """Differences of the scores of A and of B on resamples of n samples, drawn block by block."""
     if n_resamples < 1:
         raise DataError(f"n_resamples is {n_resamples}: expected at least 1")
     block = max(1, _BLOCK // n)
-    for start in range(0, n_resamples, block):
-        yield min(block, n_resamples - start)
+    sizes = [min(block, n_resamples - start) for start in range(0, n_resamples, block)]
+    draws = (draw(size) for size in sizes)
+    return np.concatenate([score(as_a) - score(as_b) for as_a, as_b in draws])
 
 
 def _p_value(extreme: NDArray[np.bool_]) -> float:

@@ -188,10 +188,6 @@ def span_scores(
     strict : bool, default=False
         Drop spans that are not written validly instead of reading them as ``conlleval`` does.
 
-    Returns
-    -------
-    SpanScores
-
     Raises
     ------
     DataError
@@ -213,11 +209,11 @@ def span_scores(
          VP      0.00%    0.00%     0.00        1          1
     """
     correct: Counter[str] = Counter()
-    found: Counter[str] = Counter()
+    n_predicted: Counter[str] = Counter()
     wanted: Counter[str] = Counter()
     for in_gold, in_predicted in _span_pairs(gold, predicted, scheme, strict):
         correct.update(span[0] for span in in_gold & in_predicted)
-        found.update(span[0] for span in in_predicted)
+        n_predicted.update(span[0] for span in in_predicted)
         wanted.update(span[0] for span in in_gold)
     n_tokens = sum(len(sample) for sample in gold)
     n_right = sum(
@@ -227,11 +223,11 @@ def span_scores(
     )
     return SpanScores(
         correct=correct.total(),
-        predicted=found.total(),
+        predicted=n_predicted.total(),
         support=wanted.total(),
         by_type={
-            name: PrecisionRecall(correct[name], found[name], wanted[name])
-            for name in sorted({*found, *wanted})
+            name: PrecisionRecall(correct[name], n_predicted[name], wanted[name])
+            for name in sorted({*n_predicted, *wanted})
         },
         n_tokens=n_tokens,
         accuracy=float(n_right / n_tokens),
@@ -262,10 +258,6 @@ def word_segmentation_scores(
         Two segmentations of the same sentences.
     known_words : iterable of str, optional
         The words of the training data; gives the recall of unknown (OOV) and known (IV) words.
-
-    Returns
-    -------
-    SegmentationScores
 
     Raises
     ------

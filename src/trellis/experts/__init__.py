@@ -16,7 +16,6 @@ from trellis.experts.automaton import PathAutomaton
 from trellis.experts.baselines import BestExpert, MajorityVote, Rover
 from trellis.experts.espboost import ESPBoost
 from trellis.experts.follow_perturbed_leader import FollowPerturbedLeader
-from trellis.experts.losses import additive_loss, expert_losses, mean_edit_distance
 from trellis.experts.online import Guarantee
 from trellis.experts.outputs import ExpertOutputs, as_gold, as_outputs
 from trellis.experts.rerank import Rerank
@@ -40,15 +39,12 @@ __all__ = [
     "Rover",
     "Stacking",
     "WeightedMajority",
-    "additive_loss",
     "align",
     "as_gold",
     "as_outputs",
-    "expert_losses",
     "from_classifiers",
     "from_columns",
     "from_files",
     "from_models",
-    "mean_edit_distance",
     "strip",
 ]

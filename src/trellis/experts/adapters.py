@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.corpus.columnfile import read_fields
+from trellis.corpus.columnfile import code_column, read_fields
 from trellis.errors import DataError
 from trellis.experts.outputs import ExpertOutputs, as_outputs
 from trellis.files.text import Source, read_text
@@ -52,10 +52,6 @@ def from_models(
     scores : bool
         Also ask for label probabilities: ``predict_marginals(X)`` in the order of ``classes_``.
 
-    Returns
-    -------
-    ExpertOutputs
-
     Examples
     --------
     >>> from trellis import ChainPerceptron
@@ -69,8 +65,8 @@ def from_models(
     outputs = as_outputs(answers, names=names)
     if not scores:
         return outputs
-    given = [np.concatenate(_call(m, "predict_marginals", j)(X)) for j, m in enumerate(models)]
-    return _with_scores(outputs, models, given)
+    tables = [np.concatenate(_call(m, "predict_marginals", j)(X)) for j, m in enumerate(models)]
+    return _with_scores(outputs, models, tables)
 
 
 def from_classifiers(
@@ -92,10 +88,6 @@ def from_classifiers(
         Names of the experts.
     scores : bool
         Also ask for label probabilities: ``predict_proba`` in the order of ``classes_``.
-
-    Returns
-    -------
-    ExpertOutputs
 
     Examples
     --------
@@ -120,25 +112,25 @@ def from_classifiers(
     outputs = as_outputs(answers, names=names)
     if not scores:
         return outputs
-    given = [np.asarray(_call(c, "predict_proba", j)(rows)) for j, c in enumerate(classifiers)]
-    return _with_scores(outputs, classifiers, given)
+    tables = [np.asarray(_call(c, "predict_proba", j)(rows)) for j, c in enumerate(classifiers)]
+    return _with_scores(outputs, classifiers, tables)
 
 
 def _call(model: Any, method: str, j: int) -> Any:
-    found = getattr(model, method, None)
-    if found is None:
+    function = getattr(model, method, None)
+    if function is None:
         raise DataError(f"expert {j} is a {type(model).__name__}, which has no {method}")
-    return found
+    return function
 
 
 def _with_scores(
-    outputs: ExpertOutputs, models: Sequence[Any], given: list[NDArray[Any]]
+    outputs: ExpertOutputs, models: Sequence[Any], tables: list[NDArray[Any]]
 ) -> ExpertOutputs:
     classes = [[str(label) for label in model.classes_] for model in models]
     outputs = outputs.recoded(sorted({*outputs.labels, *(y for known in classes for y in known)}))
     code_of = {label: code for code, label in enumerate(outputs.labels)}
     scores = np.zeros((*outputs.codes.shape, len(outputs.labels)), np.float32)
-    for j, (known, table) in enumerate(zip(classes, given, strict=True)):
+    for j, (known, table) in enumerate(zip(classes, tables, strict=True)):
         if table.shape != (outputs.n_positions, len(known)):
             raise DataError(
                 f"expert {j} gives probabilities of shape {table.shape}: expected "
@@ -211,10 +203,9 @@ class AnswerFile:
     @classmethod
     def _conll(cls, source: Source, column: int | str, missing: str) -> AnswerFile:
         rows = _Rows(source)
-        labels = rows.column(column)
-        ends = rows.ends
-        answers = [_answer(labels[a:b], missing) for a, b in pairwise(ends)]
-        return cls(rows.name, answers, [rows.lines[a] for a in ends[:-1]])
+        table = rows.table
+        starts = table.line_number[table.sample_ptr[:-1]].tolist()
+        return cls(table.name, rows.answers(column, missing), starts)
 
     @classmethod
     def _jsonl(cls, source: Source, key: int | str, missing: str) -> AnswerFile:
@@ -325,42 +316,32 @@ def from_columns(
     ([[['D', 'N']], [['N', 'V']]], [['D', 'N']])
     """
     rows = _Rows(source)
-
-    def column(number: int) -> list[Answer]:
-        flat, ends = rows.column(number), rows.ends
-        return [_answer(flat[a:b], missing) for a, b in pairwise(ends)]
-
-    return [column(j) for j in experts], None if gold is None else column(gold)
+    outputs = [rows.answers(j, missing) for j in experts]
+    return outputs, None if gold is None else rows.answers(gold, missing)
 
 
 class _Rows:
     """The lines of a column file."""
 
     def __init__(self, source: Source) -> None:
-        from trellis.corpus.columnfile import code_column
+        self.table = read_fields(source, tabs_only=False)
 
-        self._table = read_fields(source, tabs_only=False)
-        self._code = code_column
-        self.name = self._table.name
-        self.lines: list[int] = self._table.line_number.tolist()
-        self.ends: list[int] = self._table.sample_ptr.tolist()
-
-    def column(self, number: int | str) -> list[str]:
+    def answers(self, number: int | str, missing: str) -> list[Answer]:
+        """One column, sample by sample."""
         if not isinstance(number, int) or isinstance(number, bool) or number == 0:
             raise DataError(
                 f"column is {number!r}: expected 1 (the first), 2, ... or -1 (the last)"
             )
-        counts = np.diff(self._table.line_ptr)
+        table = self.table
+        counts = np.diff(table.line_ptr)
         short = np.flatnonzero(counts < abs(number))
         if short.size:
-            raise self._table.fail(
-                int(short[0]), f"{counts[short[0]]} fields, expected column {number}"
-            )
-        base = self._table.line_ptr[:-1] if number > 0 else self._table.line_ptr[1:]
-        fields = base + (number - 1 if number > 0 else number)
-        return self._code(self._table, fields).strings()
+            raise table.fail(int(short[0]), f"{counts[short[0]]} fields, expected column {number}")
+        fields = table.line_ptr[:-1] + number - 1 if number > 0 else table.line_ptr[1:] + number
+        labels = code_column(table, fields).strings()
+        return [_answer(labels[a:b], missing) for a, b in pairwise(table.sample_ptr.tolist())]
 
 
 def _answer(labels: Sequence[Any], missing: str) -> Answer:
-    said = [None if label == missing else label for label in labels]
-    return None if said and all(label is None for label in said) else said
+    answer = [None if label == missing else label for label in labels]
+    return None if answer and all(label is None for label in answer) else answer

@@ -35,7 +35,7 @@ from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Estimator, parameter
 from trellis.evaluation import edit_distance
 from trellis.experts.combiner import Combiner, restored_order
-from trellis.experts.outputs import ExpertOutputs
+from trellis.experts.outputs import ExpertOutputs, answer_lists, checked_names
 from trellis.files.storable import Storable, is_fitted
 from trellis.files.stored import header_value
 
@@ -102,7 +102,7 @@ def align(
 
     answers, labels = _checked(outputs, epsilon)
     n_experts, n_samples = len(answers), len(answers[0])
-    names = _names(names, n_experts)
+    names = checked_names(names, n_experts)
     for i in range(n_samples):
         if all(column[i] is None for column in answers):
             raise DataError(f"no expert says anything about sample {i} (counted from 0)")
@@ -219,20 +219,12 @@ class Aligned(Estimator, Storable):
 
 
 def _mean_distance(column: list[list[str] | None], gold: Any) -> float:
-    found = [
+    distances = [
         0 if answer == right else edit_distance(answer, right)
         for answer, right in zip(column, gold, strict=False)  # lengths are checked by align
         if answer is not None
     ]
-    return sum(found) / len(found) if found else float("inf")
-
-
-def _names(names: Sequence[str] | None, n_experts: int) -> tuple[str, ...]:
-    if names is None:
-        return tuple(f"expert {j + 1}" for j in range(n_experts))
-    if isinstance(names, str) or len(set(names)) != n_experts or len(names) != n_experts:
-        raise DataError(f"{n_experts} experts need as many different names, got {list(names)}")
-    return tuple(names)
+    return sum(distances) / len(distances) if distances else float("inf")
 
 
 def _checked_order(order: Sequence[int] | None, n_experts: int) -> Sequence[int]:
@@ -243,33 +235,18 @@ def _checked_order(order: Sequence[int] | None, n_experts: int) -> Sequence[int]
     return order
 
 
-def _checked(outputs: Any, epsilon: str, who: str = "expert") -> tuple[Answers, set[str]]:
+def _checked(outputs: Any, epsilon: str, who: str = "") -> tuple[Answers, set[str]]:
     """Answers as lists, and all labels in them."""
     if isinstance(outputs, ExpertOutputs):
         raise DataError("the outputs are aligned already; give label sequences to align")
-    if isinstance(outputs, str) or not isinstance(outputs, Iterable):
-        raise DataError(
-            "outputs must hold, for each expert, one label sequence a sample; "
-            f"got {type(outputs).__name__}"
-        )
     answers: Answers = []
     labels: set[str] = set()
-    for j, column in enumerate(outputs):
-        name = who if who == "gold" else f"expert {j} (counted from 0)"
-        if isinstance(column, str) or not isinstance(column, Iterable):
-            raise DataError(f"{name}: expected one label sequence a sample, got {column!r:.60}")
-        samples = [_answer(sample, name, i) for i, sample in enumerate(column)]
-        if answers and len(samples) != len(answers[0]):
-            raise DataError(
-                f"{name} has {len(samples)} samples, expert 0 has {len(answers[0])}; use None for "
-                "the samples an expert says nothing about"
-            )
-        labels.update(y for sample in samples for y in sample or ())
+    for j, column in enumerate(answer_lists(outputs, who)):
+        name = who or f"expert {j} (counted from 0)"
+        answers.append([_answer(sample, name, i) for i, sample in enumerate(column)])
+        labels.update(y for sample in answers[-1] for y in sample or ())
         if epsilon in labels:
             raise DataError(f"{name} says the label {epsilon!r}; name another epsilon")
-        answers.append(samples)
-    if not answers:
-        raise DataError("no experts; outputs must hold the answers of one expert at least")
     if not answers[0]:
         raise DataError("there are no samples to align")
     return answers, labels

@@ -99,15 +99,15 @@ class PathAutomaton:
                 f"state {state} is a dead end after {layer[state]} of {length} positions: every "
                 "path must pass all positions"
             )
-        found = layer[origin]
-        if positions is not None and not np.array_equal(found, positions):
+        place = layer[origin]
+        if positions is not None and not np.array_equal(place, positions):
             raise DataError(
                 "positions: that of an edge must be the number of edges before it on a path"
             )
-        order = np.lexsort((origin, found))
+        order = np.lexsort((origin, place))
         for name, array in (
             ("origin", origin), ("destination", destination), ("expert", expert),
-            ("position", found),
+            ("position", place),
         ):  # fmt: skip
             object.__setattr__(self, name, array[order].astype(np.int64))
         object.__setattr__(self, "n_experts", int(expert.max()) + 1)
@@ -282,14 +282,14 @@ class PathAutomaton:
         """All paths as edges (n_paths, l); for small automata."""
         if self.n_paths > 1_000_000:
             raise DataError(f"{self.n_paths} paths are too many to list; sample them instead")
-        found = [[e] for e in np.flatnonzero(self.origin == 0).tolist()]
+        paths = [[e] for e in np.flatnonzero(self.origin == 0).tolist()]
         for _ in range(1, self.length):
-            found = [
+            paths = [
                 [*path, e]
-                for path in found
+                for path in paths
                 for e in np.flatnonzero(self.origin == self.destination[path[-1]]).tolist()
             ]
-        return np.array(found, np.int64)
+        return np.array(paths, np.int64)
 
     # ------------------------------------------------------------------ inside
 

@@ -160,18 +160,18 @@ class Rover(Combiner):
     )
 
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
-        own = self.confidence == "scores" or (
+        by_scores = self.confidence == "scores" or (
             self.confidence == "auto" and outputs.scores is not None
         )
-        self._own = own
+        self._by_scores = by_scores
         n_labels = len(outputs.labels)
         precisions = np.empty((outputs.n_experts, n_labels))
         for j, code in enumerate(outputs.codes.T):
             awake = code >= 0
             right = np.bincount(code[awake & (code == gold)], minlength=n_labels)
-            said = np.bincount(code[awake], minlength=n_labels)
-            mean = (right.sum() + 1) / (said.sum() + 2)
-            precisions[j] = (right + mean) / (said + 1)
+            n_said = np.bincount(code[awake], minlength=n_labels)
+            mean = (right.sum() + 1) / (n_said.sum() + 2)
+            precisions[j] = (right + mean) / (n_said + 1)
         self.precisions_ = precisions
         self._precision_of = dict(zip(outputs.labels, precisions.T, strict=True))
         grid = [float(self.alpha)] if self.alpha != "auto" else [k / 10 for k in range(10, -1, -1)]
@@ -192,7 +192,7 @@ class Rover(Combiner):
         self, outputs: ExpertOutputs
     ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.float64]]]:
         """Frequencies and confidences (n, L) of blocks of positions."""
-        if self._own and outputs.scores is None:
+        if self._by_scores and outputs.scores is None:
             raise DataError(
                 "confidence='scores' needs the experts' label probabilities (scores), and these "
                 "outputs have none; use confidence='precision'"
@@ -205,26 +205,26 @@ class Rover(Combiner):
             part = slice(a, min(a + _BLOCK, outputs.n_positions))
             codes = outputs.codes[part]
             awake = codes >= 0
-            said = np.maximum(codes, 0)
-            if self._own and outputs.scores is not None:
-                own = np.take_along_axis(outputs.scores[part], said[..., None], 2)[..., 0]
-                given = own.astype(np.float64)
+            code = np.maximum(codes, 0)
+            if self._by_scores and outputs.scores is not None:
+                probability = np.take_along_axis(outputs.scores[part], code[..., None], 2)[..., 0]
+                trust = probability.astype(np.float64)
             else:
-                given = precision[said, np.arange(p)]
-            given = np.where(awake, given, 0.0)
+                trust = precision[code, np.arange(p)]
+            trust = np.where(awake, trust, 0.0)
             count = vote_table(codes, np.ones(p), n_labels)
             if self.pool == "mean":
-                conf = vote_table(codes, given, n_labels) / np.maximum(count, 1)
+                conf = vote_table(codes, trust, n_labels) / np.maximum(count, 1)
             else:
                 conf = np.zeros((len(codes), n_labels))
                 for j in range(p):
                     at = np.arange(len(codes))
-                    conf[at, said[:, j]] = np.maximum(conf[at, said[:, j]], given[:, j])
+                    conf[at, code[:, j]] = np.maximum(conf[at, code[:, j]], trust[:, j])
             yield part, count / p, conf
 
     def _state(self) -> dict[str, Any]:
         return super()._state() | {
-            "own": self._own,
+            "own": self._by_scores,
             "labels": list(self._precision_of),
             "precisions": self.precisions_,
             "alpha": self.alpha_,
@@ -232,7 +232,7 @@ class Rover(Combiner):
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self._own = header_value(state, "own", bool)
+        self._by_scores = header_value(state, "own", bool)
         labels = distinct_names(state, "labels")
         self.precisions_ = take(
             state, "precisions", np.float64, (len(self.expert_names_), len(labels))

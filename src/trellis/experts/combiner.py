@@ -100,57 +100,57 @@ class Combiner(Estimator, Storable):
 
     def predict(self, outputs: Any) -> list[list[str]]:
         """Return the label sequence of the ensemble for each sample."""
-        said = self._recognised(outputs)
-        return said.lists(self._answers(said))
+        answers = self._recognised(outputs)
+        return answers.lists(self._answers(answers))
 
     def score(self, outputs: Any, gold: Any) -> float:
         """Return 1 - the mean normalised Hamming loss over the samples."""
-        truth, said = as_gold(gold, self._recognised(outputs))
-        if not len(said):
+        truth, answers = as_gold(gold, self._recognised(outputs))
+        if not len(answers):
             raise DataError("no samples to score")
-        wrong = self._answers(said) != truth
-        return float(1 - sample_means(wrong, said.offsets).mean())
+        wrong = self._answers(answers) != truth
+        return float(1 - sample_means(wrong, answers.offsets).mean())
 
     # ------------------------------------------------------------------ inside
 
     def _enter(self, outputs: Any, gold: Any, fresh: bool) -> None:
         self._check_parameters()
-        said = as_outputs(outputs) if fresh else self._recognised(outputs)
-        truth, said = as_gold(gold, said)
-        if not len(said):
+        answers = as_outputs(outputs) if fresh else self._recognised(outputs)
+        truth, answers = as_gold(gold, answers)
+        if not len(answers):
             raise DataError("no samples to learn from")
         if fresh:
-            self.expert_names_ = said.names
+            self.expert_names_ = answers.names
             self._label_counts: dict[str, int] = {}
-            self._errors = np.zeros((2, said.n_experts))  # of short samples, of all
+            self._errors = np.zeros((2, answers.n_experts))  # of short samples, of all
             self._n_samples = np.zeros(2)
-        self._count(said, truth)
-        long = np.ones(len(said), bool) if self.short is None else said.lengths > self.short
+        self._count(answers, truth)
+        long = np.ones(len(answers), bool) if self.short is None else answers.lengths > self.short
         if long.all():
-            self._learn(said, truth, fresh)
+            self._learn(answers, truth, fresh)
         elif long.any():
-            rows = np.repeat(long, said.lengths)
-            self._learn(said.take(long), truth[rows], fresh)
+            rows = np.repeat(long, answers.lengths)
+            self._learn(answers.take(long), truth[rows], fresh)
         elif fresh:
             raise DataError(
                 f"no sample is longer than short={self.short}; the ensemble learns from the longer "
                 "ones only, so lower it or leave it out"
             )
 
-    def _count(self, said: ExpertOutputs, truth: NDArray[np.int32]) -> None:
-        counts = np.bincount(truth, minlength=len(said.labels))
-        for label, count in zip(said.labels, counts.tolist(), strict=True):
+    def _count(self, outputs: ExpertOutputs, truth: NDArray[np.int32]) -> None:
+        counts = np.bincount(truth, minlength=len(outputs.labels))
+        for label, count in zip(outputs.labels, counts.tolist(), strict=True):
             self._label_counts[label] = self._label_counts.get(label, 0) + count
-        brief = said.lengths <= (self.short or 0)
-        for first in range(0, len(said), 1000):  # in parts that fit into the cache
-            part = slice(first, min(len(said), first + 1000))
-            rows = slice(said.offsets[part.start], said.offsets[part.stop])
-            codes = said.codes[rows]
+        brief = outputs.lengths <= (self.short or 0)
+        for first in range(0, len(outputs), 1000):  # in parts that fit into the cache
+            part = slice(first, min(len(outputs), first + 1000))
+            rows = slice(outputs.offsets[part.start], outputs.offsets[part.stop])
+            codes = outputs.codes[rows]
             wrong = (codes != truth[rows, None]).astype(np.float64)
             wrong[codes < 0] = 0.5
-            means = sample_means(wrong, said.offsets[part.start : part.stop + 1] - rows.start)
+            means = sample_means(wrong, outputs.offsets[part.start : part.stop + 1] - rows.start)
             self._errors += [means[brief[part]].sum(axis=0), means.sum(axis=0)]
-        self._n_samples += [brief.sum(), len(said)]
+        self._n_samples += [brief.sum(), len(outputs)]
         self._summarise()
 
     def _summarise(self) -> None:
@@ -164,28 +164,28 @@ class Combiner(Estimator, Storable):
     def _recognised(self, outputs: Any) -> ExpertOutputs:
         """Return outputs at prediction time, with the experts in the order of training."""
         self._check_fitted()
-        said = as_outputs(outputs)
-        if said.n_experts != len(self.expert_names_):
+        answers = as_outputs(outputs)
+        if answers.n_experts != len(self.expert_names_):
             raise DataError(
-                f"the ensemble was trained on {len(self.expert_names_)} experts, "
-                f"here are {said.n_experts}; give None for the samples an expert has not answered"
+                f"the ensemble was trained on {len(self.expert_names_)} experts, here are "
+                f"{answers.n_experts}; give None for the samples an expert has not answered"
             )
-        if said.names != self.expert_names_ and set(said.names) == set(self.expert_names_):
-            said = said.subset(self.expert_names_)
-        if self.default_label_ not in said.labels:
-            said = said.recoded(sorted({*said.labels, self.default_label_}))
-        return said
+        if answers.names != self.expert_names_ and set(answers.names) == set(self.expert_names_):
+            answers = answers.subset(self.expert_names_)
+        if self.default_label_ not in answers.labels:
+            answers = answers.recoded(sorted({*answers.labels, self.default_label_}))
+        return answers
 
-    def _answers(self, said: ExpertOutputs) -> NDArray[np.int32]:
+    def _answers(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
         """Return the codes of the ensemble's answer, fallbacks included."""
-        answer = self._label(said)
+        answer = self._label(outputs)
         if self.short is not None and self.short_expert_ is not None:
-            best = said.codes[:, self.expert_names_.index(self.short_expert_)]
-            brief = np.repeat(said.lengths <= self.short, said.lengths)
+            best = outputs.codes[:, self.expert_names_.index(self.short_expert_)]
+            brief = np.repeat(outputs.lengths <= self.short, outputs.lengths)
             answer = np.where(brief & (best >= 0), best, answer)
         silent = answer < 0
         if silent.any():
-            answer = np.where(silent, said.labels.index(self.default_label_), answer)
+            answer = np.where(silent, outputs.labels.index(self.default_label_), answer)
         return answer.astype(np.int32)
 
     def _state(self) -> dict[str, Any]:

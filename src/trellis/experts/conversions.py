@@ -25,22 +25,31 @@ normalised.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
-from trellis.errors import DataError
+from trellis.errors import CorruptModelError, DataError
+from trellis.files.stored import check_range, header_value, take
 
-__all__ = ["Candidates", "Suffixes", "best_set", "gamma", "held_out_penalty", "suffix_gammas"]
+__all__ = [
+    "Blocks",
+    "Candidates",
+    "Suffixes",
+    "best_set",
+    "gamma",
+    "held_out_penalty",
+    "suffix_gammas",
+]
 
 
 _APART = 256
 
 
-def gamma(losses: NDArray[Any], delta: float, bound: float = 1.0) -> float:
+def gamma(losses: NDArray[Any], delta: float) -> float:
     """Γ of the set of distributions whose round losses these are.
 
     Examples
@@ -50,20 +59,20 @@ def gamma(losses: NDArray[Any], delta: float, bound: float = 1.0) -> float:
     >>> round(gamma(np.array([0.25, 0.5, 0.75, 0.5]), delta=0.05), 4)
     1.3654
     """
-    return float(np.mean(losses)) + bound * math.sqrt(math.log(1 / delta) / len(losses))
+    return float(np.mean(losses)) + math.sqrt(math.log(1 / delta) / len(losses))
 
 
-def suffix_gammas(losses: NDArray[Any], delta: float, bound: float = 1.0) -> Float64s:
+def suffix_gammas(losses: NDArray[Any], delta: float) -> Float64s:
     """Γ of the suffix sets that begin with round 1, 2, ..., T, all in time linear in T."""
     count = np.arange(len(losses), 0, -1)
     means = np.cumsum(np.asarray(losses, np.float64)[::-1])[::-1] / count
-    values: Float64s = means + bound * np.sqrt(math.log(1 / delta) / count)
+    values: Float64s = means + np.sqrt(math.log(1 / delta) / count)
     return values
 
 
-def held_out_penalty(n: NDArray[Any], n_rounds: int, delta: float, bound: float = 1.0) -> Float64s:
+def held_out_penalty(n: NDArray[Any], n_rounds: int, delta: float) -> Float64s:
     """Return c(n), the price of trusting n samples that the distribution has not seen."""
-    values: Float64s = bound * np.sqrt(math.log(n_rounds * (n_rounds + 1) / delta) / (2 * (n + 1)))
+    values: Float64s = np.sqrt(math.log(n_rounds * (n_rounds + 1) / delta) / (2 * (n + 1)))
     return values
 
 
@@ -97,37 +106,65 @@ def best_set(
     return best[1], best[0], len(sets)
 
 
-class Suffixes:
-    """Sums of the tables p_t over blocks of consecutive rounds; suffixes begin at blocks."""
+class Blocks:
+    """Blocks of ``size`` consecutive rounds, with a table each; the last one may not be full."""
 
     def __init__(self) -> None:
         self.size = 1
-        self.starts: list[int] = []
-        self.log_sums: list[Float64s] = []
         self.n_rounds = 0
+        self.tables: list[Float64s] = []
+
+    @property
+    def starts(self) -> range:
+        """First round of each block."""
+        return range(0, self.size * len(self.tables), self.size)
 
     def room(self) -> int:
         """Return the number of rounds until the present block is full."""
         return self.size - self.n_rounds % self.size
 
+    def state(self) -> dict[str, Any]:
+        """What a model file holds of it."""
+        return {"size": self.size, "n_rounds": self.n_rounds, "tables": self.tables}
+
+    def restore(self, state: Mapping[str, Any], shape: tuple[int, ...]) -> None:
+        """Undo :meth:`state`, checking everything; a table of today has this shape."""
+        self.size = header_value(state, "size", int, low=1)
+        self.n_rounds = header_value(state, "n_rounds", int, low=1)
+        tables = header_value(state, "tables", list, items=np.ndarray)
+        wanted = (None if len(shape) > 1 else shape[0], *shape[1:])  # contexts may have come since
+        self.tables = [
+            take({"tables": table}, "tables", np.float64, wanted, finite=False) for table in tables
+        ]
+        rows = [len(table) for table in tables]
+        if rows != sorted(rows) or rows[-1:] > [shape[0]]:
+            raise CorruptModelError("the tables of blocks do not grow to the size of the weights")
+        for table in tables:
+            if not (table < np.inf).all():
+                raise CorruptModelError("the tables of blocks are not the logarithms of numbers")
+        if self.size & (self.size - 1) or len(tables) != -(-self.n_rounds // self.size):
+            raise CorruptModelError("the blocks are not those of the rounds")
+
+
+class Suffixes(Blocks):
+    """Sums of the tables p_t over blocks, as logarithms; suffixes begin at blocks."""
+
     def add(self, log_sum: Float64s, n_rounds: int) -> None:
         """Add the log of the sum of the tables of the next rounds; within one block."""
         if self.n_rounds % self.size == 0:
-            self.starts.append(self.n_rounds)
-            self.log_sums.append(log_sum)
+            self.tables.append(log_sum)
         else:
-            self.log_sums[-1] = self._joined(len(self.starts) - 1, log_sum)
+            self.tables[-1] = self._joined(len(self.tables) - 1, log_sum)
         self.n_rounds += n_rounds
-        if len(self.starts) > _APART and self.n_rounds % (2 * self.size) == 0:
-            self.log_sums = [
-                self._joined(i, self.log_sums[i + 1]) for i in range(0, len(self.starts), 2)
+        if len(self.tables) > _APART and self.n_rounds % (2 * self.size) == 0:
+            self.tables = [
+                self._joined(i, self.tables[i + 1]) for i in range(0, len(self.tables), 2)
             ]
-            self.starts = self.starts[::2]
             self.size *= 2
 
     def _joined(self, block: int, later: Float64s) -> Float64s:
-        end = self.starts[block + 1] if block + 1 < len(self.starts) else self.n_rounds
-        return np.logaddexp(_grown(self.log_sums[block], end - self.starts[block], later), later)
+        n_rounds = min(self.size, self.n_rounds - block * self.size)
+        return np.logaddexp(_grown(self.tables[block], n_rounds, later), later)
 
     def best(self, losses: NDArray[Any], delta: float) -> tuple[int, float]:
         """Return the first round of the suffix that minimises Γ, and its Γ."""
@@ -137,11 +174,9 @@ class Suffixes:
 
     def log_average(self, start: int) -> Float64s:
         """Return the log of the average table over the rounds from ``start`` on."""
-        block = self.starts.index(start)
-        total = self.log_sums[-1]
-        for i in range(len(self.starts) - 2, block - 1, -1):
-            n = self.starts[i + 1] - self.starts[i]
-            total = np.logaddexp(total, _grown(self.log_sums[i], n, total))
+        *earlier, total = self.tables[self.starts.index(start) :]
+        for table in reversed(earlier):
+            total = np.logaddexp(total, _grown(table, self.size, total))
         average: Float64s = total - math.log(self.n_rounds - start)
         return average
 
@@ -154,36 +189,25 @@ def _grown(log_sum: Float64s, n_rounds: int, like: Float64s) -> Float64s:
     return np.concatenate([log_sum, np.full((missing, *log_sum.shape[1:]), math.log(n_rounds))])
 
 
-class Candidates:
-    """Tables p_t, each with its loss on the samples from t on; for the choice of one of them."""
+class Candidates(Blocks):
+    """Tables p_t at the starts of blocks, each with its loss on the samples from t on."""
 
     def __init__(self) -> None:
-        self.size = 1
-        self.starts: list[int] = []
-        self.tables: list[Float64s] = []
+        super().__init__()
         self._weights: list[Float64s] = []
         self.losses: Float64s = np.zeros(0)
-        self.n_rounds = 0
-
-    def room(self) -> int:
-        """Return the number of rounds until the next candidate is due."""
-        return self.size - self.n_rounds % self.size
 
     def begin(self, log_table: Float64s) -> None:
         """Take the present table as a candidate, if one is due."""
         if self.n_rounds % self.size:
             return
-        if len(self.starts) >= (_APART if self.size == 1 else 64):
-            while len(self.starts) > 32:
+        if len(self.tables) >= (_APART if self.size == 1 else 64):
+            while len(self.tables) > 32:
                 self.size *= 2
-                kept = [i for i, start in enumerate(self.starts) if start % self.size == 0]
-                self.starts = [self.starts[i] for i in kept]
-                self.tables = [self.tables[i] for i in kept]
-                self._weights = [self._weights[i] for i in kept]
-                self.losses = self.losses[kept]
+                self.tables, self._weights = self.tables[::2], self._weights[::2]
+                self.losses = self.losses[::2]
             if self.n_rounds % self.size:
                 return
-        self.starts.append(self.n_rounds)
         self.tables.append(log_table)
         self._weights.append(np.exp(log_table))
         self.losses = np.append(self.losses, 0.0)
@@ -208,3 +232,14 @@ class Candidates:
         values = means + held_out_penalty(unseen, self.n_rounds, delta)
         chosen = int(values.argmin())
         return chosen, float(values[chosen]), float(means[chosen])
+
+    def state(self) -> dict[str, Any]:
+        """What a model file holds of it."""
+        return super().state() | {"losses": self.losses}
+
+    def restore(self, state: Mapping[str, Any], shape: tuple[int, ...]) -> None:
+        """Undo :meth:`state`, checking everything; a table of today has this shape."""
+        super().restore(state, shape)
+        self.losses = take(state, "losses", np.float64, (len(self.tables),))
+        check_range(self.losses, 0, np.inf, "losses of rounds")
+        self._weights = [np.exp(table) for table in self.tables]

@@ -33,8 +33,8 @@ def vote_table(
     n = len(codes)
     awake = codes >= 0
     index = np.arange(n)[:, None] * n_labels + np.where(awake, codes, 0)
-    given = np.where(awake, weights, 0.0)
-    votes = np.bincount(index.ravel(), given.ravel(), n * n_labels).astype(np.float64)
+    heard = np.where(awake, weights, 0.0)
+    votes = np.bincount(index.ravel(), heard.ravel(), n * n_labels).astype(np.float64)
     return votes.reshape(n, n_labels)
 
 

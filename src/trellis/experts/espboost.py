@@ -48,6 +48,11 @@ from trellis.files.stored import check_range, header_value, take
 __all__ = ["ESPBoost"]
 
 _BLOCK = 1 << 16
+_FIRST_REASONS = {  # sentences of the first files
+    "n_rounds": "max_rounds",
+    "no position is wrong": "no mistakes",
+    "weak learning fails: no path is right for half the weight": "weak learning",
+}
 
 
 class ESPBoost(Combiner):
@@ -64,7 +69,8 @@ class ESPBoost(Combiner):
     weights_ : float64 (C, p)
         Votes of the experts in each context: sums of alphas.
     stop_reason_ : str
-        Why boosting ended.
+        Why boosting ended: "no mistakes", "weak learning" (no path is right for half of the weight)
+        or "max_rounds".
 
     Examples
     --------
@@ -74,7 +80,7 @@ class ESPBoost(Combiner):
     >>> second = [["b", "b"], ["a", "a"]] * 3  # right at the second
     >>> boost = ESPBoost().fit([first, second], gold)
     >>> boost.predict([first, second]) == gold, boost.stop_reason_
-    (True, 'no position is wrong')
+    (True, 'no mistakes')
     >>> bool(boost.bound() < 1)
     True
     """
@@ -117,12 +123,12 @@ class ESPBoost(Combiner):
         alphas: list[float] = []
         errors: list[float] = []
         normalisers: list[float] = []
-        self.stop_reason_ = f"n_rounds={self.n_rounds} rounds"
+        self.stop_reason_ = "max_rounds"
         for _ in range(self.n_rounds):
             chosen, rho = paths.best(share)
             edge = float(share @ rho)
             if edge <= 1e-12:
-                self.stop_reason_ = "weak learning fails: no path is right for half the weight"
+                self.stop_reason_ = "weak learning"
                 if alphas:
                     break
             alpha = min(_step(share, rho), cap) if edge > 1e-12 else 1.0
@@ -136,7 +142,7 @@ class ESPBoost(Combiner):
             if edge <= 1e-12:  # not even the first path: it is the answer all the same
                 break
             if (rho > 0).all():
-                self.stop_reason_ = "no position is wrong"
+                self.stop_reason_ = "no mistakes"
                 break
         self.alphas_, self.errors_ = np.array(alphas), np.array(errors)
         self.normalisers_ = np.array(normalisers)
@@ -155,13 +161,13 @@ class ESPBoost(Combiner):
 
     def margin_loss(self, outputs: Any, gold: Any, rho: float = 0.0) -> float:
         """Share of positions whose margin is at most ``rho`` times the sum of the alphas."""
-        right, said = as_gold(gold, self._recognised(outputs))
-        votes = self._votes(said)
+        right, answers = as_gold(gold, self._recognised(outputs))
+        votes = self._votes(answers)
         at = np.arange(len(right))
-        own = votes[at, right].copy()
+        gold_votes = votes[at, right].copy()
         votes[at, right] = -np.inf
         rival = np.maximum(votes.max(axis=1), 0.0)  # a label that nobody names has no votes
-        return float(np.mean(own - rival <= rho * self.alphas_.sum() + 1e-12))
+        return float(np.mean(gold_votes - rival <= rho * self.alphas_.sum() + 1e-12))
 
     def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
         if self.base == "0/1" and self.scheme is None:
@@ -234,7 +240,8 @@ class ESPBoost(Combiner):
         self.alphas_ = take(state, "alphas", np.float64, (None,))
         self.errors_ = take(state, "round_errors", np.float64, self.alphas_.shape)
         self.normalisers_ = take(state, "normalisers", np.float64, self.alphas_.shape)
-        self.stop_reason_ = header_value(state, "stop_reason", str)
+        reason = header_value(state, "stop_reason", str)
+        self.stop_reason_ = _FIRST_REASONS.get(reason.split("=")[0], reason)
 
 
 class _Paths:

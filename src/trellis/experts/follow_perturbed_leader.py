@@ -14,7 +14,8 @@ the leader sleeps, the rule falls back on an unweighted choice among those awake
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -24,21 +25,37 @@ from trellis.estimator import changed, parameter
 from trellis.experts.automaton import PathAutomaton
 from trellis.experts.learners import Batch, EdgeLearner, Learner, TableLearner
 from trellis.experts.online import OnlineCombiner
-from trellis.experts.outputs import ExpertOutputs
 from trellis.experts.tying import Tie
+from trellis.files.stored import take
 
 __all__ = ["FollowPerturbedLeader"]
 
 
-class _Noise:
-    """Perturbations of round t, the same whatever came in one call and what in another."""
+class _Perturbed(Learner):
+    """Sums of losses, perturbed in each round; «leaders» has a one for what is followed."""
 
-    def __init__(self, seed: int | None) -> None:
+    def _begin(self, seed: int | None) -> None:
         self.key = np.random.SeedSequence(seed).generate_state(2, np.uint64)
 
-    def draw(self, t: int, shape: tuple[int, ...]) -> Float64s:
-        bits = np.random.Philox(key=self.key, counter=[0, 0, 0, t])
-        return np.random.Generator(bits).random(shape)
+    def perturbation(self, scale: float) -> Float64s:
+        """Noise of this round, the same whatever came in one call and what in another."""
+        bits = np.random.Philox(key=self.key, counter=[0, 0, 0, self.n_rounds])
+        noise: Float64s = scale * np.random.Generator(bits).random(self.table.shape)
+        return noise
+
+    def leaders(self) -> Float64s:
+        """Return the table of what is followed in the next round, in zeros and ones."""
+        raise NotImplementedError  # abstract
+
+    def log_table(self) -> Float64s:
+        return _log_share(self.leaders())
+
+    def state(self) -> dict[str, Any]:
+        return super().state() | {"key": self.key}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        self.key = take(state, "key", np.uint64, (2,))
 
 
 def _log_share(leaders: Float64s) -> Float64s:
@@ -46,39 +63,22 @@ def _log_share(leaders: Float64s) -> Float64s:
         return np.log(leaders)
 
 
-class _Table(TableLearner):
+class _Table(_Perturbed, TableLearner):
     """Cumulative losses (C, p) and one leader a row."""
 
     def __init__(self, tie: Tie, n_experts: int, scale: float | None, by_length: bool,
                  seed: int | None) -> None:  # fmt: skip
-        super().__init__(tie, n_experts)
+        TableLearner.__init__(self, tie, n_experts)
         self.fixed = scale
         self.by_length = by_length
-        self.noise = _Noise(seed)
-        self.summed = np.zeros((0, n_experts))
-        self.n_rounds = 0
-
-    def grow(self, n_rows: int) -> None:
-        missing = n_rows - len(self.summed)
-        self.summed = np.concatenate([self.summed, np.zeros((missing, self.summed.shape[1]))])
-
-    def again(self) -> _Table:
-        """Return the same learner before its first round."""
-        new = copy.copy(self)
-        new.summed = np.zeros_like(self.summed)
-        new.n_rounds = 0
-        return new
+        self._begin(seed)
 
     def leaders(self) -> Float64s:
-        """Return the leaders of the next round as a table of zeros and ones."""
-        scale = 2.0 * self.summed.size if self.fixed is None else self.fixed
-        perturbed = self.summed + scale * self.noise.draw(self.n_rounds, self.summed.shape)
-        chosen = np.zeros_like(self.summed)
+        scale = 2.0 * self.table.size if self.fixed is None else self.fixed
+        perturbed = self.table + self.perturbation(scale)
+        chosen = np.zeros_like(self.table)
         chosen[np.arange(len(chosen)), perturbed.argmin(axis=1)] = 1.0
         return chosen
-
-    def log_table(self) -> Float64s:
-        return _log_share(self.leaders())
 
     def rounds(self, batch: Batch) -> tuple[Float64s, Float64s]:
         assert batch.cells is not None
@@ -89,7 +89,7 @@ class _Table(TableLearner):
         charged = np.where(awake, charged, np.where(count > 0, mean, 1.0))
         n = len(batch.offsets) - 1
         losses = np.empty(n)
-        total = np.zeros_like(self.summed)
+        total = np.zeros_like(self.table)
         for s in range(n):
             begin, end = batch.offsets[s], batch.offsets[s + 1]
             chosen = self.leaders()
@@ -98,49 +98,36 @@ class _Table(TableLearner):
             # A sleeping leader costs the mean of the others, which is an unweighted choice.
             losses[s] = (chosen[rows] * charged[begin:end]).sum() / (end - begin)
             step = charged[begin:end] / (end - begin) if self.by_length else charged[begin:end]
-            np.add.at(self.summed, rows, step)
+            np.add.at(self.table, rows, step)
             self.n_rounds += 1
         return losses, _log_share(total)
 
 
-class _Edges(EdgeLearner):
+class _Edges(_Perturbed, EdgeLearner):
     """Cumulative losses of the edges of an automaton, and one path a round."""
 
     def __init__(self, automaton: PathAutomaton, n_experts: int, scale: float | None,
                  by_length: bool, seed: int | None) -> None:  # fmt: skip
-        super().__init__(automaton, n_experts)
+        EdgeLearner.__init__(self, automaton, n_experts)
         self.scale = 2.0 * n_experts * automaton.length if scale is None else scale
         self.unit = 1 / automaton.length if by_length else 1.0
-        self.noise = _Noise(seed)
-        self.summed = np.zeros(automaton.n_edges)
-        self.n_rounds = 0
-
-    def again(self) -> _Edges:
-        """Return the same learner before its first round."""
-        new = copy.copy(self)
-        new.summed = np.zeros_like(self.summed)
-        new.n_rounds = 0
-        return new
+        self._begin(seed)
 
     def leaders(self) -> Float64s:
-        """Return the edges of the next round's path as zeros and ones."""
-        perturbed = self.summed + self.scale * self.noise.draw(self.n_rounds, self.summed.shape)
-        chosen = np.zeros_like(self.summed)
+        perturbed = self.table + self.perturbation(self.scale)
+        chosen = np.zeros_like(self.table)
         chosen[self.automaton.best_path(-perturbed)] = 1.0
         return chosen
-
-    def log_table(self) -> Float64s:
-        return _log_share(self.leaders())
 
     def rounds(self, batch: Batch) -> tuple[Float64s, Float64s]:
         edge_losses = self.edge_losses(batch)
         losses = np.empty(edge_losses.shape[1])
-        total = np.zeros_like(self.summed)
+        total = np.zeros_like(self.table)
         for s, charged in enumerate(edge_losses.T):
             chosen = self.leaders()
             total += chosen
             losses[s] = chosen @ charged / self.automaton.length
-            self.summed = self.summed + self.unit * charged
+            self.table = self.table + self.unit * charged
             self.n_rounds += 1
         return losses, _log_share(total)
 
@@ -186,17 +173,9 @@ class FollowPerturbedLeader(OnlineCombiner):
     )
     random_state = changed(help="Seed of the perturbations and of random ties.")
 
-    def _new_learner(self, said: ExpertOutputs, tie: Tie) -> Learner:
+    def _new_learner(self, tie: Tie, n_experts: int) -> Learner:
         scale = None if isinstance(self.epsilon, str) else 1 / self.epsilon
         by_length = self.loss_scale == "1/l"
-        if self.automaton is not None:
-            if not self.automaton.is_complete:
-                return _Edges(self.automaton, said.n_experts, scale, by_length, self.random_state)
-            EdgeLearner(self.automaton, said.n_experts)._check(said)
-        return _Table(tie, said.n_experts, scale, by_length, self.random_state)
-
-    def _new_table(self, tie: Tie, n_experts: int) -> TableLearner:
-        return _Table(tie, n_experts, None, self.loss_scale == "1/l", self.random_state)
-
-    def _new_edges(self, automaton: PathAutomaton, n_experts: int) -> EdgeLearner:
-        return _Edges(automaton, n_experts, None, self.loss_scale == "1/l", self.random_state)
+        if (paths := self._restricted()) is not None:
+            return _Edges(paths, n_experts, scale, by_length, self.random_state)
+        return _Table(tie, n_experts, scale, by_length, self.random_state)

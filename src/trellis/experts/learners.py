@@ -7,11 +7,14 @@ one round a sample, tells the expected losses of any table, and votes with one.
 
 from __future__ import annotations
 
+import copy
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
@@ -20,6 +23,7 @@ from trellis.experts.automaton import PathAutomaton
 from trellis.experts.outputs import ExpertOutputs
 from trellis.experts.tying import Cells, Tie, Tying
 from trellis.experts.voting import own_votes, vote
+from trellis.files.stored import header_value, take
 
 __all__ = ["Batch", "EdgeLearner", "Learner", "TableLearner"]
 
@@ -47,46 +51,81 @@ class Batch:
 
     def losses(self) -> Float64s:
         """Return the loss of every expert at every position, (N, p); 0 where it sleeps."""
-        said = np.maximum(self.codes, 0)
+        codes = np.maximum(self.codes, 0)
         if self.cost.size:
-            found: Float64s = self.cost[self.gold[:, None], said]
+            losses: Float64s = self.cost[self.gold[:, None], codes]
         else:
-            found = (said != self.gold[:, None]).astype(np.float64)
-        return np.where(self.codes >= 0, found, 0.0)
+            losses = (codes != self.gold[:, None]).astype(np.float64)
+        return np.where(self.codes >= 0, losses, 0.0)
 
 
-class Learner(Protocol):
-    """On-line learning over path experts."""
+class Learner:
+    """On-line learning over path experts.
 
-    def batch(self, said: ExpertOutputs, gold: NDArray[np.int32], cost: Float64s) -> Batch:
+    Attributes
+    ----------
+    table : float64 (C, p) or (E,)
+        What the rounds so far have left: log weights, or sums of losses.
+    n_rounds : int
+        Rounds so far.
+    """
+
+    def __init__(self, start: Float64s) -> None:
+        self.table = start
+        self.n_rounds = 0
+
+    def batch(self, outputs: ExpertOutputs, gold: NDArray[np.int32], cost: Float64s) -> Batch:
         """Prepare samples for the methods below; the table grows if need be."""
+        raise NotImplementedError  # abstract
 
     def rounds(self, batch: Batch) -> tuple[Float64s, Float64s]:
         """Play one round a sample; return their expected losses and the log of Σ_t p_t."""
-
-    def again(self) -> Self:
-        """Return the same learner before its first round."""
+        raise NotImplementedError  # abstract
 
     def log_table(self) -> Float64s:
         """Return the log of the weights p_t of the next round, (C, p) or (E,)."""
+        raise NotImplementedError  # abstract
 
     def expected(self, batch: Batch, tables: Float64s) -> Float64s:
         """Return the expected loss of each sample under tables (C, p, K) or (E, K), (K, S)."""
+        raise NotImplementedError  # abstract
 
     def label(
-        self, said: ExpertOutputs, log_table: Float64s, rng: np.random.Generator | None, draw: bool
+        self, outputs: ExpertOutputs, log_table: Float64s, rng: Generator | None, draw: bool
     ) -> NDArray[np.int32]:
         """Vote with these weights, or draw an expert a position; codes (N,), -1: all asleep."""
+        raise NotImplementedError  # abstract
 
     @property
     def log_experts(self) -> float | None:
         """Log of the number of path experts, None if they are not what is learned about."""
+        raise NotImplementedError  # abstract
+
+    def at_start(self) -> Float64s:
+        """The table before the first round, of the size it has now."""
+        return np.zeros_like(self.table)
+
+    def again(self) -> Self:
+        """Return the same learner before its first round."""
+        new = copy.copy(self)
+        new.table, new.n_rounds = self.at_start(), 0
+        return new
+
+    def state(self) -> dict[str, Any]:
+        """What a model file holds of it: what it goes on from."""
+        return {"table": self.table, "n_rounds": self.n_rounds}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Undo :meth:`state`, checking everything."""
+        self.table = take(state, "table", np.float64, self.table.shape)
+        self.n_rounds = header_value(state, "n_rounds", int, low=0)
 
 
-class TableLearner:
+class TableLearner(Learner):
     """What learners with a table of contexts and experts share."""
 
     def __init__(self, tie: Tie, n_experts: int) -> None:
+        super().__init__(np.zeros((0, n_experts)))
         self.tying = Tying(tie, n_experts)
         self.slept = False
 
@@ -97,16 +136,17 @@ class TableLearner:
             return None
         return self.tying.n_rows * math.log(self.tying.visits.shape[1])
 
-    def batch(self, said: ExpertOutputs, gold: NDArray[np.int32], cost: Float64s) -> Batch:
+    def batch(self, outputs: ExpertOutputs, gold: NDArray[np.int32], cost: Float64s) -> Batch:
         """Prepare samples, with rows for their contexts."""
-        cells = self.tying.learn(said)
-        self.slept = self.slept or bool((said.codes < 0).any())
+        cells = self.tying.learn(outputs)
+        self.slept = self.slept or bool((outputs.codes < 0).any())
         self.grow(self.tying.n_rows)
-        return Batch(said.offsets, said.codes, gold, cost, cells)
+        return Batch(outputs.offsets, outputs.codes, gold, cost, cells)
 
     def grow(self, n_rows: int) -> None:
         """Make room for more contexts."""
-        raise NotImplementedError  # abstract
+        missing = n_rows - len(self.table)
+        self.table = np.concatenate([self.table, np.zeros((missing, self.table.shape[1]))])
 
     def expected(self, batch: Batch, tables: Float64s) -> Float64s:
         """Return the expected loss of each sample under tables (C, p, K), as (K, S)."""
@@ -121,37 +161,37 @@ class TableLearner:
         return losses
 
     def label(
-        self, said: ExpertOutputs, log_table: Float64s, rng: np.random.Generator | None, draw: bool
+        self, outputs: ExpertOutputs, log_table: Float64s, rng: Generator | None, draw: bool
     ) -> NDArray[np.int32]:
         """Vote, or draw one expert a position by the weights of those awake."""
         table = self.tying.with_fallback(log_table)
-        cells = self.tying.cells(said)
-        experts = np.arange(said.n_experts)
+        cells = self.tying.cells(outputs)
+        experts = np.arange(outputs.n_experts)
 
         def weights(part: slice) -> Float64s:
-            rows = cells.rows(said.codes, part)
-            logs = np.where(said.codes[part] >= 0, table[rows, experts], -np.inf)
+            rows = cells.rows(outputs.codes, part)
+            logs = np.where(outputs.codes[part] >= 0, table[rows, experts], -np.inf)
             best = logs.max(axis=1, keepdims=True)
             shares: Float64s = np.exp(logs - np.where(np.isfinite(best), best, 0.0))
             return shares
 
         if not draw:
-            return vote(said.codes, weights, len(said.labels), rng)
+            return vote(outputs.codes, weights, len(outputs.labels), rng)
         assert rng is not None
-        answer = np.empty(said.n_positions, np.int32)
-        for start in range(0, said.n_positions, 65536):
+        answer = np.empty(outputs.n_positions, np.int32)
+        for start in range(0, outputs.n_positions, 65536):
             part = slice(start, start + 65536)
             shares = weights(part)
             shares[shares.sum(axis=1) == 0] = 1.0
-            shares = np.where(said.codes[part] >= 0, shares, 0.0)
+            shares = np.where(outputs.codes[part] >= 0, shares, 0.0)
             upto = shares.cumsum(axis=1)
             lot = rng.random((len(upto), 1)) * upto[:, -1:]
-            pick = np.minimum((upto <= lot).sum(axis=1), said.n_experts - 1)
-            answer[part] = said.codes[part][np.arange(len(upto)), pick]
+            pick = np.minimum((upto <= lot).sum(axis=1), outputs.n_experts - 1)
+            answer[part] = outputs.codes[part][np.arange(len(upto)), pick]
         return answer
 
 
-class EdgeLearner:
+class EdgeLearner(Learner):
     """What learners on the edges of an automaton share; all samples have its length."""
 
     def __init__(self, automaton: PathAutomaton, n_experts: int) -> None:
@@ -162,6 +202,7 @@ class EdgeLearner:
         self.automaton = automaton
         _, inverse, count = np.unique(automaton.origin, return_inverse=True, return_counts=True)
         self.start_cost: Float64s = np.log(count[inverse])
+        super().__init__(np.zeros(automaton.n_edges))
 
     @property
     def log_experts(self) -> float | None:
@@ -170,19 +211,20 @@ class EdgeLearner:
         path = self.automaton.best_path(self.start_cost)
         return float(self.start_cost[path].sum())
 
-    def batch(self, said: ExpertOutputs, gold: NDArray[np.int32], cost: Float64s) -> Batch:
+    def batch(self, outputs: ExpertOutputs, gold: NDArray[np.int32], cost: Float64s) -> Batch:
         """Prepare samples, which must have the automaton's length and experts that are awake."""
-        self._check(said)
-        return Batch(said.offsets, said.codes, gold, cost, None)
+        self.check(outputs)
+        return Batch(outputs.offsets, outputs.codes, gold, cost, None)
 
-    def _check(self, said: ExpertOutputs) -> None:
-        if (said.lengths != self.automaton.length).any():
-            sample = int(np.flatnonzero(said.lengths != self.automaton.length)[0])
+    def check(self, outputs: ExpertOutputs) -> None:
+        """Refuse samples of another length, and experts that sleep."""
+        if (outputs.lengths != self.automaton.length).any():
+            sample = int(np.flatnonzero(outputs.lengths != self.automaton.length)[0])
             raise DataError(
-                f"sample {sample} (counted from 0) has {said.lengths[sample]} positions, the "
+                f"sample {sample} (counted from 0) has {outputs.lengths[sample]} positions, the "
                 f"automaton {self.automaton.length}; learn a combiner for each length"
             )
-        if (said.codes < 0).any():
+        if (outputs.codes < 0).any():
             raise DataError(
                 "experts may not sleep on an automaton that is not complete: leaving edges out "
                 "would break paths; fill the gaps or leave those experts out"
@@ -207,33 +249,33 @@ class EdgeLearner:
         return total
 
     def label(
-        self, said: ExpertOutputs, log_table: Float64s, rng: np.random.Generator | None, draw: bool
+        self, outputs: ExpertOutputs, log_table: Float64s, rng: Generator | None, draw: bool
     ) -> NDArray[np.int32]:
         """Best path under the log vote scores of what its edges say, or a path drawn."""
-        self._check(said)
+        self.check(outputs)
         net = self.automaton
         marginals = np.exp(log_table)
-        answer = np.empty((len(said), net.length), np.int32)
+        answer = np.empty((len(outputs), net.length), np.int32)
         places = np.arange(net.length)
-        codes = said.codes.reshape(len(said), net.length, said.n_experts)
+        codes = outputs.codes.reshape(len(outputs), net.length, outputs.n_experts)
         if draw:
             assert rng is not None
-            paths = net.sample_pushed(marginals, len(said), rng)
-            return codes[np.arange(len(said))[:, None], places, net.expert[paths]].ravel()
-        table = np.zeros((net.length, said.n_experts))
+            paths = net.sample_pushed(marginals, len(outputs), rng)
+            return codes[np.arange(len(outputs))[:, None], places, net.expert[paths]].ravel()
+        table = np.zeros((net.length, outputs.n_experts))
         table[:, : net.n_experts] = net.expert_marginals(marginals)
-        step = max(1, 1_000_000 // max(net.n_edges, len(said.labels) * net.length))
-        for start in range(0, len(said), step):
+        step = max(1, 1_000_000 // max(net.n_edges, len(outputs.labels) * net.length))
+        for start in range(0, len(outputs), step):
             part = codes[start : start + step]
-            flat = part.reshape(-1, said.n_experts)
+            flat = part.reshape(-1, outputs.n_experts)
             weights = np.tile(table, (len(part), 1))
-            votes = own_votes(flat, weights, len(said.labels)).reshape(part.shape)
+            votes = own_votes(flat, weights, len(outputs.labels)).reshape(part.shape)
             with np.errstate(divide="ignore"):
                 scores = np.log(votes[:, net.position, net.expert]).T
             if rng is not None:  # ties: a hair's breadth of noise, the same for equal answers
-                lots = rng.random((len(flat), len(said.labels)))
-                own = np.take_along_axis(lots, flat, axis=1).reshape(part.shape)
-                scores = scores + 1e-9 * own[:, net.position, net.expert].T
+                lots = rng.random((len(flat), len(outputs.labels)))
+                lot = np.take_along_axis(lots, flat, axis=1).reshape(part.shape)
+                scores = scores + 1e-9 * lot[:, net.position, net.expert].T
             path = net.best_path(scores).T
             answer[start : start + step] = part[
                 np.arange(len(part))[:, None], places, net.expert[path]

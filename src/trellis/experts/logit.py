@@ -67,8 +67,8 @@ def fit_logit(
         return loss + l2 * float(w @ w), gradient
 
     start = np.zeros(features.shape[1])
-    found = minimize(value, start, jac=True, method="L-BFGS-B", options={"maxiter": 500})
-    weights: NDArray[np.float64] = found.x
+    optimum = minimize(value, start, jac=True, method="L-BFGS-B", options={"maxiter": 500})
+    weights: NDArray[np.float64] = optimum.x
     return weights
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from trellis.arrays import Float64s
 from trellis.domains import anything, function, instance, nothing, number, one_of, sequence_of
 from trellis.errors import CorruptModelError, DataError
-from trellis.estimator import Seeded, parameter, renamed
+from trellis.estimator import Seeded, fitted, parameter, renamed
 from trellis.experts.automaton import PathAutomaton
 from trellis.experts.combiner import TIE, Combiner
 from trellis.experts.conversions import Candidates, Suffixes, best_set, suffix_gammas
@@ -98,6 +98,7 @@ class OnlineCombiner(Combiner, Seeded):
         default="first",
     )
     loss = renamed("cost")
+    _blocks: Suffixes | Candidates | None = fitted()  # None: of a file that has none
 
     def _check_together(self) -> None:
         if self.automaton is not None and self.tie not in ("auto", "position"):
@@ -111,10 +112,10 @@ class OnlineCombiner(Combiner, Seeded):
         fresh = not hasattr(self, "_learner")
         if not fresh and not self._by_suffixes():
             raise DataError('partial_fit knows collection="suffixes" only; use fit for other sets')
-        if not fresh and not hasattr(self, "_suffixes"):
+        if not fresh and self._blocks is None:
             raise DataError(
-                "an ensemble that was read from a file votes, but has not kept the rounds that "
-                "partial_fit goes on from; fit it again"
+                "this ensemble was read from a file of an earlier version, which has not kept the "
+                "rounds that partial_fit goes on from; fit it again"
             )
         self._enter(outputs, gold, fresh)
         return self
@@ -125,70 +126,85 @@ class OnlineCombiner(Combiner, Seeded):
         At each position an expert is drawn by its weight among those awake (``weights_``), and the
         loss is averaged over positions, then over samples.
         """
-        truth, said = as_gold(gold, self._recognised(outputs))
-        if not len(said):
+        truth, answers = as_gold(gold, self._recognised(outputs))
+        if not len(answers):
             raise DataError("no samples to score")
         table = self._log_table
         cells = None
         if isinstance(self._learner, TableLearner):
-            cells = self._learner.tying.cells(said)
+            cells = self._learner.tying.cells(answers)
             table = self._learner.tying.with_fallback(table)
-        batch = Batch(said.offsets, said.codes, truth, self._cost(said), cells)
+        batch = Batch(answers.offsets, answers.codes, truth, self._cost(answers), cells)
         weights = np.exp(table - table.max())[..., None]
         return float(self._learner.expected(batch, weights).mean())
 
     # ------------------------------------------------------------------ for subclasses
 
-    def _new_learner(self, said: ExpertOutputs, tie: Tie) -> Learner:
+    def _new_learner(self, tie: Tie, n_experts: int) -> Learner:
+        """A learner before its first round."""
         raise NotImplementedError  # abstract
+
+    def _start(self, outputs: ExpertOutputs) -> None:
+        """Set what the learner needs to know of its first samples."""
+
+    def _restricted(self) -> PathAutomaton | None:
+        """The automaton, unless all paths are allowed."""
+        return None if self.automaton is None or self.automaton.is_complete else self.automaton
 
     def _by_suffixes(self) -> bool:
         return isinstance(self.collection, str)
 
+    def _new_blocks(self) -> Suffixes | Candidates:
+        return Candidates() if self.conversion == "cross-validation" else Suffixes()
+
     # ------------------------------------------------------------------ learning
 
-    def _learn(self, said: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
+    def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
         if fresh:
-            self._learner = self._new_learner(said, self._tie(said))
+            if self.automaton is not None:
+                EdgeLearner(self.automaton, outputs.n_experts).check(outputs)
+            self._learner = self._new_learner(self._tie(outputs), outputs.n_experts)
+            self._start(outputs)
             self._losses = np.zeros(0)
-            self._suffixes = Suffixes()
-            self._candidates = Candidates()
-        batch = self._learner.batch(said, gold, self._cost(said))
-        one = self.conversion == "cross-validation"
+            self._blocks = self._new_blocks()
+        batch = self._learner.batch(outputs, gold, self._cost(outputs))
+        blocks = self._blocks
+        assert blocks is not None
         done = 0
         losses = [self._losses]
-        while done < len(said):
-            if one:
-                self._candidates.begin(self._learner.log_table().copy())
-            room = self._candidates.room() if one else self._suffixes.room()
-            part = batch.part(done, min(len(said), done + room))
+        while done < len(outputs):
+            if isinstance(blocks, Candidates):
+                blocks.begin(self._learner.log_table().copy())
+            part = batch.part(done, min(len(outputs), done + blocks.room()))
             n = len(part.offsets) - 1
-            if one:
-                tables = self._candidates.stack(len(self._learner.log_table()))
-                self._candidates.add(self._learner.expected(part, tables).sum(axis=1), n)
-            found, log_sum = self._learner.rounds(part)
-            losses.append(found)
-            if not one:
-                self._suffixes.add(log_sum, n)
+            if isinstance(blocks, Candidates):
+                tables = blocks.stack(len(self._learner.log_table()))
+                blocks.add(self._learner.expected(part, tables).sum(axis=1), n)
+            round_losses, log_sum = self._learner.rounds(part)
+            losses.append(round_losses)
+            if isinstance(blocks, Suffixes):
+                blocks.add(log_sum, n)
             done += n
         self._losses = np.concatenate(losses)
         self._choose(batch)
 
-    def _tie(self, said: ExpertOutputs) -> Tie:
+    def _tie(self, outputs: ExpertOutputs) -> Tie:
         if self.automaton is not None:
             return "position"
         if callable(self.tie) or self.tie != "auto":
             tie: Tie = self.tie
             return tie
-        return "position" if len(set(said.lengths.tolist())) == 1 else self._TIED
+        return "position" if len(set(outputs.lengths.tolist())) == 1 else self._TIED
 
     _TIED = "expert"
 
-    def _cost(self, said: ExpertOutputs) -> Float64s:
+    def _cost(self, outputs: ExpertOutputs) -> Float64s:
         """Loss (L, L) of the right label and the label said; empty for 0/1."""
         if not callable(self.cost):
             return np.zeros((0, 0))
-        table = np.array([[self.cost(g, c) for c in said.labels] for g in said.labels], np.float64)
+        table = np.array(
+            [[self.cost(g, c) for c in outputs.labels] for g in outputs.labels], np.float64
+        )
         if not ((table >= 0) & (table <= 1)).all():
             raise DataError("cost must give numbers between 0 and 1 for every pair of labels")
         return table
@@ -197,20 +213,22 @@ class OnlineCombiner(Combiner, Seeded):
         """Choose a set of rounds (or one), and keep its average table."""
         self.round_losses_ = self._losses
         n_rounds = len(self._losses)
-        if self.conversion == "cross-validation":
-            chosen, self.gamma_, self.expected_loss_ = self._candidates.best(self.delta)
-            self.rounds_ = np.array([self._candidates.starts[chosen]])
-            table = self._candidates.tables[chosen]
+        blocks = self._blocks
+        if isinstance(blocks, Candidates):
+            chosen, self.gamma_, self.expected_loss_ = blocks.best(self.delta)
+            self.rounds_ = np.array([blocks.starts[chosen]])
+            table = blocks.tables[chosen]
             full = np.zeros(self._learner.log_table().shape)
             full[: len(table)] = table
             self._log_table = full
-            self._n_sets = len(self._candidates.starts)
+            self._n_sets = len(blocks.starts)
             return
         if self._by_suffixes():
-            start, self.gamma_ = self._suffixes.best(self._losses, self.delta)
+            assert isinstance(blocks, Suffixes)
+            start, self.gamma_ = blocks.best(self._losses, self.delta)
             self.rounds_ = np.arange(start, n_rounds)
-            self._log_table = self._suffixes.log_average(start)
-            self._n_sets = len(self._suffixes.starts)
+            self._log_table = blocks.log_average(start)
+            self._n_sets = len(blocks.starts)
         else:
             self.rounds_, self.gamma_, self._n_sets = best_set(
                 self.collection, self._losses, self.delta
@@ -279,12 +297,12 @@ class OnlineCombiner(Combiner, Seeded):
             return list(self._learner.tying.row_of)
         return list(range(self._learner.automaton.length))  # type: ignore[attr-defined]  # of edges
 
-    def _label(self, said: ExpertOutputs) -> NDArray[np.int32]:
+    def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
         draw = self.conversion == "randomised"
         rng = None
         if draw or self.ties == "random":
             rng = np.random.default_rng(self.random_state)
-        return self._learner.label(said, self._log_table, rng, draw)
+        return self._learner.label(outputs, self._log_table, rng, draw)
 
     def _deviation(self, delta: float) -> float:
         """How far a mean of independent (or martingale) losses strays, over all sets at once."""
@@ -316,10 +334,6 @@ class OnlineCombiner(Combiner, Seeded):
         against each expert on its own waking positions; for ``loss_scale="0/1"`` on samples of
         different lengths, where the regret is about counts of mistakes, not shares; for H_CV; and
         for follow the perturbed leader.
-
-        Returns
-        -------
-        Guarantee
         """
         self._check_fitted()
         number(above=0, below=1).check("delta", delta)
@@ -355,16 +369,8 @@ class OnlineCombiner(Combiner, Seeded):
 
     # ------------------------------------------------------------------ files
 
-    def _new_table(self, tie: Tie, n_experts: int) -> Any:
-        """A table before its first round, for a model that is read."""
-        raise NotImplementedError  # abstract
-
-    def _new_edges(self, automaton: PathAutomaton, n_experts: int) -> Any:
-        """Edges before the first round, for a model that is read."""
-        raise NotImplementedError  # abstract
-
     def _state(self) -> dict[str, Any]:
-        """What it votes with; the rounds, with which ``partial_fit`` goes on, are left out."""
+        """What it votes with, and the rounds that ``partial_fit`` goes on from."""
         state = super()._state() | {
             "log_table": self._log_table,
             "round_losses": self._losses,
@@ -376,23 +382,20 @@ class OnlineCombiner(Combiner, Seeded):
         learner = self._learner
         if isinstance(learner, TableLearner):
             state |= learner.tying.state() | {"slept": learner.slept}
+        if self._by_suffixes() and self._blocks is not None:
+            state |= {"learner": learner.state(), "blocks": self._blocks.state()}
         return state
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         p = len(self.expert_names_)
-        shape: tuple[int, ...]
-        if self.automaton is not None and not self.automaton.is_complete:
-            edges = self._new_edges(self.automaton, p)
-            shape = (self.automaton.n_edges,)
-            self._learner = edges
-        else:
-            tying = Tying.restored(state, p)
-            table = self._new_table(tying.tie, p)
-            table.tying, table.slept = tying, header_value(state, "slept", bool)
-            table.grow(tying.n_rows)
-            shape = (tying.n_rows, p)
-            self._learner = table
+        learner = self._new_learner("position", p)
+        if isinstance(learner, TableLearner):
+            learner.tying = Tying.restored(state, p)
+            learner.slept = header_value(state, "slept", bool)
+            learner.grow(learner.tying.n_rows)
+        self._learner = learner
+        shape = learner.table.shape
         self._log_table = take(state, "log_table", np.float64, shape, finite=False)
         if not (self._log_table < np.inf).all() or not np.isfinite(self._log_table.max()):
             raise CorruptModelError("the weights are not the logarithms of numbers")
@@ -405,3 +408,10 @@ class OnlineCombiner(Combiner, Seeded):
         self.gamma_ = header_value(state, "gamma", float)
         self.expected_loss_ = header_value(state, "expected_loss", float)
         self._n_sets = header_value(state, "n_sets", int, low=1)
+        self._blocks = None
+        if "blocks" in state:
+            learner.restore(header_value(state, "learner", dict))
+            self._blocks = self._new_blocks()
+            self._blocks.restore(header_value(state, "blocks", dict), shape)
+            if not learner.n_rounds == self._blocks.n_rounds == len(self._losses):
+                raise CorruptModelError("the rounds are not those of the losses")

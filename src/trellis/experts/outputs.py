@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from trellis.errors import DataError
 
-__all__ = ["ExpertOutputs", "as_gold", "as_outputs"]
+__all__ = ["ExpertOutputs", "answer_lists", "as_gold", "as_outputs", "checked_names"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,13 +132,13 @@ class ExpertOutputs:
         if labels == self.labels:
             return self
         code_of = {label: code for code, label in enumerate(labels)}
-        said = np.zeros(len(self.labels) + 1, bool)  # the last one is for -1
-        said[self.codes.ravel()] = True
+        used = np.zeros(len(self.labels) + 1, bool)  # the last one is for -1
+        used[self.codes.ravel()] = True
         table = np.full(len(self.labels) + 1, -1, np.int32)
         for old, label in enumerate(self.labels):
             if label in code_of:
                 table[old] = code_of[label]
-            elif said[old]:
+            elif used[old]:
                 raise DataError(f"an expert says {label!r}, which is not among the given labels")
         scores = None
         if self.scores is not None:
@@ -168,10 +168,6 @@ def as_outputs(
     labels : sequence of str or None
         All labels, in order; by default the labels that occur, sorted.
 
-    Returns
-    -------
-    ExpertOutputs
-
     Examples
     --------
     >>> from trellis.experts import as_outputs
@@ -181,25 +177,11 @@ def as_outputs(
     """
     if isinstance(outputs, ExpertOutputs):
         if names is not None:
-            outputs = replace(outputs, names=_checked_names(names, outputs.n_experts))
+            outputs = replace(outputs, names=checked_names(names, outputs.n_experts))
         same: ExpertOutputs = outputs
         return same if labels is None else same.recoded(labels)
-    if isinstance(outputs, str) or not isinstance(outputs, Iterable):
-        raise DataError(
-            "outputs must hold, for each expert, one label sequence a sample; "
-            f"got {type(outputs).__name__}"
-        )
-    columns = [list(column) for column in outputs]
-    if not columns:
-        raise DataError("no experts; outputs must hold the answers of one expert at least")
-    n_samples = len(columns[0])
-    for j, column in enumerate(columns):
-        if len(column) != n_samples:
-            raise DataError(
-                f"expert {j} (counted from 0) has {len(column)} samples, expert 0 has "
-                f"{n_samples}; use None for the samples an expert says nothing about"
-            )
-    names = _checked_names(names, len(columns))
+    columns = answer_lists(outputs)
+    names = checked_names(names, len(columns))
     lengths = _lengths(columns, names)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     code_of: dict[Any, int] = {None: -1}
@@ -211,9 +193,9 @@ def as_outputs(
         for label in _distinct(flat, names[j]) - code_of.keys():
             code_of[label] = len(code_of) - 1
         rows[j] = np.fromiter(map(code_of.__getitem__, flat), np.int32, len(flat))
-    found = [label for label in code_of if label is not None]
-    final = tuple(sorted(found)) if labels is None else tuple(labels)
-    first = ExpertOutputs(offsets, rows.T, tuple(found), names)
+    distinct = [label for label in code_of if label is not None]
+    final = tuple(sorted(distinct)) if labels is None else tuple(labels)
+    first = ExpertOutputs(offsets, rows.T, tuple(distinct), names)
     return first.recoded(final)
 
 
@@ -264,6 +246,29 @@ def as_gold(gold: Any, outputs: ExpertOutputs) -> tuple[NDArray[np.int32], Exper
     return np.fromiter(map(code_of.__getitem__, flat), np.int32, len(flat)), outputs
 
 
+def answer_lists(outputs: Any, who: str = "") -> list[list[Any]]:
+    """The answers of each expert as a list, one for each sample."""
+    if isinstance(outputs, str) or not isinstance(outputs, Iterable):
+        raise DataError(
+            "outputs must hold, for each expert, one label sequence a sample; "
+            f"got {type(outputs).__name__}"
+        )
+    columns: list[list[Any]] = []
+    for j, column in enumerate(outputs):
+        name = who or f"expert {j} (counted from 0)"
+        if isinstance(column, str) or not isinstance(column, Iterable):
+            raise DataError(f"{name}: expected one label sequence a sample, got {column!r:.60}")
+        columns.append(list(column))
+        if len(columns[j]) != len(columns[0]):
+            raise DataError(
+                f"{name} has {len(columns[j])} samples, expert 0 has {len(columns[0])}; use None "
+                "for the samples an expert says nothing about"
+            )
+    if not columns:
+        raise DataError("no experts; outputs must hold the answers of one expert at least")
+    return columns
+
+
 def _lengths(columns: list[list[Any]], names: tuple[str, ...]) -> list[int]:
     lengths: list[int] = []
     for i, answers in enumerate(zip(*columns, strict=True)):
@@ -271,14 +276,14 @@ def _lengths(columns: list[list[Any]], names: tuple[str, ...]) -> list[int]:
         for j, answer in enumerate(answers):
             if answer is None:
                 continue
-            found = len(_sequence(answer, names[j], i))
-            if length >= 0 and found != length:
+            count = len(_sequence(answer, names[j], i))
+            if length >= 0 and count != length:
                 raise DataError(
-                    f"{names[j]} gives {found} labels for sample {i} (counted from 0), "
+                    f"{names[j]} gives {count} labels for sample {i} (counted from 0), "
                     f"other experts give {length}; align answers of different lengths first "
                     "(align=, or trellis.experts.align)"
                 )
-            length = found
+            length = count
         if length < 0:
             raise DataError(f"no expert says anything about sample {i} (counted from 0)")
         if length == 0:
@@ -311,10 +316,11 @@ def _distinct(flat: list[Any], who: str) -> set[Any]:
     return distinct
 
 
-def _checked_names(names: Sequence[str] | None, n_experts: int) -> tuple[str, ...]:
+def checked_names(names: Sequence[str] | None, n_experts: int) -> tuple[str, ...]:
+    """Names of the experts, each another; "expert 1" and so on if there are none."""
     if names is None:
         return tuple(f"expert {j + 1}" for j in range(n_experts))
-    if len(names) != n_experts or len(set(names)) != n_experts:
+    if isinstance(names, str) or len(names) != n_experts or len(set(names)) != n_experts:
         raise DataError(f"{n_experts} experts need as many different names, got {_some(names)}")
     return tuple(str(name) for name in names)
 

@@ -82,8 +82,8 @@ class Rerank(Combiner):
             same = units.codes == gold[rows, None]
             right = np.logical_and.reduceat(same, units.offsets[:-1], axis=0)
             unit = np.repeat(np.arange(len(units)), np.diff(ends))
-            found = fit_logit(features, ends, right[unit, who], self.l2)
-            self.weights_[: 1 + self.similar] = found.reshape(-1, p)
+            weights = fit_logit(features, ends, right[unit, who], self.l2)
+            self.weights_[: 1 + self.similar] = weights.reshape(-1, p)
 
     def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
         answer: NDArray[np.int32] = outputs.codes.max(

@@ -71,11 +71,11 @@ class LogLinearVote(Combiner):
             shape = (len(label), p * n_labels)
             features = hstack([features, csr_matrix((ones, (voters, column)), shape)], "csr")
         right = label == np.repeat(gold[split], np.diff(ends))
-        found = fit_logit(features, ends, right, self.l2)
-        self._mean = found[:p]
+        weights = fit_logit(features, ends, right, self.l2)
+        self._mean = weights[:p]
         self.weights_ = np.repeat(self._mean[:, None], n_labels, axis=1)
         if self.by_label:
-            self.weights_ += found[p:].reshape(p, n_labels)
+            self.weights_ += weights[p:].reshape(p, n_labels)
         self._weight_of = dict(zip(outputs.labels, self.weights_.T, strict=True))
 
     def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
@@ -109,9 +109,9 @@ def _candidates(
     """
     position, expert = np.nonzero(codes >= 0)
     key = position * n_labels + codes[position, expert]
-    found, voters = np.unique(key, return_inverse=True)
-    ends = np.searchsorted(found, np.arange(len(codes) + 1) * n_labels)
-    return ends.astype(np.int64), found % n_labels, voters.reshape(-1), expert
+    distinct, voters = np.unique(key, return_inverse=True)
+    ends = np.searchsorted(distinct, np.arange(len(codes) + 1) * n_labels)
+    return ends.astype(np.int64), distinct % n_labels, voters.reshape(-1), expert
 
 
 class Stacking(Combiner):
@@ -167,14 +167,16 @@ class Stacking(Combiner):
         return np.array(flat, np.int32)
 
     def _recognised(self, outputs: Any) -> ExpertOutputs:
-        said = super()._recognised(outputs)
-        return said.recoded(sorted({*said.labels, *self.classes_}))  # it may answer any of them
+        answers = super()._recognised(outputs)
+        return answers.recoded(
+            sorted({*answers.labels, *self.classes_})
+        )  # it may answer any of them
 
     def _corpus(self, outputs: ExpertOutputs, labels: Labels | None) -> Corpus:
         """Samples with the features «what expert j says k positions on», k = −window … window."""
         n, p = outputs.codes.shape
         n_said = len(outputs.labels) + 1  # the last one: outside the sample
-        said = [*outputs.labels, "(none)"]
+        values = [*outputs.labels, "(none)"]
         place = np.arange(n) - np.repeat(outputs.offsets[:-1], outputs.lengths)
         left = np.repeat(outputs.lengths, outputs.lengths) - place
         columns: list[NDArray[np.int64]] = []
@@ -184,7 +186,7 @@ class Stacking(Combiner):
             shifted = np.where(inside[:, None], np.roll(outputs.codes, -k, axis=0), n_said - 1)
             base = len(names) + np.arange(p) * n_said
             columns.append(np.where(shifted >= 0, shifted + base, -1))
-            names += [f"{name}[{k}]={y}" for name in outputs.names for y in said]
+            names += [f"{name}[{k}]={y}" for name in outputs.names for y in values]
         ids = np.concatenate(columns, axis=1)
         heard = ids >= 0
         indptr = np.concatenate([[0], np.cumsum(heard.sum(axis=1))]).astype(np.int64)

@@ -133,22 +133,22 @@ class _Ballot:
 
     def _winner_with(self, j: int) -> NDArray[np.int64]:
         code = self._codes[:, j]
-        awake, said = code >= 0, np.maximum(code, 0)
-        own = self._votes[self._rows, said] + 1
+        awake, label = code >= 0, np.maximum(code, 0)
+        votes = self._votes[self._rows, label] + 1
         leads = self._winner >= 0
         holder = np.maximum(self._winner, 0)
         held = np.where(leads, self._votes[self._rows, holder], 0.0)
-        earlier = self._first[self._rows, said] < self._first[self._rows, holder]
-        takes = awake & ((own > held) | ((own == held) & earlier))
-        return np.where(takes, said, self._winner)
+        earlier = self._first[self._rows, label] < self._first[self._rows, holder]
+        takes = awake & ((votes > held) | ((votes == held) & earlier))
+        return np.where(takes, label, self._winner)
 
     def add(self, j: int) -> None:
         """Give expert j one vote more."""
         self._winner = self._winner_with(j)
         awake = self._codes[:, j] >= 0
-        rows, said = self._rows[awake], self._codes[awake, j]
-        self._votes[rows, said] += 1
-        self._first[rows, said] = np.minimum(self._first[rows, said], self._n_added)
+        rows, label = self._rows[awake], self._codes[awake, j]
+        self._votes[rows, label] += 1
+        self._first[rows, label] = np.minimum(self._first[rows, label], self._n_added)
         self._n_added += 1
 
 
@@ -165,9 +165,9 @@ class _PairBallot:
 
     def wrong_with(self, j: int) -> int:
         self.add(j)
-        found = int((self.answer() != self._gold).sum())
+        wrong = int((self.answer() != self._gold).sum())
         self.add(j, -1.0)
-        return found
+        return wrong
 
     def add(self, j: int, votes: float = 1.0) -> None:
         code = self._codes[:, j]

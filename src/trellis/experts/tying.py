@@ -66,40 +66,43 @@ class Tying:
         """Whether an expert's row depends on what it says itself."""
         return self.tie == "label"
 
-    def learn(self, said: ExpertOutputs) -> Cells:
+    def learn(self, outputs: ExpertOutputs) -> Cells:
         """Return the rows of these positions, with new rows for new contexts, and count them."""
         from trellis.kernels.experts import count_visits
 
-        cells = self.cells(said, new=True)
-        p = said.n_experts
+        cells = self.cells(outputs, new=True)
+        p = outputs.n_experts
         missing = self.n_rows - len(self.visits)
         self.visits = np.concatenate([self.visits, np.zeros((missing, p))])
-        count_visits(said.codes, cells.context, cells.row_of_code, cells.by_label, self.visits)
+        count_visits(outputs.codes, cells.context, cells.row_of_code, cells.by_label, self.visits)
         return cells
 
-    def cells(self, said: ExpertOutputs, new: bool = False) -> Cells:
+    def cells(self, outputs: ExpertOutputs, new: bool = False) -> Cells:
         """Return the rows of these positions; contexts that training lacks have row C."""
         none = np.zeros(0, np.int64)
         if self.by_label:
-            used = np.zeros(len(said.labels) + 1, bool)  # the last one is for -1
-            used[said.codes] = True
-            keys = [label for label, use in zip(said.labels, used[:-1], strict=True) if use]
-            found = dict(zip(keys, self._rows(keys, new), strict=True))
-            rows = [found.get(label, self.n_rows) for label in said.labels]
+            used = np.zeros(len(outputs.labels) + 1, bool)  # the last one is for -1
+            used[outputs.codes] = True
+            keys = [label for label, use in zip(outputs.labels, used[:-1], strict=True) if use]
+            row_of_label = dict(zip(keys, self._rows(keys, new), strict=True))
+            rows = [row_of_label.get(label, self.n_rows) for label in outputs.labels]
             return Cells(none, np.array(rows, np.int64), True)
         if self.tie == "expert":
-            return Cells(np.zeros(said.n_positions, np.int64), none, False)
+            return Cells(np.zeros(outputs.n_positions, np.int64), none, False)
         if self.tie == "position":
-            place = np.arange(said.n_positions) - np.repeat(said.offsets[:-1], said.lengths)
-            rows = self._rows(list(range(int(said.lengths.max()))), new) if len(said) else []
+            place = np.arange(outputs.n_positions) - np.repeat(
+                outputs.offsets[:-1], outputs.lengths
+            )
+            rows = self._rows(list(range(int(outputs.lengths.max()))), new) if len(outputs) else []
             return Cells(np.array(rows, np.int64)[place] if rows else place, none, False)
         assert callable(self.tie)
-        given = list(self.tie(said))
-        if len(given) != said.n_positions:
+        contexts = list(self.tie(outputs))
+        if len(contexts) != outputs.n_positions:
             raise DataError(
-                f"the context function gave {len(given)} contexts for {said.n_positions} positions"
+                f"the context function gave {len(contexts)} contexts for {outputs.n_positions} "
+                "positions"
             )
-        return Cells(np.array(self._rows(given, new), np.int64), none, False)
+        return Cells(np.array(self._rows(contexts, new), np.int64), none, False)
 
     def _rows(self, keys: list[Any], new: bool) -> list[int]:
         if new:

@@ -54,21 +54,21 @@ def vote(
     step = max(1, _CELLS // max(n_labels, p))
     for start in range(0, n, step):
         part = slice(start, min(n, start + step))
-        said = codes[part]
+        block = codes[part]
         if callable(weights):
             weight = weights(part)
         else:
-            weight = np.broadcast_to(weights if weights.ndim == 1 else weights[part], said.shape)
-        own = own_votes(said, weight, n_labels)
-        best = own.max(axis=1, keepdims=True)
-        tied = own >= best * (1 - _EQUAL)
+            weight = np.broadcast_to(weights if weights.ndim == 1 else weights[part], block.shape)
+        votes = own_votes(block, weight, n_labels)
+        best = votes.max(axis=1, keepdims=True)
+        tied = votes >= best * (1 - _EQUAL)
         if rng is None:
             pick = tied.argmax(axis=1)
         else:  # one lot a label, not an expert, so that each tied label has the same chance
-            lots = np.take_along_axis(rng.random((len(said), n_labels)), np.maximum(said, 0), 1)
+            lots = np.take_along_axis(rng.random((len(block), n_labels)), np.maximum(block, 0), 1)
             pick = np.where(tied, lots, -1.0).argmax(axis=1)
-        rows = np.arange(len(said))
-        winner[part] = np.where(best[:, 0] < 0, -1, said[rows, pick])
+        rows = np.arange(len(block))
+        winner[part] = np.where(best[:, 0] < 0, -1, block[rows, pick])
     return winner
 
 

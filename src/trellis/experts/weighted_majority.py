@@ -19,7 +19,6 @@ neither wins nor loses by sleeping. If nobody sleeps this is the same as above.
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import Any
 
@@ -43,26 +42,14 @@ __all__ = ["WeightedMajority"]
 class _Table(TableLearner):
     """Exponential weights (C, p), initially all 1."""
 
-    def __init__(self, tie: Tie, n_experts: int, eta: float, by_length: bool) -> None:
+    eta = 0.0  # set before the first round
+
+    def __init__(self, tie: Tie, n_experts: int, by_length: bool) -> None:
         super().__init__(tie, n_experts)
-        self.eta = eta
         self.by_length = by_length
-        self.log_w = np.zeros((0, n_experts))
-        self.n_rounds = 0
-
-    def grow(self, n_rows: int) -> None:
-        missing = n_rows - len(self.log_w)
-        self.log_w = np.concatenate([self.log_w, np.zeros((missing, self.log_w.shape[1]))])
-
-    def again(self) -> _Table:
-        """Return the same learner before its first round."""
-        new = copy.copy(self)
-        new.log_w = np.zeros_like(self.log_w)
-        new.n_rounds = 0
-        return new
 
     def log_table(self) -> Float64s:
-        return self.log_w
+        return self.table
 
     def rounds(self, batch: Batch) -> tuple[Float64s, Float64s]:
         from trellis.kernels.experts import weighted_majority
@@ -70,49 +57,46 @@ class _Table(TableLearner):
         assert batch.cells is not None
         n = len(batch.offsets) - 1
         losses = np.empty(n)
-        log_sum = np.full(self.log_w.shape, -np.inf)
-        last = np.full(self.log_w.shape, self.n_rounds, np.int64)
+        log_sum = np.full(self.table.shape, -np.inf)
+        last = np.full(self.table.shape, self.n_rounds, np.int64)
         weighted_majority(
             batch.offsets, batch.codes, batch.gold, batch.cells.context, batch.cells.row_of_code,
             batch.cells.by_label, batch.cost, self.eta, self.by_length, self.n_rounds,
-            self.log_w, log_sum, last, losses,
+            self.table, log_sum, last, losses,
         )  # fmt: skip
         self.n_rounds += n
         with np.errstate(divide="ignore"):
-            rest = self.log_w + np.log(self.n_rounds - last)
+            rest = self.table + np.log(self.n_rounds - last)
         return losses, np.logaddexp(log_sum, rest)
 
 
 class _Edges(EdgeLearner):
     """Exponential weights over the paths of an automaton."""
 
-    def __init__(
-        self, automaton: PathAutomaton, n_experts: int, eta: float, by_length: bool
-    ) -> None:
-        super().__init__(automaton, n_experts)
-        self.eta = eta / automaton.length if by_length else eta
-        self.log_w = -self.start_cost
+    eta = 0.0  # set before the first round
 
-    def again(self) -> _Edges:
-        """Return the same learner before its first round."""
-        new = copy.copy(self)
-        new.log_w = -self.start_cost
-        return new
+    def __init__(self, automaton: PathAutomaton, n_experts: int) -> None:
+        super().__init__(automaton, n_experts)
+        self.table = self.at_start()
+
+    def at_start(self) -> Float64s:
+        return -self.start_cost
 
     def log_table(self) -> Float64s:
         with np.errstate(divide="ignore"):
-            return np.log(self.automaton.edge_marginals(self.log_w))
+            return np.log(self.automaton.edge_marginals(self.table))
 
     def rounds(self, batch: Batch) -> tuple[Float64s, Float64s]:
         edge_losses = self.edge_losses(batch)
         losses = np.empty(edge_losses.shape[1])
-        total = np.zeros(len(self.log_w))
+        total = np.zeros(len(self.table))
         for s, charged in enumerate(edge_losses.T):
-            pushed = self.automaton.push(self.log_w)
+            pushed = self.automaton.push(self.table)
             marginals = self.automaton.pushed_marginals(np.exp(pushed))
             losses[s] = marginals @ charged / self.automaton.length
             total += marginals
-            self.log_w = pushed - self.eta * charged
+            self.table = pushed - self.eta * charged
+        self.n_rounds += len(losses)
         with np.errstate(divide="ignore"):
             return losses, np.log(total)
 
@@ -189,24 +173,28 @@ class WeightedMajority(OnlineCombiner):
         super().partial_fit(outputs, gold)
         return self
 
-    def _new_learner(self, said: ExpertOutputs, tie: Tie) -> Learner:
-        by_length = self.loss_scale == "1/l"
-        p = said.n_experts
-        if self.automaton is not None and not self.automaton.is_complete:
-            log_paths = math.log(self.automaton.n_paths)
-            eta = self._eta(log_paths, len(said), float(self.automaton.length))
-            return _Edges(self.automaton, p, eta, by_length)
-        if self.automaton is not None:
-            EdgeLearner(self.automaton, p)._check(said)
+    def _new_learner(self, tie: Tie, n_experts: int) -> Learner:
+        if (paths := self._restricted()) is not None:
+            return _Edges(paths, n_experts)
+        return _Table(tie, n_experts, self.loss_scale == "1/l")
+
+    def _start(self, outputs: ExpertOutputs) -> None:
+        """Set η of the learner."""
+        learner = self._learner
+        if isinstance(learner, _Edges):
+            length = learner.automaton.length
+            eta = self._eta(math.log(learner.automaton.n_paths), len(outputs), float(length))
+            learner.eta = eta / length if self.loss_scale == "1/l" else eta
+            return
+        assert isinstance(learner, _Table)
         log_experts = math.log(2)
         if self.beta == "auto":
-            tying = Tying(tie, p)
-            tying.cells(said, new=True)
-            n_choices = p * (tying.n_rows if tying.by_label else 1)
+            tying = Tying(learner.tying.tie, outputs.n_experts)
+            tying.cells(outputs, new=True)
+            n_choices = outputs.n_experts * (tying.n_rows if tying.by_label else 1)
             n_rows = 1 if tying.by_label else tying.n_rows
             log_experts = n_rows * math.log(max(n_choices, 2))
-        eta = self._eta(log_experts, len(said), float(said.lengths.mean()))
-        return _Table(tie, p, eta, by_length)
+        learner.eta = self._eta(log_experts, len(outputs), float(outputs.lengths.mean()))
 
     def _eta(self, log_experts: float, n_rounds: int, length: float) -> float:
         """Return log(1/β); "auto" is the minimiser of log N / η + η T / 8 for losses in [0, 1]."""
@@ -233,17 +221,11 @@ class WeightedMajority(OnlineCombiner):
         regret = regret_bound(log_experts, n_rounds, eta) / n_rounds
         return regret + 2 * hoeffding_deviation(n_rounds, delta / 2)
 
-    def _learn(self, said: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
-        low, high = int(said.lengths.min()), int(said.lengths.max())
+    def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
+        low, high = int(outputs.lengths.min()), int(outputs.lengths.max())
         before = (low, high) if fresh else self._lengths
         self._lengths = (min(low, before[0]), max(high, before[1]))
-        super()._learn(said, gold, fresh)
-
-    def _new_table(self, tie: Tie, n_experts: int) -> TableLearner:
-        return _Table(tie, n_experts, 0.0, self.loss_scale == "1/l")
-
-    def _new_edges(self, automaton: PathAutomaton, n_experts: int) -> EdgeLearner:
-        return _Edges(automaton, n_experts, 0.0, self.loss_scale == "1/l")
+        super()._learn(outputs, gold, fresh)
 
     def _state(self) -> dict[str, Any]:
         assert isinstance(self._learner, _Table | _Edges)

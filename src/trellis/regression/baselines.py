@@ -32,7 +32,7 @@ from trellis.arrays import Float64s
 from trellis.domains import number, whole
 from trellis.errors import DataError
 from trellis.regression.data import RegressionData
-from trellis.regression.gcrf import least_squares_boosting
+from trellis.regression.gcrf import GCRF, least_squares_boosting, seeded
 
 __all__ = [
     "GlacerModel",
@@ -60,8 +60,13 @@ class Plain:
 
     def __call__(self, train: RegressionData, test: RegressionData, seed: int) -> Float64s:
         """Train and predict."""
-        fitted = _quiet_fit(seeded(self.estimator, seed), train.X, train.y)
-        return np.asarray(fitted.predict(test.X), dtype=np.float64)
+        from sklearn.base import clone
+
+        model = seeded(clone(self.estimator), seed)
+        with warnings.catch_warnings():
+            _hush()
+            model.fit(train.X, train.y)
+        return np.asarray(model.predict(test.X), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -73,9 +78,10 @@ class Structured:
 
     def __call__(self, train: RegressionData, test: RegressionData, seed: int) -> Float64s:
         """Train and predict."""
-        from trellis.regression.gcrf import GCRF
+        from sklearn.base import clone
 
-        model = GCRF(base=seeded(self.base, seed), **{"random_state": 0, **self.options})
+        base = seeded(clone(self.base), seed)
+        model = GCRF(base=base, **{"random_state": 0, **self.options})
         with warnings.catch_warnings():
             _hush()
             model.fit(train.X, train.y, graph=train.graph)
@@ -137,8 +143,8 @@ class Lasso:
         Z, Z_new = (X - mean) / spread, (X_new - mean) / spread
         where = Z if train.coords is None else train.coords
         model.fit(Z, train.y - centre, graph=train.graph, coords=where)
-        found = model.predict(Z_new, coords=Z_new if test.coords is None else test.coords)
-        return np.asarray(centre + found)
+        predictions = model.predict(Z_new, coords=Z_new if test.coords is None else test.coords)
+        return np.asarray(centre + predictions)
 
 
 @dataclass(frozen=True)
@@ -228,10 +234,6 @@ def baselines(
     glacer : bool
         Also GLACER itself.
 
-    Returns
-    -------
-    dict of str to Model
-
     Examples
     --------
     >>> from trellis.regression import baselines
@@ -257,21 +259,6 @@ def baselines(
     if glacer:
         table["GLACER"] = GlacerModel({"n_components": n_components, "subsample": subsample})
     return table
-
-
-def seeded(estimator: Any, seed: int) -> Any:
-    """A fresh copy with every ``random_state`` in it set."""
-    from sklearn.base import clone
-
-    copy = clone(estimator)
-    states = {n: seed for n in copy.get_params() if n.split("__")[-1] == "random_state"}
-    return copy.set_params(**states)
-
-
-def _quiet_fit(estimator: Any, X: Float64s, y: Float64s) -> Any:
-    with warnings.catch_warnings():
-        _hush()
-        return estimator.fit(X, y)
 
 
 def _hush() -> None:

@@ -213,8 +213,8 @@ class Collaboration:
         entries = len(self.components) * len(self.components[0].nodes) ** 2
         if S is None or entries > _EIGENVECTOR_ENTRIES:
             return
-        made = self._parallel(_decompose, [(self.components[m].nodes,) for m in wanted])
-        self._decompositions.update(zip(wanted, made, strict=True))
+        decompositions = self._parallel(_decompose, [(self.components[m].nodes,) for m in wanted])
+        self._decompositions.update(zip(wanted, decompositions, strict=True))
 
     def _forget(self, *components: int) -> None:
         for key in [key for key in self._candidates if key[0] in components]:

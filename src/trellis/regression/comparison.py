@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from trellis.domains import number, whole
 from trellis.errors import DataError
 from trellis.regression.baselines import Model
 from trellis.regression.data import RegressionData
@@ -34,8 +35,7 @@ def mean_interval(values: ArrayLike, confidence: float = 0.9) -> tuple[float, fl
     """
     from scipy.stats import t
 
-    if not 0 < confidence < 1:
-        raise DataError(f"confidence must lie in (0, 1), got {confidence}")
+    number(above=0, below=1).check("confidence", confidence)
     x = np.asarray(values, dtype=np.float64)
     if x.ndim != 1 or not len(x):
         raise DataError(f"values must be a list of at least one number, got shape {x.shape}")
@@ -80,8 +80,8 @@ class Evaluation:
 
     def improvement(self, name: str, reference: str) -> float:
         """By how many per cent the mean MSE of ``name`` lies below that of ``reference``."""
-        mine, theirs = float(np.mean(self.mse[name])), float(np.mean(self.mse[reference]))
-        return 100 * (1 - mine / theirs)
+        error, reference_error = float(np.mean(self.mse[name])), float(np.mean(self.mse[reference]))
+        return 100 * (1 - error / reference_error)
 
     def best(self) -> str:
         """The model with the lowest mean MSE."""
@@ -128,10 +128,6 @@ def evaluate(
     n_jobs : int or None
         Of joblib; results do not depend on it.
 
-    Returns
-    -------
-    Evaluation
-
     Examples
     --------
     >>> from functools import partial
@@ -149,8 +145,7 @@ def evaluate(
     if not models:
         raise DataError("no models to evaluate")
     if callable(data):
-        if repetitions < 1:
-            raise DataError(f"repetitions must be at least 1, got {repetitions}")
+        whole(1).check("repetitions", repetitions)
         sources: list[Any] = [(data, random_state + r) for r in range(repetitions)]
     else:
         sources = [(pair, random_state + r) for r, pair in enumerate(data)]
@@ -158,12 +153,12 @@ def evaluate(
             raise DataError("no data to evaluate on")
     mean_interval([0.0], confidence)  # checks the level before the work
     jobs = [delayed(_measured)(models[n], *source) for source in sources for n in models]
-    found = iter(Parallel(n_jobs)(jobs))
+    results = iter(Parallel(n_jobs)(jobs))
     mse: dict[str, list[float]] = {name: [] for name in models}
     seconds: dict[str, list[float]] = {name: [] for name in models}
     for _ in sources:
         for name in models:
-            error, time_taken = next(found)
+            error, time_taken = next(results)
             mse[name].append(error)
             seconds[name].append(time_taken)
     return Evaluation(mse, seconds, confidence)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from trellis.arrays import Float64s
+from trellis.domains import whole
 from trellis.errors import DataError
 from trellis.regression.similarity import KNN
 
@@ -78,7 +79,6 @@ class RegressionData:
     ) -> tuple[RegressionData, RegressionData]:
         """Random training part of ``n_train`` nodes and the rest; edges between them are lost."""
         n = len(self.y)
-        if not 0 < n_train < n:
-            raise DataError(f"n_train must lie between 1 and {n - 1}, got {n_train}")
+        whole(1, n - 1).check("n_train", n_train)
         order = np.random.default_rng(random_state).permutation(n)
         return self.subset(order[:n_train]), self.subset(order[n_train:])

@@ -25,7 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from trellis.arrays import Float64s
+from trellis.domains import nothing, one_of, whole
 from trellis.errors import DataError
+from trellis.regression.rows import finite_rows
 from trellis.regression.spectral import own_generator
 
 __all__ = ["CentredDistances", "distance_correlation", "distance_covariance"]
@@ -116,12 +118,11 @@ class CentredDistances:
     """
 
     def __init__(self, Z: Any, *, n_projections: int | None = None, random_state: int = 0) -> None:
-        self._Z = _observations(Z, "Z")
+        self._Z = finite_rows(Z, "Z", flat=True)
         n, q = self._Z.shape
         if n_projections is None and n > _MATRIX_UP_TO and q > 1:
             n_projections = 200
-        if n_projections is not None and n_projections < 1:
-            raise DataError(f"n_projections must be at least 1, got {n_projections}")
+        (nothing | whole(1)).check("n_projections", n_projections)
         self._projected: list[Float64s] | None = None
         self._B: Float64s | None = None
         if q == 1:  # one direction is all there are
@@ -163,19 +164,18 @@ class CentredDistances:
         """Return dCorr^2(x, Z) for each row of `x`, (c, n) or (n,)."""
         covariance = self.covariance_squared(x)
         rows = np.atleast_2d(np.asarray(x, dtype=np.float64))
-        own = np.array([_univariate_variance(row) for row in rows])
-        return _ratio(covariance, own, self.variance)
+        variances = np.array([_univariate_variance(row) for row in rows])
+        return _ratio(covariance, variances, self.variance)
 
 
 def _moments(
     x: Any, z: Any, method: str, n_projections: int, random_state: int
 ) -> tuple[float, float, float]:
     """Return dCov^2(x, z), dVar^2(x), dVar^2(z)."""
-    a, b = _observations(x, "x"), _observations(z, "z")
+    a, b = finite_rows(x, "x", flat=True), finite_rows(z, "z", flat=True)
     if len(a) != len(b):
         raise DataError(f"x has {len(a)} observations but z has {len(b)}; they are paired")
-    if method not in ("auto", "exact", "projections"):
-        raise DataError(f"method must be 'auto', 'exact' or 'projections', got {method!r}")
+    one_of("auto", "exact", "projections").check("method", method)
     if a.shape[1] > 1 and b.shape[1] == 1:
         covariance, b_variance, a_variance = _moments(b, a, method, n_projections, random_state)
         return covariance, a_variance, b_variance
@@ -205,20 +205,6 @@ def _ratio(covariance: Float64s, x_variance: Float64s, z_variance: float) -> Flo
     root = np.sqrt(x_variance) * np.sqrt(z_variance)
     ratio = np.divide(covariance, root, out=np.zeros_like(covariance), where=root > 0)
     return np.asarray(np.minimum(ratio, 1.0))
-
-
-def _observations(values: Any, name: str) -> Float64s:
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{name} is not an array of numbers: {error}") from error
-    if array.ndim == 1:
-        array = array[:, None]
-    if array.ndim != 2 or not array.size:
-        raise DataError(f"{name} must have the shape (n,) or (n, p) with n >= 1, got {array.shape}")
-    if not np.isfinite(array).all():
-        raise DataError(f"{name} holds a NaN or an infinite value")
-    return array
 
 
 def _centred(Z: Float64s) -> Float64s:

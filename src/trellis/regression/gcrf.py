@@ -33,15 +33,16 @@ from trellis.regression.likelihood import (
     search_many,
     search_stochastic,
 )
+from trellis.regression.rows import check_targets
 from trellis.regression.spectral import inverse_diagonal, solve
 
 __all__ = [
     "GCRF",
     "LARGEST_GAMMA",
     "REGRESSOR",
-    "check_targets",
     "least_squares_boosting",
     "n_rows",
+    "seeded",
 ]
 
 
@@ -72,6 +73,12 @@ def least_squares_boosting(
         max_depth=None,
         random_state=random_state,
     )
+
+
+def seeded(estimator: Any, seed: int) -> Any:
+    """Set every ``random_state`` in a scikit-learn estimator, and return it."""
+    states = [name for name in estimator.get_params() if name.split("__")[-1] == "random_state"]
+    return estimator.set_params(**dict.fromkeys(states, seed))
 
 
 class GCRF(Seeded, Storable):
@@ -182,14 +189,14 @@ class GCRF(Seeded, Storable):
         if R.shape[1] == 1 and len(laplacians) == 1:
             L, r = laplacians[0], R[:, 0]
             if self.criterion == "error":
-                found = search_error(L, targets, r)
+                optimum = search_error(L, targets, r)
             elif self.method == "exact" or (self.method == "auto" and exact_is_affordable(L)):
-                found = search(dense_profile(L, targets, r))
+                optimum = search(dense_profile(L, targets, r))
             else:
-                found = search_stochastic(L, targets, r, random_state=seed)
-            self.alpha_: Any = found.alpha
-            self.beta_: Any = found.alpha * found.gamma
-            self.log_likelihood_ = found.log_likelihood
+                optimum = search_stochastic(L, targets, r, random_state=seed)
+            self.alpha_: Any = optimum.alpha
+            self.beta_: Any = optimum.alpha * optimum.gamma
+            self.log_likelihood_ = optimum.log_likelihood
         elif self.criterion == "error":
             raise DataError("criterion='error' is for one base model and one graph")
         else:
@@ -254,8 +261,8 @@ class GCRF(Seeded, Storable):
         return float(r2_score(y, self.predict(X, graph=graph)))
 
     def _laplacians(self, graph: Any, X: Any, n: int) -> list[Any]:
-        given = self.graph if graph is None else graph
-        graphs = given if isinstance(given, (list, tuple)) else [given]
+        source = self.graph if graph is None else graph
+        graphs = source if isinstance(source, (list, tuple)) else [source]
         return [laplacian(normalise(resolve_graph(g, X, n))) for g in graphs]
 
     def _learn_bases(self, X: Any, y: Float64s, seed: int) -> Float64s:
@@ -351,28 +358,3 @@ def n_rows(X: Any) -> int:
     if n == 0:
         raise DataError("X has no rows")
     return n
-
-
-def check_targets(y: Any, n: int) -> Float64s:
-    """Return the targets as n finite floats that are not all alike.
-
-    Examples
-    --------
-    >>> check_targets([1, 2], 2)
-    array([1., 2.])
-    """
-    try:
-        targets = np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"the targets are not numbers: {error}") from error
-    if targets.shape != (n,):
-        raise DataError(f"y must have one number for each of the {n} rows, got {targets.shape}")
-    bad = ~np.isfinite(targets)
-    if bad.any():
-        raise DataError(
-            f"{int(bad.sum())} of {n} targets are missing or infinite (the first in row"
-            f" {int(np.argmax(bad))}); leave these rows out of X, y and the graph"
-        )
-    if targets.min() == targets.max():
-        raise DataError(f"all targets are {targets[0]:g}: there is nothing to learn")
-    return targets

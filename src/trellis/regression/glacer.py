@@ -44,11 +44,12 @@ from trellis.regression.collaboration import (
 from trellis.regression.gcrf import (
     LARGEST_GAMMA,
     REGRESSOR,
-    check_targets,
     least_squares_boosting,
+    seeded,
 )
 from trellis.regression.graph_matrix import laplacian, normalise, resolve_graph
 from trellis.regression.objective import LOSSES, Loss, Objective
+from trellis.regression.rows import check_targets, finite_rows
 from trellis.regression.spectral import inverse_diagonal, own_generator, solve
 from trellis.regression.swaps import Problem, unstructured
 
@@ -256,15 +257,15 @@ class GLACER(Seeded, Storable):
 
     def _moments(self, X: Any, graph: Any, with_std: bool) -> tuple[Float64s, Float64s]:
         self._check_fitted()
-        rows = _numbers(X)
+        rows = finite_rows(X, "X")
         if rows.shape[1] != self.n_features_in_:
             raise DataError(f"X has {rows.shape[1]} columns, the model {self.n_features_in_}")
         classify = hasattr(self, "classes_")
         predictions = [unstructured(model, rows, classify) for model in self.models_]
         variance = np.zeros(len(rows))
         if self._structured:
-            given = self.graph if graph is None else graph
-            L = laplacian(normalise(resolve_graph(given, X, len(rows))))
+            source = self.graph if graph is None else graph
+            L = laplacian(normalise(resolve_graph(source, X, len(rows))))
             pairs = zip(predictions, self.gammas_, strict=True)
             predictions = [solve(L, float(gamma), p) for p, gamma in pairs]
             if with_std:
@@ -276,7 +277,7 @@ class GLACER(Seeded, Storable):
     def _problem(self, X: Any, y: Any, graph: Any) -> Problem:
         from sklearn.base import is_classifier
 
-        rows = _numbers(X)
+        rows = finite_rows(X, "X")
         self.n_features_in_ = rows.shape[1]
         structured = isinstance(self.component, str)
         make = _Maker(self.base if structured else self.component)
@@ -379,20 +380,5 @@ class _Maker:
 
         if self.prototype is None:
             return least_squares_boosting(random_state=seed)
-        made = hasattr(self.prototype, "get_params") and not isinstance(self.prototype, type)
-        model = clone(self.prototype) if made else self.prototype()
-        seeds = [name for name in model.get_params() if name.split("__")[-1] == "random_state"]
-        return model.set_params(**dict.fromkeys(seeds, seed))
-
-
-def _numbers(X: Any) -> Float64s:
-    try:
-        rows = np.ascontiguousarray(X, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"X is not a table of numbers: {error}") from error
-    if rows.ndim != 2 or not rows.size:
-        raise DataError(f"X must have the shape (n, d), got {rows.shape}")
-    if not np.isfinite(rows).all():
-        row = int(np.argmin(np.isfinite(rows).all(axis=1)))
-        raise DataError(f"row {row} of X holds a NaN or an infinite value")
-    return rows
+        is_function = isinstance(self.prototype, type) or not hasattr(self.prototype, "get_params")
+        return seeded(self.prototype() if is_function else clone(self.prototype), seed)

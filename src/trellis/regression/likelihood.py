@@ -165,16 +165,22 @@ def search_stochastic(L: Any, y: Float64s, r: Float64s, *, random_state: int = 0
     rng = own_generator(random_state, 1)
     n_probes = int(np.clip(np.ceil(4e5 / n), 3, 128))
     run = Lanczos(L, np.column_stack([r, random_signs(rng, n, n_probes)]))
-    found: Optimum | None = None
+    optimum: Optimum | None = None
     for steps in (25, 25, 50, 100, 200):
         run.extend(steps)
         values, weights = run.measure(slice(1, None))
         of_trace = values, weights / n_probes
-        before, found = found, search(SpectralProfile(L, y, r, run.measure(slice(0, 1)), of_trace))
-        if before is not None and abs(np.log((found.gamma + 1e-6) / (before.gamma + 1e-6))) < 1e-3:
+        before, optimum = (
+            optimum,
+            search(SpectralProfile(L, y, r, run.measure(slice(0, 1)), of_trace)),
+        )
+        if (
+            before is not None
+            and abs(np.log((optimum.gamma + 1e-6) / (before.gamma + 1e-6))) < 1e-3
+        ):
             break
-    assert found is not None
-    return found
+    assert optimum is not None
+    return optimum
 
 
 def search_error(L: Any, y: Float64s, r: Float64s) -> Optimum:
@@ -191,8 +197,8 @@ def search_error(L: Any, y: Float64s, r: Float64s) -> Optimum:
     logs = np.linspace(-7.0, 7.0, 15)
     i = int(np.argmin([error(v) for v in logs]))
     bounds = (logs[max(i - 1, 0)], logs[min(i + 1, 14)])
-    found: Any = minimize_scalar(error, bounds=bounds, method="bounded", options={"xatol": 1e-5})
-    gamma = float(np.exp(found.x)) if found.fun < (y - r) @ (y - r) else 0.0
+    minimum: Any = minimize_scalar(error, bounds=bounds, method="bounded", options={"xatol": 1e-5})
+    gamma = float(np.exp(minimum.x)) if minimum.fun < (y - r) @ (y - r) else 0.0
     e = y - solve(L, gamma, r)
     n = len(y)
     S = max(float(e @ e + gamma * (e @ (L @ e))), n * _VARIANCE_FLOOR * float(np.var(y)))
@@ -295,7 +301,7 @@ def search_many(
         return float(many.value(np.exp(logs)) * scale)
 
     minimise: Any = optimize.minimize
-    found = minimise(
+    minimum = minimise(
         exact if many.exact else sampled,
         centre,
         jac=True if many.exact else None,
@@ -303,7 +309,7 @@ def search_many(
         bounds=list(zip(low, high, strict=True)),
         options={"maxiter": 300, "ftol": 1e-13 if many.exact else 1e-8, "gtol": 1e-9},
     )
-    parameters = np.where(found.x <= low + 1.0, 0.0, np.exp(found.x))
+    parameters = np.where(minimum.x <= low + 1.0, 0.0, np.exp(minimum.x))
     if not parameters[:k].any():
-        parameters = np.exp(found.x)
-    return parameters[:k], parameters[k:], -float(found.fun) / scale - 0.5 * n * np.log(pi)
+        parameters = np.exp(minimum.x)
+    return parameters[:k], parameters[k:], -float(minimum.fun) / scale - 0.5 * n * np.log(pi)

@@ -34,10 +34,10 @@ from trellis.estimator import Estimator, old_arguments, parameter, renamed
 from trellis.files.storable import Storable
 from trellis.files.stored import header_value, take
 from trellis.regression.graph_matrix import resolve_graph
+from trellis.regression.rows import check_targets, finite_rows
+from trellis.regression.similarity import EARTH_KM
 
 __all__ = ["NetworkLasso", "geometric_median"]
-
-_EARTH_KM = 6371.0088
 
 
 class NetworkLasso(Estimator, Storable):
@@ -138,11 +138,11 @@ class NetworkLasso(Estimator, Storable):
         """
         self._check_parameters()
         A = self._design(X)
-        target = _vector(y, len(A)) * self.y_scale
+        target = check_targets(y, len(A), varied=False) * self.y_scale
         tails, heads, weights = _edges(
             resolve_graph(self.graph if graph is None else graph, X, len(A))
         )
-        self._coords = _matrix(X if coords is None else coords, "coords")
+        self._coords = finite_rows(X if coords is None else coords, "coords")
         if len(self._coords) != len(A):
             raise DataError(f"coords has {len(self._coords)} rows, X has {len(A)}")
         self.coef_ = self._admm(A, target, tails, heads, self.lam * weights) / self.y_scale
@@ -160,7 +160,7 @@ class NetworkLasso(Estimator, Storable):
         """
         self._check_fitted()
         A = self._design(X)
-        where = _matrix(X if coords is None else coords, "coords")
+        where = finite_rows(X if coords is None else coords, "coords")
         if len(where) != len(A) or where.shape[1] != self._coords.shape[1]:
             raise DataError(
                 f"coords has shape {where.shape}, expected {(len(A), self._coords.shape[1])}"
@@ -257,7 +257,7 @@ class NetworkLasso(Estimator, Storable):
     # ------------------------------------------------------------------ checks
 
     def _design(self, X: ArrayLike) -> Float64s:
-        A = _matrix(X, "X")
+        A = finite_rows(X, "X")
         if self.features is not None:
             if max(self.features, default=0) >= A.shape[1]:
                 raise DataError(f"X has {A.shape[1]} columns, features names {self.features}")
@@ -364,27 +364,6 @@ def geometric_median(
     return x
 
 
-# ------------------------------------------------------------------------------- input
-
-
-def _matrix(values: ArrayLike, name: str) -> Float64s:
-    A = np.asarray(values, dtype=np.float64)
-    if A.ndim != 2 or not len(A):
-        raise DataError(f"{name} must be a table with at least one row, got shape {A.shape}")
-    if not np.isfinite(A).all():
-        raise DataError(f"row {int(np.argmin(np.isfinite(A).all(1)))} of {name} is not finite")
-    return A
-
-
-def _vector(values: ArrayLike, n: int) -> Float64s:
-    y = np.asarray(values, dtype=np.float64)
-    if y.shape != (n,):
-        raise DataError(f"y has shape {y.shape}, expected ({n},)")
-    if not np.isfinite(y).all():
-        raise DataError(f"target {int(np.argmin(np.isfinite(y)))} is not finite")
-    return y
-
-
 def _edges(S: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], Float64s]:
     """Ends and weights of the undirected edges, each once."""
     from scipy.sparse import coo_array, triu
@@ -407,7 +386,7 @@ def _nearest(known: Float64s, new: Float64s, k: int, metric: str) -> tuple[Float
     from sklearn.neighbors import NearestNeighbors
 
     earth = metric == "haversine"
-    scale = _EARTH_KM if earth else 1.0
+    scale = EARTH_KM if earth else 1.0
     points, queries = (np.radians(known), np.radians(new)) if earth else (known, new)
     finder = NearestNeighbors(
         n_neighbors=min(k, len(known)),

@@ -34,8 +34,9 @@ from trellis.domains import anything, function, nothing, number, one_of, sequenc
 from trellis.errors import DataError, ParameterError
 from trellis.estimator import Estimator, old_arguments, parameter, renamed
 from trellis.regression.graph_matrix import without_zeros
+from trellis.regression.rows import finite_rows
 
-__all__ = ["KNN", "Full", "Radius", "full_graph", "knn_graph", "radius_graph"]
+__all__ = ["EARTH_KM", "KNN", "Full", "Radius", "full_graph", "knn_graph", "radius_graph"]
 
 Weight = Literal["exp", "inverse", "binary"] | Callable[[np.ndarray], np.ndarray]
 Metric = Literal["euclidean", "manhattan", "haversine"]
@@ -75,7 +76,7 @@ COLUMNS: Any = parameter(
     kw_only=False,
 )
 
-_EARTH_KM = 6371.0088
+EARTH_KM = 6371.0088
 _BLOCK = 1 << 22  # entries of a block of the full distance matrix
 
 
@@ -97,18 +98,8 @@ def knn_graph(
     coords : array of shape (n, d), or a DataFrame
         Where the nodes are. For ``metric="haversine"`` two columns: latitude and longitude in
         degrees; distances are then in kilometres.
-    n_neighbors : int
-        Neighbours of each node (itself not counted).
-    weight : {"exp", "inverse", "binary"} or callable
-        See the head of this module.
-    metric : {"euclidean", "manhattan", "haversine"}
-    scale : None, "median", "mean" or float
-        What distances are divided by before weighting; None leaves them as they are.
-    symmetrise : {"max", "min", "mean"}
-        "max" keeps an edge if either end chose the other, "min" if both did, "mean" halves the
-        weight of edges chosen by one end.
-    columns : sequence, optional
-        The columns of `coords` to use: names for a DataFrame, numbers for an array.
+    n_neighbors, weight, metric, scale, symmetrise, columns
+        As of the builder :class:`KNN`.
 
     Returns
     -------
@@ -137,11 +128,11 @@ def knn_graph(
     tree, norm, to_distance = _tree(points, metric)
     distance, neighbour = tree.query(tree.data, k=k + 1, p=norm)
     # A node need not be the first of its own neighbours when others lie on the same spot.
-    own = neighbour == np.arange(n)[:, None]
-    own[~own.any(axis=1), k] = True
+    itself = neighbour == np.arange(n)[:, None]
+    itself[~itself.any(axis=1), k] = True
     rows = np.repeat(np.arange(n), k)
-    lengths = to_distance(distance[~own])
-    directed = _weighted(rows, neighbour[~own], lengths, n, weight, scale)
+    lengths = to_distance(distance[~itself])
+    directed = _weighted(rows, neighbour[~itself], lengths, n, weight, scale)
     other = directed.T.tocsr()
     if symmetrise == "max":
         return directed.maximum(other)
@@ -175,12 +166,12 @@ def radius_graph(
     tree, norm, to_distance = _tree(points, metric)
     limit = float(radius)
     if metric == "haversine":  # the tree holds points of the unit sphere: arc to chord
-        limit = 2 * np.sin(min(limit / _EARTH_KM, np.pi) / 2)
+        limit = 2 * np.sin(min(limit / EARTH_KM, np.pi) / 2)
     # The arc is an arc sine away from the chord: a hair's breadth more, then cut exactly.
-    found = tree.sparse_distance_matrix(tree, limit * (1 + 1e-9), p=norm, output_type="ndarray")
-    lengths = to_distance(found["v"])
-    keep = (found["i"] != found["j"]) & (lengths <= radius)
-    return _weighted(found["i"][keep], found["j"][keep], lengths[keep], len(points), weight, scale)
+    near = tree.sparse_distance_matrix(tree, limit * (1 + 1e-9), p=norm, output_type="ndarray")
+    lengths = to_distance(near["v"])
+    keep = (near["i"] != near["j"]) & (lengths <= radius)
+    return _weighted(near["i"][keep], near["j"][keep], lengths[keep], len(points), weight, scale)
 
 
 def full_graph(
@@ -301,27 +292,15 @@ class Full(Estimator):
 
 def _points(coords: Any, columns: Columns) -> npt.NDArray[np.float64]:
     """Return the coordinates as (n, d) floats; whatever offers ``to_numpy`` is a table."""
-    table = hasattr(coords, "to_numpy")
     COLUMNS.domain.check("columns", columns)
     try:
-        if table:
-            chosen = coords if columns is None else coords[list(columns)]
-            points = np.asarray(chosen.to_numpy(), dtype=np.float64)
+        if hasattr(coords, "to_numpy"):
+            points = (coords if columns is None else coords[list(columns)]).to_numpy()
         else:
-            points = np.asarray(coords, dtype=np.float64)
-            if columns is not None:
-                points = points[:, list(columns)]
+            points = coords if columns is None else np.asarray(coords)[:, list(columns)]
     except (TypeError, ValueError, KeyError, IndexError) as error:
         raise DataError(f"cannot take coordinates from these columns: {error}") from error
-    if points.ndim == 1:
-        points = points[:, None]
-    if points.ndim != 2 or not points.size:
-        raise DataError(f"coordinates must be an (n, d) array with n >= 1, got {points.shape}")
-    bad = ~np.isfinite(points).all(axis=1)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise DataError(f"row {row} of the coordinates is missing or infinite: {points[row]}")
-    return points
+    return finite_rows(points, "the coordinates", flat=True)
 
 
 def _tree(
@@ -341,7 +320,7 @@ def _tree(
         )
     lat, lon = np.radians(points).T
     sphere = np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
-    return KDTree(sphere), 2, lambda d: 2 * _EARTH_KM * np.arcsin(np.minimum(d / 2, 1.0))
+    return KDTree(sphere), 2, lambda d: 2 * EARTH_KM * np.arcsin(np.minimum(d / 2, 1.0))
 
 
 def _scale_of(distances: np.ndarray, scale: Scale) -> float:

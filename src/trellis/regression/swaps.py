@@ -221,16 +221,16 @@ def fit_component(
         model = fit_model(problem, index, nodes, swapped)
         predictions = unstructured(model, X, problem.classify)
         alpha = gamma = 0.0
-        own = predictions[nodes]
+        fitted = predictions[nodes]
         if problem.S is not None:
             L = laplacian(normalise(problem.S[nodes][:, nodes].tocsr()))
             if optimum is None:
-                optimum = _learn(problem, L, nodes, swapped, own, before)
+                optimum = _learn(problem, L, nodes, swapped, fitted, before)
             alpha, gamma = optimum
-            own = solve(L, gamma, own)
+            fitted = solve(L, gamma, fitted)
             predictions = solve(problem.L, gamma, predictions)
         # The loss is increasing in the squared error, whatever its form.
-        worst = int(nodes[np.argmax((y[nodes] - own) ** 2)])
+        worst = int(nodes[np.argmax((y[nodes] - fitted) ** 2)])
         return Component(nodes, swapped, alpha, gamma, predictions, worst)
 
 
@@ -249,10 +249,10 @@ def _learn(
     elif exact_is_affordable(L):
         profile = dense_profile(L, y, r)
     else:
-        found = search_stochastic(L, y, r, random_state=problem.seed)
-        return found.alpha, found.gamma
-    found = search(profile)
-    return found.alpha, found.gamma
+        optimum = search_stochastic(L, y, r, random_state=problem.seed)
+        return optimum.alpha, optimum.gamma
+    optimum = search(profile)
+    return optimum.alpha, optimum.gamma
 
 
 def _touched(S: Any, swapped: Swapped) -> int:

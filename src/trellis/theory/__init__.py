@@ -19,8 +19,6 @@ from trellis.theory.convergence import sgd_iterations, sgd_learning_rate
 from trellis.theory.experts import (
     boosting_margin_bound,
     boosting_risk_bound,
-    empirical_margin_loss,
-    exponential_loss,
     hoeffding_deviation,
     majority_vote_bound,
     massart_complexity,
@@ -44,7 +42,6 @@ from trellis.theory.risk import (
 from trellis.theory.stability import (
     Stability,
     mini_sample_stability_bound,
-    observed_stability,
     sample_stability_bound,
     stability_from_function,
 )
@@ -57,15 +54,12 @@ __all__ = [
     "bias_variance_objective",
     "boosting_margin_bound",
     "boosting_risk_bound",
-    "empirical_margin_loss",
-    "exponential_loss",
     "hoeffding_deviation",
     "log_partial_annotation_bound",
     "majority_vote_bound",
     "massart_complexity",
     "mini_sample_stability_bound",
     "mutual_stability",
-    "observed_stability",
     "overfit_bound",
     "overfit_order",
     "partial_annotation_bound",

@@ -53,10 +53,6 @@ def sgd_learning_rate(
     beta : float
         β in (0, 1]; a smaller one makes the rate smaller.
 
-    Returns
-    -------
-    float
-
     Raises
     ------
     DataError
@@ -105,18 +101,9 @@ def sgd_iterations(
     Parameters
     ----------
     n, alpha, epsilon, c, q, kappa, beta : float
-        As in :func:`sgd_learning_rate`.
+        As in :func:`sgd_learning_rate`, and refused as there.
     a0 : float
         Squared distance ‖w_0 − w*‖² of the start from the minimiser.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    DataError
-        If a quantity is out of its range, or η c ≥ 1, for which the proposition says nothing.
 
     Examples
     --------

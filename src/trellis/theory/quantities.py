@@ -160,10 +160,6 @@ class Quantities:
             Take d to be the number of features active at a position. The bounds need d only for
             ‖x̃_t‖ ≤ v √d, which the smaller number satisfies as well.
 
-        Returns
-        -------
-        Quantities
-
         Examples
         --------
         >>> from trellis import ChainCRF
@@ -224,19 +220,13 @@ class Quantities:
 
     def sgd_iterations(self, epsilon: float, *, beta: float = 1.0) -> int:
         """Updates of Proposition 5 (see :func:`trellis.theory.sgd_iterations`)."""
-        return sgd_iterations(
-            n=self.n,
-            alpha=self.alpha,
-            epsilon=epsilon,
-            c=self.c,
-            q=self.q,
-            kappa=self.kappa,
-            a0=self.a0,
-            beta=beta,
-        )
+        setting = self._only("n", "alpha", "c", "q", "kappa", "a0")
+        return sgd_iterations(epsilon=epsilon, beta=beta, **setting)
 
     def _of_stability(self) -> dict[str, float]:
-        names = ("m", "n", "d", "alpha", "lam", "v", "rho", "tau")
+        return self._only("m", "n", "d", "alpha", "lam", "v", "rho", "tau")
+
+    def _only(self, *names: str) -> dict[str, float]:
         return {name: getattr(self, name) for name in names}
 
 
@@ -266,10 +256,10 @@ def point_losses(model: ChainCRF, corpus: Any) -> NDArray[np.float64]:
     ((10,), True)
     """
     data = labelled(corpus)
-    found = np.concatenate(model.predict_marginals(data))
+    marginals = np.concatenate(model.predict_marginals(data))
     assert data.labels is not None
     allowed = data.labels.recoded(model.classes_).allowed()
-    right = np.where(allowed, found, 0.0).sum(axis=1)
+    right = np.where(allowed, marginals, 0.0).sum(axis=1)
     zero = np.flatnonzero(right <= 0)
     if zero.size:
         s = int(np.searchsorted(data.offsets, zero[0], side="right")) - 1

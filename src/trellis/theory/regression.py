@@ -124,10 +124,6 @@ def mutual_stability(
         Random exchanges that ``chance`` is the mean of.
     random_state : int or Generator
 
-    Returns
-    -------
-    MutualStability
-
     Examples
     --------
     >>> import numpy as np
@@ -156,8 +152,8 @@ def mutual_stability(
     chance = float(np.mean(exchanged))
     most = max(min(_variation(bins, bins), _variation(boxes, boxes)), chance + 1e-12)
     information = float(np.clip((variation - chance) / (most - chance), 0.0, 1.0))
-    found = (int(bins.max()) + 1, int(boxes.max()) + 1)
-    return MutualStability(1.0 - information, variation, chance, found)
+    sizes = (int(bins.max()) + 1, int(boxes.max()) + 1)
+    return MutualStability(1.0 - information, variation, chance, sizes)
 
 
 def true_risk_bound(empirical_risk: float, stability: float | MutualStability) -> float:

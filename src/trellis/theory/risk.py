@@ -61,32 +61,14 @@ def overfit_bound(
 
     Parameters
     ----------
-    m : float
-        Training samples.
-    n : float
-        Structure complexity: positions of a sample.
-    d : float
-        Dimension of the feature vector of a position.
-    alpha : float
-        Strength α of structure regularisation, in [1, n]: mini-samples have n/α positions.
-    lam : float
-        λ of the penalty (λ/2) ‖w‖² beside the loss divided by mn (Eq. 8).
+    m, n, d, alpha, lam, v, rho, tau : float
+        As in :func:`~trellis.theory.mini_sample_stability_bound`.
     gamma : float
         Bound γ on the point-wise loss, at least 0.
-    v : float
-        Bound on the size of a feature value.
-    rho : float
-        Admissibility ρ (Eq. 2).
-    tau : float
-        Lipschitz constant τ of the loss (Eq. 1).
     delta : float
         δ in (0, 1): the bound holds with probability at least 1 − δ.
     variant : "arxiv" or "nips2014"
         Which printed version.
-
-    Returns
-    -------
-    float
 
     Examples
     --------
@@ -122,18 +104,7 @@ def overfit_order(
     - arxiv, Eq. (30):        d n² √ln(1/δ) / (λ α √m)
     - nips2014, its Eq. (10): d n² √ln(1/δ) / (λ α^1.5 √m)
 
-    A number to compare settings by, not a bound.
-
-    Parameters
-    ----------
-    m, n, d, alpha, lam, delta : float
-        As in :func:`overfit_bound`.
-    variant : "arxiv" or "nips2014"
-        Which printed version.
-
-    Returns
-    -------
-    float
+    A number to compare settings by, not a bound. The parameters are those of :func:`overfit_bound`.
 
     Examples
     --------
@@ -172,18 +143,8 @@ def risk_bound_from_stability(
         R_e(f), the mean loss of a position on the training set; at least 0.
     stability : float
         Δ̄, the function stability for the removal of a full sample; at least 0.
-    m : float
-        Training samples.
-    gamma : float
-        Bound γ on the point-wise loss, at least 0.
-    tau : float
-        Lipschitz constant τ of the loss (Eq. 1).
-    delta : float
-        δ in (0, 1): the bound holds with probability at least 1 − δ.
-
-    Returns
-    -------
-    float
+    m, gamma, tau, delta : float
+        As in :func:`overfit_bound`.
 
     Examples
     --------
@@ -225,10 +186,6 @@ def risk_bound(
     m, n, d, alpha, lam, gamma, v, rho, tau, delta, variant
         As in :func:`overfit_bound`.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> from trellis.theory import risk_bound
@@ -236,22 +193,11 @@ def risk_bound(
     196.73
     """
     at_least(0, empirical_risk=empirical_risk)
-    return float(
-        empirical_risk
-        + overfit_bound(
-            m=m,
-            n=n,
-            d=d,
-            alpha=alpha,
-            lam=lam,
-            gamma=gamma,
-            v=v,
-            rho=rho,
-            tau=tau,
-            delta=delta,
-            variant=variant,
-        )
-    )
+    excess = overfit_bound(
+        m=m, n=n, d=d, alpha=alpha, lam=lam, gamma=gamma, v=v, rho=rho, tau=tau, delta=delta,
+        variant=variant,
+    )  # fmt: skip
+    return float(empirical_risk + excess)
 
 
 def _deviation(loss_stability: float, m: float, gamma: float, delta: float) -> float:

@@ -20,18 +20,12 @@ a sample, of n/α positions each; λ strength of the L2 penalty; τ Lipschitz co
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from trellis.errors import DataError
 from trellis.theory.checks import at_least, positive, strength
 
 __all__ = [
     "Stability",
     "mini_sample_stability_bound",
-    "observed_stability",
     "sample_stability_bound",
     "stability_from_function",
 ]
@@ -56,66 +50,6 @@ class Stability:
     sample_loss: float
 
 
-def observed_stability(
-    values: ArrayLike,
-    values_without: ArrayLike,
-    losses: ArrayLike,
-    losses_without: ArrayLike,
-    offsets: ArrayLike,
-) -> Stability:
-    r"""Largest changes seen on some samples (Definitions 8 and 9).
-
-    The definitions take the supremum over all samples and training sets. What is seen on some is a
-    lower bound of that.
-
-    Parameters
-    ----------
-    values, values_without : array (N, ...)
-        Function values f(x, k) and f\i(x, k) at all positions; with several values a position (one
-        for each label) the largest change counts.
-    losses, losses_without : array (N,)
-        Point-wise losses ℓ(f, z, k) and ℓ(f\i, z, k).
-    offsets : array of int (S+1,)
-        Sample s is the positions ``offsets[s]:offsets[s + 1]``.
-
-    Returns
-    -------
-    Stability
-
-    Examples
-    --------
-    >>> from trellis.theory import observed_stability
-    >>> observed_stability([1.0, 2.0, 3.0], [1.5, 2.0, 3.0], [0, 1, 2], [0.25, 1.25, 1], [0, 2, 3])
-    Stability(function=0.5, loss=1.0, sample_loss=1.0)
-    """
-    f, g = _floats(values, "values"), _floats(values_without, "values_without")
-    a, b = _floats(losses, "losses"), _floats(losses_without, "losses_without")
-    bounds = np.asarray(offsets)
-    n = len(f) if f.ndim else 0
-    for name, array, shape in (
-        ("values_without", g, f.shape),
-        ("losses", a, (n,)),
-        ("losses_without", b, (n,)),
-    ):
-        if array.shape != shape:
-            raise DataError(f"{name} has shape {array.shape}; expected {shape}")
-    if not (
-        bounds.ndim == 1
-        and bounds.size > 1
-        and bounds.dtype.kind in "iu"
-        and bounds[0] == 0
-        and bounds[-1] == n > 0
-        and (np.diff(bounds) >= 0).all()
-    ):
-        raise DataError(f"offsets must rise from 0 to the number of positions, {n}, at least 1")
-    change = np.concatenate([[0.0], np.cumsum(a - b)])[bounds]
-    return Stability(
-        float(np.abs(f - g).max()),
-        float(np.abs(a - b).max()),
-        float(np.abs(np.diff(change)).max()),
-    )
-
-
 def stability_from_function(function: float, *, n: float, tau: float = 1.0) -> Stability:
     """Loss stabilities that follow from a function stability (Lemma 10).
 
@@ -129,10 +63,6 @@ def stability_from_function(function: float, *, n: float, tau: float = 1.0) -> S
         Positions of a sample, at least 1.
     tau : float
         Lipschitz constant τ of the loss in the function value.
-
-    Returns
-    -------
-    Stability
 
     Examples
     --------
@@ -163,26 +93,14 @@ def mini_sample_stability_bound(
 
     Parameters
     ----------
-    m : float
-        Training samples.
-    n : float
-        Structure complexity: positions of a sample.
-    d : float
-        Dimension of the feature vector of a position.
+    m, n, d : float
+        Training samples; positions of a sample (structure complexity); features of a position.
     alpha : float
         Strength α of structure regularisation, in [1, n]: mini-samples have n/α positions.
     lam : float
         λ of the penalty (λ/2) ‖w‖² beside the loss divided by mn (Eq. 8).
-    v : float
-        Bound on the size of a feature value.
-    rho : float
-        Admissibility ρ (Eq. 2).
-    tau : float
-        Lipschitz constant τ of the loss (Eq. 1).
-
-    Returns
-    -------
-    Stability
+    v, rho, tau : float
+        Bound on feature values, admissibility (Eq. 2) and Lipschitz constant of the loss (Eq. 1).
 
     Examples
     --------
@@ -218,10 +136,6 @@ def sample_stability_bound(
     m, n, d, alpha, lam, v, rho, tau : float
         As in :func:`mini_sample_stability_bound`.
 
-    Returns
-    -------
-    Stability
-
     Examples
     --------
     >>> from trellis.theory import sample_stability_bound
@@ -239,13 +153,3 @@ def _sup_times_alpha_squared(
     at_least(1, m=m, d=d)
     positive(lam=lam, v=v, rho=rho, tau=tau)
     return float(d * tau * rho**2 * v**2 * n**2 / (m * lam))
-
-
-def _floats(array: ArrayLike, name: str) -> NDArray[Any]:
-    try:
-        found = np.asarray(array, np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{name} must be numbers: {error}") from None
-    if not np.isfinite(found).all():
-        raise DataError(f"{name} must be finite; some are NaN or infinite")
-    return found

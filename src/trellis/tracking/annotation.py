@@ -143,10 +143,8 @@ def fixed_variables(
 
     Parameters
     ----------
-    pair : FramePair
-        The objects.
-    hypotheses : Hypotheses
-        Its hypotheses.
+    pair, hypotheses : FramePair, Hypotheses
+        The objects, and what may have happened to them.
     annotation : PairAnnotation or None
         What is known; None: nothing.
 
@@ -180,10 +178,10 @@ def fixed_variables(
     keys, wanted = hypothesis_keys(hypotheses, n, m), hypothesis_keys(known, n, m)
     order = np.argsort(keys, kind="stable")
     at = np.searchsorted(keys, wanted, sorter=order)
-    found = at < len(keys)
-    found[found] = keys[order[at[found]]] == wanted[found]
-    if not found.all():
-        missing = known.take(np.flatnonzero(~found)[:1])
+    present = at < len(keys)
+    present[present] = keys[order[at[present]]] == wanted[present]
+    if not present.all():
+        missing = known.take(np.flatnonzero(~present)[:1])
         raise InfeasibleError(
             f"{place_of(pair)}: the annotated {_described(pair, missing)} is not among the "
             "hypotheses; make them with more neighbours or a larger max_distance, or with "
@@ -213,12 +211,10 @@ def annotation_of(pair: FramePair, hypotheses: Hypotheses, chosen: Bools) -> Pai
 
     Parameters
     ----------
-    pair : FramePair
-        The objects.
-    hypotheses : Hypotheses
-        Its hypotheses.
+    pair, hypotheses : FramePair, Hypotheses
+        The objects, and what may have happened to them.
     chosen : bool, shape (H,)
-        Those that are true.
+        Which hypotheses are true.
 
     Returns
     -------
@@ -254,21 +250,10 @@ def annotation_of(pair: FramePair, hypotheses: Hypotheses, chosen: Bools) -> Pai
 
 
 def links_of(pair: FramePair, hypotheses: Hypotheses, chosen: Bools) -> list[Link]:
-    """List the links of the chosen hypotheses, one for each source and target.
+    """List the links of the chosen hypotheses, in their order.
 
-    Parameters
-    ----------
-    pair : FramePair
-        The objects.
-    hypotheses : Hypotheses
-        Its hypotheses.
-    chosen : bool, shape (H,)
-        Those that are true.
-
-    Returns
-    -------
-    list of Link
-        A move has one; a division, split or merge has two. In the order of the hypotheses.
+    A move has one link; a division, split or merge has two. The parameters are those of
+    :func:`annotation_of`.
 
     Examples
     --------
@@ -297,21 +282,9 @@ def links_of(pair: FramePair, hypotheses: Hypotheses, chosen: Bools) -> list[Lin
 
 
 def events_of(pair: FramePair, hypotheses: Hypotheses, chosen: Bools) -> tuple[Int64s, Int64s]:
-    """List the objects that appear and that disappear according to the chosen hypotheses.
+    """Ids of the objects that appear (in the second frame) and that disappear (in the first).
 
-    Parameters
-    ----------
-    pair : FramePair
-        The objects.
-    hypotheses : Hypotheses
-        Its hypotheses.
-    chosen : bool, shape (H,)
-        Those that are true.
-
-    Returns
-    -------
-    appear, disappear : int64
-        Ids in the second frame, and in the first.
+    The parameters are those of :func:`annotation_of`.
 
     Examples
     --------

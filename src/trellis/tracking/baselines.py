@@ -40,6 +40,7 @@ from trellis.estimator import Estimator, changed, fitted, parameter, renamed
 from trellis.files.storable import Storable
 from trellis.files.stored import header_value
 from trellis.tracking.annotation import annotated_hypotheses, annotation_of
+from trellis.tracking.features import border_distance
 from trellis.tracking.hypotheses import Hypotheses, make_hypotheses
 from trellis.tracking.objects import EVENTS, FramePair, Objects, PairAnnotation
 from trellis.tracking.result import TrackingResult, annotated_events, assemble_tracks
@@ -95,10 +96,10 @@ def cheapest(
     from trellis.structures.assignment import AssignmentSpace, best_assignment
 
     rows = np.cumsum([0] + [len(pair.source) + len(pair.target) for pair in pairs])
-    offsets = np.cumsum([0] + [len(found) for found in hypotheses])
+    offsets = np.cumsum([0] + [len(candidates) for candidates in hypotheses])
     covers = [np.empty((0, 3), np.int32)]
-    for pair, found, first in zip(pairs, hypotheses, rows, strict=False):
-        here = found.covers(len(pair.source))
+    for pair, candidates, first in zip(pairs, hypotheses, rows, strict=False):
+        here = candidates.covers(len(pair.source))
         covers.append(np.where(here >= 0, here + np.int32(first), here))
     space = AssignmentSpace(np.concatenate(covers).astype(np.int32), offsets, rows)
     chosen = best_assignment(space, np.concatenate([np.empty(0), *scores])).chosen
@@ -247,8 +248,8 @@ class GraphMatching(LinkingTracker):
 
         k = min(self.n_neighbors + 1, len(matched))
         _, near = cKDTree(source[matched]).query(source, k=np.arange(1, k + 1))
-        own = matched[near] == np.arange(len(source))[:, None]
-        around = np.where(own[:, :, None] & (k > 1), np.nan, moves[near])
+        itself = matched[near] == np.arange(len(source))[:, None]
+        around = np.where(itself[:, :, None] & (k > 1), np.nan, moves[near])
         return np.asarray(np.nanmedian(around, axis=1), np.float64)
 
     def _divided(
@@ -342,7 +343,7 @@ class FlowTracker(LinkingTracker):
             (appears, hypotheses.target, target),
             (disappears, hypotheses.source, source),
         ):
-            border = _border_distance(at[rows[chosen, 0]], pair.extent)
+            border = border_distance(at[rows[chosen, 0]], pair.extent)
             prices[chosen] = np.minimum(1.0, 0.25 + border / (2 * gate))
         return prices
 
@@ -361,8 +362,8 @@ def _matched(price: Float64s, limit: float) -> tuple[Int64s, Int64s]:
     from scipy.optimize import linear_sum_assignment
 
     i, j = linear_sum_assignment(np.minimum(price, limit))
-    made = price[i, j] < limit
-    return i[made].astype(np.int64), j[made].astype(np.int64)
+    below = price[i, j] < limit
+    return i[below].astype(np.int64), j[below].astype(np.int64)
 
 
 def _moves(pair: FramePair, i: Int64s, j: Int64s) -> PairAnnotation:
@@ -379,8 +380,3 @@ def _difference(a: Float64s, b: Float64s) -> Float64s:
     larger = np.maximum(np.abs(a), np.abs(b))
     difference = np.abs(a - b) / np.where(larger > 0, larger, 1.0)
     return np.where(np.isfinite(difference), difference, 0.0)
-
-
-def _border_distance(at: Float64s, extent: tuple[float, float, float, float]) -> Float64s:
-    low, high = np.array(extent[:2]), np.array(extent[2:])
-    return np.asarray(np.minimum(at - low, high - at).min(axis=1, initial=np.inf), np.float64)

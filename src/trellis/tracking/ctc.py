@@ -81,19 +81,19 @@ def write_ctc(
         tracks[track.sequence].append(track)
     for seen in result.objects:
         objects[seen.sequence].append(seen)
-    for sequence, own in tracks.items():
-        _check_sequence(sequence, own)
+    for sequence, members in tracks.items():
+        _check_sequence(sequence, members)
         if masks is not None:
             if sequence not in masks:
                 raise DataError(f"masks has no sequence {sequence!r}; it has {', '.join(masks)}")
-            _check_masks(sequence, masks[sequence], objects[sequence], len(own))
-    for sequence, own in tracks.items():
+            _check_masks(sequence, masks[sequence], objects[sequence], len(members))
+    for sequence, members in tracks.items():
         place = Path(folder, sequence)
         place.mkdir(parents=True, exist_ok=True)
         if masks is not None:
             _write_masks(place, masks[sequence], objects[sequence])
         with atomic_write(place / "res_track.txt", binary=False) as file:
-            file.writelines(f"{t.track} {t.begin} {t.end} {max(t.parent, 0)}\n" for t in own)
+            file.writelines(f"{t.track} {t.begin} {t.end} {max(t.parent, 0)}\n" for t in members)
 
 
 def read_ctc(path: str | os.PathLike[Any], sequence: str = "") -> list[Track]:

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -126,16 +127,16 @@ def _quantities(columns: Sequence[str]) -> list[_Quantity]:
         return _Quantity(name, lambda o: o[name], together, name not in (*_SHAPES, *_AXES))
 
     axes = all(name in columns for name in _AXES)
-    found = [
+    quantities = [
         column(name) for name in columns if name != "orientation" and not (axes and name in _AXES)
     ]
     if "area" in columns and "mean_intensity" in columns:
-        found.append(_Quantity(_MASS, lambda o: o["area"] * o["mean_intensity"], np.add, True))
+        quantities.append(_Quantity(_MASS, lambda o: o["area"] * o["mean_intensity"], np.add, True))
     if axes:
-        found.append(
+        quantities.append(
             _Quantity("axes", lambda o: np.stack([o[a] for a in _AXES], axis=1), _mean, False)
         )
-    return found
+    return quantities
 
 
 def _eccentricity(columns: Sequence[str]) -> Callable[[Objects], Float64s] | None:
@@ -152,8 +153,8 @@ def _eccentricity(columns: Sequence[str]) -> Callable[[Objects], Float64s] | Non
 def _excess(source: Objects, target: Objects, ids: NDArray[np.int64]) -> Float64s:
     """By how much a link is longer than the shortest of the same object."""
     distance = _distance(source.position, target.position)
-    own, number = np.unique(ids, return_inverse=True)
-    least = np.full(len(own), np.inf)
+    distinct, number = np.unique(ids, return_inverse=True)
+    least = np.full(len(distinct), np.inf)
     np.minimum.at(least, number, distance)
     excess: Float64s = distance - least[number]
     return excess
@@ -256,27 +257,24 @@ def _named(event: Event, name: str, columns: Sequence[str]) -> EventFeature:
 
 
 def _of_moves(columns: Sequence[str]) -> list[EventFeature]:
-    def change(q: _Quantity) -> EventFeature:
-        return EventFeature(
-            "move", f"{q.name} change", lambda a, b: _normalised_difference(q.of(a), q.of(b))
-        )
+    feature = partial(EventFeature, "move")
 
-    found = [
-        EventFeature("move", "distance", lambda a, b: _distance(a.position, b.position)),
-        EventFeature("move", "farther than the nearest target", lambda a, b: _excess(a, b, a.ids)),
-        EventFeature("move", "farther than the nearest source", lambda a, b: _excess(a, b, b.ids)),
-        EventFeature("move", "off the flow", _off_the_flow),
+    def change(q: _Quantity) -> EventFeature:
+        return feature(f"{q.name} change", lambda a, b: _normalised_difference(q.of(a), q.of(b)))
+
+    def turn(source: Objects, target: Objects) -> Float64s:
+        return _orientation_difference(source["orientation"], target["orientation"])
+
+    features = [
+        feature("distance", lambda a, b: _distance(a.position, b.position)),
+        feature("farther than the nearest target", lambda a, b: _excess(a, b, a.ids)),
+        feature("farther than the nearest source", lambda a, b: _excess(a, b, b.ids)),
+        feature("off the flow", _off_the_flow),
+        *(change(q) for q in _quantities(columns)),
     ]
-    found += [change(q) for q in _quantities(columns)]
     if "orientation" in columns:
-        found.append(
-            EventFeature(
-                "move",
-                "orientation change",
-                lambda a, b: _orientation_difference(a["orientation"], b["orientation"]),
-            )
-        )
-    return found
+        features.append(feature("orientation change", turn))
+    return features
 
 
 def _of_parts(
@@ -310,7 +308,8 @@ def _of_parts(
 
 def _of_divisions(columns: Sequence[str]) -> list[EventFeature]:
     quantities = [q for q in _quantities(columns) if q.in_divisions]
-    found = _of_parts("division", columns, quantities)
+    features = _of_parts("division", columns, quantities)
+    feature = partial(EventFeature, "division")
 
     def angle(parent: Objects, first: Objects, second: Objects) -> Float64s:
         return _cosine(first.position - parent.position, second.position - parent.position)
@@ -325,42 +324,37 @@ def _of_divisions(columns: Sequence[str]) -> list[EventFeature]:
         def values(parent: Objects, first: Objects, second: Objects, frame: Frame) -> Float64s:
             return _ratio(parent[column], np.asarray(frame.average(column)))
 
-        return EventFeature("division", f"parent's {column}", values, needs_frame=True)
+        return feature(f"parent's {column}", values, needs_frame=True)
 
     def reach(which: Callable[..., Float64s]) -> Callable[[Objects, Objects, Objects], Float64s]:
         return lambda one, a, b: which(
             _distance(one.position, a.position), _distance(one.position, b.position)
         )
 
+    def share_of_parent(which: Callable[..., Float64s]) -> Callable[..., Float64s]:
+        return lambda one, a, b: _ratio(which(a["area"], b["area"]), one["area"])
+
     def together(parent: Objects, first: Objects, second: Objects, frame: Frame) -> Float64s:
         return _ratio(first["area"] + second["area"], np.asarray(frame.average("area")))
 
-    found.append(EventFeature("division", "angle", angle))
-    found.append(EventFeature("division", "distance of the nearer", reach(np.minimum)))
-    found.append(EventFeature("division", "distance of the farther", reach(np.maximum)))
+    features += [
+        feature("angle", angle),
+        feature("distance of the nearer", reach(np.minimum)),
+        feature("distance of the farther", reach(np.maximum)),
+    ]
     if "area" in columns:
-        found += [
-            EventFeature(
-                "division",
-                "area ratio",
-                lambda one, a, b: _ratio(a["area"] + b["area"], one["area"]),
-            ),
-            EventFeature(
-                "division",
-                "larger daughter",
-                lambda one, a, b: _ratio(np.maximum(a["area"], b["area"]), one["area"]),
-            ),
-            EventFeature("division", "daughters' area", together, needs_frame=True),
+        features += [
+            feature("area ratio", share_of_parent(np.add)),
+            feature("larger daughter", share_of_parent(np.maximum)),
+            feature("daughters' area", together, needs_frame=True),
         ]
     if "orientation" in columns:
-        found.append(EventFeature("division", "axis", axis))
+        features.append(feature("axis", axis))
     eccentricity = _eccentricity(columns)
     if eccentricity is not None:
-        found.append(
-            EventFeature("division", "parent's eccentricity", lambda one, a, b: eccentricity(one))
-        )
-    found += [relative(name) for name in ("area", "mean_intensity") if name in columns]
-    return found
+        features.append(feature("parent's eccentricity", lambda one, a, b: eccentricity(one)))
+    features += [relative(name) for name in ("area", "mean_intensity") if name in columns]
+    return features
 
 
 def _of_ends(event: Event, columns: Sequence[str]) -> list[EventFeature]:
@@ -369,8 +363,8 @@ def _of_ends(event: Event, columns: Sequence[str]) -> list[EventFeature]:
     def unlike(q: _Quantity) -> EventFeature:
         def values(objects: Objects, frame: Frame) -> Float64s:
             average = average_of(q.of(frame.objects))
-            mine = q.of(objects)
-            return _normalised_difference(mine, np.broadcast_to(average, mine.shape))
+            quantity = q.of(objects)
+            return _normalised_difference(quantity, np.broadcast_to(average, quantity.shape))
 
         return EventFeature(event, f"{q.name} unlike the average", values)
 

@@ -19,7 +19,7 @@ from trellis.errors import DataError
 from trellis.tracking.hypotheses import Hypotheses
 from trellis.tracking.objects import EVENTS, TWO_TO_ONE, Event, FramePair, Objects
 
-__all__ = ["EventFeature", "Frame", "event_features"]
+__all__ = ["EventFeature", "Frame", "border_distance", "event_features"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +51,7 @@ class Frame:
 
     def border_distance(self, objects: Objects) -> Float64s:
         """Distance of centres to the nearest side of the field of view, shape (n,)."""
-        low, high = np.array(self.extent[:2]), np.array(self.extent[2:])
-        nearest: Float64s = np.minimum(objects.position - low, high - objects.position).min(axis=1)
-        return nearest
+        return border_distance(objects.position, self.extent)
 
 
 @dataclass(frozen=True)
@@ -113,6 +111,13 @@ class EventFeature:
             )
 
 
+def border_distance(position: Float64s, extent: tuple[float, float, float, float]) -> Float64s:
+    """Distance of points (n, 2) to the nearest side of a field of view."""
+    low, high = np.array(extent[:2]), np.array(extent[2:])
+    nearest: Float64s = np.minimum(position - low, high - position).min(axis=1, initial=np.inf)
+    return nearest
+
+
 def average_of(values: Float64s) -> Float64s:
     """Mean of each column over the values that are finite, NaN if there are none."""
     finite = np.isfinite(values)
@@ -166,12 +171,12 @@ def event_features(
             raise DataError(f"there are two features of {event} with the name {name!r}")
     arrays = []
     for kind, event in enumerate(EVENTS):
-        mine = [feature for feature in features if feature.event == event]
+        of_event = [feature for feature in features if feature.event == event]
         which = hypotheses.take(hypotheses.kind == kind)
-        table = np.empty((len(which), len(mine)))
+        table = np.empty((len(which), len(of_event)))
         if table.size:
             views, frame = _roles(pair, which, event)
-            for k, feature in enumerate(mine):
+            for k, feature in enumerate(of_event):
                 needed = feature.needs_frame or event in ("appear", "disappear")
                 table[:, k] = _computed(pair, feature, (*views, frame) if needed else views)
         arrays.append(table)

@@ -90,5 +90,5 @@ def _nearest(
     if not (len(points) and len(others)):
         return np.zeros(0)
     distance = np.asarray(cKDTree(others).query(points, k=[k])[0])[:, 0]
-    found: NDArray[np.float64] = distance[np.isfinite(distance)]
-    return found
+    finite: NDArray[np.float64] = distance[np.isfinite(distance)]
+    return finite

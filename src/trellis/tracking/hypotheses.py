@@ -93,7 +93,7 @@ def make_hypotheses(
     onward = _nearest(pair.source.position, pair.target.position, n_neighbors, max_distance)
     back = _nearest(pair.target.position, pair.source.position, n_neighbors, max_distance)
     to_two, from_two = _with_two(onward), _with_two(back)
-    found = {
+    ends = {
         "move": _rows(
             np.concatenate([np.repeat(np.arange(n), onward.shape[1]), back.ravel()]),
             np.concatenate([onward.ravel(), np.repeat(np.arange(m), back.shape[1])]),
@@ -105,7 +105,7 @@ def make_hypotheses(
         "merge": _rows(from_two[:, 1], from_two[:, 0], second_source=from_two[:, 2]),
     }
     parts = [
-        Hypotheses(np.full(len(found[event][0]), kind, dtype=np.int8), *found[event])
+        Hypotheses(np.full(len(ends[event][0]), kind, dtype=np.int8), *ends[event])
         for kind, event in enumerate(EVENTS)
         if event in events
     ]

@@ -106,8 +106,8 @@ def _layout(tracks: Sequence[Track]) -> tuple[dict[int, float], dict[int, int], 
                 n_rows += 1
         for track_number in reversed(order):  # daughters before their parent
             if track_number in daughters:
-                own = daughters[track_number]
-                row[track_number] = (row[own[0]] + row[own[-1]]) / 2
+                children = daughters[track_number]
+                row[track_number] = (row[children[0]] + row[children[-1]]) / 2
         n_families += 1
     ends = {track.track: (track.begin, track.end) for track in tracks}
     n_rows += bool(n_families and lone)  # a free row between families and lone tracks
@@ -163,7 +163,7 @@ def _draw(
     lines, colours = [], []
     for track in tracks:
         y = row[track.track]
-        own = family[track.track]
+        number = family[track.track]
         # A division stands between two frames; other tracks have a length even in a single frame.
         line = [(track.begin - 0.3, y)]
         if track.parent != -1:
@@ -171,7 +171,7 @@ def _draw(
             line = [(elbow, row[track.parent]), (elbow, y)]
         line.append((track.end + (0.5 if track.track in divided else 0.3), y))
         lines.append(line)
-        colours.append("0.6" if own < 0 else _COLOURS[own % len(_COLOURS)])
+        colours.append("0.6" if number < 0 else _COLOURS[number % len(_COLOURS)])
         if few:
             axes.annotate(
                 str(track.track), (track.begin, y), (2, 1), textcoords="offset points", fontsize=6

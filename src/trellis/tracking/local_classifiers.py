@@ -22,14 +22,15 @@ import numpy as np
 from trellis.arrays import Float64s
 from trellis.domains import has, instance, nothing, number, sequence_of, whole
 from trellis.errors import CorruptModelError, DataError
-from trellis.estimator import Seeded, changed, parameter
+from trellis.estimator import Seeded, changed, fitted, parameter
 from trellis.files.sklearn_state import check_prediction
 from trellis.files.stored import header_value
 from trellis.tracking.annotation import fixed_variables
 from trellis.tracking.baselines import LinkingTracker, cheapest
 from trellis.tracking.default_features import default_features
-from trellis.tracking.features import EventFeature, event_features
-from trellis.tracking.hypotheses import SOME_EVENTS, Hypotheses, check_gates, make_hypotheses
+from trellis.tracking.features import EventFeature
+from trellis.tracking.hypotheses import SOME_EVENTS, Hypotheses
+from trellis.tracking.hypothesis_space import Blocks, HypothesisSpace, common_columns
 from trellis.tracking.objects import EVENTS, FramePair
 from trellis.tracking.preconditioning import Preconditioner
 from trellis.tracking.result import TrackingResult
@@ -131,67 +132,52 @@ class _FeatureTracker(LinkingTracker):
         "None: :func:`~trellis.tracking.features.default_features` of the columns.",
         default=None,
     )
+    hypothesis_space_: HypothesisSpace = fitted()
 
-    def _prepare(self, pairs: Sequence[FramePair]) -> tuple[list[Hypotheses], list[list[Float64s]]]:
+    def _prepare(self, pairs: Sequence[FramePair]) -> tuple[list[Hypotheses], list[Blocks]]:
         """Learn gate, events and scale; hypotheses and preconditioned features of the pairs."""
         self._check_parameters()
         if not len(pairs):
             raise DataError("there are no frame pairs to learn from")
         LinkingTracker.fit(self, pairs)
+        events, columns = self._events(pairs), common_columns(pairs)
+        features = default_features(columns, events) if self.features is None else self.features
+        self.hypothesis_space_, tables = HypothesisSpace.learned(
+            pairs, events, self.n_neighbors, 2 * self.gate, tuple(features), columns, bias=False
+        )
+        scale = self.hypothesis_space_.preconditioner
+        return [h for h, _ in tables], [scale.transform(blocks) for _, blocks in tables]
+
+    def _events(self, pairs: Sequence[FramePair]) -> tuple[str, ...]:
         if self.events is not None:
-            self.events_ = tuple(self.events)
-        else:
-            notes = [pair.annotation for pair in pairs if pair.annotation is not None]
-            seen = {kind for note in notes for *_, kind in note.links} | set(_ALWAYS)
-            self.events_ = tuple(event for event in EVENTS if event in seen)
-        if self.features is None:
-            columns = [
-                name for name in pairs[0].source.columns
-                if all(name in pair.source and name in pair.target for pair in pairs)
-            ]  # fmt: skip
-            self.columns_ = tuple(columns)
-            self.features_ = default_features(columns, self.events_)
-        else:
-            self.features_ = list(self.features)
-        hypotheses = self._hypotheses(pairs, annotated=True)
-        blocks = self._blocks(pairs, hypotheses)
-        self.scale_ = Preconditioner.learn(blocks, bias=False)
-        return hypotheses, [self.scale_.transform(block) for block in blocks]
+            return tuple(self.events)
+        notes = [pair.annotation for pair in pairs if pair.annotation is not None]
+        seen = {kind for note in notes for *_, kind in note.links} | set(_ALWAYS)
+        return tuple(event for event in EVENTS if event in seen)
 
-    def _hypotheses(self, pairs: Sequence[FramePair], *, annotated: bool) -> list[Hypotheses]:
-        return [
-            make_hypotheses(
-                pair, events=self.events_, n_neighbors=self.n_neighbors,
-                max_distance=2 * self.gate, annotated=annotated,
-            )
-            for pair in pairs
-        ]  # fmt: skip
-
-    def _blocks(
-        self, pairs: Sequence[FramePair], hypotheses: Sequence[Hypotheses]
-    ) -> list[list[Float64s]]:
-        return [
-            event_features(pair, found, self.features_)
-            for pair, found in zip(pairs, hypotheses, strict=True)
-        ]
+    @property
+    def events_(self) -> tuple[str, ...]:
+        """Kinds of events that the tracker knows."""
+        self._check_fitted()
+        return self.hypothesis_space_.events
 
     def predict(self, pairs: Sequence[FramePair]) -> TrackingResult:
         """Track; annotations of the pairs are not looked at."""
-        if not hasattr(self, "scale_"):
-            raise DataError(f"{type(self).__name__} is not fitted; call fit first")
-        hypotheses = self._hypotheses(pairs, annotated=False)
-        blocks = [self.scale_.transform(b) for b in self._blocks(pairs, hypotheses)]
+        self._check_fitted()
+        space = self.hypothesis_space_
+        hypotheses = [space.hypotheses(pair, annotated=False) for pair in pairs]
+        blocks = [space.blocks(*one) for one in zip(pairs, hypotheses, strict=True)]
         flat = [
             self._scores(e, np.concatenate([b[e] for b in blocks]) if blocks else np.empty((0, 0)))
             for e in range(len(EVENTS))
         ]
-        scores = [np.empty(len(found)) for found in hypotheses]
+        scores = [np.empty(len(candidates)) for candidates in hypotheses]
         start = np.zeros(len(EVENTS), np.int64)
-        for found, mine in zip(hypotheses, scores, strict=True):
+        for candidates, pair_scores in zip(hypotheses, scores, strict=True):
             for e in range(len(EVENTS)):
-                here = found.kind == e
+                here = candidates.kind == e
                 stop = start[e] + here.sum()
-                mine[here] = flat[e][start[e] : stop]
+                pair_scores[here] = flat[e][start[e] : stop]
                 start[e] = stop
         return cheapest(pairs, hypotheses, scores)
 
@@ -200,34 +186,31 @@ class _FeatureTracker(LinkingTracker):
         raise NotImplementedError
 
     def _check_fitted(self) -> None:
-        if not hasattr(self, "scale_"):
+        if not self._is_fitted():
             raise DataError(f"{type(self).__name__} is not fitted; call fit first")
 
     def _is_fitted(self) -> bool:
-        return hasattr(self, "scale_")
+        return hasattr(self, "hypothesis_space_")
 
     def _state(self) -> dict[str, Any]:
+        space = self.hypothesis_space_
         return super()._state() | {
-            "events": list(self.events_),
-            "columns": list(self.columns_),
-            "features": [[f.event, f.name] for f in self.features_],
-            "scale": self.scale_.as_dict(),
+            "events": list(space.events),
+            "columns": list(space.columns),
+            "features": space.feature_names(),
+            "scale": space.preconditioner.as_dict(),
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        self.events_ = tuple(header_value(state, "events", list, items=str))
-        check_gates(self.events_, self.n_neighbors, self.gate)
-        self.columns_ = tuple(header_value(state, "columns", list, items=str))
-        # By name: a later version may have features that the tracker was not trained with.
-        known = {(f.event, f.name): f for f in default_features(self.columns_, self.events_)}
-        names = [tuple(name) for name in header_value(state, "features", list, items=list)]
-        if not set(names) <= set(known):
-            raise CorruptModelError("it has features that this version of Trellis does not know")
-        self.features_ = [known[name] for name in names]
-        self.scale_ = Preconditioner.from_dict(header_value(state, "scale", dict))
-        counts = tuple(sum(event == name[0] for name in names) for event in EVENTS)
-        if self.scale_.sizes != counts:
+        events = tuple(header_value(state, "events", list, items=str))
+        columns = header_value(state, "columns", list, items=str)
+        names = header_value(state, "features", list, items=list)
+        scale = Preconditioner.from_dict(header_value(state, "scale", dict))
+        self.hypothesis_space_ = HypothesisSpace.restored(
+            events, self.n_neighbors, 2 * self.gate, columns, names, scale
+        )
+        if self.hypothesis_space_.n_weights != len(names):
             raise CorruptModelError("the scale is not that of the features")
 
 
@@ -252,14 +235,17 @@ class LocalClassifiers(_FeatureTracker, Seeded):
 
         hypotheses, blocks = self._prepare(pairs)
         known = [
-            fixed_variables(pair, found, pair.annotation)
-            for pair, found in zip(pairs, hypotheses, strict=True)
+            fixed_variables(pair, candidates, pair.annotation)
+            for pair, candidates in zip(pairs, hypotheses, strict=True)
         ]
         self.forests_: list[Any] = []
         for e in range(len(EVENTS)):
             X = np.concatenate([block[e] for block in blocks])
             y = np.concatenate(
-                [fixed[found.kind == e] for fixed, found in zip(known, hypotheses, strict=True)]
+                [
+                    fixed[candidates.kind == e]
+                    for fixed, candidates in zip(known, hypotheses, strict=True)
+                ]
             )
             X, y = X[y >= 0], y[y >= 0]
             if not X.size or len(np.unique(y)) < 2:
@@ -293,7 +279,8 @@ class LocalClassifiers(_FeatureTracker, Seeded):
         self.forests_ = header_value(state, "forests", list)
         if len(self.forests_) != len(EVENTS):
             raise CorruptModelError("there is not one classifier for each kind of event")
-        for forest, n_features in zip(self.forests_, self.scale_.sizes, strict=True):
+        sizes = self.hypothesis_space_.preconditioner.sizes
+        for forest, n_features in zip(self.forests_, sizes, strict=True):
             if isinstance(forest, float):
                 header_value({"share": forest}, "share", float, low=0, high=1 + 1e-9)
             else:
@@ -340,6 +327,6 @@ class HandSet(_FeatureTracker):
 
     def _scores(self, event: int, table: Float64s) -> Float64s:
         named = self._weights.get(EVENTS[event], {})
-        mine = [f.name for f in self.features_ if f.event == EVENTS[event]]
-        w = np.array([named.get(name, 0.0) for name in mine], np.float64)
+        names = [f.name for f in self.hypothesis_space_.features if f.event == EVENTS[event]]
+        w = np.array([named.get(name, 0.0) for name in names], np.float64)
         return table @ w + named.get("bias", 0.0)

@@ -39,13 +39,13 @@ from trellis.solvers.perceptron_partial import partial_perceptron
 from trellis.structures.assignment import kbest_assignments
 from trellis.tracking.annotation import events_of, links_of
 from trellis.tracking.default_features import default_features
-from trellis.tracking.features import EventFeature, event_features
+from trellis.tracking.features import EventFeature
 from trellis.tracking.gates import learned_gate
-from trellis.tracking.hypotheses import SOME_EVENTS, check_gates, make_hypotheses
+from trellis.tracking.hypotheses import SOME_EVENTS, check_gates
+from trellis.tracking.hypothesis_space import HypothesisSpace, common_columns
 from trellis.tracking.model_file import StoredTrackingModel
 from trellis.tracking.objects import EVENTS, FramePair, Link
-from trellis.tracking.preconditioning import Preconditioner
-from trellis.tracking.problem import HypothesisSpace, TrackingProblem
+from trellis.tracking.problem import TrackingProblem
 from trellis.tracking.result import (
     TrackEvent,
     TrackingResult,
@@ -173,7 +173,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
     max_iterations = renamed("max_iter")
 
     weights_: Float64s = fitted()
-    made_: HypothesisSpace = fitted()
+    hypothesis_space_: HypothesisSpace = fitted()
     columns_: tuple[str, ...] = fitted()
     objective_: float = fitted()
     gap_: float = fitted()
@@ -203,10 +203,6 @@ class TrackingModel(Seeded, StoredTrackingModel):
         y : None
             For scikit-learn; annotations are in the pairs.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         DataError
@@ -226,15 +222,15 @@ class TrackingModel(Seeded, StoredTrackingModel):
             self.objective_, self.gap_ = objective.value(w), np.inf
             self.stop_reason_, self.history_ = "perceptron", []
             return self
-        found = minimise_partial(
+        solution = minimise_partial(
             objective, l2=float(self.l2), l1=float(self.l1), tol=float(self.tol),
             limit=self.max_iter, recycle=self.recycle, adaptive=self.adaptive,
             seed=self.random_state, report=lambda record: reporter.line(_line(record)),
         )  # fmt: skip
-        self._adopt(problem, found.weights)
-        self.objective_, self.gap_ = found.objective, found.gap
-        self.stop_reason_, self.history_ = found.stop_reason, found.records
-        if found.stop_reason == "interrupted":  # what was learned so far is kept, and usable
+        self._adopt(problem, solution.weights)
+        self.objective_, self.gap_ = solution.objective, solution.gap
+        self.stop_reason_, self.history_ = solution.stop_reason, solution.records
+        if solution.stop_reason == "interrupted":  # what was learned so far is kept, and usable
             raise KeyboardInterrupt
         return self
 
@@ -254,42 +250,32 @@ class TrackingModel(Seeded, StoredTrackingModel):
             them have are left out.
         labels : None
             Not used.
-
-        Returns
-        -------
-        dict of TrackingProblem
         """
         self._check_parameters()
         sets = {name: _checked_pairs(name, pairs) for name, pairs in data.items()}
         if not sets:
             raise DataError("there is no data set")
         every = [pair for pairs in sets.values() for pair in pairs]
-        columns = _common_columns(every)
+        columns = common_columns(every)
         events = _annotated_kinds(every) if self.events == "auto" else tuple(self.events)
         features = (*default_features(columns, events), *self.features)
         problems = {}
         for name, pairs in sets.items():
             far = self.max_distance
             reach = learned_gate(pairs) if isinstance(far, str) else float(far)
-            blocks = []
-            for pair in pairs:
-                h = make_hypotheses(
-                    pair, events=events, n_neighbors=self.n_neighbors, max_distance=reach
-                )
-                blocks.append(event_features(pair, h, features))
-            scale = Preconditioner.learn(
-                blocks, bias=self.bias, events=events, knots=int(self.knots)
-            )
-            made = HypothesisSpace(events, self.n_neighbors, reach, features, scale, columns)
-            problems[name] = TrackingProblem(pairs, made, cost=self.cost, normalise=self.normalise)
+            space, _ = HypothesisSpace.learned(
+                pairs, events, self.n_neighbors, reach, features, columns, bias=self.bias,
+                knots=int(self.knots),
+            )  # fmt: skip
+            problems[name] = TrackingProblem(pairs, space, cost=self.cost, normalise=self.normalise)
         return problems
 
     def with_weights(self, problem: TrackingProblem, w: Float64s) -> Self:
         """Return a fitted copy for data such as that of ``problem``."""
-        made = type(self)(**self.get_params(deep=False))
-        made._adopt(problem, w)
-        made.objective_, made.gap_, made.history_ = np.nan, np.inf, []
-        return made
+        model = type(self)(**self.get_params(deep=False))
+        model._adopt(problem, w)
+        model.objective_, model.gap_, model.history_ = np.nan, np.inf, []
+        return model
 
     def improve(self, problem: TrackingProblem, w: Float64s, samples: Sequence[int]) -> bool:
         """Make one perceptron pass over pairs in this order, in place; False if none was wrong."""
@@ -310,8 +296,8 @@ class TrackingModel(Seeded, StoredTrackingModel):
 
     def _adopt(self, problem: TrackingProblem, w: Float64s) -> None:
         self.weights_ = np.array(w, np.float64)
-        self.made_ = problem.made
-        self.columns_ = problem.made.columns
+        self.hypothesis_space_ = problem.hypothesis_space
+        self.columns_ = problem.hypothesis_space.columns
 
     # ---------------------------------------------------------------- prediction
 
@@ -319,13 +305,13 @@ class TrackingModel(Seeded, StoredTrackingModel):
     def events_(self) -> tuple[str, ...]:
         """Kinds of events that the model knows."""
         self._check_fitted()
-        return self.made_.events
+        return self.hypothesis_space_.events
 
     @property
     def max_distance_(self) -> float:
         """Farthest objects that a hypothesis may link."""
         self._check_fitted()
-        return self.made_.max_distance
+        return self.hypothesis_space_.max_distance
 
     def _windows(self, pairs: Iterable[FramePair], window: int) -> Iterator[TrackingProblem]:
         self._check_fitted()
@@ -340,7 +326,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
                 )
         for first in range(0, len(checked), window):
             bare = [replace(p, annotation=None) for p in checked[first : first + window]]
-            yield TrackingProblem(bare, self.made_)
+            yield TrackingProblem(bare, self.hypothesis_space_)
 
     def predict(self, pairs: Iterable[FramePair], *, window: int = 50) -> TrackingResult:
         """Track objects.
@@ -361,8 +347,8 @@ class TrackingModel(Seeded, StoredTrackingModel):
         links: list[Link] = []
         events: list[TrackEvent] = []
         for ranked in self._ranked(pairs, 1, 0.0, window):
-            (own, seen, _), *_ = ranked
-            links += own
+            (pair_links, seen, _), *_ = ranked
+            links += pair_links
             events += seen
         return assemble_tracks(pairs, links, events)
 
@@ -398,14 +384,14 @@ class TrackingModel(Seeded, StoredTrackingModel):
         """For each pair the k best: links, events, score."""
         for problem in self._windows(pairs, window):
             space, scores = problem.scores(self.weights_)
-            found = kbest_assignments(space, scores, k, diversity=diversity)
+            rankings = kbest_assignments(space, scores, k, diversity=diversity)
             for i, (pair, hypotheses) in enumerate(problem.hypotheses):
-                own = slice(*space.offsets[i : i + 2])
+                rows = slice(*space.offsets[i : i + 2])
                 ranked = []
-                for one in found:
+                for one in rankings:
                     if one.values[i] == -np.inf:
                         break
-                    chosen = one.chosen[own]
+                    chosen = one.chosen[rows]
                     came, went = events_of(pair, hypotheses, chosen)
                     events = [
                         TrackEvent(pair.sequence, pair.frame + 1, int(i), "appear") for i in came
@@ -437,11 +423,13 @@ class TrackingModel(Seeded, StoredTrackingModel):
     def coefficients(self) -> dict[str, dict[str, float]]:
         """Weights by event and name of feature, for preconditioned features in (-1, 0)."""
         self._check_fitted()
-        scale = self.made_.preconditioner
+        scale = self.hypothesis_space_.preconditioner
         named: dict[str, dict[str, float]] = {}
         first = 0
         for e, (event, size) in enumerate(zip(EVENTS, scale.sizes, strict=True)):
-            names = scale.column_names(e, [f.name for f in self.made_.features if f.event == event])
+            names = scale.column_names(
+                e, [f.name for f in self.hypothesis_space_.features if f.event == event]
+            )
             weights = self.weights_[first : first + size].tolist()
             if names:
                 named[event] = dict(zip(names, weights, strict=True))
@@ -480,24 +468,16 @@ def _checked_pairs(name: str, pairs: Iterable[FramePair]) -> list[FramePair]:
     where = f"data set {name!r}: " if name else ""
     if isinstance(pairs, FramePair) or not isinstance(pairs, Iterable):
         raise DataError(f"{where}expected a list of FramePair, got {type(pairs).__name__}")
-    found = list(pairs)
-    if not found:
+    checked = list(pairs)
+    if not checked:
         raise DataError(f"{where}there are no frame pairs")
-    for i, pair in enumerate(found):
+    for i, pair in enumerate(checked):
         if not isinstance(pair, FramePair):
             raise DataError(
                 f"{where}item {i} is of type {type(pair).__name__}, not FramePair; "
                 "read_detections makes them"
             )
-    return found
-
-
-def _common_columns(pairs: Sequence[FramePair]) -> tuple[str, ...]:
-    """Columns that the objects of all pairs have, in the order of the first."""
-    columns = list(pairs[0].source.columns)
-    for pair in pairs:
-        columns = [c for c in columns if c in pair.source and c in pair.target]
-    return tuple(columns)
+    return checked
 
 
 def _annotated_kinds(pairs: Sequence[FramePair]) -> tuple[str, ...]:

@@ -15,12 +15,9 @@ import numpy as np
 from trellis.errors import CorruptModelError, DataError
 from trellis.files.storable import Arrays, Storable, Stored
 from trellis.files.stored import header_value, take
-from trellis.tracking.default_features import default_features
 from trellis.tracking.features import EventFeature
-from trellis.tracking.hypotheses import check_gates
-from trellis.tracking.objects import EVENTS
+from trellis.tracking.hypothesis_space import HypothesisSpace
 from trellis.tracking.preconditioning import Preconditioner
-from trellis.tracking.problem import HypothesisSpace
 
 __all__ = ["StoredTrackingModel"]
 
@@ -39,15 +36,15 @@ class StoredTrackingModel(Storable):
 
     def _stored(self) -> Stored:
         model: Any = self
-        made = model.made_
+        space = model.hypothesis_space_
         header, _ = self._stored_parameters()
         header |= {
             "columns": list(model.columns_),
-            "events": list(made.events),
-            "max_distance": float(made.max_distance),
-            "features": [[f.event, f.name] for f in made.features],
+            "events": list(space.events),
+            "max_distance": float(space.max_distance),
+            "features": space.feature_names(),
             "own_features": [[f.event, f.name] for f in model.features],
-            "preconditioner": made.preconditioner.as_dict(),
+            "preconditioner": space.preconditioner.as_dict(),
             "training": {"stop_reason": model.stop_reason_},
         }
         return header, {"weights": np.ascontiguousarray(model.weights_)}
@@ -63,26 +60,18 @@ class StoredTrackingModel(Storable):
         columns = header_value(header, "columns", list, items=str)
         events = tuple(header_value(header, "events", list, items=str))
         reach = header_value(header, "max_distance", float)
-        check_gates(events, model.n_neighbors, reach)
         scale = Preconditioner.from_dict(header_value(header, "preconditioner", dict))
         weights = take(arrays, "weights", np.float64, (sum(scale.sizes),))
-        names = [tuple(name) for name in header_value(header, "features", list, items=list)]
-        own = tuple(tuple(n) for n in header_value(header, "own_features", list, items=list))
-        # By name: a later version may have features that the model was not trained with.
-        known = {(f.event, f.name): f for f in default_features(columns, events)}
-        n_known = len(names) - len(own)
-        used = [known.get(name) for name in names[:n_known]]
-        counts = tuple(sum(name[0] == event for name in names) for event in EVENTS)
-        if tuple(names[n_known:]) != own or None in used:
-            raise CorruptModelError("it has features that this version of Trellis does not know")
-        if counts != tuple(q.shape[1] for q in scale.quantiles):
-            raise CorruptModelError("the weights are not those of the features")
+        names = header_value(header, "features", list, items=list)
+        user_features = header_value(header, "own_features", list, items=list)
+        if names[len(names) - len(user_features) :] != user_features:
+            raise CorruptModelError("the features of its user are not the last of its features")
+        model.hypothesis_space_ = HypothesisSpace.restored(
+            events, model.n_neighbors, reach, columns, names, scale, len(user_features)
+        )
         training = header_value(header, "training", dict)
         model.stop_reason_ = header_value(training, "stop_reason", str)
-        model._own_features = own
-        model.made_ = HypothesisSpace(
-            events, model.n_neighbors, reach, tuple(f for f in used if f), scale, tuple(columns)
-        )
+        model._own_features = tuple(tuple(name) for name in user_features)
         model.weights_, model.columns_ = weights, tuple(columns)
         model.objective_, model.gap_, model.history_ = np.nan, np.inf, []
         return model  # type: ignore[no-any-return]
@@ -103,13 +92,15 @@ class StoredTrackingModel(Storable):
     def _give_features(self, features: Sequence[EventFeature]) -> None:
         """Give the features of its user to a model just read."""
         model: Any = self
-        given = tuple((f.event, f.name) for f in features)
-        if given != self._own_features:
+        names = tuple((f.event, f.name) for f in features)
+        if names != self._own_features:
             raise DataError(
                 "the model was trained with features of its user, "
                 f"{[list(name) for name in self._own_features]}; give the same as features=, "
-                f"got {[list(name) for name in given]}"
+                f"got {[list(name) for name in names]}"
             )
         model.features = tuple(features)
-        model.made_ = replace(model.made_, features=(*model.made_.features, *features))
+        model.hypothesis_space_ = replace(
+            model.hypothesis_space_, features=(*model.hypothesis_space_.features, *features)
+        )
         del self._own_features

@@ -147,20 +147,20 @@ def _annotations(pair: FramePair, cells: Int64s) -> dict[int, PairAnnotation]:
     covers = known.covers(n)
     home = cells[covers[:, 0]]
     whole = ((cells[covers] == home[:, None]) | (covers < 0)).all(axis=1)
-    told = np.zeros(len(cells), dtype=bool)
+    settled = np.zeros(len(cells), dtype=bool)
     rows = covers[whole]
-    told[rows[rows >= 0]] = True
+    settled[rows[rows >= 0]] = True
 
-    def listed(ids: Int64s, mine: Bools, told: Bools) -> tuple[int, ...] | None:
-        return None if told[mine].all() else tuple(ids[mine & told].tolist())
+    def listed(ids: Int64s, inside: Bools, settled: Bools) -> tuple[int, ...] | None:
+        return None if settled[inside].all() else tuple(ids[inside & settled].tolist())
 
-    found = {}
+    annotations = {}
     for number in np.unique(cells).tolist():
-        mine = cells == number
+        inside = cells == number
         links = links_of(pair, known, whole & (home == number))
-        found[number] = PairAnnotation(
+        annotations[number] = PairAnnotation(
             tuple((link.source_id, link.target_id, link.kind) for link in links),
-            listed(pair.source.ids, mine[:n], told[:n]),
-            listed(pair.target.ids, mine[n:], told[n:]),
+            listed(pair.source.ids, inside[:n], settled[:n]),
+            listed(pair.target.ids, inside[n:], settled[n:]),
         )
-    return found
+    return annotations

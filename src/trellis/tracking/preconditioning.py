@@ -161,14 +161,14 @@ class Preconditioner:
         for values, (low, median, high), knots, constant in zip(
             blocks, self.quantiles, self.knots, self.bias, strict=True
         ):
-            given = np.where(np.isfinite(values), values, median)
+            filled = np.where(np.isfinite(values), values, median)
             with np.errstate(over="ignore"):  # saturates
                 if len(knots):
-                    away = given[:, :, None] - knots.T
+                    away = filled[:, :, None] - knots.T
                     exponent = away * (10 / 7 * len(knots)) / (high - low + 1e-8)[:, None]
-                    exponent = exponent.reshape(len(given), knots.size)
+                    exponent = exponent.reshape(len(filled), knots.size)
                 else:
-                    exponent = ((given - low) + (given - high)) / (high - low + 1e-8)
+                    exponent = ((filled - low) + (filled - high)) / (high - low + 1e-8)
             exponent = np.clip(exponent, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)
             # 1 / (1 + exp(-X)) - 1, without the difference of nearly equal numbers
             table = -1.0 / (1.0 + np.exp(exponent))

@@ -43,77 +43,19 @@ from trellis.structures.assignment import (
     kbest_assignments,
 )
 from trellis.tracking.annotation import fixed_variables
-from trellis.tracking.features import EventFeature, event_features
-from trellis.tracking.hypotheses import Hypotheses, make_hypotheses
-from trellis.tracking.objects import EVENTS, FramePair, Link, PairAnnotation
-from trellis.tracking.preconditioning import Preconditioner
+from trellis.tracking.hypotheses import Hypotheses
+from trellis.tracking.hypothesis_space import HypothesisSpace
+from trellis.tracking.objects import FramePair, Link, PairAnnotation
 
 if TYPE_CHECKING:
     import scipy.sparse
 
-__all__ = ["HypothesisSpace", "TrackingMaxima", "TrackingProblem", "as_annotation"]
+__all__ = ["TrackingMaxima", "TrackingProblem", "as_annotation"]
 
 
 _RANDOM_SCORES = 20
 # To copy rows of F takes as long as to multiply some ten times as many by the weights.
 _FEW = 0.1
-
-
-@dataclass(frozen=True, eq=False)
-class HypothesisSpace:
-    """How hypotheses and their features are made of a frame pair.
-
-    Parameters
-    ----------
-    events : tuple of str
-        Kinds of events.
-    n_neighbors : int
-        Nearest objects considered.
-    max_distance : float
-        Farthest objects considered.
-    features : tuple of EventFeature
-        The features.
-    preconditioner : Preconditioner
-        Their scale.
-    columns : tuple of str
-        Columns that the objects must have.
-    """
-
-    events: tuple[str, ...]
-    n_neighbors: int
-    max_distance: float
-    features: tuple[EventFeature, ...]
-    preconditioner: Preconditioner
-    columns: tuple[str, ...] = ()
-
-    @property
-    def n_weights(self) -> int:
-        """Number of columns of F."""
-        return sum(self.preconditioner.sizes)
-
-    def hypotheses(self, pair: FramePair, annotated: bool) -> Hypotheses:
-        """Return the hypotheses of a pair; with ``annotated`` also those its annotation names."""
-        return make_hypotheses(
-            pair, events=self.events, n_neighbors=self.n_neighbors, max_distance=self.max_distance,
-            annotated=annotated,
-        )  # fmt: skip
-
-    def matrix(self, pair: FramePair, hypotheses: Hypotheses) -> scipy.sparse.csr_array:
-        """Return F (H, D) of these hypotheses."""
-        import scipy.sparse
-
-        blocks = self.preconditioner.transform(event_features(pair, hypotheses, self.features))
-        sizes = self.preconditioner.sizes
-        width = np.array(sizes)[hypotheses.kind]
-        first = np.concatenate([[0], np.cumsum(sizes)])[hypotheses.kind]
-        ptr = np.concatenate([[0], np.cumsum(width)])
-        column = np.arange(ptr[-1]) - np.repeat(ptr[:-1] - first, width)
-        values = np.empty(ptr[-1])
-        for e in range(len(EVENTS)):  # hypotheses come event by event
-            own = np.flatnonzero(hypotheses.kind == e)
-            if len(own):
-                values[ptr[own[0]] : ptr[own[-1] + 1]] = blocks[e].ravel()
-        return scipy.sparse.csr_array((values, column, ptr), (len(hypotheses), self.n_weights))
 
 
 @dataclass(eq=False)
@@ -171,7 +113,7 @@ class TrackingProblem:
     ----------
     pairs : sequence of FramePair
         The samples; their annotations are taken over.
-    made : HypothesisSpace
+    hypothesis_space : HypothesisSpace
         How hypotheses and features are made.
     cost : "hamming" or "recall"
         Task loss.
@@ -182,12 +124,12 @@ class TrackingProblem:
     def __init__(
         self,
         pairs: Sequence[FramePair],
-        made: HypothesisSpace,
+        hypothesis_space: HypothesisSpace,
         *,
         cost: str = "hamming",
         normalise: bool = False,
     ) -> None:
-        self.made = made
+        self.hypothesis_space = hypothesis_space
         self.cost = cost
         self.normalise = normalise
         self._samples = [self._sample(pair) for pair in pairs]
@@ -195,12 +137,12 @@ class TrackingProblem:
         self._means: Float64s | None = None
 
     def _sample(self, pair: FramePair) -> _Sample:
-        h = self.made.hypotheses(pair, annotated=True)
+        h = self.hypothesis_space.hypotheses(pair, annotated=True)
         n = len(pair.source)
         rows = np.array([0, n + len(pair.target)])
         space = AssignmentSpace(h.covers(n), np.array([0, len(h)]), rows)
         fixed = fixed_variables(pair, h, pair.annotation)
-        return _Sample(pair, h, self.made.matrix(pair, h), fixed, space)
+        return _Sample(pair, h, self.hypothesis_space.matrix(pair, h), fixed, space)
 
     @property
     def n_samples(self) -> int:
@@ -210,7 +152,7 @@ class TrackingProblem:
     @property
     def n_weights(self) -> int:
         """Number of weights D."""
-        return self.made.n_weights
+        return self.hypothesis_space.n_weights
 
     @property
     def pairs(self) -> list[FramePair]:
@@ -252,21 +194,21 @@ class TrackingProblem:
         if not 0 <= i < self.n_samples:
             raise DataError(f"there is no pair {i}; they are numbered 0 to {self.n_samples - 1}")
         old = self._samples[i]
-        said = as_annotation(annotation)
-        both = _merged(old.pair, said)
+        note = as_annotation(annotation)
+        both = _merged(old.pair, note)
         try:
             new = self._sample(replace(old.pair, annotation=both))
         except InfeasibleError:
             raise
         except DataError as error:
-            self._sample(replace(old.pair, annotation=said))  # raises if it is wrong by itself
+            self._sample(replace(old.pair, annotation=note))  # raises if it is wrong by itself
             raise InfeasibleError(f"{error}; that is with what was annotated before") from None
         self._samples[i] = new
         self._means = None
         if self._stacked is not None:
             if len(new.hypotheses) == len(old.hypotheses):
-                own = slice(*self._stacked.space.offsets[i : i + 2])
-                self._stacked.fixed[own] = new.fixed
+                rows = slice(*self._stacked.space.offsets[i : i + 2])
+                self._stacked.fixed[rows] = new.fixed
             else:  # the annotation named a hypothesis outside the gates
                 self._stacked = None
 
@@ -316,17 +258,17 @@ class TrackingProblem:
         scores = part.scores(w)
         offered = scores + slope if loss else scores
         if space == "compatible":
-            found = self._compatible(part, offered)
+            best = self._compatible(part, offered)
         elif space == "incompatible":
-            found = best_incompatible_assignment(part.space, offered, part.fixed)
+            best = best_incompatible_assignment(part.space, offered, part.fixed)
         elif space == "all":
-            found = best_assignment(part.space, offered, exact=False)
+            best = best_assignment(part.space, offered, exact=False)
         else:
             raise DataError(f"there is no space {space!r} of trackings")
-        losses = constant + part.space.sums(np.where(found.chosen, slope, 0.0))
+        losses = constant + part.space.sums(np.where(best.chosen, slope, 0.0))
         more = constant if loss else np.zeros(len(constant))
         return TrackingMaxima(
-            found.values + more, losses, found.bounds + more, _totals(part, found.chosen)
+            best.values + more, losses, best.bounds + more, _totals(part, best.chosen)
         )
 
     def _compatible(self, part: _Stack, scores: Float64s) -> Assignment:
@@ -352,8 +294,8 @@ class TrackingProblem:
             part, rng = self._part(None), np.random.default_rng(0)
             means = np.zeros((self.n_samples, self.n_weights))
             for _ in range(_RANDOM_SCORES):
-                found = self._compatible(part, rng.normal(size=len(part.space)))
-                means += _totals(part, found.chosen) / _RANDOM_SCORES
+                best = self._compatible(part, rng.normal(size=len(part.space)))
+                means += _totals(part, best.chosen) / _RANDOM_SCORES
             self._means = means
         return self._means if samples is None else self._means[samples]
 
@@ -486,10 +428,10 @@ def _merged(pair: FramePair, new: PairAnnotation) -> PairAnnotation:
         (0, new, old, "source"),
         (1, new, old, "target"),
     ):
-        said = {link[ends] for link in one.links}
-        mine = one.known_sources if what == "source" else one.known_targets
+        linked = {link[ends] for link in one.links}
+        listed = one.known_sources if what == "source" else one.known_targets
         objects = pair.source if what == "source" else pair.target
-        alone = (set(objects.ids.tolist()) if mine is None else set(mine)) - said
+        alone = (set(objects.ids.tolist()) if listed is None else set(listed)) - linked
         clash = sorted(alone & {link[ends] for link in other.links})
         if clash:
             raise InfeasibleError(

@@ -303,8 +303,8 @@ class _LinkReader:
     def _find(self, objects: Objects, rows: Int64s, end: int, place: tuple[int, int]) -> Int64s:
         """Rows of the objects at this end of the links."""
         wanted = self.ids[rows, end]
-        found: Int64s = np.minimum(np.searchsorted(objects.ids, wanted), len(objects) - 1)
-        lost = np.flatnonzero(objects.ids[found] != wanted)
+        at: Int64s = np.minimum(np.searchsorted(objects.ids, wanted), len(objects) - 1)
+        lost = np.flatnonzero(objects.ids[at] != wanted)
         if lost.size:
             row = rows[lost].min()
             sequence, frame = place
@@ -314,7 +314,7 @@ class _LinkReader:
                 f"{_of(self.frames.sequences[sequence])} of {self.frames.name}; correct the link "
                 "or add the object",
             )
-        return found
+        return at
 
     def _check_group(
         self, rows: Int64s, kinds: NDArray[Any], allowed: tuple[str, ...], what: str, end: int
@@ -335,17 +335,21 @@ class _LinkReader:
 
     def report(self) -> None:
         """Say in one line what was read as something else."""
-        said = []
+        remarks = []
         if self.n_single:
-            said.append(f"{self.n_single} division(s), split(s) or merge(s) with one link: moves")
+            remarks.append(
+                f"{self.n_single} division(s), split(s) or merge(s) with one link: moves"
+            )
         if self.n_half:
-            said.append(
+            remarks.append(
                 f"{self.n_half} division(s), split(s) or merge(s) with one link only: not annotated"
             )
         if self.n_many:
-            said.append(f"{self.n_many} of three or more: only the two nearest")
-        if said:
-            _log.warning("%s: read as what the model knows: %s", self.table.name, "; ".join(said))
+            remarks.append(f"{self.n_many} of three or more: only the two nearest")
+        if remarks:
+            _log.warning(
+                "%s: read as what the model knows: %s", self.table.name, "; ".join(remarks)
+            )
 
 
 def _beyond_two(group: Int64s, distance: Float64s) -> NDArray[np.bool_]:

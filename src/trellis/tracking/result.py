@@ -112,10 +112,6 @@ def assemble_tracks(
     events : iterable of TrackEvent
         Kept in the result as they are.
 
-    Returns
-    -------
-    TrackingResult
-
     Raises
     ------
     DataError
@@ -180,23 +176,11 @@ def annotated_events(pairs: Iterable[FramePair]) -> tuple[list[Link], list[Track
         if note is None:
             continue
         links += [Link(pair.sequence, pair.frame, *link) for link in note.links]
-        ends = (
-            (
-                "disappear",
-                pair.frame,
-                pair.source,
-                note.known_sources,
-                {a for a, _, _ in note.links},
-            ),
-            (
-                "appear",
-                pair.frame + 1,
-                pair.target,
-                note.known_targets,
-                {b for _, b, _ in note.links},
-            ),
-        )
-        for kind, frame, objects, known, linked in ends:
+        for end, kind, objects, known in (
+            (0, "disappear", pair.source, note.known_sources),
+            (1, "appear", pair.target, note.known_targets),
+        ):
+            frame, linked = pair.frame + end, {link[end] for link in note.links}
             ids = objects.ids.tolist() if known is None else sorted(known)
             events += [TrackEvent(pair.sequence, frame, i, kind) for i in ids if i not in linked]
     return links, events

@@ -74,10 +74,6 @@ def score_links(truth: Iterable[Link], predicted: Iterable[Link]) -> LinkScores:
     truth, predicted : iterable of Link
         Links named twice count once.
 
-    Returns
-    -------
-    LinkScores
-
     Examples
     --------
     >>> from trellis.tracking.objects import Link

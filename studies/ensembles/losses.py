@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from trellis.errors import DataError
 from trellis.evaluation import edit_distance
 from trellis.evaluation.pairs import check_lengths, check_samples
-from trellis.experts.outputs import as_gold, as_outputs
+from trellis.experts import as_gold, as_outputs
 
 __all__ = ["additive_loss", "expert_losses", "mean_edit_distance"]
 
@@ -40,7 +40,7 @@ def additive_loss(
 
     Examples
     --------
-    >>> from trellis.experts import additive_loss
+    >>> from studies.ensembles.losses import additive_loss
     >>> additive_loss([["N", "V"], ["N"]], [["N", "N"], ["N"]])
     0.25
     >>> additive_loss([["N", "V"], ["N"]], [["N", "N"], ["N"]], lambda y, z: 3.0 * (y != z))
@@ -51,9 +51,9 @@ def additive_loss(
     table = _table(labels, loss)
     code_of = {label: code for code, label in enumerate(labels)}
     total = 0.0
-    for right, said in zip(gold, predicted, strict=True):
+    for right, answer in zip(gold, predicted, strict=True):
         if len(right):
-            cells = ([code_of[y] for y in right], [code_of[y] for y in said])
+            cells = ([code_of[y] for y in right], [code_of[y] for y in answer])
             total += float(table[cells].mean())
     return total / len(gold)
 
@@ -77,7 +77,7 @@ def expert_losses(outputs: Any, gold: Any, loss: Loss = "hamming") -> NDArray[np
 
     Examples
     --------
-    >>> from trellis.experts import expert_losses
+    >>> from studies.ensembles.losses import expert_losses
     >>> expert_losses([[["N", "V"], ["N"]], [["V", None], None]], [["N", "V"], ["N"]]).tolist()
     [0.0, 1.0]
     """
@@ -86,9 +86,9 @@ def expert_losses(outputs: Any, gold: Any, loss: Loss = "hamming") -> NDArray[np
         raise DataError("there are no samples to judge the experts by")
     table = _table(out.labels, loss)
     awake = out.codes >= 0
-    found = np.where(awake, table[right[:, None], out.codes], 0.0)
+    costs = np.where(awake, table[right[:, None], out.codes], 0.0)
     heard = np.add.reduceat(awake, out.offsets[:-1], axis=0, dtype=np.int64)
-    sums = np.add.reduceat(found, out.offsets[:-1], axis=0)
+    sums = np.add.reduceat(costs, out.offsets[:-1], axis=0)
     means = np.divide(sums, heard, out=np.zeros_like(sums), where=heard > 0)
     answered = (heard > 0).sum(axis=0)
     losses = np.full(out.n_experts, np.nan)
@@ -101,7 +101,7 @@ def mean_edit_distance(gold: Sequence[Sequence[str]], predicted: Sequence[Sequen
 
     Examples
     --------
-    >>> from trellis.experts import mean_edit_distance
+    >>> from studies.ensembles.losses import mean_edit_distance
     >>> mean_edit_distance([["K", "AE", "T"], ["AA"]], [["K", "T"], ["AA"]])
     0.5
     """

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from studies.ensembles.losses import additive_loss, expert_losses, mean_edit_distance
 from trellis.errors import DataError
 from trellis.evaluation import hamming_loss
-from trellis.experts import additive_loss, expert_losses, mean_edit_distance
 
 samples = st.lists(
     st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("abc")), min_size=1, max_size=3),

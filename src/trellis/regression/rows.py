@@ -1,0 +1,60 @@
+"""Tables and targets as users give them, checked: finite numbers, one row for each node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trellis.arrays import Float64s
+from trellis.errors import DataError
+
+__all__ = ["check_targets", "finite_rows"]
+
+
+def finite_rows(values: Any, name: str, *, flat: bool = False) -> Float64s:
+    """Return a table as (n, d) finite floats; ``flat`` allows one number a row, (n,).
+
+    Examples
+    --------
+    >>> finite_rows([1, 2], "x", flat=True).shape
+    (2, 1)
+    """
+    try:
+        rows = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} is not a table of numbers: {error}") from error
+    if flat and rows.ndim == 1:
+        rows = rows[:, None]
+    if rows.ndim != 2 or not rows.size:
+        raise DataError(f"{name} must have the shape (n, d) with n >= 1, got {rows.shape}")
+    bad = ~np.isfinite(rows).all(axis=1)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(f"row {row} of {name} holds a NaN or an infinite value: {rows[row]}")
+    return rows
+
+
+def check_targets(y: Any, n: int, *, varied: bool = True) -> Float64s:
+    """Return the targets as n finite floats, which are not all alike if they must be ``varied``.
+
+    Examples
+    --------
+    >>> check_targets([1, 2], 2)
+    array([1., 2.])
+    """
+    try:
+        targets = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"the targets are not numbers: {error}") from error
+    if targets.shape != (n,):
+        raise DataError(f"y must have one number for each of the {n} rows, got {targets.shape}")
+    bad = ~np.isfinite(targets)
+    if bad.any():
+        raise DataError(
+            f"{int(bad.sum())} of {n} targets are missing or infinite (the first in row"
+            f" {int(np.argmax(bad))}); leave these rows out of X, y and the graph"
+        )
+    if varied and targets.min() == targets.max():
+        raise DataError(f"all targets are {targets[0]:g}: there is nothing to learn")
+    return targets

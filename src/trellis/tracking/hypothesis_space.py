@@ -1,0 +1,156 @@
+r"""How hypotheses and their features are made of a frame pair: gates, features and their scale.
+
+F (H, D) holds the preconditioned features of each hypothesis of a pair in the columns of its event,
+so that a linear score of a hypothesis is :math:`\langle w, F_h\rangle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trellis.arrays import Float64s
+from trellis.errors import CorruptModelError
+from trellis.tracking.default_features import default_features
+from trellis.tracking.features import EventFeature, event_features
+from trellis.tracking.hypotheses import Hypotheses, check_gates, make_hypotheses
+from trellis.tracking.objects import EVENTS, FramePair
+from trellis.tracking.preconditioning import Preconditioner
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+__all__ = ["HypothesisSpace", "common_columns"]
+
+Blocks = list[Float64s]  # of each event, (H_e, K_e)
+
+
+@dataclass(frozen=True, eq=False)
+class HypothesisSpace:
+    """How hypotheses and their features are made of a frame pair.
+
+    Parameters
+    ----------
+    events : tuple of str
+        Kinds of events.
+    n_neighbors : int
+        Nearest objects considered.
+    max_distance : float
+        Farthest objects considered.
+    features : tuple of EventFeature
+        The features.
+    preconditioner : Preconditioner
+        Their scale.
+    columns : tuple of str
+        Columns that the objects must have.
+    """
+
+    events: tuple[str, ...]
+    n_neighbors: int
+    max_distance: float
+    features: tuple[EventFeature, ...]
+    preconditioner: Preconditioner
+    columns: tuple[str, ...] = ()
+
+    @classmethod
+    def learned(
+        cls,
+        pairs: Iterable[FramePair],
+        events: tuple[str, ...],
+        n_neighbors: int,
+        max_distance: float,
+        features: tuple[EventFeature, ...],
+        columns: tuple[str, ...],
+        *,
+        bias: bool,
+        knots: int = 0,
+    ) -> tuple[HypothesisSpace, list[tuple[Hypotheses, Blocks]]]:
+        """Learn the scale of the features from pairs.
+
+        Returns
+        -------
+        space : HypothesisSpace
+        tables : list of (Hypotheses, list of float64)
+            Hypotheses of the pairs, annotated ones included, and their features as they are.
+        """
+        tables = []
+        for pair in pairs:
+            hypotheses = make_hypotheses(
+                pair, events=events, n_neighbors=n_neighbors, max_distance=max_distance
+            )
+            tables.append((hypotheses, event_features(pair, hypotheses, features)))
+        blocks = [features_of_pair for _, features_of_pair in tables]
+        scale = Preconditioner.learn(blocks, bias=bias, events=events, knots=knots)
+        return cls(events, n_neighbors, max_distance, features, scale, columns), tables
+
+    @property
+    def n_weights(self) -> int:
+        """Number of columns of F."""
+        return sum(self.preconditioner.sizes)
+
+    def hypotheses(self, pair: FramePair, annotated: bool) -> Hypotheses:
+        """Return the hypotheses of a pair; with ``annotated`` also those its annotation names."""
+        return make_hypotheses(
+            pair, events=self.events, n_neighbors=self.n_neighbors, max_distance=self.max_distance,
+            annotated=annotated,
+        )  # fmt: skip
+
+    def blocks(self, pair: FramePair, hypotheses: Hypotheses) -> Blocks:
+        """Return the preconditioned features of these hypotheses, event by event."""
+        return self.preconditioner.transform(event_features(pair, hypotheses, self.features))
+
+    def matrix(self, pair: FramePair, hypotheses: Hypotheses) -> scipy.sparse.csr_array:
+        """Return F (H, D) of these hypotheses."""
+        import scipy.sparse
+
+        blocks = self.blocks(pair, hypotheses)
+        sizes = self.preconditioner.sizes
+        width = np.array(sizes)[hypotheses.kind]
+        first = np.concatenate([[0], np.cumsum(sizes)])[hypotheses.kind]
+        ptr = np.concatenate([[0], np.cumsum(width)])
+        column = np.arange(ptr[-1]) - np.repeat(ptr[:-1] - first, width)
+        values = np.empty(ptr[-1])
+        for e in range(len(EVENTS)):  # hypotheses come event by event
+            rows = np.flatnonzero(hypotheses.kind == e)
+            if len(rows):
+                values[ptr[rows[0]] : ptr[rows[-1] + 1]] = blocks[e].ravel()
+        return scipy.sparse.csr_array((values, column, ptr), (len(hypotheses), self.n_weights))
+
+    def feature_names(self) -> list[list[str]]:
+        """Event and name of each feature, for a model file."""
+        return [[feature.event, feature.name] for feature in self.features]
+
+    @classmethod
+    def restored(
+        cls,
+        events: tuple[str, ...],
+        n_neighbors: int,
+        max_distance: float,
+        columns: Sequence[str],
+        names: Sequence[Sequence[Any]],
+        scale: Preconditioner,
+        n_others: int = 0,
+    ) -> HypothesisSpace:
+        """The space of a model file, checked, without the last ``n_others`` features."""
+        check_gates(events, n_neighbors, max_distance)
+        # By name: a later version may have features that the model was not trained with.
+        known = {(f.event, f.name): f for f in default_features(columns, events)}
+        ours = [tuple(name) for name in names[: len(names) - n_others]]
+        if not set(ours) <= set(known):
+            raise CorruptModelError("it has features that this version of Trellis does not know")
+        counts = tuple(sum(name[0] == event for name in names) for event in EVENTS)
+        if counts != tuple(q.shape[1] for q in scale.quantiles):
+            raise CorruptModelError("the scale is not that of the features")
+        features = tuple(known[name] for name in ours)
+        return cls(events, n_neighbors, max_distance, features, scale, tuple(columns))
+
+
+def common_columns(pairs: Sequence[FramePair]) -> tuple[str, ...]:
+    """Columns that the objects of all pairs have, in the order of the first."""
+    columns = list(pairs[0].source.columns)
+    for pair in pairs:
+        columns = [c for c in columns if c in pair.source and c in pair.target]
+    return tuple(columns)
