@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.options import begin
-from benchmarks.side_by_side import Run, Seconds, Table, alternate, ratio
+from benchmarks.side_by_side import Run, Seconds, Table, alternate, ratio, short
 from trellis.datasets import simulate_cells
 from trellis.structures.assignment import AssignmentSpace, best_assignment, search
 from trellis.tracking import EVENTS, TrackingModel
@@ -31,7 +31,7 @@ MOST_RANDOM = 100  # objects, with random weights and HiGHS
 
 
 def milliseconds(cpu: Seconds, wall: Seconds) -> str:
-    return f"{1000 * cpu.median:.1f} ({1000 * wall.median:.1f})"
+    return f"{short(1000 * cpu.median)} ({short(1000 * wall.median)})"
 
 
 def steps(model: TrackingModel, n: int, rounds: int) -> list[str]:
