@@ -23,7 +23,7 @@ def main() -> None:
         __doc__,
         pin=False,
         knn=(False, False, "the graph of nearest neighbours"),
-        nodes=(3000, 150),
+        nodes=(3000, 300),
         components=(10, 3),
         swaps=(10, 2),
         jobs=(2, 1, "processes"),

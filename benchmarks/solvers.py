@@ -26,7 +26,7 @@ from studies.datasets import data_folder, load
 from trellis import ChainCRF, ChainPerceptron, Corpus
 from trellis.decompose import WholeSamples
 from trellis.evaluation import span_scores
-from trellis.problems import LabelProblem, LogLikelihood
+from trellis.problems import LabelProblem, LogLikelihood, Penalty
 
 MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
     "L-BFGS, observed states": (ChainCRF, {"solver": "lbfgs", "states": "observed"}),
@@ -50,8 +50,7 @@ def objective(model: ChainCRF | ChainPerceptron, corpus: Corpus) -> str:
     problem = LabelProblem(model.encoder_.encode(corpus), corpus.labels, model.n_features_)
     visits = problem.visits(WholeSamples().draw(corpus.offsets, np.random.default_rng(0)))
     value, _ = LogLikelihood(problem).value_and_gradient(model.weights_, visits)
-    size = sum(float(np.abs(part).sum()) for part in model.weights_.arrays())
-    return short(value + model.l2 * model.weights_.squared_norm() + model.l1 * size)
+    return short(value + Penalty(l2=model.l2, l1=model.l1).value(model.weights_))
 
 
 def main() -> None:
