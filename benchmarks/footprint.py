@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from benchmarks.crfsuite import attributes, read
@@ -18,17 +19,17 @@ from benchmarks.options import begin
 from benchmarks.side_by_side import Table, alternate
 from studies.datasets import data_folder
 from trellis import read_conll
-from trellis.features import TemplateEncoder, as_templates
+from trellis.features import Encoded, TemplateEncoder, as_templates
 
 
 def size(make: Callable[[], Any]) -> int:
     """Bytes of what is made."""
     tracemalloc.start()
     made = make()
-    bytes_ = tracemalloc.get_traced_memory()[0]
+    taken = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     del made
-    return bytes_
+    return taken
 
 
 def main() -> None:
@@ -36,13 +37,12 @@ def main() -> None:
     path = data_folder("conll2000") / "train.txt.xz"
     corpus = read_conll(path, ["word", "pos", "chunk"], "chunk")
     n = corpus.n_positions
-    encoder = TemplateEncoder(as_templates("chunking", list(corpus.columns)))
-    encoded = encoder.learn(corpus)
 
-    def learn() -> object:
-        other = TemplateEncoder(as_templates("chunking", list(corpus.columns)))
-        return other, other.learn(corpus)
+    def learn() -> tuple[TemplateEncoder, Encoded]:
+        encoder = TemplateEncoder(as_templates("chunking", list(corpus.columns)))
+        return encoder, encoder.learn(corpus)
 
+    _, encoded = learn()
     sentences = read(path)[: args.sentences]
     tokens = sum(len(s) for s in sentences)
     lists = size(lambda: [attributes(s) for s in sentences])
@@ -60,12 +60,11 @@ def main() -> None:
         "import trellis": ["-c", "import trellis"],
         "trellis --help": ["-m", "trellis", "--help"],
     }
-    runs = {
-        name: lambda words=words: subprocess.run(
-            [sys.executable, *words], check=True, stdout=subprocess.DEVNULL
-        )
-        for name, words in commands.items()
-    }
+
+    def call(words: list[str]) -> None:
+        subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL)
+
+    runs = {name: partial(call, words) for name, words in commands.items()}
     table = Table(f"best of {args.rounds}, Python's own start included", "what", "seconds")
     for run in alternate(runs, args.rounds):
         table.add(run.name, min(run.wall))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 
-class Seconds(tuple[float, ...]):
+class Seconds(list[float]):
     """Seconds of one contestant, round by round; as text the median and the range."""
 
     @property
@@ -42,17 +42,16 @@ def alternate(
     keep: Callable[[Any], Any] = lambda result: None,
 ) -> list[Run]:
     """Run all contestants by turns, ``rounds`` times."""
-    measured = {name: Run(name, Seconds(), Seconds(), []) for name in runs}
+    measured = [Run(name, Seconds(), Seconds(), []) for name in runs]
     for _ in range(rounds):
-        for name, run in runs.items():
-            before = measured[name]
+        for run in measured:
             cpu, wall = time.process_time(), time.perf_counter()
-            result = run()
-            spent = time.perf_counter() - wall, time.process_time() - cpu
-            walls, cpus = Seconds((*before.wall, spent[0])), Seconds((*before.cpu, spent[1]))
-            measured[name] = Run(name, walls, cpus, [*before.kept, keep(result)])
+            result = runs[run.name]()
+            run.wall.append(time.perf_counter() - wall)
+            run.cpu.append(time.process_time() - cpu)
+            run.kept.append(keep(result))
             del result  # some are large
-    return list(measured.values())
+    return measured
 
 
 def once(run: Callable[[], Any]) -> tuple[Any, float]:
@@ -68,9 +67,9 @@ def ratio(slow: Seconds, fast: Seconds) -> str:
 
 
 def short(number: float) -> str:
-    """Three digits, and all those of a whole number."""
-    is_long = isinstance(number, int) or abs(number) >= 100
-    return f"{number:,.0f}" if is_long else f"{number:#.3g}"
+    """Three digits, or all those before the point."""
+    is_whole = isinstance(number, int) or abs(number) >= 100
+    return f"{number:,.0f}" if is_whole else f"{number:#.3g}"
 
 
 def peak() -> float:

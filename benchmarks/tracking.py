@@ -23,6 +23,7 @@ import itertools
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -33,7 +34,7 @@ from benchmarks.options import begin
 from benchmarks.side_by_side import Seconds, Table, alternate, ratio
 from studies.datasets import load_cells
 from trellis.tracking import FramePair, Link, NearestNeighbour, TrackingModel, annotated_events
-from trellis.tracking.scores import LinkScores, score_links
+from trellis.tracking.scores import score_links
 
 PEERS = ["laptrack", "motile"]
 TUNING_PAIRS = 30
@@ -131,12 +132,9 @@ class Peers:
         source = "from __future__ import annotations\n"
         source += "".join(inspect.getsource(part) for part in (laptrack, motile, serve))
         self._process = subprocess.Popen(
-            [python, "-c", source + "serve()"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+            [python, "-c", source + "serve()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
 
     def ask(self, peer: str, movie: Movie, options: tuple[float, ...]) -> Any:
         """Links (or, without a movie, the version) and CPU seconds; None if not installed."""
@@ -166,19 +164,13 @@ def movie_of(pairs: list[FramePair]) -> Movie:
 
 def links_of(pairs: list[FramePair], rows: Rows) -> list[Link]:
     """Links by ids; two from one source are a division."""
-    several: dict[tuple[int, int], int] = {}
-    for t, i, _ in rows:
-        several[t, i] = several.get((t, i), 0) + 1
-    return [
-        Link(
-            pairs[t].sequence,
-            pairs[t].frame,
-            int(pairs[t].source.ids[i]),
-            int(pairs[t].target.ids[j]),
-            "division" if several[t, i] > 1 else "move",
-        )
-        for t, i, j in rows
-    ]
+    several = Counter((t, i) for t, i, _ in rows)
+    links = []
+    for t, i, j in rows:
+        pair, kind = pairs[t], "division" if several[t, i] > 1 else "move"
+        ids = int(pair.source.ids[i]), int(pair.target.ids[j])
+        links.append(Link(pair.sequence, pair.frame, *ids, kind))
+    return links
 
 
 def lengths(pairs: list[FramePair], kind: str) -> np.ndarray:
@@ -219,11 +211,6 @@ def at_the_edge(chosen: tuple[float, ...], tried: list[tuple[float, ...]]) -> st
     return f"; at the edge of the grid: {', '.join(edges)}" if edges else ""
 
 
-def fitness(scores: LinkScores) -> float:
-    """What settings are chosen by."""
-    return (scores.links.f1 + scores.divisions.f1) / 2
-
-
 def tune(
     peers: Peers, peer: str, pairs: list[FramePair], quick: bool
 ) -> tuple[tuple[float, ...], float]:
@@ -231,13 +218,12 @@ def tune(
     choices = grid(peer, pairs)[:: 5 if quick else 1]
     pairs = pairs[-TUNING_PAIRS:]
     truth, _ = annotated_events(pairs)
-    movie, seconds = movie_of(pairs), 0.0
-    tried = []
+    movie, seconds, tried = movie_of(pairs), 0.0, []
     for options in choices:
         rows, took = peers.ask(peer, movie, options)
         seconds += took
-        tried.append((fitness(score_links(truth, links_of(pairs, rows))), options))
-        print(peer, np.round(options, 2).tolist(), f"{tried[-1][0]:.4f}, {took:.1f} s", flush=True)
+        scores = score_links(truth, links_of(pairs, rows))
+        tried.append((scores.links.f1 + scores.divisions.f1, options))
     return max(tried)[1], seconds
 
 
