@@ -1,6 +1,7 @@
 # `make test` and `make demo` set up everything they need in .venv on a fresh machine.
-#   test      lint, types, kernels, all tests         quick     lint and the tests of QUICK
-#   coverage  all tests, and which lines they reach   bench     all measurements of speed
+#   test         lint, types, kernels, all tests      quick     lint and the tests of QUICK
+#   test-extras  benchmarks in small mode             bench     all measurements of speed
+#   coverage     all tests, and which lines they reach
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -12,16 +13,19 @@ QUICK  := tests/test_layering.py tests/test_domains.py tests/test_estimator.py \
           tests/test_all_estimators.py tests/test_what_works.py tests/corpus tests/decompose \
           tests/evaluation tests/problems tests/structures
 
-BENCHMARKS := chunking "passes --curves" same_features footprint large rich_edges solvers threads \
-              scaling tree_marginals graph_inference ocr experts gcrf_scale glacer_swap tracking \
-              assignments active_step cccp
+BENCHMARKS := $(basename $(notdir $(shell grep -l __main__ benchmarks/*.py)))
 
-.PHONY: test quick lint types kernels unit coverage demo bench clean
+.PHONY: test test-extras quick lint types kernels unit coverage demo bench clean
 
 # Types are checked while the kernels compile.
 test: lint
 	@$(MAKE) --no-print-directory -j2 types kernels
 	@$(MAKE) --no-print-directory unit
+
+# What is heavy or needs more than developers have: tests marked as extras. Another extra that they
+# need is one more stamp here.
+test-extras: $(VENV)/.dev $(VENV)/.bench
+	$(BIN)/pytest -n 2 -m extras tests
 
 quick: lint
 	$(BIN)/pytest -n 2 --hypothesis-profile quick $(QUICK)
