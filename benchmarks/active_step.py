@@ -1,6 +1,6 @@
 """One round of active learning: how long an annotator waits between two questions.
 
-    python -m benchmarks.active_step [--patches 660] [--steps 8] [--profile]
+    python -m benchmarks.active_step [--patches 660] [--steps 8]
 
 The pool are patches of cell migration, t of which are annotated from the beginning; weights begin
 where a few perceptron passes over these end. A round is ``query`` and ``tell``: one perceptron pass
@@ -11,8 +11,6 @@ less than 9 s a round for 660 patches. Strategies take their rounds by turns; se
 
 from __future__ import annotations
 
-import cProfile
-import pstats
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -63,7 +61,6 @@ def main() -> None:
         patches=(660, 20),
         steps=(8, 2, "rounds that are timed"),
         annotated=([10, 100, 300], [3]),
-        profile=(False, False, "where the time goes"),
     )
     patches = patches_of(args.patches)
     objects = sum(len(pair.source) for pair in patches) / len(patches)
@@ -73,11 +70,6 @@ def main() -> None:
         steps = {name: rounds_of(patches, t, name) for name in STRATEGIES}
         for run in alternate(steps, args.steps):
             table.add(t, run.name, run.cpu, run.wall)
-        if args.profile:
-            with cProfile.Profile() as profile:
-                for _ in range(3):
-                    steps["best-vs-second"]()
-            pstats.Stats(profile).sort_stats("tottime").print_stats(12)
     table.show()
 
 

@@ -79,7 +79,7 @@ def main() -> None:
             *others, ours = alternate(runs, rounds, keep=lambda model: model)
             for other in others:
                 tagger = crfsuite.tagger(path)
-                predicted = crfsuite.tag(tagger, map(crfsuite.attributes, sentences))
+                predicted = tagger(map(crfsuite.attributes, sentences))
                 table.add(f"python-crfsuite {other.name}", f1(predicted), other.wall.median, "")
                 against = f"{other.name} takes {ratio(other.wall, ours.wall)}"
             model = ours.kept[-1]
@@ -93,7 +93,7 @@ def main() -> None:
         "Trellis, from encoded features": lambda: model.labellings(test, encoded, model.weights_),
     }
     if tagger:
-        runs["python-crfsuite"] = lambda: crfsuite.tag(tagger, map(crfsuite.attributes, sentences))
+        runs["python-crfsuite"] = lambda: tagger(map(crfsuite.attributes, sentences))
     title = "tagging on one core, from lists of strings to labels unless said"
     table = Table(title, "system", "tokens/s", "time, times Trellis (range)")
     tagged = alternate(runs, args.rounds)

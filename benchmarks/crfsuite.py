@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import lzma
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -49,20 +49,13 @@ def train(
     return log, float(re.findall(r"Total seconds required for training: ([0-9.]+)", log)[-1])
 
 
-def tagger(path: str) -> Any:
-    """A model, open."""
+def tagger(path: str) -> Callable[[Iterable[Items]], list[list[str]]]:
+    """Open a model, which gives labels to samples."""
     import pycrfsuite
 
     model = pycrfsuite.Tagger()
     model.open(path)
-    return model
-
-
-def tag(model: Any, items: Iterable[Items]) -> list[list[str]]:
-    """Labels of all samples."""
-    import pycrfsuite
-
-    return [model.tag(pycrfsuite.ItemSequence(x)) for x in items]
+    return lambda items: [model.tag(pycrfsuite.ItemSequence(x)) for x in items]
 
 
 def read(path: Path) -> list[Sentence]:

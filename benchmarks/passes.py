@@ -4,7 +4,7 @@
 
 Passes alternate between n' = 5.5 and whole samples on the same features; the label counts from 4 to
 50 come from real tasks and from folding a task's labels (label id modulo L). Then the
-seconds of training that it takes to reach the same held-out score.
+seconds of training that it takes to reach the same held-out score, one run each.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def main() -> None:
         for options in peers.values():
             with tempfile.NamedTemporaryFile(suffix=".crfsuite") as file:
                 crfsuite.train(file.name, items(train), data.train.label_lists(), **options)
-                tagged = crfsuite.tag(crfsuite.tagger(file.name), items(test))
+                tagged = crfsuite.tagger(file.name)(items(test))
             scores.append(score(data, tagged))
         table.add(name, *scores)
     table.show()

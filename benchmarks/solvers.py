@@ -83,7 +83,7 @@ def main() -> None:
                 log, seconds = crfsuite.train(path, items, labels, algorithm, **options)
                 tagger = crfsuite.tagger(path)
             value = "" if algorithm == "ap" else re.findall(r"Loss: ([0-9.]+)", log)[-1]
-            tagged = crfsuite.tag(tagger, map(crfsuite.attributes, test))
+            tagged = tagger(map(crfsuite.attributes, test))
             add(f"CRFsuite {name}", value and short(float(value)), tagged, seconds)
     table.show()
 

@@ -138,8 +138,6 @@ class Peers:
 
     def ask(self, peer: str, movie: Movie, options: tuple[float, ...]) -> Any:
         """Links (or, without a movie, the version) and CPU seconds; None if not installed."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         print(json.dumps([peer, movie, options]), file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
         if not answer:
@@ -148,7 +146,6 @@ class Peers:
 
     def close(self) -> None:
         """End the process."""
-        assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from benchmarks.options import begin
 from benchmarks.side_by_side import Seconds, Table, alternate, ratio
-from studies.datasets import load
+from studies.datasets import load_trees
 from trellis.errors import DataError
 from trellis.structures import (
     ChainPotentials,
@@ -36,16 +36,6 @@ from trellis.structures import (
 )
 
 Int64s = npt.NDArray[np.int64]
-
-
-def treebank() -> tuple[Int64s, Int64s, Int64s]:
-    """Offsets, edges (dependent, head) and relations of the training sentences of ud_ewt."""
-    corpus = load("ud_ewt").train
-    head = np.array([int(number) for number in corpus.columns["head"].strings()])
-    base = np.repeat(corpus.offsets[:-1], np.diff(corpus.offsets))
-    hangs = np.flatnonzero(head > 0)
-    edges = np.stack([hangs, (base + head - 1)[hangs]], axis=1)
-    return corpus.offsets, edges, corpus.columns["deprel"].codes[hangs].astype(np.int64)
 
 
 def random_trees(n: int, size: int, rng: np.random.Generator) -> tuple[Int64s, Int64s]:
@@ -71,11 +61,12 @@ def main() -> None:
     pair = rng.normal(size=(n_labels, n_labels))
     potentials: dict[str, GraphPotentials] = {}
     try:
-        offsets, edges, relations = treebank()
-        node = rng.normal(size=(offsets[-1], n_labels))
+        trees = load_trees()
+        offsets, edges, types = trees.offsets, trees.edges, trees.edge_types.codes
+        node = rng.normal(size=(trees.n_positions, n_labels))
         potentials["ud_ewt"] = GraphPotentials(node, pair, edges, offsets)
-        typed = rng.normal(size=(relations.max() + 1, n_labels, n_labels))
-        potentials["ud_ewt, typed"] = GraphPotentials(node, typed, edges, offsets, relations)
+        typed = rng.normal(size=(types.max() + 1, n_labels, n_labels))
+        potentials["ud_ewt, typed"] = GraphPotentials(node, typed, edges, offsets, types)
     except DataError as error:
         print(f"without ud_ewt: {error}")
     for name, (offsets, edges) in shapes.items():
