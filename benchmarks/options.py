@@ -15,17 +15,10 @@ from trellis.warmup import warmup
 
 
 def begin(doc: str | None, *, pin: bool = True, **choices: tuple[Any, ...]) -> argparse.Namespace:
-    """Read the options and make the process ready.
+    """Read the options and make the process ready; ``pin`` it to one core, unless in small mode.
 
-    Parameters
-    ----------
-    doc : str
-        The module's; its first line is shown as help.
-    pin : bool
-        Whether the benchmark is one of a single core.
-    **choices
-        An option of this name: its usual value, its value in small mode, and maybe a word of help.
-        A truth value makes a flag, a list takes several values.
+    A choice is an option's usual value, its value in small mode, and maybe a word of help. A truth
+    value makes a flag, a list takes several values.
     """
     parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
     parser.add_argument("--small", action="store_true", help="does it work? seconds, no real data")
