@@ -13,6 +13,10 @@ QUICK  := tests/test_layering.py tests/test_domains.py tests/test_estimator.py \
           tests/test_all_estimators.py tests/test_what_works.py tests/corpus tests/decompose \
           tests/evaluation tests/problems tests/structures
 
+# Where the tests marked «extras» are: heavy, or in need of what developers need not have. An extra
+# to install for them is one more stamp that the target test-extras stands on.
+EXTRAS := tests/benchmarks
+
 BENCHMARKS := $(basename $(notdir $(shell grep -l __main__ benchmarks/*.py)))
 
 .PHONY: test test-extras quick lint types kernels unit coverage demo bench clean
@@ -22,10 +26,8 @@ test: lint
 	@$(MAKE) --no-print-directory -j2 types kernels
 	@$(MAKE) --no-print-directory unit
 
-# What is heavy or needs more than developers have: tests marked as extras. Another extra that they
-# need is one more stamp here.
 test-extras: $(VENV)/.dev $(VENV)/.bench
-	$(BIN)/pytest -n 2 -m extras tests
+	$(BIN)/pytest -n 2 -m extras $(EXTRAS)
 
 quick: lint
 	$(BIN)/pytest -n 2 --hypothesis-profile quick $(QUICK)
