@@ -7,7 +7,8 @@ normal random numbers, which make little sense and hard problems. «Own» is our
 same with the little effort that learning gives to it, «two best» the best and the second best, «LP»
 HiGHS with the linear relaxation first, «ILP» ``scipy.optimize.milp`` at once. «Proven» is the share
 of frame pairs that a search proves best without HiGHS, «gap» what is not known of the value, on
-average. With random weights HiGHS may take minutes and joins in up to 100 objects only.
+average. Our searches are timed without the checks of their input, which LP and ILP include. With
+random weights HiGHS may take minutes and joins in up to 100 objects only.
 
 Milliseconds are CPU (wall) of one frame pair, medians; ratios are of CPU, by turns: median (range).
 """

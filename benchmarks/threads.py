@@ -4,8 +4,9 @@
 
 Mini-batch SGD on CoNLL-2000 chunking (22 labels) for several batch sizes: seconds of a pass with
 one and with two threads by turns, whether the weights are the same bit by bit, and F1 on the test
-set after the usual 12 passes. Then one L-BFGS run of some iterations likewise (observed states, as
-CRFsuite has them, and all), and the lock-free mode, whose result is not reproducible.
+set after the usual 12 passes, at the default rate (timed passes have their own). Then one L-BFGS
+run of some iterations likewise (observed states, as CRFsuite has them, and all), and the lock-free
+mode, whose result is not reproducible.
 """
 
 from __future__ import annotations

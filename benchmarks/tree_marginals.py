@@ -5,8 +5,8 @@
 Shapes: the dependency trees of ud_ewt (if the data are there, see TRELLIS_DATA), random trees of
 20 nodes, and one path, one star and one random tree of many nodes. All have 20 labels and one table
 for all edges, unless said otherwise; on the trees of ud_ewt, «typed» has one for each dependency
-relation. Scores are random. Times are those of whole calls (rooting the trees, checking for
-feasibility and making the result included), the contestants by turns, medians with their range.
+relation, chains always one. Scores are random. Times are those of whole calls (rooting the trees,
+checking for feasibility and making the result included), by turns, medians with their range.
 """
 
 from __future__ import annotations
