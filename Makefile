@@ -1,6 +1,7 @@
 # `make test` and `make demo` set up everything they need in .venv on a fresh machine.
-#   test      lint, types, kernels, all tests         quick     lint and the tests of QUICK
-#   coverage  all tests, and which lines they reach   bench     all measurements of speed
+#   test         lint, types, kernels, all tests      quick     lint and the tests of QUICK
+#   test-extras  benchmarks in small mode             bench     all measurements of speed
+#   coverage     all tests, and which lines they reach
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -12,16 +13,21 @@ QUICK  := tests/test_layering.py tests/test_domains.py tests/test_estimator.py \
           tests/test_all_estimators.py tests/test_what_works.py tests/corpus tests/decompose \
           tests/evaluation tests/problems tests/structures
 
-BENCHMARKS := chunking "passes --curves" same_features footprint large rich_edges solvers threads \
-              scaling tree_marginals graph_inference ocr experts gcrf_scale glacer_swap tracking \
-              assignments active_step cccp
+# Where the tests marked «extras» are: heavy, or in need of what developers need not have. An extra
+# to install for them is one more stamp that the target test-extras stands on.
+EXTRAS := tests/benchmarks
 
-.PHONY: test quick lint types kernels unit coverage demo bench clean
+BENCHMARKS := $(basename $(notdir $(shell grep -l __main__ benchmarks/*.py)))
+
+.PHONY: test test-extras quick lint types kernels unit coverage demo bench clean
 
 # Types are checked while the kernels compile.
 test: lint
 	@$(MAKE) --no-print-directory -j2 types kernels
 	@$(MAKE) --no-print-directory unit
+
+test-extras: $(VENV)/.dev $(VENV)/.bench
+	$(BIN)/pytest -n 2 -m extras $(EXTRAS)
 
 quick: lint
 	$(BIN)/pytest -n 2 --hypothesis-profile quick $(QUICK)

@@ -1,1 +1,1 @@
-"""Measurements of speed and size beside other libraries: ``python -m benchmarks.NAME``."""
+"""Measurements of speed and size beside peers: ``python -m benchmarks.NAME [--small]``."""

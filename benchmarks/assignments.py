@@ -7,23 +7,23 @@ normal random numbers, which make little sense and hard problems. «Own» is our
 same with the little effort that learning gives to it, «two best» the best and the second best, «LP»
 HiGHS with the linear relaxation first, «ILP» ``scipy.optimize.milp`` at once. «Proven» is the share
 of frame pairs that a search proves best without HiGHS, «gap» what is not known of the value, on
-average. With random weights HiGHS may take minutes and joins in up to 100 objects only.
+average. Our searches are timed without the checks of their input, which LP and ILP include. With
+random weights HiGHS may take minutes and joins in up to 100 objects only.
 
 Milliseconds are CPU (wall) of one frame pair, medians; ratios are of CPU, by turns: median (range).
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.side_by_side import Times, one_core, ratio, table
+from benchmarks.options import begin
+from benchmarks.side_by_side import Run, Seconds, Table, alternate, ratio, short
 from trellis.datasets import simulate_cells
 from trellis.structures.assignment import AssignmentSpace, best_assignment, search
 from trellis.tracking import EVENTS, TrackingModel
@@ -31,23 +31,8 @@ from trellis.tracking import EVENTS, TrackingModel
 MOST_RANDOM = 100  # objects, with random weights and HiGHS
 
 
-def by_turns(runs: dict[str, Callable[[], object]], rounds: int) -> dict[str, tuple[Times, Times]]:
-    """CPU and wall seconds of all contestants."""
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
-    for _ in range(rounds):
-        for name, run in runs.items():
-            cpu, wall = time.process_time(), time.perf_counter()
-            run()
-            found[name].append((time.process_time() - cpu, time.perf_counter() - wall))
-    return {
-        name: (Times(name, [a for a, _ in seconds]), Times(name, [b for _, b in seconds]))
-        for name, seconds in found.items()
-    }
-
-
-def milliseconds(times: tuple[Times, Times]) -> str:
-    cpu, wall = (1000 * one.median for one in times)
-    return f"{cpu:.1f} ({wall:.1f})"
+def milliseconds(cpu: Seconds, wall: Seconds) -> str:
+    return f"{short(1000 * cpu.median)} ({short(1000 * wall.median)})"
 
 
 def steps(model: TrackingModel, n: int, rounds: int) -> list[str]:
@@ -68,15 +53,14 @@ def steps(model: TrackingModel, n: int, rounds: int) -> list[str]:
         "inference": infer,
         "predict": lambda: model.predict([pair]),
     }
-    times = by_turns(runs, rounds)
-    objects = f"{len(pair.source)} + {len(pair.target)}"
-    return [objects, f"{len(covers):,}", *(milliseconds(times[name]) for name in runs)]
+    times = [milliseconds(run.cpu, run.wall) for run in alternate(runs, rounds)]
+    return [f"{len(pair.source)} + {len(pair.target)}", f"{len(covers):,}", *times]
 
 
 def methods(model: TrackingModel, n: int, kind: str, rounds: int, pairs: int) -> list[str]:
     """Our search beside HiGHS, on the same problems one by one."""
     rng = np.random.default_rng(0)
-    seconds: dict[str, list[tuple[Times, Times]]] = {}
+    measured: dict[str, list[Run]] = {}
     proven = {"quick": 0, "own": 0, "two": 0}
     gaps = []
     for seed in range(10, 10 + pairs):
@@ -97,10 +81,10 @@ def methods(model: TrackingModel, n: int, kind: str, rounds: int, pairs: int) ->
         if kind == "learned" or n <= MOST_RANDOM:
             runs["LP"] = partial(best_assignment, space, scores, method="lp")
             runs["ILP"] = partial(best_assignment, space, scores, method="ilp")
-        for name, times in by_turns(runs, rounds).items():
-            seconds.setdefault(name, []).append(times)
-        for name, run in own.items():
-            chosen, _, status, bound = run()
+        for run in alternate(runs, rounds):
+            measured.setdefault(run.name, []).append(run)
+        for name, infer in own.items():
+            chosen, _, status, bound = infer()
             proven[name] += bool((status[0, : 2 if name == "two" else 1] == 1).all())
             if name == "own":
                 value = float(scores[chosen].sum())
@@ -111,14 +95,14 @@ def methods(model: TrackingModel, n: int, kind: str, rounds: int, pairs: int) ->
             if not value - 1e-6 <= exact <= best + 1e-6:
                 raise AssertionError(f"the search found {value} to {best}, HiGHS {exact}")
 
-    def joined(name: str, clock: int = 0) -> Times:
-        return Times(name, [s for one in seconds[name] for s in one[clock].seconds])
+    def joined(name: str, clock: str = "cpu") -> Seconds:
+        return Seconds(s for run in measured[name] for s in getattr(run, clock))
 
     def cell(name: str) -> str:
-        return milliseconds((joined(name), joined(name, 1))) if name in seconds else "–"
+        return milliseconds(joined(name), joined(name, "wall")) if name in measured else "–"
 
     def more(name: str) -> str:
-        return ratio(joined(name), joined("own")) if name in seconds else "–"
+        return ratio(joined(name), joined("own")) if name in measured else "–"
 
     shares = [f"{count} / {pairs}" for count in proven.values()]
     return [
@@ -128,29 +112,32 @@ def methods(model: TrackingModel, n: int, kind: str, rounds: int, pairs: int) ->
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", type=int, nargs="+", default=[100, 300, 1000, 3000])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--pairs", type=int, default=5, help="frame pairs of each size")
-    args = parser.parse_args()
-    one_core()
-    model = TrackingModel(events=EVENTS).fit(simulate_cells(200, 11, lab="b", seed=0))
-    rows = [steps(model, n, args.rounds) for n in args.sizes]
-    print("Steps for one frame pair, learned weights; ms CPU (wall)\n")
-    header = ["objects", "hypotheses", "hypotheses, ms", "features, ms", "inference, ms"]
-    print(table([*header, "predict, ms"], rows), flush=True)
-    found = []
+    args = begin(
+        __doc__,
+        sizes=([100, 300, 1000, 3000], [20]),
+        cells=(200, 30, "of each frame of the movie to learn from"),
+        rounds=(5, 2),
+        pairs=(5, 2, "frame pairs of each size"),
+    )
+    model = TrackingModel(events=EVENTS)
+    model.fit(simulate_cells(args.cells, 11, lab="b", seed=0))
+    table = Table(
+        "Steps for one frame pair, learned weights; ms CPU (wall)", "objects", "hypotheses",
+        "hypotheses, ms", "features, ms", "inference, ms", "predict, ms",
+    )  # fmt: skip
+    for n in args.sizes:
+        table.add(*steps(model, n, args.rounds))
+    table.show()
+    table = Table(
+        "Inference for one frame pair; ms CPU (wall)", "objects", "weights", "quick: proven", "ms",
+        "own: proven", "mean gap", "ms", "two best: proven", "ms", "LP, ms", "ILP, ms", "LP / own",
+        "ILP / own",
+    )  # fmt: skip
     for n in args.sizes:
         for kind in ("learned", "random"):
             few = 2 if n > 1000 else args.rounds
-            found.append(methods(model, n, kind, few, args.pairs))
-            print("  ".join(found[-1]), flush=True)
-    print("\nInference for one frame pair; ms CPU (wall)\n")
-    header = [
-        "objects", "weights", "quick: proven", "ms", "own: proven", "mean gap", "ms",
-        "two best: proven", "ms", "LP, ms", "ILP, ms", "LP / own", "ILP / own",
-    ]  # fmt: skip
-    print(table(header, found))
+            table.add(*methods(model, n, kind, few, args.pairs))
+    table.show()
 
 
 if __name__ == "__main__":

@@ -13,13 +13,13 @@ repetition, by turns: median (range).
 
 from __future__ import annotations
 
-import argparse
-import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from benchmarks.side_by_side import Times, one_core, ratio, table
+from benchmarks.options import begin
+from benchmarks.side_by_side import Table, alternate, ratio
 from studies.datasets import load_cells
 from trellis.problems.partial import PartialObjective
 from trellis.solvers.cccp import CCCPResult, PlaneSurrogate, minimise_cccp
@@ -52,55 +52,46 @@ def partly(pair: FramePair, share: float, rng: np.random.Generator) -> FramePair
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=20)
-    parser.add_argument("--known", type=float, default=0.25, help="share of the objects")
-    parser.add_argument("--l2", type=float, default=1.0)
-    parser.add_argument("--tol", type=float, default=1e-3, help="precision of the last rounds")
-    parser.add_argument("--rounds", type=int, default=3, help="repetitions")
-    args = parser.parse_args()
-    one_core()
+    args = begin(
+        __doc__,
+        pairs=(20, 3),
+        known=(0.25, 0.5, "share of the objects"),
+        l2=(1.0, 1.0),
+        tol=(1e-3, 1e-2, "precision of the last rounds"),
+        rounds=(3, 1, "repetitions"),
+    )
     rng = np.random.default_rng(0)
     pairs = [partly(pair, args.known, rng) for pair in load_cells("cellmigration")[: args.pairs]]
     problem = TrackingModel().learning_problems({"": pairs})[""]
     objective = PartialObjective(problem, "bridge")
     start = partial_perceptron(problem, passes=10, seed=0)
-    ways = [(step, name) for step in STEPS for name in VARIANTS]
-    cpu: dict[tuple[float, str], list[float]] = {way: [] for way in ways}
-    wall: dict[tuple[float, str], list[float]] = {way: [] for way in ways}
-    found: dict[tuple[float, str], CCCPResult] = {}
-    for _ in range(args.rounds):
-        for way in ways:
-            recycle, adaptive = VARIANTS[way[1]]
-            clocks = time.process_time(), time.perf_counter()
-            surrogate = PlaneSurrogate(
-                objective.penalty, objective.reward, l2=args.l2, recycle=recycle,
-                reward_below=True, step=way[0],
-            )  # fmt: skip
-            found[way] = minimise_cccp(
-                surrogate, start, first_tol=0.1 if adaptive else args.tol, tol=args.tol,
-                eta=args.tol,
-            )  # fmt: skip
-            cpu[way].append(time.process_time() - clocks[0])
-            wall[way].append(time.perf_counter() - clocks[1])
-            print(*way, f"{cpu[way][-1]:.2f} s", found[way].objective, flush=True)
-    rows = []
-    for way, result in found.items():
-        plain = way[0], "plain"
-        times = Times(way[1], cpu[way])
-        rows.append(
-            [
-                f"{way[0]:g}", way[1], f"{result.objective:.2f}", str(len(result.rounds)),
-                str(result.n_planes), f"{result.n_planes / found[plain].n_planes:.2f}",
-                f"{times.median:.2f}", f"{Times(way[1], wall[way]).median:.2f}",
-                ratio(Times("plain", cpu[plain]), times), result.stop_reason,
-            ]
+
+    def minimise(step: float, recycle: bool, adaptive: bool) -> CCCPResult:
+        surrogate = PlaneSurrogate(
+            objective.penalty, objective.reward, l2=args.l2, recycle=recycle, reward_below=True,
+            step=step,
         )  # fmt: skip
-    header = [
-        "step", "", "objective", "rounds", "bounds", "of plain", "CPU s", "wall s", "plain takes",
-        "end",
-    ]  # fmt: skip
-    print("\n" + table(header, rows))
+        first = 0.1 if adaptive else args.tol
+        return minimise_cccp(surrogate, start, first_tol=first, tol=args.tol, eta=args.tol)
+
+    table = Table(
+        f"{len(pairs)} frame pairs, {100 * args.known:g} % of the objects known", "step", "way",
+        "objective", "rounds", "bounds", "of plain", "CPU s", "wall s", "plain takes", "end",
+    )  # fmt: skip
+    ways = {
+        (step, name): partial(minimise, step, *variant)
+        for step in STEPS
+        for name, variant in VARIANTS.items()
+    }
+    runs = {run.name: run for run in alternate(ways, args.rounds, keep=lambda result: result)}
+    for (step, name), run in runs.items():
+        plain, result = runs[step, "plain"], run.kept[-1]
+        table.add(
+            f"{step:g}", name, f"{result.objective:.2f}", len(result.rounds), result.n_planes,
+            result.n_planes / plain.kept[-1].n_planes, run.cpu.median, run.wall.median,
+            ratio(plain.cpu, run.cpu), result.stop_reason,
+        )  # fmt: skip
+    table.show()
 
 
 if __name__ == "__main__":

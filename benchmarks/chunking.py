@@ -4,125 +4,103 @@
     python -m benchmarks.chunking --quick     # without L-BFGS
 
 Both sides go from file to trained model (read, extract CRFsuite's example features, train) and from
-raw columns to labels (extract features, decode). python-crfsuite comes with the extra ``bench``.
+lists of strings to labels (extract features, decode; the model is open). python-crfsuite comes with
+the extra ``bench``.
 """
 
 from __future__ import annotations
 
-import argparse
 import tempfile
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from benchmarks.crfsuite_chunking import attributes, read
-from benchmarks.side_by_side import Times, alternate, one_core, ratio, table
+from benchmarks import crfsuite
+from benchmarks.options import begin
+from benchmarks.side_by_side import Table, alternate, ratio, short
 from studies.datasets import data_folder
-from trellis import ChainCRF, ChainPerceptron, read_conll
+from trellis import ChainCRF, ChainPerceptron, Corpus, read_conll
 from trellis.evaluation import span_scores
-from trellis.warmup import warmup
 
 COLUMNS = ["word", "pos", "chunk"]
+MODELS: dict[str, Any] = {
+    "Trellis perceptron": partial(ChainPerceptron, "chunking", max_passes=10, random_state=0),
+    "Trellis CRF, n' = 5.5": partial(ChainCRF, "chunking", piece_size=5.5, random_state=0),
+    "Trellis CRF": partial(ChainCRF, "chunking", random_state=0),
+}
+PEERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "Trellis perceptron": ("ap, 10", {"algorithm": "ap", "max_iterations": 10}),
+    "Trellis CRF": ("L-BFGS", {"algorithm": "lbfgs"}),
+}
 
 
-def crfsuite(folder: Path, model: str, algorithm: str, **parameters: object) -> None:
-    import pycrfsuite
-
-    trainer = pycrfsuite.Trainer(algorithm=algorithm, verbose=False)
-    trainer.set_params(parameters)
-    for sentence in read(folder / "train.txt.xz"):
-        trainer.append(pycrfsuite.ItemSequence(attributes(sentence)), [y for *_, y in sentence])
-    trainer.train(model)
-
-
-def crfsuite_tag(model: str, sentences: list) -> list[list[str]]:
-    import pycrfsuite
-
-    tagger = pycrfsuite.Tagger()
-    tagger.open(model)
-    return [tagger.tag(pycrfsuite.ItemSequence(attributes(s))) for s in sentences]
-
-
-def trellis(folder: Path, model: ChainCRF | ChainPerceptron) -> ChainCRF | ChainPerceptron:
-    return model.fit(read_conll(folder / "train.txt.xz", COLUMNS, "chunk"))
+def peer(train: Path, model: str, options: dict[str, Any]) -> None:
+    sentences = crfsuite.read(train)
+    items = map(crfsuite.attributes, sentences)
+    crfsuite.train(model, items, ([y for *_, y in s] for s in sentences), **options)
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--quick", action="store_true", help="without L-BFGS")
-    arguments.add_argument("--rounds", type=int, default=5, help="rounds of the fast contestants")
-    arguments.add_argument("--slow-rounds", type=int, default=2, help="rounds with L-BFGS")
-    args = arguments.parse_args()
-    one_core()
-    warmup()
+    args = begin(
+        __doc__,
+        quick=(False, False, "without L-BFGS"),
+        rounds=(5, 2, "rounds of the fast contestants"),
+        slow_rounds=(2, 1, "rounds with L-BFGS"),
+    )
+    peers = dict(PEERS) if crfsuite.is_there() else {}
+    if args.quick:
+        peers.pop("Trellis CRF", None)
     folder = data_folder("conll2000")
+    train = folder / "train.txt.xz"
     test = read_conll(folder / "test.txt.xz", COLUMNS, "chunk")
-    sentences = read(folder / "test.txt.xz")
+    sentences = crfsuite.read(folder / "test.txt.xz")
     gold = test.label_lists()
-    fitted: dict[str, object] = {}
+    columns = {
+        name: [[row[c] for row in s] for s in sentences] for c, name in enumerate(COLUMNS[:2])
+    }
+
+    def f1(predicted: list[list[str]]) -> str:
+        return f"{100 * span_scores(gold, predicted, 'BIO').f1:.2f}"
+
+    table = Table(
+        "file to trained model, one core",
+        *("system", "F1", "seconds (median)", "ratio (range over rounds)"),
+    )
+    tagger = None
     with tempfile.TemporaryDirectory() as scratch:
-        lbfgs, perceptron = f"{scratch}/lbfgs.crfsuite", f"{scratch}/ap.crfsuite"
+        for name, make in MODELS.items():
+            runs = {name: lambda make=make: make().fit(read_conll(train, COLUMNS, "chunk"))}
+            rounds, against = args.rounds, ""
+            if name in peers:
+                kind, options = peers[name]
+                path = f"{scratch}/{kind}.crfsuite"
+                runs = {kind: lambda p=path, o=options: peer(train, p, o), **runs}
+                rounds = args.slow_rounds if kind == "L-BFGS" else rounds
+            *others, ours = alternate(runs, rounds, keep=lambda model: model)
+            for other in others:
+                tagger = crfsuite.tagger(path)
+                predicted = tagger(map(crfsuite.attributes, sentences))
+                table.add(f"python-crfsuite {other.name}", f1(predicted), other.wall.median, "")
+                against = f"{other.name} takes {ratio(other.wall, ours.wall)}"
+            model = ours.kept[-1]
+            table.add(name, f1(model.predict(test)), ours.wall.median, against)
+    table.show()
 
-        def crf() -> None:
-            fitted["Trellis CRF"] = trellis(folder, ChainCRF("chunking", random_state=0))
-
-        def pieces() -> None:
-            model = ChainCRF("chunking", piece_size=5.5, random_state=0)
-            fitted["Trellis CRF, n' = 5.5"] = trellis(folder, model)
-
-        def averaged() -> None:
-            model = ChainPerceptron("chunking", max_passes=10, random_state=0)
-            fitted["Trellis perceptron"] = trellis(folder, model)
-
-        def ap() -> None:
-            crfsuite(folder, perceptron, "ap", max_iterations=10)
-
-        rows = []
-
-        def report(times: Times, f1: float, against: str) -> None:
-            rows.append([times.name, f"{100 * f1:.2f}", f"{times.median:.2f}", against])
-            print(f"{times.name}: F1 {100 * f1:.2f}, {times.median:.2f} s, {against}", flush=True)
-
-        def f1(predicted: list[list[str]]) -> float:
-            return span_scores(gold, predicted, "BIO").f1
-
-        a, b = alternate(
-            {"python-crfsuite ap, 10": ap, "Trellis perceptron": averaged}, args.rounds
-        )
-        report(a, f1(crfsuite_tag(perceptron, sentences)), "")
-        report(b, f1(fitted["Trellis perceptron"].predict(test)), f"ap takes {ratio(a, b)}")
-        (c,) = alternate({"Trellis CRF, n' = 5.5": pieces}, args.rounds)
-        report(c, f1(fitted[c.name].predict(test)), "")
-        if args.quick:
-            (d,) = alternate({"Trellis CRF": crf}, args.rounds)
-            report(d, f1(fitted[d.name].predict(test)), "")
-        else:
-
-            def slow() -> None:
-                crfsuite(folder, lbfgs, "lbfgs")
-
-            e, d = alternate({"python-crfsuite L-BFGS": slow, "Trellis CRF": crf}, args.slow_rounds)
-            report(e, f1(crfsuite_tag(lbfgs, sentences)), "")
-            report(d, f1(fitted["Trellis CRF"].predict(test)), f"L-BFGS takes {ratio(e, d)}")
-        print("\nfile to trained model, one core\n")
-        print(table(["system", "F1", "seconds (median)", "ratio (range over rounds)"], rows))
-
-        model = fitted["Trellis CRF"]
-        tagger = perceptron if args.quick else lbfgs
-        tag = {
-            "python-crfsuite": lambda: crfsuite_tag(tagger, sentences),
-            "Trellis": lambda: model.predict(test),
-        }
-        slow_tag, fast_tag = alternate(tag, args.rounds)
-        encoded = model.encoder_.encode(test)
-
-        def decode() -> None:
-            model.labellings(test, encoded, model.weights_)
-
-        (decoding,) = alternate({"Trellis, from encoded features": decode}, args.rounds)
-        n = test.n_positions
-        rows = [[t.name, f"{n / t.median:,.0f}"] for t in (slow_tag, fast_tag, decoding)]
-        print("\ntagging, tokens a second on one core (raw columns to labels unless said)\n")
-        print(table(["system", "tokens/s"], rows))
-        print(f"\npython-crfsuite takes {ratio(slow_tag, fast_tag)} as long")
+    encoded = model.encoder_.encode(test)
+    runs = {
+        "Trellis": lambda: model.predict(Corpus.from_columns(columns)),
+        "Trellis, from a corpus as read": lambda: model.predict(test),
+        "Trellis, from encoded features": lambda: model.labellings(test, encoded, model.weights_),
+    }
+    if tagger:
+        runs["python-crfsuite"] = lambda: tagger(map(crfsuite.attributes, sentences))
+    title = "tagging on one core, from lists of strings to labels unless said"
+    table = Table(title, "system", "tokens/s", "time, times Trellis (range)")
+    tagged = alternate(runs, args.rounds)
+    for run in tagged:
+        per_second = short(test.n_positions / run.wall.median)
+        table.add(run.name, per_second, ratio(run.wall, tagged[0].wall))
+    table.show()
 
 
 if __name__ == "__main__":

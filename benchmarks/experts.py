@@ -9,13 +9,13 @@ to half the size is formed in each round, so a line that is straight shows 2.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.side_by_side import alternate, one_core, ratio, table
+from benchmarks.options import begin
+from benchmarks.side_by_side import Table, alternate, ratio
 from trellis.experts import ExpertOutputs, FollowPerturbedLeader, WeightedMajority
 
 N_LABELS = 20
@@ -43,49 +43,45 @@ def draw(n_samples: int, length: int, p: int) -> tuple[ExpertOutputs, list[list[
     return said, said.lists(gold)
 
 
-def line(sizes: list[tuple[int, int, int]], rounds: int) -> list[list[str]]:
+def line(what: str, sizes: dict[int, tuple[int, int, int]], rounds: int) -> None:
     """One row a method: seconds at each size, and the ratio to the size before."""
-    problems = {size: draw(*size) for size in sizes}
-    rows = []
+    problems = {size: draw(*numbers) for size, numbers in sizes.items()}
+    table = Table(
+        f"seconds to fit, {what}", "method", *(str(size) for size in sizes),
+        *(f"{b} / {a} (range)" for a, b in itertools.pairwise(sizes)),
+    )  # fmt: skip
     for name, make in METHODS.items():
         make().fit(*draw(300, 5, 3))  # warm
         runs = {
-            str(size): lambda make=make, data=data: make().fit(*data)
-            for size, data in problems.items()
+            size: lambda make=make, data=data: make().fit(*data) for size, data in problems.items()
         }
-        times = alternate(runs, rounds)
+        times = [run.wall for run in alternate(runs, rounds)]
         ratios = [ratio(b, a) for a, b in itertools.pairwise(times)]
-        rows.append([name, *(f"{t.median:.3f}" for t in times), *ratios])
-        print(*rows[-1], flush=True)
-    return rows
+        table.add(name, *(t.median for t in times), *ratios)
+    table.show()
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--large", action="store_true", help="also 50 experts, 1 M tokens")
-    arguments.add_argument("--rounds", type=int, default=5)
-    args = arguments.parse_args()
-    one_core()
-    print("seconds to fit, 4,000 samples of 20 positions, p experts; doubled p\n")
-    by_experts = line([(4000, 20, p) for p in (10, 20, 40)], args.rounds)
-    print("\nseconds to fit, 4,000 samples of l positions, 10 experts; doubled l\n")
-    by_length = line([(4000, length, 10) for length in (20, 40, 80)], args.rounds)
-    for title, rows, sizes in (
-        ("p", by_experts, ("10", "20", "40")), ("l", by_length, ("20", "40", "80")),
-    ):  # fmt: skip
-        header = ["method", *(f"{title} = {size}" for size in sizes)]
-        steps = [f"{b} / {a} (range)" for a, b in itertools.pairwise(sizes)]
-        print("\n" + table([*header, *steps], rows))
+    args = begin(
+        __doc__,
+        large=(False, True, "also 50 experts, 1 M tokens"),
+        samples=(4000, 40),
+        large_samples=(45_000, 100),
+        rounds=(5, 1),
+    )
+    n = args.samples
+    by_experts = {p: (n, 20, p) for p in (10, 20, 40)}
+    line(f"{n} samples of 20 positions, p experts", by_experts, args.rounds)
+    by_length = {length: (n, length, 10) for length in (20, 40, 80)}
+    line(f"{n} samples of l positions, 10 experts", by_length, args.rounds)
     if args.large:
-        said, gold = draw(45_000, 22, 50)
-        rows = []
+        said, gold = draw(args.large_samples, 22, 50)
+        title = f"seconds to fit, 50 experts, {22 * args.large_samples:,} positions"
+        table = Table(title, "method", "seconds (range)")
         for name, make in METHODS.items():
-            (times,) = alternate({name: lambda make=make: make().fit(said, gold)}, 3)
-            rows.append(
-                [name, f"{times.median:.1f} s ({min(times.seconds):.1f}–{max(times.seconds):.1f})"]
-            )
-        print("\n50 experts, 45,000 samples, 990,000 positions\n")
-        print(table(["method", "fit (range)"], rows))
+            (run,) = alternate({name: lambda make=make: make().fit(said, gold)}, 3)
+            table.add(name, run.wall)
+        table.show()
 
 
 if __name__ == "__main__":

@@ -1,66 +1,74 @@
 """Bytes a token of an encoded corpus, against python-crfsuite's feature dicts; import times.
 
-python -m benchmarks.footprint
+    python -m benchmarks.footprint
+
+Strings of attributes carry the names of features along; Trellis has them once, in the encoder.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import time
 import tracemalloc
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
-from benchmarks.crfsuite_chunking import attributes, read
-from benchmarks.side_by_side import table
+from benchmarks.crfsuite import attributes, read
+from benchmarks.options import begin
+from benchmarks.side_by_side import Table, alternate
 from studies.datasets import data_folder
 from trellis import read_conll
-from trellis.features import TemplateEncoder, as_templates
+from trellis.features import Encoded, TemplateEncoder, as_templates
 
 
-def seconds(*command: str) -> float:
-    """Best of five wall times of a command."""
-    best = float("inf")
-    for _ in range(5):
-        started = time.perf_counter()
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        best = min(best, time.perf_counter() - started)
-    return best
+def size(make: Callable[[], Any]) -> int:
+    """Bytes of what is made."""
+    tracemalloc.start()
+    made = make()
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    del made
+    return taken
 
 
 def main() -> None:
-    folder = data_folder("conll2000")
-    corpus = read_conll(folder / "train.txt.xz", ["word", "pos", "chunk"], "chunk")
-    encoder = TemplateEncoder(as_templates("chunking", list(corpus.columns)))
-    encoded = encoder.learn(corpus)
+    args = begin(__doc__, sentences=(2000, 50, "given to Python objects"), rounds=(5, 1))
+    path = data_folder("conll2000") / "train.txt.xz"
+    corpus = read_conll(path, ["word", "pos", "chunk"], "chunk")
     n = corpus.n_positions
-    sentences = read(folder / "train.txt.xz")[:2000]
+
+    def learn() -> tuple[TemplateEncoder, Encoded]:
+        encoder = TemplateEncoder(as_templates("chunking", list(corpus.columns)))
+        return encoder, encoder.learn(corpus)
+
+    _, encoded = learn()
+    sentences = read(path)[: args.sentences]
     tokens = sum(len(s) for s in sentences)
-    tracemalloc.start()
-    dicts = [[dict.fromkeys(here, 1.0) for here in attributes(s)] for s in sentences]
-    in_dicts = tracemalloc.get_traced_memory()[0] / tokens
-    del dicts
-    tracemalloc.reset_peak()
-    before = tracemalloc.get_traced_memory()[0]
-    lists = [attributes(s) for s in sentences]
-    in_lists = (tracemalloc.get_traced_memory()[0] - before) / tokens
-    del lists
-    tracemalloc.stop()
-    per_token = len(encoded.indices) / n
-    print(f"CoNLL-2000, {per_token:.1f} features a token\n")
-    rows = [
-        ["Trellis, columns and labels as read", f"{corpus.nbytes / n:.0f}"],
-        ["Trellis, encoded features", f"{encoded.nbytes / n:.0f}"],
-        ["attribute lists, as python-crfsuite takes them", f"{in_lists:.0f}"],
-        ["feature dicts, as python-crfsuite takes them", f"{in_dicts:.0f}"],
-    ]
-    print(table(["what", "bytes a token"], rows))
-    base = seconds(sys.executable, "-c", "pass")
-    rows = [
-        ["import trellis", f"{seconds(sys.executable, '-c', 'import trellis') - base:.3f}"],
-        ["trellis --help", f"{seconds(sys.executable, '-m', 'trellis', '--help'):.3f}"],
-    ]
-    print(f"\nbest of five (Python itself takes {base:.3f} s)\n")
-    print(table(["what", "seconds"], rows))
+    lists = size(lambda: [attributes(s) for s in sentences])
+    dicts = size(lambda: [[dict.fromkeys(t, 1.0) for t in attributes(s)] for s in sentences])
+    title = f"CoNLL-2000, {len(encoded.indices) / n:.1f} features a token"
+    table = Table(title, "what", "bytes a token")
+    table.add("Trellis, columns and labels as read", corpus.nbytes / n)
+    table.add("Trellis, encoded features", encoded.nbytes / n)
+    table.add("Trellis, encoded features and the encoder", size(learn) / n)
+    table.add("attribute lists, as python-crfsuite takes them", lists / tokens)
+    table.add("feature dicts, as python-crfsuite takes them", dicts / tokens)
+    table.show()
+    commands = {
+        "python": ["-c", "pass"],
+        "import trellis": ["-c", "import trellis"],
+        "trellis --help": ["-m", "trellis", "--help"],
+    }
+
+    def call(words: list[str]) -> None:
+        subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL)
+
+    runs = {name: partial(call, words) for name, words in commands.items()}
+    table = Table(f"best of {args.rounds}, Python's own start included", "what", "seconds")
+    for run in alternate(runs, args.rounds):
+        table.add(run.name, min(run.wall))
+    table.show()
 
 
 if __name__ == "__main__":

@@ -7,30 +7,24 @@ the best score known (that of an exact method, or the least bound if none finish
 the most probable label of each node by loopy belief propagation, improved one label at a time, as
 all labellings are; it has no bound.
 
-    python -m benchmarks.graph_inference [--quick] [--time-limit 20]
+    python -m benchmarks.graph_inference [--time-limit 20]
 """
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
-from benchmarks.side_by_side import one_core, table
+from benchmarks.options import begin
+from benchmarks.side_by_side import Table, once
+from trellis.datasets import grid_edges
 from trellis.structures import GraphPotentials, elimination_cost, graph_best, graph_marginals
 from trellis.structures.dual_decomposition import improved
 from trellis.structures.message_graph import MessageGraph
 
 BUDGET = 30_000_000
-
-
-def grid(height: int, width: int) -> np.ndarray:
-    at = np.arange(height * width).reshape(height, width)
-    right = np.stack([at[:, :-1].ravel(), at[:, 1:].ravel()], axis=1)
-    down = np.stack([at[:-1].ravel(), at[1:].ravel()], axis=1)
-    return np.concatenate([right, down])
 
 
 def random_graph(n: int, n_edges: int, rng: np.random.Generator) -> np.ndarray:
@@ -62,71 +56,59 @@ def by(method: str, **options: object) -> Callable[[GraphPotentials], tuple[floa
     return run
 
 
-def compare(name: str, p: GraphPotentials, time_limit: float) -> list[list[str]]:
-    runs = {
+def compare(name: str, p: GraphPotentials, time_limit: float, table: Table) -> None:
+    """A row for each method that can be used."""
+    methods = {
+        "elimination": by("elimination", budget=BUDGET),
         "dual": by("dual"),
         "LP": by("lp"),
         "BP": by_marginals,
         "ILP": by("ilp", time_limit=time_limit),
     }
-    if elimination_cost(p)[1][0] <= BUDGET:
-        runs = {"elimination": by("elimination", budget=BUDGET), **runs}
-    found = {}
-    for method, run in runs.items():
-        started = time.perf_counter()
-        found[method] = (*run(p), time.perf_counter() - started)
-    exact = [score for score, _, note, _ in found.values() if note == "exact"]
-    known = max(exact) if exact else min(bound for _, bound, _, _ in found.values())
-    return [
-        [
-            name,
-            method,
-            f"{score:.3f}",
-            "–" if np.isinf(bound) else f"{bound - score:.3f}",
-            f"{max(known - score, 0.0):.3f}" if exact else f"≤ {known - score:.3f}",
-            f"{seconds:.3f}",
-            note,
-        ]
-        for method, (score, bound, note, seconds) in found.items()
-    ]
+    if elimination_cost(p)[1][0] > BUDGET:
+        del methods["elimination"]
+    answers = {method: once(lambda run=run: run(p)) for method, run in methods.items()}
+    exact = [score for (score, _, note), _ in answers.values() if note == "exact"]
+    known = max(exact) if exact else min(bound for (_, bound, _), _ in answers.values())
+    for method, ((score, bound, note), seconds) in answers.items():
+        gap = "–" if np.isinf(bound) else f"{bound - score:.3f}"
+        below = f"{max(known - score, 0.0):.3f}" if exact else f"≤ {known - score:.3f}"
+        table.add(name, method, f"{score:.3f}", gap, below, seconds, note)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="only the small graphs")
-    parser.add_argument("--time-limit", type=float, default=20.0, help="seconds for the ILP")
-    options = parser.parse_args()
-    one_core()
-    small = problem(grid(2, 2), 4, 2, "mixed", 0)
-    for run in (by("dual"), by("lp"), by_marginals, by("ilp")):
-        run(small)  # compiles the kernels
-
-    graphs = [("grid 8×8", grid(8, 8), 64)]
-    rng = np.random.default_rng(7)
-    graphs.append(("random, 60 nodes, 120 edges", random_graph(60, 120, rng), 60))
-    if not options.quick:
-        graphs.append(("grid 16×16", grid(16, 16), 256))
-    rows = []
+    args = begin(
+        __doc__,
+        sides=([8, 16], [3], "of the grids that all methods try"),
+        nodes=(60, 8, "of the random graph"),
+        large_side=(100, 10, "of the grid for dual decomposition alone"),
+        labels=([3, 10], [3]),
+        time_limit=(20.0, 20.0, "seconds for the ILP"),
+    )
+    header = ("graph", "method", "score", "gap", "below best", "seconds", "note")
+    smallest = problem(grid_edges(2, 2), 4, 2, "mixed", 0)
+    compare("loads the kernels", smallest, 1.0, Table("", *header))
+    graphs = [(f"grid {side}×{side}", grid_edges(side, side), side**2) for side in args.sides]
+    n = args.nodes
+    edges = random_graph(n, 2 * n, np.random.default_rng(7))
+    graphs.insert(1, (f"random, {n} nodes, {2 * n} edges", edges, n))
+    table = Table("Best labellings", *header)
     for name, edges, n in graphs:
-        for n_labels in (3, 10):
+        for n_labels in args.labels:
             for kind in ("Potts", "mixed"):
                 p = problem(edges, n, n_labels, kind, seed=1)
-                rows += compare(f"{name}, {n_labels} labels, {kind}", p, options.time_limit)
-    header = ["graph", "method", "score", "gap", "below best", "seconds", ""]
-    print(table(header, rows))
+                compare(f"{name}, {n_labels} labels, {kind}", p, args.time_limit, table)
+    table.show()
 
-    if options.quick:
-        return
-    p = problem(grid(100, 100), 10_000, 10, "Potts", seed=2)
-    rows = []
-    for n in (1, 5, 20, 100):
-        started = time.perf_counter()
-        best = graph_best(p, method="dual", max_iterations=n)
-        seconds = time.perf_counter() - started
+    side = args.large_side
+    p = problem(grid_edges(side, side), side**2, 10, "Potts", seed=2)
+    title = f"Dual decomposition on a grid of {side}×{side} with 10 labels, Potts"
+    table = Table(title, "turns", "score", "gap", "seconds")
+    for turns in (1, 5, 20, 100):
+        best, seconds = once(partial(graph_best, p, method="dual", max_iterations=turns))
         gap = 100 * best.gap[0] / abs(best.bounds[0])
-        rows.append([str(n), f"{best.scores[0]:.2f}", f"{gap:.3f} %", f"{seconds:.3f}"])
-    print("\nDual decomposition on a grid of 100×100 with 10 labels, Potts:\n")
-    print(table(["turns", "score", "gap", "seconds"], rows))
+        table.add(turns, f"{best.scores[0]:.2f}", f"{gap:.3f} %", seconds)
+    table.show()
 
 
 if __name__ == "__main__":

@@ -9,15 +9,13 @@ what is measured is the machinery, not a score.
 
 from __future__ import annotations
 
-import argparse
-import resource
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.side_by_side import one_core, table
+from benchmarks.options import begin
+from benchmarks.side_by_side import Table, once, peak
 from trellis import ChainCRF, Corpus, read_conll
 from trellis.features import TemplateEncoder, as_templates
 
@@ -39,36 +37,23 @@ def encode(corpus: Corpus) -> tuple[int, int]:
     return len(encoder.learn(corpus).indices), encoder.n_features
 
 
-def peak() -> float:
-    """Peak resident memory in GB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-
-
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--tokens", type=int, default=5_600_000)
-    args = arguments.parse_args()
-    one_core()
-    rows = []
+    args = begin(__doc__, tokens=(5_600_000, 5000))
+    columns = ["word", "pos", "label"]
+    crf = ChainCRF("chunking", max_passes=1, learning_rate=0.1, random_state=0)
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch, "large.txt")
         write(path, args.tokens)
-
-        def step(name: str, run: object) -> object:
-            started = time.perf_counter()
-            result = run()  # type: ignore[operator]
-            rows.append([name, f"{time.perf_counter() - started:.1f}", f"{peak():.2f}"])
-            print(*rows[-1], flush=True)
-            return result
-
-        columns = ["word", "pos", "label"]
-        corpus = step("read", lambda: read_conll(path, columns, "label"))
-        n_entries, n_features = step("encode", lambda: encode(corpus))
-        crf = ChainCRF("chunking", max_passes=1, learning_rate=0.1, random_state=0)
-        step("encode and one pass", lambda: crf.fit(corpus))
-        step("predict", lambda: crf.predict(corpus))
-    print(f"\n{args.tokens} tokens, {n_entries} features ({n_features} distinct), one core\n")
-    print(table(["step", "seconds", "peak GB so far"], rows))
+        corpus, reading = once(lambda: read_conll(path, columns, "label"))
+        after_reading = peak()
+        (n_entries, n_features), encoding = once(lambda: encode(corpus))
+        title = f"{args.tokens:,} tokens, {n_entries:,} features ({n_features:,} distinct)"
+        table = Table(title, "step", "seconds", "peak GB so far")
+        table.add("read", reading, after_reading)
+        table.add("encode", encoding, peak())
+        table.add("encode and one pass", once(lambda: crf.fit(corpus))[1], peak())
+        table.add("predict", once(lambda: crf.predict(corpus))[1], peak())
+    table.show()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Chunking from part of the labels: what a missing label costs, and which loss learns best.
 
-    python -m benchmarks.partial [--small]
+    python -m benchmarks.partial
 
 1. Max-margin training on 300 sentences of CoNLL-2000, complete and with one label missing, by
    turns: time and accuracy. Objectives of label sets are not convex, but one label must not change
@@ -11,14 +11,14 @@
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from benchmarks.side_by_side import alternate, one_core, ratio, table
+from benchmarks.options import begin
+from benchmarks.side_by_side import Table, alternate, ratio
 from studies.datasets import load
 from trellis import ChainCRF, ChainPerceptron, Corpus, MaxMargin
 from trellis.corpus import Labels
@@ -38,37 +38,38 @@ def without(corpus: Corpus, share: float | None, seed: int = 0) -> Corpus:
     return replace(corpus, labels=Labels.from_lists(labels, corpus.labels.classes))
 
 
-def one_missing(train: Corpus, test: Corpus, rounds: int) -> str:
+def one_missing(train: Corpus, test: Corpus, rounds: int) -> None:
     """Complete labels against one that is missing."""
-    models: dict[str, MaxMargin] = {}
-
-    def fit(name: str, corpus: Corpus) -> None:
-        models[name] = MaxMargin("chunking", random_state=0).fit(corpus)
-
-    data = {"complete": train, "one label missing": without(train, None)}
-    for corpus in data.values():  # compile
+    data = {"complete": train, "one missing": without(train, None)}
+    for corpus in data.values():  # loads the kernels
         MaxMargin("chunking", max_passes=1).fit(corpus[:5])
-    runs: dict[str, Any] = {
-        name: (lambda name=name, corpus=corpus: fit(name, corpus)) for name, corpus in data.items()
+    runs = {
+        name: lambda corpus=corpus: MaxMargin("chunking", random_state=0).fit(corpus)
+        for name, corpus in data.items()
     }
-    whole, missing = alternate(runs, rounds)
-    rows = [
-        [t.name, f"{t.median:.2f}", f"{100 * models[t.name].score(test):.2f}",
-         f"{models[t.name].objective_:.2f}", f"{models[t.name].n_passes_}"]
-        for t in (whole, missing)
-    ]  # fmt: skip
-    shown = table(["labels", "seconds", "accuracy", "objective", "passes"], rows)
-    return f"{len(train)} sentences\n{shown}\none label missing: {ratio(missing, whole)} the time"
+    measured = alternate(runs, rounds, keep=lambda model: model)
+    table = Table(
+        f"{len(train)} sentences", "labels", "seconds", "accuracy", "objective", "passes",
+        "time, times complete (range)",
+    )  # fmt: skip
+    for run in measured:
+        model = run.kept[-1]
+        table.add(
+            run.name, run.wall.median, f"{100 * model.score(test):.2f}",
+            f"{model.objective_:.2f}", model.n_passes_, ratio(run.wall, measured[0].wall),
+        )  # fmt: skip
+    table.show()
 
 
-def losses(train: Corpus, test: Corpus, draws: int) -> str:
+def losses(train: Corpus, test: Corpus, draws: int) -> None:
     """Accuracy of the losses by the share of labels that are known."""
     kinds: dict[str, Any] = {
         "log-likelihood (ChainCRF)": ChainCRF,
         "hinge (MaxMargin)": MaxMargin,
         "perceptron (ChainPerceptron)": ChainPerceptron,
     }
-    rows = []
+    shares = [f"{100 * share:g} % of labels" for share in _SHARES]
+    table = Table(f"accuracy, {len(train)} sentences", "loss", *shares)
     for name, kind in kinds.items():
         row = [name]
         for share in _SHARES:
@@ -78,20 +79,16 @@ def losses(train: Corpus, test: Corpus, draws: int) -> str:
             ]
             spread = f" ± {statistics.stdev(scores):.2f}" if len(scores) > 1 else ""
             row.append(f"{statistics.mean(scores):.2f}{spread}")
-        rows.append(row)
-    head = [f"{len(train)} sentences", *(f"{100 * share:g} % of labels" for share in _SHARES)]
-    return table(head, rows)
+        table.add(*row)
+    table.show()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--small", action="store_true", help="a few sentences, one round")
-    small = parser.parse_args().small
-    one_core()
+    args = begin(__doc__, sentences=(300, 20), test=(500, 20), rounds=(5, 1), draws=(5, 2))
     corpus = load("conll2000").train
-    test = corpus[-500:]
-    print(one_missing(corpus[: 20 if small else 300], test, 1 if small else 5), "\n")
-    print(losses(corpus[: 20 if small else 300], test, 1 if small else 5))
+    train, test = corpus[: args.sentences], corpus[-args.test :]
+    one_missing(train, test, args.rounds)
+    losses(train, test, args.draws)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,11 @@ development data).
 
 from __future__ import annotations
 
-import time
-
-from benchmarks.side_by_side import one_core, table
+from benchmarks.options import begin
+from benchmarks.side_by_side import Table, once
 from studies.datasets import load
 from trellis import ChainCRF, ChainPerceptron
 from trellis.evaluation import span_scores
-from trellis.warmup import warmup
 
 SETTINGS: dict[str, list[dict[str, object]]] = {
     "jnlpba": [
@@ -36,23 +34,20 @@ SETTINGS: dict[str, list[dict[str, object]]] = {
 
 
 def main() -> None:
-    one_core()
-    warmup()
-    rows = []
+    begin(__doc__)
+    table = Table("Single settings", "data", "setting", "F1", "training s")
     for name, settings in SETTINGS.items():
         data = load(name)
         gold = data.test.label_lists()
         for setting in settings:
             options = dict(setting)
             kind = ChainPerceptron if options.pop("model", "") else ChainCRF
-            started = time.perf_counter()
-            model = kind(data.features, random_state=0, **options).fit(data.train)
-            seconds = time.perf_counter() - started
+            model = kind(data.features, random_state=0, **options)
+            _, seconds = once(lambda model=model, data=data: model.fit(data.train))
             f1 = 100 * span_scores(gold, model.predict(data.test), data.scheme or "BIO").f1
             told = ", ".join(f"{k}={v}" for k, v in setting.items()) or "defaults"
-            rows.append([name, told, f"{f1:.2f}", f"{seconds:.1f}"])
-            print(rows[-1], flush=True)
-    print(table(["data", "setting", "F1", "training s"], rows))
+            table.add(name, told, f"{f1:.2f}", seconds)
+    table.show()
 
 
 if __name__ == "__main__":

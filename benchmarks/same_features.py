@@ -8,76 +8,70 @@ python-crfsuite gets the features that Trellis's templates give, by name, positi
 
 from __future__ import annotations
 
-import argparse
 import tempfile
+from collections.abc import Iterator
+from typing import Any
 
-from benchmarks.side_by_side import table
+from benchmarks import crfsuite
+from benchmarks.options import begin
+from benchmarks.side_by_side import Table
 from studies.datasets import DataSet, load
 from trellis import ChainCRF, ChainPerceptron
-from trellis.corpus import Corpus
 from trellis.evaluation import span_scores, token_accuracy
 from trellis.features import Encoded
 
+MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "CRF": (ChainCRF, {}),
+    "CRF, n' = 5.5": (ChainCRF, {"piece_size": 5.5}),
+    "perceptron": (ChainPerceptron, {}),
+}
+PEERS: dict[str, dict[str, Any]] = {
+    "crfsuite ap, 10": {"algorithm": "ap", "max_iterations": 10},
+    "crfsuite L-BFGS": {"algorithm": "lbfgs"},
+}
 
-def items(encoded: Encoded, sample: int) -> list[list[str]]:
-    """Features of one sample as attribute strings (ids, which are as good as names)."""
-    a, b = encoded.offsets[sample], encoded.offsets[sample + 1]
-    return [
-        [str(i) for i in encoded.indices[encoded.indptr[t] : encoded.indptr[t + 1]]]
-        for t in range(a, b)
-    ]
+
+def items(encoded: Encoded) -> Iterator[crfsuite.Items]:
+    """Features of each sample as attribute strings (ids, which are as good as names)."""
+    for a, b in zip(encoded.offsets, encoded.offsets[1:], strict=False):
+        yield [
+            [str(i) for i in encoded.indices[encoded.indptr[t] : encoded.indptr[t + 1]]]
+            for t in range(a, b)
+        ]
 
 
-def score(data: DataSet, predicted: list[list[str]]) -> float:
+def score(data: DataSet, predicted: list[list[str]]) -> str:
     gold = data.test.label_lists()
     if data.scheme is not None:
-        return span_scores(gold, predicted, data.scheme).f1
-    return token_accuracy(gold, predicted)
-
-
-def crfsuite(
-    train: Encoded, labels: Corpus, test: Encoded, algorithm: str, **parameters: object
-) -> list[list[str]]:
-    import pycrfsuite
-
-    with tempfile.NamedTemporaryFile(suffix=".crfsuite") as file:
-        trainer = pycrfsuite.Trainer(algorithm=algorithm, verbose=False)
-        trainer.set_params(parameters)
-        for s, y in enumerate(labels.label_lists()):
-            trainer.append(pycrfsuite.ItemSequence(items(train, s)), y)
-        trainer.train(file.name)
-        tagger = pycrfsuite.Tagger()
-        tagger.open(file.name)
-        n = len(test.offsets) - 1
-        return [tagger.tag(pycrfsuite.ItemSequence(items(test, s))) for s in range(n)]
+        return f"{100 * span_scores(gold, predicted, data.scheme).f1:.2f}"
+    return f"{100 * token_accuracy(gold, predicted):.2f}"
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--no-lbfgs", action="store_true")
-    arguments.add_argument("--tasks", default="conll2000,ud_ewt,jnlpba")
-    args = arguments.parse_args()
-    rows = []
-    for name in args.tasks.split(","):
+    args = begin(
+        __doc__,
+        no_lbfgs=(False, False, "without the slowest peer"),
+        tasks=(["conll2000", "ud_ewt", "jnlpba"], ["conll2000", "ud_ewt", "jnlpba"]),
+    )
+    peers = dict(PEERS) if crfsuite.is_there() else {}
+    if args.no_lbfgs:
+        peers.pop("crfsuite L-BFGS", None)
+    title = "F1 (ud_ewt: accuracy), same features for all"
+    table = Table(title, "task", *MODELS, *peers)
+    for name in args.tasks:
         data = load(name)
-        crf = ChainCRF(data.features, random_state=0).fit(data.train)
-        pieces = ChainCRF(data.features, piece_size=5.5, random_state=0).fit(data.train)
-        perceptron = ChainPerceptron(data.features, random_state=0).fit(data.train)
-        train, test = crf.encoder_.encode(data.train), crf.encoder_.encode(data.test)
-        found = {
-            "CRF": score(data, crf.predict(data.test)),
-            "CRF, n' = 5.5": score(data, pieces.predict(data.test)),
-            "perceptron": score(data, perceptron.predict(data.test)),
-            "crfsuite ap, 10": score(
-                data, crfsuite(train, data.train, test, "ap", max_iterations=10)
-            ),
-        }
-        if not args.no_lbfgs:
-            found["crfsuite L-BFGS"] = score(data, crfsuite(train, data.train, test, "lbfgs"))
-        rows.append([name, *(f"{100 * value:.2f}" for value in found.values())])
-        print(name, {k: round(100 * v, 2) for k, v in found.items()}, flush=True)
-    print("\nF1 (ud_ewt: accuracy), same features for all\n")
-    print(table(["task", *found], rows))
+        scores = []
+        for kind, options in MODELS.values():
+            model = kind(data.features, random_state=0, **options).fit(data.train)
+            scores.append(score(data, model.predict(data.test)))
+        train, test = model.encoder_.encode(data.train), model.encoder_.encode(data.test)
+        for options in peers.values():
+            with tempfile.NamedTemporaryFile(suffix=".crfsuite") as file:
+                crfsuite.train(file.name, items(train), data.train.label_lists(), **options)
+                tagged = crfsuite.tagger(file.name)(items(test))
+            scores.append(score(data, tagged))
+        table.add(name, *scores)
+    table.show()
 
 
 if __name__ == "__main__":

@@ -11,17 +11,15 @@ own, one core: seconds to encode, seconds a pass on whole sequences and at n' = 
 
 from __future__ import annotations
 
-import argparse
 import json
-import resource
 import subprocess
 import sys
 import sysconfig
-import time
 
 import numpy as np
 
-from benchmarks.side_by_side import one_core, table
+from benchmarks.options import begin
+from benchmarks.side_by_side import Table, alternate, once, peak, short
 from trellis import Corpus
 from trellis.datasets import stdlib_roles
 from trellis.decompose import partitioner, visits
@@ -50,60 +48,50 @@ def corpus_of(tokens: int) -> tuple[Corpus, int]:
 
 
 def measure(tokens: int) -> dict[str, float]:
-    one_core()
+    """What is measured at one size, by the process that calls it."""
     corpus, distinct = corpus_of(tokens)
-    started = time.perf_counter()
-    encoder = TemplateEncoder(as_templates(TEMPLATES, ["word"]))
-    encoded = encoder.learn(corpus)
-    found = {
-        "tokens": corpus.n_positions,
-        "distinct": distinct,
-        "features": encoder.n_features,
-        "encode": time.perf_counter() - started,
-    }
+    templates = as_templates(TEMPLATES, ["word"])
+    TemplateEncoder(templates).learn(corpus[:1])  # loads the kernels
+    encoder = TemplateEncoder(templates)
+    encoded, encoding = once(lambda: encoder.learn(corpus))
     assert corpus.labels is not None
     problem = LabelProblem(encoded, corpus.labels, encoder.n_features)
     loss = LogLikelihood(problem)
-    for size in (None, 5.5):
+
+    def passes(size: float | None) -> float:
         weights = Weights.zeros(encoder.n_features, problem.n_labels)
-        state, rng, seconds = np.array([1.0, 0.0]), np.random.default_rng(0), []
-        for _ in range(3):
-            started = time.perf_counter()
+        state, rng = np.array([1.0, 0.0]), np.random.default_rng(0)
+
+        def run() -> None:
             pieces = partitioner(size).draw(corpus.offsets, rng)
             loss.descend(weights, problem.visits(pieces, visits(pieces, rng)), state, rate=0.05)
-            seconds.append(time.perf_counter() - started)
-        found["whole" if size is None else "pieces"] = min(seconds)
-    found["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    return found
+
+        return min(alternate({"": run}, 3)[0].wall)
+
+    return {
+        "tokens": corpus.n_positions, "distinct": distinct, "features": encoder.n_features,
+        "encode": encoding, "whole": passes(None), "pieces": passes(5.5), "peak": peak(),
+    }  # fmt: skip
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--sizes", type=float, nargs="+", default=[1e5, 3e5, 1e6, 3e6, 1e7])
-    arguments.add_argument("--one", type=int, help=argparse.SUPPRESS)
-    args = arguments.parse_args()
-    if args.one:
-        print(json.dumps(measure(args.one)))
-        return
-    rows = []
+    args = begin(__doc__, sizes=([1e5, 3e5, 1e6, 3e6, 1e7], [1e3, 3e3]))
+    table = Table(
+        "roles of identifiers, one core", "tokens", "distinct text", "features",
+        "encode, s (a million)", "pass whole, s (a million)", "pass n' = 5.5, s (a million)",
+        "peak GB",
+    )  # fmt: skip
     for size in args.sizes:
-        command = [sys.executable, "-m", "benchmarks.scaling", "--one", str(int(size))]
-        f = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-        per = f["tokens"] / 1e6
-        rows.append(
-            [
-                f"{f['tokens']:,}", f"{f['distinct']:,}", f"{f['features']:,}",
-                f"{f['encode']:.2f} ({f['encode'] / per:.2f})",
-                f"{f['whole']:.2f} ({f['whole'] / per:.2f})",
-                f"{f['pieces']:.2f} ({f['pieces'] / per:.2f})", f"{f['peak']:.2f}",
-            ]
-        )  # fmt: skip
-        print(rows[-1], flush=True)
-    header = [
-        "tokens", "distinct text", "features", "encode, s (a million)",
-        "pass whole, s (a million)", "pass n' = 5.5, s (a million)", "peak GB",
-    ]  # fmt: skip
-    print(table(header, rows))
+        code = "import sys, json; from benchmarks.scaling import measure; "
+        code += "print(json.dumps(measure(int(sys.argv[1]))))"
+        command = [sys.executable, "-c", code, str(int(size))]
+        f = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+        seconds = [
+            f"{short(f[step])} ({f[step] / f['tokens'] * 1e6:.2f})"
+            for step in ("encode", "whole", "pieces")
+        ]
+        table.add(f["tokens"], f["distinct"], f["features"], *seconds, f["peak"])
+    table.show()
 
 
 if __name__ == "__main__":

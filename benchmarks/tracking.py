@@ -18,22 +18,23 @@ whole grid; «track» is one prediction for the test part, the median of runs by
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import itertools
 import json
 import subprocess
 import sys
-import time
+from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.side_by_side import Times, one_core, ratio, table
+from benchmarks.options import begin
+from benchmarks.side_by_side import Seconds, Table, alternate, ratio
 from studies.datasets import load_cells
 from trellis.tracking import FramePair, Link, NearestNeighbour, TrackingModel, annotated_events
-from trellis.tracking.scores import LinkScores, score_links
+from trellis.tracking.scores import score_links
 
 PEERS = ["laptrack", "motile"]
 TUNING_PAIRS = 30
@@ -131,17 +132,12 @@ class Peers:
         source = "from __future__ import annotations\n"
         source += "".join(inspect.getsource(part) for part in (laptrack, motile, serve))
         self._process = subprocess.Popen(
-            [python, "-c", source + "serve()"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+            [python, "-c", source + "serve()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
 
     def ask(self, peer: str, movie: Movie, options: tuple[float, ...]) -> Any:
         """Links (or, without a movie, the version) and CPU seconds; None if not installed."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         print(json.dumps([peer, movie, options]), file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
         if not answer:
@@ -150,7 +146,6 @@ class Peers:
 
     def close(self) -> None:
         """End the process."""
-        assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
 
@@ -166,19 +161,13 @@ def movie_of(pairs: list[FramePair]) -> Movie:
 
 def links_of(pairs: list[FramePair], rows: Rows) -> list[Link]:
     """Links by ids; two from one source are a division."""
-    several: dict[tuple[int, int], int] = {}
-    for t, i, _ in rows:
-        several[t, i] = several.get((t, i), 0) + 1
-    return [
-        Link(
-            pairs[t].sequence,
-            pairs[t].frame,
-            int(pairs[t].source.ids[i]),
-            int(pairs[t].target.ids[j]),
-            "division" if several[t, i] > 1 else "move",
-        )
-        for t, i, j in rows
-    ]
+    several = Counter((t, i) for t, i, _ in rows)
+    links = []
+    for t, i, j in rows:
+        pair, kind = pairs[t], "division" if several[t, i] > 1 else "move"
+        ids = int(pair.source.ids[i]), int(pair.target.ids[j])
+        links.append(Link(pair.sequence, pair.frame, *ids, kind))
+    return links
 
 
 def lengths(pairs: list[FramePair], kind: str) -> np.ndarray:
@@ -219,11 +208,6 @@ def at_the_edge(chosen: tuple[float, ...], tried: list[tuple[float, ...]]) -> st
     return f"; at the edge of the grid: {', '.join(edges)}" if edges else ""
 
 
-def fitness(scores: LinkScores) -> float:
-    """What settings are chosen by."""
-    return (scores.links.f1 + scores.divisions.f1) / 2
-
-
 def tune(
     peers: Peers, peer: str, pairs: list[FramePair], quick: bool
 ) -> tuple[tuple[float, ...], float]:
@@ -231,45 +215,37 @@ def tune(
     choices = grid(peer, pairs)[:: 5 if quick else 1]
     pairs = pairs[-TUNING_PAIRS:]
     truth, _ = annotated_events(pairs)
-    movie, seconds = movie_of(pairs), 0.0
-    tried = []
+    movie, seconds, tried = movie_of(pairs), 0.0, []
     for options in choices:
         rows, took = peers.ask(peer, movie, options)
         seconds += took
-        tried.append((fitness(score_links(truth, links_of(pairs, rows))), options))
-        print(peer, np.round(options, 2).tolist(), f"{tried[-1][0]:.4f}, {took:.1f} s", flush=True)
+        scores = score_links(truth, links_of(pairs, rows))
+        tried.append((scores.links.f1 + scores.divisions.f1, options))
     return max(tried)[1], seconds
 
 
-def ours(model: Any, train: list[FramePair]) -> float:
-    """CPU seconds of training."""
-    started = time.process_time()
-    model.fit(train)
-    return time.process_time() - started
+def predict(model: Any, pairs: list[FramePair]) -> tuple[list[Link], float]:
+    """Links and CPU seconds."""
+    (run,) = alternate({"": lambda: model.predict(pairs).links}, 1, keep=lambda links: links)
+    return run.kept[0], run.cpu[0]
 
 
 def compare(
-    name: str, train: list[FramePair], test: list[FramePair], peers: Peers, args: Any
-) -> list[list[str]]:
+    name: str, train: list[FramePair], test: list[FramePair], peers: Peers, args: Any, table: Table
+) -> None:
     """One row for each contestant."""
     learn: dict[str, float] = {}
     runs: dict[str, Callable[[], tuple[list[Link], float]]] = {}
     note: dict[str, str] = {}
-    rows = []
     for title, model in (("Trellis", TrackingModel()), ("nearest neighbours", NearestNeighbour())):
-        learn[title] = ours(model, train)
-
-        def track(model: Any = model) -> tuple[list[Link], float]:
-            started = time.process_time()
-            links = model.predict(test).links
-            return links, time.process_time() - started
-
-        runs[title] = track
+        (fit,) = alternate({"": lambda model=model: model.fit(train)}, 1)
+        learn[title] = fit.cpu[0]
+        runs[title] = partial(predict, model, test)
     movie = movie_of(test)
     for peer in args.peers:
         known = peers.ask(peer, [], ())
         if known is None:
-            rows.append([name, peer, *[""] * 6, "not installed"])
+            print(f"{peer} is left out: not installed")
             continue
         title = f"{peer} {known[0]}"
         options, learn[title] = tune(peers, peer, train, args.quick)
@@ -277,56 +253,44 @@ def compare(
         note[title] += at_the_edge(options, grid(peer, train))
 
         def ask(peer: str = peer, options: Any = options) -> tuple[list[Link], float]:
-            found, seconds = peers.ask(peer, movie, options)
-            return links_of(test, found), seconds
+            rows, seconds = peers.ask(peer, movie, options)
+            return links_of(test, rows), seconds
 
         runs[title] = ask
     truth, _ = annotated_events(test)
-    seconds: dict[str, list[float]] = {title: [] for title in runs}
-    scores = {}
-    for _ in range(args.rounds):
-        for title, run in runs.items():
-            links, took = run()
-            seconds[title].append(took)
-            scores[title] = score_links(truth, links)
-    times = {title: Times(title, seconds[title]) for title in runs}
-    return [
-        [
-            name,
-            title,
-            f"{scores[title].links.f1:.4f}",
-            f"{scores[title].links.precision:.4f} / {scores[title].links.recall:.4f}",
-            f"{scores[title].divisions.f1:.4f}",
-            f"{learn[title]:.2f}",
-            f"{times[title].median:.2f}",
-            "" if title == "Trellis" else ratio(times[title], times["Trellis"]),
+    measured = alternate(runs, args.rounds, keep=lambda answer: answer)
+    seconds = {run.name: Seconds(took for _, took in run.kept) for run in measured}
+    for run in measured:
+        title, scores = run.name, score_links(truth, run.kept[-1][0])
+        table.add(
+            name, title, f"{scores.links.f1:.4f}",
+            f"{scores.links.precision:.4f} / {scores.links.recall:.4f}",
+            f"{scores.divisions.f1:.4f}", learn[title], seconds[title].median,
+            "" if title == "Trellis" else ratio(seconds[title], seconds["Trellis"]),
             note.get(title, ""),
-        ]
-        for title in runs
-    ] + rows
+        )  # fmt: skip
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--peer-python", default=sys.executable, help="where the peers are")
-    parser.add_argument("--peers", nargs="*", default=PEERS, choices=PEERS)
-    parser.add_argument("--rounds", type=int, default=5, help="predictions that are timed")
-    parser.add_argument("--quick", action="store_true", help="a fifth of the peers' grids")
-    args = parser.parse_args()
-    one_core()
+    args = begin(
+        __doc__,
+        peer_python=(sys.executable, sys.executable, "where the peers are"),
+        peers=(PEERS, PEERS),
+        rounds=(5, 1, "predictions that are timed"),
+        quick=(False, True, "a fifth of the peers' grids"),
+    )
     migration = [load_cells("cellmigration", frames=span) for span in ((0, 60), (60, 86))]
     epidermis = [load_cells("epidermis", sequences=[f"epidermis_area{i}"]) for i in (1, 2)]
-    TrackingModel(max_iter=2).fit(epidermis[0][:2]).predict(epidermis[0][:2])  # compiles
+    TrackingModel(max_iter=2).fit(epidermis[0][:2]).predict(epidermis[0][:2])  # loads the kernels
     peers = Peers(args.peer_python)
-    rows = []
+    table = Table(
+        "Tracking of dividing cells", "data", "tracker", "link F1", "precision / recall",
+        "division F1", "learn, CPU s", "track, CPU s", "track, times Trellis (range)", "note",
+    )  # fmt: skip
     for name, (train, test) in (("cell migration", migration), ("epidermis", epidermis)):
-        rows += compare(name, train, test, peers, args)
+        compare(name, train, test, peers, args, table)
     peers.close()
-    header = [
-        "data", "tracker", "link F1", "precision / recall", "division F1", "learn, CPU s",
-        "track, CPU s", "track, times Trellis (range)", "",
-    ]  # fmt: skip
-    print(table(header, rows))
+    table.show()
 
 
 if __name__ == "__main__":

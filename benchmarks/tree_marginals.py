@@ -5,20 +5,20 @@
 Shapes: the dependency trees of ud_ewt (if the data are there, see TRELLIS_DATA), random trees of
 20 nodes, and one path, one star and one random tree of many nodes. All have 20 labels and one table
 for all edges, unless said otherwise; on the trees of ud_ewt, «typed» has one for each dependency
-relation. Scores are random. Times are those of whole calls (rooting the trees, checking for
-feasibility and making the result included), the contestants by turns, medians with their range.
+relation, chains always one. Scores are random. Times are those of whole calls (rooting the trees,
+checking for feasibility and making the result included), by turns, medians with their range.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.side_by_side import Times, alternate, one_core, ratio, table
-from studies.datasets import load
+from benchmarks.options import begin
+from benchmarks.side_by_side import Seconds, Table, alternate, ratio
+from studies.datasets import load_trees
 from trellis.errors import DataError
 from trellis.structures import (
     ChainPotentials,
@@ -38,16 +38,6 @@ from trellis.structures import (
 Int64s = npt.NDArray[np.int64]
 
 
-def treebank() -> tuple[Int64s, Int64s, Int64s]:
-    """Offsets, edges (dependent, head) and relations of the training sentences of ud_ewt."""
-    corpus = load("ud_ewt").train
-    head = np.array([int(number) for number in corpus.columns["head"].strings()])
-    base = np.repeat(corpus.offsets[:-1], np.diff(corpus.offsets))
-    hangs = np.flatnonzero(head > 0)
-    edges = np.stack([hangs, (base + head - 1)[hangs]], axis=1)
-    return corpus.offsets, edges, corpus.columns["deprel"].codes[hangs].astype(np.int64)
-
-
 def random_trees(n: int, size: int, rng: np.random.Generator) -> tuple[Int64s, Int64s]:
     """Recursive trees: every node but the first hangs on one of those before, in any direction."""
     v = np.arange(n)
@@ -59,13 +49,9 @@ def random_trees(n: int, size: int, rng: np.random.Generator) -> tuple[Int64s, I
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Speed of exact inference on trees.")
-    parser.add_argument("--labels", type=int, default=20)
-    parser.add_argument("--rounds", type=int, default=7)
-    args = parser.parse_args()
-    one_core()
+    args = begin(__doc__, labels=(20, 3), nodes=(200_000, 500), rounds=(7, 1))
     rng = np.random.default_rng(0)
-    n_labels, n = args.labels, 200_000
+    n_labels, n = args.labels, args.nodes
     shapes = {
         "random trees of 20 nodes": random_trees(n, 20, rng),
         "one random tree": random_trees(n, n, rng),
@@ -75,25 +61,28 @@ def main() -> None:
     pair = rng.normal(size=(n_labels, n_labels))
     potentials: dict[str, GraphPotentials] = {}
     try:
-        offsets, edges, relations = treebank()
-        node = rng.normal(size=(offsets[-1], n_labels))
+        trees = load_trees()
+        offsets, edges, types = trees.offsets, trees.edges, trees.edge_types.codes
+        node = rng.normal(size=(trees.n_positions, n_labels))
         potentials["ud_ewt"] = GraphPotentials(node, pair, edges, offsets)
-        typed = rng.normal(size=(relations.max() + 1, n_labels, n_labels))
-        potentials["ud_ewt, typed"] = GraphPotentials(node, typed, edges, offsets, relations)
+        typed = rng.normal(size=(types.max() + 1, n_labels, n_labels))
+        potentials["ud_ewt, typed"] = GraphPotentials(node, typed, edges, offsets, types)
     except DataError as error:
         print(f"without ud_ewt: {error}")
     for name, (offsets, edges) in shapes.items():
         node = rng.normal(size=(n, n_labels))
         potentials[name] = GraphPotentials(node, pair, edges, offsets)
 
-    rows = []
+    unit = "millions of nodes a second"
+    table = Table(
+        f"Marginals and log Z, {n_labels} labels, {unit}",
+        *("shape", "nodes", "trees", "chains", "time of trees over chains"),
+    )
     for name, p in potentials.items():
         chain = ChainPotentials(p.node, pair, p.offsets)
         runs = {"tree": lambda p=p: tree_marginals(p), "chain": lambda c=chain: marginals(c)}
-        found = timed(runs, args.rounds)
-        rows.append([name, f"{len(p.node):,}", *speeds(found, len(p.node)), ratio(*found)])
-    print(f"\nMarginals and log Z, {n_labels} labels, millions of nodes a second:\n")
-    print(table(["shape", "nodes", "trees", "chains", "time of trees over chains"], rows))
+        table.add(name, len(p.node), *speeds(runs, len(p.node), args.rounds))
+    table.show()
 
     p = potentials.get("ud_ewt", potentials["random trees of 20 nodes"])
     chain = ChainPotentials(p.node, pair, p.offsets)
@@ -106,27 +95,20 @@ def main() -> None:
         "a draw": (lambda: tree_sample(p, 1, np.random.default_rng(0)), None),
         "marginals, a table for each edge": (lambda: tree_marginals(own), None),
     }
-    rows = []
+    title = f"The other questions, the first shape, {unit}"
+    table = Table(title, "question", "trees", "chains", "time of trees over chains")
     for name, (tree, same) in others.items():
-        found = timed({"tree": tree, **({"chain": same} if same else {})}, args.rounds)
-        told = speeds(found, len(p.node)) + ([] if same else [""])
-        rows.append([name, *told, ratio(*found) if same else ""])
-    print("\nThe other questions, the first shape:\n")
-    print(table(["question", "trees", "chains", "time of trees over chains"], rows))
+        runs = {"tree": tree, **({"chain": same} if same else {})}
+        table.add(name, *speeds(runs, len(p.node), args.rounds))
+    table.show()
 
 
-def timed(runs: dict[str, Callable[[], object]], rounds: int) -> list[Times]:
-    """Run all by turns, once before to compile and warm up."""
-    alternate(runs, 1)
-    return alternate(runs, rounds)
-
-
-def speeds(found: list[Times], n: int) -> list[str]:
-    """Millions of nodes a second: median over the rounds, and the range."""
-    return [
-        f"{n / t.median / 1e6:.2f} ({n / max(t.seconds) / 1e6:.2f}–{n / min(t.seconds) / 1e6:.2f})"
-        for t in found
-    ]
+def speeds(runs: dict[str, Callable[[], object]], n: int, rounds: int) -> list[str]:
+    """Millions of nodes a second of trees and of chains (if any), and the ratio of the times."""
+    alternate(runs, 1)  # loads the kernels
+    times = [run.wall for run in alternate(runs, rounds)]
+    told = [str(Seconds(n / t / 1e6 for t in wall)) for wall in times]
+    return [*told, ratio(*times)] if len(times) == 2 else [*told, "", ""]
 
 
 if __name__ == "__main__":

@@ -1,0 +1,127 @@
+"""Every benchmark starts, and its small mode shows all rows with figures; no time is judged."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BENCHMARKS = sorted(
+    path.stem for path in (ROOT / "benchmarks").glob("*.py") if "__main__" in path.read_text()
+)
+SGD = [f"SGD, n' = {size}, batch {n}" for size, n in (("whole", 16), ("5.5", 128), ("whole", 1))]
+METHODS = ["WMWP, by position", "WMWP, by label", "WMWP by label, H_CV", "FPL, by expert"]
+ROWS: dict[str, list[tuple[int, list[str]]]] = {
+    "active_step": [(4, ["best-vs-second", "best-vs-worst", "scoring", "random"])],
+    "assignments": [(1, []), (2, ["learned", "random"])],
+    "cccp": [(8, ["plain", "recycled", "adaptive", "both"])],
+    "chunking": [
+        (3, ["Trellis perceptron", "Trellis CRF, n' = 5.5", "Trellis CRF"]),
+        (3, ["Trellis", "Trellis, from a corpus as read", "Trellis, from encoded features"]),
+    ],
+    "experts": [(5, METHODS), (5, METHODS), (5, METHODS)],
+    "footprint": [(5, ["Trellis, encoded features"]), (3, ["import trellis", "trellis --help"])],
+    "gcrf_scale": [
+        (4, ["graph", "learning", "mean", "mean and standard deviations"]),
+        (4, ["alpha", "gamma"]),
+    ],
+    "glacer_swap": [(3, ["0", "1", "2"])],
+    "graph_inference": [
+        (20, ["elimination", "dual", "LP", "BP", "ILP", "grid 3×3, 3 labels, mixed"]),
+        (4, ["1", "5", "20", "100"]),
+    ],
+    "large": [(4, ["read", "encode", "encode and one pass", "predict"])],
+    "ocr": [(14, ["Frank–Wolfe, gap 1 %", "bundle, gap 1 %", "CRF, L-BFGS"])],
+    "partial": [
+        (2, ["complete", "one missing"]),
+        (3, ["log-likelihood (ChainCRF)", "hinge (MaxMargin)", "perceptron (ChainPerceptron)"]),
+    ],
+    "passes": [(10, ["sxu", "jnlpba", "conll2000", "ud_ewt"]), (4, ["sxu", "ud_ewt"])],
+    "rich_edges": [(10, ["jnlpba", "sxu", "defaults", "rich_edges=True, piece_size=3.5"])],
+    "same_features": [(3, ["conll2000", "ud_ewt", "jnlpba"])],
+    "scaling": [(2, [])],
+    "solvers": [(6, ["Trellis L-BFGS, observed states", "Trellis ADF", "Trellis SGD, L1"])],
+    "threads": [(11, [*SGD, "SGD, lock-free", "L-BFGS, states all", "same bits"])],
+    "tracking": [(4, ["cell migration", "epidermis", "Trellis", "nearest neighbours"])],
+    "tree_marginals": [
+        (6, ["ud_ewt", "ud_ewt, typed", "random trees of 20 nodes", "one path", "one star"]),
+        (6, ["best", "5 best", "pairs", "entropy", "a draw"]),
+    ],
+}
+"""For each table of a benchmark, how many rows it has without those of peers, and some cells."""
+
+PEERS = ("python-crfsuite", "CRFsuite", "laptrack", "motile")
+AGAINST_CRFSUITE = ("chunking", "same_features", "solvers")
+MAY_BE_ZERO = {"gap", "mean gap", "below best", "division F1", "swap", "pairs"}
+
+Row = list[tuple[str, str]]
+"""Headings and cells."""
+
+
+def tables(text: str) -> list[list[Row]]:
+    """All tables in Markdown."""
+    found = []
+    for block in re.findall(r"(?:^\|.*\|\n)+", text, re.MULTILINE):
+        header, _, *rows = (
+            [cell.strip() for cell in line[1:-1].split("|")] for line in block.splitlines()
+        )
+        found.append([list(zip(header, row, strict=True)) for row in rows])
+    return found
+
+
+def figures(row: Row) -> list[tuple[str, float]]:
+    """Numbers that cells begin with, and their headings."""
+    number = re.compile(r"-?[\d,]*\.?\d+(e-\d+)?|-?inf\b|nan\b")
+    begins = [(head, number.match(cell)) for head, cell in row]
+    return [(head, float(begin[0].replace(",", ""))) for head, begin in begins if begin]
+
+
+def run(name: str, folder: Path) -> str:
+    """What the small mode of a benchmark prints, where there are no data."""
+    paths = (str(ROOT), os.environ.get("PYTHONPATH", ""))
+    environment = {
+        **os.environ,
+        "TRELLIS_DATA": str(folder),
+        "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+    }
+    command = [sys.executable, "-m", f"benchmarks.{name}", "--small"]
+    ended = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def test_all_are_known():
+    assert set(ROWS) == set(BENCHMARKS)
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_small_mode(name, tmp_path):
+    text = run(name, tmp_path)
+    shown = tables(text)
+    assert len(shown) == len(ROWS[name])
+    peers = []
+    for rows, (n_rows, expected) in zip(shown, ROWS[name], strict=True):
+        theirs = [row for row in rows if any(c.startswith(PEERS) for _, c in row[:2])]
+        peers += theirs
+        assert len(rows) - len(theirs) == n_rows
+        assert {cell for row in rows for _, cell in row} >= set(expected)
+        assert len({str(row) for row in rows}) == len(rows)
+        for row in rows:
+            assert figures(row), row
+            for head, value in figures(row):
+                assert 0 < value < np.inf or (value == 0 and head in MAY_BE_ZERO), row
+    if name in AGAINST_CRFSUITE:
+        installed = find_spec("pycrfsuite") is not None
+        assert ("python-crfsuite is left out: not installed" in text) is not installed
+        in_columns = any("crfsuite" in head for head, _ in shown[0][0])
+        assert bool(peers or in_columns) is installed
