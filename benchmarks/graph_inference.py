@@ -19,7 +19,7 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.side_by_side import one_core, table
-from trellis.structures import GraphPotentials, elimination_cost, graph_best, graph_marginals
+from trellis.structures import GraphPotentials, best, elimination_cost, marginals
 from trellis.structures.dual_decomposition import improved
 from trellis.structures.message_graph import MessageGraph
 
@@ -47,7 +47,7 @@ def problem(edges: np.ndarray, n: int, n_labels: int, kind: str, seed: int) -> G
 
 
 def by_marginals(p: GraphPotentials) -> tuple[float, float, str]:
-    found = graph_marginals(p, method="bp")
+    found = marginals(p, method="bp")
     labels = found.node.argmax(axis=1).astype(np.int32)
     score = improved(p, MessageGraph.of(p), labels)[1][0]
     note = "" if found.converged[0] else "BP did not converge"
@@ -56,7 +56,7 @@ def by_marginals(p: GraphPotentials) -> tuple[float, float, str]:
 
 def by(method: str, **options: object) -> Callable[[GraphPotentials], tuple[float, float, str]]:
     def run(p: GraphPotentials) -> tuple[float, float, str]:
-        found = graph_best(p, method=method, **options)  # type: ignore[arg-type]
+        found = best(p, method=method, **options)  # type: ignore[arg-type]
         return float(found.scores[0]), float(found.bounds[0]), "exact" if found.exact[0] else ""
 
     return run
@@ -121,10 +121,10 @@ def main() -> None:
     rows = []
     for n in (1, 5, 20, 100):
         started = time.perf_counter()
-        best = graph_best(p, method="dual", max_iterations=n)
+        decoded = best(p, method="dual", max_iterations=n)
         seconds = time.perf_counter() - started
-        gap = 100 * best.gap[0] / abs(best.bounds[0])
-        rows.append([str(n), f"{best.scores[0]:.2f}", f"{gap:.3f} %", f"{seconds:.3f}"])
+        gap = 100 * decoded.gap[0] / abs(decoded.bounds[0])
+        rows.append([str(n), f"{decoded.scores[0]:.2f}", f"{gap:.3f} %", f"{seconds:.3f}"])
     print("\nDual decomposition on a grid of 100×100 with 10 labels, Potts:\n")
     print(table(["turns", "score", "gap", "seconds"], rows))
 

@@ -40,7 +40,7 @@ from trellis.structures import Forest
 __all__ = ["ChainModel", "GraphModel", "LinearModel", "TreeModel", "format_record"]
 
 INFERENCE = ("auto", "exact", "elimination", "max-flow", "dual", "lp", "ilp")
-"""Methods of :func:`trellis.structures.graph_best`, and "exact"."""
+"""Methods of :func:`trellis.structures.best`, and "exact"."""
 
 SEED: Domain = nothing | whole(0)
 
@@ -91,7 +91,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
     )
     inference: str = parameter(
         one_of(*INFERENCE),
-        """Graphs: how the best labels are found (see :func:`trellis.structures.graph_best`);
+        """Graphs: how the best labels are found (see :func:`trellis.structures.best`);
         "exact": with an integer program where nothing cheaper is. :meth:`decode` says how good
         each is.""",
         default="auto",

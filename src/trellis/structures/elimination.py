@@ -31,9 +31,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from trellis.arrays import Float64s, Int64s
+from trellis.errors import DataError
 from trellis.structures.graph_potentials import GraphPotentials
 
-__all__ = ["Group", "Plan", "groups", "make_plan", "plans"]
+__all__ = ["Group", "Plan", "elimination_cost", "groups", "make_plan", "plans", "plans_within"]
 
 Pairs = Sequence[tuple[int, int]]
 
@@ -288,6 +289,54 @@ def plans(
         else:
             found.append((whole, False))
     return found
+
+
+def plans_within(
+    p: GraphPotentials, samples: Sequence[int], budget: int
+) -> list[tuple[Plan, bool]]:
+    """Plans of all samples; raises and says the cost if one is beyond the budget."""
+    affordable = []
+    for s, (plan, cut) in zip(samples, plans(p, samples, budget), strict=True):
+        if plan is None:
+            whole = plans(p, [s])[0][0]
+            assert whole is not None  # nothing limits it
+            raise DataError(
+                f"sample {s}: exact inference by elimination takes {whole.entries:.3g} table "
+                f"entries of 8 bytes (width {whole.width}), and budget={budget}; raise the budget "
+                'or use an approximate method ("dual" for the best labelling, "bp" for marginals)'
+            )
+        affordable.append((plan, cut))
+    return affordable
+
+
+def elimination_cost(p: GraphPotentials) -> tuple[Int64s, Float64s]:
+    """Estimate what variable elimination would cost, without running it.
+
+    Parameters
+    ----------
+    p : GraphPotentials
+        The scores.
+
+    Returns
+    -------
+    widths : int64, shape (S,)
+        Width of the best order of elimination found: an upper bound on the treewidth of the graph.
+    entries : float64, shape (S,)
+        Number of entries of all tables, each of 8 bytes; time is proportional to it.
+
+    Examples
+    --------
+    A cycle of four nodes with ten labels has treewidth 2:
+
+    >>> p = GraphPotentials(
+    ...     np.zeros((4, 10)), np.zeros((10, 10)), [[0, 1], [1, 2], [2, 3], [3, 0]], [0, 4])
+    >>> widths, entries = elimination_cost(p)
+    >>> widths.tolist(), entries.tolist()
+    ([2], [2110.0])
+    """
+    best = [plan for plan, _ in plans(p, range(p.n_samples)) if plan]
+    widths = np.array([plan.width for plan in best], np.int64)
+    return widths, np.array([float(plan.entries) for plan in best])
 
 
 def groups(

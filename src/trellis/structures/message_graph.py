@@ -90,9 +90,8 @@ def subset(p: GraphPotentials, chosen: Bools) -> tuple[GraphPotentials, Int64s, 
 
 def labelling_scores(p: GraphPotentials, labels: npt.NDArray[np.integer]) -> Float64s:
     """Score of a labelling of each sample."""
-    n_samples = len(p.offsets) - 1
+    n_samples, sample = p.n_samples, p.owner
     a, b = p.edges.T
-    sample = np.repeat(np.arange(n_samples), np.diff(p.offsets))
     scores = np.zeros(n_samples)
     scores += np.bincount(sample, p.node[np.arange(len(labels)), labels], n_samples)
     scores += np.bincount(sample[a], p.pair[p.types, labels[a], labels[b]], n_samples)
