@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from enumerate_passes import ORDINARY, array, chains, enumerated, feasible, forests
@@ -93,6 +95,18 @@ def test_pair_marginals(p):
             close(both.pair[i].sum(axis=1), node[e.rows][a])
             close(both.pair[i].sum(axis=0), node[e.rows][b])
     assert (both.pair[~linked] == 0).all()  # where chains start
+
+
+def test_results_can_be_pickled():
+    p = ChainPotentials(np.eye(3, 2), np.eye(2), [0, 1, 3])
+    for answer, fields in (
+        (best(p), ("labels", "scores", "bounds", "exact", "method")),
+        (marginals(p, pairs=True), ("log_z", "node", "pair", "exact", "converged", "n_iterations")),
+    ):
+        again = pickle.loads(pickle.dumps(answer))
+        assert type(again) is type(answer)
+        for name in fields:
+            assert np.array_equal(getattr(again, name), getattr(answer, name))
 
 
 @CASES

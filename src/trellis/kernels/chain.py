@@ -40,7 +40,7 @@ import numpy.typing as npt
 
 from trellis.kernels._jit import kernel, subkernel
 from trellis.kernels.chain_max import as_stack, kbest, viterbi
-from trellis.kernels.rows import draw, fill, longest_sample, padded_width, row_max
+from trellis.kernels.rows import draw, fill, longest_sample, padded_width, row_max, transpose
 
 __all__ = ["kbest", "posterior", "viterbi"]
 
@@ -86,13 +86,6 @@ def _relative_trans(trans: Floats, R: Float64s, E: Float64s) -> tuple[float, flo
                 if R[k, i, j] > -np.inf:
                     spread = max(spread, -R[k, i, j])
     return total, spread
-
-
-@subkernel
-def _transpose(M: Float64s, out: Float64s) -> None:
-    for i in range(M.shape[0]):
-        for j in range(M.shape[0]):
-            out[j, i] = M[i, j]
 
 
 @subkernel
@@ -176,7 +169,7 @@ def _backward_scaled(
         for j in range(w.shape[0]):
             w[j] = beta[t, j] * x[t, j]
         if step == 1:
-            _transpose(E[t - 1], Et)
+            transpose(E[t - 1], Et)
         _sum_step(w, Et, beta[t - 1])
         fill(w, 1.0)
         if _normalise_times(beta[t - 1], w) < 0.0:
@@ -199,8 +192,11 @@ def _sum_step(previous: Float64s, M: Float64s, out: Float64s) -> None:
 def _normalise_times(a: Float64s, x: Float64s) -> float:
     """Replace a by a * x / sum(a * x); return the sum, or -1 if an entry fell below the floor."""
     norm = 0.0
+    # Products and their sum in loops of their own: one loop would be compiled twice, for rows that
+    # overlap in memory and for others, and add up in another order.
     for j in range(a.shape[0]):
         a[j] *= x[j]
+    for j in range(a.shape[0]):
         norm += a[j]
     if norm == 0.0:
         return 0.0
@@ -321,7 +317,7 @@ def _posterior(
                 trans[first + 1 : first + n] if step == 1 else trans, R, E
             )
         if s == 0 and step == 0:
-            _transpose(E[0], Et)
+            transpose(E[0], Et)
         if n == 0:
             continue
         log_z[s], scaled = _forward(node, first, n, R, E, step, tops, spread, x, alpha)
@@ -359,6 +355,7 @@ def _node_marginal(alpha: Float64s, beta: Float64s, scaled: bool, out: Float64s)
     shift = 0.0 if scaled else _log_sum_exp(alpha, beta)
     for j in range(out.shape[0]):
         out[j] = alpha[j] * beta[j] if scaled else np.exp(alpha[j] + beta[j] - shift)
+    for j in range(out.shape[0]):
         total += out[j]
     factor = 1.0 / total
     for j in range(out.shape[0]):

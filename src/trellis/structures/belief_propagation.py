@@ -25,7 +25,7 @@ from __future__ import annotations
 import numpy as np
 
 from trellis.structures.graph_potentials import GraphPotentials
-from trellis.structures.message_graph import MessageGraph
+from trellis.structures.message_graph import MessageGraph, both_ways
 from trellis.structures.results import Marginals
 
 __all__ = ["belief_propagation"]
@@ -51,8 +51,8 @@ def belief_propagation(
     layout = graph.arguments(p)
     messages, converged, iterations = loopy.sum_product(
         p.node,
-        loopy.Tables(p.pair, np.ascontiguousarray(p.pair.transpose(0, 2, 1))),
-        loopy.Tables(exponentials, np.ascontiguousarray(exponentials.transpose(0, 2, 1))),
+        both_ways(p.pair),
+        both_ways(exponentials),
         top,
         layout,
         np.where(graph.forest, 0.0, damping),

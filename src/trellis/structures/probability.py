@@ -157,8 +157,9 @@ def _loopy_marginals(
         part, rows, edges = subset(q, rest)
         beliefs = belief_propagation(part, MessageGraph.of(part), *settings)
         _put(answer, rest, rows, edges if pairs else None, beliefs)
+    by_sample = q.by_sample() if pairs else None
     for group in elimination.groups(q, list(plans), list(plans.values()), budget):
-        _put_group(answer, q, group, pairs)
+        _put_group(answer, q, group, by_sample)
     return answer
 
 
@@ -176,17 +177,23 @@ def _put(
 
 
 def _put_group(
-    answer: Marginals, q: GraphPotentials, group: elimination.Group, pairs: bool
+    answer: Marginals,
+    q: GraphPotentials,
+    group: elimination.Group,
+    by_sample: tuple[Int64s, Int64s] | None,
 ) -> None:
-    """Compute the marginals of samples that are eliminated together, and put them in place."""
+    """Compute the marginals of samples that are eliminated together, and put them in place.
+
+    Pairs need the edges sorted by sample.
+    """
     node_of, pair_of, answer.log_z[group.samples] = group.marginals()
     first = q.offsets[group.samples]
     for v, values in enumerate(node_of):
         labels = group.labels[v] if group.labels else np.arange(q.node.shape[1])
         answer.node[(first + v)[:, None], labels] = values
-    if not pairs:
+    if by_sample is None:
         return
-    order, edge_offsets = q.by_sample()
+    order, edge_offsets = by_sample
     place = {ends: i for i, ends in enumerate(group.ends)}
     for i in range(edge_offsets[group.samples[0] + 1] - edge_offsets[group.samples[0]]):
         edge = order[edge_offsets[group.samples] + i]

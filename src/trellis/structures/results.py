@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -48,6 +48,9 @@ class Best(tuple[Int32s, Float64s]):
         new = super().__new__(cls, (labels, scores))
         new.bounds, new.exact, new.method = bounds, exact, method
         return new
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return self.labels, self.scores, self.bounds, self.exact, self.method
 
     @classmethod
     def exactly(cls, labels: Int32s, scores: Float64s, method: str) -> Self:
@@ -118,6 +121,9 @@ class Marginals(tuple[Float64s, Float64s]):
         new.converged = np.ones(n, np.bool_) if converged is None else converged
         new.n_iterations = np.ones(n, np.int64) if n_iterations is None else n_iterations
         return new
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return self.log_z, self.node
 
     @property
     def log_z(self) -> Float64s:
