@@ -1,7 +1,7 @@
 """Chains: spans, kernels, transitions of each position, both regimes of the sums, all errors.
 
 Transitions are shared by all positions in some examples and differ between them in others. What
-chains share with forests is in ``test_passes.py``.
+chains share with forests is in ``test_chains_and_forests.py``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Trees: larger and special ones, both regimes of the sums, all errors.
 
-What trees share with chains is in ``test_passes.py``.
+What trees share with chains is in ``test_chains_and_forests.py``.
 """
 
 from __future__ import annotations
