@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.options import begin
 from benchmarks.side_by_side import Table, once
 from trellis.datasets import grid_edges
-from trellis.structures import GraphPotentials, elimination_cost, graph_best, graph_marginals
+from trellis.structures import GraphPotentials, best, elimination_cost, marginals
 from trellis.structures.dual_decomposition import improved
 from trellis.structures.message_graph import MessageGraph
 
@@ -41,7 +41,7 @@ def problem(edges: np.ndarray, n: int, n_labels: int, kind: str, seed: int) -> G
 
 
 def by_marginals(p: GraphPotentials) -> tuple[float, float, str]:
-    found = graph_marginals(p, method="bp")
+    found = marginals(p, method="bp")
     labels = found.node.argmax(axis=1).astype(np.int32)
     score = improved(p, MessageGraph.of(p), labels)[1][0]
     note = "" if found.converged[0] else "BP did not converge"
@@ -50,7 +50,7 @@ def by_marginals(p: GraphPotentials) -> tuple[float, float, str]:
 
 def by(method: str, **options: object) -> Callable[[GraphPotentials], tuple[float, float, str]]:
     def run(p: GraphPotentials) -> tuple[float, float, str]:
-        found = graph_best(p, method=method, **options)  # type: ignore[arg-type]
+        found = best(p, method=method, **options)  # type: ignore[arg-type]
         return float(found.scores[0]), float(found.bounds[0]), "exact" if found.exact[0] else ""
 
     return run
@@ -105,9 +105,9 @@ def main() -> None:
     title = f"Dual decomposition on a grid of {side}×{side} with 10 labels, Potts"
     table = Table(title, "turns", "score", "gap", "seconds")
     for turns in (1, 5, 20, 100):
-        best, seconds = once(partial(graph_best, p, method="dual", max_iterations=turns))
-        gap = 100 * best.gap[0] / abs(best.bounds[0])
-        table.add(turns, f"{best.scores[0]:.2f}", f"{gap:.3f} %", seconds)
+        decoded, seconds = once(partial(best, p, method="dual", max_iterations=turns))
+        gap = 100 * decoded.gap[0] / abs(decoded.bounds[0])
+        table.add(turns, f"{decoded.scores[0]:.2f}", f"{gap:.3f} %", seconds)
     table.show()
 
 

@@ -24,15 +24,10 @@ from trellis.structures import (
     ChainPotentials,
     GraphPotentials,
     best,
+    entropy,
     kbest,
     marginals,
-    pair_marginals,
-    tree_best,
-    tree_entropy,
-    tree_kbest,
-    tree_marginals,
-    tree_pair_marginals,
-    tree_sample,
+    sample,
 )
 
 Int64s = npt.NDArray[np.int64]
@@ -80,7 +75,7 @@ def main() -> None:
     )
     for name, p in potentials.items():
         chain = ChainPotentials(p.node, pair, p.offsets)
-        runs = {"tree": lambda p=p: tree_marginals(p), "chain": lambda c=chain: marginals(c)}
+        runs = {"tree": lambda p=p: marginals(p), "chain": lambda c=chain: marginals(c)}
         table.add(name, len(p.node), *speeds(runs, len(p.node), args.rounds))
     table.show()
 
@@ -88,12 +83,12 @@ def main() -> None:
     chain = ChainPotentials(p.node, pair, p.offsets)
     own = GraphPotentials(p.node, p.pair[p.types], p.edges, p.offsets)
     others: dict[str, tuple[Callable[[], object], Callable[[], object] | None]] = {
-        "best": (lambda: tree_best(p), lambda: best(chain)),
-        "5 best": (lambda: tree_kbest(p, 5), lambda: kbest(chain, 5)),
-        "pairs": (lambda: tree_pair_marginals(p), lambda: pair_marginals(chain)),
-        "entropy": (lambda: tree_entropy(p), None),
-        "a draw": (lambda: tree_sample(p, 1, np.random.default_rng(0)), None),
-        "marginals, a table for each edge": (lambda: tree_marginals(own), None),
+        "best": (lambda: best(p), lambda: best(chain)),
+        "5 best": (lambda: kbest(p, 5), lambda: kbest(chain, 5)),
+        "pairs": (lambda: marginals(p, pairs=True), lambda: marginals(chain, pairs=True)),
+        "entropy": (lambda: entropy(p), None),
+        "a draw": (lambda: sample(p, 1, np.random.default_rng(0)), None),
+        "marginals, a table for each edge": (lambda: marginals(own), None),
     }
     title = f"The other questions, the first shape, {unit}"
     table = Table(title, "question", "trees", "chains", "time of trees over chains")

@@ -102,26 +102,19 @@ def warm_trees() -> None:
 def warm_graphs() -> None:
     """Inference on trees and graphs, and training on pieces with loops."""
     from trellis.models import GraphCRF
-    from trellis.structures import (
-        GraphPotentials,
-        graph_best,
-        graph_marginals,
-        tree_best,
-        tree_kbest,
-        tree_marginals,
-    )
+    from trellis.structures import GraphPotentials, best, kbest, marginals
 
     node, pair, offsets = np.zeros((3, 2)), np.zeros((2, 2)), np.array([0, 3])
     path = GraphPotentials(node, pair, _LOOP[:2], offsets)
-    tree_marginals(path)
-    tree_best(path)
-    tree_kbest(path, 2)
+    marginals(path)
+    best(path)
+    kbest(path, 2)
     p = GraphPotentials(node, pair, _LOOP, offsets)
     for method in ("dual", "elimination"):
-        graph_best(p, method=method)
-    graph_best(GraphPotentials(node, 1 - np.eye(2), _LOOP, offsets), method="lp")  # is fractional
+        best(p, method=method)
+    best(GraphPotentials(node, 1 - np.eye(2), _LOOP, offsets), method="lp")  # is fractional
     for how in ("bp", "elimination"):
-        graph_marginals(p, method=how)
+        marginals(p, method=how)
     X, y = [[["a"], ["b"], ["c"]]], [["X", "Y", "X"]]
     for rich in (False, True):
         for solver in ("sgd", "lbfgs"):

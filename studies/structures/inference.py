@@ -23,7 +23,7 @@ from studies.structures.grids import (
 )
 from trellis import GraphCRF
 from trellis.datasets import grid_edges
-from trellis.structures import GraphPotentials, elimination_cost, graph_best, graph_marginals
+from trellis.structures import GraphPotentials, best, elimination_cost, marginals
 from trellis.structures.max_flow import unfit_for_max_flow
 from trellis.structures.message_graph import labelling_scores
 
@@ -89,14 +89,13 @@ def _compare(task: str, protocol: str) -> dict[str, Any]:
         for method in usable:
             started = time.process_time()
             if method == "bp":
-                marginals = graph_marginals(p, method="bp")
-                labels = marginals.node.argmax(axis=1).astype(np.int32)
+                labels = marginals(p, method="bp").node.argmax(axis=1).astype(np.int32)
                 score, bound, exact = float(labelling_scores(p, labels)[0]), np.inf, False
             else:
                 limit = _TIME_LIMIT if method == "ilp" else None
-                best = graph_best(p, method=method, time_limit=limit)
-                score, bound = float(best.scores[0]), float(best.bounds[0])
-                exact = bool(best.exact[0])
+                decoded = best(p, method=method, time_limit=limit)
+                score, bound = float(decoded.scores[0]), float(decoded.bounds[0])
+                exact = bool(decoded.exact[0])
             seconds = time.process_time() - started
             found[method].append((score, bound, exact, seconds))
     known = [max(runs[i][0] for runs in found.values()) for i in range(len(problems))]
@@ -123,9 +122,9 @@ def _warm_compare(task: str, protocol: str) -> dict[str, Any]:
     p = GraphPotentials(np.eye(4, 2), np.eye(2), square, np.array([0, 4]))
     for method in _METHODS:
         if method == "bp":
-            graph_marginals(p, method=method)
+            marginals(p, method=method)
         else:
-            graph_best(p, method=method)
+            best(p, method=method)
     return _compare(task, protocol)
 
 

@@ -1,77 +1,40 @@
-"""Chains: every inference routine against brute force, both regimes of the sums, all errors.
+"""Chains: spans, kernels, transitions of each position, both regimes of the sums, all errors.
 
-Transitions are shared by all positions in some examples and differ between them in others.
+Transitions are shared by all positions in some examples and differ between them in others. What
+chains share with forests is in ``test_chains_and_forests.py``.
 """
 
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
-from enumerate_chain import enumerate_chain, score
+from enumerate_passes import array, chain_arrays, chains, enumerated, feasible
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from trellis import structures
 from trellis.errors import DataError, InfeasibleError
 from trellis.kernels import chain as kernels
-from trellis.structures import ChainPotentials, chain, chain_potentials
+from trellis.structures import (
+    ChainPotentials,
+    best,
+    entropy,
+    event_probability,
+    kbest,
+    labelling_score,
+    marginals,
+    sample,
+    span_probability,
+)
 
 CASES = settings(deadline=None, max_examples=100)
-
-# Multiples of 1/8, also the extreme ones: their sums are exact in float32 and float64, so ties are
-# true ties and labels can be compared, not only scores.
-ORDINARY = st.integers(-40, 40).map(lambda i: i / 8)
-EXTREME = st.sampled_from([-1e4, -1000.0, -800.0, -450.0, 450.0, 800.0, 1000.0])
-SCORES = {
-    "ordinary": ORDINARY,
-    "forbidding": st.one_of(ORDINARY, ORDINARY, st.just(-np.inf)),
-    "extreme": st.one_of(ORDINARY, EXTREME, st.just(-np.inf)),
-}
+POTENTIALS = feasible(chains())
 
 
-def array(draw, shape, elements, dtype=np.float64):
-    size = math.prod(shape)
-    values = draw(st.lists(elements, min_size=size, max_size=size))
-    return np.array(values, dtype=dtype).reshape(shape)
-
-
-@st.composite
-def arrays(draw, dtype=np.float64):
-    """node, trans and offsets of up to three samples, some of them empty or infeasible.
-
-    Where the transitions are those of each position, NaN stands where they must not be looked at.
-    """
-    n_labels = draw(st.integers(1, 5))
-    longest = {1: 5, 2: 5, 3: 4, 4: 3, 5: 3}[n_labels]
-    lengths = draw(st.lists(st.integers(0, longest), max_size=3))
-    elements = SCORES[draw(st.sampled_from(sorted(SCORES)))]
-    node = array(draw, (sum(lengths), n_labels), elements, dtype)
-    offsets = np.cumsum([0, *lengths])
-    if draw(st.booleans()):
-        trans = array(draw, (n_labels, n_labels), elements, dtype)
-    else:
-        trans = array(draw, (len(node), n_labels, n_labels), elements, dtype)
-        trans[offsets[:-1][np.diff(offsets) > 0]] = np.nan
-    return node, trans, offsets
-
-
-@st.composite
-def potentials(draw):
-    """As ``arrays``, but every sample has a feasible labelling."""
-    p = ChainPotentials(*draw(arrays()))
-    assume(all(e.labellings for e in oracle(p)))
-    return p
-
-
-def oracle(p):
-    return enumerate_chain(p.node, p.trans, p.offsets)
-
-
-def rows(p):
-    return list(pairwise(p.offsets.tolist()))
+def pair_marginals(p):
+    both = marginals(p, pairs=True)
+    return both.log_z, both.pair
 
 
 def left_to_right(n, gain):
@@ -85,96 +48,10 @@ def left_to_right(n, gain):
     return ChainPotentials(node, [[0.0, -np.inf], [-np.inf, 0.0]], [0, n])
 
 
-# --- against brute force -------------------------------------------------------------------------
-
-
 @CASES
-@given(potentials())
-def test_best_is_the_first_of_all_labellings(p):
-    labels, scores = chain.best(p)
-    assert labels.dtype == np.int32 and scores.dtype == np.float64
-    for (first, stop), e, s in zip(rows(p), oracle(p), scores, strict=True):
-        assert tuple(labels[first:stop]) == e.labellings[0]
-        assert s == e.scores[0]
-
-
-@CASES
-@given(potentials(), st.integers(1, 40))
-def test_kbest_lists_all_labellings_in_order(p, k):
-    labels, scores = chain.kbest(p, k)
-    assert labels.shape == (k, len(p.node)) and labels.dtype == np.int32
-    assert scores.shape == (len(p.offsets) - 1, k)
-    for s, ((first, stop), e) in enumerate(zip(rows(p), oracle(p), strict=True)):
-        found = min(k, len(e.scores))
-        assert scores[s, :found].tolist() == e.scores[:found]
-        assert [tuple(y) for y in labels[:found, first:stop]] == e.labellings[:found]
-        assert (scores[s, found:] == -np.inf).all()
-        assert (labels[found:, first:stop] == -1).all()
-
-
-@CASES
-@given(potentials())
-def test_marginals(p):
-    log_z, node_marginals = chain.marginals(p)
-    assert node_marginals.shape == p.node.shape
-    for s, ((first, stop), e) in enumerate(zip(rows(p), oracle(p), strict=True)):
-        assert log_z[s] == pytest.approx(e.log_z, rel=1e-12, abs=1e-12)
-        for t in range(stop - first):
-            for j in range(p.node.shape[1]):
-                expected = e.probability(lambda y, t=t, j=j: y[t] == j)
-                assert node_marginals[first + t, j] == pytest.approx(expected, rel=1e-9, abs=1e-13)
-
-
-@CASES
-@given(potentials())
-def test_pair_marginals(p):
-    log_z, pairs = chain.pair_marginals(p)
-    node_log_z, node_marginals = chain.marginals(p)
-    assert log_z.tolist() == node_log_z.tolist()
-    for (first, stop), e in zip(rows(p), oracle(p), strict=True):
-        if stop > first:
-            assert (pairs[first] == 0).all()
-        for t in range(1, stop - first):
-            expected = np.zeros((p.node.shape[1], p.node.shape[1]))
-            for y, probability in zip(e.labellings, e.probabilities, strict=True):
-                expected[y[t - 1], y[t]] += probability
-            np.testing.assert_allclose(pairs[first + t], expected, rtol=1e-9, atol=1e-13)
-            np.testing.assert_allclose(
-                pairs[first + t].sum(axis=0), node_marginals[first + t], rtol=1e-9, atol=1e-13
-            )
-            np.testing.assert_allclose(
-                pairs[first + t].sum(axis=1), node_marginals[first + t - 1], rtol=1e-9, atol=1e-13
-            )
-
-
-@CASES
-@given(potentials())
-def test_entropy(p):
-    expected = [e.entropy for e in oracle(p)]
-    np.testing.assert_allclose(chain.entropy(p), expected, rtol=1e-9, atol=1e-11)
-
-
-@CASES
-@given(potentials(), st.data())
-def test_event_probability(p, data):
-    allowed = array(data.draw, p.node.shape, st.sampled_from([True, True, False]), np.bool_)
-    found = chain.event_probability(p, allowed)
-    for (first, stop), e, probability in zip(rows(p), oracle(p), found, strict=True):
-        mask = allowed[first:stop]
-        expected = e.probability(lambda y, mask=mask: all(mask[t, j] for t, j in enumerate(y)))
-        assert probability == pytest.approx(expected, rel=1e-9, abs=1e-13)
-        if not any(all(mask[t, j] for t, j in enumerate(y)) for y in e.labellings):
-            assert probability == 0.0
-
-
-@CASES
-@given(potentials(), st.data())
+@given(POTENTIALS, st.data())
 def test_span_probability(p, data):
-    spans = [
-        (s, start, stop - first)
-        for s, (first, stop) in enumerate(rows(p))
-        for start in range(stop - first)
-    ]
+    spans = [(s, start, n) for s, n in enumerate(np.diff(p.offsets).tolist()) for start in range(n)]
     assume(spans)
     s, start, n = data.draw(st.sampled_from(spans))
     label_ids = st.integers(0, p.node.shape[1] - 1)
@@ -186,46 +63,8 @@ def test_span_probability(p, data):
         goes_on = excluded is not None and end < n and y[end] in excluded
         return y[start:end] == labels and not goes_on
 
-    found = chain.span_probability(p, s, start, labels, excluded)
-    assert found == pytest.approx(oracle(p)[s].probability(is_span), rel=1e-9, abs=1e-13)
-
-
-@CASES
-@given(arrays(), st.data())
-def test_labelling_score(a, data):
-    p = ChainPotentials(*a)
-    assume(all(e.labellings for e in oracle(p)))
-    labels = array(data.draw, (len(p.node),), st.integers(0, p.node.shape[1] - 1), np.int32)
-    expected = [
-        score(p.node[i:j], p.trans if p.trans.ndim == 2 else p.trans[i:j], labels[i:j])
-        for i, j in rows(p)
-    ]
-    assert chain.labelling_score(p, labels).tolist() == expected
-
-
-@CASES
-@given(potentials(), st.data())
-def test_label_sets_and_costs_of_both_signs(p, data):
-    allowed = array(data.draw, p.node.shape, st.sampled_from([True, True, False]), np.bool_)
-    costs = array(data.draw, p.node.shape, ORDINARY)
-    augmented = p.with_costs(costs).constrained(allowed)
-    node = p.node + costs
-    node[~allowed] = -np.inf
-    np.testing.assert_array_equal(augmented.node, node)
-    expected = enumerate_chain(node, p.trans, p.offsets)
-    assume(all(e.labellings for e in expected))
-    assert chain.best(augmented)[1].tolist() == [e.scores[0] for e in expected]
-    np.testing.assert_allclose(chain.marginals(augmented)[0], [e.log_z for e in expected], 1e-12)
-
-
-@CASES
-@given(potentials(), st.integers(0, 2**32 - 1))
-def test_samples_are_feasible_and_follow_the_seed(p, seed):
-    y = chain.sample(p, 5, np.random.default_rng(seed))
-    assert y.shape == (5, len(p.node)) and y.dtype == np.int32
-    assert (y == chain.sample(p, 5, np.random.default_rng(seed))).all()
-    for (first, stop), e in zip(rows(p), oracle(p), strict=True):
-        assert {tuple(draw) for draw in y[:, first:stop]} <= set(e.labellings)
+    found = span_probability(p, s, start, labels, excluded)
+    assert found == pytest.approx(enumerated(p)[s].probability(is_span), rel=1e-9, abs=1e-13)
 
 
 @pytest.mark.parametrize("per_position", [False, True])
@@ -237,9 +76,9 @@ def test_sample_frequencies(far, per_position):
         trans = trans + rng.normal(size=(7, 3, 3))
     p = ChainPotentials(rng.normal(size=(7, 3)), trans, [0, 4, 4, 7])
     n_draws = 20_000
-    y = chain.sample(p, n_draws, rng)
-    for (first, stop), e in zip(rows(p), oracle(p), strict=True):
-        draws = [tuple(draw) for draw in y[:, first:stop].tolist()]
+    y = sample(p, n_draws, rng)
+    for e in enumerated(p):
+        draws = [tuple(draw) for draw in y[:, e.rows].tolist()]
         for labelling, probability in zip(e.labellings, e.probabilities, strict=True):
             # Five standard deviations, and a little for the rarest.
             slack = 5 * math.sqrt(probability * (1 - probability) / n_draws) + 1e-4
@@ -249,37 +88,50 @@ def test_sample_frequencies(far, per_position):
 # --- kernels as an estimator calls them ----------------------------------------------------------
 
 
+def posterior(node, trans, offsets, marginals=None, uniforms=None):
+    """Log Z, and labels that the numbers draw; -1 where they draw none."""
+    labels = np.full((0, 0) if uniforms is None else uniforms.shape, -1, np.int32)
+    marginals = np.zeros((0, 0)) if marginals is None else marginals
+    uniforms = np.zeros((0, 0)) if uniforms is None else uniforms
+    nothing = np.zeros((0, 0, 0)), np.zeros(0)
+    return kernels.posterior(node, trans, offsets, marginals, *nothing, uniforms, labels), labels
+
+
+def node_marginals_of(node, trans, offsets):
+    marginals = np.zeros(node.shape)
+    return posterior(node, trans, offsets, marginals)[0], marginals
+
+
 @CASES
-@given(arrays(np.float32))
+@given(chain_arrays(np.float32))
 def test_float32_gives_the_results_of_float64(a):
     node, trans, offsets = a
     wide = (node.astype(np.float64), trans.astype(np.float64), offsets)
-    for kernel in (kernels.viterbi, kernels.forward_backward):
+    for kernel in (kernels.viterbi, node_marginals_of):
         for narrow_result, wide_result in zip(kernel(*a), kernel(*wide), strict=True):
             np.testing.assert_allclose(narrow_result, wide_result, rtol=1e-13)
 
 
 @CASES
-@given(arrays(np.float32))
+@given(chain_arrays(np.float32))
 def test_float32_viterbi(a):
     labels, scores = kernels.viterbi(*a)
-    for s, e in enumerate(enumerate_chain(*a)):
-        if e.labellings:
+    for s, e in enumerate(enumerated(ChainPotentials(*a))):
+        if len(e.scores):
             assert tuple(labels[a[2][s] : a[2][s + 1]]) == e.labellings[0]
             assert scores[s] == e.scores[0]
 
 
 @CASES
-@given(arrays())
+@given(chain_arrays())
 def test_kernels_signal_infeasible_samples(a):
     node, _, offsets = a
     labels, scores = kernels.viterbi(*a)
     k_labels, k_scores = kernels.kbest(*a, 2)
-    log_z, node_marginals = kernels.forward_backward(*a)
-    uniforms = np.full((1, len(node)), 0.5)
-    sample_log_z, draws = kernels.sample_paths(*a, uniforms)
-    assert (log_z == kernels.log_partition(*a)).all() and (log_z == sample_log_z).all()
-    for s, e in enumerate(enumerate_chain(*a)):
+    log_z, node_marginals = node_marginals_of(*a)
+    sample_log_z, draws = posterior(*a, uniforms=np.full((1, len(node)), 0.5))
+    assert (log_z == posterior(*a)[0]).all() and (log_z == sample_log_z).all()
+    for s, e in enumerate(enumerated(ChainPotentials(*a))):
         sample = slice(offsets[s], offsets[s + 1])
         feasible = bool(e.labellings)
         assert (log_z[s] > -np.inf) == (scores[s] > -np.inf) == feasible
@@ -297,36 +149,24 @@ def test_many_labels_against_plain_recursions(n_labels, per_position):
     node = rng.normal(size=(60, n_labels), scale=3)
     trans = rng.normal(size=(60, n_labels, n_labels) if per_position else (n_labels, n_labels))
     trans[rng.random(trans.shape) < 0.2] = -np.inf
-    best, total = node[0], node[0]
+    top, total = node[0], node[0]
     for row, into in zip(
         node[1:], np.broadcast_to(trans, (60, *trans.shape[-2:]))[1:], strict=True
     ):
-        best = row + (best[:, None] + into).max(axis=0)
+        top = row + (top[:, None] + into).max(axis=0)
         total = row + np.logaddexp.reduce(total[:, None] + into, axis=0)
     p = ChainPotentials(node, trans, [0, 60])
-    labels, scores = chain.best(p)
-    assert scores[0] == pytest.approx(best.max(), rel=1e-13)
-    assert chain.labelling_score(p, labels)[0] == pytest.approx(best.max(), rel=1e-13)
-    log_z, node_marginals = chain.marginals(p)
+    labels, scores = best(p)
+    assert scores[0] == pytest.approx(top.max(), rel=1e-13)
+    assert labelling_score(p, labels)[0] == pytest.approx(top.max(), rel=1e-13)
+    log_z, node_marginals = marginals(p)
     assert log_z[0] == pytest.approx(np.logaddexp.reduce(total), rel=1e-13)
     np.testing.assert_allclose(node_marginals[-1], np.exp(total - log_z[0]), rtol=1e-11)
-    k_labels, k_scores = chain.kbest(p, 3)
+    k_labels, k_scores = kbest(p, 3)
     assert (k_labels[0] == labels).all() and k_scores[0, 0] == scores[0]
     np.testing.assert_allclose(
-        [chain.labelling_score(p, y)[0] for y in k_labels], k_scores[0], rtol=1e-13
+        [labelling_score(p, y)[0] for y in k_labels], k_scores[0], rtol=1e-13
     )
-
-
-@CASES
-@given(potentials())
-def test_stacking_changes_no_bit(p):
-    labels, node_marginals = chain.best(p)[0], chain.marginals(p)[1]
-    for s, (first, stop) in enumerate(rows(p)):
-        alone = p.alone(s)
-        np.testing.assert_array_equal(alone.node, p.node[first:stop])
-        assert alone.offsets.tolist() == [0, stop - first]
-        assert chain.best(alone)[0].tolist() == labels[first:stop].tolist()
-        assert chain.marginals(alone)[1].tolist() == node_marginals[first:stop].tolist()
 
 
 # --- transitions of each position -----------------------------------------------------------------
@@ -340,26 +180,24 @@ def repeated(p):
 
 
 @CASES
-@given(potentials(), st.data())
+@given(POTENTIALS, st.data())
 def test_equal_matrices_are_a_shared_matrix(p, data):
     assume(p.trans.ndim == 2)
     q = repeated(p)
     allowed = array(data.draw, p.node.shape, st.sampled_from([True, True, False]), np.bool_)
     labels = array(data.draw, (len(p.node),), st.integers(0, p.node.shape[1] - 1), np.int32)
-    for infer in (chain.best, lambda p: chain.kbest(p, 4)):
+    for infer in (best, lambda p: kbest(p, 4)):
         for ours, theirs in zip(infer(p), infer(q), strict=True):
             np.testing.assert_array_equal(ours, theirs)
-    for infer in (chain.marginals, chain.pair_marginals):
+    for infer in (marginals, pair_marginals):
         for ours, theirs in zip(infer(p), infer(q), strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-13)
-    np.testing.assert_allclose(chain.entropy(p), chain.entropy(q), rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(entropy(p), entropy(q), rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(
-        chain.event_probability(p, allowed), chain.event_probability(q, allowed), rtol=1e-9
+        event_probability(p, allowed), event_probability(q, allowed), rtol=1e-9
     )
-    np.testing.assert_array_equal(
-        chain.labelling_score(p, labels), chain.labelling_score(q, labels)
-    )
-    draws = [chain.sample(r, 5, np.random.default_rng(0)) for r in (p, q)]
+    np.testing.assert_array_equal(labelling_score(p, labels), labelling_score(q, labels))
+    draws = [sample(r, 5, np.random.default_rng(0)) for r in (p, q)]
     assert (draws[0] == draws[1]).all()
 
 
@@ -375,14 +213,14 @@ def test_the_matrix_of_a_first_position_is_never_looked_at(lengths, value):
     p = ChainPotentials(node, marked, offsets)
 
     def answers(p):
-        yield from chain.best(p)
-        yield from chain.kbest(p, 3)
-        yield from chain.marginals(p)
-        yield from chain.pair_marginals(p)
-        yield chain.entropy(p)
-        yield chain.sample(p, 4, np.random.default_rng(0))
-        yield chain.event_probability(p, node < 1)
-        yield chain.labelling_score(p, np.zeros(len(node), int))
+        yield from best(p)
+        yield from kbest(p, 3)
+        yield from marginals(p)
+        yield from pair_marginals(p)
+        yield entropy(p)
+        yield sample(p, 4, np.random.default_rng(0))
+        yield event_probability(p, node < 1)
+        yield labelling_score(p, np.zeros(len(node), int))
 
     for ours, theirs in zip(answers(p), answers(plain), strict=True):
         np.testing.assert_array_equal(ours, theirs)
@@ -394,11 +232,11 @@ def test_one_wide_matrix_sends_only_its_own_sample_to_logarithms():
     node, trans = rng.normal(size=(8, 3)), rng.normal(size=(8, 3, 3))
     wide = trans.copy()
     wide[6, 0, 1] = -900.0
-    before = chain.marginals(ChainPotentials(node, trans, [0, 4, 8]))[1]
+    before = marginals(ChainPotentials(node, trans, [0, 4, 8]))[1]
     p = ChainPotentials(node, wide, [0, 4, 8])
-    after = chain.marginals(p)[1]
+    after = marginals(p)[1]
     assert after[:4].tolist() == before[:4].tolist()
-    e = oracle(p)[1]
+    e = enumerated(p)[1]
     for t, j in np.ndindex(4, 3):
         expected = e.probability(lambda y, t=t, j=j: y[t] == j)
         assert after[4 + t, j] == pytest.approx(expected, rel=1e-11)
@@ -421,15 +259,15 @@ def test_both_regimes_agree(seed, per_position):
         np.pad(trans, [(0, 0)] * (trans.ndim - 2) + [(0, 1), (0, 1)]),
         offsets,
     )
-    for ours, theirs in zip(chain.marginals(plain), chain.marginals(wide), strict=True):
+    for ours, theirs in zip(marginals(plain), marginals(wide), strict=True):
         np.testing.assert_allclose(ours, theirs[..., :4], rtol=1e-11)
     np.testing.assert_allclose(
-        chain.pair_marginals(plain)[1], chain.pair_marginals(wide)[1][:, :4, :4], rtol=1e-10
+        pair_marginals(plain)[1], pair_marginals(wide)[1][:, :4, :4], rtol=1e-10
     )
-    np.testing.assert_allclose(chain.entropy(plain), chain.entropy(wide), rtol=1e-10)
+    np.testing.assert_allclose(entropy(plain), entropy(wide), rtol=1e-10)
     assert (
-        chain.sample(plain, 20, np.random.default_rng(seed))
-        == chain.sample(wide, 20, np.random.default_rng(seed))
+        sample(plain, 20, np.random.default_rng(seed))
+        == sample(wide, 20, np.random.default_rng(seed))
     ).all()
 
 
@@ -438,12 +276,12 @@ def test_a_path_that_falls_behind_and_catches_up_is_not_lost(per_position):
     p = left_to_right(n=401, gain=5.0)
     if per_position:
         p = repeated(p)
-    log_z, node_marginals = chain.marginals(p)
+    log_z, node_marginals = marginals(p)
     # Label 0 pays 199 times, label 1 pays 201 times.
     lead = 1 / (1 + math.exp(-10.0))
     assert log_z[0] == pytest.approx(-995.0 + math.log1p(math.exp(-10.0)), rel=1e-13)
     np.testing.assert_allclose(node_marginals[:, 0], lead, rtol=1e-10)
-    np.testing.assert_allclose(chain.pair_marginals(p)[1][1:, 0, 0], lead, rtol=1e-10)
+    np.testing.assert_allclose(pair_marginals(p)[1][1:, 0, 0], lead, rtol=1e-10)
 
 
 def test_labels_with_a_future_but_no_past_do_not_drown_the_others():
@@ -453,10 +291,10 @@ def test_labels_with_a_future_but_no_past_do_not_drown_the_others():
     node[:, 0] = -5.0
     node[0, 1] = -np.inf
     p = ChainPotentials(node, [[0.0, -np.inf], [-np.inf, 0.0]], [0, n])
-    log_z, node_marginals = chain.marginals(p)
+    log_z, node_marginals = marginals(p)
     assert log_z[0] == pytest.approx(-5.0 * n, rel=1e-13)
     assert node_marginals.tolist() == [[1.0, 0.0]] * n
-    assert chain.entropy(p).tolist() == [0.0]
+    assert entropy(p).tolist() == [0.0]
 
 
 @pytest.mark.parametrize("magnitude", [1e3, 1e6, 1e30])
@@ -464,9 +302,9 @@ def test_a_common_shift_changes_only_log_z(magnitude):
     shift = np.float64(magnitude)
     node = np.array([[0.0, -np.inf], [1.0, 0.0], [0.0, 0.0]])
     trans = np.array([[0.0, 0.0], [0.0, -np.inf]])
-    reference = chain.marginals(ChainPotentials(node, trans, [0, 3]))[1]
+    reference = marginals(ChainPotentials(node, trans, [0, 3]))[1]
     shifted_trans = ChainPotentials(node, trans - shift, [0, 3])
-    log_z, node_marginals = chain.marginals(shifted_trans)
+    log_z, node_marginals = marginals(shifted_trans)
     assert log_z[0] == pytest.approx(-2 * shift, rel=0.01)
     if magnitude < 1e9:  # beyond, the scores themselves are rounded away
         np.testing.assert_allclose(node_marginals, reference, rtol=1e-9)
@@ -479,15 +317,15 @@ def test_empty_inputs(trans):
     nothing = ChainPotentials(np.empty((0, 2)), trans, [0])
     empty = ChainPotentials(np.empty((0, 2)), trans, [0, 0, 0])
     for p, n_samples in ((nothing, 0), (empty, 2)):
-        assert chain.best(p)[0].shape == (0,)
-        assert chain.best(p)[1].tolist() == [0.0] * n_samples
-        assert chain.kbest(p, 2)[1].tolist() == [[0.0, -np.inf]] * n_samples
-        assert chain.marginals(p)[0].tolist() == [0.0] * n_samples
-        assert chain.pair_marginals(p)[1].shape == (0, 2, 2)
-        assert chain.entropy(p).tolist() == [0.0] * n_samples
-        assert chain.sample(p, 3, np.random.default_rng(0)).shape == (3, 0)
-        assert chain.event_probability(p, np.ones((0, 2), bool)).tolist() == [1.0] * n_samples
-        assert chain.labelling_score(p, []).tolist() == [0.0] * n_samples
+        assert best(p)[0].shape == (0,)
+        assert best(p)[1].tolist() == [0.0] * n_samples
+        assert kbest(p, 2)[1].tolist() == [[0.0, -np.inf]] * n_samples
+        assert marginals(p)[0].tolist() == [0.0] * n_samples
+        assert pair_marginals(p)[1].shape == (0, 2, 2)
+        assert entropy(p).tolist() == [0.0] * n_samples
+        assert sample(p, 3, np.random.default_rng(0)).shape == (3, 0)
+        assert event_probability(p, np.ones((0, 2), bool)).tolist() == [1.0] * n_samples
+        assert labelling_score(p, []).tolist() == [0.0] * n_samples
 
 
 def test_input_arrays_of_any_kind_are_taken_and_left_alone():
@@ -499,15 +337,11 @@ def test_input_arrays_of_any_kind_are_taken_and_left_alone():
         a.flags.writeable = False
     p = ChainPotentials(node, trans, offsets)
     assert p.node.dtype == p.trans.dtype == np.float64 and p.offsets.dtype == np.int64
-    assert chain.best(p)[1].tolist() == [11.0]
+    assert best(p)[1].tolist() == [11.0]
     p.constrained(np.zeros((3, 2), bool))
     p.with_costs(np.ones((3, 2)))
     for a, b in zip((node, trans, offsets), before, strict=True):
         assert (a == b).all()
-
-
-def test_package_exports_the_module():
-    assert {*chain_potentials.__all__, *chain.__all__} <= set(structures.__all__)
 
 
 # --- errors --------------------------------------------------------------------------------------
@@ -580,20 +414,23 @@ def test_bad_potentials(node, trans, offsets, message):
             lambda p: p.with_costs(changed(NODE, (1, 0), np.nan)),
             "cost of label 0 at position 0 of sample 1 is nan",
         ),
-        (lambda p: chain.kbest(p, 0), "k is 0; it must be at least 1"),
-        (lambda p: chain.sample(p, -1, np.random.default_rng(0)), "n_samples is -1"),
-        (lambda p: chain.span_probability(p, 2, 0, [0]), "no sample 2; .* 0 to 1"),
-        (lambda p: chain.span_probability(p, -1, 0, [0]), "no sample -1"),
+        (lambda p: best(p, method="lp"), "method is 'lp'; it must be one of auto$"),
+        (lambda p: marginals(p, method="bp"), "method is 'bp'; it must be one of auto$"),
+        (lambda p: kbest(p, 0), "k is 0; it must be at least 1"),
+        (lambda p: sample(p, -1, np.random.default_rng(0)), "n_samples is -1"),
+        (lambda p: span_probability(p, 2, 0, [0]), "no sample 2; .* 0 to 1"),
+        (lambda p: span_probability(p, -1, 0, [0]), "no sample -1"),
         (lambda p: p.alone(2), "no sample 2; samples are numbered 0 to 1"),
-        (lambda p: chain.span_probability(p, 0, 0, [0, 0]), "2 labels from position 0 does not"),
-        (lambda p: chain.span_probability(p, 1, -1, [0]), "from position -1 does not fit"),
-        (lambda p: chain.span_probability(p, 1, 0, []), "0 labels .* at least one"),
-        (lambda p: chain.span_probability(p, 1, 0, [2]), "labels hold 2 at index 0"),
-        (lambda p: chain.span_probability(p, 1, 0, [0], [-1]), "not_followed_by hold -1"),
-        (lambda p: chain.labelling_score(p, [0, 0]), "2 labels for 3 positions"),
-        (lambda p: chain.labelling_score(p, [0, 0, 5]), "labels hold 5 at index 2"),
-        (lambda p: chain.labelling_score(p, [[0, 0, 0]]), r"labels have shape \(1, 3\)"),
-        (lambda p: chain.labelling_score(p, [0.0, 0.0, 0.0]), "labels have dtype float64"),
+        (lambda p: span_probability(p, 0, 0, [0, 0]), "2 labels from position 0 does not"),
+        (lambda p: span_probability(p, 1, -1, [0]), "from position -1 does not fit"),
+        (lambda p: span_probability(p, 1, 0, []), "0 labels .* at least one"),
+        (lambda p: span_probability(p, 1, 0, [2]), "labels hold 2 at index 0"),
+        (lambda p: span_probability(p, 1, 0, [0], [-1]), "not_followed_by hold -1"),
+        (lambda p: marginals(p).pair, r"not asked for; use marginals\(p, pairs=True\)"),
+        (lambda p: labelling_score(p, [0, 0]), "2 labels for 3 positions"),
+        (lambda p: labelling_score(p, [0, 0, 5]), "labels hold 5 at index 2"),
+        (lambda p: labelling_score(p, [[0, 0, 0]]), r"labels have shape \(1, 3\)"),
+        (lambda p: labelling_score(p, [0.0, 0.0, 0.0]), "labels have dtype float64"),
     ],
 )
 def test_bad_arguments(call, message):
@@ -604,15 +441,15 @@ def test_bad_arguments(call, message):
 @pytest.mark.parametrize(
     "call",
     [
-        chain.best,
-        lambda p: chain.kbest(p, 2),
-        chain.marginals,
-        chain.pair_marginals,
-        lambda p: chain.sample(p, 1, np.random.default_rng(0)),
-        chain.entropy,
-        lambda p: chain.event_probability(p, np.ones((5, 2), bool)),
-        lambda p: chain.span_probability(p, 1, 0, [0]),
-        lambda p: chain.labelling_score(p, [0, 0, 0, 0, 0]),
+        best,
+        lambda p: kbest(p, 2),
+        marginals,
+        pair_marginals,
+        lambda p: sample(p, 1, np.random.default_rng(0)),
+        entropy,
+        lambda p: event_probability(p, np.ones((5, 2), bool)),
+        lambda p: span_probability(p, 1, 0, [0]),
+        lambda p: labelling_score(p, [0, 0, 0, 0, 0]),
     ],
 )
 @pytest.mark.parametrize("by", ["labels", "transitions", "transitions of positions"])

@@ -9,15 +9,23 @@ from enumerate_graph import (
     is_forest,
     labellings,
     log_sum,
-    marginals,
     problems,
     samples_of,
 )
+from enumerate_graph import marginals as enumerated_marginals
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from trellis.errors import DataError, InfeasibleError
-from trellis.structures import GraphPotentials, graph_marginals, graph_sample
+from trellis.structures import (
+    GraphPotentials,
+    best,
+    entropy,
+    event_probability,
+    kbest,
+    marginals,
+    sample,
+)
 
 INF = np.inf
 
@@ -26,7 +34,7 @@ def check_exact(p: GraphPotentials, found) -> None:
     order, edge_offsets = p.by_sample()
     assert found.exact.all() and found.converged.all()
     for s, alone in enumerate(samples_of(p)):
-        node, pair, log_z = marginals(alone)
+        node, pair, log_z = enumerated_marginals(alone)
         edges = order[edge_offsets[s] : edge_offsets[s + 1]]
         assert np.allclose(found.node[p.offsets[s] : p.offsets[s + 1]], node, atol=1e-9)
         assert np.allclose(found.pair[edges], pair, atol=1e-9)
@@ -37,14 +45,14 @@ def check_exact(p: GraphPotentials, found) -> None:
 @settings(max_examples=100)
 def test_exact_marginals(p, method):
     assume(feasible(p))
-    check_exact(p, graph_marginals(p, method=method))
+    check_exact(p, marginals(p, pairs=True, method=method))
 
 
 @given(problems(forest=True), st.sampled_from(["tree", "bp", "auto"]))
 @settings(max_examples=100)
 def test_messages_are_exact_on_forests(p, method):
     assume(feasible(p))
-    found = graph_marginals(p, method=method, damping=0.9, max_iterations=1)
+    found = marginals(p, pairs=True, method=method, damping=0.9, max_iterations=1)
     check_exact(p, found)
 
 
@@ -52,7 +60,7 @@ def test_messages_are_exact_on_forests(p, method):
 @settings(max_examples=100)
 def test_loopy_belief_propagation(p, n):
     assume(feasible(p))
-    found = graph_marginals(p, method="bp", max_iterations=n)
+    found = marginals(p, pairs=True, method="bp", max_iterations=n)
     assert (found.n_iterations <= n).all()
     assert np.allclose(found.node.sum(axis=1), 1.0)
     assert np.allclose(found.pair.sum(axis=(1, 2)), 1.0)
@@ -72,7 +80,7 @@ def test_weak_loops_are_nearly_exact():
     rng = np.random.default_rng(0)
     edges = [[a, b] for a in range(5) for b in range(a)]
     p = GraphPotentials(rng.normal(size=(5, 3)), 0.05 * rng.normal(size=(10, 3, 3)), edges, [0, 5])
-    loopy, exact = graph_marginals(p, method="bp"), graph_marginals(p)
+    loopy, exact = marginals(p, method="bp"), marginals(p)
     assert loopy.converged[0] and not loopy.exact[0]
     assert exact.exact[0] and exact.n_iterations[0] == 0
     assert np.allclose(loopy.node, exact.node, atol=2e-3)
@@ -84,7 +92,7 @@ def test_frustrated_loops_say_that_they_did_not_converge():
     edges = [[a, b] for a in range(6) for b in range(a)]
     rng = np.random.default_rng(1)
     p = GraphPotentials(rng.normal(size=(6, 2)), -8 * np.eye(2), edges, [0, 6])
-    found = graph_marginals(p, method="bp", max_iterations=50, damping=0.0)
+    found = marginals(p, method="bp", max_iterations=50, damping=0.0)
     assert not found.converged[0] and found.n_iterations[0] == 50
 
 
@@ -95,9 +103,9 @@ def test_scores_of_any_size(scale):
     pair = scale * np.array([[-4.0, 5.0, 0.0], [-1.0, -2.0, 3.0], [0.0, 2.0, -6.0]])
     for edges in ([[0, 1], [2, 1]], [[0, 1], [2, 1], [0, 2]]):
         p = GraphPotentials(node, pair, edges, [0, 3])
-        check_exact(p, graph_marginals(p))
-        check_exact(p, graph_marginals(p, method="elimination"))
-        loopy = graph_marginals(p, method="bp")
+        check_exact(p, marginals(p, pairs=True))
+        check_exact(p, marginals(p, pairs=True, method="elimination"))
+        loopy = marginals(p, method="bp")
         assert np.isfinite(loopy.node).all() and np.isfinite(loopy.log_z).all()
 
 
@@ -110,9 +118,47 @@ def test_label_sets_shrink_the_cost_of_marginals():
     allowed[3] = [True, False, True]
     allowed[5] = [False, False, True]
     q = p.constrained(allowed)
-    check_exact(q, graph_marginals(q, method="elimination", budget=200))
+    check_exact(q, marginals(q, pairs=True, method="elimination", budget=200))
     with pytest.raises(DataError, match=r"takes 1.09e\+03 table entries"):
-        graph_marginals(p, method="elimination", budget=200)
+        marginals(p, method="elimination", budget=200)
+
+
+@given(problems(most_nodes=4), st.data())
+@settings(max_examples=100)
+def test_entropies_and_events(p, data):
+    assume(feasible(p))
+    flags = st.lists(
+        st.sampled_from([True, True, False]), min_size=p.node.size, max_size=p.node.size
+    )
+    allowed = np.array(data.draw(flags), bool).reshape(p.node.shape)
+    entropies, events = entropy(p), event_probability(p, allowed)
+    known = entropy(p, marginals(p, pairs=True, method="elimination"))
+    for s, alone in enumerate(samples_of(p)):
+        every = labellings(alone)
+        log_z, sets = log_sum(every.values()), allowed[p.offsets[s] : p.offsets[s + 1]]
+        chances = {y: np.exp(x - log_z) for y, x in every.items()}
+        inside = sum(x for y, x in chances.items() if all(sets[np.arange(len(y)), y]))
+        assert events[s] == pytest.approx(inside, rel=1e-9, abs=1e-12)
+        surprise = sum(x * (log_z - every[y]) for y, x in chances.items())
+        size = max(1.0, max(map(abs, every.values())))
+        assert entropies[s] == pytest.approx(surprise, abs=1e-9 * size)
+        assert known[s] == pytest.approx(surprise, abs=1e-9 * size)
+
+
+@given(problems(most_nodes=4))
+@settings(max_examples=60)
+def test_stacking_changes_no_bit(p):
+    """Samples with cycles and without, together and each on its own."""
+    assume(feasible(p))
+    node, entropies, ranked = marginals(p).node, entropy(p), kbest(p, 3)
+    labels = best(p).labels
+    for s, alone in enumerate(samples_of(p)):
+        rows = slice(p.offsets[s], p.offsets[s + 1])
+        assert marginals(alone).node.tolist() == node[rows].tolist()
+        assert entropy(alone).tolist() == [entropies[s]]
+        assert best(alone).labels.tolist() == labels[rows].tolist()
+        assert kbest(alone, 3)[0].tolist() == ranked[0][:, rows].tolist()
+        assert kbest(alone, 3)[1].tolist() == [ranked[1][s].tolist()]
 
 
 # ---------------------------------------------------------------------------------------- samples
@@ -127,7 +173,7 @@ def test_samples_are_feasible(p, cut):
         p = p.constrained(p.node == p.node.max(axis=1, keepdims=True))
         assume(feasible(p))
         budget = 400
-    y = graph_sample(p, 5, np.random.default_rng(0), budget=budget)
+    y = sample(p, 5, np.random.default_rng(0), budget=budget)
     assert y.shape == (5, len(p.node)) and y.dtype == np.int32
     for s, alone in enumerate(samples_of(p)):
         every = labellings(alone)
@@ -141,7 +187,7 @@ def test_samples_have_the_right_frequencies():
     pair = 0.4 * rng.normal(size=(8, 2, 2))  # weak, so that every labelling is drawn often enough
     pair[2, 0, 1] = -INF
     p = GraphPotentials(0.4 * rng.normal(size=(7, 2)), pair, edges, [0, 4, 7])
-    y = graph_sample(p, 40_000, rng)
+    y = sample(p, 40_000, rng)
     for s, alone in enumerate(samples_of(p)):
         every = labellings(alone)
         log_z = log_sum(every.values())
@@ -156,9 +202,9 @@ def test_samples_have_the_right_frequencies():
 
 def test_same_seed_same_samples():
     p = GraphPotentials(np.zeros((3, 2)), np.eye(2), [[0, 1], [1, 2], [0, 2]], [0, 3])
-    draws = [graph_sample(p, 20, np.random.default_rng(seed)) for seed in (0, 0, 1)]
+    draws = [sample(p, 20, np.random.default_rng(seed)) for seed in (0, 0, 1)]
     assert np.array_equal(draws[0], draws[1]) and not np.array_equal(draws[0], draws[2])
-    assert graph_sample(p, 0, np.random.default_rng(0)).shape == (0, 3)
+    assert sample(p, 0, np.random.default_rng(0)).shape == (0, 3)
 
 
 # ----------------------------------------------------------------------------------------- errors
@@ -178,23 +224,25 @@ def triangle(**changes) -> GraphPotentials:
         ({"damping": 1.0}, "damping is 1.0; it must be from 0 to below 1"),
         ({"damping": -0.1}, "damping is -0.1"),
         ({"tolerance": 0.0}, "tolerance is 0.0; it must be above 0"),
-        ({"method": "tree"}, "sample 1 has a cycle"),
+        ({"method": "tree"}, "sample 1: the edges close a cycle at node"),
         ({"method": "elimination", "budget": 2}, "sample 1: exact inference by elimination takes"),
     ],
 )
 def test_refusals(options, message):
     with pytest.raises(DataError, match=message):
-        graph_marginals(triangle(), **options)
+        marginals(triangle(), **options)
 
 
 def test_refusals_of_samples():
     rng = np.random.default_rng(0)
     with pytest.raises(DataError, match="n_samples is -1; it must be at least 0"):
-        graph_sample(triangle(), -1, rng)
+        sample(triangle(), -1, rng)
     with pytest.raises(DataError, match="budget is 0; it must be at least 1"):
-        graph_sample(triangle(), 1, rng, budget=0)
+        sample(triangle(), 1, rng, budget=0)
+    with pytest.raises(DataError, match="budget is 0; it must be at least 1"):
+        event_probability(triangle(), np.ones((3, 2), bool), budget=0)
     with pytest.raises(DataError, match=r"takes 14 table entries of 8 bytes \(width 2\)"):
-        graph_sample(triangle(), 1, rng, budget=10)
+        sample(triangle(), 1, rng, budget=10)
 
 
 @pytest.mark.parametrize(
@@ -208,6 +256,10 @@ def test_refusals_of_samples():
 def test_infeasible(changes):
     p = triangle(**changes)
     with pytest.raises(InfeasibleError, match=r"sample 1 \(of 3 nodes\) has no labelling of fin"):
-        graph_marginals(p)
+        marginals(p)
     with pytest.raises(InfeasibleError, match="sample 1"):
-        graph_sample(p, 3, np.random.default_rng(0))
+        sample(p, 3, np.random.default_rng(0))
+    with pytest.raises(InfeasibleError, match="sample 1"):
+        entropy(p)
+    with pytest.raises(InfeasibleError, match="sample 1"):
+        event_probability(p, np.ones((3, 2), bool))

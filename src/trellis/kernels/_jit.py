@@ -41,8 +41,8 @@ def cache_dir() -> Path:
         digest.update(file.read_bytes())
     name = f"kernels-{digest.hexdigest()[:16]}"
     candidates = []
-    if own := os.environ.get("TRELLIS_CACHE"):
-        candidates.append(Path(own))
+    if override := os.environ.get("TRELLIS_CACHE"):
+        candidates.append(Path(override))
     if xdg := os.environ.get("XDG_CACHE_HOME"):
         candidates.append(Path(xdg) / "trellis")
     elif "HOME" in os.environ or "USERPROFILE" in os.environ:
@@ -55,8 +55,8 @@ def cache_dir() -> Path:
             folder.mkdir(exist_ok=True, mode=0o700)
             # Cached code is executed: never take it from a folder that somebody else owns.
             # Nor from a parent of theirs, who could exchange it; one the user named is trusted.
-            mine = [folder] if parent == Path(own or "") else [parent, folder]
-            if hasattr(os, "getuid") and any(f.stat().st_uid != os.getuid() for f in mine):
+            folders = [folder] if parent == Path(override or "") else [parent, folder]
+            if hasattr(os, "getuid") and any(f.stat().st_uid != os.getuid() for f in folders):
                 continue
             with tempfile.NamedTemporaryFile(dir=folder):
                 return folder
@@ -103,16 +103,16 @@ class _KernelCache(caching.FunctionCache):  # type: ignore[misc]  # Numba is unt
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            found = super().load_overload(sig, target_context)
+            loaded = super().load_overload(sig, target_context)
         except Exception as error:  # a damaged cache file may raise anything; compile anew
             _log.debug("cached kernel could not be read: %s", error)
-            found = None
+            loaded = None
         # Two processes that save at once may leave an index that names the other's file.
-        if found is not None and tuple(found.signature.args) != tuple(sig):
-            found = None
-        if found is None:
+        if loaded is not None and tuple(loaded.signature.args) != tuple(sig):
+            loaded = None
+        if loaded is None:
             _announce()
-        return found
+        return loaded
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:

@@ -105,10 +105,10 @@ def _dues(rows: Array, h: int, part: Array, owed: Array) -> float:
 
 
 @subkernel
-def _cost(rows: Array, slack: Array, price: Array, partner: Array, own: Array) -> float:
+def _cost(rows: Array, slack: Array, price: Array, partner: Array, group: Array) -> float:
     """What the partners of these rows cost."""
     total = 0.0
-    for j in own:
+    for j in group:
         if partner[j] < 0:
             total += price[j]
         elif rows[partner[j], 0] == j:
@@ -141,25 +141,25 @@ def _improve(
         order, begin = components(start, member, rows, n_rows)
         proven = True
         for c in range(len(begin) - 1):
-            own = order[begin[c] : begin[c + 1]]
-            best = np.empty((2, len(own)), np.int64)
+            group = order[begin[c] : begin[c + 1]]
+            best = np.empty((2, len(group)), np.int64)
             if not cheapest_two(
-                own, start, member, rows, slack, price, covered, 0.0, False, budget, cost, best
+                group, start, member, rows, slack, price, covered, 0.0, False, budget, cost, best
             ):
                 proven = False
                 copy(closed, covered)  # the search left its marks
-                if cost[0] >= _cost(rows, slack, price, partner, own):
+                if cost[0] >= _cost(rows, slack, price, partner, group):
                     continue
-            for d in range(len(own)):
-                part[own[d]] = own[0]
-                owed[own[d]] = 0.0
+            for d in range(len(group)):
+                part[group[d]] = group[0]
+                owed[group[d]] = 0.0
                 if best[0, d] == -1:
-                    partner[own[d]] = -1
+                    partner[group[d]] = -1
                 elif best[0, d] >= 0:
                     for k in range(3):
                         if rows[best[0, d], k] >= 0:
                             partner[rows[best[0, d], k]] = best[0, d]
-            owed[own[0]] = cost[0]
+            owed[group[0]] = cost[0]
         if not proven:
             return False
 
@@ -206,32 +206,32 @@ def _second(
     covered = closed.copy()
     cost = np.empty(2)
     least = np.inf
-    found = False
+    exists = False
     for c in range(len(begin) - 1):
-        own = order[begin[c] : begin[c + 1]]
-        best = np.empty((2, len(own)), np.int64)
+        group = order[begin[c] : begin[c + 1]]
+        best = np.empty((2, len(group)), np.int64)
         if not cheapest_two(
-            own, start, member, rows, slack, price, covered, reach, True, budget, cost, best
+            group, start, member, rows, slack, price, covered, reach, True, budget, cost, best
         ):
             return GAVE_UP
         if cost[1] - cost[0] < least:
             least = cost[1] - cost[0]
-            found = True
+            exists = True
             # Of two equally good ones the search may meet the known one second.
             which = 0
-            for d in range(len(own)):
-                mine = partner[own[d]]
-                if (best[1, d] >= 0 and best[1, d] != mine) or (best[1, d] == -1 and mine >= 0):
+            for d in range(len(group)):
+                held = partner[group[d]]
+                if (best[1, d] >= 0 and best[1, d] != held) or (best[1, d] == -1 and held >= 0):
                     which = 1
             copy(partner, rival)
-            for d in range(len(own)):
+            for d in range(len(group)):
                 if best[which, d] == -1:
-                    rival[own[d]] = -1
+                    rival[group[d]] = -1
                 elif best[which, d] >= 0:
                     for k in range(3):
                         if rows[best[which, d], k] >= 0:
                             rival[rows[best[which, d], k]] = best[which, d]
-    return SOLVED if found else INFEASIBLE
+    return SOLVED if exists else INFEASIBLE
 
 
 @subkernel

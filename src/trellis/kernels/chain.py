@@ -13,8 +13,8 @@ positions or (N, L, L) with the transitions into each position, both float32 or 
 finite or ``-inf`` (forbidden); ``offsets`` int64 (S + 1,), sample ``s`` being the rows
 ``offsets[s]:offsets[s + 1]``. Of (N, L, L) transitions, the matrix at the first position of a
 sample is never looked at. Sums are taken in float64 whatever the input. A sample that has no
-feasible labelling gets the score or log Z ``-inf``, labels ``-1`` and probabilities 0; an empty
-sample has one labelling, of score 0. Nothing is checked here.
+feasible labelling gets the score or log Z ``-inf``, best labels ``-1`` and probabilities 0; an
+empty sample has one labelling, of score 0. Nothing is checked here.
 
 The best labellings are found in :mod:`trellis.kernels.chain_max`. Sums are by forward–backward in
 probabilities, normalised at each position (Rabiner, 1989, sec. V.A):
@@ -40,17 +40,9 @@ import numpy.typing as npt
 
 from trellis.kernels._jit import kernel, subkernel
 from trellis.kernels.chain_max import as_stack, kbest, viterbi
-from trellis.kernels.rows import draw, fill, longest_sample, padded_width, row_max
+from trellis.kernels.rows import draw, fill, longest_sample, padded_width, row_max, transpose
 
-__all__ = [
-    "entropies",
-    "forward_backward",
-    "kbest",
-    "log_partition",
-    "pair_marginals",
-    "sample_paths",
-    "viterbi",
-]
+__all__ = ["kbest", "posterior", "viterbi"]
 
 Floats = npt.NDArray[np.floating[Any]]
 Float64s = npt.NDArray[np.float64]
@@ -94,13 +86,6 @@ def _relative_trans(trans: Floats, R: Float64s, E: Float64s) -> tuple[float, flo
                 if R[k, i, j] > -np.inf:
                     spread = max(spread, -R[k, i, j])
     return total, spread
-
-
-@subkernel
-def _transpose(M: Float64s, out: Float64s) -> None:
-    for i in range(M.shape[0]):
-        for j in range(M.shape[0]):
-            out[j, i] = M[i, j]
 
 
 @subkernel
@@ -184,7 +169,7 @@ def _backward_scaled(
         for j in range(w.shape[0]):
             w[j] = beta[t, j] * x[t, j]
         if step == 1:
-            _transpose(E[t - 1], Et)
+            transpose(E[t - 1], Et)
         _sum_step(w, Et, beta[t - 1])
         fill(w, 1.0)
         if _normalise_times(beta[t - 1], w) < 0.0:
@@ -207,8 +192,11 @@ def _sum_step(previous: Float64s, M: Float64s, out: Float64s) -> None:
 def _normalise_times(a: Float64s, x: Float64s) -> float:
     """Replace a by a * x / sum(a * x); return the sum, or -1 if an entry fell below the floor."""
     norm = 0.0
+    # Products and their sum in loops of their own: one loop would be compiled twice, for rows that
+    # overlap in memory and for others, and add up in another order.
     for j in range(a.shape[0]):
         a[j] *= x[j]
+    for j in range(a.shape[0]):
         norm += a[j]
     if norm == 0.0:
         return 0.0
@@ -276,64 +264,27 @@ def _log_sum_exp(a: Float64s, b: Float64s) -> float:
 # --- sum: the kernels -----------------------------------------------------------------------------
 
 
-# What is not asked for.
-_NO_MARGINALS, _NO_PAIRS, _NO_ENTROPY = np.empty((0, 0)), np.empty((0, 0, 0)), np.empty(0)
-_NO_UNIFORMS, _NO_LABELS = np.empty((0, 0)), np.empty((0, 0), np.int32)
+def posterior(
+    node: Floats,
+    trans: Floats,
+    offsets: Int64s,
+    marginals: Float64s,
+    pairs: Float64s,
+    entropy: Float64s,
+    uniforms: Float64s,
+    labels: Int32s,
+) -> Float64s:
+    """Return log Z (S,) and fill those of the other arrays, zero at first, that have a size.
 
-
-def log_partition(node: Floats, trans: Floats, offsets: Int64s) -> Float64s:
-    """Compute log Z of each sample: float64 (S,)."""
-    return _posterior(
-        node, as_stack(trans), offsets, _NO_MARGINALS, _NO_PAIRS, _NO_ENTROPY, _NO_UNIFORMS,
-        _NO_LABELS,
-    )  # fmt: skip
-
-
-def forward_backward(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Float64s, Float64s]:
-    """Compute log Z (S,) and the marginals P(y_t = j) (N, L), both float64."""
-    marginals = np.zeros(node.shape)
-    log_z = _posterior(
-        node, as_stack(trans), offsets, marginals, _NO_PAIRS, _NO_ENTROPY, _NO_UNIFORMS, _NO_LABELS
-    )
-    return log_z, marginals
-
-
-def pair_marginals(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Float64s, Float64s]:
-    """Compute log Z (S,) and P(y_{t-1} = i, y_t = j) (N, L, L), zero where a sample starts."""
-    n_rows, n_labels = node.shape
-    pairs = np.zeros((n_rows, n_labels, n_labels))
-    log_z = _posterior(
-        node, as_stack(trans), offsets, _NO_MARGINALS, pairs, _NO_ENTROPY, _NO_UNIFORMS, _NO_LABELS
-    )
-    return log_z, pairs
-
-
-def entropies(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Float64s, Float64s]:
-    """Compute log Z (S,) and the entropy of p(y) in nats (S,): H(y_0) + sum of H(y_t | y_{t-1}).
-
-    Taken from conditional probabilities (Hernando et al., 2005), since log Z minus the expected
-    score would cancel.
-    """
-    entropy = np.zeros(offsets.shape[0] - 1)
-    log_z = _posterior(
-        node, as_stack(trans), offsets, _NO_MARGINALS, _NO_PAIRS, entropy, _NO_UNIFORMS, _NO_LABELS
-    )
-    return log_z, entropy
-
-
-def sample_paths(
-    node: Floats, trans: Floats, offsets: Int64s, uniforms: Float64s
-) -> tuple[Float64s, Int32s]:
-    """Draw labellings from p(y): log Z (S,) and labels int32 of the shape of ``uniforms`` (K, N).
+    They are ``marginals`` (N, L); ``pairs`` (N, L, L), P(y_{t-1} = i, y_t = j) in entry [t, i, j];
+    ``entropy`` (S,), H(y_0) + sum of H(y_t | y_{t-1}), taken from conditional probabilities
+    (Hernando et al., 2005), since log Z minus the expected score would cancel; and ``labels``
+    (K, N), drawn by the numbers ``uniforms`` (K, N) from [0, 1).
 
     Forward filtering, backward sampling: y_{n-1} from alpha_{n-1}, then y_{t-1} given y_t from
-    alpha_{t-1} * E_t[:, y_t]; ``uniforms`` in [0, 1) turn into labels by inverting the sums.
+    alpha_{t-1} * E_t[:, y_t]; ``uniforms`` turn into labels by inverting the sums.
     """
-    labels = np.full(uniforms.shape, -1, dtype=np.int32)
-    log_z = _posterior(
-        node, as_stack(trans), offsets, _NO_MARGINALS, _NO_PAIRS, _NO_ENTROPY, uniforms, labels
-    )
-    return log_z, labels
+    return _posterior(node, as_stack(trans), offsets, marginals, pairs, entropy, uniforms, labels)
 
 
 @kernel
@@ -347,11 +298,7 @@ def _posterior(
     uniforms: Float64s,
     labels: Int32s,
 ) -> Float64s:
-    """Return log Z and fill those of the other arrays that have a size.
-
-    These are zero at first, but for the labels, -1. One loop for all purposes, because each
-    further copy of it costs seconds to compile.
-    """
+    """Do what posterior does: one loop for all, as each further copy costs seconds to compile."""
     width = padded_width(node.shape[1])
     step = 0 if trans.shape[0] == 1 else 1
     longest = longest_sample(offsets)
@@ -370,7 +317,7 @@ def _posterior(
                 trans[first + 1 : first + n] if step == 1 else trans, R, E
             )
         if s == 0 and step == 0:
-            _transpose(E[0], Et)
+            transpose(E[0], Et)
         if n == 0:
             continue
         log_z[s], scaled = _forward(node, first, n, R, E, step, tops, spread, x, alpha)
@@ -408,6 +355,7 @@ def _node_marginal(alpha: Float64s, beta: Float64s, scaled: bool, out: Float64s)
     shift = 0.0 if scaled else _log_sum_exp(alpha, beta)
     for j in range(out.shape[0]):
         out[j] = alpha[j] * beta[j] if scaled else np.exp(alpha[j] + beta[j] - shift)
+    for j in range(out.shape[0]):
         total += out[j]
     factor = 1.0 / total
     for j in range(out.shape[0]):

@@ -16,7 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from trellis.kernels._jit import kernel, subkernel
-from trellis.kernels.rows import list_depth, longest_sample, max_step, merge, padded_width
+from trellis.kernels.rows import (
+    list_depth,
+    longest_sample,
+    max_step,
+    merge,
+    padded_width,
+    transpose,
+)
 
 __all__ = ["as_stack", "kbest", "viterbi"]
 
@@ -44,13 +51,6 @@ def _copy(trans: Floats, out: Float64s) -> None:
             out[i, j] = trans[i, j]
 
 
-@subkernel
-def _copy_transposed(trans: Floats, out: Float64s) -> None:
-    for i in range(trans.shape[0]):
-        for j in range(trans.shape[0]):
-            out[j, i] = trans[i, j]
-
-
 def viterbi(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Int32s, Float64s]:
     """Find the best labelling of each sample: labels int32 (N,), scores float64 (S,)."""
     return _viterbi(node, as_stack(trans), offsets)
@@ -66,7 +66,7 @@ def _viterbi(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Int32s, Floa
     into = np.full((width, width), -np.inf)  # into[j]: the transitions into label j
     if shared:
         _copy(trans[0], T[0, 0])
-        _copy_transposed(trans[0], into)
+        transpose(trans[0], into)
     nothing = np.zeros(width)
     # Row t: score of the best labelling of positions 0..t that ends in each label.
     v = np.full((longest_sample(offsets), width), -np.inf)
@@ -128,7 +128,7 @@ def _kbest(node: Floats, trans: Floats, offsets: Int64s, k: int) -> tuple[Int32s
     shared = trans.shape[0] == 1
     into = np.empty((n_labels, n_labels))  # into[j]: the transitions into label j
     if shared:
-        _copy_transposed(trans[0], into)
+        transpose(trans[0], into)
     nothing = np.zeros(n_labels)
     # Row [t, j]: scores of the best labellings of positions 0..t that end in label j, descending,
     # and for each its previous label i and its place r in the list of i, kept as i * depth + r.
@@ -152,7 +152,7 @@ def _kbest(node: Floats, trans: Floats, offsets: Int64s, k: int) -> tuple[Int32s
             counts[0, j] = 1 if node[first, j] > -np.inf else 0
         for t in range(1, n):
             if not shared:
-                _copy_transposed(trans[first + t], into)
+                transpose(trans[first + t], into)
             for j in range(n_labels):
                 counts[t, j] = 0
                 if node[first + t, j] == -np.inf:

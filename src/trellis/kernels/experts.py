@@ -43,16 +43,16 @@ def weighted_majority(
             for t in range(begin, end):
                 best = -np.inf
                 for j in range(p):
-                    said = codes[t, j]
+                    vote = codes[t, j]
                     where[j] = -1
-                    if said >= 0:
-                        row = row_of_code[said] if by_label else context[t]
+                    if vote >= 0:
+                        row = row_of_code[vote] if by_label else context[t]
                         where[j] = row
                         best = max(best, log_w[row, j])
                         if cost.size > 0:
-                            charged[j] = cost[gold[t], said]
+                            charged[j] = cost[gold[t], vote]
                         else:
-                            charged[j] = 0.0 if said == gold[t] else 1.0
+                            charged[j] = 0.0 if vote == gold[t] else 1.0
                 if best == -np.inf:  # all asleep
                     if step == 0:
                         total += 1.0
@@ -114,14 +114,14 @@ def expected_losses(
             awake = 0
             plain = 0.0
             for j in range(p):
-                said = codes[t, j]
-                if said < 0:
+                vote = codes[t, j]
+                if vote < 0:
                     continue
                 awake += 1
-                row = row_of_code[said] if by_label else context[t]
-                charged = 0.0 if said == gold[t] else 1.0
+                row = row_of_code[vote] if by_label else context[t]
+                charged = 0.0 if vote == gold[t] else 1.0
                 if cost.size > 0:
-                    charged = cost[gold[t], said]
+                    charged = cost[gold[t], vote]
                 plain += charged
                 for k in range(n_tables):
                     mass[k] += weights[row, j, k]
@@ -142,6 +142,6 @@ def count_visits(
     """Add to ``visits`` (C, p) how often each expert speaks in each context."""
     for t in range(codes.shape[0]):
         for j in range(codes.shape[1]):
-            said = codes[t, j]
-            if said >= 0:
-                visits[row_of_code[said] if by_label else context[t], j] += 1
+            vote = codes[t, j]
+            if vote >= 0:
+                visits[row_of_code[vote] if by_label else context[t], j] += 1

@@ -376,6 +376,15 @@ def _update_features(
 
 
 @inner
+def _move(R: Array, sums: Any, q: int, by: float, late_by: float) -> None:
+    """Move a rich weight and its sum, if there is one: q is −1 if not."""
+    if q >= 0:
+        R[q] += by
+        if sums is not None:
+            sums.rich[q] += late_by
+
+
+@inner
 def _update_chain_edge(
     features: Features,
     t: int,
@@ -413,16 +422,8 @@ def _update_chain_edge(
                     continue
                 i += back * n_crossed
                 v = values[p] if values.size else T.dtype.type(1)
-                q = find_pair(ptr, pair, i, good, n_pairs)
-                if q >= 0:
-                    R[q] += step * v
-                    if sums is not None:
-                        sums.rich[q] += late * v
-                q = find_pair(ptr, pair, i, bad, n_pairs)
-                if q >= 0:
-                    R[q] -= step * v
-                    if sums is not None:
-                        sums.rich[q] -= late * v
+                _move(R, sums, find_pair(ptr, pair, i, good, n_pairs), step * v, late * v)
+                _move(R, sums, find_pair(ptr, pair, i, bad, n_pairs), -step * v, -late * v)
 
 
 @fragment
@@ -468,8 +469,5 @@ def _update_tree_edge(
                 indptr, rows, values, _, ptr, pair, R = rich
                 for p in range(indptr[e], indptr[e + 1]):
                     q = find_pair(ptr, pair, rows[p], x * n_labels + y, n_labels * n_labels)
-                    if q >= 0:
-                        v = values[p] if values.size else T.dtype.type(1)
-                        R[q] += move * v
-                        if sums is not None:
-                            sums.rich[q] += late_move * v
+                    v = values[p] if values.size else T.dtype.type(1)
+                    _move(R, sums, q, move * v, late_move * v)

@@ -19,6 +19,7 @@ __all__ = [
     "merge",
     "padded_width",
     "row_max",
+    "transpose",
 ]
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -58,6 +59,14 @@ def copy(source: _Array, target: _Array) -> None:
     """Copy a vector into the beginning of another."""
     for j in range(source.shape[0]):
         target[j] = source[j]
+
+
+@subkernel
+def transpose(source: Floats, target: Float64s) -> None:
+    """Copy a square matrix, turned, into the beginning of another."""
+    for i in range(source.shape[0]):
+        for j in range(source.shape[0]):
+            target[j, i] = source[i, j]
 
 
 @subkernel

@@ -62,14 +62,14 @@ _STORED, _TURNED = range(2)
 class _Space(NamedTuple):
     """Tables and room to work in.
 
-    ``own``: each edge has a table of its own, that into place i of the tree at hand being number i;
-    else tables go by the types of the edges. ``tables`` (n, 2, L, L), padded with zeros, are
-    exponentials less the maximum ``top`` (n,), both ways round; ``narrow`` (n,) says that none can
-    underflow. ``work`` (4, nodes, L) has the planes above, ``terms`` (L,) is scratch, -inf beyond
-    the labels.
+    ``per_edge``: each edge has a table of its own, that into place i of the tree at hand being
+    number i; else tables go by the types of the edges. ``tables`` (n, 2, L, L), padded with zeros,
+    are exponentials less the maximum ``top`` (n,), both ways round; ``narrow`` (n,) says that none
+    can underflow. ``work`` (4, nodes, L) has the planes above, ``terms`` (L,) is scratch, -inf
+    beyond the labels.
     """
 
-    own: bool
+    per_edge: bool
     tables: Float64s
     top: Float64s
     narrow: Bools
@@ -102,10 +102,10 @@ def posterior(
     largest = longest_sample(tree)
     width = padded_width(node.shape[1])
     # Tables of many edges are exponentiated once for all; those of single edges tree by tree.
-    own = pair.shape[0] >= forest.types.shape[0]
-    n_tables = largest if own else pair.shape[0]
+    per_edge = pair.shape[0] >= forest.types.shape[0]
+    n_tables = largest if per_edge else pair.shape[0]
     space = _Space(
-        own,
+        per_edge,
         np.zeros((n_tables, 2, width, width)),
         np.zeros(n_tables),
         np.ones(n_tables, np.bool_),
@@ -121,9 +121,9 @@ def posterior(
         n = tree[t + 1] - first
         while offsets[s + 1] <= first:
             s += 1
-        if own or t == 0:
-            for k in range(n_tables if not own else n):
-                if not own:
+        if per_edge or t == 0:
+            for k in range(n_tables if not per_edge else n):
+                if not per_edge:
                     _exponentiate(pair, k, space, k)
                 elif k > 0:
                     _exponentiate(pair, forest.types[forest.edge[first + k]], space, k)
@@ -156,7 +156,7 @@ def posterior(
 @subkernel
 def _table(forest: Forest, space: _Space, first: int, i: int) -> int:
     """Number of the exponentiated table of the edge above place i of a tree."""
-    return i if space.own else forest.types[forest.edge[first + i]]
+    return i if space.per_edge else forest.types[forest.edge[first + i]]
 
 
 @subkernel
@@ -428,7 +428,7 @@ def _entropy(
                     terms[b] = x if scaled else np.exp(x)
                 elif scaled:
                     way = _STORED if down else _TURNED
-                    table = i if space.own else k
+                    table = i if space.per_edge else k
                     terms[b] = work[_RATIO, i, a] * tables[table, way, a, b] * work[_BELIEF, i, b]
                 else:
                     x = _score(pair, k, down, a, b)
@@ -465,7 +465,7 @@ def _draw(
             terms[b] = work[_BELIEF, i, b]
             if i > 0 and scaled:
                 way = _STORED if down else _TURNED
-                terms[b] *= space.tables[i if space.own else k, way, upper, b]
+                terms[b] *= space.tables[i if space.per_edge else k, way, upper, b]
             elif i > 0:
                 terms[b] += _score(pair, k, down, upper, b)
             highest = max(highest, terms[b])

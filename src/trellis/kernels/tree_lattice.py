@@ -337,9 +337,9 @@ def _log_marginals_of_tree(
                 outside[i, y] = log_sum(terms)
         for j in range(n_labels):
             terms[j] = up[i, j] + outside[i, j]
-        own_z = log_sum(terms)
+        node_z = log_sum(terms)
         for j in range(n_labels):
-            work[CHANCE, i, j] = np.exp(terms[j] - own_z)
+            work[CHANCE, i, j] = np.exp(terms[j] - node_z)
         if parent[start + i] < 0:
             continue
         for x in range(n_labels):
@@ -348,7 +348,7 @@ def _log_marginals_of_tree(
             for y in range(n_labels):
                 s = _score(tables, slot[i], down[start + i], x, y)
                 both = outside[p, x] + up[p, x] - message[i, x] + s + up[i, y]
-                chance = sign * np.exp(both - own_z)
+                chance = sign * np.exp(both - node_z)
                 a = x if down[start + i] else y
                 b = y if down[start + i] else x
                 if rich is None:

@@ -39,8 +39,8 @@ def best(
     largest = longest_sample(tree)
     width = padded_width(n_labels)
     # Tables padded, and both ways round; those of single edges are copied tree by tree.
-    own = pair.shape[0] >= types.shape[0]
-    n_tables = largest if own else pair.shape[0]
+    per_edge = pair.shape[0] >= types.shape[0]
+    n_tables = largest if per_edge else pair.shape[0]
     tables = np.full((n_tables, 2, width, width), -np.inf)
     value = np.full((largest, width), -np.inf)
     message = np.empty(width)
@@ -52,10 +52,10 @@ def best(
         n = tree[t + 1] - first
         while offsets[s + 1] <= first:
             s += 1
-        if own or t == 0:
-            for slot in range(n if own else n_tables):
+        if per_edge or t == 0:
+            for slot in range(n if per_edge else n_tables):
                 k = slot
-                if own:
+                if per_edge:
                     k = types[edge[first + slot]] if slot > 0 else -1
                 for i in range(n_labels if k >= 0 else 0):
                     for j in range(n_labels):
@@ -65,13 +65,13 @@ def best(
             for j in range(n_labels):
                 value[i, j] = node[order[first + i], j]
         for i in range(n - 1, 0, -1):
-            slot = i if own else types[edge[first + i]]
+            slot = i if per_edge else types[edge[first + i]]
             max_step(value, i, tables, slot, 1 if down[first + i] else 0, message)
             q = parent[first + i] - first
             for j in range(n_labels):
                 value[q, j] += message[j]
         for i in range(n):
-            slot = i if own or i == 0 else types[edge[first + i]]
+            slot = i if per_edge or i == 0 else types[edge[first + i]]
             way = 0 if down[first + i] else 1
             upper = labels[order[parent[first + i]]] if i > 0 else 0
             highest = -np.inf

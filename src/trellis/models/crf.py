@@ -26,19 +26,7 @@ from trellis.problems.confidence import span_event
 from trellis.problems.log_objective import whole_samples
 from trellis.solvers import AdaptiveFrequency, LimitedMemoryBFGS
 from trellis.solvers.passes import Learner
-from trellis.structures import (
-    ChainPotentials,
-    entropy,
-    event_probability,
-    graph_entropy,
-    graph_marginals,
-    graph_sample,
-    marginals,
-    sample,
-    tree_entropy,
-    tree_marginals,
-    tree_sample,
-)
+from trellis.structures import ChainPotentials, entropy, event_probability, marginals, sample
 
 __all__ = ["CRF", "ChainCRF", "GraphCRF", "TreeCRF"]
 
@@ -205,16 +193,10 @@ class CRF(StochasticModel):
         corpus = self._corpus(X, None, edges, edge_types)
         result: list[tuple[NDArray[np.float64], bool]] = []
         for p, first in self.potentials(corpus, constraints):
-            exact = [True] * (len(p.offsets) - 1)
             with numbered(first):
-                if isinstance(p, ChainPotentials):
-                    _, node = marginals(p)
-                elif self.structure == "tree":
-                    _, node = tree_marginals(p)
-                else:
-                    loopy = graph_marginals(p)
-                    node, exact = loopy.node, loopy.exact.tolist()
-            result += zip(np.split(node, p.offsets[1:-1]), exact, strict=True)
+                chances = marginals(p)
+            each = np.split(chances.node, p.offsets[1:-1])
+            result += zip(each, chances.exact.tolist(), strict=True)
         return result
 
     def sample(
@@ -237,11 +219,7 @@ class CRF(StochasticModel):
         result: list[list[list[str]]] = []
         for p, first in self.potentials(corpus):
             with numbered(first):
-                if isinstance(p, ChainPotentials):
-                    drawn = sample(p, n_samples, rng)
-                else:
-                    draw = tree_sample if self.structure == "tree" else graph_sample
-                    drawn = draw(p, n_samples, rng)
+                drawn = sample(p, n_samples, rng)
             for a, b in zip(p.offsets[:-1], p.offsets[1:], strict=True):
                 result.append(names[drawn[:, a:b]].tolist())
         return result
@@ -262,10 +240,7 @@ class CRF(StochasticModel):
         parts = [np.zeros(0)]
         for p, first in self.potentials(corpus):
             with numbered(first):
-                if isinstance(p, ChainPotentials):
-                    parts.append(entropy(p))
-                else:
-                    parts.append((tree_entropy if self.structure == "tree" else graph_entropy)(p))
+                parts.append(entropy(p))
         return np.concatenate(parts)
 
     def _marginals_or_none(self, corpus: Corpus) -> NDArray[np.float64] | None:

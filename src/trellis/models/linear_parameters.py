@@ -14,7 +14,7 @@ from trellis.problems.threads import n_cores
 __all__ = ["INFERENCE", "ChainModel", "GraphModel", "LinearParameters", "TreeModel"]
 
 INFERENCE = ("auto", "exact", "elimination", "max-flow", "dual", "lp", "ilp")
-"""Methods of :func:`trellis.structures.graph_best`, and "exact"."""
+"""Methods of :func:`trellis.structures.best`, and "exact"."""
 
 
 class LinearParameters(Estimator):
@@ -57,7 +57,7 @@ class LinearParameters(Estimator):
     )
     inference: str = parameter(
         one_of(*INFERENCE),
-        """Graphs: how the best labels are found (see :func:`trellis.structures.graph_best`);
+        """Graphs: how the best labels are found (see :func:`trellis.structures.best`);
         "exact": with an integer program where nothing cheaper is. :meth:`decode` says how good
         each is.""",
         default="auto",

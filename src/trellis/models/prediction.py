@@ -37,16 +37,7 @@ from trellis.models.accuracy import accuracy
 from trellis.models.explain import Explanation, explain_sample
 from trellis.models.linear_parameters import LinearParameters
 from trellis.problems import LabelProblem, Weights
-from trellis.structures import (
-    ChainPotentials,
-    GraphBest,
-    GraphPotentials,
-    graph_best,
-    graph_kbest,
-    kbest,
-    tree_best,
-    tree_kbest,
-)
+from trellis.structures import Best, ChainPotentials, GraphPotentials, best, kbest
 
 __all__ = ["Block", "Decoded", "Predictor", "numbered"]
 
@@ -70,7 +61,7 @@ class Decoded:
     exact : bool
         Whether it is the best labelling.
     method : str
-        How it was found: "chain", "tree", or one of :func:`trellis.structures.graph_best`.
+        How it was found: "chain", "tree", or one of :func:`trellis.structures.best`.
     """
 
     labels: list[str]
@@ -193,16 +184,16 @@ class Predictor(LinearParameters):
         names = np.array(self.classes_, object)
         result = []
         for block in self._blocks(corpus, self._encode(corpus), self.weights_, constraints):
-            best = self._best(block)
+            decoded = self._best(block)
             for s in range(len(block.offsets) - 1):
                 a, b = block.offsets[s], block.offsets[s + 1]
                 result.append(
                     Decoded(
-                        names[best.labels[a:b]].tolist(),
-                        float(best.scores[s]),
-                        float(best.bounds[s]),
-                        bool(best.exact[s]),
-                        best.method[s],
+                        names[decoded.labels[a:b]].tolist(),
+                        float(decoded.scores[s]),
+                        float(decoded.bounds[s]),
+                        bool(decoded.exact[s]),
+                        decoded.method[s],
                     )
                 )
         return result
@@ -230,10 +221,7 @@ class Predictor(LinearParameters):
         result: list[list[tuple[list[str], float]]] = []
         for p, first in self.potentials(corpus, constraints):
             with numbered(first):
-                if isinstance(p, ChainPotentials):
-                    labels, scores = kbest(p, int(k))
-                else:
-                    labels, scores = (tree_kbest if self._is_tree else graph_kbest)(p, int(k))
+                labels, scores = kbest(p, int(k))
             for s in range(len(p.offsets) - 1):
                 a, b = p.offsets[s], p.offsets[s + 1]
                 result.append(
@@ -308,10 +296,6 @@ class Predictor(LinearParameters):
 
     # ---------------------------------------------------------------- inference
 
-    @property
-    def _is_tree(self) -> bool:
-        return self.structure == "tree"
-
     def labellings(
         self,
         corpus: Corpus,
@@ -329,9 +313,8 @@ class Predictor(LinearParameters):
         named, offsets = names[ids].tolist(), corpus.offsets.tolist()
         return [named[a:b] for a, b in itertools.pairwise(offsets)]
 
-    def _best(self, block: Block) -> GraphBest:
+    def _best(self, block: Block) -> Best:
         """Best labellings of a block; an error names the sample."""
-        n = len(block.offsets) - 1
         if block.edges is None:
             from trellis.kernels.chain import viterbi  # in float32, without checks
 
@@ -344,15 +327,11 @@ class Predictor(LinearParameters):
                     "labelling under its constraints and the tag scheme; allow more labels",
                     sample=block.first + s,
                 )
-            return GraphBest(labels, scores, scores, np.ones(n, bool), ("chain",) * n)
+            return Best.exactly(labels, scores, "chain")
+        exact = self.inference == "exact"
+        by = "auto" if exact or self.structure == "tree" else self.inference
         with numbered(block.first):
-            p = block.potentials()
-            assert isinstance(p, GraphPotentials)
-            if self._is_tree:
-                labels, scores = tree_best(p)
-                return GraphBest(labels, scores, scores, np.ones(n, bool), ("tree",) * n)
-            exact = self.inference == "exact"
-            return graph_best(p, method="auto" if exact else self.inference, exact=exact)
+            return best(block.potentials(), method=by, exact=exact)
 
     def potentials(
         self,

@@ -22,14 +22,9 @@ from trellis.errors import DataError
 from trellis.problems.label_inference import Batch, LabelInference
 from trellis.structures import (
     ChainPotentials,
-    GraphPotentials,
     entropy,
     event_probability,
-    graph_entropy,
-    graph_marginals,
     marginals,
-    tree_entropy,
-    tree_marginals,
 )
 
 __all__ = ["PROBABILITIES", "confidence", "span_event"]
@@ -58,8 +53,8 @@ def confidence(problem: LabelInference, w: Float64s, measure: str, batch: Batch)
     p = problem.potentials(node, pair, batch)
     lengths = np.maximum(np.diff(batch.offsets), 1)
     if measure == "entropy":
-        return -_entropies(problem, p) / lengths
-    log_z, chances = _marginals(problem, p)
+        return -entropy(p) / lengths
+    log_z, chances = marginals(p)
     if measure == "token-entropy":
         logs = np.log(chances, out=np.zeros_like(chances), where=chances > 0)
         each = (chances * logs).sum(axis=1)
@@ -84,24 +79,6 @@ def confidence(problem: LabelInference, w: Float64s, measure: str, batch: Batch)
         least = min(spans) if spans else float(chances[np.arange(a, b), labels[a:b]].min(initial=1))
         result[s] = np.log(max(least, 1e-300))
     return result
-
-
-def _entropies(problem: LabelInference, p: ChainPotentials | GraphPotentials) -> Float64s:
-    if isinstance(p, ChainPotentials):
-        return entropy(p)
-    return (tree_entropy if problem.is_forest else graph_entropy)(p)
-
-
-def _marginals(
-    problem: LabelInference, p: ChainPotentials | GraphPotentials
-) -> tuple[Float64s, Float64s]:
-    """Log Z of each sample, and the chances of labels (rows, L)."""
-    if isinstance(p, ChainPotentials):
-        return marginals(p)
-    if problem.is_forest:
-        return tree_marginals(p)
-    loopy = graph_marginals(p)
-    return loopy.log_z, loopy.node
 
 
 def span_event(

@@ -21,15 +21,7 @@ from trellis.problems.costs import Costs, additive_costs
 from trellis.problems.edge_rows import rich_arguments
 from trellis.problems.samples import LabelSamples
 from trellis.problems.weights import Weights
-from trellis.structures import (
-    ChainPotentials,
-    GraphPotentials,
-    graph_best,
-    graph_kbest,
-    kbest,
-    tree_best,
-    tree_kbest,
-)
+from trellis.structures import ChainPotentials, GraphPotentials, best, kbest
 
 __all__ = ["Batch", "LabelInference", "LabelMaxima", "LabelMeans"]
 
@@ -331,16 +323,11 @@ class LabelInference(LabelSamples):
             labels, values = viterbi(node, pair, b.offsets)
             if not np.isfinite(values).all():
                 raise DataError("scores are not finite: weights or feature values are too large")
-        elif self.is_forest:
-            labels, values = tree_best(self._graph_potentials(node, pair, b))
-        else:
-            exact = self.inference == "exact"
-            best = graph_best(
-                self._graph_potentials(node, pair, b),
-                method="auto" if exact else self.inference, exact=exact,
-            )  # fmt: skip
-            return best.labels.astype(np.int64), best.scores, best.bounds
-        return labels.astype(np.int64), values, values
+            return labels.astype(np.int64), values, values
+        exact = self.inference == "exact"
+        by = "auto" if exact or self.is_forest else self.inference
+        decoded = best(self._graph_potentials(node, pair, b), method=by, exact=exact)
+        return decoded.labels.astype(np.int64), decoded.scores, decoded.bounds
 
     def mean(self, node: Float64s, pair: Float64s, b: Batch) -> LabelMeans:
         """Means of the compatible labellings: each node draws its label evenly from its set."""
@@ -404,9 +391,5 @@ class LabelInference(LabelSamples):
         """Labels (2, rows) and scores (n, 2) of the two best compatible labellings."""
         node, pair = self.scores(w, b)
         node[~self.allowed(b)] = -np.inf
-        p = self.potentials(node, pair, b)
-        if isinstance(p, ChainPotentials):
-            labels, scores = kbest(p, 2)
-        else:
-            labels, scores = (tree_kbest if self.is_forest else graph_kbest)(p, 2)
+        labels, scores = kbest(self.potentials(node, pair, b), 2)
         return labels.astype(np.int64), scores

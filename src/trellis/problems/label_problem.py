@@ -56,7 +56,7 @@ class LabelProblem(LabelInference):
     rich : EdgeWeights, optional
         Which features are crossed with which label pairs; the values are not looked at.
     inference : str
-        Graphs with loops: method of :func:`trellis.structures.graph_best`, or "exact". Where it is
+        Graphs with loops: method of :func:`trellis.structures.best`, or "exact". Where it is
         not exact, values are those of the labellings found, and bounds are higher.
     cost : "hamming", array (L, L) or function
         Cost of a label in place of another, ``cost[gold, predicted]``.

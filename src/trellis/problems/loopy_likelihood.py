@@ -2,7 +2,7 @@
 
     ℓ(w) = Σ_pieces weight · ( log Σ_y e^{s(y)} − log Σ_{y allowed} e^{s(y)} )
 
-Pieces are handed to :func:`trellis.structures.graph_marginals`, a mini-batch at a time; where their
+Pieces are handed to :func:`trellis.structures.marginals`, a mini-batch at a time; where their
 treewidth is too large for exact sums, the marginals and the loss are those of loopy belief
 propagation, an approximation.
 """
@@ -19,7 +19,7 @@ from trellis.problems.edge_rows import rich_arguments
 from trellis.problems.label_problem import LabelProblem
 from trellis.problems.visits import GraphVisits
 from trellis.problems.weights import Weights
-from trellis.structures import GraphMarginals, GraphPotentials, graph_marginals, tree_score
+from trellis.structures import GraphPotentials, Marginals, labelling_score, marginals
 
 if TYPE_CHECKING:
     from trellis.problems.log_likelihood import FeatureRates, Schedule
@@ -79,12 +79,12 @@ def _step(
     node = scale * score_nodes_at(features, weights.node, nodes)
     pair = problem.edge_tables(weights, edge_ids, scale)
     p = GraphPotentials(node.astype(np.float64), pair, edges, offsets)
-    free = graph_marginals(p)
+    free = marginals(p, pairs=True)
     ids, table = sets.ids[nodes], sets.table
     if (ids < problem.n_labels).all():
         fixed = _one_labelling(p, ids)
     else:
-        fixed = graph_marginals(p.constrained(table[ids]))
+        fixed = marginals(p.constrained(table[ids]), pairs=True)
     # Both by belief propagation, a difference may come out below zero; it is what it is.
     losses = free.log_z - fixed.log_z
     per_node = np.repeat(visits.weights * paces, np.diff(offsets))
@@ -114,14 +114,12 @@ def _step(
     return float(losses @ visits.weights)
 
 
-def _one_labelling(p: GraphPotentials, ids: NDArray[np.int32]) -> GraphMarginals:
+def _one_labelling(p: GraphPotentials, ids: NDArray[np.int32]) -> Marginals:
     """Marginals if the labels are known: no inference is needed."""
     node, pair = np.zeros(p.node.shape), np.zeros((len(p.edges), *p.pair.shape[1:]))
     node[np.arange(len(ids)), ids] = 1
     pair[np.arange(len(p.edges)), ids[p.edges[:, 0]], ids[p.edges[:, 1]]] = 1
-    n = len(p.offsets) - 1
-    sure = np.ones(n, np.bool_)
-    return GraphMarginals(node, pair, tree_score(p, ids), sure, sure, np.zeros(n, np.int64))
+    return Marginals(labelling_score(p, ids), node, pair)
 
 
 def _stacked(

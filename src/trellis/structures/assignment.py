@@ -80,9 +80,7 @@ class AssignmentSpace:
     def __post_init__(self) -> None:
         covers = np.ascontiguousarray(self.covers, np.int32).reshape(-1, 3)
         offsets, rows = (np.asarray(a, np.int64) for a in (self.offsets, self.row_offsets))
-        object.__setattr__(self, "covers", covers)
-        object.__setattr__(self, "offsets", offsets)
-        object.__setattr__(self, "row_offsets", rows)
+        vars(self).update(covers=covers, offsets=offsets, row_offsets=rows)
         good = len(offsets) == len(rows) > 0 and offsets[0] == rows[0] == 0
         if not (good and offsets[-1] == len(covers) and (np.diff(offsets) >= 0).all()):
             raise DataError(
@@ -129,14 +127,9 @@ class AssignmentSpace:
         covers = self.covers[index].astype(np.int64)
         shift = np.repeat(rows[:-1] - self.row_offsets[:-1][samples], n)
         covers += np.where(covers >= 0, shift[:, None], 0)
-        made = object.__new__(AssignmentSpace)  # known to be right
-        for name, value in (
-            ("covers", covers.astype(np.int32)),
-            ("offsets", offsets),
-            ("row_offsets", rows),
-        ):
-            object.__setattr__(made, name, value)
-        return made, index
+        space = object.__new__(AssignmentSpace)  # known to be right
+        vars(space).update(covers=covers.astype(np.int32), offsets=offsets, row_offsets=rows)
+        return space, index
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,14 +202,14 @@ def best_assignment(
     else:
         chosen, states = np.zeros(len(space), bool), np.zeros(space.n_samples, np.int8)
         bounds = np.full(space.n_samples, np.inf)
-    found = space.sums(chosen) > 0
+    any_chosen = space.sums(chosen) > 0
     for i in np.flatnonzero(states == 0):
-        if found[i] and not exact:
+        if any_chosen[i] and not exact:
             continue
-        own = slice(space.offsets[i], space.offsets[i + 1])
-        answer = _Program(space, int(i), s[own], f[own]).solve(relax=method != "ilp")
+        hypotheses = slice(space.offsets[i], space.offsets[i + 1])
+        answer = _Program(space, int(i), s[hypotheses], f[hypotheses]).solve(relax=method != "ilp")
         states[i] = -1 if answer is None else 1
-        chosen[own] = False if answer is None else answer
+        chosen[hypotheses] = False if answer is None else answer
     bad = np.flatnonzero(states < 0)
     if len(bad):
         raise InfeasibleError(
@@ -275,7 +268,7 @@ def kbest_assignments(
     Examples
     --------
     >>> space = AssignmentSpace([[0, 1, -1], [0, -1, -1], [1, -1, -1]], [0, 3], [0, 2])
-    >>> [found.values.tolist() for found in kbest_assignments(space, [1.0, 0.0, 0.5], 3)]
+    >>> [ranked.values.tolist() for ranked in kbest_assignments(space, [1.0, 0.0, 0.5], 3)]
     [[1.0], [0.5], [-inf]]
     """
     s, f = _checked(space, scores, fixed)
@@ -284,14 +277,14 @@ def kbest_assignments(
     if not diversity >= 0:
         raise DataError(f"diversity must be at least 0, got {diversity!r}")
     if diversity or k == 1:
-        found: list[Assignment] = []
+        diverse: list[Assignment] = []
         burden = np.zeros(len(space))
         for _ in range(k):
             chosen = best_assignment(space, s - diversity * burden, fixed=f, exact=exact).chosen
             burden += chosen
             values = space.sums(np.where(chosen, s, 0.0))
-            found.append(Assignment(chosen, values, values))
-        return found
+            diverse.append(Assignment(chosen, values, values))
+        return diverse
     first, second, status, bounds = search(space, s, f, two=True, exact=exact)
     kept = (status[:, 0] == 0) & (space.sums(first) > 0) & (not exact)
     status[kept, 0] = 1
@@ -304,22 +297,22 @@ def kbest_assignments(
         sums = space.sums(np.where(ranks[r], s, 0.0))
         ranked[r] = np.where(status[:, r] == 1, sums, -np.inf)
     for i in np.flatnonzero((status == 0).any(1) | ((k > 2) & (status[:, 1] == 1))):
-        own = slice(space.offsets[i], space.offsets[i + 1])
-        program = _Program(space, int(i), s[own], f[own])
+        hypotheses = slice(space.offsets[i], space.offsets[i + 1])
+        program = _Program(space, int(i), s[hypotheses], f[hypotheses])
         known = 0 if (status[i] == 0).any() else 2
         for r in range(k):
             if r >= known:
                 answer = program.solve()
                 if answer is None:
                     break
-                ranks[r][own] = answer
-                ranked[r, i] = s[own][answer].sum()
-            program.exclude(ranks[r][own])
+                ranks[r][hypotheses] = answer
+                ranked[r, i] = s[hypotheses][answer].sum()
+            program.exclude(ranks[r][hypotheses])
     if (ranked[0] == -np.inf).any():
         best_assignment(space, s, fixed=f)  # raises, and says why
-    found = [Assignment(y, v, v) for y, v in zip(ranks, ranked, strict=True)]
+    assignments = [Assignment(y, v, v) for y, v in zip(ranks, ranked, strict=True)]
     first_bounds = np.where(kept, np.maximum(bounds, ranked[0]), ranked[0])
-    return [Assignment(ranks[0], ranked[0], first_bounds), *found[1:]]
+    return [Assignment(ranks[0], ranked[0], first_bounds), *assignments[1:]]
 
 
 def best_incompatible_assignment(space: AssignmentSpace, scores: Any, fixed: Any) -> Assignment:
@@ -340,21 +333,23 @@ def best_incompatible_assignment(space: AssignmentSpace, scores: Any, fixed: Any
     Examples
     --------
     >>> space = AssignmentSpace([[0, 1, -1], [0, -1, -1], [1, -1, -1]], [0, 3], [0, 2])
-    >>> found = best_incompatible_assignment(space, [1.0, 0.0, 0.5], [1, 0, 0])
-    >>> found.chosen.tolist(), found.values.tolist()
+    >>> rival = best_incompatible_assignment(space, [1.0, 0.0, 0.5], [1, 0, 0])
+    >>> rival.chosen.tolist(), rival.values.tolist()
     ([False, True, True], [0.5])
     """
     s, f = _checked(space, scores, fixed)
-    found = best_assignment(space, s)
-    against = space.sums((f >= 0) & (found.chosen != (f == 1)))
-    chosen, values = found.chosen, found.values
+    free = best_assignment(space, s)
+    against = space.sums((f >= 0) & (free.chosen != (f == 1)))
+    chosen, values = free.chosen, free.values
     for i in np.flatnonzero(against == 0):
-        own = slice(space.offsets[i], space.offsets[i + 1])
-        program = _Program(space, int(i), s[own], np.full(own.stop - own.start, -1, np.int8))
-        program.contradict(f[own])
+        hypotheses = slice(space.offsets[i], space.offsets[i + 1])
+        program = _Program(
+            space, int(i), s[hypotheses], np.full(hypotheses.stop - hypotheses.start, -1, np.int8)
+        )
+        program.contradict(f[hypotheses])
         answer = program.solve()
-        chosen[own] = False if answer is None else answer
-        values[i] = -np.inf if answer is None else s[own][answer].sum()
+        chosen[hypotheses] = False if answer is None else answer
+        values[i] = -np.inf if answer is None else s[hypotheses][answer].sum()
     return Assignment(chosen, values, values)
 
 
@@ -435,14 +430,14 @@ class _Program:
             return np.zeros(0) if self.rows.shape[0] == 0 and not self.cuts else None
         constraints = [opt.LinearConstraint(self.rows, 1.0, 1.0)] if self.rows.shape[0] else []
         constraints += [opt.LinearConstraint(a[None], least, np.inf) for a, least in self.cuts]
-        found = opt.milp(
+        solved = opt.milp(
             -self.score,
             constraints=constraints,
             bounds=opt.Bounds(self.lower, self.upper),
             integrality=np.full(n, int(integers)),
             options={"mip_rel_gap": 0.0},
         )
-        if found.status not in (0, 2):
-            raise DataError(f"the solver could not solve the assignment problem: {found.message}")
-        x: Float64s | None = found.x
+        if solved.status not in (0, 2):
+            raise DataError(f"the solver could not solve the assignment problem: {solved.message}")
+        x: Float64s | None = solved.x
         return x

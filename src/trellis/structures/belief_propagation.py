@@ -24,9 +24,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from trellis.arrays import Bools, Float64s, Int64s
 from trellis.structures.graph_potentials import GraphPotentials
-from trellis.structures.message_graph import MessageGraph
+from trellis.structures.message_graph import MessageGraph, both_ways
+from trellis.structures.results import Marginals
 
 __all__ = ["belief_propagation"]
 
@@ -37,8 +37,8 @@ def belief_propagation(
     max_iterations: int,
     damping: float,
     tolerance: float,
-) -> tuple[Float64s, Float64s, Float64s, Bools, Int64s]:
-    """Node (N, L) and pair (E, L, L) marginals, log Z, whether converged, and turns (S,).
+) -> Marginals:
+    """Marginals of nodes and pairs.
 
     The potentials must be arc consistent (:func:`~trellis.structures.message_graph.supported`),
     with a label left at every node.
@@ -51,14 +51,20 @@ def belief_propagation(
     layout = graph.arguments(p)
     messages, converged, iterations = loopy.sum_product(
         p.node,
-        loopy.Tables(p.pair, np.ascontiguousarray(p.pair.transpose(0, 2, 1))),
-        loopy.Tables(exponentials, np.ascontiguousarray(exponentials.transpose(0, 2, 1))),
+        both_ways(p.pair),
+        both_ways(exponentials),
         top,
         layout,
         np.where(graph.forest, 0.0, damping),
         max_iterations,
         tolerance,
     )
-    sample = np.repeat(np.arange(len(p.offsets) - 1), np.diff(p.offsets))
-    node, pair, log_z = loopy.beliefs(p.node, p.pair, exponentials, top, layout, sample, messages)
-    return node, pair, log_z, converged, iterations
+    node, pair, log_z = loopy.beliefs(p.node, p.pair, exponentials, top, layout, p.owner, messages)
+    return Marginals(
+        log_z,
+        node,
+        pair,
+        exact=graph.forest,
+        converged=converged | graph.forest,
+        n_iterations=iterations,
+    )

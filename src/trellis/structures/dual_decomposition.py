@@ -18,13 +18,11 @@ first turn.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from trellis.arrays import Float64s, Int32s, Int64s
 from trellis.structures.graph_potentials import GraphPotentials
-from trellis.structures.message_graph import MessageGraph
+from trellis.structures.message_graph import MessageGraph, both_ways
 
 __all__ = ["dual_bound", "dual_decomposition", "improved"]
 
@@ -40,7 +38,7 @@ def dual_decomposition(
     from trellis.kernels import loopy
 
     return loopy.max_product(
-        p.node, _tables(p), graph.arguments(p), graph.forest, max_iterations, tolerance
+        p.node, both_ways(p.pair), graph.arguments(p), graph.forest, max_iterations, tolerance
     )
 
 
@@ -50,7 +48,7 @@ def improved(
     """Change one label at a time while the score rises: labels (N,) and scores (S,)."""
     from trellis.kernels import loopy
 
-    return loopy.improve(p.node, _tables(p), graph.arguments(p), labels, sweeps)
+    return loopy.improve(p.node, both_ways(p.pair), graph.arguments(p), labels, sweeps)
 
 
 def dual_bound(p: GraphPotentials, into_first: Float64s, into_second: Float64s) -> float:
@@ -64,9 +62,3 @@ def dual_bound(p: GraphPotentials, into_first: Float64s, into_second: Float64s) 
     both = allowed[p.edges[:, 0]][:, :, None] & allowed[p.edges[:, 1]][:, None, :]
     tables[~both] = -np.inf
     return float(node.max(axis=1).sum() + tables.max(axis=(1, 2)).sum())
-
-
-def _tables(p: GraphPotentials) -> Any:
-    from trellis.kernels.loopy import Tables
-
-    return Tables(p.pair, np.ascontiguousarray(p.pair.transpose(0, 2, 1)))

@@ -31,9 +31,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from trellis.arrays import Float64s, Int64s
+from trellis.errors import DataError
 from trellis.structures.graph_potentials import GraphPotentials
 
-__all__ = ["Group", "Plan", "groups", "make_plan", "plans"]
+__all__ = ["Group", "Plan", "elimination_cost", "groups", "make_plan", "plans", "plans_within"]
 
 Pairs = Sequence[tuple[int, int]]
 
@@ -60,8 +61,8 @@ class Plan:
 def make_plan(sizes: Sequence[int], edges: Pairs, limit: float = math.inf) -> Plan | None:
     """Find an order for nodes of given numbers of labels; None if its cost is above the limit."""
     kinds = ["size", "given", "fill"] if len(sizes) <= _FILL_LIMIT else ["size", "given"]
-    found = [_greedy(sizes, edges, limit, kind) for kind in kinds]
-    return min((f for f in found if f), key=lambda f: f.entries, default=None)
+    orders = [_greedy(sizes, edges, limit, kind) for kind in kinds]
+    return min((f for f in orders if f), key=lambda f: f.entries, default=None)
 
 
 def _greedy(sizes: Sequence[int], edges: Pairs, limit: float, kind: str) -> Plan | None:
@@ -206,8 +207,8 @@ class Group:
             axes = (v, *around)
             table = np.zeros((len(self.samples), *(self.node[u].shape[1] for u in axes)))
             table += _among(self.node[v], (v,), axes)
-            for own, scores in waiting.pop(v):
-                table += _among(scores, own, axes)
+            for nodes, scores in waiting.pop(v):
+                table += _among(scores, nodes, axes)
             kept[v] = table
             if around:
                 waiting[around[0]].append((around, reduce(table)))
@@ -223,8 +224,8 @@ class Group:
         if self.labels is None:
             return y
         original = np.zeros_like(y)
-        for v, own in enumerate(self.labels):
-            original[..., v] = own[y[..., v]]
+        for v, kept in enumerate(self.labels):
+            original[..., v] = kept[y[..., v]]
         return original
 
 
@@ -236,15 +237,15 @@ def _log_sum(table: Float64s) -> Float64s:
     return total + safe
 
 
-def _among(scores: Float64s, own: tuple[int, ...], axes: tuple[int, ...]) -> Float64s:
+def _among(scores: Float64s, nodes: tuple[int, ...], axes: tuple[int, ...]) -> Float64s:
     """Shape scores over some nodes so that they broadcast over more; both in the same order."""
-    sizes = dict(zip(own, scores.shape[1:], strict=True))
+    sizes = dict(zip(nodes, scores.shape[1:], strict=True))
     return scores.reshape(len(scores), *(sizes.get(u, 1) for u in axes))
 
 
-def _onto(table: Float64s, axes: tuple[int, ...], own: tuple[int, ...]) -> Float64s:
+def _onto(table: Float64s, axes: tuple[int, ...], nodes: tuple[int, ...]) -> Float64s:
     """Sum a table over all its nodes but some."""
-    out: Float64s = table.sum(axis=tuple(i + 1 for i, u in enumerate(axes) if u not in own))
+    out: Float64s = table.sum(axis=tuple(i + 1 for i, u in enumerate(axes) if u not in nodes))
     return out
 
 
@@ -266,7 +267,7 @@ def plans(
     order, edge_offsets = p.by_sample()
     n_labels = p.node.shape[1]
     known: dict[tuple[int, bytes], Plan | None] = {}
-    found: list[tuple[Plan | None, bool]] = []
+    chosen: list[tuple[Plan | None, bool]] = []
     for s in samples:
         first, stop = p.offsets[s], p.offsets[s + 1]
         edges = p.edges[order[edge_offsets[s] : edge_offsets[s + 1]]] - first
@@ -278,16 +279,64 @@ def plans(
             whole = known[key]
         allowed = np.isfinite(p.node[first:stop])
         if (whole is not None and limit < math.inf) or (allowed.all() and n_labels > 1):
-            found.append((whole, False))
+            chosen.append((whole, False))
             continue
         sizes = allowed.sum(axis=1).clip(min=1)
         left = edges[(sizes[edges] > 1).all(axis=1)]
         cut = make_plan(sizes.tolist(), left.tolist(), limit)
         if whole is None or (cut is not None and cut.entries < whole.entries):
-            found.append((cut, True))
+            chosen.append((cut, True))
         else:
-            found.append((whole, False))
-    return found
+            chosen.append((whole, False))
+    return chosen
+
+
+def plans_within(
+    p: GraphPotentials, samples: Sequence[int], budget: int
+) -> list[tuple[Plan, bool]]:
+    """Plans of all samples; raises and says the cost if one is beyond the budget."""
+    affordable = []
+    for s, (plan, cut) in zip(samples, plans(p, samples, budget), strict=True):
+        if plan is None:
+            whole = plans(p, [s])[0][0]
+            assert whole is not None  # nothing limits it
+            raise DataError(
+                f"sample {s}: exact inference by elimination takes {whole.entries:.3g} table "
+                f"entries of 8 bytes (width {whole.width}), and budget={budget}; raise the budget "
+                'or use an approximate method ("dual" for the best labelling, "bp" for marginals)'
+            )
+        affordable.append((plan, cut))
+    return affordable
+
+
+def elimination_cost(p: GraphPotentials) -> tuple[Int64s, Float64s]:
+    """Estimate what variable elimination would cost, without running it.
+
+    Parameters
+    ----------
+    p : GraphPotentials
+        The scores.
+
+    Returns
+    -------
+    widths : int64, shape (S,)
+        Width of the best order of elimination found: an upper bound on the treewidth of the graph.
+    entries : float64, shape (S,)
+        Number of entries of all tables, each of 8 bytes; time is proportional to it.
+
+    Examples
+    --------
+    A cycle of four nodes with ten labels has treewidth 2:
+
+    >>> p = GraphPotentials(
+    ...     np.zeros((4, 10)), np.zeros((10, 10)), [[0, 1], [1, 2], [2, 3], [3, 0]], [0, 4])
+    >>> widths, entries = elimination_cost(p)
+    >>> widths.tolist(), entries.tolist()
+    ([2], [2110.0])
+    """
+    best = [plan for plan, _ in plans(p, range(p.n_samples)) if plan]
+    widths = np.array([plan.width for plan in best], np.int64)
+    return widths, np.array([float(plan.entries) for plan in best])
 
 
 def groups(
@@ -302,21 +351,21 @@ def groups(
         plan, cut = chosen[members[0]]
         step = max(1, room // max(1, plan.entries))
         for i in range(0, len(members), step):
-            own = [samples[at] for at in members[i : i + step]]
-            rows = np.stack([np.arange(p.offsets[s], p.offsets[s + 1]) for s in own])
-            edges = np.stack([order[edge_offsets[s] : edge_offsets[s + 1]] for s in own])
-            ends = [(int(a), int(b)) for a, b in p.edges[edges[0]] - p.offsets[own[0]]]
+            batch = [samples[at] for at in members[i : i + step]]
+            rows = np.stack([np.arange(p.offsets[s], p.offsets[s + 1]) for s in batch])
+            edges = np.stack([order[edge_offsets[s] : edge_offsets[s + 1]] for s in batch])
+            ends = [(int(a), int(b)) for a, b in p.edges[edges[0]] - p.offsets[batch[0]]]
             node = list(p.node[rows].transpose(1, 0, 2))
             tables = [p.pair[p.types[column]] for column in edges.T]
-            group = Group(own, plan, None, node, ends, tables)
+            group = Group(batch, plan, None, node, ends, tables)
             yield _cut_down(group) if cut else group
 
 
 def _cut_down(group: Group) -> Group:
     """Keep only the allowed labels of each node of one sample, and drop the nodes left with one."""
     labels = [np.flatnonzero(np.isfinite(scores[0])) for scores in group.node]
-    labels = [own if len(own) > 0 else np.zeros(1, np.int64) for own in labels]
-    node = [scores[:, own] for scores, own in zip(group.node, labels, strict=True)]
+    labels = [kept if len(kept) > 0 else np.zeros(1, np.int64) for kept in labels]
+    node = [scores[:, kept] for scores, kept in zip(group.node, labels, strict=True)]
     ends, tables = [], []
     for (a, b), whole in zip(group.ends, group.tables, strict=True):
         table = whole[:, labels[a][:, None], labels[b]]

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from trellis.arrays import Bools, Int64s
 from trellis.errors import DataError
-from trellis.structures._arrays import integers
+from trellis.structures.potentials import integers, place, require_offsets
 
-__all__ = ["Forest", "is_forest", "rooted"]
+__all__ = ["Forest", "checked_edges", "forest_or_none", "is_forest", "rooted"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,13 @@ def is_forest(offsets: npt.ArrayLike, edges: npt.ArrayLike) -> bool:
     >>> is_forest([0, 3], [[0, 1], [1, 2]]), is_forest([0, 3], [[0, 1], [1, 2], [2, 0]])
     (True, False)
     """
-    return _depth_first(*_checked(offsets, edges))[0] < 0
+    return forest_or_none(*_checked(offsets, edges)) is not None
+
+
+def forest_or_none(offsets: Int64s, edges: Int64s) -> Forest | None:
+    """The forest that the edges form, which need no other check; None if they close a cycle."""
+    bad, forest = _depth_first(offsets, edges)
+    return forest if bad < 0 else None
 
 
 def rooted(offsets: Int64s, edges: Int64s) -> Forest:
@@ -126,29 +132,33 @@ def rooted(offsets: Int64s, edges: Int64s) -> Forest:
     return forest
 
 
-def _checked(offsets: npt.ArrayLike, edges: npt.ArrayLike) -> tuple[Int64s, Int64s]:
-    ends, pairs = integers(offsets, "offsets"), integers(edges, "edges")
+def checked_edges(edges: npt.ArrayLike, offsets: Int64s) -> Int64s:
+    """Read edges (E, 2), each of which must join two nodes of one sample."""
+    pairs = integers(edges, "edges")
     if pairs.size == 0:
         pairs = pairs.reshape(0, 2)
-    if ends.ndim != 1 or len(ends) == 0 or ends[0] != 0 or (np.diff(ends) < 0).any():
-        raise DataError(
-            "offsets must be a one-dimensional array that starts with 0 and never falls"
-        )
     if pairs.ndim != 2 or pairs.shape[1] != 2:
         raise DataError(f"edges have shape {pairs.shape}; expected (edges, 2)")
-    outside = np.flatnonzero(((pairs < 0) | (pairs >= ends[-1])).any(axis=1))
+    n = offsets[-1]
+    outside = np.flatnonzero(((pairs < 0) | (pairs >= n)).any(axis=1))
     if len(outside) > 0:
-        e = outside[0]
+        a, b = pairs[outside[0]]
         raise DataError(
-            f"edge {e} joins nodes {pairs[e, 0]} and {pairs[e, 1]}; "
-            f"nodes are numbered 0 to {ends[-1] - 1}"
+            f"edge {outside[0]} joins nodes {a} and {b}, but the nodes are numbered 0 to {n - 1}"
         )
-    sample = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
-    across = np.flatnonzero(sample[pairs[:, 0]] != sample[pairs[:, 1]])
+    sample = np.searchsorted(offsets, pairs, side="right") - 1
+    across = np.flatnonzero(sample[:, 0] != sample[:, 1])
     if len(across) > 0:
-        a, b = sample[pairs[across[0]]]
-        raise DataError(f"edge {across[0]} joins samples {a} and {b}; edges stay in one sample")
-    return ends, pairs
+        e = across[0]
+        a, b = (place(offsets, v, "node") for v in pairs[e])
+        raise DataError(f"edge {e} joins {a} and {b}; an edge must stay inside its sample")
+    return pairs
+
+
+def _checked(offsets: npt.ArrayLike, edges: npt.ArrayLike) -> tuple[Int64s, Int64s]:
+    ends = integers(offsets, "offsets")
+    require_offsets(ends)
+    return ends, checked_edges(edges, ends)
 
 
 def _depth_first(offsets: Int64s, edges: Int64s) -> tuple[int, Forest]:

@@ -16,20 +16,21 @@ that of each edge. A score of ``-inf`` forbids a label or a pair of labels.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from trellis.arrays import Bools, Float64s, Int64s
+from trellis.arrays import Float64s, Int64s
 from trellis.errors import DataError
-from trellis.structures._arrays import integers, place, refuse_node, require_offsets, scores
+from trellis.structures.forest import checked_edges
+from trellis.structures.potentials import Potentials, integers, place, scores
 
 __all__ = ["GraphPotentials"]
 
 
 @dataclass(frozen=True, eq=False)
-class GraphPotentials:
+class GraphPotentials(Potentials):
     """Scores of stacked graphs.
 
     Parameters
@@ -73,6 +74,8 @@ class GraphPotentials:
     [2.0, 1.0]
     """
 
+    unit: ClassVar[str] = "node"
+
     node: npt.NDArray[Any]
     pair: npt.NDArray[Any]
     edges: npt.NDArray[Any]
@@ -81,24 +84,13 @@ class GraphPotentials:
     directed: bool = True
 
     def __post_init__(self) -> None:
-        node = scores(self.node, "node scores")
+        self._hold_nodes()
         pair = scores(self.pair, "pair scores")
-        edges = integers(self.edges, "edges")
-        offsets = integers(self.offsets, "offsets")
-        if edges.size == 0:
-            edges = edges.reshape(0, 2)
-        if node.ndim != 2 or node.shape[1] == 0:
-            raise DataError(
-                f"node scores have shape {node.shape}; expected (nodes, labels) with at least one "
-                "label"
-            )
-        if edges.ndim != 2 or edges.shape[1] != 2:
-            raise DataError(f"edges have shape {edges.shape}; expected (edges, 2)")
-        require_offsets(offsets, len(node))
-        refuse_node(node, "node score", offsets, "node")
-        _require_edges(edges, offsets)
+        edges = checked_edges(self.edges, self.offsets)
+        _require_single(edges, self.offsets)
 
-        shared = (node.shape[1], node.shape[1])
+        n_labels = self.node.shape[1]
+        shared = (n_labels, n_labels)
         if self.types is None:
             if pair.shape not in (shared, (len(edges), *shared)):
                 raise DataError(
@@ -111,60 +103,13 @@ class GraphPotentials:
             if pair.shape != shared and (pair.ndim != 3 or pair.shape[1:] != shared):
                 raise DataError(
                     f"pair scores have shape {pair.shape}; expected {('types', *shared)}, since "
-                    f"the node scores have {node.shape[1]} labels"
+                    f"the node scores have {n_labels} labels"
                 )
             types = integers(self.types, "types")
         pair = pair.reshape(-1, *shared)
         _require_types(types, len(edges), len(pair))
         _require_tables(pair, self.directed)
-        for name, value in (
-            ("node", node),
-            ("pair", pair),
-            ("edges", edges),
-            ("offsets", offsets),
-            ("types", types),
-        ):
-            object.__setattr__(self, name, value)
-
-    def constrained(self, allowed: Bools) -> GraphPotentials:
-        """Forbid every label that is not in the label set of its node.
-
-        Parameters
-        ----------
-        allowed : array of bool, shape (N, L)
-            Whether a label is in the set of a node.
-
-        Returns
-        -------
-        GraphPotentials
-            The same scores, with ``-inf`` outside the sets.
-        """
-        allowed = np.asarray(allowed)
-        if allowed.dtype != np.bool_ or allowed.shape != self.node.shape:
-            raise DataError(
-                f"label sets are {allowed.dtype} of shape {allowed.shape}; "
-                f"expected bool of shape {self.node.shape}"
-            )
-        return self.with_arrays(node=np.where(allowed, self.node, -np.inf))
-
-    def with_costs(self, costs: npt.NDArray[Any]) -> GraphPotentials:
-        """Add a cost of either sign to each label at each node.
-
-        Parameters
-        ----------
-        costs : array of float, shape (N, L)
-            Added to the node scores, as for loss-augmented inference.
-
-        Returns
-        -------
-        GraphPotentials
-            The scores with the costs added.
-        """
-        costs = scores(costs, "costs")
-        if costs.shape != self.node.shape:
-            raise DataError(f"costs have shape {costs.shape}; expected {self.node.shape}")
-        refuse_node(costs, "cost", self.offsets, "node")
-        return self.with_arrays(node=self.node + costs)
+        self._hold(pair=pair, edges=edges, types=types)
 
     def alone(self, sample: int) -> GraphPotentials:
         """Take out one sample.
@@ -179,14 +124,9 @@ class GraphPotentials:
         GraphPotentials
             The scores of this sample, its edges in the order they have here.
         """
-        n_samples = len(self.offsets) - 1
-        if not 0 <= sample < n_samples:
-            raise DataError(
-                f"there is no sample {sample}; samples are numbered 0 to {n_samples - 1}"
-            )
-        first, stop = self.offsets[sample], self.offsets[sample + 1]
-        own = np.flatnonzero((self.edges[:, 0] >= first) & (self.edges[:, 0] < stop))
-        return self.part(sample, own)
+        rows = self.rows(sample)
+        first = self.edges[:, 0]
+        return self.part(sample, np.flatnonzero((first >= rows.start) & (first < rows.stop)))
 
     def part(self, sample: int, edges: Int64s) -> GraphPotentials:
         """Take out one sample whose edges are known.
@@ -228,35 +168,9 @@ class GraphPotentials:
         counts = np.bincount(sample, minlength=len(self.offsets) - 1)
         return np.argsort(sample, kind="stable"), np.append(0, np.cumsum(counts))
 
-    def with_arrays(self, **changes: npt.NDArray[Any]) -> GraphPotentials:
-        """Exchange arrays that are known to fit, without the checks of the door.
 
-        Parameters
-        ----------
-        **changes : array
-            The new ``node``, ``pair``, ``edges``, ``offsets`` or ``types``, as they are held:
-            contiguous and of the right kind.
-
-        Returns
-        -------
-        GraphPotentials
-            The scores with these arrays.
-        """
-        new = object.__new__(GraphPotentials)
-        for name in ("node", "pair", "edges", "offsets", "types", "directed"):
-            object.__setattr__(new, name, changes.get(name, getattr(self, name)))
-        return new
-
-
-def _require_edges(edges: Int64s, offsets: Int64s) -> None:
-    """Raise if an edge leads to a missing node, itself or another sample, or is repeated."""
-    n = offsets[-1]
-    bad = np.flatnonzero(((edges < 0) | (edges >= n)).any(axis=1))
-    if len(bad) > 0:
-        a, b = edges[bad[0]]
-        raise DataError(
-            f"edge {bad[0]} joins nodes {a} and {b}, but the nodes are numbered 0 to {n - 1}"
-        )
+def _require_single(edges: Int64s, offsets: Int64s) -> None:
+    """Raise if an edge leads to where it starts, or is repeated."""
     loops = np.flatnonzero(edges[:, 0] == edges[:, 1])
     if len(loops) > 0:
         e = loops[0]
@@ -264,21 +178,17 @@ def _require_edges(edges: Int64s, offsets: Int64s) -> None:
             f"edge {e} joins {place(offsets, edges[e, 0], 'node')} to itself; an edge needs two "
             "nodes, and the score of one belongs in the node scores"
         )
-    sample = np.searchsorted(offsets, edges, side="right") - 1
-    across = np.flatnonzero(sample[:, 0] != sample[:, 1])
-    if len(across) > 0:
-        e = across[0]
-        a, b = (place(offsets, v, "node") for v in edges[e])
-        raise DataError(f"edge {e} joins {a} and {b}; an edge must stay inside its sample")
+    n = offsets[-1]
     low, high = edges.min(axis=1, initial=n), edges.max(axis=1, initial=0)
     _, first, which = np.unique(low * n + high, return_index=True, return_inverse=True)
     again = np.flatnonzero(first[which] != np.arange(len(edges)))
     if len(again) > 0:
         e = again[0]
-        local = edges[e] - offsets[sample[e, 0]]
+        s = np.searchsorted(offsets, edges[e, 0], side="right") - 1
+        a, b = edges[e] - offsets[s]
         raise DataError(
-            f"edges {first[which[e]]} and {e} both join nodes {local[0]} and {local[1]} of sample "
-            f"{sample[e, 0]}; add up their tables and give one edge"
+            f"edges {first[which[e]]} and {e} both join nodes {a} and {b} of sample {s}; "
+            "add up their tables and give one edge"
         )
 
 

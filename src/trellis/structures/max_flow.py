@@ -97,8 +97,8 @@ def max_flow(p: GraphPotentials, tolerance: float) -> tuple[Int32s, float, float
     there = np.concatenate([np.maximum(rise, 0.0), np.maximum(-rise, 0.0), np.maximum(forward, 0)])
     back = np.concatenate([np.zeros(2 * n), backward])
     flow, zeros = _least_cut(tails, heads, there, back, source, sink, tolerance)
-    found = np.where(zeros[:n], labels[:, 0], labels[:, 1]).astype(np.int32)
-    return found, float(labelling_scores(p, found)[0]), float(-constant - flow)
+    y = np.where(zeros[:n], labels[:, 0], labels[:, 1]).astype(np.int32)
+    return y, float(labelling_scores(p, y)[0]), float(-constant - flow)
 
 
 def _least_cut(

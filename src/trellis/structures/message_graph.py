@@ -19,7 +19,7 @@ import numpy.typing as npt
 from trellis.arrays import Bools, Float64s, Int64s
 from trellis.structures.graph_potentials import GraphPotentials
 
-__all__ = ["MessageGraph", "labelling_scores", "subset", "supported"]
+__all__ = ["MessageGraph", "both_ways", "labelling_scores", "subset", "supported"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +49,13 @@ class MessageGraph:
         order, rank, components = loopy.breadth_first(p.edges, p.offsets, start, into)
         n_edges = np.diff(p.by_sample()[1])
         return cls(start, into, order, rank, n_edges == np.diff(p.offsets) - components)
+
+
+def both_ways(tables: Float64s) -> Any:
+    """Tables as kernels take them, both ways round (:class:`trellis.kernels.loopy.Tables`)."""
+    from trellis.kernels.loopy import Tables
+
+    return Tables(tables, np.ascontiguousarray(tables.transpose(0, 2, 1)))
 
 
 def supported(p: GraphPotentials) -> GraphPotentials:
@@ -90,9 +97,8 @@ def subset(p: GraphPotentials, chosen: Bools) -> tuple[GraphPotentials, Int64s, 
 
 def labelling_scores(p: GraphPotentials, labels: npt.NDArray[np.integer]) -> Float64s:
     """Score of a labelling of each sample."""
-    n_samples = len(p.offsets) - 1
+    n_samples, sample = p.n_samples, p.owner
     a, b = p.edges.T
-    sample = np.repeat(np.arange(n_samples), np.diff(p.offsets))
     scores = np.zeros(n_samples)
     scores += np.bincount(sample, p.node[np.arange(len(labels)), labels], n_samples)
     scores += np.bincount(sample[a], p.pair[p.types, labels[a], labels[b]], n_samples)

@@ -1,0 +1,110 @@
+r"""Chains and forests: exact answers by two passes of messages, there and back.
+
+A labelling :math:`y` of a sample has the score and probability
+
+.. math::
+
+    s(y) = \sum_v \mathrm{node}_{v, y_v} + \sum_{e = (a, b)} T_e(y_a, y_b),
+    \qquad p(y) = e^{s(y)} / Z, \qquad Z = \sum_y e^{s(y)},
+
+:math:`T_e` being the transitions into position b of a chain, or the table of an edge. On a forest
+messages go from the leaves to the roots and back, along a chain to its end and back; time is linear
+in the nodes, whatever the shape of the trees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trellis.arrays import Float64s, Int32s
+from trellis.structures.chain_potentials import ChainPotentials
+from trellis.structures.forest import Forest, forest_or_none, rooted
+from trellis.structures.graph_potentials import GraphPotentials
+
+__all__ = ["Passes"]
+
+
+@dataclass(frozen=True, eq=False)
+class Passes:
+    """Inference on chains, or on graphs whose edges form a forest; nothing is checked.
+
+    Samples that have no feasible labelling get the score or log Z ``-inf``.
+    """
+
+    p: ChainPotentials | GraphPotentials
+    forest: Forest | None
+    """The forest; None of chains."""
+
+    @classmethod
+    def of(cls, p: ChainPotentials | GraphPotentials, method: str = "auto") -> Passes | None:
+        """Lay out the passes; None where there is a cycle, or another method is asked for."""
+        if isinstance(p, ChainPotentials):
+            return cls(p, None)
+        if method == "tree":  # raises if there is a cycle
+            return cls(p, rooted(p.offsets, p.edges))
+        forest = forest_or_none(p.offsets, p.edges) if method == "auto" else None
+        return None if forest is None else cls(p, forest)
+
+    @property
+    def method(self) -> str:
+        """What the results are said to be found by."""
+        return "chain" if self.forest is None else "tree"
+
+    def best(self) -> tuple[Int32s, Float64s]:
+        """Best labels (N,) and their scores (S,)."""
+        p = self.p
+        if isinstance(p, ChainPotentials):
+            from trellis.kernels.chain import viterbi
+
+            return viterbi(p.node, p.trans, p.offsets)
+        from trellis.kernels import tree_max
+
+        assert self.forest is not None
+        forest = self.forest.arguments(p.types)
+        return tree_max.best(p.node, p.pair, p.offsets, forest, self.forest.tree)
+
+    def kbest(self, k: int) -> tuple[Int32s, Float64s]:
+        """Labels (k, N) and scores (S, k), -1 and -inf where there are fewer labellings."""
+        p = self.p
+        if isinstance(p, ChainPotentials):
+            from trellis.kernels.chain import kbest
+
+            return kbest(p.node, p.trans, p.offsets, k)
+        from trellis.kernels import tree_max
+
+        assert self.forest is not None
+        return tree_max.kbest(p.node, p.pair, p.offsets, self.forest.arguments(p.types), k)
+
+    def posterior(
+        self,
+        marginals: Float64s | None = None,
+        pairs: Float64s | None = None,
+        entropy: Float64s | None = None,
+        uniforms: Float64s | None = None,
+        labels: Int32s | None = None,
+    ) -> Float64s:
+        """Return log Z (S,) and fill those of the arrays that are there.
+
+        They are ``marginals`` (N, L), ``pairs`` (N, L, L) of chains or (E, L, L), ``entropy`` (S,),
+        and ``labels`` (K, N), drawn by the numbers ``uniforms`` (K, N) from [0, 1); all but these
+        numbers zero at first.
+        """
+        wanted = (
+            np.empty((0, 0)) if marginals is None else marginals,
+            np.empty((0, 0, 0)) if pairs is None else pairs,
+            np.empty(0) if entropy is None else entropy,
+            np.empty((0, 0)) if uniforms is None else uniforms,
+            np.empty((0, 0), np.int32) if labels is None else labels,
+        )
+        p = self.p
+        if isinstance(p, ChainPotentials):
+            from trellis.kernels import chain
+
+            return chain.posterior(p.node, p.trans, p.offsets, *wanted)
+        from trellis.kernels import tree
+
+        assert self.forest is not None
+        forest = self.forest.arguments(p.types)
+        return tree.posterior(p.node, p.pair, p.offsets, forest, self.forest.tree, *wanted)

@@ -1,0 +1,218 @@
+"""What the scores of stacked samples have in common, and how they are checked at the door.
+
+Sample ``s`` is the rows ``offsets[s]:offsets[s + 1]`` of ``node`` (N, L), the scores of the labels;
+``-inf`` forbids a label. Arrays are brought to one kind, because each further kind (layout,
+read-only) would have the kernels compiled anew.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from trellis.arrays import Bools, Float64s, Int64s
+from trellis.errors import DataError, InfeasibleError
+
+__all__ = ["Potentials", "integers", "label_ids", "place", "require_offsets", "scores"]
+
+
+class Potentials:
+    """Scores of stacked samples; the classes below add what holds the nodes together."""
+
+    unit: ClassVar[str]
+    """What a row is called in messages."""
+
+    node: npt.NDArray[Any]
+    offsets: npt.NDArray[Any]
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return len(self.offsets) - 1
+
+    @property
+    def owner(self) -> Int64s:
+        """Number of the sample that each row belongs to."""
+        return np.repeat(np.arange(self.n_samples), np.diff(self.offsets))
+
+    def constrained(self, allowed: Bools) -> Self:
+        """Forbid every label that is not in the label set of its row.
+
+        Parameters
+        ----------
+        allowed : array of bool, shape (N, L)
+            Whether a label is in the set of a row.
+
+        Returns
+        -------
+        ChainPotentials or GraphPotentials
+            The same scores, with ``-inf`` outside the sets.
+        """
+        allowed = np.asarray(allowed)
+        if allowed.dtype != np.bool_ or allowed.shape != self.node.shape:
+            raise DataError(
+                f"label sets are {allowed.dtype} of shape {allowed.shape}; "
+                f"expected bool of shape {self.node.shape}"
+            )
+        return self.with_arrays(node=np.where(allowed, self.node, -np.inf))
+
+    def with_costs(self, costs: npt.NDArray[Any]) -> Self:
+        """Add a cost of either sign to each label of each row.
+
+        Parameters
+        ----------
+        costs : array of float, shape (N, L)
+            Added to the node scores, as for loss-augmented inference.
+
+        Returns
+        -------
+        ChainPotentials or GraphPotentials
+            The scores with the costs added.
+        """
+        costs = scores(costs, "costs")
+        if costs.shape != self.node.shape:
+            raise DataError(f"costs have shape {costs.shape}; expected {self.node.shape}")
+        self._refuse(costs, "cost")
+        new = self.with_arrays(node=self.node + costs)
+        new._refuse(new.node, "node score")
+        return new
+
+    def with_arrays(self, **changes: npt.NDArray[Any]) -> Self:
+        """Exchange arrays that are known to fit, without the checks of the door.
+
+        Parameters
+        ----------
+        **changes : array
+            The new arrays by name, as they are held: contiguous and of the right kind.
+
+        Returns
+        -------
+        ChainPotentials or GraphPotentials
+            The scores with these arrays.
+        """
+        new = object.__new__(type(self))
+        new._hold(**vars(self) | changes)
+        return new
+
+    def rows(self, sample: int) -> slice:
+        """Rows of one sample.
+
+        Parameters
+        ----------
+        sample : int
+            Number of the sample.
+
+        Returns
+        -------
+        slice
+            Where its rows are.
+        """
+        if not 0 <= sample < self.n_samples:
+            raise DataError(
+                f"there is no sample {sample}; samples are numbered 0 to {self.n_samples - 1}"
+            )
+        return slice(self.offsets[sample], self.offsets[sample + 1])
+
+    def require_feasible(self, values: Float64s, first: int = 0) -> None:
+        """Raise if a score, bound or log Z is not finite.
+
+        Parameters
+        ----------
+        values : float64, shape (S,)
+            What was found for each sample.
+        first : int
+            Number of the first sample.
+        """
+        bad = np.flatnonzero(~np.isfinite(values))
+        if len(bad) > 0:
+            s = bad[0]
+            raise InfeasibleError(
+                f"(of {self.offsets[s + 1] - self.offsets[s]} {self.unit}s) has no labelling of "
+                "finite score; allow more labels or pairs of labels",
+                sample=int(first + s),
+            )
+
+    def _hold(self, **arrays: Any) -> None:
+        """Set arrays of what is frozen from then on."""
+        vars(self).update(arrays)
+
+    def _hold_nodes(self) -> None:
+        """Check and hold the node scores and the offsets."""
+        node, offsets = scores(self.node, "node scores"), integers(self.offsets, "offsets")
+        if node.ndim != 2 or node.shape[1] == 0:
+            raise DataError(
+                f"node scores have shape {node.shape}; expected ({self.unit}s, labels) with at "
+                "least one label"
+            )
+        require_offsets(offsets)
+        if offsets[-1] != len(node):
+            raise DataError(
+                f"offsets end at {offsets[-1]}, but there are {len(node)} rows of node scores; "
+                "the last offset must be the number of rows"
+            )
+        self._hold(node=node, offsets=offsets)
+        self._refuse(node, "node score")
+
+    def _refuse(self, values: Float64s, what: str) -> None:
+        """Raise if one of the values (N, L) is NaN or +inf, and say where."""
+        bad = np.argwhere(~(values < np.inf))
+        if len(bad) > 0:
+            row, label = bad[0]
+            raise DataError(
+                f"{what} of label {label} at {place(self.offsets, row, self.unit)} is "
+                f"{values[row, label]}; scores must be finite, or -inf to forbid"
+            )
+
+
+def scores(values: npt.ArrayLike, what: str) -> Float64s:
+    """Read scores as a writable float64 array."""
+    array = _array(values, what)
+    if array.dtype.kind not in "fiub":
+        raise DataError(f"{what} have dtype {array.dtype}; expected numbers")
+    return np.require(array, np.float64, ["C", "A", "W"])
+
+
+def integers(values: npt.ArrayLike, what: str) -> Int64s:
+    """Read integers (label ids, offsets) as a writable int64 array."""
+    array = _array(values, what)
+    if array.size > 0 and array.dtype.kind not in "iu":
+        raise DataError(f"{what} have dtype {array.dtype}; expected integers")
+    return np.require(array, np.int64, ["C", "A", "W"])
+
+
+def label_ids(values: npt.ArrayLike, n_labels: int, what: str) -> Int64s:
+    """Read the ids of labels, in one dimension."""
+    ids = integers(values, what)
+    if ids.ndim != 1:
+        raise DataError(f"{what} have shape {ids.shape}; expected one dimension")
+    bad = np.flatnonzero((ids < 0) | (ids >= n_labels))
+    if len(bad) > 0:
+        raise DataError(
+            f"{what} hold {ids[bad[0]]} at index {bad[0]}; label ids go from 0 to {n_labels - 1}"
+        )
+    return ids
+
+
+def require_offsets(offsets: Int64s) -> None:
+    """Raise unless the offsets start with 0 and never fall."""
+    if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0:
+        raise DataError("offsets must be a one-dimensional array that starts with 0")
+    falling = np.flatnonzero(np.diff(offsets) < 0)
+    if len(falling) > 0:
+        s = falling[0]
+        raise DataError(f"offsets fall at sample {s}, from {offsets[s]} to {offsets[s + 1]}")
+
+
+def place(offsets: Int64s, row: int, unit: str) -> str:
+    """Say which position (or node) of which sample a row is."""
+    s = np.searchsorted(offsets, row, side="right") - 1
+    return f"{unit} {row - offsets[s]} of sample {s}"
+
+
+def _array(values: npt.ArrayLike, what: str) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise DataError(f"{what} cannot be read as an array: {error}") from error

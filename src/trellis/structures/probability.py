@@ -1,0 +1,462 @@
+r"""Probabilities of labels and labellings: marginals, samples, entropy, and events.
+
+A labelling :math:`y` of score :math:`s(y)` has the probability
+
+.. math:: p(y) = e^{s(y)} / Z, \qquad Z = \sum_y e^{s(y)}.
+
+On chains and forests two passes of messages give all of it (:mod:`~trellis.structures.passes`), on
+graphs of small treewidth elimination (:mod:`~trellis.structures.elimination`). Where that costs too
+much there are approximate marginals, by belief propagation
+(:mod:`~trellis.structures.belief_propagation`). An empty sample has one labelling, of probability
+1. A sample all of whose labellings are forbidden raises :class:`~trellis.errors.InfeasibleError`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from trellis.arrays import Bools, Float64s, Int32s, Int64s
+from trellis.errors import DataError
+from trellis.structures import elimination
+from trellis.structures.belief_propagation import belief_propagation
+from trellis.structures.chain_potentials import ChainPotentials
+from trellis.structures.checks import at_least, one_of
+from trellis.structures.graph_potentials import GraphPotentials
+from trellis.structures.message_graph import MessageGraph, subset, supported
+from trellis.structures.passes import Passes
+from trellis.structures.potentials import label_ids
+from trellis.structures.results import Marginals
+
+__all__ = ["entropy", "event_probability", "marginals", "sample", "span_probability"]
+
+_METHODS = ("auto", "tree", "elimination", "bp")
+
+
+def marginals(
+    p: ChainPotentials | GraphPotentials,
+    *,
+    pairs: bool = False,
+    method: str = "auto",
+    budget: int = 10_000_000,
+    max_iterations: int = 200,
+    damping: float = 0.2,
+    tolerance: float = 1e-8,
+) -> Marginals:
+    """Compute the probabilities of labels, and of pairs of labels of neighbours.
+
+    Parameters
+    ----------
+    p : ChainPotentials or GraphPotentials
+        The scores.
+    pairs : bool
+        Whether pairs are wanted.
+    method : str
+        Of graphs: ``"tree"``, ``"elimination"``, ``"bp"`` (loopy belief propagation), or
+        ``"auto"``: for each sample the first of these that can be used. Chains have ``"auto"``
+        alone (forward–backward).
+    budget : int
+        Most table entries that elimination may take for a sample, of 8 bytes each.
+    max_iterations : int
+        Most turns of belief propagation.
+    damping : float
+        Share of the old message that loopy belief propagation keeps, from 0 to below 1.
+    tolerance : float
+        Change of log messages below which belief propagation has converged.
+
+    Returns
+    -------
+    Marginals
+        Log Z and the marginals, into which it unpacks, and whether they are exact or at least
+        converged.
+
+    Raises
+    ------
+    DataError
+        If the method cannot be used: ``"tree"`` on a cycle, ``"elimination"`` beyond the budget
+        (the message says the cost).
+    InfeasibleError
+        If a sample has no feasible labelling, unless only exact inference can tell.
+
+    Examples
+    --------
+    >>> from trellis.structures import ChainPotentials, GraphPotentials
+    >>> p = ChainPotentials(np.zeros((2, 2)), [[0.0, 0.0], [-np.inf, 0.0]], [0, 2])
+    >>> log_z, node = marginals(p)
+    >>> np.exp(log_z).round(12).tolist(), node.round(3).tolist()
+    ([3.0], [[0.667, 0.333], [0.333, 0.667]])
+    >>> marginals(p, pairs=True).pair[1].round(3).tolist()
+    [[0.333, 0.333], [0.0, 0.333]]
+
+    Three nodes in a triangle, which would rather be equal:
+
+    >>> p = GraphPotentials(
+    ...     [[0.0, 1.0], [0.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]],
+    ...     [[0, 1], [1, 2], [0, 2]], [0, 3])
+    >>> sure = marginals(p)
+    >>> sure.node[1].round(3).tolist(), sure.exact.tolist(), sure.log_z.round(3).tolist()
+    ([0.358, 0.642], [True], [4.654])
+    >>> loopy = marginals(p, method="bp")
+    >>> loopy.node[1].round(3).tolist(), loopy.exact.tolist(), loopy.converged.tolist()
+    ([0.335, 0.665], [False], [True])
+    """
+    one_of(method, ("auto",) if isinstance(p, ChainPotentials) else _METHODS)
+    at_least(budget, 1, "budget")
+    at_least(max_iterations, 1, "max_iterations")
+    if not 0 <= damping < 1:
+        raise DataError(f"damping is {damping}; it must be from 0 to below 1")
+    if not tolerance > 0:
+        raise DataError(f"tolerance is {tolerance}; it must be above 0")
+    passes = Passes.of(p, method)
+    if passes is not None:
+        node = np.zeros(p.node.shape)
+        pair = _pairs(p) if pairs else None
+        answer = Marginals(passes.posterior(marginals=node, pairs=pair), node, pair)
+    else:
+        assert isinstance(p, GraphPotentials)
+        answer = _loopy_marginals(p, pairs, method, budget, (max_iterations, damping, tolerance))
+    p.require_feasible(answer.log_z)
+    return answer
+
+
+def _pairs(p: ChainPotentials | GraphPotentials) -> Float64s:
+    n_labels = p.node.shape[1]
+    n = len(p.node) if isinstance(p, ChainPotentials) else len(p.edges)
+    return np.zeros((n, n_labels, n_labels))
+
+
+def _loopy_marginals(
+    p: GraphPotentials,
+    pairs: bool,
+    method: str,
+    budget: int,
+    settings: tuple[int, float, float],
+) -> Marginals:
+    """Marginals of graphs, some with cycles; the settings are those of belief propagation."""
+    q = supported(p)
+    _require_labels(q)
+    n = p.n_samples
+    turns = np.zeros(n, np.int64)
+    answer = Marginals(
+        np.zeros(n), np.zeros(p.node.shape), _pairs(p) if pairs else None, n_iterations=turns
+    )
+    forests, plans = np.zeros(n, np.bool_), {}
+    if method == "elimination":
+        plans = dict(enumerate(elimination.plans_within(q, range(n), budget)))
+    elif method == "auto":
+        forests = MessageGraph.of(q).forest
+        loopy = np.flatnonzero(~forests).tolist()
+        planned = zip(loopy, elimination.plans(q, loopy, budget), strict=True)
+        plans = {s: (plan, cut) for s, (plan, cut) in planned if plan is not None}
+    rest = ~forests
+    rest[list(plans)] = False
+    if forests.any():
+        part, rows, edges = subset(p, forests)
+        _put(answer, forests, rows, edges if pairs else None, marginals(part, pairs=pairs))
+    if rest.any():
+        part, rows, edges = subset(q, rest)
+        beliefs = belief_propagation(part, MessageGraph.of(part), *settings)
+        _put(answer, rest, rows, edges if pairs else None, beliefs)
+    by_sample = q.by_sample() if pairs else None
+    for group in elimination.groups(q, list(plans), list(plans.values()), budget):
+        _put_group(answer, q, group, by_sample)
+    return answer
+
+
+def _put(
+    answer: Marginals, samples: Bools, rows: Int64s, edges: Int64s | None, part: Marginals
+) -> None:
+    """Copy the marginals of some samples, with these rows and edges, to where they belong."""
+    answer.log_z[samples] = part.log_z
+    answer.node[rows] = part.node
+    if edges is not None:
+        answer.pair[edges] = part.pair
+    answer.exact[samples] = part.exact
+    answer.converged[samples] = part.converged
+    answer.n_iterations[samples] = part.n_iterations
+
+
+def _put_group(
+    answer: Marginals,
+    q: GraphPotentials,
+    group: elimination.Group,
+    by_sample: tuple[Int64s, Int64s] | None,
+) -> None:
+    """Compute the marginals of samples that are eliminated together, and put them in place.
+
+    Pairs need the edges sorted by sample.
+    """
+    node_of, pair_of, answer.log_z[group.samples] = group.marginals()
+    first = q.offsets[group.samples]
+    for v, values in enumerate(node_of):
+        labels = group.labels[v] if group.labels else np.arange(q.node.shape[1])
+        answer.node[(first + v)[:, None], labels] = values
+    if by_sample is None:
+        return
+    order, edge_offsets = by_sample
+    place = {ends: i for i, ends in enumerate(group.ends)}
+    for i in range(edge_offsets[group.samples[0] + 1] - edge_offsets[group.samples[0]]):
+        edge = order[edge_offsets[group.samples] + i]
+        a, b = (int(v) for v in q.edges[edge[0]] - first[0])
+        if (a, b) in place:
+            values = pair_of[place[a, b]]
+        else:  # one end has a single label, so the ends are independent
+            values = node_of[a][:, :, None] * node_of[b][:, None, :]
+        if group.labels:
+            at = (edge[:, None, None], group.labels[a][:, None], group.labels[b])
+            answer.pair[at] = values
+        else:
+            answer.pair[edge] = values
+
+
+def _require_labels(p: GraphPotentials) -> None:
+    """Raise if a node has no label left."""
+    values = np.zeros(p.n_samples)
+    values[p.owner[~np.isfinite(p.node).any(axis=1)]] = -np.inf
+    p.require_feasible(values)
+
+
+def sample(
+    p: ChainPotentials | GraphPotentials,
+    n_samples: int,
+    rng: np.random.Generator,
+    *,
+    budget: int = 10_000_000,
+) -> Int32s:
+    """Draw independent labellings from p(y), exactly.
+
+    Parameters
+    ----------
+    p : ChainPotentials or GraphPotentials
+        The scores.
+    n_samples : int
+        How many labellings of each sample.
+    rng : numpy.random.Generator
+        Source of ``n_samples * N`` uniform numbers, taken in one call.
+    budget : int
+        Most table entries that elimination may take for a sample with cycles, of 8 bytes each.
+
+    Returns
+    -------
+    int32, shape (n_samples, N)
+        One draw for all samples in each row.
+
+    Raises
+    ------
+    DataError
+        If n_samples is negative, or elimination is beyond the budget (the message says the cost).
+    InfeasibleError
+        If a sample has no feasible labelling.
+
+    Examples
+    --------
+    Two positions that must be equal, and three nodes in a triangle of which each two must differ:
+
+    >>> from trellis.structures import ChainPotentials, GraphPotentials
+    >>> p = ChainPotentials(np.zeros((2, 2)), [[0.0, -np.inf], [-np.inf, 0.0]], [0, 2])
+    >>> y = sample(p, 1000, np.random.default_rng(0))
+    >>> y.shape, bool((y[:, 0] == y[:, 1]).all()), bool(abs(y.mean() - 0.5) < 0.05)
+    ((1000, 2), True, True)
+    >>> p = GraphPotentials(
+    ...     np.zeros((3, 3)), np.where(np.eye(3), -np.inf, 0.0), [[0, 1], [1, 2], [0, 2]], [0, 3])
+    >>> y = sample(p, 600, np.random.default_rng(0))
+    >>> len(np.unique(y, axis=0)), bool((y.sum(axis=1) == 3).all())
+    (6, True)
+    """
+    at_least(n_samples, 0, "n_samples")
+    at_least(budget, 1, "budget")
+    uniforms = rng.random((int(n_samples), len(p.node)))
+    log_z, labels = _drawn(p, uniforms, budget)
+    p.require_feasible(log_z)
+    return labels
+
+
+def _drawn(
+    p: ChainPotentials | GraphPotentials, uniforms: Float64s, budget: int
+) -> tuple[Float64s, Int32s]:
+    """Log Z (S,), -inf where there is no labelling, and labels drawn by numbers (K, N)."""
+    labels = np.zeros(uniforms.shape, np.int32)
+    passes = Passes.of(p)
+    if passes is not None:
+        return passes.posterior(uniforms=uniforms, labels=labels), labels
+    assert isinstance(p, GraphPotentials)
+    q, log_z = supported(p), np.zeros(p.n_samples)
+    forests = MessageGraph.of(q).forest
+    if forests.any():
+        part, rows, _ = subset(p, forests)
+        log_z[forests], labels[:, rows] = _drawn(part, uniforms[:, rows], budget)
+    loopy = np.flatnonzero(~forests).tolist()
+    plans = elimination.plans_within(q, loopy, budget)
+    for group in elimination.groups(q, loopy, plans, budget):
+        rows = p.offsets[group.samples][:, None] + np.arange(len(group.node))
+        drawn, log_z[group.samples] = group.sample(uniforms[:, rows].transpose(1, 0, 2))
+        labels[:, rows] = drawn.transpose(1, 0, 2)
+    return log_z, labels
+
+
+def entropy(p: ChainPotentials | GraphPotentials, known: Marginals | None = None) -> Float64s:
+    r"""Compute the entropy of p(y) of each sample, in nats.
+
+    On chains and forests it is taken from conditional probabilities, where nothing cancels; on
+    graphs with cycles it is :math:`H = \log Z - \mathbb E[s(y)]`, and where their marginals are not
+    exact that of belief propagation.
+
+    Parameters
+    ----------
+    p : ChainPotentials or GraphPotentials
+        The scores.
+    known : Marginals, optional
+        Those of ``p``, with pairs, if they are known; only graphs with cycles need them.
+
+    Returns
+    -------
+    float64, shape (S,)
+        The entropies, between 0 and the logarithm of the number of feasible labellings.
+
+    Raises
+    ------
+    InfeasibleError
+        If a sample has no feasible labelling.
+
+    Examples
+    --------
+    >>> from trellis.structures import ChainPotentials, GraphPotentials
+    >>> p = ChainPotentials(np.zeros((2, 2)), [[0.0, 0.0], [-np.inf, 0.0]], [0, 2])
+    >>> np.exp(entropy(p)).round(12).tolist()
+    [3.0]
+    >>> free = GraphPotentials(np.zeros((3, 2)), np.zeros((2, 2)), [[0, 1], [1, 2], [0, 2]], [0, 3])
+    >>> (entropy(free) / np.log(2)).round(6).tolist()
+    [3.0]
+    """
+    passes = Passes.of(p)
+    if passes is not None:
+        entropies = np.zeros(p.n_samples)
+        p.require_feasible(passes.posterior(entropy=entropies))
+        return entropies
+    assert isinstance(p, GraphPotentials)
+    m = marginals(p, pairs=True) if known is None else known
+    n, owner = p.n_samples, p.owner
+    node = np.where(m.node > 0, m.node * np.where(m.node > 0, p.node, 0.0), 0.0).sum(axis=1)
+    score = p.pair[p.types]
+    pair = np.where(m.pair > 0, m.pair * np.where(m.pair > 0, score, 0.0), 0.0).sum(axis=(1, 2))
+    expected = np.bincount(owner, node, n) + np.bincount(owner[p.edges[:, 0]], pair, n)
+    entropies = np.maximum(m.log_z - expected, 0.0)
+    forests = MessageGraph.of(p).forest
+    if forests.any():
+        entropies[forests] = entropy(subset(p, forests)[0])
+    return entropies
+
+
+def event_probability(
+    p: ChainPotentials | GraphPotentials, allowed: Bools, *, budget: int = 10_000_000
+) -> Float64s:
+    """Compute the probability that every label of a sample is in the label set of its place.
+
+    Parameters
+    ----------
+    p : ChainPotentials or GraphPotentials
+        The scores.
+    allowed : array of bool, shape (N, L)
+        The label sets.
+    budget : int
+        Most table entries that elimination may take for a sample with cycles, of 8 bytes each.
+
+    Returns
+    -------
+    float64, shape (S,)
+        Z under the label sets, over Z; 0 where the label sets leave no feasible labelling.
+
+    Raises
+    ------
+    DataError
+        If the label sets have a wrong shape or type, or elimination is beyond the budget.
+    InfeasibleError
+        If a sample has no feasible labelling even without the label sets.
+
+    Examples
+    --------
+    >>> from trellis.structures import ChainPotentials
+    >>> p = ChainPotentials(np.zeros((2, 2)), [[0.0, 0.0], [-np.inf, 0.0]], [0, 2])
+    >>> event_probability(p, np.array([[True, True], [False, True]])).round(3).tolist()
+    [0.667]
+    """
+    at_least(budget, 1, "budget")
+    return _event_probability(p, allowed, budget)
+
+
+def _event_probability(
+    p: ChainPotentials | GraphPotentials, allowed: Bools, budget: int, first: int = 0
+) -> Float64s:
+    """Do the work of event_probability; ``first`` is the number of the first sample in errors."""
+    no_draws = np.empty((0, len(p.node)))
+    event = p.constrained(allowed)
+    log_z, _ = _drawn(p, no_draws, budget)
+    p.require_feasible(log_z, first)
+    log_event, _ = _drawn(event, no_draws, budget)
+    # An event as good as certain may come out a rounding error above 1.
+    return np.exp(np.minimum(log_event - log_z, 0.0))
+
+
+def span_probability(
+    p: ChainPotentials,
+    sample: int,
+    start: int,
+    labels: npt.ArrayLike,
+    not_followed_by: npt.ArrayLike | None = None,
+) -> float:
+    """Compute the probability that a stretch of one sample carries exactly the given labels.
+
+    Parameters
+    ----------
+    p : ChainPotentials
+        The scores.
+    sample : int
+        Number of the sample.
+    start : int
+        Position in the sample where the stretch starts.
+    labels : array of int
+        Label ids at positions ``start``, ``start + 1``, ...; at least one.
+    not_followed_by : array of int, optional
+        Label ids that the position after the stretch, if there is one, must not carry: given
+        the id of ``I-X``, the span ``B-X I-X`` is not counted when it goes on.
+
+    Returns
+    -------
+    float
+        The probability.
+
+    Raises
+    ------
+    DataError
+        If the stretch is not inside the sample, or a label id does not exist.
+    InfeasibleError
+        If the sample has no feasible labelling.
+
+    Examples
+    --------
+    Of the labellings 00, 01 and 11, equally probable, two start with a 0, one of them with 00:
+
+    >>> from trellis.structures import ChainPotentials
+    >>> p = ChainPotentials(np.zeros((2, 2)), [[0.0, 0.0], [-np.inf, 0.0]], [0, 2])
+    >>> round(span_probability(p, 0, 0, [0]), 3)
+    0.667
+    >>> round(span_probability(p, 0, 0, [0], not_followed_by=[0]), 3)
+    0.333
+    """
+    alone = p.alone(sample)
+    n, n_labels = alone.node.shape
+    ids = label_ids(labels, n_labels, "labels")
+    end = start + len(ids)
+    if len(ids) == 0 or start < 0 or end > n:
+        raise DataError(
+            f"a span of {len(ids)} labels from position {start} does not fit sample {sample}, "
+            f"which has {n} positions; give at least one label, inside the sample"
+        )
+    allowed = np.ones((n, n_labels), dtype=np.bool_)
+    allowed[start:end] = False
+    allowed[np.arange(start, end), ids] = True
+    if not_followed_by is not None:
+        excluded = label_ids(not_followed_by, n_labels, "not_followed_by")
+        if end < n:
+            allowed[end, excluded] = False
+    return float(_event_probability(alone, allowed, budget=1, first=sample)[0])
