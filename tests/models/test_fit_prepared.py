@@ -390,5 +390,5 @@ def test_only_fit_takes_it(kind, prepared):
         model.predict,
         lambda X: kind().fit(prepared, dev=X),
     ):
-        with pytest.raises(DataError, match="expected a corpus or a list of samples, got Prepared"):
+        with pytest.raises(DataError, match="a prepared corpus is for fit alone"):
             use(prepared)

@@ -32,7 +32,7 @@ from trellis.corpus.schemes import Scheme, detect_scheme, get_scheme
 from trellis.domains import is_whole
 from trellis.errors import DataError, InfeasibleError
 from trellis.estimator import fitted
-from trellis.features import Encoded, Encoder
+from trellis.features import Encoded, Encoder, Prepared
 from trellis.models.accuracy import accuracy
 from trellis.models.explain import Explanation, explain_sample
 from trellis.models.linear_parameters import LinearParameters
@@ -134,6 +134,8 @@ class Predictor(LinearParameters):
 
     def _corpus(self, X: Any, y: Any = None, edges: Any = None, edge_types: Any = None) -> Corpus:
         """What a user passes, as a corpus."""
+        if isinstance(X, Prepared):
+            raise DataError("a prepared corpus is for fit alone; pass the samples themselves")
         if self.structure != "chain":
             return as_graph_corpus(X, y, edges, edge_types)
         if edges is not None or edge_types is not None:

@@ -74,7 +74,9 @@ class PerceptronLoss:
         rich: Any = None
         if isinstance(visits, GraphVisits):
             if visits.forest is None:
-                raise DataError("steps of best labellings are for pieces that are trees")
+                raise DataError(
+                    "steps of best labellings are for pieces that are trees: give pieces='tree'"
+                )
             forest, n_threads = visits.forest.arguments(problem.types), 1
             rich = rich_arguments(problem.rows, weights.edge)
         elif weights.edge is not None:
