@@ -11,7 +11,7 @@ from trellis.structures.dual_decomposition import dual_decomposition, improved
 from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.max_flow import max_flow, unfit_for_max_flow
 from trellis.structures.message_graph import MessageGraph, labelling_scores, subset, supported
-from trellis.structures.passes import Passes
+from trellis.structures.message_passes import MessagePasses
 from trellis.structures.relaxation import integer_program, linear_relaxation
 from trellis.structures.results import Best
 
@@ -103,7 +103,7 @@ class Solver:
     def trees(self, chosen: Bools) -> None:
         """Solve forests."""
         q, rows, _ = subset(self.p, chosen)
-        passes = Passes.of(q, "tree")
+        passes = MessagePasses.of(q, "tree")
         assert passes is not None
         self.labels[rows], scores = passes.best()
         self.scores[chosen] = self.bounds[chosen] = scores

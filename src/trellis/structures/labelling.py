@@ -5,7 +5,7 @@ How they are found depends on the structure, and every result says what it is:
 ======================  =========================================================================
 method                  what it gives
 ======================  =========================================================================
-``"chain"``             the best of chains, exact (Viterbi; :mod:`~trellis.structures.passes`)
+``"chain"``             the best of chains, exact (Viterbi; :mod:`~trellis.structures.message_passes`)
 ``"tree"``              the best of forests, exact (max-product, likewise)
 ``"elimination"``       the best, exact; the cost rises exponentially with the treewidth
                         (:mod:`~trellis.structures.elimination`)
@@ -37,7 +37,7 @@ from trellis.structures.checks import at_least, one_of
 from trellis.structures.graph_labelling import Solver
 from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.lawler import kbest_by_parts
-from trellis.structures.passes import Passes
+from trellis.structures.message_passes import MessagePasses
 from trellis.structures.potentials import label_ids
 from trellis.structures.results import Best
 
@@ -121,7 +121,7 @@ def best(
         raise DataError(f"time_limit is {time_limit}; it must be above 0 seconds, or None")
     if not mip_gap >= 0:
         raise DataError(f"mip_gap is {mip_gap}; it must be at least 0")
-    passes = Passes.of(p, method)
+    passes = MessagePasses.of(p, method)
     if passes is not None:
         labelling = Best.exactly(*passes.best(), passes.method)
     else:
@@ -178,7 +178,7 @@ def kbest(
     """
     at_least(k, 1, "k")
     at_least(budget, 1, "budget")
-    passes = Passes.of(p)
+    passes = MessagePasses.of(p)
     if passes is not None:
         labels, scores = passes.kbest(int(k))
     else:
@@ -233,5 +233,5 @@ def labelling_score(p: ChainPotentials | GraphPotentials, labels: npt.ArrayLike)
     sums = np.bincount(p.owner, weights=terms, minlength=p.n_samples)
     scores = sums.astype(np.float64, copy=False)
     if isinstance(p, ChainPotentials) and not np.isfinite(scores).all():
-        p.require_feasible(Passes(p, None).posterior())
+        p.require_feasible(MessagePasses(p, None).posterior())
     return scores

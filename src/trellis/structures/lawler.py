@@ -13,7 +13,7 @@ import numpy as np
 from trellis.arrays import Bools, Float64s, Int32s
 from trellis.structures.graph_labelling import Solver
 from trellis.structures.graph_potentials import GraphPotentials
-from trellis.structures.passes import Passes
+from trellis.structures.message_passes import MessagePasses
 
 __all__ = ["kbest_by_parts"]
 
@@ -29,7 +29,7 @@ def kbest_by_parts(p: GraphPotentials, k: int, budget: int) -> tuple[Int32s, Flo
     for s in range(p.n_samples):
         part = p.part(s, order[edge_offsets[s] : edge_offsets[s + 1]])
         rows = p.rows(s)
-        passes = Passes.of(part)
+        passes = MessagePasses.of(part)
         if passes is not None:
             labels[:, rows], scores[s : s + 1] = passes.kbest(k)
             continue

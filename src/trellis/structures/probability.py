@@ -4,7 +4,7 @@ A labelling :math:`y` of score :math:`s(y)` has the probability
 
 .. math:: p(y) = e^{s(y)} / Z, \qquad Z = \sum_y e^{s(y)}.
 
-On chains and forests two passes of messages give all of it (:mod:`~trellis.structures.passes`), on
+On chains and forests two passes of messages give all of it (:mod:`~trellis.structures.message_passes`), on
 graphs of small treewidth elimination (:mod:`~trellis.structures.elimination`). Where that costs too
 much there are approximate marginals, by belief propagation
 (:mod:`~trellis.structures.belief_propagation`). An empty sample has one labelling, of probability
@@ -24,7 +24,7 @@ from trellis.structures.chain_potentials import ChainPotentials
 from trellis.structures.checks import at_least, one_of
 from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.message_graph import MessageGraph, subset, supported
-from trellis.structures.passes import Passes
+from trellis.structures.message_passes import MessagePasses
 from trellis.structures.potentials import label_ids
 from trellis.structures.results import Marginals
 
@@ -107,7 +107,7 @@ def marginals(
         raise DataError(f"damping is {damping}; it must be from 0 to below 1")
     if not tolerance > 0:
         raise DataError(f"tolerance is {tolerance}; it must be above 0")
-    passes = Passes.of(p, method)
+    passes = MessagePasses.of(p, method)
     if passes is not None:
         node = np.zeros(p.node.shape)
         pair = _pairs(p) if pairs else None
@@ -276,7 +276,7 @@ def _drawn(
 ) -> tuple[Float64s, Int32s]:
     """Log Z (S,), -inf where there is no labelling, and labels drawn by numbers (K, N)."""
     labels = np.zeros(uniforms.shape, np.int32)
-    passes = Passes.of(p)
+    passes = MessagePasses.of(p)
     if passes is not None:
         return passes.posterior(uniforms=uniforms, labels=labels), labels
     assert isinstance(p, GraphPotentials)
@@ -328,7 +328,7 @@ def entropy(p: ChainPotentials | GraphPotentials, known: Marginals | None = None
     >>> (entropy(free) / np.log(2)).round(6).tolist()
     [3.0]
     """
-    passes = Passes.of(p)
+    passes = MessagePasses.of(p)
     if passes is not None:
         entropies = np.zeros(p.n_samples)
         p.require_feasible(passes.posterior(entropy=entropies))

@@ -23,11 +23,11 @@ from trellis.structures.chain_potentials import ChainPotentials
 from trellis.structures.forest import Forest, forest_or_none, rooted
 from trellis.structures.graph_potentials import GraphPotentials
 
-__all__ = ["Passes"]
+__all__ = ["MessagePasses"]
 
 
 @dataclass(frozen=True, eq=False)
-class Passes:
+class MessagePasses:
     """Inference on chains, or on graphs whose edges form a forest; nothing is checked.
 
     Samples that have no feasible labelling get the score or log Z ``-inf``.
@@ -38,7 +38,7 @@ class Passes:
     """The forest; None of chains."""
 
     @classmethod
-    def of(cls, p: ChainPotentials | GraphPotentials, method: str = "auto") -> Passes | None:
+    def of(cls, p: ChainPotentials | GraphPotentials, method: str = "auto") -> MessagePasses | None:
         """Lay out the passes; None where there is a cycle, or another method is asked for."""
         if isinstance(p, ChainPotentials):
             return cls(p, None)
