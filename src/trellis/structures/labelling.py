@@ -5,8 +5,9 @@ How they are found depends on the structure, and every result says what it is:
 ======================  =========================================================================
 method                  what it gives
 ======================  =========================================================================
-``"chain"``             the best of chains, exact (Viterbi; :mod:`~trellis.structures.message_passes`)
-``"tree"``              the best of forests, exact (max-product, likewise)
+``"chain"``             the best of chains, exact (Viterbi)
+``"tree"``              the best of forests, exact (max-product), both by
+                        :mod:`~trellis.structures.message_passes`
 ``"elimination"``       the best, exact; the cost rises exponentially with the treewidth
                         (:mod:`~trellis.structures.elimination`)
 ``"max-flow"``          the best, exact, of submodular scores with two labels

@@ -4,11 +4,12 @@ A labelling :math:`y` of score :math:`s(y)` has the probability
 
 .. math:: p(y) = e^{s(y)} / Z, \qquad Z = \sum_y e^{s(y)}.
 
-On chains and forests two passes of messages give all of it (:mod:`~trellis.structures.message_passes`), on
-graphs of small treewidth elimination (:mod:`~trellis.structures.elimination`). Where that costs too
-much there are approximate marginals, by belief propagation
-(:mod:`~trellis.structures.belief_propagation`). An empty sample has one labelling, of probability
-1. A sample all of whose labellings are forbidden raises :class:`~trellis.errors.InfeasibleError`.
+On chains and forests two passes of messages give all of it
+(:mod:`~trellis.structures.message_passes`), on graphs of small treewidth elimination
+(:mod:`~trellis.structures.elimination`). Where that costs too much there are approximate marginals,
+by belief propagation (:mod:`~trellis.structures.belief_propagation`). An empty sample has one
+labelling, of probability 1. A sample all of whose labellings are forbidden raises
+:class:`~trellis.errors.InfeasibleError`.
 """
 
 from __future__ import annotations
