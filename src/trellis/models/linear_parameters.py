@@ -85,13 +85,14 @@ class LinearParameters(Estimator):
     )
     batch_size: int = parameter(
         whole(1),
-        "Pieces whose updates are found with the same weights; part of the algorithm.",
+        """Pieces whose updates are found with the same weights, of solvers that go from piece to
+        piece; part of the algorithm.""",
         default=1,
     )
     n_jobs: int | None = parameter(
         nothing | whole(1) | one_of(-1),
-        """Threads (-1: one a core) that share the work of a batch, or of a gradient; the result is
-        the same, bit by bit, for any number.""",
+        """Threads (-1: one a core) that share the work of a batch, or of a gradient of L-BFGS; the
+        result is the same, bit by bit, for any number. Other solvers use one.""",
         default=None,
         option="--jobs",
     )
@@ -106,9 +107,9 @@ class LinearParameters(Estimator):
     )
     visit: str = parameter(
         one_of(*VISITS),
-        """Visit each piece once a pass, in a random order that is kind to the processor's cache or
-        in a uniformly random one, or draw pieces uniformly with replacement (see
-        :func:`trellis.decompose.visits`).""",
+        """Of solvers that go from piece to piece: visit each once a pass, in a random order that
+        is kind to the processor's cache or in a uniformly random one, or draw pieces uniformly
+        with replacement (see :func:`trellis.decompose.visits`).""",
         default="pooled",
     )
     scheme: Any = parameter(
