@@ -20,7 +20,7 @@ from trellis import (
     TreePerceptron,
 )
 from trellis.cheap import ActiveLearner, TransferLearner
-from trellis.cheap.training import train_jointly
+from trellis.cheap.training import train
 from trellis.corpus import as_corpus
 from trellis.corpus.schemes import get_scheme
 from trellis.errors import DataError
@@ -183,7 +183,7 @@ def test_the_log_objective_is_that_of_the_enumerated_labellings(structure, more)
 def test_coupled_crfs_minimise_their_objective(rho):
     problems = [Enumerated(seed, "chain", known=0.9).problem for seed in (1, 2)]
     objectives = [LogObjective(problem) for problem in problems]
-    found = train_jointly(objectives, l2=0.5, rho=rho, tol=1e-6)
+    found = train(objectives, l2=0.5, rho=rho, tol=1e-6)
     n = problems[0].n_weights
 
     def J(x):

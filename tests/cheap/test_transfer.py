@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from toy_problem import ToyModel, ToyProblem, toy_data
 
-from trellis.cheap.training import train, train_jointly
+from trellis.cheap.training import train
 from trellis.cheap.transfer import TransferLearner, cross_validate_transfer
 from trellis.errors import DataError
 from trellis.problems.partial import PartialObjective
@@ -67,7 +67,7 @@ def test_joint_training_minimises_the_joint_objective():
         return total, slope.ravel()
 
     best = minimise_bundle(risk, n * (1 + D), l2=1.0, floor=0.0, tol=1e-5)
-    found = train_jointly(parts, l2=l2, rho=rho, tol=1e-5)
+    found = train(parts, l2=l2, rho=rho, tol=1e-5)
     assert found.objective == pytest.approx(best.objective, rel=1e-4)
     assert found.objective == pytest.approx(value(found, l2, rho, parts), rel=1e-9)
     np.testing.assert_allclose(found.shared, best.weights[:n] / np.sqrt(l2), atol=0.02)
@@ -78,7 +78,7 @@ def test_the_objective_that_is_reported_is_the_one_reached(partial):
     parts = list(objectives(PARTIAL if partial else DATA).values())
     assert partial != all(part.convex for part in parts)
     for rho in (0.2, 5.0):
-        found = train_jointly(parts, l2=0.3, rho=rho, tol=1e-3)
+        found = train(parts, l2=0.3, rho=rho, tol=1e-3)
         assert found.objective == pytest.approx(value(found, 0.3, rho, parts), rel=1e-9)
         assert found.objective < sum(part.value(np.zeros(part.n_weights)) for part in parts)
 
@@ -86,7 +86,7 @@ def test_the_objective_that_is_reported_is_the_one_reached(partial):
 def test_more_rounds_never_raise_the_objective_of_partial_losses():
     parts = list(objectives(PARTIAL).values())
     values = [
-        train_jointly(parts, l2=0.05, rho=0.2, tol=1e-4, max_rounds=n).objective for n in (1, 2, 6)
+        train(parts, l2=0.05, rho=0.2, tol=1e-4, max_rounds=n).objective for n in (1, 2, 6)
     ]
     assert values[0] > values[2]
     assert values[1] >= values[2] * (1 - 1e-3) and values[0] >= values[1] * (1 - 1e-3)
@@ -95,10 +95,10 @@ def test_more_rounds_never_raise_the_objective_of_partial_losses():
 def test_rounds_with_recycled_planes_solve_the_surrogate():
     """With complete annotation the tangent is the reward itself: the rounds change nothing."""
     complete = list(objectives().values())
-    once = train_jointly(complete, l2=0.3, rho=0.5, tol=1e-4)
+    once = train(complete, l2=0.3, rho=0.5, tol=1e-4)
     for part in complete:
         part.convex = False
-    again = train_jointly(complete, l2=0.3, rho=0.5, tol=1e-4)
+    again = train(complete, l2=0.3, rho=0.5, tol=1e-4)
     assert again.objective == pytest.approx(once.objective, rel=5e-4)
 
 
@@ -245,7 +245,7 @@ def test_cross_validation_trains_without_the_samples_held_out():
             w = (
                 train([own], l2=0.3).shared
                 if rho == 0
-                else train_jointly([source, own], l2=0.3, rho=rho).weights[1]
+                else train([source, own], l2=0.3, rho=rho).weights[1]
             )
             expected.append(problem.maxima(w, "all", samples=part).losses.mean())
         assert trial.losses == tuple(expected)

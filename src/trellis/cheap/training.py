@@ -31,11 +31,11 @@ from trellis.problems.log_objective import LogObjective
 from trellis.problems.partial import PartialLoss, PartialObjective
 from trellis.problems.problem import Learnable
 from trellis.solvers.bundle import Bundle
-from trellis.solvers.cccp import PlaneSurrogate, Tangent, minimise_cccp
+from trellis.solvers.cccp import CCCPResult, PlaneSurrogate, Tangent, minimise_cccp
 from trellis.solvers.partial_margin import planes_kept
 from trellis.solvers.planes import BundleResult, minimise_bundle, minimise_joint_bundle
 
-__all__ = ["LEARNABLE", "Trained", "l2_of", "objective_of", "train", "train_jointly"]
+__all__ = ["LEARNABLE", "Trained", "l2_of", "objective_of", "train"]
 
 
 LEARNABLE = has(
@@ -92,68 +92,11 @@ def train(
     objectives: Sequence[PartialObjective | LogObjective],
     *,
     l2: float,
-    tol: float = 1e-2,
-    start: Float64s | None = None,
-) -> Trained:
-    """Learn one model of the annotated samples of one or several data sets.
-
-    Parameters
-    ----------
-    objectives : sequence of PartialObjective or LogObjective
-        Losses of the data sets.
-    l2 : float
-        Factor of ||w||^2, beside the sum of the losses.
-    tol : float
-        Relative gap of the bundle method.
-    start : float64, shape (n,), optional
-        Where to begin if the losses are not convex; by default the result of a perceptron.
-
-    Returns
-    -------
-    Trained
-    """
-    n = _check(objectives)
-    smooth = [objective for objective in objectives if isinstance(objective, LogObjective)]
-    if smooth:
-        w, value = _minimise_smooth(smooth, l2, np.inf, tol)
-        return Trained(w[0], np.tile(w, (len(smooth), 1)), value)
-    margin = [objective for objective in objectives if isinstance(objective, PartialObjective)]
-
-    def penalty(w: Float64s) -> Cut:
-        return _sum([objective.penalty(w) for objective in margin])
-
-    def reward(w: Float64s) -> tuple[float, Float64s]:
-        values, slopes = zip(*(objective.reward(w) for objective in margin), strict=True)
-        return sum(values), np.sum(slopes, axis=0)
-
-    def risk(w: Float64s) -> Cut:
-        return _sum([objective.risk(w) for objective in margin])
-
-    if all(objective.convex for objective in margin):
-        convex = minimise_bundle(risk, n, l2=l2, floor=0.0, memory=planes_kept(n), tol=tol)
-        w, value, reason = convex.weights, convex.objective, convex.stop_reason
-    else:
-        if start is None:
-            start = _start(margin)
-        result = minimise_cccp(
-            PlaneSurrogate(penalty, reward, l2=l2, reward_below=True, memory=planes_kept(n)),
-            start, first_tol=max(tol, 0.1), tol=tol, eta=tol,
-        )  # fmt: skip
-        w, value, reason = result.weights, result.objective, result.stop_reason
-    if reason == "interrupted":
-        raise KeyboardInterrupt
-    return Trained(w, np.tile(w, (len(margin), 1)), value)
-
-
-def train_jointly(
-    objectives: Sequence[PartialObjective | LogObjective],
-    *,
-    l2: float,
-    rho: float,
+    rho: float = np.inf,
     tol: float = 1e-2,
     max_rounds: int = 10,
 ) -> Trained:
-    """Learn a model of each data set, all drawn towards shared weights.
+    """Learn from the annotated samples of data sets: one model, or one of each that are related.
 
     Parameters
     ----------
@@ -167,37 +110,74 @@ def train_jointly(
         Relative gap of the bundle method; where the losses are not convex, also the relative fall
         of the objective at which the rounds end.
     max_rounds : int
-        Most rounds, where the losses are not convex.
+        Most rounds for related models, where the losses are not convex.
 
     Returns
     -------
     Trained
     """
-    n = _check(objectives)
-    if rho == np.inf:
-        return train(objectives, l2=l2, tol=tol)
+    if not any(len(objective.samples) for objective in objectives):
+        raise DataError("nothing is annotated yet; there is nothing to learn from")
     if rho == 0:
         alone = [train([objective], l2=l2, tol=tol) for objective in objectives]
-        value = sum(one.objective for one in alone)
-        return Trained(np.zeros(n), np.stack([one.shared for one in alone]), value)
+        weights = np.stack([one.shared for one in alone])
+        return Trained(np.zeros_like(weights[0]), weights, sum(one.objective for one in alone))
     smooth = [objective for objective in objectives if isinstance(objective, LogObjective)]
+    margin = [objective for objective in objectives if isinstance(objective, PartialObjective)]
     if smooth:
         w, value = _minimise_smooth(smooth, l2, rho, tol)
-        return Trained(_shared(w, l2, rho), w, value)
-    margin = [objective for objective in objectives if isinstance(objective, PartialObjective)]
-    if all(objective.convex for objective in margin):
-        risks = [objective.risk for objective in margin]
-        convex = minimise_joint_bundle(risks, n, l2=l2, rho=rho, tol=tol)
-        w, value, reason = convex.weights, convex.objective, convex.stop_reason
     else:
-        result = minimise_cccp(
-            _JointSurrogate(margin, l2, rho), np.tile(_start(margin), (len(margin), 1)),
-            first_tol=max(tol, 0.1), tol=tol, eta=tol, max_rounds=max_rounds,
-        )  # fmt: skip
-        w, value, reason = result.weights, result.objective, result.stop_reason
-    if reason == "interrupted":
-        raise KeyboardInterrupt
+        result = (
+            _minimise_union(margin, l2, tol)
+            if rho == np.inf
+            else _minimise_related(margin, l2, rho, tol, max_rounds)
+        )
+        if result.stop_reason == "interrupted":
+            raise KeyboardInterrupt
+        w, value = np.atleast_2d(result.weights), result.objective
+    if rho == np.inf:
+        return Trained(w[0], np.tile(w, (len(objectives), 1)), value)
     return Trained(_shared(w, l2, rho), w, value)
+
+
+def _minimise_union(
+    objectives: Sequence[PartialObjective], l2: float, tol: float
+) -> BundleResult | CCCPResult:
+    """One model of all data sets, whose losses are summed."""
+    n = objectives[0].n_weights
+
+    def total(cuts: list[Cut]) -> Cut:
+        slope: Float64s = np.sum([cut.slope for cut in cuts], axis=0)
+        return Cut(sum(cut.upper for cut in cuts), sum(cut.lower for cut in cuts), slope)
+
+    def risk(w: Float64s) -> Cut:
+        return total([objective.risk(w) for objective in objectives])
+
+    def penalty(w: Float64s) -> Cut:
+        return total([objective.penalty(w) for objective in objectives])
+
+    def reward(w: Float64s) -> tuple[float, Float64s]:
+        values, slopes = zip(*(objective.reward(w) for objective in objectives), strict=True)
+        return sum(values), np.sum(slopes, axis=0)
+
+    if all(objective.convex for objective in objectives):
+        return minimise_bundle(risk, n, l2=l2, floor=0.0, memory=planes_kept(n), tol=tol)
+    surrogate = PlaneSurrogate(penalty, reward, l2=l2, reward_below=True, memory=planes_kept(n))
+    first_tol = max(tol, 0.1)
+    return minimise_cccp(surrogate, _start(objectives), first_tol=first_tol, tol=tol, eta=tol)
+
+
+def _minimise_related(
+    objectives: Sequence[PartialObjective], l2: float, rho: float, tol: float, max_rounds: int
+) -> BundleResult | CCCPResult:
+    """A model of each data set: weights (D, n)."""
+    if all(objective.convex for objective in objectives):
+        risks = [objective.risk for objective in objectives]
+        return minimise_joint_bundle(risks, objectives[0].n_weights, l2=l2, rho=rho, tol=tol)
+    return minimise_cccp(
+        _JointSurrogate(objectives, l2, rho), np.tile(_start(objectives), (len(objectives), 1)),
+        first_tol=max(tol, 0.1), tol=tol, eta=tol, max_rounds=max_rounds,
+    )  # fmt: skip
 
 
 def _shared(w: Float64s, l2: float, rho: float) -> Float64s:
@@ -284,14 +264,3 @@ def _start(objectives: Sequence[PartialObjective]) -> Float64s:
             for i in objective.samples.tolist():
                 objective.problem.update(i, w)
     return w
-
-
-def _check(objectives: Sequence[PartialObjective | LogObjective]) -> int:
-    if not any(len(objective.samples) for objective in objectives):
-        raise DataError("nothing is annotated yet; there is nothing to learn from")
-    return objectives[0].n_weights
-
-
-def _sum(cuts: list[Cut]) -> Cut:
-    slope: Float64s = np.sum([cut.slope for cut in cuts], axis=0)
-    return Cut(sum(cut.upper for cut in cuts), sum(cut.lower for cut in cuts), slope)

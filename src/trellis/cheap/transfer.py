@@ -34,7 +34,7 @@ from typing import Any, Self
 import numpy as np
 
 from trellis.arrays import Float64s, Int64s
-from trellis.cheap.training import LEARNABLE, Trained, l2_of, objective_of, train, train_jointly
+from trellis.cheap.training import LEARNABLE, Trained, l2_of, objective_of, train
 from trellis.domains import instance, nothing, number, one_of, sequence_of, text, whole
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Estimator, fitted, parameter
@@ -161,26 +161,20 @@ class TransferLearner(Estimator, Storable):
         loss = self.model.training_loss if self.loss is None else self.loss
         objectives = {name: objective_of(p, loss) for name, p in problems.items()}
         l2 = l2_of(self.model, self.l2)
-        names = list(data)
-        if self.strategy in _TARGET_ONLY:
-            names = [str(self.target)]
-        if self.strategy == "transfer":
-            result, weights = _learn(objectives, l2, float(self.rho), float(self.tol))
-        else:
-            learned_from = [
-                objective
-                for name, objective in objectives.items()
-                if (name in names if self.strategy != "all-source" else name != self.target)
-            ]
-            annotated = [objective for objective in learned_from if objective.samples.size]
-            if not annotated:
-                raise DataError(f"{self.strategy}: no sample to learn from is annotated")
-            result = train(annotated, l2=l2, tol=float(self.tol))
-            weights = dict.fromkeys(names, result.shared)
+        names = [str(self.target)] if self.strategy in _TARGET_ONLY else list(data)
+        if self.strategy == "all-source":
+            objectives.pop(str(self.target))
+        elif self.strategy in _TARGET_ONLY:
+            objectives = {name: objectives[name] for name in names}
+        related = self.strategy == "transfer"
+        if not related and not any(objective.samples.size for objective in objectives.values()):
+            raise DataError(f"{self.strategy}: no sample to learn from is annotated")
+        rho = float(self.rho) if related else np.inf
+        result, weights = _learn(objectives, l2, rho, float(self.tol))
         self.shared_, self.objective_ = result.shared, result.objective
-        self.weights_ = {name: weights[name] for name in names}
+        self.weights_ = {name: weights.get(name, result.shared) for name in names}
         self.models_ = {
-            name: self.model.with_weights(problems[name], weights[name]) for name in names
+            name: self.model.with_weights(problems[name], w) for name, w in self.weights_.items()
         }
         return self
 
@@ -238,7 +232,7 @@ def _learn(
             f"{unknown[0]!r} has no annotated sample, and with rho=0 it learns nothing from the "
             "others; give a positive rho"
         )
-    result = train_jointly([objectives[name] for name in known], l2=l2, rho=rho, tol=tol)
+    result = train([objectives[name] for name in known], l2=l2, rho=rho, tol=tol)
     weights = dict(zip(known, result.weights, strict=True))
     # Without a loss, the best weights of a domain are the shared ones.
     return result, weights | dict.fromkeys(unknown, result.shared)
