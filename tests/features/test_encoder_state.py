@@ -189,7 +189,7 @@ def ints(*values, dtype=np.int64):
 
 
 def with_strings(name, *strings):
-    return {f"{name}.{key}": array for key, array in pack_strings(strings).items()}
+    return pack_strings(strings, f"{name}.")
 
 
 KEYS = ARRAYS["column1.keys"]

@@ -43,7 +43,7 @@ GOLDEN_ARRAYS: dict[str, NDArray[Any]] = {
     "scalar": np.array(-0.0),
     "none": np.zeros((0, 3), dtype=np.float32),
     "extremes": np.array([np.inf, -np.inf, np.nan, 5e-324]),
-    **{f"words.{key}": array for key, array in pack_strings(["the", "", "日本"]).items()},
+    **pack_strings(["the", "", "日本"], "words."),
 }
 
 
@@ -184,7 +184,7 @@ def test_golden_file_still_reads() -> None:
     assert header == GOLDEN_HEADER
     assert type(header["big"]) is int and type(header["l2"]) is float
     assert same(arrays, GOLDEN_ARRAYS)
-    assert unpack_strings(arrays["words.blob"], arrays["words.offsets"]) == ["the", "", "日本"]
+    assert unpack_strings(arrays, "words.") == ["the", "", "日本"]
 
 
 # ---------------------------------------------------------------------------- writing refusals
@@ -600,7 +600,7 @@ def test_any_table(scratch: Path, table: dict[str, Any], data: bytes, with_heade
 def test_strings_round_trip(strings: list[str]) -> None:
     packed = pack_strings(strings)
     assert packed["blob"].dtype == np.uint8 and packed["offsets"].dtype == np.int64
-    assert unpack_strings(**packed) == strings
+    assert unpack_strings(packed) == strings
 
 
 def test_strings_that_cannot_be_packed() -> None:
@@ -634,7 +634,7 @@ def test_strings_that_cannot_be_packed() -> None:
 )
 def test_bad_string_tables(blob: NDArray[Any], offsets: NDArray[Any], reason: str) -> None:
     with pytest.raises(CorruptModelError, match=reason):
-        unpack_strings(blob, offsets)
+        unpack_strings({"blob": blob, "offsets": offsets})
 
 
 # ---------------------------------------------------------------------------- checks after reading

@@ -128,6 +128,5 @@ class AttributeEncoder:
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything needed to rebuild the encoder: a JSON header and arrays."""
-        packed = pack_strings(list(self.vocabulary))
-        arrays = {f"names.{key}": array for key, array in packed.items()}
+        arrays = pack_strings(list(self.vocabulary), "names.")
         return {"kind": self.kind}, {**arrays, "scale": self.scale}

@@ -259,13 +259,13 @@ def prepare(
         }
         arrays = {"offsets": corpus.offsets, **parts.arrays()}
         arrays |= {"labels.ids": labels.ids, "labels.table": labels.table}
-        arrays |= {f"classes.{key}": a for key, a in pack_strings(labels.classes).items()}
+        arrays |= pack_strings(labels.classes, "classes.")
         arrays |= {f"encoder.{key}": array for key, array in encoder_arrays.items()}
         if corpus.edges is not None:
             arrays["edges"] = corpus.edges.astype(np.int64)
         if (types := corpus.edge_types) is not None:
             arrays["edge_types.codes"] = types.codes.astype(np.int32)
-            arrays |= {f"edge_types.{key}": a for key, a in pack_strings(types.values).items()}
+            arrays |= pack_strings(types.values, "edge_types.")
         stream_container(file, header, arrays, PREPARED)
     return Prepared.open(path, verify=False)
 
@@ -396,7 +396,7 @@ def _build(
     if verify:
         check_range(indices, 0, encoder.n_features, "feature ids")
         check_range(values, -FLOAT32_LIMIT, FLOAT32_LIMIT, "feature values")
-    classes = _strings(arrays, "classes")
+    classes = unpack_strings(arrays, "classes.")
     if not classes or len(set(classes)) != len(classes):
         raise CorruptModelError("classes must be distinct, and at least one")
     labels = Labels(
@@ -412,16 +412,9 @@ def _build(
     types = None
     if "edge_types.codes" in arrays:
         codes = take(arrays, "edge_types.codes", np.int32, (None,))
-        types = Column(codes, _strings(arrays, "edge_types"))
+        types = Column(codes, unpack_strings(arrays, "edge_types."))
     corpus = Corpus(offsets, labels=labels, edges=edges, edge_types=types)  # checks the rest
     return encoder, encoded, corpus, features, input_layout(header)
-
-
-def _strings(arrays: Mapping[str, NDArray[Any]], name: str) -> list[str]:
-    return unpack_strings(
-        take(arrays, f"{name}.blob", np.uint8, (None,)),
-        take(arrays, f"{name}.offsets", np.int64, (None,)),
-    )
 
 
 def _check_bounds(array: NDArray[np.int64], wrong: Callable[[Any, Any], Any], what: str) -> None:

@@ -34,15 +34,6 @@ __all__ = ["encoder_from_state", "encoder_state"]
 Arrays = dict[str, NDArray[Any]]
 
 
-def _packed(name: str, strings: list[str]) -> Arrays:
-    return {f"{name}.{key}": array for key, array in pack_strings(strings).items()}
-
-
-def _unpacked(arrays: Mapping[str, NDArray[Any]], name: str) -> list[str]:
-    blob = take(arrays, f"{name}.blob", np.uint8, (None,))
-    return unpack_strings(blob, take(arrays, f"{name}.offsets", np.int64, (None,)))
-
-
 def encoder_state(encoder: TemplateEncoder) -> tuple[dict[str, Any], Arrays]:
     """Header and arrays of a template encoder."""
     header = {
@@ -52,18 +43,18 @@ def encoder_state(encoder: TemplateEncoder) -> tuple[dict[str, Any], Arrays]:
     }
     arrays: Arrays = {}
     for i, atom in enumerate(encoder.atoms.values()):
-        arrays |= _packed(f"atom{i}", atom.values())
+        arrays |= pack_strings(atom.values(), f"atom{i}.")
     for j, column in enumerate(encoder.columns):
         arrays[f"column{j}.ids"] = column.ids
         if isinstance(column, ConjunctionColumn):
             arrays[f"column{j}.keys"] = column.table.keys
             arrays[f"column{j}.radices"] = np.array(column.radices, np.int64)
         elif isinstance(column, NgramColumn):
-            arrays |= _packed(f"column{j}.grams", list(column.vocabulary))
+            arrays |= pack_strings(list(column.vocabulary), f"column{j}.grams.")
         elif isinstance(column, NumberColumn):
             arrays[f"column{j}.scale"] = np.array([column.scale or 1.0])
         elif isinstance(column, WordListColumn):
-            arrays |= _packed(f"column{j}.words", column.words.words)
+            arrays |= pack_strings(column.words.words, f"column{j}.words.")
             arrays[f"column{j}.pairs"] = column.words.pairs.keys
             arrays[f"column{j}.keys"] = column.table.keys
     return header, arrays
@@ -73,7 +64,7 @@ def encoder_from_state(header: Mapping[str, Any], arrays: Mapping[str, NDArray[A
     """Rebuild an encoder; raises CorruptModelError if anything does not fit."""
     kind = header_value(header, "kind", str, choices=("templates", "attributes"))
     if kind == "attributes":
-        names = _unpacked(arrays, "names")
+        names = unpack_strings(arrays, "names.")
         if len(set(names)) != len(names):
             raise CorruptModelError("an attribute is named twice")
         scale = take(arrays, "scale", np.float32, (len(names),))
@@ -90,7 +81,7 @@ def encoder_from_state(header: Mapping[str, Any], arrays: Mapping[str, NDArray[A
         if template.kind == "conjunction":
             encoder.atoms_of(template)
     for i, atom in enumerate(encoder.atoms.values()):
-        values = _unpacked(arrays, f"atom{i}")
+        values = unpack_strings(arrays, f"atom{i}.")
         atom.vocabulary = {value: code for code, value in enumerate(values)}
         if len(atom) != len(values):
             raise CorruptModelError(f"a value of {atom.column!r} stands twice")
@@ -116,14 +107,14 @@ def _column(encoder: TemplateEncoder, template: Template, arrays: Arrays) -> Fea
         size = len(column.table)
     elif template.kind == "ngrams":
         column = NgramColumn(template)
-        grams = _unpacked(arrays, "grams")
+        grams = unpack_strings(arrays, "grams.")
         column.vocabulary = {gram: i for i, gram in enumerate(grams)}
         if len(column.vocabulary) != len(grams):
             raise CorruptModelError("an n-gram stands twice")
         size = len(grams)
     elif template.kind == "wordlist":
         name = template.terms[0].column
-        words = _unpacked(arrays, "words")
+        words = unpack_strings(arrays, "words.")
         pairs = take(arrays, "pairs", np.int64, (None,))
         check_range(pairs, 0, len(words) ** 2, "word pairs")
         if len(set(words)) != len(words) or any(not w or len(w) > template.high for w in words):

@@ -49,13 +49,15 @@ def check_text(text: str, where: str) -> None:
 # ---------------------------------------------------------------------------- tables of strings
 
 
-def pack_strings(strings: Sequence[str]) -> dict[str, NDArray[Any]]:
+def pack_strings(strings: Sequence[str], prefix: str = "") -> dict[str, NDArray[Any]]:
     """Store strings as two arrays: string i is ``blob[offsets[i]:offsets[i + 1]]`` in UTF-8.
 
     Parameters
     ----------
     strings
         Any number of strings, each of any length; lone surrogates are refused (`DataError`).
+    prefix
+        What the names of the arrays begin with.
 
     Returns
     -------
@@ -77,16 +79,19 @@ def pack_strings(strings: Sequence[str]) -> dict[str, NDArray[Any]]:
             check_text(text, f"string {i}")
     offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
     np.cumsum([len(text) for text in encoded], out=offsets[1:])
-    return {"blob": np.frombuffer(b"".join(encoded), dtype=np.uint8), "offsets": offsets}
+    blob = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+    return {f"{prefix}blob": blob, f"{prefix}offsets": offsets}
 
 
-def unpack_strings(blob: NDArray[Any], offsets: NDArray[Any]) -> list[str]:
+def unpack_strings(arrays: Mapping[str, NDArray[Any]], prefix: str = "") -> list[str]:
     """Undo :func:`pack_strings`, checking everything.
 
     Parameters
     ----------
-    blob, offsets
-        The two arrays.
+    arrays
+        Arrays by name, the two among them.
+    prefix
+        What their names begin with.
 
     Returns
     -------
@@ -96,16 +101,15 @@ def unpack_strings(blob: NDArray[Any], offsets: NDArray[Any]) -> list[str]:
     Raises
     ------
     CorruptModelError
-        If the offsets do not divide the blob, or a string is not valid UTF-8.
+        If an array is missing, the offsets do not divide the blob, or a string is not valid UTF-8.
 
     Examples
     --------
-    >>> unpack_strings(**pack_strings(["a", "", "é"]))
+    >>> unpack_strings(pack_strings(["a", "", "é"]))
     ['a', '', 'é']
     """
-    table = {"blob": blob, "offsets": offsets}
-    data = take(table, "blob", np.uint8, (None,)).tobytes()
-    bounds = take(table, "offsets", np.int64, (None,))
+    data = take(arrays, f"{prefix}blob", np.uint8, (None,)).tobytes()
+    bounds = take(arrays, f"{prefix}offsets", np.int64, (None,))
     if not len(bounds) or bounds[0] != 0 or bounds[-1] != len(data):
         raise CorruptModelError("the offsets of a string table do not begin and end with its blob")
     if np.any(bounds[1:] < bounds[:-1]):

@@ -88,8 +88,7 @@ class ValueWriter:
             items = [self(item, f"{where}[{i}]") for i, item in enumerate(array.reshape(-1))]
             return {"objects": items, "shape": shape}
         if array.dtype.kind == "U":
-            for key, part in pack_strings(array.reshape(-1).tolist()).items():
-                self.arrays[f"{where}.{key}"] = part
+            self.arrays |= pack_strings(array.reshape(-1).tolist(), f"{where}.")
             return {"strings": where, "shape": shape, "width": array.itemsize // 4}
         if array.dtype.name not in _NUMBERS:
             raise _unknown(where, f"an array of {array.dtype}")
@@ -211,7 +210,7 @@ class ValueReader:
 
     def _strings(self, node: dict[str, Any]) -> Any:
         name = header_value(node, "strings", str)
-        strings = unpack_strings(self.array(f"{name}.blob"), self.array(f"{name}.offsets"))
+        strings = unpack_strings(self._arrays, f"{name}.")
         width = header_value(node, "width", int, low=max(map(len, strings), default=0))
         if width * max(len(strings), 1) > _MAX_TEXT + 100 * sum(map(len, strings)):
             raise CorruptModelError("an array of text is wider than its text")

@@ -47,13 +47,12 @@ class StoredLinearModel(Storable):
             "input_format": model.input_format_ or {},
             "training": {"solver": model.solver_, "stop_reason": model.stop_reason_},
         }
-        arrays = {f"classes.{key}": a for key, a in pack_strings(list(model.classes_)).items()}
+        arrays = pack_strings(model.classes_, "classes.")
         arrays |= {f"encoder.{key}": array for key, array in encoder_arrays.items()}
         arrays["node"] = np.ascontiguousarray(model.weights_.node, np.float32)
         arrays["transitions"] = np.ascontiguousarray(model.weights_.transitions, np.float32)
         if model.structure != "chain":
-            names = pack_strings(list(model.edge_types_))
-            arrays |= {f"edge_types.{key}": a for key, a in names.items()}
+            arrays |= pack_strings(model.edge_types_, "edge_types.")
         if hasattr(model, "edge_share_"):
             header["edge_share"] = model.edge_share_
         edge = model.weights_.edge
@@ -123,10 +122,7 @@ def _plain(name: str, value: Any) -> Any:
 
 def _names(arrays: Mapping[str, Any], what: str) -> tuple[str, ...]:
     """Labels or types of edges, checked."""
-    names = unpack_strings(
-        take(arrays, f"{what}.blob", np.uint8, (None,)),
-        take(arrays, f"{what}.offsets", np.int64, (None,)),
-    )
+    names = unpack_strings(arrays, f"{what}.")
     if names != sorted(set(names)):
         raise CorruptModelError(f"{what.replace('_', ' ')} must be distinct and sorted")
     return tuple(names)
