@@ -18,7 +18,7 @@ from trellis.errors import DataError
 from trellis.features.functions import ngrams, string_function
 from trellis.features.templates import Call
 
-__all__ = ["Atom", "local_table", "ngram_table", "number_table"]
+__all__ = ["Atom", "ngram_table", "number_table"]
 
 
 class Atom:
@@ -43,10 +43,14 @@ class Atom:
 
     def table(self, column: Column, *, grow: bool) -> NDArray[np.int32]:
         """Code for each distinct symbol of a column; −1 for nothing or an unknown value."""
-        used = _used(column)
         table = np.full(len(column.values), -1, np.int32)
         vocabulary = self.vocabulary
-        for symbol, value in zip(used, _derive(column, self.call, used), strict=True):
+        call = self.call
+        function = None if call is None else string_function(call.name, call.arguments)
+        for symbol in _used(column):
+            value = column.values[symbol]
+            if function is not None:
+                value = function(value)
             if value is None:
                 continue
             code = vocabulary.get(value)
@@ -61,19 +65,6 @@ class Atom:
 def _used(column: Column) -> NDArray[np.int64]:
     """Codes of the symbols that occur: a part of a corpus shares the tables of the whole."""
     return np.flatnonzero(np.bincount(column.codes, minlength=len(column.values)))
-
-
-def _derive(column: Column, call: Call | None, used: NDArray[np.int64]) -> list[str | None]:
-    symbols = [column.values[c] for c in used]
-    if call is None:
-        return list(symbols)
-    function = string_function(call.name, call.arguments)
-    return [function(symbol) for symbol in symbols]
-
-
-def local_table(column: Column, call: Call | None) -> NDArray[np.int32]:
-    """Codes for each symbol that are equal exactly where its values are, whatever a model knows."""
-    return Atom("", call).table(column, grow=True)
 
 
 def ngram_table(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Corpus, Features
 from trellis.errors import DataError
-from trellis.features.encoded import Encoded, PartList, Parts, drop_unknown, joined
+from trellis.features.encoded import Encoded, Encoder, Parts, drop_unknown, joined
 from trellis.files.stored import pack_strings
 
 __all__ = ["AttributeEncoder"]
@@ -22,7 +22,7 @@ __all__ = ["AttributeEncoder"]
 _CHUNK = 1 << 16
 
 
-class AttributeEncoder:
+class AttributeEncoder(Encoder):
     """Encode corpora that come with named attributes.
 
     Examples
@@ -44,17 +44,9 @@ class AttributeEncoder:
 
     @property
     def n_features(self) -> int:
-        """Number of features known."""
         return len(self.vocabulary)
 
-    def learn(self, corpus: Corpus) -> Encoded:
-        """Encode a corpus, adding attributes not seen before."""
-        parts = PartList()
-        self.learn_into(corpus, parts)
-        return joined(corpus.offsets, parts)
-
     def learn_into(self, corpus: Corpus, parts: Parts) -> None:
-        """As ``learn``, part by part, for a corpus whose features need not fit into memory."""
         features = self._features(corpus)
         count = np.zeros(len(features.names), np.int64)
         total = np.zeros(len(count))
@@ -78,12 +70,12 @@ class AttributeEncoder:
             parts.append(part)
 
     def encode(self, corpus: Corpus) -> Encoded:
-        """Encode a corpus; unknown attributes are left out."""
         return joined(corpus.offsets, self._encode(corpus))
 
     def _encode(self, corpus: Corpus) -> Iterator[Encoded]:
         features = self._features(corpus)
-        mapping = self._mapping(features.names)
+        get = self.vocabulary.get
+        mapping = np.array([get(name, -1) for name in features.names], np.int32)
         divisor = np.append(self.scale, np.float32(1))  # code −1, unknown, picks the 1
         plain = features.values is None and not np.any(self.scale != 1)
         for a in range(0, len(features.indptr) - 1, _CHUNK):
@@ -107,26 +99,18 @@ class AttributeEncoder:
             "give it samples of the same kind"
         )
 
-    def _mapping(self, names: Sequence[str]) -> NDArray[np.int32]:
-        get = self.vocabulary.get
-        return np.array([get(name, -1) for name in names], np.int32)
-
     def names(self, features: Sequence[int] | NDArray[Any]) -> list[str]:
-        """Names of some attributes."""
         names = list(self.vocabulary)
         return [names[i] for i in features]
 
     def crossed(self) -> NDArray[np.bool_]:
-        """Which features are to be crossed with label pairs: attributes do not say."""
-        return np.zeros(self.n_features, bool)
+        return np.zeros(self.n_features, bool)  # attributes do not say
 
     def groups(self) -> NDArray[np.int32]:
-        """Group of each attribute (F,): those with the same name before «=» belong together."""
-        known: dict[str, int] = {}
+        known: dict[str, int] = {}  # those with the same name before «=» belong together
         names = (name.split("=", 1)[0] for name in self.vocabulary)
         return np.array([known.setdefault(name, len(known)) for name in names], np.int32)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Everything needed to rebuild the encoder: a JSON header and arrays."""
         arrays = pack_strings(list(self.vocabulary), "names.")
         return {"kind": self.kind}, {**arrays, "scale": self.scale}

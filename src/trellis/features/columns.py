@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from trellis.corpus import Column, Corpus
 from trellis.corpus.corpus import bounds, ranges
 from trellis.errors import TemplateError
-from trellis.features.atoms import Atom, local_table, ngram_table, number_table
+from trellis.features.atoms import Atom, ngram_table, number_table
 from trellis.features.keytable import KeyTable
 from trellis.features.templates import Template
 from trellis.features.wordlist import WordList
@@ -72,7 +72,21 @@ class FeatureColumn:
         return np.append(self.ids, np.int32(-1))[codes]
 
 
-class ConjunctionColumn(FeatureColumn):
+class KeyedColumn(FeatureColumn):
+    """Base: values with integer keys."""
+
+    table: KeyTable
+
+    def select(self, which: slice | NDArray[np.bool_]) -> None:
+        super().select(which)
+        self.table = KeyTable(self.table.space, self.table.keys[which])
+
+    def _coded(self, keys: NDArray[np.int64], new_ids: NewIds | None) -> Ids:
+        codes = self.table.code(keys, grow=new_ids is not None)
+        return self._to_ids(codes, len(self.table), new_ids)
+
+
+class ConjunctionColumn(KeyedColumn):
     """Values of one or more terms at once; keys are mixed-radix numbers of the terms' codes."""
 
     def __init__(self, template: Template, atoms: Sequence[Atom], marks: int) -> None:
@@ -113,8 +127,10 @@ class ConjunctionColumn(FeatureColumn):
             rest, digits[i] = np.divmod(rest, self.radices[i])
         return digits
 
-    def keys_of(self, chunk: Corpus, codes: dict[int, NDArray[np.int32]]) -> NDArray[np.int64]:
-        """Key of each position, from the codes of the atoms (by identity)."""
+    def rows_from(
+        self, chunk: Corpus, codes: dict[int, NDArray[np.int32]], new_ids: NewIds | None
+    ) -> Ids:
+        """Feature ids of a chunk from the codes of the atoms (by identity)."""
         from trellis.kernels.coding import fold_term
 
         keys = np.empty(chunk.n_positions, np.int64)
@@ -123,18 +139,7 @@ class ConjunctionColumn(FeatureColumn):
                 keys, codes[id(atom)], chunk.offsets, term.offset, self.radices[i], i == 0,
                 self.marks,
             )  # fmt: skip
-        return keys
-
-    def rows_from(
-        self, chunk: Corpus, codes: dict[int, NDArray[np.int32]], new_ids: NewIds | None
-    ) -> Ids:
-        """Feature ids of a chunk from the atoms' codes."""
-        coded = self.table.code(self.keys_of(chunk, codes), grow=new_ids is not None)
-        return self._to_ids(coded, len(self.table), new_ids)
-
-    def select(self, which: slice | NDArray[np.bool_]) -> None:
-        super().select(which)
-        self.table = KeyTable(self.table.space, self.table.keys[which])
+        return self._coded(keys, new_ids)
 
     def value_names(self, codes: NDArray[np.int64]) -> list[str]:
         parts = []
@@ -156,7 +161,8 @@ class FlagColumn(FeatureColumn):
     def prepare(self, corpus: Corpus, *, grow: bool) -> None:
         if self.template.kind == "equal":
             term = self.template.terms[0]
-            self._table = local_table(corpus.columns[term.column], term.call)
+            # A vocabulary of its own: codes are equal where values are, whatever the model knows.
+            self._table = Atom("", term.call).table(corpus.columns[term.column], grow=True)
 
     def rows(self, chunk: Corpus, new_ids: NewIds | None) -> Ids:
         n = chunk.n_positions
@@ -170,17 +176,20 @@ class FlagColumn(FeatureColumn):
         elif kind == "eos":
             codes[chunk.offsets[1:][filled] - 1] = 0
         else:
-            left, right = (self._shifted(chunk, term.offset) for term in self.template.terms)
+            terms = self.template.terms
+            symbols = self._table[chunk.columns[terms[0].column].codes]
+            left, right = (_shifted(symbols, chunk.offsets, term.offset) for term in terms)
             codes[(left >= 0) & (left == right)] = 0
         return self._to_ids(codes, 1, new_ids)[None]
 
-    def _shifted(self, chunk: Corpus, offset: int) -> NDArray[np.int64]:
-        from trellis.kernels.coding import fold_term
 
-        keys = np.empty(chunk.n_positions, np.int64)
-        codes = self._table[chunk.columns[self.template.terms[0].column].codes]
-        fold_term(keys, codes, chunk.offsets, offset, 1, True, 0)
-        return keys
+def _shifted(codes: Ids, offsets: NDArray[np.int64], by: int) -> NDArray[np.int64]:
+    """Codes of the positions that lie ``by`` further on; −1 beyond the sample."""
+    from trellis.kernels.coding import fold_term
+
+    keys = np.empty(len(codes), np.int64)
+    fold_term(keys, codes, offsets, by, 1, True, 0)
+    return keys
 
 
 class NumberColumn(FeatureColumn):
@@ -201,13 +210,9 @@ class NumberColumn(FeatureColumn):
 
     def numbers(self, chunk: Corpus) -> NDArray[np.float32]:
         """Values of the feature; 0 where the term reaches beyond the sample."""
-        from trellis.kernels.coding import fold_term
-
         term = self.template.terms[0]
-        codes = chunk.columns[term.column].codes
-        keys = np.empty(chunk.n_positions, np.int64)
-        fold_term(keys, codes, chunk.offsets, term.offset, 1, True, 0)
-        values = np.where(keys >= 0, self._table[keys], np.float32(0))
+        codes = _shifted(chunk.columns[term.column].codes, chunk.offsets, term.offset)
+        values = np.where(codes >= 0, self._table[codes], np.float32(0))
         return (values / np.float32(self.scale or 1.0)).astype(np.float32)
 
     def select(self, which: slice | NDArray[np.bool_]) -> None:
@@ -245,7 +250,7 @@ class NgramColumn(FeatureColumn):
         return [f"{self.template}={grams[code]}" for code in codes]
 
 
-class WordListColumn(FeatureColumn):
+class WordListColumn(KeyedColumn):
     """Words of the training data around a position (see :mod:`trellis.features.wordlist`)."""
 
     def __init__(self, template: Template, words: WordList) -> None:
@@ -255,12 +260,7 @@ class WordListColumn(FeatureColumn):
 
     def rows(self, chunk: Corpus, new_ids: NewIds | None) -> Ids:
         keys = self.words.keys(chunk)
-        codes = self.table.code(keys.ravel(), grow=new_ids is not None)
-        return self._to_ids(codes, len(self.table), new_ids).reshape(keys.shape)
-
-    def select(self, which: slice | NDArray[np.bool_]) -> None:
-        super().select(which)
-        self.table = KeyTable(self.table.space, self.table.keys[which])
+        return self._coded(keys.ravel(), new_ids).reshape(keys.shape)
 
     def value_names(self, codes: NDArray[np.int64]) -> list[str]:
         return [f"wordlist {self.words.name(key)}" for key in self.table.keys[codes].tolist()]

@@ -10,6 +10,7 @@ parts are kept, in memory or on disk, is the business of whoever asks for them.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -74,41 +75,43 @@ def joined(offsets: NDArray[np.int64], parts: Iterable[Encoded]) -> Encoded:
     )
 
 
-class Encoder(Protocol):
+class Encoder(ABC):
     """Turns corpora into features of a fixed or growing vocabulary."""
 
     @property
+    @abstractmethod
     def n_features(self) -> int:
         """Number of features known."""
-        ...
 
     def learn(self, corpus: Corpus) -> Encoded:
         """Encode a corpus, adding features not seen before to the vocabulary."""
-        ...
+        parts = PartList()
+        self.learn_into(corpus, parts)
+        return joined(corpus.offsets, parts)
 
+    @abstractmethod
     def learn_into(self, corpus: Corpus, parts: Parts) -> None:
         """As ``learn``, part by part, for a corpus whose features need not fit into memory."""
-        ...
 
+    @abstractmethod
     def encode(self, corpus: Corpus) -> Encoded:
         """Encode a corpus; features not in the vocabulary are left out."""
-        ...
 
+    @abstractmethod
     def names(self, features: Sequence[int] | NDArray[Any]) -> list[str]:
-        """Readable names of some features."""
-        ...
+        """Readable names of some features: attributes, or templates and values."""
 
+    @abstractmethod
     def crossed(self) -> NDArray[np.bool_]:
         """Which features the templates ask to be crossed with label pairs (F,)."""
-        ...
 
+    @abstractmethod
     def groups(self) -> NDArray[np.int32]:
         """Group of each feature (F,): those of one template belong together."""
-        ...
 
+    @abstractmethod
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything needed to rebuild the encoder: a JSON header and arrays."""
-        ...
 
 
 def drop_unknown(encoded: Encoded) -> Encoded:

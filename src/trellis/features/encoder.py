@@ -26,7 +26,7 @@ from trellis.features.columns import (
     NumberColumn,
     compile_template,
 )
-from trellis.features.encoded import Encoded, Encoder, PartList, Parts, drop_unknown, joined
+from trellis.features.encoded import Encoded, Encoder, Parts, drop_unknown, joined
 from trellis.features.templates import Call, Template, Templates, as_templates
 
 __all__ = ["TemplateEncoder", "encoder_for"]
@@ -34,7 +34,7 @@ __all__ = ["TemplateEncoder", "encoder_for"]
 _CHUNK = 1 << 16
 
 
-class TemplateEncoder:
+class TemplateEncoder(Encoder):
     """Encode corpora of columns by templates.
 
     Examples
@@ -58,7 +58,6 @@ class TemplateEncoder:
 
     @property
     def n_features(self) -> int:
-        """Number of features known."""
         return self._n_features
 
     @property
@@ -76,14 +75,7 @@ class TemplateEncoder:
             atoms.append(self.atoms.setdefault(key, Atom(*key)))
         return atoms
 
-    def learn(self, corpus: Corpus) -> Encoded:
-        """Encode a corpus, adding features not seen before to the vocabulary."""
-        parts = PartList()
-        self.learn_into(corpus, parts)
-        return joined(corpus.offsets, parts)
-
     def learn_into(self, corpus: Corpus, parts: Parts) -> None:
-        """As ``learn``, part by part, for a corpus whose features need not fit into memory."""
         self._check(corpus)
         if not self.columns:
             self.columns = [
@@ -106,7 +98,6 @@ class TemplateEncoder:
             raise
 
     def encode(self, corpus: Corpus) -> Encoded:
-        """Encode a corpus; features not in the vocabulary are left out."""
         if corpus.n_positions == 0:  # nothing to encode, whatever its columns
             return joined(corpus.offsets, [])
         self._check(corpus)
@@ -194,7 +185,6 @@ class TemplateEncoder:
         parts.rewrite(lambda part: drop_unknown(replace(part, indices=mapping[part.indices])))
 
     def names(self, features: Sequence[int] | NDArray[Any]) -> list[str]:
-        """Readable names of some features: template and value."""
         wanted = np.asarray(features, np.int64)
         owner = np.empty(self._n_features, np.int64)
         code = np.empty(self._n_features, np.int64)
@@ -208,19 +198,16 @@ class TemplateEncoder:
         return list(result)
 
     def crossed(self) -> NDArray[np.bool_]:
-        """Which features the templates ask to be crossed with label pairs (F,)."""
         edge = np.array([column.template.edge for column in self.columns], bool)
         return edge[self.groups()] if len(edge) else np.zeros(0, bool)
 
     def groups(self) -> NDArray[np.int32]:
-        """Template of each feature (F,), by its number."""
         owner = np.zeros(self._n_features, np.int32)
         for j, column in enumerate(self.columns):
             owner[column.ids] = j
         return owner
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Everything needed to rebuild the encoder: a JSON header and arrays."""
         from trellis.features.state import encoder_state
 
         return encoder_state(self)
