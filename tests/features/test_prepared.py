@@ -301,7 +301,7 @@ def test_memory_of_attributes_stays_bounded(tmp_path):
     ("corpus", "features", "message"),
     [
         (Corpus.from_columns({"word": [["a"]]}), "word", "the corpus has no labels: only labelled"),
-        (Corpus.from_columns({"word": []}, []), "word", "the corpus is empty: there is nothing"),
+        (Corpus.from_columns({"word": []}, []), "word", "prepare needs at least one sequence"),
         (
             Corpus.from_columns({"word": [["a"], []]}, [["X"], []]),
             "word",

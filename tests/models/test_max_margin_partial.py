@@ -252,7 +252,7 @@ def test_bad_learning_problems():
     svm = MaxMargin("word")
     with pytest.raises(DataError, match="a dict of data sets, at least one"):
         svm.learning_problems({})
-    with pytest.raises(DataError, match="data set 'a': there are no samples"):
+    with pytest.raises(DataError, match="data set 'a': learning needs at least one sequence"):
         svm.learning_problems({"a": []})
     with pytest.raises(DataError, match="data set 'b': sample 1 is empty"):
         svm.learning_problems({"a": (X, Y), "b": [["x"], []]})

@@ -369,8 +369,7 @@ def _compare_means(a: list[float], b: list[float], seed: int) -> Comparison:
 
 def _write(args: argparse.Namespace, first: str, answers: list[list[str]]) -> None:
     """Write answers in the format of the input; conll and jsonl keep what else is in the first."""
-    from trellis.files import atomic_write
-    from trellis.files.text import encode_text, read_text
+    from trellis.files.text import read_text, write_text
 
     if args.format == "lines":
         lines = [" ".join(answer) for answer in answers]
@@ -385,8 +384,7 @@ def _write(args: argparse.Namespace, first: str, answers: list[list[str]]) -> No
         lines = [line for answer in answers for line in (*answer, "")]
     else:
         lines = _replaced_column(read_text(args.apply[0])[1], int(args.column or -1), answers)
-    with atomic_write(args.output) as file:
-        file.write(encode_text("".join(f"{line}\n" for line in lines)))
+    write_text(args.output, "".join(f"{line}\n" for line in lines))
 
 
 def _replaced_column(text: str, column: int, answers: list[list[str]]) -> list[str]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.corpus.corpus import Column
+from trellis.corpus.corpus import Column, split
+from trellis.corpus.labels import Labels
 from trellis.errors import DataError
 from trellis.files.text import NOT_UTF8, Source, read_bytes
 
@@ -18,6 +19,8 @@ __all__ = [
     "check_columns",
     "check_writable",
     "code_column",
+    "joined_samples",
+    "label_strings",
     "read_fields",
 ]
 
@@ -108,3 +111,19 @@ def check_writable(strings: Iterable[str], what: str, file: str, separators: str
     for text in dict.fromkeys(strings):
         if not text or _UNWRITABLE.search(text) or not set(text).isdisjoint(separators):
             raise DataError(f"{what} holds {text!r}, which {file} cannot")
+
+
+def label_strings(labels: Labels, file: str) -> list[str]:
+    """Labels as fields of a file: ``_`` where nothing is known; sets are refused."""
+    strings = []
+    for label in labels.tolist():
+        if label is not None and not isinstance(label, str):
+            raise DataError(f"a set of allowed labels cannot be written to {file}; use JSONL")
+        strings.append("_" if label is None else label)
+    return strings
+
+
+def joined_samples(lines: Sequence[str], offsets: NDArray[np.int64]) -> str:
+    """Text of a file with a line for each position, and a blank one after each sample."""
+    samples = split(lines, offsets)
+    return "".join("".join(f"{line}\n" for line in sample) + "\n" for sample in samples)

@@ -6,12 +6,18 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from trellis.corpus.columnfile import check_columns, check_writable, code_column, read_fields
-from trellis.corpus.corpus import Corpus, check_lengths, lengths_of, split
+from trellis.corpus.columnfile import (
+    check_columns,
+    check_writable,
+    code_column,
+    joined_samples,
+    label_strings,
+    read_fields,
+)
+from trellis.corpus.corpus import Corpus, check_lengths, lengths_of
 from trellis.corpus.labels import Labels
 from trellis.errors import DataError
-from trellis.files import atomic_write
-from trellis.files.text import Source, encode_text
+from trellis.files.text import Source, write_text
 
 __all__ = ["read_conll", "write_conll"]
 
@@ -86,9 +92,7 @@ def write_conll(
     sample without positions leaves no trace when the file is read. The file appears complete or
     not at all.
     """
-    data = encode_text(format_conll(corpus, labels=labels, separator=separator))
-    with atomic_write(path) as file:
-        file.write(data)
+    write_text(path, format_conll(corpus, labels=labels, separator=separator))
 
 
 def format_conll(
@@ -100,13 +104,12 @@ def format_conll(
     """Text that :func:`write_conll` writes."""
     if separator not in (" ", "\t"):
         raise DataError(f"separator must be a space or a tab, got {separator!r}")
-    flat = []
-    for name, column in corpus.columns.items():
-        flat.append(column.strings())
-        check_writable(flat[-1], f"column {name!r}", "a column file", f"\t{separator}")
+    written = {f"column {name!r}": column.strings() for name, column in corpus.columns.items()}
     if corpus.labels is not None:
-        flat.append([_written(label) for label in corpus.labels.tolist()])
-        check_writable(flat[-1], "the label column", "a column file", f"\t{separator}")
+        written["the label column"] = label_strings(corpus.labels, "a column file")
+    for what, strings in written.items():
+        check_writable(strings, what, "a column file", f"\t{separator}")
+    flat = list(written.values())
     if labels is not None:
         check_lengths(corpus.lengths.tolist(), lengths_of(labels, "labels"), "corpus", "labels")
         flat.append([label for sample in labels for label in sample])
@@ -116,12 +119,4 @@ def format_conll(
     lines = [separator.join(row) for row in zip(*flat, strict=True)]
     if not all(line.strip(" \t") for line in lines):
         raise DataError("a line of nothing but spaces would end a sample; write it as JSONL")
-    return "".join("".join(f"{line}\n" for line in s) + "\n" for s in split(lines, corpus.offsets))
-
-
-def _written(label: object) -> str:
-    if label is None:
-        return "_"
-    if not isinstance(label, str):
-        raise DataError("a set of allowed labels cannot be written to a column file; use JSONL")
-    return label
+    return joined_samples(lines, corpus.offsets)

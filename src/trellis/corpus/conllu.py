@@ -13,12 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.corpus.columnfile import FieldTable, check_writable, code_column, read_fields
-from trellis.corpus.corpus import Column, Corpus, bounds, split
+from trellis.corpus.columnfile import (
+    FieldTable,
+    check_writable,
+    code_column,
+    joined_samples,
+    label_strings,
+    read_fields,
+)
+from trellis.corpus.corpus import Column, Corpus, bounds
 from trellis.corpus.labels import Labels
 from trellis.errors import DataError
-from trellis.files import atomic_write
-from trellis.files.text import Source
+from trellis.files.text import Source, write_text
 
 __all__ = ["read_conllu", "write_conllu"]
 
@@ -122,19 +128,12 @@ def write_conllu(path: str | os.PathLike[Any], corpus: Corpus) -> None:
     """
     known = {name: column.strings() for name, column in corpus.columns.items()}
     if corpus.labels is not None:
-        written = []
-        for label in corpus.labels.tolist():
-            if label is not None and not isinstance(label, str):
-                raise DataError("a set of allowed labels cannot be written to CoNLL-U; use JSONL")
-            written.append("_" if label is None else label)
-        known[corpus.label_name] = written
+        known[corpus.label_name] = label_strings(corpus.labels, "CoNLL-U")
     for name, strings in known.items():
         if name not in _COLUMNS[1:]:
             raise DataError(f"column {name!r} is not one of {', '.join(_COLUMNS[1:])}")
         check_writable(strings, f"column {name!r}", "CoNLL-U", "\t")
     blank = ["_"] * corpus.n_positions
-    rows = list(zip(*(known.get(name, blank) for name in _COLUMNS[1:]), strict=True))
-    with atomic_write(path) as file:
-        for sample in split(rows, corpus.offsets):
-            lines = ["\t".join((str(i), *row)) + "\n" for i, row in enumerate(sample, 1)]
-            file.write(("".join(lines) + "\n").encode("utf-8"))
+    ids = [str(i) for n in corpus.lengths.tolist() for i in range(1, n + 1)]
+    rows = zip(ids, *(known.get(name, blank) for name in _COLUMNS[1:]), strict=True)
+    write_text(path, joined_samples(["\t".join(row) for row in rows], corpus.offsets))

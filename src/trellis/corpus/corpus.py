@@ -311,6 +311,14 @@ class Corpus:
         names = tuple(name for name, there in zip(labels.classes, occurs, strict=True) if there)
         return replace(self, labels=labels.recoded(names))
 
+    def check_samples(self, purpose: str) -> None:
+        """Refuse a corpus without samples, and samples without positions, for a purpose."""
+        if len(self) == 0:
+            raise DataError(f"{purpose} needs at least one sequence; the corpus is empty")
+        empty = np.flatnonzero(self.lengths == 0)
+        if empty.size:
+            raise DataError(f"sample {empty[0]} is empty; remove empty sequences before {purpose}")
+
     def label_lists(self) -> list[list[Label]]:
         """The labels, one list for each sample."""
         if self.labels is None:

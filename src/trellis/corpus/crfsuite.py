@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from trellis.corpus.columnfile import check_writable, code_column, read_fields
-from trellis.corpus.corpus import FLOAT32_LIMIT, Corpus, Features, bounds, split
+from trellis.corpus.columnfile import check_writable, code_column, joined_samples, read_fields
+from trellis.corpus.corpus import FLOAT32_LIMIT, Corpus, Features, bounds
 from trellis.corpus.labels import Labels
 from trellis.errors import DataError
-from trellis.files import atomic_write
-from trellis.files.text import Source, encode_text
+from trellis.files.text import Source, write_text
 
 __all__ = ["read_crfsuite", "write_crfsuite"]
 
@@ -115,9 +114,7 @@ def write_crfsuite(path: str | os.PathLike[Any], corpus: Corpus) -> None:
             value = 1.0 if features.values is None else float(features.values[p])
             text = names[features.indices[p]]
             fields.append(text if value == 1 else f"{text}:{value:.9g}")
-        lines.append("\t".join(fields) + "\n")
-    if not all(line.strip(" \t\n") for line in lines):
+        lines.append("\t".join(fields))
+    if not all(line.strip(" \t") for line in lines):
         raise DataError("a label of nothing but spaces cannot be written without attributes")
-    text = "".join("".join(sample) + "\n" for sample in split(lines, corpus.offsets))
-    with atomic_write(path) as file:
-        file.write(encode_text(text))
+    write_text(path, joined_samples(lines, corpus.offsets))

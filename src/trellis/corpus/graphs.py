@@ -29,8 +29,7 @@ from trellis.corpus.corpus import Column, Corpus, Sample, bounds, split
 from trellis.corpus.door import as_corpus
 from trellis.corpus.labels import Label
 from trellis.errors import DataError
-from trellis.files import atomic_write
-from trellis.files.text import Source, encode_text, read_bytes
+from trellis.files.text import Source, read_bytes, write_text
 
 __all__ = ["as_graph_corpus", "format_graphs", "read_graphs", "write_graphs"]
 
@@ -244,9 +243,7 @@ def write_graphs(
     separator: str = " ",
 ) -> None:
     """Write a corpus with edges as text: as :func:`trellis.write_conll`, with lines of edges."""
-    data = encode_text(format_graphs(corpus, labels=labels, separator=separator))
-    with atomic_write(path) as file:
-        file.write(data)
+    write_text(path, format_graphs(corpus, labels=labels, separator=separator))
 
 
 def format_graphs(

@@ -23,8 +23,7 @@ from trellis.corpus.corpus import Corpus, Features, check_lengths, lengths_of, s
 from trellis.corpus.door import as_corpus
 from trellis.corpus.labels import Label, Labels
 from trellis.errors import DataError
-from trellis.files import atomic_write
-from trellis.files.text import Source, read_text
+from trellis.files.text import Source, read_text, write_text
 
 __all__ = ["read_jsonl", "write_jsonl"]
 
@@ -124,9 +123,7 @@ def write_jsonl(
     predicted: Sequence[Sequence[str]] | None = None,
 ) -> None:
     """Write a corpus (and predictions, under ``predicted``) as JSON lines, whole or not at all."""
-    with atomic_write(path) as file:
-        for line in jsonl_lines(corpus, predicted):
-            file.write((line + "\n").encode("utf-8"))
+    write_text(path, "".join(f"{line}\n" for line in jsonl_lines(corpus, predicted)))
 
 
 def jsonl_lines(corpus: Corpus, predicted: Sequence[Sequence[str]] | None = None) -> list[str]:

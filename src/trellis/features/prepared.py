@@ -146,11 +146,8 @@ class Prepared:
 
     def encoder_for(self, features: Any) -> Encoder:
         """Return a copy of the encoder, for a model with ``features=``; they must be the same."""
-        if not (isinstance(features, str | None) and features in (None, "auto", self.features)):
-            self._check_features(features)
-        return copy.deepcopy(self.encoder)
-
-    def _check_features(self, features: Any) -> None:
+        if isinstance(features, str | None) and features in (None, "auto", self.features):
+            return copy.deepcopy(self.encoder)
         if not isinstance(self.encoder, TemplateEncoder):
             raise DataError(
                 "features= names templates over columns, but the prepared corpus holds ready-made "
@@ -166,6 +163,7 @@ class Prepared:
                 "features= differs from the templates the corpus was prepared with "
                 f"({own.text().replace(chr(10), '; ')}); leave features='auto', or prepare it anew"
             )
+        return copy.deepcopy(self.encoder)
 
     def check_made_by(self, encoder: Encoder) -> None:
         """Raise a DataError unless feature ids mean the same to this encoder."""
@@ -282,11 +280,7 @@ def is_prepared(path: str | os.PathLike[Any]) -> bool:
 def _checked_labels(corpus: Corpus) -> Labels:
     if corpus.labels is None:
         raise DataError("the corpus has no labels: only labelled data can be prepared for training")
-    if len(corpus) == 0:
-        raise DataError("the corpus is empty: there is nothing to prepare")
-    empty = np.flatnonzero(corpus.lengths == 0)
-    if empty.size:
-        raise DataError(f"sample {empty[0]} is empty; remove empty sequences before prepare")
+    corpus.check_samples("prepare")
     if not corpus.labels.classes:
         raise DataError("no position is annotated: there is nothing to learn from")
     return corpus.labels

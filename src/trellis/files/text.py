@@ -6,10 +6,11 @@ import os
 from typing import IO, Any
 
 from trellis.errors import DataError
+from trellis.files.atomic import atomic_write
 from trellis.files.paths import display_name
 from trellis.files.reading import open_text_bytes
 
-__all__ = ["NOT_UTF8", "Source", "encode_text", "read_bytes", "read_text", "source_name"]
+__all__ = ["NOT_UTF8", "Source", "read_bytes", "read_text", "source_name", "write_text"]
 
 Source = str | os.PathLike[Any] | IO[bytes] | IO[str]
 """Where a reader may read from: a path, ``"-"`` for standard input, or an open file."""
@@ -47,7 +48,8 @@ def read_text(source: Source) -> tuple[str, str]:
         raise DataError(f"{name}, line {line}: {NOT_UTF8}") from None
 
 
-def encode_text(text: str) -> bytes:
-    """UTF-8 bytes of a file; if they start with a mark, with one more, since readers drop one."""
+def write_text(path: str | os.PathLike[Any], text: str) -> None:
+    """Write a file that readers give back as this text, whole or not at all."""
     data = text.encode("utf-8")
-    return _BOM + data if data.startswith(_BOM) else data
+    with atomic_write(path) as file:
+        file.write(_BOM + data if data.startswith(_BOM) else data)  # readers drop one mark

@@ -74,7 +74,8 @@ class LearningProblems(Predictor):
         for name, given in data.items():
             X, y = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
             with _naming(name):
-                corpus = _with_samples(self._corpus(X, y))
+                corpus = self._corpus(X, y)
+                corpus.check_samples("learning")
             corpora.append(corpus)
             names |= set(() if corpus.labels is None else corpus.labels.classes)
         classes = tuple(sorted(names))
@@ -219,13 +220,9 @@ class LearningProblems(Predictor):
         self._learn_edge_types(corpora)
         self.weights_, self.history_ = self._zeros(), []
         self.stop_reason_ = ""
-        rng, n_labels = np.random.default_rng(self.random_state), len(self.classes_)
+        rng = np.random.default_rng(self.random_state)
         for corpus, features in zip(corpora, encoded, strict=True):
-            if corpus.labels is not None:
-                labels = corpus.labels.recoded(self.classes_)
-            else:
-                unknown = np.full(corpus.n_positions, n_labels, np.int32)
-                labels = Labels(unknown, basic_table(n_labels), self.classes_)
+            labels = _with_classes(corpus, self.classes_)
             self.weights_.edge = self._cross(corpus, features, labels, rng, self.weights_.edge)
             if self.weights_.edge is not None and self.weights_.edge.ptr.size:
                 raise DataError(
@@ -245,16 +242,6 @@ def _naming(name: str) -> Iterator[None]:
         yield
     except DataError as error:
         raise DataError(f"data set {name!r}: {error}") from None
-
-
-def _with_samples(corpus: Corpus) -> Corpus:
-    """A corpus that a learning problem can be made of, with or without labels."""
-    if len(corpus) == 0:
-        raise DataError("there are no samples")
-    empty = np.flatnonzero(corpus.lengths == 0)
-    if empty.size:
-        raise DataError(f"sample {empty[0]} is empty; remove empty samples")
-    return corpus
 
 
 def _with_classes(corpus: Corpus, classes: tuple[str, ...]) -> Labels:

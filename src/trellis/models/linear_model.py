@@ -86,11 +86,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         corpus = self._corpus(X, y, edges, edge_types)
         if corpus.labels is None:
             raise DataError("fit needs labels: pass y or a corpus that carries them")
-        if len(corpus) == 0:
-            raise DataError("fit needs at least one sequence; the corpus is empty")
-        empty = np.flatnonzero(corpus.lengths == 0)
-        if empty.size:
-            raise DataError(f"sample {empty[0]} is empty; remove empty sequences before fit")
+        corpus.check_samples("fit")
         if self.structure == "tree":
             assert corpus.edges is not None
             Forest.of(corpus.offsets, corpus.edges)  # raises if there is a cycle
