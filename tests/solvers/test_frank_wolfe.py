@@ -171,8 +171,8 @@ def fine(i, w):
     ("change", "message"),
     [
         ({"l2": 0.0}, "l2 must be positive"),
-        ({"sample_weight": np.ones(4)}, "sample_weight must be 3"),
-        ({"sample_weight": -np.ones(3)}, "sample_weight must be 3"),
+        ({"sample_weight": np.ones(4)}, r"sample_weight must have shape \(3,\)"),
+        ({"sample_weight": -np.ones(3)}, "sample_weight must be finite"),
         ({"max_passes": 0}, "must be at least 1"),
         ({"gap_every": 0}, "must be at least 1"),
         ({"oracle": lambda i, w: (np.zeros(3), 0.0)}, "features must have shape"),

@@ -332,17 +332,16 @@ class ActiveLearner(Seeded):
             except StopIteration:
                 break
             except KeyboardInterrupt as stop:
-                raise KeyboardInterrupt(self._advice()) from stop
+                raise KeyboardInterrupt(
+                    f"the {len(self._entries)} annotation(s) so far are kept; call run again to go "
+                    "on, or finish() to learn from them"
+                ) from stop
             asked += 1
             if answer is None:
                 self.skip(i)
             else:
                 self.tell(i, answer)
         return self
-
-    def _advice(self) -> str:
-        kept = f"the {len(self._entries)} annotation(s) so far are kept"
-        return f"{kept}; call run again to go on, or finish() to learn from them"
 
     def _report(self, i: int) -> None:
         history = self.average_uncertainty_

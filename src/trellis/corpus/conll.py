@@ -21,6 +21,9 @@ from trellis.files.text import Source, write_text
 
 __all__ = ["read_conll", "write_conll"]
 
+Fields = Sequence[Sequence[str]]
+"""A field for each position of each sample."""
+
 
 def read_conll(
     source: Source,
@@ -83,7 +86,7 @@ def write_conll(
     path: str | os.PathLike[Any],
     corpus: Corpus,
     *,
-    labels: Sequence[Sequence[str]] | None = None,
+    labels: Fields | None = None,
     separator: str = " ",
 ) -> None:
     """Write a corpus as a column file: its columns, its labels if any, then ``labels`` if given.
@@ -95,12 +98,7 @@ def write_conll(
     write_text(path, format_conll(corpus, labels=labels, separator=separator))
 
 
-def format_conll(
-    corpus: Corpus,
-    *,
-    labels: Sequence[Sequence[str]] | None = None,
-    separator: str = " ",
-) -> str:
+def format_conll(corpus: Corpus, labels: Fields | None = None, separator: str = " ") -> str:
     """Text that :func:`write_conll` writes."""
     if separator not in (" ", "\t"):
         raise DataError(f"separator must be a space or a tab, got {separator!r}")

@@ -211,19 +211,9 @@ class Corpus:
     @property
     def nbytes(self) -> int:
         """Bytes held by the flat arrays (the tables of distinct strings not counted)."""
-        arrays: list[NDArray[Any]] = [self.offsets]
-        arrays += [column.codes for column in self.columns.values()]
-        if self.features is not None:
-            arrays += [self.features.indptr, self.features.indices]
-            if self.features.values is not None:
-                arrays.append(self.features.values)
-        if self.labels is not None:
-            arrays += [self.labels.ids, self.labels.table]
-        if self.edges is not None:
-            arrays.append(self.edges)
-        if self.edge_types is not None:
-            arrays.append(self.edge_types.codes)
-        return sum(a.nbytes for a in arrays)
+        parts = (self, *self.columns.values(), self.features, self.labels, self.edge_types)
+        values = [value for part in parts if part is not None for value in vars(part).values()]
+        return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
 
     def __repr__(self) -> str:
         parts = [f"{len(self)} samples", f"{self.n_positions} positions"]

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.corpus.conll import format_conll, read_conll
+from trellis.corpus.conll import Fields, format_conll, read_conll
 from trellis.corpus.corpus import Column, Corpus, Sample, bounds, split
 from trellis.corpus.door import as_corpus
 from trellis.corpus.labels import Label
@@ -239,19 +239,14 @@ def write_graphs(
     path: str | os.PathLike[Any],
     corpus: Corpus,
     *,
-    labels: Sequence[Sequence[str]] | None = None,
+    labels: Fields | None = None,
     separator: str = " ",
 ) -> None:
     """Write a corpus with edges as text: as :func:`trellis.write_conll`, with lines of edges."""
     write_text(path, format_graphs(corpus, labels=labels, separator=separator))
 
 
-def format_graphs(
-    corpus: Corpus,
-    *,
-    labels: Sequence[Sequence[str]] | None = None,
-    separator: str = " ",
-) -> str:
+def format_graphs(corpus: Corpus, labels: Fields | None = None, separator: str = " ") -> str:
     """Text that :func:`write_graphs` writes."""
     if corpus.edges is None:
         raise DataError("this corpus has no edges; write it as a column file")

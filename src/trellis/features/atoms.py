@@ -7,7 +7,6 @@ table of *distinct* symbols, then gathered by the column's codes.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +23,10 @@ __all__ = ["Atom", "ngram_table", "number_table"]
 class Atom:
     """One function of one column, with its vocabulary of values."""
 
-    def __init__(self, column: str, call: Call | None, values: Sequence[str] = ()) -> None:
+    def __init__(self, column: str, call: Call | None) -> None:
         self.column = column
         self.call = call
-        self.vocabulary = {value: code for code, value in enumerate(values)}
+        self.vocabulary: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self.vocabulary)

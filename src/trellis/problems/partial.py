@@ -48,6 +48,7 @@ from typing import get_args
 import numpy as np
 
 from trellis.arrays import Bools, Float64s, Int64s
+from trellis.corpus.sample_weights import sample_weights
 from trellis.errors import DataError
 from trellis.problems.cut import Cut
 from trellis.problems.problem import Maxima, Problem, Space
@@ -142,12 +143,8 @@ class PartialObjective:
         self.loss = loss
         chosen = np.arange(problem.n_samples) if samples is None else np.asarray(samples, np.int64)
         self.samples: Int64s = chosen[problem.annotated[chosen]]
-        weight = np.ones(problem.n_samples) if sample_weight is None else sample_weight
-        if weight.shape != (problem.n_samples,):
-            raise DataError(
-                f"sample_weight must have shape ({problem.n_samples},), got {weight.shape}"
-            )
-        self.sample_weight: Float64s = weight[self.samples].astype(np.float64)
+        weight = sample_weights(sample_weight, problem.n_samples)
+        self.sample_weight: Float64s = weight[self.samples]
         every = samples is None and len(self.samples) == problem.n_samples
         self._samples = None if every else self.samples
         self._linear: Bools = np.full(len(self.samples), loss.reward == "mean")

@@ -44,6 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import Float64s, Int64s
+from trellis.corpus.sample_weights import sample_weights
 from trellis.errors import DataError
 from trellis.solvers.passes import PassRecord
 
@@ -314,10 +315,7 @@ def minimise_frank_wolfe(
     """
     if not 0 < l2 < np.inf:
         raise DataError(f"l2 must be positive and finite, got {l2!r}")
-    weight = np.ones(n_samples) if sample_weight is None else np.asarray(sample_weight, np.float64)
-    if weight.shape != (n_samples,) or not (np.isfinite(weight) & (weight >= 0)).all():
-        raise DataError(f"sample_weight must be {n_samples} finite numbers, none negative")
-    state = SparseDual(oracle, weight, n_weights, l2)
+    state = SparseDual(oracle, sample_weights(sample_weight, n_samples), n_weights, l2)
     return run_frank_wolfe(
         state, np.random.default_rng(seed), max_passes=max_passes, tol=tol, gap_every=gap_every,
         averaged=averaged, report=report,
