@@ -261,7 +261,7 @@ class ActiveLearner(Seeded):
         nodes = self._asked.nodes if self._asked is not None and self._asked.sample == i else None
         try:
             answer = from_json(to_json(annotation))  # what the log would give back
-            session.annotate(i, answer, replace, self._entries)
+            session.annotate(i, answer, replace)
             i = int(i)
         except Exception as error:
             error.add_note(f"The annotation was not accepted, and is not lost: {annotation!r}")
@@ -275,9 +275,7 @@ class ActiveLearner(Seeded):
                 assert self._pool is not None
                 key = fingerprint(self._pool[i])[:16]
                 number = self._file.add(i, answer, key=key, nodes=nodes, replaces=replace)
-            entry = Entry(number, i, answer, nodes, replace, key)
-            self._entries.append(entry)
-            session.learn(entry, len(self._entries))
+            session.learn(Entry(number, i, answer, nodes, replace, key))
         except BaseException:  # Ctrl-C, a full disk: go on from what is written
             self._session = None
             raise
@@ -448,15 +446,11 @@ class ActiveLearner(Seeded):
                 start=self.start,
                 experts=self.experts,
                 seed=self._seed,
+                entries=self._entries,
             )
-            for number, entry in enumerate(self._entries, 1):
-                session.annotate(
-                    entry.sample, entry.annotation, entry.replaces, self._entries[: number - 1]
-                )
-                session.learn(entry, number)
             if self._entries:
                 self._parts = self._entries[-1].nodes is not None
-            self._session = session
+            self._session, self._entries = session, session.entries
         return self._session
 
     def _begin(self, pool: Pool) -> None:

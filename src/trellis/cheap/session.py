@@ -34,9 +34,13 @@ class Session:
         As for :class:`~trellis.cheap.ActiveLearner`.
     seed : int or None
         Seed of the strategy "random".
+    entries : sequence of Entry
+        Answers to begin with.
 
     Attributes
     ----------
+    entries : list of Entry
+        All answers, in order.
     problem : Problem
         The samples with what is known of them.
     w : float64, shape (D,)
@@ -56,6 +60,7 @@ class Session:
         start: Float64s | None,
         experts: Sequence[Any] | None,
         seed: int | None,
+        entries: Sequence[Entry],
     ) -> None:
         self._model, self._pool, self._labels = model, pool, labels
         self._strategy, self._retrain_every = strategy, retrain_every
@@ -77,6 +82,10 @@ class Session:
             self._votes = _Votes(experts, pool)
         self._order: list[int] = np.flatnonzero(self.problem.annotated).tolist()
         self._pass()
+        self.entries: list[Entry] = []
+        for entry in entries:
+            self.annotate(entry.sample, entry.annotation, entry.replaces)
+            self.learn(entry)
 
     def _new_problem(self) -> Problem:
         problems = self._model.learning_problems({"pool": self._pool.data}, labels=self._labels)
@@ -88,7 +97,7 @@ class Session:
         done = self.problem.complete if parts else self.problem.annotated
         return np.flatnonzero(~done)
 
-    def annotate(self, i: int, said: Any, replace: bool, before: Sequence[Entry]) -> None:
+    def annotate(self, i: int, said: Any, replace: bool) -> None:
         """Add an annotation to the problem, or raise and leave everything as it was."""
         if (
             isinstance(i, bool)
@@ -102,8 +111,8 @@ class Session:
             self.problem.annotate(int(i), said)
             return
         problem = self._new_problem()
-        for number, entry in enumerate(before):
-            later = before[number + 1 :]
+        for number, entry in enumerate(self.entries, 1):
+            later = self.entries[number:]
             if entry.sample != i and not any(
                 other.sample == entry.sample and other.replaces for other in later
             ):
@@ -111,14 +120,15 @@ class Session:
         problem.annotate(int(i), said)
         self.problem = problem
 
-    def learn(self, entry: Entry, number: int) -> None:
-        """Update the weights after an answer, the number-th, and note the uncertainty left."""
+    def learn(self, entry: Entry) -> None:
+        """Update the weights after an answer, and note the uncertainty left."""
+        self.entries.append(entry)
         if entry.sample not in self._order:
             self._order.append(entry.sample)
         if self._votes is not None:
             self._votes.answered(entry)
         every = self._retrain_every
-        if every is not None and number % every == 0:
+        if every is not None and len(self.entries) % every == 0:
             self.w = self._model.trained_on(self.problem).flat_weights(self.problem)
             self._known[:] = False
         else:

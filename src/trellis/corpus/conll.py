@@ -14,7 +14,7 @@ from trellis.corpus.columnfile import (
     label_strings,
     read_fields,
 )
-from trellis.corpus.corpus import Corpus, check_lengths, lengths_of
+from trellis.corpus.corpus import Corpus, check_lengths
 from trellis.corpus.labels import Labels
 from trellis.errors import DataError
 from trellis.files.text import Source, write_text
@@ -109,7 +109,7 @@ def format_conll(corpus: Corpus, labels: Fields | None = None, separator: str = 
         check_writable(strings, what, "a column file", f"\t{separator}")
     flat = list(written.values())
     if labels is not None:
-        check_lengths(corpus.lengths.tolist(), lengths_of(labels, "labels"), "corpus", "labels")
+        check_lengths(corpus.lengths.tolist(), labels, "corpus", "labels")
         flat.append([label for sample in labels for label in sample])
         check_writable(flat[-1], "labels", "a column file", "")
     if not flat:

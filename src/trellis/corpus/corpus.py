@@ -186,7 +186,7 @@ class Corpus:
         lengths = lengths_of(columns[first], first)
         coded = {}
         for name, samples in columns.items():
-            check_lengths(lengths, lengths_of(samples, name), first, name)
+            check_lengths(lengths, samples, first, name)
             flat = [symbol for sample in samples for symbol in sample]
             for symbol in flat:
                 if not isinstance(symbol, str):
@@ -194,7 +194,7 @@ class Corpus:
             coded[name] = Column.from_strings(flat)
         coded_labels = None
         if labels is not None:
-            check_lengths(lengths, lengths_of(labels, "labels"), first, "labels")
+            check_lengths(lengths, labels, first, "labels")
             coded_labels = Labels.from_lists(labels)
         return cls(bounds(lengths), coded, labels=coded_labels)
 
@@ -289,7 +289,7 @@ class Corpus:
 
     def with_labels(self, y: Sequence[Sequence[Label]]) -> Corpus:
         """The same corpus with other labels (str, None or sets of str at each position)."""
-        check_lengths(self.lengths.tolist(), lengths_of(y, "labels"), "samples", "labels")
+        check_lengths(self.lengths.tolist(), y, "samples", "labels")
         return replace(self, labels=Labels.from_lists(y))
 
     def only_used_labels(self) -> Corpus:
@@ -409,15 +409,13 @@ def lengths_of(samples: Any, what: str) -> list[int]:
     return lengths
 
 
-def check_lengths(
-    expected: Sequence[int], found: Sequence[int], what_expected: str, what_found: str
-) -> None:
-    """Raise a DataError that names the first sample where two lists differ in length."""
-    if len(expected) != len(found):
+def check_lengths(expected: Sequence[int], samples: Any, of: str, what: str) -> None:
+    """Raise a DataError that names the first sample that is not of the length expected."""
+    lengths = lengths_of(samples, what)
+    if len(expected) != len(lengths):
         raise DataError(
-            f"{what_expected} and {what_found} differ in number: "
-            f"{len(expected)} and {len(found)} samples"
+            f"{of} and {what} differ in number: {len(expected)} and {len(lengths)} samples"
         )
-    for s, (a, b) in enumerate(zip(expected, found, strict=True)):
+    for s, (a, b) in enumerate(zip(expected, lengths, strict=True)):
         if a != b:
-            raise DataError(f"sample {s}: {what_expected} has {a} positions, {what_found} has {b}")
+            raise DataError(f"sample {s}: {of} has {a} positions, {what} has {b}")

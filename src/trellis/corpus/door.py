@@ -28,7 +28,6 @@ from trellis.corpus.corpus import (
     Sample,
     bounds,
     check_lengths,
-    lengths_of,
 )
 from trellis.corpus.labels import Label, Labels
 from trellis.errors import DataError
@@ -52,7 +51,7 @@ def as_corpus(X: Any, y: Sequence[Sequence[Label]] | None = None) -> Corpus:
     if y is not None:
         if not isinstance(y, str) and isinstance(y, Iterable):
             y = list(y)
-        check_lengths(corpus.lengths.tolist(), lengths_of(y, "y"), "X", "y")
+        check_lengths(corpus.lengths.tolist(), y, "X", "y")
         corpus = replace(corpus, labels=Labels.from_lists(y))
     return corpus
 

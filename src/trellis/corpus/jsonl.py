@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from trellis.corpus.corpus import Corpus, Features, check_lengths, lengths_of, split
+from trellis.corpus.corpus import Corpus, Features, check_lengths, split
 from trellis.corpus.door import as_corpus
 from trellis.corpus.labels import Label, Labels
 from trellis.errors import DataError
@@ -140,8 +140,7 @@ def jsonl_lines(corpus: Corpus, predicted: Sequence[Sequence[str]] | None = None
         flat = [sorted(y) if isinstance(y, frozenset) else y for y in corpus.labels.tolist()]
         lists.append((name, split(flat, corpus.offsets)))
     if predicted is not None:
-        given = lengths_of(predicted, "predicted")
-        check_lengths(corpus.lengths.tolist(), given, "corpus", "predicted")
+        check_lengths(corpus.lengths.tolist(), predicted, "corpus", "predicted")
         lists.append(("predicted", [list(sample) for sample in predicted]))
     keys = [key for key, _ in lists]
     if len(set(keys)) != len(keys):

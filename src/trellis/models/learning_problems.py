@@ -220,9 +220,13 @@ class LearningProblems(Predictor):
         self._learn_edge_types(corpora)
         self.weights_, self.history_ = self._zeros(), []
         self.stop_reason_ = ""
-        rng = np.random.default_rng(self.random_state)
+        rng, n_labels = np.random.default_rng(self.random_state), len(self.classes_)
         for corpus, features in zip(corpora, encoded, strict=True):
-            labels = _with_classes(corpus, self.classes_)
+            if corpus.labels is not None:
+                labels = corpus.labels.recoded(self.classes_)
+            else:
+                unknown = np.full(corpus.n_positions, n_labels, np.int32)
+                labels = Labels(unknown, basic_table(n_labels), self.classes_)
             self.weights_.edge = self._cross(corpus, features, labels, rng, self.weights_.edge)
             if self.weights_.edge is not None and self.weights_.edge.ptr.size:
                 raise DataError(

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Corpus, Label, Labels, as_corpus, as_graph_corpus
-from trellis.corpus.corpus import check_lengths, lengths_of
+from trellis.corpus.corpus import check_lengths
 from trellis.corpus.labels import basic_table
 from trellis.corpus.schemes import Scheme, detect_scheme, get_scheme
 from trellis.domains import is_whole
@@ -397,8 +397,7 @@ class Predictor(LinearParameters):
         """Scores of all samples, some at a time; ``small``: as few as if edges were rich."""
         allowed = None
         if constraints is not None:
-            lengths = lengths_of(constraints, "constraints")
-            check_lengths(corpus.lengths.tolist(), lengths, "X", "constraints")
+            check_lengths(corpus.lengths.tolist(), constraints, "X", "constraints")
             allowed = Labels.from_lists(constraints, self.classes_).allowed()
         scored = self._chain_blocks if self.structure == "chain" else self._graph_blocks
         for block in scored(corpus, encoded, weights, small):
