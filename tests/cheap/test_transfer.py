@@ -85,9 +85,7 @@ def test_the_objective_that_is_reported_is_the_one_reached(partial):
 
 def test_more_rounds_never_raise_the_objective_of_partial_losses():
     parts = list(objectives(PARTIAL).values())
-    values = [
-        train(parts, l2=0.05, rho=0.2, tol=1e-4, max_rounds=n).objective for n in (1, 2, 6)
-    ]
+    values = [train(parts, l2=0.05, rho=0.2, tol=1e-4, max_rounds=n).objective for n in (1, 2, 6)]
     assert values[0] > values[2]
     assert values[1] >= values[2] * (1 - 1e-3) and values[0] >= values[1] * (1 - 1e-3)
 
