@@ -296,7 +296,7 @@ def test_missing_and_unreadable(tmp_path: Path) -> None:
         (b"TRELL", "the file is truncated, it ends after 5 bytes"),
         (b"TRELLIS\0" + bytes(35), "the file is truncated, it ends after 43 bytes"),
         (b"TRELLIS\0" + bytes(36), "the checksum does not match"),
-        (seal(b""), "SafetensorError: "),
+        (seal(b""), "its table is not complete"),
         (seal(b"", number=3), "has format 3, this Trellis reads up to 2: upgrade Trellis"),
         (seal(b"", number=2**32 - 1), "has format 4294967295, .*: upgrade Trellis"),
         (seal(b"", number=0), "has format 0, which does not exist"),
@@ -430,7 +430,7 @@ def test_hand_made_payload_is_accepted(tmp_path: Path) -> None:
 
 
 def test_out_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: bytes) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise MemoryError
 
     monkeypatch.setattr(container, "_parse", fail)
