@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import eq
 from typing import TYPE_CHECKING, Any
 
 from trellis.cli.output import check_target, write_stdout
@@ -302,31 +303,19 @@ class _Study:
         from trellis.evaluation import paired_bootstrap
         from trellis.evaluation.edit_distance import edit_distance
 
-        if self.metric == "span-f1":
+        seed = self.args.random_state
+        if self.metric in ("hamming", "span-f1"):
+            metric = "accuracy" if self.metric == "hamming" else "f1"
+            scheme = self.scheme or ""
             return paired_bootstrap(
-                self.gold,
-                answers,
-                best,
-                "f1",
-                scheme=self.scheme or "",
-                random_state=self.args.random_state,
+                self.gold, answers, best, metric, scheme=scheme, random_state=seed
             )
-        if self.metric == "hamming":
-            return paired_bootstrap(
-                self.gold, answers, best, "accuracy", random_state=self.args.random_state
-            )
-        if self.metric == "exact":
-            whole = [["right"]] * len(self.gold)
-            a, b = (
-                [["right" if y == z else "wrong"] for y, z in zip(s, self.gold, strict=True)]
-                for s in (answers, best)
-            )
-            return paired_bootstrap(whole, a, b, "accuracy", random_state=self.args.random_state)
-        return _compare_means(
-            [float(edit_distance(y, z)) for y, z in zip(answers, self.gold, strict=True)],
-            [float(edit_distance(y, z)) for y, z in zip(best, self.gold, strict=True)],
-            self.args.random_state,
+        score: Callable[[Any, Any], float] = edit_distance if self.metric == "edit" else eq
+        a, b = (
+            [score(y, z) for y, z in zip(system, self.gold, strict=True)]
+            for system in (answers, best)
         )
+        return _compare_means(a, b, seed)
 
     def table(self, rows: list[_Row]) -> str:
         """The scores as text."""
@@ -358,7 +347,7 @@ def _compare_means(a: list[float], b: list[float], seed: int) -> Comparison:
 
     from trellis.evaluation import Comparison
 
-    x, y = np.array(a), np.array(b)
+    x, y = np.array(a, np.float64), np.array(b, np.float64)
     rng = np.random.default_rng(seed)
     n = len(x)
     draws = (rng.integers(0, n, n) for _ in range(10_000))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import logging
-import sys
 import time
+
+from trellis.cli.output import say
 
 NAME = "warmup"
 HELP = "compile the kernels ahead of first use"
@@ -27,8 +28,8 @@ def run(args: argparse.Namespace) -> int:
     from trellis.warmup import warmup
 
     started = time.perf_counter()
-    print("trellis: preparing kernels (some minutes, unless it is done)", file=sys.stderr)
+    say("trellis: preparing kernels (some minutes, unless it is done)")
     logging.getLogger("trellis").setLevel(logging.ERROR)  # the line above says it already
     warmup()
-    print(f"trellis: kernels ready ({time.perf_counter() - started:.1f} s)", file=sys.stderr)
+    say(f"trellis: kernels ready ({time.perf_counter() - started:.1f} s)")
     return 0
