@@ -40,19 +40,20 @@ METRICS = {
     "edit": "mean edit distance (less is better)",
     "exact": "samples that are all right, %",
 }
-# Names of the methods; those that look at neighbouring labels need more time.
-METHODS = (
-    "best-expert",
-    "majority-vote",
-    "plurality",
-    "rerank",
-    "rover",
-    "weighted-majority",
-    "espboost",
-    "stepwise",
-    "log-linear",
-    "stacking",
-)
+# The methods, made from the package of experts for a study; those that look at neighbouring labels
+# need more time.
+METHODS: dict[str, Callable[[Any, _Study], Any]] = {
+    "best-expert": lambda e, study: e.BestExpert(criterion=study.criterion),
+    "majority-vote": lambda e, _: e.MajorityVote(),
+    "plurality": lambda e, _: e.Rerank(weights="uniform"),
+    "rerank": lambda e, _: e.Rerank(),
+    "rover": lambda e, _: e.Rover(),
+    "weighted-majority": lambda e, _: e.WeightedMajority(),
+    "espboost": lambda e, study: e.ESPBoost(scheme=study.scheme),
+    "stepwise": lambda e, study: e.ForwardStepwise(random_state=study.args.random_state),
+    "log-linear": lambda e, _: e.LogLinearVote(),
+    "stacking": lambda e, study: e.Stacking(scheme=study.scheme),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -238,6 +239,7 @@ class _Study:
         usual = "edit" if args.align else "hamming" if self.scheme is None else "span-f1"
         self.metric = args.metric or usual
         self.sign = -1 if self.metric == "edit" else 1
+        self.criterion = "exact" if self.metric in ("exact", "edit") else "hamming"
         if self.metric == "span-f1" and self.scheme is None:
             raise DataError("--metric span-f1 needs labels of a tag scheme; name it with --scheme")
         if self.metric in ("hamming", "span-f1") and args.align:
@@ -245,23 +247,10 @@ class _Study:
 
     def combiner(self, name: str) -> Any:
         """The estimator of a method."""
-        from trellis import experts as e
+        from trellis import experts
 
-        exact = "exact" if self.metric in ("exact", "edit") else "hamming"
-        makers: dict[str, Callable[[], Any]] = {
-            "best-expert": lambda: e.BestExpert(criterion=exact),
-            "majority-vote": e.MajorityVote,
-            "plurality": lambda: e.Rerank(weights="uniform"),
-            "rerank": e.Rerank,
-            "rover": e.Rover,
-            "weighted-majority": e.WeightedMajority,
-            "espboost": lambda: e.ESPBoost(scheme=self.scheme),
-            "stepwise": lambda: e.ForwardStepwise(random_state=self.args.random_state),
-            "log-linear": e.LogLinearVote,
-            "stacking": lambda: e.Stacking(scheme=self.scheme),
-        }
-        combiner = makers[name]()
-        return e.Aligned(combiner) if self.args.align else combiner
+        combiner = METHODS[name](experts, self)
+        return experts.Aligned(combiner) if self.args.align else combiner
 
     def rows(self, methods: list[str]) -> list[_Row]:
         """Scores of all experts, and of the methods in cross-validation."""

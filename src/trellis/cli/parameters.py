@@ -97,11 +97,8 @@ class _AtLeast(argparse.Action):
         super().__init__(**how)
         self.least = least
 
-    def __call__(
-        self, parser: argparse.ArgumentParser, args: argparse.Namespace, value: Any, *_: Any
-    ) -> None:
+    def __call__(self, parser: Any, args: Any, value: Any, option: str | None = None) -> None:
         if not value >= self.least:
-            option = self.option_strings[0]
             raise DataError(f"{option} must be at least {self.least}, got {value}")
         setattr(args, self.dest, value)
 

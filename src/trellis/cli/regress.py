@@ -302,9 +302,7 @@ def _fitted(pair: Any, args: argparse.Namespace) -> tuple[Float64s, Float64s, li
     train, test = pair
     model: Any
     if args.model == "glacer":
-        model = GLACER(
-            args.n_components, args.subsample, n_jobs=args.n_jobs, random_state=args.random_state
-        )
+        model = new_model(args, GLACER)
     else:
         base = least_squares_boosting(args.n_components, args.random_state)
         model = GCRF(base, base_predictions="cv", random_state=args.random_state)

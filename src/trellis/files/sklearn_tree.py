@@ -62,7 +62,7 @@ def read_tree(node: dict[str, Any], reader: ValueReader) -> Any:
             "a tree was written with another version of scikit-learn, whose trees are different"
         )
     where = header_value(node, "arrays", str)
-    shape = (None, len(n_classes), max(n_classes))
+    shape: tuple[int | None, ...] = (None, len(n_classes), max(n_classes))
     values = take(reader.arrays, f"{where}.values", np.float64, shape)
     nodes = np.zeros(len(values), dtype)
     for kind, names in fields.items():
