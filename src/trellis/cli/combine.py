@@ -42,7 +42,7 @@ METRICS = {
 }
 # The methods, made from the package of experts for a study; those that look at neighbouring labels
 # need more time.
-METHODS: dict[str, Callable[[Any, _Study], Any]] = {
+METHODS: dict[str, Callable[[Any, Any], Any]] = {
     "best-expert": lambda e, study: e.BestExpert(criterion=study.criterion),
     "majority-vote": lambda e, _: e.MajorityVote(),
     "plurality": lambda e, _: e.Rerank(weights="uniform"),

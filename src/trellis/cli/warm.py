@@ -19,10 +19,6 @@ the user's cache folder (or in $TRELLIS_CACHE) until Trellis, Numba or Python ch
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command (none)."""
-
-
 def run(args: argparse.Namespace) -> int:
     """Compile everything."""
     from trellis.warmup import warmup

@@ -56,9 +56,7 @@ class ValueWriter:
 
     def __call__(self, value: Any, where: str) -> Any:
         """The value in JSON's terms; ``where`` names it, for arrays and for messages."""
-        if value is None or isinstance(value, bool):
-            return value
-        if type(value) is int:
+        if value is None or type(value) in (bool, int):
             return value
         if isinstance(value, np.generic) and value.dtype.name in _NUMBERS:
             return {"number": [value.dtype.name, self(value.item(), where)]}
