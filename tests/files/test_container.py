@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
+from safetensors.numpy import load
 
 from trellis.errors import CorruptModelError, DataError
 from trellis.files import container
@@ -155,6 +156,11 @@ def test_layout(tmp_path: Path) -> None:
     assert content[52 + length :] == struct.pack("<d", 1.5)
 
 
+def test_others_read_the_payload(tmp_path: Path) -> None:
+    write_container(tmp_path / "m", GOLDEN_HEADER, GOLDEN_ARRAYS)
+    assert same(load((tmp_path / "m").read_bytes()[44:]), GOLDEN_ARRAYS)
+
+
 def test_same_bytes_in_another_process(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     names = [f"array {i}" for i in range(20)]
@@ -241,6 +247,7 @@ def test_largest_header_fits_into_safetensors(tmp_path: Path) -> None:
     text = '"' * ((container._MAX_HEADER_BYTES - 8) // 2)
     write_container(tmp_path / "m", {"a": text}, {})
     assert read_container(tmp_path / "m")[0]["a"] == text
+    assert load((tmp_path / "m").read_bytes()[44:]) == {}
 
 
 @pytest.mark.parametrize(
