@@ -1,6 +1,6 @@
 # `make test` and `make demo` set up everything they need in .venv on a fresh machine.
 #   test         lint, types, kernels, all tests      quick     lint and the tests of QUICK
-#   test-extras  benchmarks in small mode             bench     all measurements of speed
+#   test-extras  small benchmarks, pairs of services  bench     all measurements of speed
 #   coverage     all tests, and which lines they reach
 PYTHON ?= python3
 VENV   := .venv
@@ -15,7 +15,7 @@ QUICK  := tests/test_layering.py tests/test_domains.py tests/test_estimator.py \
 
 # Where the tests marked «extras» are: heavy, or in need of what developers need not have. An extra
 # to install for them is one more stamp that the target test-extras stands on.
-EXTRAS := tests/benchmarks
+EXTRAS := tests/benchmarks tests/test_pairs_of_services.py
 
 BENCHMARKS := $(basename $(notdir $(shell grep -l __main__ benchmarks/*.py)))
 

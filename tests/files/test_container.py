@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
+from safetensors.numpy import load
 
 from trellis.errors import CorruptModelError, DataError
 from trellis.files import container
@@ -155,6 +156,11 @@ def test_layout(tmp_path: Path) -> None:
     assert content[52 + length :] == struct.pack("<d", 1.5)
 
 
+def test_others_read_the_payload(tmp_path: Path) -> None:
+    write_container(tmp_path / "m", GOLDEN_HEADER, GOLDEN_ARRAYS)
+    assert same(load((tmp_path / "m").read_bytes()[44:]), GOLDEN_ARRAYS)
+
+
 def test_same_bytes_in_another_process(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     names = [f"array {i}" for i in range(20)]
@@ -241,6 +247,7 @@ def test_largest_header_fits_into_safetensors(tmp_path: Path) -> None:
     text = '"' * ((container._MAX_HEADER_BYTES - 8) // 2)
     write_container(tmp_path / "m", {"a": text}, {})
     assert read_container(tmp_path / "m")[0]["a"] == text
+    assert load((tmp_path / "m").read_bytes()[44:]) == {}
 
 
 @pytest.mark.parametrize(
@@ -296,7 +303,7 @@ def test_missing_and_unreadable(tmp_path: Path) -> None:
         (b"TRELL", "the file is truncated, it ends after 5 bytes"),
         (b"TRELLIS\0" + bytes(35), "the file is truncated, it ends after 43 bytes"),
         (b"TRELLIS\0" + bytes(36), "the checksum does not match"),
-        (seal(b""), "SafetensorError: "),
+        (seal(b""), "its table is not complete"),
         (seal(b"", number=3), "has format 3, this Trellis reads up to 2: upgrade Trellis"),
         (seal(b"", number=2**32 - 1), "has format 4294967295, .*: upgrade Trellis"),
         (seal(b"", number=0), "has format 0, which does not exist"),
@@ -430,7 +437,7 @@ def test_hand_made_payload_is_accepted(tmp_path: Path) -> None:
 
 
 def test_out_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: bytes) -> None:
+    def fail(*_: Any, **__: Any) -> None:
         raise MemoryError
 
     monkeypatch.setattr(container, "_parse", fail)

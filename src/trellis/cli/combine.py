@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import eq
 from typing import TYPE_CHECKING, Any
 
 from trellis.cli.output import check_target, write_stdout
@@ -39,19 +40,20 @@ METRICS = {
     "edit": "mean edit distance (less is better)",
     "exact": "samples that are all right, %",
 }
-# Names of the methods; those that look at neighbouring labels need more time.
-METHODS = (
-    "best-expert",
-    "majority-vote",
-    "plurality",
-    "rerank",
-    "rover",
-    "weighted-majority",
-    "espboost",
-    "stepwise",
-    "log-linear",
-    "stacking",
-)
+# The methods, made from the package of experts for a study; those that look at neighbouring labels
+# need more time.
+METHODS: dict[str, Callable[[Any, Any], Any]] = {
+    "best-expert": lambda e, study: e.BestExpert(criterion=study.criterion),
+    "majority-vote": lambda e, _: e.MajorityVote(),
+    "plurality": lambda e, _: e.Rerank(weights="uniform"),
+    "rerank": lambda e, _: e.Rerank(),
+    "rover": lambda e, _: e.Rover(),
+    "weighted-majority": lambda e, _: e.WeightedMajority(),
+    "espboost": lambda e, study: e.ESPBoost(scheme=study.scheme),
+    "stepwise": lambda e, study: e.ForwardStepwise(random_state=study.args.random_state),
+    "log-linear": lambda e, _: e.LogLinearVote(),
+    "stacking": lambda e, study: e.Stacking(scheme=study.scheme),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -237,6 +239,7 @@ class _Study:
         usual = "edit" if args.align else "hamming" if self.scheme is None else "span-f1"
         self.metric = args.metric or usual
         self.sign = -1 if self.metric == "edit" else 1
+        self.criterion = "exact" if self.metric in ("exact", "edit") else "hamming"
         if self.metric == "span-f1" and self.scheme is None:
             raise DataError("--metric span-f1 needs labels of a tag scheme; name it with --scheme")
         if self.metric in ("hamming", "span-f1") and args.align:
@@ -244,23 +247,10 @@ class _Study:
 
     def combiner(self, name: str) -> Any:
         """The estimator of a method."""
-        from trellis import experts as e
+        from trellis import experts
 
-        exact = "exact" if self.metric in ("exact", "edit") else "hamming"
-        makers: dict[str, Callable[[], Any]] = {
-            "best-expert": lambda: e.BestExpert(criterion=exact),
-            "majority-vote": e.MajorityVote,
-            "plurality": lambda: e.Rerank(weights="uniform"),
-            "rerank": e.Rerank,
-            "rover": e.Rover,
-            "weighted-majority": e.WeightedMajority,
-            "espboost": lambda: e.ESPBoost(scheme=self.scheme),
-            "stepwise": lambda: e.ForwardStepwise(random_state=self.args.random_state),
-            "log-linear": e.LogLinearVote,
-            "stacking": lambda: e.Stacking(scheme=self.scheme),
-        }
-        combiner = makers[name]()
-        return e.Aligned(combiner) if self.args.align else combiner
+        combiner = METHODS[name](experts, self)
+        return experts.Aligned(combiner) if self.args.align else combiner
 
     def rows(self, methods: list[str]) -> list[_Row]:
         """Scores of all experts, and of the methods in cross-validation."""
@@ -302,31 +292,19 @@ class _Study:
         from trellis.evaluation import paired_bootstrap
         from trellis.evaluation.edit_distance import edit_distance
 
-        if self.metric == "span-f1":
+        seed = self.args.random_state
+        if self.metric in ("hamming", "span-f1"):
+            metric = "accuracy" if self.metric == "hamming" else "f1"
+            scheme = self.scheme or ""
             return paired_bootstrap(
-                self.gold,
-                answers,
-                best,
-                "f1",
-                scheme=self.scheme or "",
-                random_state=self.args.random_state,
+                self.gold, answers, best, metric, scheme=scheme, random_state=seed
             )
-        if self.metric == "hamming":
-            return paired_bootstrap(
-                self.gold, answers, best, "accuracy", random_state=self.args.random_state
-            )
-        if self.metric == "exact":
-            whole = [["right"]] * len(self.gold)
-            a, b = (
-                [["right" if y == z else "wrong"] for y, z in zip(s, self.gold, strict=True)]
-                for s in (answers, best)
-            )
-            return paired_bootstrap(whole, a, b, "accuracy", random_state=self.args.random_state)
-        return _compare_means(
-            [float(edit_distance(y, z)) for y, z in zip(answers, self.gold, strict=True)],
-            [float(edit_distance(y, z)) for y, z in zip(best, self.gold, strict=True)],
-            self.args.random_state,
+        score: Callable[[Any, Any], float] = edit_distance if self.metric == "edit" else eq
+        a, b = (
+            [score(y, z) for y, z in zip(system, self.gold, strict=True)]
+            for system in (answers, best)
         )
+        return _compare_means(a, b, seed)
 
     def table(self, rows: list[_Row]) -> str:
         """The scores as text."""
@@ -358,7 +336,7 @@ def _compare_means(a: list[float], b: list[float], seed: int) -> Comparison:
 
     from trellis.evaluation import Comparison
 
-    x, y = np.array(a), np.array(b)
+    x, y = np.array(a, np.float64), np.array(b, np.float64)
     rng = np.random.default_rng(seed)
     n = len(x)
     draws = (rng.integers(0, n, n) for _ in range(10_000))

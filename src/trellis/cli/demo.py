@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import logging
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trellis.cli.output import write_stdout
+from trellis.cli.drawing import has_matplotlib, new_figure, save_figure
+from trellis.cli.output import check_folder, say, write_stdout
+from trellis.cli.parameters import add_number
 from trellis.errors import DataError
 
 if TYPE_CHECKING:
@@ -57,19 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", default="demo", metavar="OUT", help="folder for the results (default: demo)"
     )
-    parser.add_argument(
-        "--tokens",
-        type=int,
-        default=100_000,
-        metavar="N",
-        help="identifiers to use (default: 100000)",
-    )
-    parser.add_argument(
-        "--passes", type=int, default=10, metavar="K", help="passes of training (default: 10)"
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="K", help="of the random numbers (default: 0)"
-    )
+    add_number(parser, "--tokens", 1, "identifiers to use", 100_000, "N")
+    add_number(parser, "--passes", 1, "passes of training", 10)
+    add_number(parser, "--seed", 0, "of the random numbers", 0)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -77,13 +68,8 @@ def run(args: argparse.Namespace) -> int:
     from trellis.datasets import stdlib_roles
     from trellis.files import atomic_write
 
-    for option, least in (("tokens", 1), ("passes", 1), ("seed", 0)):
-        if getattr(args, option) < least:
-            raise DataError(f"--{option} must be at least {least}, got {getattr(args, option)}")
-    folder = Path(args.out)
-    if folder.exists() and not folder.is_dir():
-        raise DataError(f"{folder} is a file; name a folder with --out")
-    _say("reading the standard library ...")
+    folder = check_folder(args.out, "--out")
+    say("reading the standard library ...")
     roles = stdlib_roles(max_tokens=args.tokens)
     try:
         rest, test = roles.split(0.25)
@@ -94,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
             "module(s), too few to train, choose and test on"
         ) from None
     folder.mkdir(parents=True, exist_ok=True)
-    _say(
+    say(
         f"{roles.n_tokens} identifiers of {len(set(roles.modules))} modules: "
         f"{train.n_tokens} to train, {dev.n_tokens} for the curves, {test.n_tokens} to test"
     )
@@ -102,17 +88,13 @@ def run(args: argparse.Namespace) -> int:
     runs = [_train(size, train, dev, test, args) for size in _SIZES]
     table = format_table(runs, baseline(train, test)) + "\n"
     write_stdout(table)
-    with atomic_write(folder / "table.txt") as file:
-        file.write(table.encode("utf-8"))
+    with atomic_write(folder / "table.txt", binary=False) as file:
+        file.write(table)
     if draw(runs, folder / "curves.png"):
-        _say(f"table.txt and curves.png are in {folder}")
+        say(f"table.txt and curves.png are in {folder}")
     else:
-        _say(f"table.txt is in {folder} (install matplotlib for the curves)")
+        say(f"table.txt is in {folder} (install matplotlib for the curves)")
     return 0
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def _compile() -> None:
@@ -121,11 +103,11 @@ def _compile() -> None:
     from trellis.models import ChainCRF
 
     logging.getLogger("trellis").setLevel(logging.ERROR)  # the line below says it already
-    _say("preparing kernels (half a minute, unless it is done) ...")
+    say("preparing kernels (half a minute, unless it is done) ...")
     started = time.perf_counter()
     X, y = [["a", "b", "c"]] * 2, [["x", "y", "x"]] * 2
     ChainCRF(TEMPLATES, piece_size=1.5, max_passes=1).fit(X, y, dev=(X, y)).score(X, y)
-    _say(f"... ready after {time.perf_counter() - started:.1f} s")
+    say(f"... ready after {time.perf_counter() - started:.1f} s")
 
 
 def _train(size: float | None, train: Any, dev: Any, test: Any, args: argparse.Namespace) -> Run:
@@ -135,7 +117,7 @@ def _train(size: float | None, train: Any, dev: Any, test: Any, args: argparse.N
     crf = ChainCRF(TEMPLATES, piece_size=size, max_passes=args.passes, random_state=args.seed)
     crf.fit(train.tokens, train.labels, dev=(dev.tokens, dev.labels))
     result = Run(size, crf.history_, crf.score(test.tokens, test.labels))
-    _say(f"n' = {result.name:>5}: {100 * result.score:.2f} %, {result.seconds:.2f} s")
+    say(f"n' = {result.name:>5}: {100 * result.score:.2f} %, {result.seconds:.2f} s")
     return result
 
 
@@ -177,16 +159,9 @@ def format_table(runs: list[Run], most_frequent: float) -> str:
 
 def draw(runs: list[Run], path: Path) -> bool:
     """Draw score against training time, and score and time against n'; False without matplotlib."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
+    if not has_matplotlib():
         return False
-    from trellis.files import atomic_write
-
-    figure = Figure(figsize=(11, 4.2), layout="constrained")
-    FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2)
+    figure, (left, right) = new_figure(2)
     for r in runs:
         seconds, scores, total = [], [], 0.0
         for record in r.history:
@@ -210,6 +185,5 @@ def draw(runs: list[Run], path: Path) -> bool:
     times.set_ylabel("seconds a pass")
     times.yaxis.label.set_color("C1")
     times.set_ylim(bottom=0)
-    with atomic_write(path) as file:
-        figure.savefig(file, format="png", dpi=120)
+    save_figure(figure, path)
     return True

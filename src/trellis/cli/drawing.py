@@ -8,18 +8,25 @@ from typing import Any
 from trellis.errors import DataError
 from trellis.files import atomic_write
 
-__all__ = ["check_matplotlib", "new_figure", "save_figure"]
+__all__ = ["check_matplotlib", "has_matplotlib", "new_figure", "save_figure"]
+
+
+def has_matplotlib() -> bool:
+    """Whether figures can be drawn."""
+    try:
+        import matplotlib.figure  # noqa: F401 (only whether it is there)
+    except ImportError:
+        return False
+    return True
 
 
 def check_matplotlib() -> None:
     """Refuse to go on without matplotlib."""
-    try:
-        import matplotlib.figure  # noqa: F401 (only whether it is there)
-    except ImportError:
+    if not has_matplotlib():
         raise DataError(
             "figures need matplotlib: install it, or trellis-structured[plot], or go without "
             "figures (--no-figures)"
-        ) from None
+        )
 
 
 def new_figure(n_panels: int, columns: int = 3) -> tuple[Any, list[Any]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from trellis.cli.inputs import Input, add_input_arguments, layout_of_model, read_labelled
 from trellis.cli.output import write_stdout
+from trellis.cli.parameters import add_number
 from trellis.errors import DataError
 
 NAME = "eval"
@@ -29,16 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("BIO", "BILOU", "IOBES", "BMES", "none"),
         help="tag scheme of the labels (default: told from the labels)",
     )
-    parser.add_argument(
-        "--confusions", type=int, default=5, metavar="K", help="how many to list (default: 5)"
-    )
+    add_number(parser, "--confusions", 0, "how many to list", 5)
     add_input_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the scores."""
-    if args.confusions < 0:
-        raise DataError(f"--confusions must be at least 0, got {args.confusions}")
     gold, predicted = _predictions(args) if args.model else _columns(args)
     write_stdout(report(gold, predicted, args.scheme, args.confusions) + "\n")
     return 0

@@ -12,6 +12,7 @@ import io
 import sys
 from typing import TYPE_CHECKING, Any
 
+from trellis.cli.output import say
 from trellis.errors import DataError
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Input(io.BytesIO):
             if sys.stdin is None:  # the shell's <&-
                 raise DataError("cannot read standard input: it is closed")
             if sys.stdin.isatty():
-                print("trellis: reading from the terminal (end with Ctrl-D)", file=sys.stderr)
+                say("trellis: reading from the terminal (end with Ctrl-D)")
         self.name, data = read_bytes(source)
         super().__init__(data)
 

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from trellis.cli.output import write_stdout
+from trellis.cli.parameters import add_number
 from trellis.cli.words import ending
 from trellis.errors import DataError
 
@@ -29,14 +30,8 @@ tracker, what it has learned.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("model", metavar="MODEL", help="model file")
-    parser.add_argument(
-        "--top",
-        type=int,
-        default=5,
-        metavar="K",
-        help="features to list for each label, and twice as many transitions and edge features "
-        "(default: 5)",
-    )
+    what = "features to list for each label, and twice as many transitions and edge features"
+    add_number(parser, "--top", 0, what, 5)
     parser.add_argument("--label", metavar="NAME", help="only this label")
 
 
@@ -44,8 +39,6 @@ def run(args: argparse.Namespace) -> int:
     """Print the summary."""
     from trellis.files import load_model
 
-    if args.top < 0:
-        raise DataError(f"--top must be at least 0, got {args.top}")
     model = load_model(args.model)
     if not hasattr(model, "encoder_"):
         if args.label is not None:

@@ -58,7 +58,7 @@ class _Command(argparse.ArgumentParser):
 
     def _complete(self) -> None:
         module, self.module = self.module, None
-        if module is not None:
+        if hasattr(module, "add_arguments"):
             module.add_arguments(self)
 
     def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,7 @@
-"""Where results go: standard output, written to the last byte, or a file that must be possible."""
+"""Where results go: standard output, written to the last byte, or a file that must be possible.
+
+What a command says about its work goes to standard error.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,13 @@ from pathlib import Path
 
 from trellis.errors import DataError
 
-__all__ = ["check_target", "flush_stdout", "write_stdout"]
+__all__ = ["check_folder", "check_target", "flush_stdout", "say", "write_stdout"]
+
+
+def say(text: str, *, quiet: bool = False) -> None:
+    """Write a line to standard error, unless the command is to be quiet."""
+    if not quiet:
+        print(text, file=sys.stderr, flush=True)
 
 
 def write_stdout(text: str, encoding: str | None = None) -> None:
@@ -71,3 +80,11 @@ def check_target(path: str) -> None:
         raise DataError(f"{path} is not a regular file; name a file to write")
     if not target.absolute().parent.is_dir():
         raise DataError(f"cannot write {path}: the folder {target.parent} does not exist")
+
+
+def check_folder(path: str, option: str) -> Path:
+    """The folder that an option names; refuses the name of a file."""
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{folder} is a file; name a folder with {option}")
+    return folder

@@ -18,7 +18,14 @@ from trellis.domains import Alternative, Domain
 from trellis.errors import DataError, ParameterError, ParametersError
 from trellis.estimator import Estimator, Parameter, check_parameters, parameters_of
 
-__all__ = ["add_parameters", "errors_of_options", "given_parameters", "new_model", "sayable"]
+__all__ = [
+    "add_number",
+    "add_parameters",
+    "errors_of_options",
+    "given_parameters",
+    "new_model",
+    "sayable",
+]
 
 M = TypeVar("M", bound=Estimator)
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -81,6 +88,39 @@ def add_parameters(
         group.add_argument(
             first.option, dest=name, default=None, help=text.replace("%", "%%"), **how
         )
+
+
+class _AtLeast(argparse.Action):
+    """A number that may not be too small."""
+
+    def __init__(self, *, least: float, **how: Any) -> None:
+        super().__init__(**how)
+        self.least = least
+
+    def __call__(self, parser: Any, args: Any, value: Any, option: str | None = None) -> None:
+        if not value >= self.least:
+            raise DataError(f"{option} must be at least {self.least}, got {value}")
+        setattr(args, self.dest, value)
+
+
+def add_number(
+    group: argparse._ActionsContainer,
+    option: str,
+    least: int,
+    help: str,
+    default: float | None = None,
+    metavar: str = "K",
+) -> None:
+    """Add an option that is no parameter: a number of at least ``least``, whole as its default."""
+    group.add_argument(
+        option,
+        action=_AtLeast,
+        least=least,
+        type=float if isinstance(default, float) else int,
+        default=default,
+        metavar=metavar,
+        help=help if default is None else f"{help} (default: {default:g})",
+    )
 
 
 def given_parameters(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from trellis.cli.inputs import Input, add_input_arguments, layout_for, read_labelled
 from trellis.cli.options import add_feature_arguments
-from trellis.cli.output import check_target
+from trellis.cli.output import check_target, say
 from trellis.cli.train import features_for
 
 NAME = "prepare"
@@ -45,13 +44,12 @@ def run(args: argparse.Namespace) -> int:
     corpus = read_labelled(source, layout)
     features = features_for(args, corpus, source.name)
     made = prepare(corpus, args.output, features, input_format=layout)
-    if not args.quiet:
-        size = Path(args.output).stat().st_size
-        edges = "" if corpus.edges is None else f"{len(corpus.edges)} edges, "
-        print(
-            f"{args.output}: {len(made)} sequences, {made.n_positions} positions, {edges}"
-            f"{len(made.labels.classes)} labels, {made.encoder.n_features} features, "
-            f"{size / 1e6:.1f} MB",
-            file=sys.stderr,
-        )
+    size = Path(args.output).stat().st_size
+    edges = "" if corpus.edges is None else f"{len(corpus.edges)} edges, "
+    say(
+        f"{args.output}: {len(made)} sequences, {made.n_positions} positions, {edges}"
+        f"{len(made.labels.classes)} labels, {made.encoder.n_features} features, "
+        f"{size / 1e6:.1f} MB",
+        quiet=args.quiet,
+    )
     return 0

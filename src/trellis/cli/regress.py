@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
-from trellis.cli.output import write_stdout
-from trellis.cli.parameters import add_parameters, new_model
+from trellis.cli.drawing import check_matplotlib, new_figure, save_figure
+from trellis.cli.output import check_folder, say, write_stdout
+from trellis.cli.parameters import add_number, add_parameters, new_model
 from trellis.errors import DataError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--compare", type=_names, metavar="NAME,...",
         help="baselines in the table, e.g. MLR,S-RF,Kriging (default: all)",
     )  # fmt: skip
-    add("--folds", type=int, default=5, metavar="K", help="of the cross-validation (default: 5)")
+    add_number(parser, "--folds", 2, "of the cross-validation", 5)
     add(
         "--report", default="regression", metavar="DIR",
         help="folder for the results (default: regression)",
@@ -97,23 +97,18 @@ def run(args: argparse.Namespace) -> int:
     for name in args.compare or ():
         if name not in known:
             raise DataError(f"--compare: unknown baseline {name!r}; known: {'; '.join(known)}")
-    folder = Path(args.report)
-    if folder.exists() and not folder.is_dir():
-        raise DataError(f"{folder} is a file; name a folder with --report")
+    folder = check_folder(args.report, "--report")
     if not args.no_figures:
-        from trellis.cli.drawing import check_matplotlib
-
         check_matplotlib()
     problem = _problem(read_table(args.file), args)
     folder.mkdir(parents=True, exist_ok=True)
-    _say(args, f"{len(problem.known)} rows to train on, {problem.describe()}")
+    say(f"{len(problem.known)} rows to train on, {problem.describe()}", quiet=args.quiet)
     predicted = _cross_validated(problem, args)
     table = _compared(problem, predicted, args)
     _write(problem, predicted, table, folder, args)
-    write_stdout(table.table(_title(args)) + "\n")
-    _say(
-        args, f"report.md, predictions.csv{'' if args.no_figures else ', figures'} are in {folder}"
-    )
+    write_stdout(table.table(args.model.upper()) + "\n")
+    files = "report.md, predictions.csv" + ("" if args.no_figures else ", figures")
+    say(f"{files} are in {folder}", quiet=args.quiet)
     return 0
 
 
@@ -196,7 +191,12 @@ def _problem(table: Table, args: argparse.Namespace) -> Problem:
     y = table.checked_numbers(args.target, missing=True)
     coords = np.column_stack([table.checked_numbers(name) for name in args.coords])
     X = np.column_stack([table.checked_numbers(name, missing=True) for name in names])
-    _check_coordinates(coords, _metric(args), args)
+    metric = _metric(args)
+    if metric == "haversine" and (coords.shape[1] != 2 or np.abs(coords[:, 0]).max() > 90):
+        raise DataError(
+            "haversine distances need --coords LATITUDE,LONGITUDE in degrees, in this order; got "
+            f"{','.join(args.coords)}"
+        )
     n_known = int((~np.isnan(y)).sum())
     least = max(10, 2 * args.folds)
     if n_known < least:
@@ -208,7 +208,7 @@ def _problem(table: Table, args: argparse.Namespace) -> Problem:
         raise DataError(f"{table.name}: column {args.target!r} is the same in every row")
     apart = tuple(i for i, name in enumerate(names) if name not in args.coords)
     lines = np.array(table.lines)
-    return Problem(lines, X, y, coords, tuple(names), apart or None, _metric(args), left_out)
+    return Problem(lines, X, y, coords, tuple(names), apart or None, metric, left_out)
 
 
 def _metric(args: argparse.Namespace) -> str:
@@ -219,14 +219,6 @@ def _metric(args: argparse.Namespace) -> str:
     return "haversine" if earth else "euclidean"
 
 
-def _check_coordinates(coords: Float64s, metric: str, args: argparse.Namespace) -> None:
-    if metric == "haversine" and (coords.shape[1] != 2 or np.abs(coords[:, 0]).max() > 90):
-        raise DataError(
-            "haversine distances need --coords LATITUDE,LONGITUDE in degrees, in this order; got "
-            f"{','.join(args.coords)}"
-        )
-
-
 def _check(args: argparse.Namespace) -> None:
     """Check the options, and fill in what was not given."""
     from trellis.regression import GLACER, KNN
@@ -235,8 +227,6 @@ def _check(args: argparse.Namespace) -> None:
     for name in _PARAMETERS:
         setattr(args, name, getattr(model, name))
     args.n_neighbors = new_model(args, KNN).n_neighbors
-    if args.folds < 2:
-        raise DataError(f"--folds must be at least 2, got {args.folds}")
     if not args.coords:
         raise DataError("--coords names no column")
 
@@ -279,7 +269,8 @@ def _cross_validated(problem: Problem, args: argparse.Namespace) -> Found:
         mean[test], std[test], _ = _fitted(pair, args)
         seconds.append(time.perf_counter() - started)
         fold[test] = number
-        _say(args, f"fold {number + 1} of {args.folds}: {_title(args)} is trained")
+        trained = f"fold {number + 1} of {args.folds}: {args.model.upper()} is trained"
+        say(trained, quiet=args.quiet)
     everything = _fitted(problem.pair(problem.known, problem.unknown, args.n_neighbors), args)
     mean[problem.unknown], std[problem.unknown] = everything[0], everything[1]
     known = problem.known
@@ -311,9 +302,7 @@ def _fitted(pair: Any, args: argparse.Namespace) -> tuple[Float64s, Float64s, li
     train, test = pair
     model: Any
     if args.model == "glacer":
-        model = GLACER(
-            args.n_components, args.subsample, n_jobs=args.n_jobs, random_state=args.random_state
-        )
+        model = new_model(args, GLACER)
     else:
         base = least_squares_boosting(args.n_components, args.random_state)
         model = GCRF(base, base_predictions="cv", random_state=args.random_state)
@@ -325,10 +314,6 @@ def _fitted(pair: Any, args: argparse.Namespace) -> tuple[Float64s, Float64s, li
     return mean, std, history
 
 
-def _title(args: argparse.Namespace) -> str:
-    return "GLACER" if args.model == "glacer" else "GCRF"
-
-
 def _compared(problem: Problem, found: Found, args: argparse.Namespace) -> Evaluation:
     from trellis.regression.baselines import baselines
     from trellis.regression.comparison import Evaluation, evaluate
@@ -337,12 +322,12 @@ def _compared(problem: Problem, found: Found, args: argparse.Namespace) -> Evalu
     if args.compare is not None:
         table = {name: table[name] for name in args.compare}
     pairs = [problem.pair(train, test, args.n_neighbors) for train, test in _folds(problem, args)]
-    title = _title(args)
+    title = args.model.upper()
     errors = (problem.y - found.mean) ** 2
     by_fold = [float(errors[found.fold == f].mean()) for f in range(args.folds)]
     if not table:
         return Evaluation({title: by_fold}, {title: found.seconds}, _CONFIDENCE)
-    _say(args, f"{len(table)} baselines ...")
+    say(f"{len(table)} baselines ...", quiet=args.quiet)
     result = evaluate(table, pairs, random_state=args.random_state, n_jobs=args.n_jobs)
     seconds = result.seconds | {title: found.seconds}
     return Evaluation(result.mse | {title: by_fold}, seconds, _CONFIDENCE)
@@ -376,7 +361,7 @@ def _write(
 def _report(
     problem: Problem, found: Found, table: Evaluation, pictures: list[str], args: argparse.Namespace
 ) -> str:
-    title, best = _title(args), table.best()
+    title, best = args.model.upper(), table.best()
     known = problem.known
     covered = np.abs(problem.y[known] - found.mean[known]) <= found.half[known]
     parts = [
@@ -408,8 +393,6 @@ def _report(
 
 
 def _figures(problem: Problem, found: Found, folder: Path, args: argparse.Namespace) -> list[str]:
-    from trellis.cli.drawing import new_figure, save_figure
-
     figures = []
     if problem.coords.shape[1] == 2:
         figure, panels = new_figure(3)
@@ -418,7 +401,7 @@ def _figures(problem: Problem, found: Found, folder: Path, args: argparse.Namesp
         known = problem.known
         low, high = np.quantile(problem.y[known], [0.02, 0.98])
         what = (
-            (f"{args.target}, observed", np.where(np.isnan(problem.y), np.nan, problem.y), "scale"),
+            (f"{args.target}, observed", problem.y, "scale"),
             (f"{args.target}, predicted", found.mean, "scale"),
             ("half width of 90 % intervals", found.half, "own"),
         )
@@ -440,8 +423,3 @@ def _figures(problem: Problem, found: Found, folder: Path, args: argparse.Namesp
         save_figure(figure, folder / "objective.png")
         figures.append("objective.png")
     return figures
-
-
-def _say(args: argparse.Namespace, text: str) -> None:
-    if not args.quiet:
-        print(text, file=sys.stderr, flush=True)

@@ -28,10 +28,6 @@ ROOT = Path(__file__).parents[3]
 """Folder of the checkout, if the library is not installed elsewhere."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """None of its own: what follows the command is for the studies."""
-
-
 def run(args: argparse.Namespace) -> int:
     """Pass on what the parser has left over."""
     code: int = _studies().main(args.rest)

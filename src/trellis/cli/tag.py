@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from trellis.cli.inputs import Input, add_input_arguments, layout_of_model, read_samples
 from trellis.cli.output import check_target, write_stdout
+from trellis.cli.parameters import add_number
 from trellis.errors import DataError
 
 if TYPE_CHECKING:
@@ -51,13 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="add the probability of each predicted label (CRF; conll, crfsuite: one more column; "
         "conllu: p=... in MISC)",
     )
-    more.add_argument(
-        "--kbest",
-        type=int,
-        metavar="K",
-        help="write the K best labellings of each sequence as columns, each after a line "
-        "'# SEQUENCE RANK SCORE'",
-    )
+    what = "write the K best labellings of each sequence as columns, each after a line "
+    add_number(more, "--kbest", 1, f"{what}'# SEQUENCE RANK SCORE'")
     add_input_arguments(parser)
 
 
@@ -67,8 +62,6 @@ def run(args: argparse.Namespace) -> int:
 
     if args.output:
         check_target(args.output)
-    if args.kbest is not None and args.kbest < 1:
-        raise DataError(f"--kbest must be at least 1, got {args.kbest}")
     model = load_labelling_model(args.model)
     if args.marginals and not hasattr(model, "predict_marginals"):
         raise DataError(f"--marginals needs a CRF; {type(model).__name__} has no probabilities")
@@ -82,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         predicted = model.predict(corpus)
         probability = _probabilities(model, corpus, predicted) if args.marginals else None
-        text = _WRITERS[layout["format"]](source, layout, corpus, predicted, probability)
+        text = _labelled_text(source, layout, corpus, predicted, probability)
     if args.output:
         from trellis.files import atomic_write
 
@@ -103,42 +96,48 @@ def _probabilities(model: Any, corpus: Corpus, predicted: list[list[str]]) -> li
     ]
 
 
-_Lists = list[list[str]]
-
-
-def _joined(predicted: _Lists, probability: _Lists | None, gap: str) -> _Lists:
-    if probability is None:
-        return predicted
-    return [
-        [f"{y}{gap}{p}" for y, p in zip(*pair, strict=True)]
-        for pair in zip(predicted, probability, strict=True)
-    ]
-
-
-def _conll_text(
-    source: Input, layout: dict[str, Any], corpus: Corpus, predicted: _Lists, p: _Lists | None
+def _labelled_text(
+    source: Input,
+    layout: dict[str, Any],
+    corpus: Corpus,
+    predicted: list[list[str]],
+    probability: list[list[str]] | None,
 ) -> str:
+    """The samples with their predicted labels, in the format of the input."""
+    kind = layout["format"]
+    if kind == "conllu":
+        return _conllu_text(source, layout["label"], predicted, probability)
+    if kind == "jsonl":
+        from trellis.corpus.jsonl import jsonl_lines
+
+        return "".join(line + "\n" for line in jsonl_lines(corpus, predicted))
+    if kind == "segmented":
+        from trellis.corpus.schemes import tags_to_words
+
+        characters = (sample.columns["char"] for sample in corpus)
+        words = (tags_to_words(c, y) for c, y in zip(characters, predicted, strict=True))
+        return "".join(" ".join(sentence) + "\n" for sentence in words)
+    gap = "\t" if kind == "crfsuite" or layout["tabs"] else " "
+    if probability is not None:
+        predicted = [
+            [f"{y}{gap}{p}" for y, p in zip(*pair, strict=True)]
+            for pair in zip(predicted, probability, strict=True)
+        ]
+    if kind == "crfsuite":
+        return "".join("".join(f"{y}\n" for y in sample) + "\n" for sample in predicted)
     from trellis.corpus.conll import format_conll
-
-    gap = "\t" if layout["tabs"] else " "
-    return format_conll(corpus, labels=_joined(predicted, p, gap), separator=gap)
-
-
-def _graphs_text(
-    source: Input, layout: dict[str, Any], corpus: Corpus, predicted: _Lists, p: _Lists | None
-) -> str:
     from trellis.corpus.graphs import format_graphs
 
-    gap = "\t" if layout["tabs"] else " "
-    return format_graphs(corpus, labels=_joined(predicted, p, gap), separator=gap)
+    formatted = format_conll if kind == "conll" else format_graphs
+    return formatted(corpus, labels=predicted, separator=gap)
 
 
 def _conllu_text(
-    source: Input, layout: dict[str, Any], corpus: Corpus, predicted: _Lists, p: _Lists | None
+    source: Input, label: str, predicted: list[list[str]], p: list[list[str]] | None
 ) -> str:
     """The input, comments and all, with one field of each word replaced."""
     names = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
-    field = names.index(layout["label"])
+    field = names.index(label)
     labels = iter([y for sample in predicted for y in sample])
     chances = None if p is None else iter([x for sample in p for x in sample])
     lines = source.getvalue().decode("utf-8").split("\n")
@@ -153,41 +152,6 @@ def _conllu_text(
             fields[-1] = entry if fields[-1] == "_" else f"{fields[-1]}|{entry}"
         lines[i] = "\t".join(fields) + end
     return "\n".join(lines)
-
-
-def _crfsuite_text(
-    source: Input, layout: dict[str, Any], corpus: Corpus, predicted: _Lists, p: _Lists | None
-) -> str:
-    labels = _joined(predicted, p, "\t")
-    return "".join("".join(f"{y}\n" for y in sample) + "\n" for sample in labels)
-
-
-def _jsonl_text(
-    source: Input, layout: dict[str, Any], corpus: Corpus, predicted: _Lists, p: _Lists | None
-) -> str:
-    from trellis.corpus.jsonl import jsonl_lines
-
-    return "".join(line + "\n" for line in jsonl_lines(corpus, predicted))
-
-
-def _segmented_text(
-    source: Input, layout: dict[str, Any], corpus: Corpus, predicted: _Lists, p: _Lists | None
-) -> str:
-    from trellis.corpus.schemes import tags_to_words
-
-    characters = (sample.columns["char"] for sample in corpus)
-    words = (tags_to_words(c, y) for c, y in zip(characters, predicted, strict=True))
-    return "".join(" ".join(sentence) + "\n" for sentence in words)
-
-
-_WRITERS: dict[str, Callable[[Input, dict[str, Any], Corpus, _Lists, _Lists | None], str]] = {
-    "conll": _conll_text,
-    "conllu": _conllu_text,
-    "crfsuite": _crfsuite_text,
-    "jsonl": _jsonl_text,
-    "segmented": _segmented_text,
-    "graphs": _graphs_text,
-}
 
 
 def _kbest_text(model: Any, corpus: Corpus, layout: dict[str, Any], k: int) -> str:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trellis.cli.drawing import has_matplotlib
 from trellis.cli.inputs import Input
-from trellis.cli.output import check_target, write_stdout
+from trellis.cli.output import check_folder, check_target, say, write_stdout
 from trellis.cli.parameters import add_parameters, given_parameters, new_model
 from trellis.cli.words import count, ending, step
 from trellis.errors import DataError
@@ -114,6 +115,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Learn or load a model, track, write."""
+    from trellis.tracking import TrackingModel, annotated_events
+    from trellis.tracking.scores import score_links
+
     _check_options(args)
     _check_targets(args)
     if not args.quiet and sys.stderr is not None and sys.stderr.isatty():
@@ -121,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
     objects = Input(args.file)
     truth = None if args.truth is None else _read(objects, args.truth)
     if args.learn is not None:
-        model = _new_model(args)
+        model = new_model(args, TrackingModel, random_state=0)
         pairs = _read(objects, args.learn, complete=not args.partial)
         started = time.perf_counter()
         try:
@@ -130,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
             return _interrupted(model, args.save)
         if args.save is not None:
             model.save(args.save)
-        _say(args, _learned(model, args.save, time.perf_counter() - started))
+        say(_learned(model, args.save, time.perf_counter() - started), quiet=args.quiet)
         tracker: Tracker = model
     elif args.model is not None:
         from trellis.cli.model_files import load_tracking_model
@@ -138,13 +142,14 @@ def run(args: argparse.Namespace) -> int:
         tracker = load_tracking_model(args.model)
         pairs = _read(objects)
     else:
-        tracker, pairs = _unlearned(_read(objects), args)
+        pairs = _read(objects)
+        tracker = _unlearned(pairs, args)
     if any((args.output, args.plot, args.ctc, args.truth)):
         started = time.perf_counter()
         result = tracker.predict(pairs)
         _write(result, time.perf_counter() - started, args)
         if truth is not None:
-            _score(truth, result)
+            write_stdout(f"{score_links(annotated_events(truth)[0], result.links)}\n")
     return 0
 
 
@@ -190,19 +195,15 @@ def _check_targets(args: argparse.Namespace) -> None:
                 f"{name} is named twice: each input and each output is a file of its own"
             )
         taken.add(Path(name).absolute())
-    if args.ctc is not None and Path(args.ctc).exists() and not Path(args.ctc).is_dir():
-        raise DataError(f"{args.ctc} is a file; name a folder with --ctc")
+    if args.ctc is not None:
+        check_folder(args.ctc, "--ctc")
     if args.plot is not None:
         if Path(args.plot).suffix.lower() not in _PICTURES:
             raise DataError(
                 f"--plot {args.plot}: expected a name that ends in {', '.join(_PICTURES)}"
             )
-        try:
-            import matplotlib.figure  # noqa: F401 (only whether it is there)
-        except ImportError:
-            raise DataError(
-                "--plot needs matplotlib: install it, or trellis-structured[plot]"
-            ) from None
+        if not has_matplotlib():
+            raise DataError("--plot needs matplotlib: install it, or trellis-structured[plot]")
 
 
 def _read(objects: Input, links: str | None = None, *, complete: bool = True) -> list[FramePair]:
@@ -215,14 +216,8 @@ def _read(objects: Input, links: str | None = None, *, complete: bool = True) ->
 # ------------------------------------------------------------------------------- trackers
 
 
-def _new_model(args: argparse.Namespace) -> TrackingModel:
-    from trellis.tracking import TrackingModel
-
-    return new_model(args, TrackingModel, random_state=0)
-
-
-def _unlearned(pairs: list[FramePair], args: argparse.Namespace) -> tuple[Tracker, list[FramePair]]:
-    """A tracker with prices made by hand, and the pairs for it."""
+def _unlearned(pairs: list[FramePair], args: argparse.Namespace) -> Tracker:
+    """A tracker with prices made by hand."""
     from trellis.tracking import FlowTracker, GraphMatching, NearestNeighbour
 
     method = args.method or "flow"
@@ -232,13 +227,12 @@ def _unlearned(pairs: list[FramePair], args: argparse.Namespace) -> tuple[Tracke
         "matching": GraphMatching,
     }
     gate = _usual_reach(pairs) if args.max_distance is None else args.max_distance
-    reach = f"up to {gate:.3g} apart (--max-distance)"
-    _say(
-        args,
-        f"no model: tracked without learning, by {method} (--method), objects {reach}; "
-        "--learn learns from links",
+    say(
+        f"no model: tracked without learning, by {method} (--method), objects up to {gate:.3g} "
+        "apart (--max-distance); --learn learns from links",
+        quiet=args.quiet,
     )
-    return kinds[method](gate), pairs
+    return kinds[method](gate)
 
 
 def _usual_reach(pairs: list[FramePair]) -> float:
@@ -269,10 +263,10 @@ def _interrupted(model: TrackingModel, path: str | None) -> int:
         raise KeyboardInterrupt
     where = f"trellis: interrupted in {step(model)} {done + 1}"
     if path is None:
-        print(f"{where}; with --save what was learned by then is kept", file=sys.stderr)
+        say(f"{where}; with --save what was learned by then is kept")
     else:
         model.save(path)
-        print(f"{where}; what was learned by then is in {path}", file=sys.stderr)
+        say(f"{where}; what was learned by then is in {path}")
     return 130
 
 
@@ -297,20 +291,8 @@ def _write(result: TrackingResult, seconds: float, args: argparse.Namespace) -> 
     frames = len({(o.sequence, o.frame) for o in result.objects})
     n = len({(t.sequence, t.parent) for t in result.tracks if t.parent != -1})
     where = [name for name in (args.output, args.plot, args.ctc) if name is not None]
-    _say(
-        args,
+    say(
         f"{', '.join(where) or 'tracked'}: {len(result.objects)} objects of {frames} frames, "
-        f"{len(result.tracks)} tracks, {n} division{'s' * (n != 1)}, {seconds:.2f} s",
+        f"{len(result.tracks)} tracks, {count(n, 'division')}, {seconds:.2f} s",
+        quiet=args.quiet,
     )
-
-
-def _score(truth: list[FramePair], result: TrackingResult) -> None:
-    from trellis.tracking import annotated_events
-    from trellis.tracking.scores import score_links
-
-    write_stdout(f"{score_links(annotated_events(truth)[0], result.links)}\n")
-
-
-def _say(args: argparse.Namespace, text: str) -> None:
-    if not args.quiet:
-        print(text, file=sys.stderr, flush=True)

@@ -24,8 +24,8 @@ from trellis.cli.options import (
     model_class,
     model_parameters,
 )
-from trellis.cli.output import check_target
-from trellis.cli.parameters import add_parameters, errors_of_options
+from trellis.cli.output import check_target, say
+from trellis.cli.parameters import add_number, add_parameters, errors_of_options
 from trellis.cli.words import count, ending, step
 from trellis.errors import CheckpointError, CorruptModelError, DataError
 
@@ -90,14 +90,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="go on from this model, with its features, labels and parameters",
     )
-    group.add_argument(
-        "--checkpoint-minutes",
-        type=float,
-        default=5.0,
-        metavar="X",
-        help="MODEL.checkpoint, for --resume, is written after a pass and every X minutes within "
-        "one (default: 5), and removed at the end; solvers that cannot go on write none",
+    what = (
+        "MODEL.checkpoint, for --resume, is written after a pass and every X minutes within one, "
+        "and removed at the end; solvers that cannot go on write none"
     )
+    add_number(group, "--checkpoint-minutes", 0, what, 5.0, "X")
     group = group.add_mutually_exclusive_group()
     group.add_argument(
         "--resume",
@@ -115,8 +112,6 @@ def run(args: argparse.Namespace) -> int:
     check_target(args.output)
     if not args.no_checkpoint:
         check_target(f"{args.output}.checkpoint")
-    if not args.checkpoint_minutes >= 0:
-        raise DataError(f"--checkpoint-minutes must be at least 0, got {args.checkpoint_minutes}")
     if args.patience is not None and not args.dev:
         raise DataError("--patience needs --dev: data on which to look for a better score")
     if args.progress or (sys.stderr is not None and sys.stderr.isatty() and not args.quiet):
@@ -127,9 +122,10 @@ def run(args: argparse.Namespace) -> int:
     if args.dev:
         source = Input(args.dev)
         dev = read_labelled(source, layout_for(args, source, layout))
-    model = new_model(args, corpus, name) if earlier is None else earlier
-    if earlier is not None:
-        model.set_params(**model_parameters(args, type(model)))
+    if earlier is None:
+        model = new_model(args, corpus, name)
+    else:
+        model = earlier.set_params(**model_parameters(args, type(earlier)))
     if args.overlap and model.piece_size is None:
         raise DataError("--overlap needs --piece-size: whole sequences cannot overlap")
     model.input_format_ = layout
@@ -162,8 +158,7 @@ def run(args: argparse.Namespace) -> int:
     _save(model, args.output)
     if kept is not None:
         kept.remove()
-    if not args.quiet:
-        print(summary(model, args.output), file=sys.stderr)
+    say(summary(model, args.output), quiet=args.quiet)
     return 0
 
 
@@ -179,16 +174,13 @@ def _tell_about_checkpoint(args: argparse.Namespace, checkpoint: Path | None) ->
     if checkpoint is None:
         return
     if checkpoint.exists() and not args.resume:
-        print(
+        say(
             f"trellis: {checkpoint} of an interrupted run is not used, training starts afresh "
-            "(--resume would go on from it)",
-            file=sys.stderr,
+            "(--resume would go on from it)"
         )
-    elif args.resume and not checkpoint.exists() and not args.quiet:
-        print(
-            f"trellis: there is no {checkpoint}, training starts from the beginning",
-            file=sys.stderr,
-        )
+    elif args.resume and not checkpoint.exists():
+        text = f"trellis: there is no {checkpoint}, training starts from the beginning"
+        say(text, quiet=args.quiet)
 
 
 def _interrupted(model: LinearModel, path: str, *, goes_on: bool) -> int:
@@ -196,14 +188,13 @@ def _interrupted(model: LinearModel, path: str, *, goes_on: bool) -> int:
     learned = bool(getattr(model, "history_", None))
     if not learned and not goes_on:
         raise KeyboardInterrupt
-    where = f"interrupted in {step(model)} {len(model.history_) + 1}"
-    parts = [f"trellis: {where}"]
+    parts = [f"trellis: interrupted in {step(model)} {len(model.history_) + 1}"]
     if learned:
         _save(model, path)
         parts.append(f"what was learned by then is in {path}")
     if goes_on:
         parts.append("the same command with --resume goes on")
-    print("; ".join(parts), file=sys.stderr)
+    say("; ".join(parts))
     return 130
 
 

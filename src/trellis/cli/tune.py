@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import warnings
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 from trellis.cli.inputs import Input, add_input_arguments, layout_for, read_labelled
 from trellis.cli.options import add_feature_arguments, add_model_arguments
-from trellis.cli.output import check_target, write_stdout
-from trellis.cli.parameters import errors_of_options
+from trellis.cli.output import check_target, say, write_stdout
+from trellis.cli.parameters import add_number, errors_of_options
 from trellis.cli.train import new_model, summary
 from trellis.errors import DataError
 
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--piece-size",
         dest="piece_sizes",
-        type=_sizes,
+        type=partial(_numbers, whole=None),
         metavar="N,...",
         help="mean sizes of pieces to try, or 'whole' sequences (default: "
         "whole,20.5,15.5,10.5,5.5,3.5,2.5,1.5)",
@@ -65,9 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     scored = group.add_mutually_exclusive_group()
     scored.add_argument("--dev", metavar="FILE", help="score on this data")
-    scored.add_argument(
-        "--folds", type=int, default=4, metavar="K", help="else cross-validate (default: 4 folds)"
-    )
+    add_number(scored, "--folds", 2, "else cross-validate in K folds", 4)
     group.add_argument(
         "--jobs",
         type=int,
@@ -88,8 +86,6 @@ def run(args: argparse.Namespace) -> int:
             check_target(path)
     if args.output is not None and args.output == args.log:
         raise DataError(f"-o and --log both name {args.log}; the model would take the log's place")
-    if args.folds < 2:
-        raise DataError(f"--folds must be at least 2, got {args.folds}")
     if args.jobs == 0:
         raise DataError("--jobs must not be 0; -1 makes one fit on each processor")
     source = Input(args.file)
@@ -126,15 +122,14 @@ def run(args: argparse.Namespace) -> int:
             if args.log is None
             else f"the fits made so far are in {args.log}; the same command goes on from them"
         )
-        print(f"trellis: interrupted; {advice}", file=sys.stderr)
+        say(f"trellis: interrupted; {advice}")
         return 130
     write_stdout(f"{result}\n")
     if args.output is not None:
         best = result.best_model()
         best.input_format_ = layout
         best.save(args.output)
-        if not args.quiet:
-            print(summary(best, args.output), file=sys.stderr)
+        say(summary(best, args.output), quiet=args.quiet)
     return 0
 
 
@@ -151,27 +146,16 @@ def deaf_workers() -> AbstractContextManager[Any]:
     return settings
 
 
-def _numbers(text: str) -> list[float]:
-    """Numbers between commas."""
-    return _distinct([_number(part) for part in text.split(",")])
-
-
-def _sizes(text: str) -> list[float | None]:
-    """Numbers, or the word «whole», between commas."""
-    parts = [part.strip() for part in text.split(",")]
-    return _distinct([None if part == "whole" else _number(part) for part in parts])
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text.strip()!r} is not a number") from None
-
-
-def _distinct(values: list[Any]) -> list[Any]:
-    for i, value in enumerate(values):
-        if value in values[:i]:
-            shown = "whole" if value is None else f"{value:g}"
+def _numbers(text: str, **words: Any) -> list[Any]:
+    """Distinct numbers, or words that stand for something, between commas."""
+    values: list[Any] = []
+    for part in map(str.strip, text.split(",")):
+        try:
+            value = words[part] if part in words else float(part)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{part!r} is not a number") from None
+        if value in values:
+            shown = part if part in words else f"{value:g}"
             raise argparse.ArgumentTypeError(f"{shown} is named twice")
+        values.append(value)
     return values

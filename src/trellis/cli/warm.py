@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import logging
-import sys
 import time
+
+from trellis.cli.output import say
 
 NAME = "warmup"
 HELP = "compile the kernels ahead of first use"
@@ -18,17 +19,13 @@ the user's cache folder (or in $TRELLIS_CACHE) until Trellis, Numba or Python ch
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of the command (none)."""
-
-
 def run(args: argparse.Namespace) -> int:
     """Compile everything."""
     from trellis.warmup import warmup
 
     started = time.perf_counter()
-    print("trellis: preparing kernels (some minutes, unless it is done)", file=sys.stderr)
+    say("trellis: preparing kernels (some minutes, unless it is done)")
     logging.getLogger("trellis").setLevel(logging.ERROR)  # the line above says it already
     warmup()
-    print(f"trellis: kernels ready ({time.perf_counter() - started:.1f} s)", file=sys.stderr)
+    say(f"trellis: kernels ready ({time.perf_counter() - started:.1f} s)")
     return 0

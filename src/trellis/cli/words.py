@@ -45,9 +45,8 @@ def ending(model: Any) -> str:
     if gap is not None and gap < float("inf") and not chosen:  # else the gap is another point's
         share = float(f"{100 * gap / max(model.objective_, 1e-300):.2g}")
         return f"within {share:g} % of the optimum"
-    steps = (
-        gap is None or getattr(model, "solver_", None) == "sgd"
-    )  # of which nobody expects an optimum
+    # Nobody expects an optimum of steps.
+    steps = gap is None or getattr(model, "solver_", None) == "sgd"
     if model.stop_reason_ == "max_passes" and steps and step(model) == "pass":
         return ""
     reason: str = model.stop_reason_

@@ -44,7 +44,7 @@ import math
 import mmap
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,8 +84,7 @@ class FileKind:
 FORMAT = 2
 MODEL = FileKind(b"TRELLIS\0", "model file", CorruptModelError)
 PREPARED = FileKind(b"TRELLISP", "prepared corpus", DataError)
-_MAGIC = MODEL.magic
-_PREFIX_SIZE = len(_MAGIC) + 4 + 32
+_PREFIX_SIZE = len(MODEL.magic) + 4 + 32
 _ALIGNMENT = 64
 _BLOCK = 1 << 20  # bytes written or checked at once
 _MAX_TABLE_BYTES = 100_000_000  # as safetensors has it
@@ -226,12 +225,6 @@ def _blocks(first: bytes, arrays: list[NDArray[Any]]) -> Iterator[bytes]:
             yield flat[a : a + _BLOCK].tobytes()
 
 
-def _digest(start: bytes, payload: bytes) -> bytes:
-    sha = hashlib.sha256(start)
-    sha.update(payload)
-    return sha.digest()
-
-
 def _header_text(header: Mapping[str, Any]) -> str:
     if not isinstance(header, dict):
         raise DataError(f"the header must be a dict, not {type(header).__name__}")
@@ -361,18 +354,17 @@ def read_container(path: str | os.PathLike[Any]) -> tuple[dict[str, Any], dict[s
     >>> read_container(path)
     ({}, {'w': array([0, 1, 2])})
     """
-    with loading(path):
-        with Path(os.fsdecode(path)).open("rb") as file:
-            prefix = file.read(_PREFIX_SIZE)
-            _check_start(prefix, MODEL)
-            payload = file.read()
-        start, digest = prefix[:-32], prefix[-32:]
-        _check_digest(_digest(start, payload), digest)
-        _check_format(start)
-        return _parse(payload)
+    with loading(path), Path(os.fsdecode(path)).open("rb") as file:
+        prefix = _checked_prefix(file, MODEL)
+        payload = file.read()
+        _check_digest(prefix, [payload])
+        _check_format(prefix)
+        return _parse(np.frombuffer(payload, np.uint8), copy=True)
 
 
-def _check_start(prefix: bytes, kind: FileKind) -> None:
+def _checked_prefix(file: IO[bytes], kind: FileKind) -> bytes:
+    """What stands before the payload."""
+    prefix = file.read(_PREFIX_SIZE)
     if not prefix:
         raise CorruptModelError("the file is empty")
     start = prefix[: len(kind.magic)]
@@ -383,15 +375,19 @@ def _check_start(prefix: bytes, kind: FileKind) -> None:
         raise CorruptModelError(f"not a Trellis {kind.name}")
     if len(prefix) < _PREFIX_SIZE:
         raise CorruptModelError(f"the file is truncated, it ends after {len(prefix)} bytes")
+    return prefix
 
 
-def _check_digest(found: bytes, wanted: bytes) -> None:
-    if found != wanted:
+def _check_digest(prefix: bytes, payload: Iterable[bytes]) -> None:
+    sha = hashlib.sha256(prefix[:-32])
+    for block in payload:
+        sha.update(block)
+    if sha.digest() != prefix[-32:]:
         raise CorruptModelError("the checksum does not match: the file is damaged or truncated")
 
 
-def _check_format(start: bytes) -> None:
-    number = int.from_bytes(start[-4:], "little")
+def _check_format(prefix: bytes) -> None:
+    number = int.from_bytes(prefix[-36:-32], "little")
     if number > FORMAT:
         raise CorruptModelError(
             f"the file has format {number}, this Trellis reads up to {FORMAT}: upgrade Trellis"
@@ -400,18 +396,47 @@ def _check_format(start: bytes) -> None:
         raise CorruptModelError(f"the file has format {number}, which does not exist")
 
 
-def _parse(payload: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Take a payload apart; any exception means that it is corrupt."""
-    from safetensors import deserialize
+def _parse(
+    payload: NDArray[np.uint8], *, copy: bool
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Take a payload apart, by the rules of safetensors; any exception means it is corrupt.
 
-    # `deserialize` checks the table and the data, but does not give the metadata.
-    tensors = deserialize(payload)  # type: ignore[no-untyped-call]  # safetensors
-    table = _load_json(payload[8 : 8 + int.from_bytes(payload[:8], "little")].decode())
+    Arrays are places of the payload, which must be aligned, or copies.
+    """
+    length = int.from_bytes(payload[:8].tobytes(), "little")
+    if length > min(len(payload) - 8, _MAX_TABLE_BYTES):
+        raise CorruptModelError("the file is truncated, its table is not complete")
+    table = _load_json(payload[8 : 8 + length].tobytes().decode())
     header = _header_of(table)
+    data = payload[8 + length :]
     arrays: dict[str, NDArray[Any]] = {}
-    for name, tensor in tensors:
-        arrays[name] = _array(name, tensor["dtype"], tensor["shape"], tensor["data"])
-    return header, _with_zeros(table, arrays, len(payload))
+    covered = 0
+    entries = {name: entry for name, entry in table.items() if name != "__metadata__"}
+    for name, (dtype, shape, first, last) in sorted(
+        ((name, _entry(name, entry)) for name, entry in entries.items()),
+        key=lambda item: item[1][2:],
+    ):
+        if first != covered or not first <= last <= len(data):
+            raise CorruptModelError(f"array {name!r} does not lie where it should, or is cut off")
+        covered = last
+        array = _array(name, dtype, shape, data[first:last])
+        arrays[name] = array.copy() if copy else array
+        if not arrays[name].flags.aligned:
+            raise CorruptModelError(f"array {name!r} is not aligned")
+    if covered != len(data):
+        raise CorruptModelError("the file is longer than its arrays")
+    return header, _with_zeros(table, arrays, len(data))
+
+
+def _entry(name: str, entry: Any) -> tuple[str, list[int], int, int]:
+    """An entry of the table: type, shape, first and last byte."""
+    if isinstance(entry, dict) and set(entry) == {"dtype", "shape", "data_offsets"}:
+        dtype, shape, place = entry["dtype"], entry["shape"], entry["data_offsets"]
+        numbers = [*shape, *place] if isinstance(shape, list) and isinstance(place, list) else [-1]
+        whole = all(type(n) is int and n >= 0 for n in numbers)
+        if isinstance(dtype, str) and whole and len(place) == 2:
+            return dtype, shape, place[0], place[1]
+    raise CorruptModelError(f"the entry of array {name!r} cannot be read")
 
 
 def _header_of(table: dict[str, Any]) -> dict[str, Any]:
@@ -509,20 +534,15 @@ def map_container(
     ({}, {'w': array([0, 1, 2])})
     """
     with loading(path, kind), Path(os.fsdecode(path)).open("rb") as file:
-        prefix = file.read(_PREFIX_SIZE)
-        _check_start(prefix, kind)
-        start, digest = prefix[:-32], prefix[-32:]
+        prefix = _checked_prefix(file, kind)
         if verify:
-            sha = hashlib.sha256(start)
-            while block := file.read(_BLOCK):
-                sha.update(block)
-            _check_digest(sha.digest(), digest)
-        _check_format(start)
+            _check_digest(prefix, iter(lambda: file.read(_BLOCK), b""))
+        _check_format(prefix)
         try:
             data = np.frombuffer(_private_map(file), np.uint8)
         except OSError as error:  # knows no file name; e.g. strict accounting of memory
             raise OSError(error.errno, f"Cannot map the file: {error.strerror}", path) from error
-        return _parse_mapped(data)
+        return _parse(data[_PREFIX_SIZE:], copy=False)
 
 
 def _private_map(file: IO[bytes]) -> mmap.mmap:
@@ -540,41 +560,3 @@ def _private_map(file: IO[bytes]) -> mmap.mmap:
         flags=mmap.MAP_PRIVATE | no_reserve,
         prot=mmap.PROT_READ | mmap.PROT_WRITE,
     )
-
-
-def _parse_mapped(data: NDArray[np.uint8]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Take a mapped file apart, by the rules of safetensors; any exception means it is corrupt."""
-    begin = _PREFIX_SIZE + 8
-    length = int.from_bytes(data[_PREFIX_SIZE:begin].tobytes(), "little")
-    if length > min(len(data) - begin, _MAX_TABLE_BYTES):
-        raise CorruptModelError("the file is truncated, its table is not complete")
-    table = _load_json(data[begin : begin + length].tobytes().decode())
-    header = _header_of(table)
-    payload = data[begin + length :]
-    arrays: dict[str, NDArray[Any]] = {}
-    covered = 0
-    entries = {name: entry for name, entry in table.items() if name != "__metadata__"}
-    for name, (dtype, shape, first, last) in sorted(
-        ((name, _entry(name, entry)) for name, entry in entries.items()),
-        key=lambda item: item[1][2:],
-    ):
-        if first != covered or not first <= last <= len(payload):
-            raise CorruptModelError(f"array {name!r} does not lie where it should, or is cut off")
-        covered = last
-        arrays[name] = _array(name, dtype, shape, payload[first:last])
-        if not arrays[name].flags.aligned:
-            raise CorruptModelError(f"array {name!r} is not aligned")
-    if covered != len(payload):
-        raise CorruptModelError("the file is longer than its arrays")
-    return header, _with_zeros(table, arrays, len(payload))
-
-
-def _entry(name: str, entry: Any) -> tuple[str, list[int], int, int]:
-    """An entry of the table: type, shape, first and last byte."""
-    if isinstance(entry, dict) and set(entry) == {"dtype", "shape", "data_offsets"}:
-        dtype, shape, place = entry["dtype"], entry["shape"], entry["data_offsets"]
-        numbers = [*shape, *place] if isinstance(shape, list) and isinstance(place, list) else [-1]
-        whole = all(type(n) is int and n >= 0 for n in numbers)
-        if isinstance(dtype, str) and whole and len(place) == 2:
-            return dtype, shape, place[0], place[1]
-    raise CorruptModelError(f"the entry of array {name!r} cannot be read")

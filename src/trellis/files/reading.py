@@ -15,7 +15,7 @@ from typing import IO, Any
 from trellis.errors import DataError
 from trellis.files.paths import display_name
 
-__all__ = ["open_text_bytes"]
+__all__ = ["open_text_bytes", "source_name"]
 
 _CHUNK = 1 << 16
 # A bzip2 stream opens with its level and then the first block's mark (or, when empty, the end
@@ -51,7 +51,7 @@ def open_text_bytes(source: str | os.PathLike[Any] | IO[bytes] | IO[str]) -> byt
     Traceback (most recent call last):
     trellis.errors.DataError: cannot read no/such/file: No such file or directory
     """
-    name = _source_name(source)
+    name = source_name(source, "the open file")
     try:
         data = _read_all(source)
     except OSError as error:
@@ -71,16 +71,15 @@ def open_text_bytes(source: str | os.PathLike[Any] | IO[bytes] | IO[str]) -> byt
         raise DataError(f"cannot read {name}: the {kind} data is damaged ({error})") from error
 
 
-def _source_name(source: object) -> str:
-    if isinstance(source, str) and source == "-":
-        return "standard input"
+def source_name(source: object, unnamed: str) -> str:
+    """How messages call an input: its path, the name of an open file, or what is given."""
     if isinstance(source, (str, os.PathLike)):
-        return display_name(source)
+        return "standard input" if source == "-" else display_name(source)
     if not hasattr(source, "read"):
         kind = type(source).__name__
         raise DataError(f"cannot read a {kind}: give a path, '-' or an open file")
     name = getattr(source, "name", None)
-    return display_name(name) if isinstance(name, str) else "the open file"
+    return display_name(name) if isinstance(name, str) else unnamed
 
 
 def _read_all(source: str | os.PathLike[Any] | IO[bytes] | IO[str]) -> bytes:

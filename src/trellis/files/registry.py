@@ -11,8 +11,6 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from numpy.typing import NDArray
-
 from trellis.errors import CorruptModelError, DataError
 from trellis.files.container import loading, read_container
 from trellis.files.paths import display_name
@@ -25,39 +23,25 @@ __all__ = [
     "estimator_name",
     "load_model",
     "name_of",
-    "restored",
 ]
 
-ESTIMATORS = {
-    "Aligned": "trellis.experts",
-    "BestExpert": "trellis.experts",
-    "ChainCRF": "trellis.models",
-    "ChainPerceptron": "trellis.models",
-    "ESPBoost": "trellis.experts",
-    "FlowTracker": "trellis.tracking",
-    "FollowPerturbedLeader": "trellis.experts",
-    "ForwardStepwise": "trellis.experts",
-    "GCRF": "trellis.regression",
-    "GLACER": "trellis.regression",
-    "GraphCRF": "trellis.models",
-    "GraphMatching": "trellis.tracking",
-    "GraphPerceptron": "trellis.models",
-    "HandSet": "trellis.tracking",
-    "LocalClassifiers": "trellis.tracking",
-    "LogLinearVote": "trellis.experts",
-    "MajorityVote": "trellis.experts",
-    "MaxMargin": "trellis.models",
-    "NearestNeighbour": "trellis.tracking",
-    "NetworkLasso": "trellis.regression",
-    "Rerank": "trellis.experts",
-    "Rover": "trellis.experts",
-    "Stacking": "trellis.experts",
-    "TrackingModel": "trellis.tracking",
-    "TransferLearner": "trellis.cheap",
-    "TreeCRF": "trellis.models",
-    "TreePerceptron": "trellis.models",
-    "WeightedMajority": "trellis.experts",
-}
+_AT_HOME = {
+    "trellis.cheap": ("TransferLearner",),
+    "trellis.experts": (
+        "Aligned", "BestExpert", "ESPBoost", "FollowPerturbedLeader", "ForwardStepwise",
+        "LogLinearVote", "MajorityVote", "Rerank", "Rover", "Stacking", "WeightedMajority",
+    ),
+    "trellis.models": (
+        "ChainCRF", "ChainPerceptron", "GraphCRF", "GraphPerceptron", "MaxMargin", "TreeCRF",
+        "TreePerceptron",
+    ),
+    "trellis.regression": ("GCRF", "GLACER", "NetworkLasso"),
+    "trellis.tracking": (
+        "FlowTracker", "GraphMatching", "HandSet", "LocalClassifiers", "NearestNeighbour",
+        "TrackingModel",
+    ),
+}  # fmt: skip
+ESTIMATORS = dict(sorted((name, home) for home, names in _AT_HOME.items() for name in names))
 """Home of every estimator that can be saved, by its name in files."""
 
 VALUES = {
@@ -120,20 +104,17 @@ def load_model(path: str | os.PathLike[Any]) -> Any:
     """
     header, arrays = read_container(path)
     with loading(path):
-        model = restored(header, arrays)
+        name = header_value(header, "estimator", str)
+        if name == "checkpoint":
+            raise CorruptModelError("this is the checkpoint of a training run, not a model")
+        if name not in ESTIMATORS:
+            raise CorruptModelError(
+                f"it holds a {name!r}, which this version of Trellis does not know"
+            )
+        model = class_named(name, ESTIMATORS)._restored(header, arrays)
     if missing := model._missing():
         raise DataError(f"{display_name(path)}: {missing}")
     return model
-
-
-def restored(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Any:
-    """The estimator that a header and arrays describe, checked."""
-    name = header_value(header, "estimator", str)
-    if name == "checkpoint":
-        raise CorruptModelError("this is the checkpoint of a training run, not a model")
-    if name not in ESTIMATORS:
-        raise CorruptModelError(f"it holds a {name!r}, which this version of Trellis does not know")
-    return class_named(name, ESTIMATORS)._restored(header, arrays)
 
 
 def estimator_name(model: Any) -> str:

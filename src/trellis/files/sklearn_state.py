@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trellis.errors import CorruptModelError, DataError
-from trellis.files.sklearn_tree import is_tree, write_tree
+from trellis.files.sklearn_tree import is_tree
 from trellis.files.stored import header_value
 
 if TYPE_CHECKING:
@@ -87,12 +87,8 @@ def write_sklearn(estimator: Any, where: str, writer: ValueWriter) -> dict[str, 
         "class": f"{home}.{kind.__name__}",
         "version": sklearn.__version__,
         "parameters": {n: writer(v, f"{where}.{n}") for n, v in parameters.items()},
-        "learned": {n: _written(v, f"{where}.{n}", writer) for n, v in learned.items()},
+        "learned": {n: writer(v, f"{where}.{n}") for n, v in learned.items()},
     }
-
-
-def _written(value: Any, where: str, writer: ValueWriter) -> Any:
-    return {"tree": write_tree(value, where, writer)} if is_tree(value) else writer(value, where)
 
 
 def read_sklearn(node: dict[str, Any], reader: ValueReader) -> Any:

@@ -62,16 +62,12 @@ def read_tree(node: dict[str, Any], reader: ValueReader) -> Any:
             "a tree was written with another version of scikit-learn, whose trees are different"
         )
     where = header_value(node, "arrays", str)
-    values = take(
-        {where: reader.array(f"{where}.values")},
-        where, np.float64, (None, len(n_classes), max(n_classes)),
-    )  # fmt: skip
+    shape: tuple[int | None, ...] = (None, len(n_classes), max(n_classes))
+    values = take(reader.arrays, f"{where}.values", np.float64, shape)
     nodes = np.zeros(len(values), dtype)
     for kind, names in fields.items():
-        rows = take(
-            {where: reader.array(f"{where}.{kind}")},
-            where, kind, (len(names), len(values)), finite=False,
-        )  # fmt: skip
+        shape = (len(names), len(values))
+        rows = take(reader.arrays, f"{where}.{kind}", kind, shape, finite=False)
         for name, row in zip(names, rows, strict=True):
             nodes[name] = row
     depth = _checked_depth(nodes, n_features)

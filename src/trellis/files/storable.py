@@ -8,19 +8,16 @@ everything: a file may hold whatever somebody wrote. An estimator that is stored
 
 from __future__ import annotations
 
-import dataclasses
 import os
-import warnings
 from collections.abc import Mapping
 from typing import Any, Self
 
 from numpy.typing import NDArray
 
-from trellis.errors import CorruptModelError
 from trellis.files.container import write_container
 from trellis.files.registry import estimator_name
 from trellis.files.stored import header_value
-from trellis.files.values import ValueReader, ValueWriter
+from trellis.files.values import ValueReader, ValueWriter, parts_of
 
 __all__ = ["Storable", "is_fitted"]
 
@@ -57,10 +54,7 @@ class Storable:
 
     def _parameter_values(self) -> dict[str, Any]:
         """Parameters as they are written."""
-        if hasattr(self, "get_params"):
-            return dict(self.get_params(deep=False))
-        fields = dataclasses.fields(self)  # type: ignore[arg-type]  # of a dataclass
-        return {field.name: getattr(self, field.name) for field in fields}
+        return parts_of(self)
 
     # ------------------------------------------------------------------ both halves
 
@@ -80,15 +74,8 @@ class Storable:
     @classmethod
     def _unfitted(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
         """An estimator with the parameters of a header, checked."""
-        parameters = ValueReader(arrays).entries(header_value(header, "parameters", dict))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # an older file has older names
-            try:
-                model = cls(**parameters)
-            except TypeError:
-                raise CorruptModelError(f"parameters are not those of {cls.__name__}") from None
-        model._check_parameters()
-        return model
+        parameters = header_value(header, "parameters", dict)
+        return ValueReader(arrays).build(cls, parameters, "parameters")  # type: ignore[no-any-return]
 
     @classmethod
     def _restored(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
@@ -106,9 +93,7 @@ class Storable:
         """Refuse what is not fitted."""
 
     def _is_fitted(self) -> bool:
-        return (
-            bool(self.__sklearn_is_fitted__()) if hasattr(self, "__sklearn_is_fitted__") else True
-        )
+        return not hasattr(self, "__sklearn_is_fitted__") or bool(self.__sklearn_is_fitted__())
 
 
 def is_fitted(model: object) -> bool:

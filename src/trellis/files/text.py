@@ -7,10 +7,9 @@ from typing import IO, Any
 
 from trellis.errors import DataError
 from trellis.files.atomic import atomic_write
-from trellis.files.paths import display_name
-from trellis.files.reading import open_text_bytes
+from trellis.files.reading import open_text_bytes, source_name
 
-__all__ = ["NOT_UTF8", "Source", "read_bytes", "read_text", "source_name", "write_text"]
+__all__ = ["NOT_UTF8", "Source", "read_bytes", "read_text", "write_text"]
 
 Source = str | os.PathLike[Any] | IO[bytes] | IO[str]
 """Where a reader may read from: a path, ``"-"`` for standard input, or an open file."""
@@ -20,17 +19,9 @@ NOT_UTF8 = "not UTF-8 text; convert the file to UTF-8"
 _BOM = b"\xef\xbb\xbf"
 
 
-def source_name(source: Source) -> str:
-    """How messages call an input: its path, the name of an open file, or «input»."""
-    if isinstance(source, str | os.PathLike):
-        return "standard input" if source == "-" else display_name(source)
-    name = getattr(source, "name", None)
-    return display_name(name) if isinstance(name, str) else "input"
-
-
 def read_bytes(source: Source) -> tuple[str, bytes]:
     """Name and content of a text file, without a byte-order mark; refuses NUL bytes."""
-    name = source_name(source)
+    name = source_name(source, "input")
     data = open_text_bytes(source).removeprefix(_BOM)
     if b"\0" in data:
         line = data[: data.index(b"\0")].count(b"\n") + 1

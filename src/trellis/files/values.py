@@ -29,11 +29,15 @@ from trellis.errors import CorruptModelError, DataError
 from trellis.files.registry import ESTIMATORS, VALUES, class_named, estimator_name, name_of
 from trellis.files.stored import check_text, header_value, pack_strings, take, unpack_strings
 
-__all__ = ["ValueReader", "ValueWriter"]
+__all__ = ["ValueReader", "ValueWriter", "parts_of"]
 
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _NUMBERS = {f"{kind}{8 * n}" for kind in ("int", "uint") for n in (1, 2, 4, 8)}
 _NUMBERS |= {"bool", "float16", "float32", "float64"}
+_MARKS = (
+    "tuple", "dict", "float", "number", "array", "strings", "objects", "path", "random_state",
+    "value", "model", "sklearn", "tree",
+)  # fmt: skip
 _MAX_TEXT = 1 << 20  # characters of one element of an array of text
 
 
@@ -52,9 +56,7 @@ class ValueWriter:
 
     def __call__(self, value: Any, where: str) -> Any:
         """The value in JSON's terms; ``where`` names it, for arrays and for messages."""
-        if value is None or isinstance(value, bool):
-            return value
-        if type(value) is int:
+        if value is None or type(value) in (bool, int):
             return value
         if isinstance(value, np.generic) and value.dtype.name in _NUMBERS:
             return {"number": [value.dtype.name, self(value.item(), where)]}
@@ -108,6 +110,7 @@ class ValueWriter:
 
     def _object(self, value: Any, where: str) -> Any:
         from trellis.files.sklearn_state import is_sklearn, write_sklearn
+        from trellis.files.sklearn_tree import is_tree, write_tree
         from trellis.files.storable import Storable
 
         if isinstance(value, Storable):
@@ -117,19 +120,18 @@ class ValueWriter:
             self.arrays |= {f"{where}/{name}": array for name, array in arrays.items()}
             header = {**header, "estimator": estimator_name(value)}
             return {"model": header, "fitted": value._is_fitted(), "arrays": f"{where}/"}
+        if is_tree(value):
+            return {"tree": write_tree(value, where, self)}
         if is_sklearn(value):
             return {"sklearn": write_sklearn(value, where, self)}
         name = name_of(type(value), VALUES)
         if name is None:
             raise _unknown(where, f"a {type(value).__name__}")
-        parts = _parts(value)
-        return {
-            "value": name,
-            "fields": {n: self(item, f"{where}.{n}") for n, item in parts.items()},
-        }
+        parts = parts_of(value).items()
+        return {"value": name, "fields": {n: self(item, f"{where}.{n}") for n, item in parts}}
 
 
-def _parts(value: Any) -> dict[str, Any]:
+def parts_of(value: Any) -> dict[str, Any]:
     """What a value is made of again: its parameters, or the fields of a dataclass."""
     if hasattr(value, "get_params"):
         return dict(value.get_params(deep=False))
@@ -159,11 +161,24 @@ class ValueReader:
     """
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._arrays = arrays
+        self.arrays = arrays
 
     def entries(self, header: Mapping[str, Any]) -> dict[str, Any]:
         """The values of a header by name."""
         return {name: self(node) for name, node in header.items()}
+
+    def build(self, kind: Any, header: Mapping[str, Any], what: str) -> Any:
+        """An object of this class with the values of a header, checked."""
+        parts = self.entries(header)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # an older file has older names
+            try:
+                value = kind(**parts)
+            except TypeError:
+                raise CorruptModelError(f"{what} are not those of {kind.__name__}") from None
+        if hasattr(value, "_check_parameters"):
+            value._check_parameters()
+        return value
 
     def __call__(self, node: Any) -> Any:
         """The value that a node of the header stands for."""
@@ -171,16 +186,15 @@ class ValueReader:
             return [self(item) for item in node]
         if not isinstance(node, dict):
             return node
-        marks = [mark for mark in _READERS if mark in node]
+        marks = [mark for mark in _MARKS if mark in node]
         if len(marks) != 1:
             raise CorruptModelError("a value of the header is of no known kind")
-        return _READERS[marks[0]](self, node)
+        return getattr(self, f"_{marks[0]}")(node)
 
-    def array(self, name: str) -> NDArray[Any]:
-        """An array that a node names."""
-        if name not in self._arrays:
+    def _named(self, name: str) -> NDArray[Any]:
+        if name not in self.arrays:
             raise CorruptModelError(f"array {name!r} is missing")
-        return self._arrays[name]
+        return self.arrays[name]
 
     def _tuple(self, node: dict[str, Any]) -> Any:
         return tuple(self(item) for item in header_value(node, "tuple", list))
@@ -202,7 +216,7 @@ class ValueReader:
         return np.dtype(kind).type(number)
 
     def _array(self, node: dict[str, Any]) -> Any:
-        array = self.array(header_value(node, "array", str))
+        array = self._named(header_value(node, "array", str))
         if "order" in node:
             header_value(node, "order", str, choices=("F",))
             return np.asfortranarray(array)
@@ -210,7 +224,7 @@ class ValueReader:
 
     def _strings(self, node: dict[str, Any]) -> Any:
         name = header_value(node, "strings", str)
-        strings = unpack_strings(self._arrays, f"{name}.")
+        strings = unpack_strings(self.arrays, f"{name}.")
         width = header_value(node, "width", int, low=max(map(len, strings), default=0))
         if width * max(len(strings), 1) > _MAX_TEXT + 100 * sum(map(len, strings)):
             raise CorruptModelError("an array of text is wider than its text")
@@ -227,7 +241,7 @@ class ValueReader:
 
     def _random_state(self, node: dict[str, Any]) -> Any:
         name = header_value(node, "random_state", str)
-        key = take({name: self.array(name)}, name, np.uint32, (624,))
+        key = take(self.arrays, name, np.uint32, (624,))
         position, has_gauss, gauss = header_value(node, "rest", list)
         rest = {"position": position, "has_gauss": has_gauss, "gauss": gauss}
         state = np.random.RandomState(0)
@@ -243,22 +257,13 @@ class ValueReader:
 
     def _value(self, node: dict[str, Any]) -> Any:
         kind = class_named(header_value(node, "value", str, choices=tuple(VALUES)), VALUES)
-        fields = self.entries(header_value(node, "fields", dict))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # an older file has older names
-            try:
-                value = kind(**fields)
-            except TypeError:
-                raise CorruptModelError(f"the fields are not those of {kind.__name__}") from None
-        if hasattr(value, "_check_parameters"):
-            value._check_parameters()
-        return value
+        return self.build(kind, header_value(node, "fields", dict), "the fields")
 
     def _model(self, node: dict[str, Any]) -> Any:
         header = header_value(node, "model", dict)
         name = header_value(header, "estimator", str, choices=tuple(ESTIMATORS))
         prefix = header_value(node, "arrays", str)
-        arrays = {n[len(prefix) :]: a for n, a in self._arrays.items() if n.startswith(prefix)}
+        arrays = {n[len(prefix) :]: a for n, a in self.arrays.items() if n.startswith(prefix)}
         kind = class_named(name, ESTIMATORS)
         if header_value(node, "fitted", bool):
             return kind._restored(header, arrays)
@@ -273,23 +278,6 @@ class ValueReader:
         from trellis.files.sklearn_tree import read_tree
 
         return read_tree(header_value(node, "tree", dict), self)
-
-
-_READERS = {
-    "tuple": ValueReader._tuple,
-    "dict": ValueReader._dict,
-    "float": ValueReader._float,
-    "number": ValueReader._number,
-    "array": ValueReader._array,
-    "strings": ValueReader._strings,
-    "objects": ValueReader._objects,
-    "path": ValueReader._path,
-    "random_state": ValueReader._random_state,
-    "value": ValueReader._value,
-    "model": ValueReader._model,
-    "sklearn": ValueReader._sklearn,
-    "tree": ValueReader._tree,
-}
 
 
 def _shape(node: Mapping[str, Any]) -> list[int]:
