@@ -33,7 +33,7 @@ from trellis.problems.problem import Learnable
 from trellis.solvers.bundle import Bundle
 from trellis.solvers.cccp import PlaneSurrogate, Tangent, minimise_cccp
 from trellis.solvers.partial_margin import planes_kept
-from trellis.solvers.planes import BundleResult, minimise_bundle, minimise_joint_bundle
+from trellis.solvers.planes import BundleResult, minimise_bundle
 
 __all__ = ["LEARNABLE", "Trained", "l2_of", "objective_of", "train", "train_jointly"]
 
@@ -187,7 +187,7 @@ def train_jointly(
     margin = [objective for objective in objectives if isinstance(objective, PartialObjective)]
     if all(objective.convex for objective in margin):
         risks = [objective.risk for objective in margin]
-        convex = minimise_joint_bundle(risks, n, l2=l2, rho=rho, tol=tol)
+        convex = minimise_bundle(risks, n, l2=l2, rho=rho, floor=0.0, tol=tol)
         w, value, reason = convex.weights, convex.objective, convex.stop_reason
     else:
         result = minimise_cccp(
@@ -267,9 +267,9 @@ class _JointSurrogate:
     def minimise(self, w: Float64s, tangent: Tangent, objective: float, tol: float) -> BundleResult:
         for d, slope in enumerate(tangent.slope):
             self._planes.add(slope, 0.0, d)
-        result = minimise_joint_bundle(
+        result = minimise_bundle(
             [one.penalty for one in self._objectives], len(w[0]), l2=self._l2, rho=self._rho,
-            linear=-tangent.slope, floor=None, start=w, bundle=self._planes, tol=tol,
+            linear=-tangent.slope, start=w, bundle=self._planes, tol=tol,
         )  # fmt: skip
         self.n_planes += len(result.records)
         self.exact = self.exact and result.exact

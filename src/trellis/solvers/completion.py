@@ -34,7 +34,7 @@ from trellis.errors import DataError
 from trellis.problems import HingeDual, HingeLoss, LabelProblem, PartialObjective, Weights
 from trellis.solvers.alone import alone_weights
 from trellis.solvers.frank_wolfe import FrankWolfeRun, SparseDual
-from trellis.solvers.passes import Progress, Watch
+from trellis.solvers.passes import Learner, Progress, Watch
 
 __all__ = ["CompletedFrankWolfe"]
 
@@ -45,7 +45,7 @@ _FIRST, _FACTOR = 0.1, 0.3
 _LOOK, _ROUND = 10, 100
 
 
-class CompletedFrankWolfe:
+class CompletedFrankWolfe(Learner):
     """Frank–Wolfe on hinge losses of completed labels; a learner of all samples at once.
 
     Parameters
@@ -87,8 +87,7 @@ class CompletedFrankWolfe:
             raise DataError("labels can be completed for the bridge and the latent hinge loss only")
         if not len(objective.samples):
             raise DataError("nothing is annotated: there is nothing to learn from")
-        self.partial, self.l2 = objective, l2
-        self.stop_reason = ""
+        self.partial, self.problem, self.l2 = objective, problem, l2
         self.resumable = problem.is_forest and not problem.is_rich  # else there is no kernel
         self.n_rounds = 1
         weight = np.zeros(problem.n_samples)
@@ -102,13 +101,6 @@ class CompletedFrankWolfe:
         self.objective_value, self._w = np.inf, start
         self._keep(start)
         self._before = self.objective_value  # J at the start of the round
-
-    @property
-    def problem(self) -> LabelProblem:
-        """The samples."""
-        problem = self.partial.problem
-        assert isinstance(problem, LabelProblem)
-        return problem
 
     @property
     def gap(self) -> float:

@@ -16,7 +16,6 @@ each from a fresh start; a run that is taken up at the start of a leg goes on to
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,7 @@ from numpy.typing import NDArray
 
 from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.visits import Visits
-from trellis.solvers.passes import Progress, Watch
-from trellis.solvers.sgd import restore_weights, weight_state
+from trellis.solvers.passes import Learner, Progress, Watch
 
 __all__ = ["LEG", "LimitedMemoryBFGS"]
 
@@ -37,7 +35,7 @@ _GRADIENT = 1e-6  # largest entry of the gradient at which the search ends
 _ENDINGS = {0: "tol", 1: "max_passes", 99: "patience"}  # of SciPy's search; else it found no step
 
 
-class LimitedMemoryBFGS:
+class LimitedMemoryBFGS(Learner):
     """L-BFGS on all pieces at once.
 
     Parameters
@@ -54,8 +52,6 @@ class LimitedMemoryBFGS:
         Past steps that are remembered.
     """
 
-    resumable = True
-
     def __init__(
         self,
         objective: LogLikelihood,
@@ -66,11 +62,10 @@ class LimitedMemoryBFGS:
         observed: bool = False,
         memory: int = 8,
     ) -> None:
-        self.objective = objective
+        self.objective, self.problem = objective, objective.problem
         self.visits = visits
         self.penalty = penalty
         self.memory = memory
-        self.stop_reason = ""
         self._kind = start.node.dtype
         self._weights = start.map(lambda a: a.astype(np.float64))
         self._free = _observed(objective.problem, start) if observed else None
@@ -80,11 +75,6 @@ class LimitedMemoryBFGS:
         self._trial = self._weights.copy()
         self._slope_flat = np.zeros(size)
         self._slope = _views(self._slope_flat, self._weights)
-
-    @property
-    def problem(self) -> LabelProblem:
-        """The samples."""
-        return self.objective.problem
 
     def run(self, *, max_passes: int, tol: float, watch: Watch | None = None) -> Progress:
         """Iterate until the objective falls by less than ``tol`` of itself in one iteration.
@@ -135,11 +125,7 @@ class LimitedMemoryBFGS:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Weights at the start of a leg."""
-        return weight_state(self._weights)
-
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take up a state."""
-        restore_weights(self._weights, state)
+        return self._weights.named()
 
     # ---------------------------------------------------------------- flat weights
 

@@ -13,7 +13,6 @@ for the ramp loss, it is the averaged perceptron of partial annotations, a few p
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,11 +21,12 @@ from trellis.arrays import Float64s
 from trellis.errors import DataError
 from trellis.problems import LabelProblem, PartialObjective
 from trellis.solvers.alone import alone_weights
-from trellis.solvers.cccp import CCCPRecord, PlaneSurrogate, minimise_cccp
+from trellis.solvers.cccp import PlaneSurrogate, minimise_cccp
 from trellis.solvers.perceptron_partial import partial_perceptron
-from trellis.solvers.planes import BundleRecord, minimise_bundle
+from trellis.solvers.planes import minimise_bundle
+from trellis.solvers.solution import Solution
 
-__all__ = ["PartialResult", "minimise_partial"]
+__all__ = ["minimise_partial", "planes_kept"]
 
 
 # Passes of the perceptron that the concave-convex procedure starts from.
@@ -42,37 +42,6 @@ def planes_kept(n_weights: int) -> int:
     return max(_FEW, _NUMBERS // max(n_weights, 1))
 
 
-@dataclass(frozen=True, eq=False)
-class PartialResult:
-    """What came of training.
-
-    Parameters
-    ----------
-    weights : float64, shape (D,)
-        The best point met.
-    objective : float
-        Objective there.
-    gap : float
-        By how much the optimum may be lower; infinite where the objective is not convex.
-    stop_reason : str
-        That of the solver.
-    exact : bool
-        Whether all inference was exact; the gap is valid all the same.
-    records : list
-        What each iteration or round brought.
-    n_planes : int
-        How often the maxima of all samples were computed.
-    """
-
-    weights: Float64s
-    objective: float
-    gap: float
-    stop_reason: str
-    exact: bool
-    records: list[CCCPRecord] | list[BundleRecord]
-    n_planes: int
-
-
 def minimise_partial(
     objective: PartialObjective,
     *,
@@ -86,7 +55,7 @@ def minimise_partial(
     adaptive: bool = True,
     seed: int | None = None,
     report: Callable[[Any], None] | None = None,
-) -> PartialResult:
+) -> Solution:
     """Minimise the regularised losses of annotated samples.
 
     Parameters
@@ -113,7 +82,7 @@ def minimise_partial(
 
     Returns
     -------
-    PartialResult
+    Solution
 
     Raises
     ------
@@ -125,13 +94,9 @@ def minimise_partial(
     n = objective.n_weights
     memory = planes_kept(n) if memory is None else memory
     if objective.convex:
-        whole = minimise_bundle(
+        return minimise_bundle(
             objective.risk, n, l2=l2, l1=l1, floor=0.0, memory=memory, tol=tol,
             max_iterations=1000 if limit is None else limit, report=report,
-        )  # fmt: skip
-        return PartialResult(
-            whole.weights, whole.objective, whole.gap, whole.stop_reason, whole.exact,
-            whole.records, len(whole.records),
         )  # fmt: skip
     if start is None:
         start = _start(objective, l2, seed)
@@ -139,13 +104,9 @@ def minimise_partial(
         objective.penalty, objective.reward, l2=l2, l1=l1, reward_below=True, recycle=recycle,
         memory=memory,
     )  # fmt: skip
-    result = minimise_cccp(
+    return minimise_cccp(
         surrogate, start, first_tol=max(tol, 0.1) if adaptive else tol, tol=tol, eta=tol,
         max_rounds=50 if limit is None else limit, report=report,
-    )  # fmt: skip
-    return PartialResult(
-        result.weights, result.objective, np.inf, result.stop_reason, result.exact, result.rounds,
-        result.n_planes,
     )  # fmt: skip
 
 

@@ -7,7 +7,6 @@ method where the sum of the losses is convex, else the concave-convex procedure 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,12 @@ from numpy.typing import NDArray
 from trellis.errors import ParametersError
 from trellis.problems import LabelProblem, PartialObjective, Weights
 from trellis.solvers.partial_margin import minimise_partial
-from trellis.solvers.passes import Progress, Watch
+from trellis.solvers.passes import Learner, Progress, Watch
 
 __all__ = ["PlaneLearner"]
 
 
-class PlaneLearner:
+class PlaneLearner(Learner):
     """Cutting planes on the losses of label sets.
 
     Parameters
@@ -47,18 +46,11 @@ class PlaneLearner:
         memory: int | None = None,
         seed: int | None = None,
     ) -> None:
-        self.partial = objective
+        assert isinstance(objective.problem, LabelProblem)
+        self.partial, self.problem = objective, objective.problem
         self._settings: dict[str, Any] = {"l2": l2, "l1": l1, "memory": memory, "seed": seed}
         self._w = np.zeros(objective.n_weights)
-        self.stop_reason, self.exact = "", True
-        self.objective_value, self.gap = np.inf, np.inf
-
-    @property
-    def problem(self) -> LabelProblem:
-        """The samples."""
-        problem = self.partial.problem
-        assert isinstance(problem, LabelProblem)
-        return problem
+        self.objective_value, self.gap, self.exact = np.inf, np.inf, True
 
     def run(self, *, max_passes: int, tol: float, watch: Watch | None = None) -> Progress:
         """Ask for planes until the gap, or the fall of a round, is at most ``tol`` of J."""
@@ -98,9 +90,6 @@ class PlaneLearner:
     def state(self) -> dict[str, NDArray[Any]]:
         """Nothing: a run of planes cannot be taken up."""
         return {}
-
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take up nothing."""
 
 
 class _Enough(Exception):  # noqa: N818 (no error)
