@@ -22,11 +22,11 @@ from trellis.models.linear_parameters import ChainModel, GraphModel, TreeModel
 from trellis.models.prediction import numbered
 from trellis.models.stochastic_model import StochasticModel
 from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
-from trellis.problems.confidence import span_event
+from trellis.problems.confidence import span_probabilities
 from trellis.problems.log_objective import whole_samples
 from trellis.solvers import AdaptiveFrequency, LimitedMemoryBFGS
 from trellis.solvers.passes import Learner
-from trellis.structures import ChainPotentials, entropy, event_probability, marginals, sample
+from trellis.structures import ChainPotentials, entropy, marginals, sample
 
 __all__ = ["CRF", "ChainCRF", "GraphCRF", "TreeCRF"]
 
@@ -296,15 +296,8 @@ class ChainCRF(CRF, ChainModel):
         for p, _ in self.potentials(corpus):
             assert isinstance(p, ChainPotentials)
             for s in range(len(p.offsets) - 1):
-                alone = p.alone(s)
                 labels = next(predicted)
-                result.append(
-                    [
-                        (kind, start, end, float(event_probability(alone, event)[0]))
-                        for kind, start, end in rules.spans(labels)
-                        for event in [span_event(self.classes_, rules, labels, kind, start, end)]
-                    ]
-                )
+                result.append(span_probabilities(p.alone(s), self.classes_, rules, labels))
         return result
 
 

@@ -28,7 +28,7 @@ __all__ = ["HingeLoss"]
 
 
 class HingeLoss:
-    """Structured hinge losses of a problem; a :class:`trellis.problems.StructuredOracle`.
+    """Structured hinge losses of a problem: ``risk`` and ``best`` are what solvers ask for.
 
     Parameters
     ----------

@@ -7,9 +7,9 @@ the maxima over their labellings, and the joint features of what attains them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from trellis.corpus.corpus import bounds, ranges
 from trellis.errors import DataError
 from trellis.problems.costs import Costs, additive_costs
 from trellis.problems.edge_rows import rich_arguments
-from trellis.problems.samples import LabelSamples
+from trellis.problems.samples import LabelSamples, taken
 from trellis.problems.weights import Weights
 from trellis.structures import ChainPotentials, GraphPotentials, best, kbest
 
@@ -146,6 +146,17 @@ class LabelInference(LabelSamples):
             samples, ranges(self.offsets[samples], counts), offsets,
             self.edges[which] + shift[:, None], self.types[which], which,
         )  # fmt: skip
+
+    def part(self, samples: Int64s) -> Self:
+        """Some of the samples, with weights in the same places."""
+        b = self.batch(samples)
+        changed: dict[str, Any] = {
+            "encoded": replace(taken(self.encoded, b.rows), offsets=b.offsets),
+            "labels": self.labels.take(b.rows), "sample_weight": self.sample_weight[samples],
+        }  # fmt: skip
+        if self.structure != "chain":
+            changed |= {"edges": b.edges, "types": b.types}
+        return self._like(**changed)
 
     @cached_property
     def everything(self) -> Batch:
