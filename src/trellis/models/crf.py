@@ -306,17 +306,13 @@ class TreeCRF(CRF, TreeModel):
 
     Attributes
     ----------
-    classes_ : tuple of str
-        The labels, sorted; the order of the columns of marginals.
     edge_types_ : tuple of str
         The types of edges, sorted; empty if they have none.
-    history_ : list of PassRecord
-        What each pass brought.
     weights_ : Weights
         Node weights (F, L), tables of transitions (K, L, L), one for each type of edges, and rich
         edge weights if there are any.
-    stop_reason_ : str
-        Why training ended, as for :class:`trellis.ChainCRF`.
+    classes_, history_, learning_rate_, solver_, stop_reason_
+        As for :class:`trellis.ChainCRF`.
 
     Examples
     --------
@@ -339,20 +335,11 @@ class GraphCRF(CRF, GraphModel):
 
     Attributes
     ----------
-    classes_ : tuple of str
-        The labels, sorted; the order of the columns of marginals.
-    edge_types_ : tuple of str
-        The types of edges, sorted; empty if they have none.
     edge_share_ : float
         Share ρ of the edges that a spanning tree has, on average; with ``pieces="tree"`` the scores
         of edges count ρ times at prediction, since there all edges speak. 1 on forests.
-    history_ : list of PassRecord
-        What each pass brought.
-    weights_ : Weights
-        Node weights (F, L), tables of transitions (K, L, L), one for each type of edges, and rich
-        edge weights if there are any.
-    stop_reason_ : str
-        Why training ended, as for :class:`trellis.ChainCRF`.
+    classes_, edge_types_, history_, learning_rate_, solver_, stop_reason_, weights_
+        As for :class:`trellis.TreeCRF`.
 
     Examples
     --------

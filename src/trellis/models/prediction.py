@@ -39,7 +39,7 @@ from trellis.models.linear_parameters import LinearParameters
 from trellis.problems import LabelProblem, Weights
 from trellis.structures import Best, ChainPotentials, GraphPotentials, best, kbest
 
-__all__ = ["Block", "Decoded", "Predictor", "numbered"]
+__all__ = ["Block", "Decoded", "Predictor", "numbered", "unknown_labels"]
 
 # Positions of chains scored at once; numbers in the scores of edges, and of graphs, at once.
 _POSITIONS = 1 << 16
@@ -369,9 +369,7 @@ class Predictor(LinearParameters):
     ) -> LabelProblem:
         """Samples as a problem whose weights are those of the model; edges of known types."""
         if labels is None:
-            n = len(self.classes_)
-            unknown = np.full(corpus.n_positions, n, np.int32)
-            labels = Labels(unknown, basic_table(n), self.classes_)
+            labels = unknown_labels(corpus, self.classes_)
         shape: dict[str, Any] = {
             "rich": self.weights_.edge, "sample_weight": weight, "cost": self._cost,
         }  # fmt: skip
@@ -485,6 +483,12 @@ class numbered:  # noqa: N801 (it reads as a statement)
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if isinstance(error, InfeasibleError) and error.sample is not None:
             error.sample += self.first
+
+
+def unknown_labels(corpus: Corpus, classes: tuple[str, ...]) -> Labels:
+    """Label sets of all classes at all positions of a corpus."""
+    n = len(classes)
+    return Labels(np.full(corpus.n_positions, n, np.int32), basic_table(n), classes)
 
 
 def _check_finite(corpus: Corpus, first: int, fine: Any) -> None:

@@ -34,9 +34,9 @@ class Costs:
     table: NDArray[np.float64]
     rows: NDArray[np.int64]
 
-    def dense(self, start: int = 0, stop: int | None = None) -> NDArray[np.float64]:
-        """The costs of consecutive positions, row by row."""
-        return self.table[self.rows[start:stop]]
+    def dense(self, positions: Any = slice(None)) -> NDArray[np.float64]:
+        """The costs of all or of some positions, row by row."""
+        return self.table[self.rows[positions]]
 
 
 def check_cost(cost: Any) -> None:
