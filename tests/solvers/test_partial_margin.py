@@ -8,11 +8,11 @@ import pytest
 from label_problems import Enumerated
 from trellis.errors import DataError
 from trellis.problems.partial import PartialObjective
-from trellis.solvers.alone import alone_weights
 from trellis.solvers.cccp import PlaneSurrogate, minimise_cccp
 from trellis.solvers.partial_margin import minimise_partial
 from trellis.solvers.perceptron_partial import partial_perceptron
 from trellis.solvers.planes import minimise_bundle
+from trellis.solvers.start import start_weights
 
 
 def objective_of(seed=0, loss="bridge", complete=False):
@@ -134,7 +134,7 @@ def test_the_start_is_the_model_of_the_known_nodes_alone(weighted):
     problem = objective_of().problem
     weight = np.arange(1.0, problem.n_samples + 1) if weighted else np.ones(problem.n_samples)
     objective = PartialObjective(problem, sample_weight=weight)
-    w = alone_weights(problem, weight, 0.3)
+    w = start_weights(objective, 0.3)
     given = minimise_partial(objective, l2=0.3, start=w)
     assert np.array_equal(minimise_partial(objective, l2=0.3).weights, given.weights)
     # By another solver: the loss of the nodes whose label is known, each by itself.

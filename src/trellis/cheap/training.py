@@ -33,7 +33,8 @@ from trellis.problems.problem import Learnable
 from trellis.solvers.bundle import Bundle
 from trellis.solvers.cccp import PlaneSurrogate, Tangent, minimise_cccp
 from trellis.solvers.partial_margin import planes_kept
-from trellis.solvers.planes import BundleResult, minimise_bundle
+from trellis.solvers.planes import minimise_bundle
+from trellis.solvers.solution import Solution
 
 __all__ = ["LEARNABLE", "Trained", "l2_of", "objective_of", "train", "train_jointly"]
 
@@ -130,8 +131,8 @@ def train(
         return _sum([objective.risk(w) for objective in margin])
 
     if all(objective.convex for objective in margin):
-        convex = minimise_bundle(risk, n, l2=l2, floor=0.0, memory=planes_kept(n), tol=tol)
-        w, value, reason = convex.weights, convex.objective, convex.stop_reason
+        memory = planes_kept(n)
+        result: Solution = minimise_bundle(risk, n, l2=l2, floor=0.0, memory=memory, tol=tol)
     else:
         if start is None:
             start = _start(margin)
@@ -139,10 +140,10 @@ def train(
             PlaneSurrogate(penalty, reward, l2=l2, reward_below=True, memory=planes_kept(n)),
             start, first_tol=max(tol, 0.1), tol=tol, eta=tol,
         )  # fmt: skip
-        w, value, reason = result.weights, result.objective, result.stop_reason
-    if reason == "interrupted":
+    if result.stop_reason == "interrupted":
         raise KeyboardInterrupt
-    return Trained(w, np.tile(w, (len(margin), 1)), value)
+    w = result.weights
+    return Trained(w, np.tile(w, (len(margin), 1)), result.objective)
 
 
 def train_jointly(
@@ -187,17 +188,16 @@ def train_jointly(
     margin = [objective for objective in objectives if isinstance(objective, PartialObjective)]
     if all(objective.convex for objective in margin):
         risks = [objective.risk for objective in margin]
-        convex = minimise_bundle(risks, n, l2=l2, rho=rho, floor=0.0, tol=tol)
-        w, value, reason = convex.weights, convex.objective, convex.stop_reason
+        result: Solution = minimise_bundle(risks, n, l2=l2, rho=rho, floor=0.0, tol=tol)
     else:
         result = minimise_cccp(
             _JointSurrogate(margin, l2, rho), np.tile(_start(margin), (len(margin), 1)),
             first_tol=max(tol, 0.1), tol=tol, eta=tol, max_rounds=max_rounds,
         )  # fmt: skip
-        w, value, reason = result.weights, result.objective, result.stop_reason
-    if reason == "interrupted":
+    if result.stop_reason == "interrupted":
         raise KeyboardInterrupt
-    return Trained(_shared(w, l2, rho), w, value)
+    w = result.weights
+    return Trained(_shared(w, l2, rho), w, result.objective)
 
 
 def _shared(w: Float64s, l2: float, rho: float) -> Float64s:
@@ -264,7 +264,7 @@ class _JointSurrogate:
         value += sum(objective.penalty(one).upper for objective, one in parts)
         return value - tangent.height(w)
 
-    def minimise(self, w: Float64s, tangent: Tangent, objective: float, tol: float) -> BundleResult:
+    def minimise(self, w: Float64s, tangent: Tangent, objective: float, tol: float) -> Solution:
         for d, slope in enumerate(tangent.slope):
             self._planes.add(slope, 0.0, d)
         result = minimise_bundle(

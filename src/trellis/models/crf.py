@@ -100,9 +100,6 @@ class CRF(StochasticModel):
         if self.lock_free and self.solver != "sgd":
             raise ParametersError("{lock_free} is for {solver}", lock_free=True, solver="sgd")
 
-    def _pass_limit(self) -> int:
-        return _PASSES[self.solver_] if isinstance(self.max_passes, str) else self.max_passes
-
     @property
     def _tol(self) -> float:
         return self.tol * (_LBFGS_TOL if self.solver_ == "lbfgs" else 1.0)
@@ -118,6 +115,7 @@ class CRF(StochasticModel):
             entries = len(problem.encoded.indices) * problem.n_labels
             small = self.piece_size is None and entries <= _LITTLE_DATA
             self.solver_ = "lbfgs" if small else "sgd"
+        self._auto_passes = _PASSES[self.solver_]
         if self.solver_ == "lbfgs":
             pieces = self._partitioner(problem).draw(problem.offsets, rng)
             return LimitedMemoryBFGS(

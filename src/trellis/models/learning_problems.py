@@ -6,8 +6,7 @@ edge types, hence their weights.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -72,8 +71,15 @@ class LearningProblems(Predictor):
         names = set(labels or ())
         for name, given in data.items():
             X, y = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
-            with _naming(name):
-                corpus = _with_samples(self._corpus(X, y))
+            try:
+                corpus = self._corpus(X, y)
+                if len(corpus) == 0:
+                    raise DataError("there are no samples")
+                empty = np.flatnonzero(corpus.lengths == 0)
+                if empty.size:
+                    raise DataError(f"sample {empty[0]} is empty; remove empty samples")
+            except DataError as error:
+                raise DataError(f"data set {name!r}: {error}") from None
             corpora.append(corpus)
             names |= set(() if corpus.labels is None else corpus.labels.classes)
         classes = tuple(sorted(names))
@@ -91,8 +97,8 @@ class LearningProblems(Predictor):
         ]
         model._start(corpora, encoded, known)
         problems = {}
-        for name, *parts in zip(data, corpora, encoded, known, strict=True):
-            problems[name] = model._problem(*parts)
+        for name, corpus, features, sets in zip(data, corpora, encoded, known, strict=True):
+            problems[name] = model._problem(corpus, features, sets)
             problems[name].owner = model
         return problems
 
@@ -237,22 +243,3 @@ class LearningProblems(Predictor):
     def _check_classes(self, classes: Sequence[str]) -> None:
         if self.scheme is not None:
             get_scheme(self.scheme).validity(classes)  # raises if a label does not fit
-
-
-@contextlib.contextmanager
-def _naming(name: str) -> Iterator[None]:
-    """Say of which data set an error speaks."""
-    try:
-        yield
-    except DataError as error:
-        raise DataError(f"data set {name!r}: {error}") from None
-
-
-def _with_samples(corpus: Corpus) -> Corpus:
-    """A corpus that a learning problem can be made of, with or without labels."""
-    if len(corpus) == 0:
-        raise DataError("there are no samples")
-    empty = np.flatnonzero(corpus.lengths == 0)
-    if empty.size:
-        raise DataError(f"sample {empty[0]} is empty; remove empty samples")
-    return corpus

@@ -60,8 +60,11 @@ class LinearModel(LearningProblems, StoredLinearModel):
         """Who learns from a batch of a stream, one pass over it."""
         raise NotImplementedError  # abstract
 
+    _auto_passes = 10
+    """Most passes where ``max_passes`` is "auto"; of several solvers, set with the learner."""
+
     def _pass_limit(self) -> int:
-        raise NotImplementedError  # abstract
+        return self._auto_passes if isinstance(self.max_passes, str) else int(self.max_passes)
 
     @property
     def training_loss(self) -> str:

@@ -411,7 +411,8 @@ class Predictor(LinearParameters):
         from trellis.kernels.rich_edges import score_edges
         from trellis.kernels.scoring import Features, score_nodes
 
-        edge, rules, n_labels = weights.edge, self._rules(), len(self.classes_)
+        edge, n_labels = weights.edge, len(self.classes_)
+        rules = None if self.scheme is None else get_scheme(self.scheme).validity(self.classes_)
         size = _EDGES // n_labels**2 if edge is not None or small else _POSITIONS
         features = Features(encoded.indptr, encoded.indices, encoded.values)
         for a, b in _runs(corpus.offsets, size):
@@ -459,10 +460,6 @@ class Predictor(LinearParameters):
                 pair = pair * share
             offsets = corpus.offsets[a : b + 1] - first
             yield Block(a, node, pair, offsets, problem.edges[ids] - first, types)
-
-    def _rules(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]] | None:
-        """What the tag scheme allows: labels to begin with, to follow each other, to end with."""
-        return None if self.scheme is None else get_scheme(self.scheme).validity(self.classes_)
 
     def _span_scheme(self, scheme: str | None) -> Scheme:
         name = scheme or self.scheme or detect_scheme(self.classes_)

@@ -318,9 +318,6 @@ class LabelInference(LabelSamples):
         """Potentials of a batch."""
         if self.structure == "chain":
             return ChainPotentials(node, pair, b.offsets)
-        return self._graph_potentials(node, pair, b)
-
-    def _graph_potentials(self, node: Float64s, pair: Float64s, b: Batch) -> GraphPotentials:
         types = np.arange(len(pair)) if self.is_rich else b.types
         return self.graph.with_arrays(
             node=node, pair=pair, edges=b.edges, offsets=b.offsets, types=types
@@ -337,7 +334,7 @@ class LabelInference(LabelSamples):
             return labels.astype(np.int64), values, values
         exact = self.inference == "exact"
         by = "auto" if exact or self.is_forest else self.inference
-        decoded = best(self._graph_potentials(node, pair, b), method=by, exact=exact)
+        decoded = best(self.potentials(node, pair, b), method=by, exact=exact)
         return decoded.labels.astype(np.int64), decoded.scores, decoded.bounds
 
     def mean(self, node: Float64s, pair: Float64s, b: Batch) -> LabelMeans:

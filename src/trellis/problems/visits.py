@@ -27,7 +27,7 @@ class Visits:
     ends: NDArray[np.int64]
     weights: NDArray[np.float64]
 
-    _by_piece: ClassVar = ("starts", "ends", "weights")
+    _by_piece: ClassVar[tuple[str, ...]] = ("starts", "ends", "weights")
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -85,4 +85,4 @@ class GraphVisits(Visits):
     kept_starts: NDArray[np.int64] | None = None
     kept_ends: NDArray[np.int64] | None = None
 
-    _by_piece: ClassVar = (*Visits._by_piece, "kept_starts", "kept_ends")
+    _by_piece: ClassVar[tuple[str, ...]] = (*Visits._by_piece, "kept_starts", "kept_ends")

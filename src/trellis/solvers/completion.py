@@ -16,8 +16,7 @@ weights only move by :math:`\sum_i c_i (\Phi(g_i') - \Phi(g_i)) / 2\lambda`. The
 solved to a coarse gap, since their surrogate is soon to be replaced. With complete labels there is
 one round, and its gap is that of J.
 
-Where a round ends depends on where the first one starts. At zero, what is not known would be
-completed at random; so it starts from a model without structure (:mod:`trellis.solvers.alone`).
+Where a round ends depends on where the first one starts (:mod:`trellis.solvers.start`).
 """
 
 from __future__ import annotations
@@ -31,10 +30,11 @@ from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
 from trellis.errors import DataError
+from trellis.features.encoded import subset
 from trellis.problems import HingeDual, HingeLoss, LabelProblem, PartialObjective, Weights
-from trellis.solvers.alone import alone_weights
 from trellis.solvers.frank_wolfe import FrankWolfeRun, SparseDual
 from trellis.solvers.passes import Learner, Progress, Watch
+from trellis.solvers.start import start_weights
 
 __all__ = ["CompletedFrankWolfe"]
 
@@ -92,9 +92,7 @@ class CompletedFrankWolfe(Learner):
         self.n_rounds = 1
         weight = np.zeros(problem.n_samples)
         weight[objective.samples] = objective.sample_weight
-        start = (
-            np.zeros(problem.n_weights) if objective.convex else alone_weights(problem, weight, l2)
-        )
+        start = np.zeros(problem.n_weights) if objective.convex else start_weights(objective, l2)
         loss = HingeLoss(problem, self._completed(start), weight)
         self._dual = HingeDual(loss, l2) if self.resumable else _OracleDual(loss, l2)
         self._run = FrankWolfeRun(self._dual, rng)
@@ -152,7 +150,9 @@ class CompletedFrankWolfe(Learner):
                 ):  # fmt: skip
                     self.stop_reason = "patience"
                     break
-                precision = tol if self.partial.convex else self._precision(tol)
+                precision = tol
+                if not self.partial.convex:
+                    precision = max(_FIRST * _FACTOR ** (self.n_rounds - 1), tol)
                 solved = (look or not moved) and self._run.gap <= precision * self._run.objective
                 if self.partial.convex:
                     if solved or not moved:
@@ -172,9 +172,6 @@ class CompletedFrankWolfe(Learner):
             self._keep(self._run.weights)
             raise
         return now
-
-    def _precision(self, tol: float) -> float:
-        return max(_FIRST * _FACTOR ** (self.n_rounds - 1), tol)
 
     def _next_round(self) -> bool:
         """Complete the labels anew, by the best weights; whether any of them changed."""
@@ -203,8 +200,8 @@ class CompletedFrankWolfe(Learner):
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take up a state."""
         self._dual.loss = self._dual.loss.rewarding(np.array(state["gold"]))
-        self._dual.restore(_named(state, "dual_"))
-        self._run.restore(_named(state, "run_"))
+        self._dual.restore(subset(state, "dual_"))
+        self._run.restore(subset(state, "run_"))
         self._w = np.array(state["point"])
         rounds, self.objective_value, self._before = state["round"].tolist()
         self.n_rounds = int(rounds)
@@ -233,7 +230,3 @@ class _OracleDual(SparseDual):
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take up nothing."""
-
-
-def _named(state: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    return {name.removeprefix(prefix): a for name, a in state.items() if name.startswith(prefix)}

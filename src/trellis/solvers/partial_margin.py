@@ -4,10 +4,7 @@ r"""Max-margin training from annotations, complete or partial: one call that cho
 
 (:mod:`trellis.problems.partial`). Where the sum of the losses is convex, the bundle method finds
 the optimum to a known gap. Where it is not, the concave-convex procedure finds a stationary point,
-and where that lies depends on where it starts. At zero, what is not annotated would be rewarded at
-random. If the problem can be taken apart into nodes (chains, trees, graphs), the start is the
-max-margin model of the nodes whose label is known, without structure: a convex problem. Else, and
-for the ramp loss, it is the averaged perceptron of partial annotations, a few passes over the data.
+and where that lies depends on where it starts (:mod:`trellis.solvers.start`).
 """
 
 from __future__ import annotations
@@ -15,22 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from trellis.arrays import Float64s
 from trellis.errors import DataError
-from trellis.problems import LabelProblem, PartialObjective
-from trellis.solvers.alone import alone_weights
+from trellis.problems import PartialObjective
 from trellis.solvers.cccp import PlaneSurrogate, minimise_cccp
-from trellis.solvers.perceptron_partial import partial_perceptron
 from trellis.solvers.planes import minimise_bundle
 from trellis.solvers.solution import Solution
+from trellis.solvers.start import start_weights
 
 __all__ = ["minimise_partial", "planes_kept"]
 
 
-# Passes of the perceptron that the concave-convex procedure starts from.
-_START_PASSES = 10
 # Numbers that all planes may take if nobody says how many to keep: 64 MB, or a few planes. An
 # iteration reads all of them several times, which soon costs more than the inference: with 97,000
 # weights, 86 planes took half the time of all (415), to the same objective.
@@ -99,7 +91,7 @@ def minimise_partial(
             max_iterations=1000 if limit is None else limit, report=report,
         )  # fmt: skip
     if start is None:
-        start = _start(objective, l2, seed)
+        start = start_weights(objective, l2, seed)
     surrogate = PlaneSurrogate(
         objective.penalty, objective.reward, l2=l2, l1=l1, reward_below=True, recycle=recycle,
         memory=memory,
@@ -108,14 +100,3 @@ def minimise_partial(
         surrogate, start, first_tol=max(tol, 0.1) if adaptive else tol, tol=tol, eta=tol,
         max_rounds=50 if limit is None else limit, report=report,
     )  # fmt: skip
-
-
-def _start(objective: PartialObjective, l2: float, seed: int | None) -> Float64s:
-    """Weights to begin with."""
-    problem = objective.problem
-    # With the ramp loss all outputs are rewarded, right or wrong: it stays where it starts.
-    if l2 and objective.loss.reward == "compatible" and isinstance(problem, LabelProblem):
-        weight = np.zeros(problem.n_samples)
-        weight[objective.samples] = objective.sample_weight
-        return alone_weights(problem, weight, l2)
-    return partial_perceptron(problem, passes=_START_PASSES, seed=seed)
