@@ -237,9 +237,9 @@ class LinearModel(LearningProblems, StoredLinearModel):
         """Learn from one batch of a stream: one pass over it.
 
         Features not seen before are added. Labels and types of edges are fixed by the first call:
-        pass all labels as ``classes`` unless the first batch holds them all. A CRF goes
-        at the initial rate, and the penalty's share of a batch is its share of the samples seen so
-        far; a perceptron averages over all batches; a max-margin model refuses.
+        pass all labels as ``classes`` unless the first batch holds them all. A CRF or a max-margin
+        model goes at the initial rate, and the penalty's share of a batch is its share of the
+        samples seen so far; a perceptron averages over all batches.
         """
         self._check_parameters()
         corpus = self.training_corpus(X, y, edges, edge_types)

@@ -115,8 +115,8 @@ class PlaneSurrogate:
     ----------
     penalty, reward : functions of float64 (D,)
         P and R: each returns the value and a subgradient, or a :class:`~trellis.problems.Cut`.
-    l2, l1 : float
-        Factor of ||w||^2, or of ||w||_1; one of them is positive, the other 0.
+    l2, l1, memory, step
+        As for :func:`~trellis.solvers.minimise_bundle`.
     reward_below : bool
         P(w) >= R(w) for every w, as with losses that are never negative.
     recycle : bool
@@ -124,10 +124,6 @@ class PlaneSurrogate:
     box : float, optional
         With L1: only weights of at most this size are considered. It can be left out with
         ``reward_below``, from which there follows one.
-    memory : int, optional
-        Most planes kept, at least 2; all by default.
-    step : float
-        See :func:`~trellis.solvers.minimise_bundle`.
     max_iterations : int
         Most calls of the penalty in one round.
 
