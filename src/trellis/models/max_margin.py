@@ -8,7 +8,7 @@ The scores s are those of the CRFs, and so are predictions. With one label at ea
 losses are structured hinge losses; other losses of label sets are in
 :mod:`trellis.problems.partial`. Frank–Wolfe goes over completed labels
 (:mod:`trellis.solvers.completion`), planes are for all losses
-(:mod:`trellis.solvers.plane_learner`), and steps for pieces and streams
+(:mod:`trellis.solvers.partial_margin`), and steps for pieces and streams
 (:mod:`trellis.problems.hinge_steps`).
 """
 
@@ -32,8 +32,8 @@ from trellis.problems import (
 )
 from trellis.problems.costs import check_cost
 from trellis.solvers.completion import CompletedFrankWolfe
+from trellis.solvers.partial_margin import PlaneLearner
 from trellis.solvers.passes import Learner
-from trellis.solvers.plane_learner import PlaneLearner
 
 __all__ = ["MaxMargin"]
 

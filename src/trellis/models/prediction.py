@@ -28,12 +28,12 @@ from numpy.typing import NDArray
 from trellis.corpus import Corpus, Label, Labels, as_corpus, as_graph_corpus
 from trellis.corpus.corpus import check_lengths, lengths_of
 from trellis.corpus.labels import basic_table
+from trellis.corpus.sample_weights import sample_weights
 from trellis.corpus.schemes import Scheme, detect_scheme, get_scheme
 from trellis.domains import is_whole
 from trellis.errors import DataError, InfeasibleError
 from trellis.estimator import fitted
 from trellis.features import Encoded, Encoder, Prepared
-from trellis.models.accuracy import accuracy
 from trellis.models.explain import Explanation, explain_sample
 from trellis.models.linear_parameters import LinearParameters
 from trellis.problems import LabelProblem, Weights
@@ -250,7 +250,19 @@ class Predictor(LinearParameters):
         ``sample_weight`` weighs samples.
         """
         self._check_fitted()
-        return accuracy(self._corpus(X, y, edges, edge_types), self.predict, sample_weight)
+        corpus = self._corpus(X, y, edges, edge_types)
+        if corpus.labels is None:
+            raise DataError("score needs labels: pass y or a corpus that carries them")
+        annotated = corpus.labels.ids != len(corpus.labels.classes)
+        weights = sample_weights(sample_weight, len(corpus))
+        weight = np.repeat(weights, corpus.lengths)[annotated]
+        if not weight.sum() > 0:
+            raise DataError("score needs at least one annotated position")
+        position = {name: i for i, name in enumerate(corpus.labels.classes)}
+        predicted = [position.get(p, -1) for sample in self.predict(corpus) for p in sample]
+        ids = np.array(predicted, np.int64)
+        allowed = corpus.labels.table[corpus.labels.ids, np.maximum(ids, 0)] & (ids >= 0)
+        return float(np.average(allowed[annotated], weights=weight))
 
     def explain(
         self,

@@ -1,4 +1,4 @@
-r"""Max-margin training from annotations, complete or partial: one call that chooses the solver.
+r"""Max-margin training by planes, from annotations complete or partial: a call, and a learner.
 
 .. math:: \min_w \; \Omega(w) + \sum_n c_n \, [P_n(w) - R_n(w)]_+
 
@@ -12,15 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from trellis.arrays import Float64s
-from trellis.errors import DataError
-from trellis.problems import PartialObjective
+from trellis.errors import DataError, ParametersError
+from trellis.problems import LabelProblem, PartialObjective, Weights
 from trellis.solvers.cccp import PlaneSurrogate, minimise_cccp
+from trellis.solvers.passes import Learner, Progress, Watch
 from trellis.solvers.planes import minimise_bundle
 from trellis.solvers.solution import Solution
 from trellis.solvers.start import start_weights
 
-__all__ = ["minimise_partial", "planes_kept"]
+__all__ = ["PlaneLearner", "minimise_partial", "planes_kept"]
 
 
 # Numbers that all planes may take if nobody says how many to keep: 64 MB, or a few planes. An
@@ -100,3 +104,81 @@ def minimise_partial(
         surrogate, start, first_tol=max(tol, 0.1) if adaptive else tol, tol=tol, eta=tol,
         max_rounds=50 if limit is None else limit, report=report,
     )  # fmt: skip
+
+
+class PlaneLearner(Learner):
+    """Cutting planes on the losses of label sets; a learner of all samples at once.
+
+    It is for every loss of :mod:`trellis.problems.partial`, for L1, and for a small gap.
+
+    Parameters
+    ----------
+    objective : PartialObjective
+        The losses.
+    l2, l1 : float
+        Factor of ||w||² or of ||w||₁; one of them is positive, the other 0.
+    memory : int, optional
+        Most planes kept.
+    seed : int, optional
+        Of the perceptron that finds the start, where it does.
+    """
+
+    resumable = False
+
+    def __init__(
+        self,
+        objective: PartialObjective,
+        *,
+        l2: float,
+        l1: float,
+        memory: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        assert isinstance(objective.problem, LabelProblem)
+        self.partial, self.problem = objective, objective.problem
+        self._settings: dict[str, Any] = {"l2": l2, "l1": l1, "memory": memory, "seed": seed}
+        self._w = np.zeros(objective.n_weights)
+        self.objective_value, self.gap, self.exact = np.inf, np.inf, True
+
+    def run(self, *, max_passes: int, tol: float, watch: Watch | None = None) -> Progress:
+        """Ask for planes until the gap, or the fall of a round, is at most ``tol`` of J."""
+        watch = Watch() if watch is None else watch
+        now = watch.progress
+        if watch.dev_score is not None and not self.partial.convex:
+            raise ParametersError(
+                "held-out data cannot be scored between rounds of planes; leave it out, or take "
+                "{solver}",
+                solver="frank-wolfe",
+            )
+
+        def after(record: Any) -> None:
+            if self.partial.convex and record.objective < self.objective_value:
+                self.objective_value, self._w = record.objective, self.partial.asked
+            bound = getattr(record, "lower_bound", None)
+            if watch.record(self, record.objective, record.seconds, lower_bound=bound):
+                raise _Enough
+
+        try:
+            result = minimise_partial(
+                self.partial, tol=tol, limit=max_passes, report=after, **self._settings
+            )
+        except _Enough:
+            self.stop_reason, self.gap = "patience", now.records[-1].gap
+            return now
+        self._w, self.objective_value, self.gap = result.weights, result.objective, result.gap
+        self.stop_reason, self.exact = result.stop_reason, result.exact
+        if result.stop_reason == "interrupted":
+            raise KeyboardInterrupt
+        return now
+
+    def weights(self) -> Weights:
+        """The best weights met, in float32."""
+        return self.problem.weights(self._w).map(lambda a: a.astype(np.float32))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Nothing: a run of planes cannot be taken up."""
+        return {}
+
+
+class _Enough(Exception):  # noqa: N818 (no error)
+    """No better score for as long as patience goes."""
