@@ -155,11 +155,11 @@ def cross(
         pairs = []
         for back in range(families):
             drawn = _draw_pairs(encoded, labels, (n_new, negatives), rng, edges)
-            shape = row, n_new, n_labels, back, drawn, least
+            asked = row, n_new, n_labels, back, drawn, least
             pairs.append(
-                observed_pairs(encoded.offsets, encoded.indptr, encoded.indices, labels.ids, *shape)
+                observed_pairs(encoded.offsets, encoded.indptr, encoded.indices, labels.ids, *asked)
                 if edges is None
-                else _pairs_on_edges(encoded, labels, edges, *shape, directed)
+                else _pairs_on_edges(encoded, labels, edges, *asked, directed)
             )
         blocks = [np.zeros(len(p), dtype) for _, p in pairs]
     row = np.concatenate([known.row, np.where(row >= 0, row + n_old, -1)[n_known:]])
