@@ -22,7 +22,8 @@ from benchmarks.options import begin
 from benchmarks.side_by_side import Table, alternate, ratio
 from studies.datasets import load_cells
 from trellis.problems.partial import PartialObjective
-from trellis.solvers.cccp import CCCPResult, PlaneSurrogate, minimise_cccp
+from trellis.solvers import Solution
+from trellis.solvers.cccp import PlaneSurrogate, minimise_cccp
 from trellis.solvers.perceptron_partial import partial_perceptron
 from trellis.tracking import FramePair, PairAnnotation, TrackingModel
 
@@ -66,7 +67,7 @@ def main() -> None:
     objective = PartialObjective(problem, "bridge")
     start = partial_perceptron(problem, passes=10, seed=0)
 
-    def minimise(step: float, recycle: bool, adaptive: bool) -> CCCPResult:
+    def minimise(step: float, recycle: bool, adaptive: bool) -> Solution:
         surrogate = PlaneSurrogate(
             objective.penalty, objective.reward, l2=args.l2, recycle=recycle, reward_below=True,
             step=step,

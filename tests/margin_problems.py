@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from trellis.corpus.labels import basic_table
 from trellis.features import Encoded
 from trellis.problems import EdgeWeights, LabelProblem
 from trellis.problems.costs import Costs
-from trellis.problems.hinge_dual import NodeOrder
 
 CLASSES = ("a", "b", "c")
 
@@ -159,7 +159,7 @@ def _crossed(rng, n_features: int, n_labels: int, kind: str, both: bool) -> Edge
     return EdgeWeights(row, ptr, pair, np.zeros(len(pair)), both)
 
 
-def nodes_of(p: MarginProblem) -> NodeOrder:
+def nodes_of(p: MarginProblem) -> SimpleNamespace:
     """The nodes of a forest, each after its parent, by plain search."""
     n = int(p.offsets[-1])
     order, parent, table, down = [], [], [], []
@@ -181,7 +181,6 @@ def nodes_of(p: MarginProblem) -> NodeOrder:
                     if b == v and a not in seen:
                         waiting.append((a, place, t, False))
     assert len(order) == n
-    return NodeOrder(
-        np.array(order, np.int64), np.array(parent, np.int64), np.array(table, np.int64),
-        np.array(down, bool),
-    )  # fmt: skip
+    return SimpleNamespace(
+        order=np.array(order), parent=np.array(parent), table=np.array(table), down=np.array(down)
+    )

@@ -372,6 +372,9 @@ def test_reference_has_the_right_signature(place: str, name: str, signature: str
     for (argument, _, default), parameter in zip(found, parameters, strict=True):
         if parameter.default is inspect.Parameter.empty:
             assert default is None, argument
+        elif str(parameter.default) in ("inf", "-inf"):  # these have no literal, but a name
+            assert default is not None, argument
+            assert ast.unparse(default) == str(parameter.default), argument
         elif isinstance(parameter.default, str | int | float | bool | tuple | None):
             assert default is not None, argument
             assert ast.literal_eval(default) == parameter.default, argument

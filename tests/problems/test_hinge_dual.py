@@ -8,31 +8,35 @@ import pytest
 from label_problems import Enumerated
 from margin_problems import make_problem, nodes_of
 from trellis.problems import HingeDual, HingeLoss
-from trellis.problems.hinge_dual import NodeOrder
+from trellis.problems.hinge_dual import slots
 from trellis.structures import Forest
 
 
 def test_empty_samples_lose_nothing():
-    nodes = NodeOrder.chain(np.array([0, 0, 2, 2]))
-    assert nodes.parent.tolist() == [-1, 0]
-    assert nodes.slots(np.array([0, 0, 2, 2]))[0].tolist() == [-1, 0]
+    offsets = np.array([0, 0, 2, 2])
+    assert Forest.of(offsets, [[0, 1]]).parent.tolist() == [-1, 0]
+    assert slots(offsets, np.array([-1, 0]))[0].tolist() == [-1, 0]
 
 
 def test_slots_are_numbered_as_they_occur():
-    nodes = NodeOrder(
-        np.arange(5), np.array([-1, 0, 1, 2, -1]), np.array([-1, 3, 1, 3, -1]), np.ones(5, bool)
-    )
-    slot, n = nodes.slots(np.array([0, 4, 5]))
+    slot, n = slots(np.array([0, 4, 5]), np.array([-1, 3, 1, 3, -1]))
     assert slot.tolist() == [-1, 0, 1, 0, -1]
     assert n == 2
+
+
+def edges_of(nodes):
+    """First ends, second ends and tables of all edges."""
+    inner = np.flatnonzero(nodes.parent >= 0)
+    child, upper = nodes.order[inner], nodes.order[nodes.parent[inner]]
+    down = nodes.down[inner]
+    return np.where(down, upper, child), np.where(down, child, upper), nodes.table[inner]
 
 
 @pytest.mark.parametrize("structure", ["chain", "tree"])
 def test_edges_of_the_node_order_are_those_of_the_problem(structure):
     p = make_problem(8, structure, 6, n_types=2)
-    forest = NodeOrder.forest(Forest.of(p.offsets, p.problem.edges), p.problem.types)
-    for nodes in (forest, nodes_of(p)):
-        found = sorted(zip(*(x.tolist() for x in nodes.edges()), strict=True))
+    for nodes in (HingeDual(HingeLoss(p.problem), 0.3).nodes, nodes_of(p)):
+        found = sorted(zip(*(x.tolist() for x in edges_of(nodes)), strict=True))
         assert found == sorted(
             (int(a), int(b), int(k))
             for (a, b), k in zip(p.problem.edges, p.problem.types, strict=True)
@@ -51,13 +55,13 @@ def weights_of_the_means(dual):
         for p in range(e.indptr[t], e.indptr[t + 1]):
             node[e.indices[p]] += c[t] * (e.values[p] if e.values.size else 1.0) * means[t]
     slot_table, slot_weight = {}, {}
-    for place, k in enumerate(dual._slot):
+    for place, k in enumerate(dual.nodes.slot):
         if k >= 0:
             slot_table[k] = dual.nodes.table[place]
             slot_weight[k] = c[dual.nodes.order[place]]
     for k, table in slot_table.items():
         tables[table] -= slot_weight[k] * dual._pairs[k].reshape(L, L)
-    for first, second, table in zip(*dual.nodes.edges(), strict=True):
+    for first, second, table in zip(*edges_of(dual.nodes), strict=True):
         tables[table, loss.gold[first], loss.gold[second]] += c[first]
     if not problem.directed:
         tables += tables.transpose(0, 2, 1).copy()

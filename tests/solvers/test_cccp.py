@@ -12,9 +12,9 @@ from scipy.optimize import linprog, minimize
 
 from trellis.errors import DataError
 from trellis.problems.cut import Cut
-from trellis.solvers.bundle import Bundle
 from trellis.solvers.cccp import PlaneSurrogate, Tangent, minimise_cccp
-from trellis.solvers.planes import BundleResult, minimise_bundle
+from trellis.solvers.planes import minimise_bundle
+from trellis.solvers.solution import Solution
 
 VARIANTS = list(itertools.product([True, False], [True, False]))
 
@@ -340,9 +340,7 @@ class Halves:
         new = np.array([low])
         if self.value(new, tangent) > objective:
             new = w
-        return BundleResult(
-            new, new, self.value(new, tangent), 0.0, 0.0, "gap", True, [], Bundle(1)
-        )
+        return Solution(new, self.value(new, tangent), 0.0, "gap", True, [])
 
 
 def test_any_solver_will_do():

@@ -243,6 +243,7 @@ def fine(w):
         ({"bundle": Bundle(5)}, "one of 5 weights"),
         ({"memory": 1}, "memory must be"),
         ({"box": 0.0}, "box must be positive"),
+        ({"l2": 0.0, "l1": 1.0, "rho": 2.0}, "rho is for l2; with l1 it must be inf, got 2.0"),
         ({"step": 0.0}, "step must lie in"),
         ({"step": 1.5}, "step must lie in"),
         ({"l2": 0.0, "l1": 1.0}, "unbounded: give a floor"),

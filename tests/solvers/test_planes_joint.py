@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from trellis.errors import DataError
 from trellis.problems.cut import Cut
 from trellis.solvers.bundle import Bundle
-from trellis.solvers.planes import minimise_bundle, minimise_joint_bundle
+from trellis.solvers.planes import minimise_bundle
 
 
 class Domain:
@@ -30,6 +30,10 @@ class Domain:
         y = scores.argmax(1)
         i = np.arange(len(y))
         return float(scores[i, y].sum()), self.diff[i, y].sum(0)
+
+
+def minimise_jointly(risks, n_weights, *, floor=0.0, **options):
+    return minimise_bundle(risks, n_weights, floor=floor, **options)
 
 
 def domains(seed, n_domains, **size):
@@ -69,7 +73,7 @@ def stacked(risks, d, l2, rho, tol):
 )
 def test_equals_the_stacked_problem(seed, n_domains, l2, rho, floor, step):
     risks = domains(seed, n_domains)
-    found = minimise_joint_bundle(
+    found = minimise_jointly(
         risks, 3, l2=l2, rho=rho, floor=floor, tol=1e-7, step=step, max_iterations=300
     )
     plain, _, _ = stacked(risks, 3, l2, rho, 1e-7)
@@ -111,7 +115,7 @@ def test_against_all_constraints_written_down():
         primal, begin, method="SLSQP", options={"ftol": 1e-13, "maxiter": 1000},
         constraints={"type": "ineq", "fun": lambda z: -rows @ z - losses, "jac": lambda z: -rows},
     )  # fmt: skip
-    found = minimise_joint_bundle(risks, d, l2=l2, rho=rho, tol=1e-8)
+    found = minimise_jointly(risks, d, l2=l2, rho=rho, tol=1e-8)
     assert found.objective == pytest.approx(best.fun, rel=1e-5)
     np.testing.assert_allclose(found.shared, best.x[:d], atol=1e-2)
     np.testing.assert_allclose(found.weights.ravel(), best.x[d : 3 * d], atol=1e-2)
@@ -127,22 +131,22 @@ def test_limits_of_rho(seed, n_domains):
         return sum(a[0] for a in answers), np.sum([a[1] for a in answers], 0)
 
     one = minimise_bundle(union, 3, l2=0.3, floor=0.0, tol=1e-7)
-    bound = minimise_joint_bundle(risks, 3, l2=0.3, rho=np.inf, tol=1e-7)
+    bound = minimise_jointly(risks, 3, l2=0.3, rho=np.inf, tol=1e-7)
     assert bound.objective == pytest.approx(one.objective, rel=1e-6)
     assert (bound.weights == bound.shared).all()
-    nearly = minimise_joint_bundle(risks, 3, l2=0.3, rho=1e7, tol=1e-7)
+    nearly = minimise_jointly(risks, 3, l2=0.3, rho=1e7, tol=1e-7)
     assert nearly.objective == pytest.approx(one.objective, rel=1e-4)
     np.testing.assert_allclose(nearly.weights, bound.weights, atol=0.02)
 
     alone = [minimise_bundle(r, 3, l2=0.3, floor=0.0, tol=1e-7) for r in risks]
-    apart = minimise_joint_bundle(risks, 3, l2=0.3, rho=0, tol=1e-7)
+    apart = minimise_jointly(risks, 3, l2=0.3, rho=0, tol=1e-7)
     assert apart.stop_reason == "gap"
     assert apart.objective == pytest.approx(sum(a.objective for a in alone), rel=1e-6)
     assert (apart.shared == 0).all()
     for w, a in zip(apart.weights, alone, strict=True):
         np.testing.assert_allclose(w, a.weights, atol=0.02)
     # Between the limits: less free than the domains apart with no regulariser, freer than one w.
-    middle = minimise_joint_bundle(risks, 3, l2=0.3, rho=0.3, tol=1e-7)
+    middle = minimise_jointly(risks, 3, l2=0.3, rho=0.3, tol=1e-7)
     assert middle.lower_bound <= bound.objective
 
 
@@ -151,7 +155,7 @@ def test_one_domain_alone_has_the_harmonic_regulariser(rho):
     """tau = l2 rho / (l2 + rho), which vanishes with rho."""
     (risk,) = domains(11, 1)
     l2 = 0.4
-    found = minimise_joint_bundle([risk], 3, l2=l2, rho=rho, tol=1e-9)
+    found = minimise_jointly([risk], 3, l2=l2, rho=rho, tol=1e-9)
     alone = minimise_bundle(risk, 3, l2=l2 * rho / (l2 + rho), floor=0.0, tol=1e-9)
     assert found.objective == pytest.approx(alone.objective, rel=1e-7)
     np.testing.assert_allclose(found.weights[0], alone.weights, atol=1e-2)
@@ -161,18 +165,18 @@ def test_one_domain_alone_has_the_harmonic_regulariser(rho):
 def test_small_rho_is_as_good_as_no_regulariser():
     """With rho to 0 the objective goes to the sum of the least risks, not to that of rho=0."""
     risks = domains(2, 2, n=12)
-    small = minimise_joint_bundle(risks, 3, l2=1.0, rho=1e-6, tol=1e-6)
+    small = minimise_jointly(risks, 3, l2=1.0, rho=1e-6, tol=1e-6)
     free = sum(minimise_bundle(r, 3, l2=1e-6, floor=0.0, tol=1e-6).objective for r in risks)
-    apart = minimise_joint_bundle(risks, 3, l2=1.0, rho=0, tol=1e-6)
+    apart = minimise_jointly(risks, 3, l2=1.0, rho=0, tol=1e-6)
     assert small.objective == pytest.approx(free, rel=1e-3)
     assert small.objective < 0.99 * apart.objective
 
 
 def test_planes_are_kept_for_another_rho():
     risks = domains(5, 3, n=20, d=6)
-    first = minimise_joint_bundle(risks, 6, l2=0.5, rho=0.5, tol=1e-5)
-    fresh = minimise_joint_bundle(risks, 6, l2=0.5, rho=0.4, tol=1e-5)
-    again = minimise_joint_bundle(risks, 6, l2=0.5, rho=0.4, tol=1e-5, bundle=first.bundle)
+    first = minimise_jointly(risks, 6, l2=0.5, rho=0.5, tol=1e-5)
+    fresh = minimise_jointly(risks, 6, l2=0.5, rho=0.4, tol=1e-5)
+    again = minimise_jointly(risks, 6, l2=0.5, rho=0.4, tol=1e-5, bundle=first.bundle)
     assert len(again.records) < len(fresh.records)
     assert again.objective == pytest.approx(fresh.objective, rel=2e-5)
     rng = np.random.default_rng(0)
@@ -185,8 +189,8 @@ def test_planes_are_kept_for_another_rho():
 @pytest.mark.parametrize("rho", [0, 0.3, np.inf])
 def test_little_memory_keeps_the_bounds_and_gets_near(rho):
     risks = domains(8, 3, n=10, d=5)
-    whole = minimise_joint_bundle(risks, 5, l2=0.5, rho=rho, tol=1e-6)
-    found = minimise_joint_bundle(risks, 5, l2=0.5, rho=rho, tol=0.02, memory=7)
+    whole = minimise_jointly(risks, 5, l2=0.5, rho=rho, tol=1e-6)
+    found = minimise_jointly(risks, 5, l2=0.5, rho=rho, tol=0.02, memory=7)
     assert found.stop_reason == "gap"
     assert len(found.bundle) <= 7 + 3 < len(whole.bundle)
     assert all(r.lower_bound <= whole.objective + 1e-6 for r in found.records)
@@ -206,8 +210,8 @@ def test_linear_terms_move_the_optimum(rho):
         return lambda w: (risks[d](w)[0] + float(v[d] @ w), risks[d](w)[1] + v[d])
 
     run = {"l2": 0.3, "rho": rho, "tol": 1e-7}
-    a = minimise_joint_bundle(risks, 3, linear=v, **run)
-    b = minimise_joint_bundle([tilted(0), tilted(1)], 3, floor=None, **run)
+    a = minimise_jointly(risks, 3, linear=v, **run)
+    b = minimise_jointly([tilted(0), tilted(1)], 3, floor=None, **run)
     assert a.stop_reason == b.stop_reason == "gap"
     assert a.objective == pytest.approx(b.objective, rel=1e-6)
     np.testing.assert_allclose(a.weights, b.weights, atol=1e-2)
@@ -219,7 +223,7 @@ def test_start_is_the_first_point_with_the_best_shared_weights(rho):
     start = np.random.default_rng(2).normal(size=(2, 3))
     if rho == np.inf:
         start[1] = start[0]
-    found = minimise_joint_bundle(risks, 3, l2=0.3, rho=rho, start=start, max_iterations=1)
+    found = minimise_jointly(risks, 3, l2=0.3, rho=rho, start=start, max_iterations=1)
     np.testing.assert_array_equal(found.weights, start)
     if rho == 0.3:
         value = objective(risks, found.shared, start, 0.3, rho)
@@ -235,8 +239,8 @@ def test_inexact_oracle_keeps_a_true_gap():
         value, slope = risks[0](w)
         return Cut(value + 0.5, value - 0.1, slope)
 
-    exact = minimise_joint_bundle(risks, 3, l2=0.3, rho=0.3, tol=1e-7)
-    found = minimise_joint_bundle([loose, risks[1]], 3, l2=0.3, rho=0.3, tol=1e-7)
+    exact = minimise_jointly(risks, 3, l2=0.3, rho=0.3, tol=1e-7)
+    found = minimise_jointly([loose, risks[1]], 3, l2=0.3, rho=0.3, tol=1e-7)
     assert not found.exact
     assert found.stop_reason == "no progress"
     assert found.lower_bound <= exact.objective <= found.objective - 0.5 + 1e-6
@@ -244,7 +248,7 @@ def test_inexact_oracle_keeps_a_true_gap():
 
 def test_stops_are_named():
     risks = domains(7, 2, n=20, d=6)
-    short = minimise_joint_bundle(risks, 6, l2=0.1, rho=0.1, max_iterations=2)
+    short = minimise_jointly(risks, 6, l2=0.1, rho=0.1, max_iterations=2)
     assert short.stop_reason == "max_iterations"
     assert len(short.records) == 2
 
@@ -252,7 +256,7 @@ def test_stops_are_named():
         if record.number == 3:
             raise KeyboardInterrupt
 
-    halted = minimise_joint_bundle(risks, 6, l2=0.1, rho=0.1, report=stop)
+    halted = minimise_jointly(risks, 6, l2=0.1, rho=0.1, report=stop)
     assert halted.stop_reason == "interrupted"
     assert len(halted.records) == 3
     assert halted.objective == pytest.approx(
@@ -283,4 +287,4 @@ def test_bad_input(change, message):
         "risks": [lambda w: (0.0, np.zeros(2))], "n_weights": 2, "l2": 1.0, "rho": 1.0
     } | change  # fmt: skip
     with pytest.raises(DataError, match=message):
-        minimise_joint_bundle(**arguments)
+        minimise_jointly(**arguments)

@@ -31,9 +31,10 @@ from trellis.problems.log_objective import LogObjective
 from trellis.problems.partial import PartialLoss, PartialObjective
 from trellis.problems.problem import Learnable
 from trellis.solvers.bundle import Bundle
-from trellis.solvers.cccp import CCCPResult, PlaneSurrogate, Tangent, minimise_cccp
+from trellis.solvers.cccp import PlaneSurrogate, Tangent, minimise_cccp
 from trellis.solvers.partial_margin import planes_kept
-from trellis.solvers.planes import BundleResult, minimise_bundle, minimise_joint_bundle
+from trellis.solvers.planes import minimise_bundle
+from trellis.solvers.solution import Solution
 
 __all__ = ["LEARNABLE", "Trained", "l2_of", "objective_of", "train"]
 
@@ -140,9 +141,7 @@ def train(
     return Trained(_shared(w, l2, rho), w, value)
 
 
-def _minimise_union(
-    objectives: Sequence[PartialObjective], l2: float, tol: float
-) -> BundleResult | CCCPResult:
+def _minimise_union(objectives: Sequence[PartialObjective], l2: float, tol: float) -> Solution:
     """One model of all data sets, whose losses are summed."""
     n = objectives[0].n_weights
 
@@ -169,11 +168,12 @@ def _minimise_union(
 
 def _minimise_related(
     objectives: Sequence[PartialObjective], l2: float, rho: float, tol: float, max_rounds: int
-) -> BundleResult | CCCPResult:
+) -> Solution:
     """A model of each data set: weights (D, n)."""
     if all(objective.convex for objective in objectives):
         risks = [objective.risk for objective in objectives]
-        return minimise_joint_bundle(risks, objectives[0].n_weights, l2=l2, rho=rho, tol=tol)
+        n = objectives[0].n_weights
+        return minimise_bundle(risks, n, l2=l2, rho=rho, floor=0.0, tol=tol)
     return minimise_cccp(
         _JointSurrogate(objectives, l2, rho), np.tile(_start(objectives), (len(objectives), 1)),
         first_tol=max(tol, 0.1), tol=tol, eta=tol, max_rounds=max_rounds,
@@ -244,12 +244,12 @@ class _JointSurrogate:
         value += sum(objective.penalty(one).upper for objective, one in parts)
         return value - tangent.height(w)
 
-    def minimise(self, w: Float64s, tangent: Tangent, objective: float, tol: float) -> BundleResult:
+    def minimise(self, w: Float64s, tangent: Tangent, objective: float, tol: float) -> Solution:
         for d, slope in enumerate(tangent.slope):
             self._planes.add(slope, 0.0, d)
-        result = minimise_joint_bundle(
+        result = minimise_bundle(
             [one.penalty for one in self._objectives], len(w[0]), l2=self._l2, rho=self._rho,
-            linear=-tangent.slope, floor=None, start=w, bundle=self._planes, tol=tol,
+            linear=-tangent.slope, start=w, bundle=self._planes, tol=tol,
         )  # fmt: skip
         self.n_planes += len(result.records)
         self.exact = self.exact and result.exact

@@ -15,7 +15,7 @@ import dataclasses
 import os
 import time
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,16 +27,9 @@ from trellis.files.checkpoint import CheckpointFile
 from trellis.files.container import loading
 from trellis.files.stored import header_value
 from trellis.problems import LabelProblem, Weights
-from trellis.solvers.passes import PassRecord, Progress
-from trellis.solvers.sgd import restore_weights, weight_state
+from trellis.solvers.passes import PassRecord, Progress, Stateful
 
 __all__ = ["Checkpoint", "Resumed", "run_fingerprint"]
-
-
-class _Learner(Protocol):
-    def state(self) -> dict[str, NDArray[Any]]: ...
-
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None: ...
 
 
 @dataclasses.dataclass
@@ -49,7 +42,7 @@ class Resumed:
     arrays: dict[str, NDArray[Any]]
     best: float | None
 
-    def restore(self, learner: _Learner, like: Weights) -> Weights | None:
+    def restore(self, learner: Stateful, like: Weights) -> Weights | None:
         """Put the learner into the state saved; returns the best weights, if any were kept."""
         shapes = {name: (a.shape, a.dtype) for name, a in learner.state().items()}
         stored = {
@@ -63,7 +56,8 @@ class Resumed:
         if self.best is None:
             return None
         best = like.copy()
-        restore_weights(best, self.arrays, "best_")
+        for name, array in best.named("best_").items():
+            array[...] = self.arrays[name]
         return best
 
 
@@ -110,7 +104,7 @@ class Checkpoint(CheckpointFile):
             return Resumed(stored.seed, stored.run, progress, stored.arrays, best)
 
     def save(
-        self, progress: Progress, learner: _Learner, best: tuple[float, Weights] | None
+        self, progress: Progress, learner: Stateful, best: tuple[float, Weights] | None
     ) -> None:
         """Write a checkpoint, if it is time."""
         passed = time.monotonic() - self._last
@@ -129,7 +123,7 @@ class Checkpoint(CheckpointFile):
         }
         arrays = dict(learner.state())
         if best is not None:
-            arrays |= weight_state(best[1], "best_")
+            arrays |= best[1].named("best_")
         self.write(header, arrays)
         self._last = time.monotonic()
         self._cost = self._last - started

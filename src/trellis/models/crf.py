@@ -22,11 +22,11 @@ from trellis.models.linear_parameters import ChainModel, GraphModel, TreeModel
 from trellis.models.prediction import numbered
 from trellis.models.stochastic_model import StochasticModel
 from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
-from trellis.problems.confidence import span_event
+from trellis.problems.confidence import span_probabilities
 from trellis.problems.log_objective import whole_samples
 from trellis.solvers import AdaptiveFrequency, LimitedMemoryBFGS
 from trellis.solvers.passes import Learner
-from trellis.structures import ChainPotentials, entropy, event_probability, marginals, sample
+from trellis.structures import ChainPotentials, entropy, marginals, sample
 
 __all__ = ["CRF", "ChainCRF", "GraphCRF", "TreeCRF"]
 
@@ -100,9 +100,6 @@ class CRF(StochasticModel):
         if self.lock_free and self.solver != "sgd":
             raise ParametersError("{lock_free} is for {solver}", lock_free=True, solver="sgd")
 
-    def _pass_limit(self) -> int:
-        return _PASSES[self.solver_] if isinstance(self.max_passes, str) else self.max_passes
-
     @property
     def _tol(self) -> float:
         return self.tol * (_LBFGS_TOL if self.solver_ == "lbfgs" else 1.0)
@@ -118,6 +115,7 @@ class CRF(StochasticModel):
             entries = len(problem.encoded.indices) * problem.n_labels
             small = self.piece_size is None and entries <= _LITTLE_DATA
             self.solver_ = "lbfgs" if small else "sgd"
+        self._auto_passes = _PASSES[self.solver_]
         if self.solver_ == "lbfgs":
             pieces = self._partitioner(problem).draw(problem.offsets, rng)
             return LimitedMemoryBFGS(
@@ -296,15 +294,8 @@ class ChainCRF(CRF, ChainModel):
         for p, _ in self.potentials(corpus):
             assert isinstance(p, ChainPotentials)
             for s in range(len(p.offsets) - 1):
-                alone = p.alone(s)
                 labels = next(predicted)
-                result.append(
-                    [
-                        (kind, start, end, float(event_probability(alone, event)[0]))
-                        for kind, start, end in rules.spans(labels)
-                        for event in [span_event(self.classes_, rules, labels, kind, start, end)]
-                    ]
-                )
+                result.append(span_probabilities(p.alone(s), self.classes_, rules, labels))
         return result
 
 
@@ -313,17 +304,13 @@ class TreeCRF(CRF, TreeModel):
 
     Attributes
     ----------
-    classes_ : tuple of str
-        The labels, sorted; the order of the columns of marginals.
     edge_types_ : tuple of str
         The types of edges, sorted; empty if they have none.
-    history_ : list of PassRecord
-        What each pass brought.
     weights_ : Weights
         Node weights (F, L), tables of transitions (K, L, L), one for each type of edges, and rich
         edge weights if there are any.
-    stop_reason_ : str
-        Why training ended, as for :class:`trellis.ChainCRF`.
+    classes_, history_, learning_rate_, solver_, stop_reason_
+        As for :class:`trellis.ChainCRF`.
 
     Examples
     --------
@@ -346,20 +333,11 @@ class GraphCRF(CRF, GraphModel):
 
     Attributes
     ----------
-    classes_ : tuple of str
-        The labels, sorted; the order of the columns of marginals.
-    edge_types_ : tuple of str
-        The types of edges, sorted; empty if they have none.
     edge_share_ : float
         Share ρ of the edges that a spanning tree has, on average; with ``pieces="tree"`` the scores
         of edges count ρ times at prediction, since there all edges speak. 1 on forests.
-    history_ : list of PassRecord
-        What each pass brought.
-    weights_ : Weights
-        Node weights (F, L), tables of transitions (K, L, L), one for each type of edges, and rich
-        edge weights if there are any.
-    stop_reason_ : str
-        Why training ended, as for :class:`trellis.ChainCRF`.
+    classes_, edge_types_, history_, learning_rate_, solver_, stop_reason_, weights_
+        As for :class:`trellis.TreeCRF`.
 
     Examples
     --------

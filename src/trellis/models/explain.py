@@ -79,7 +79,6 @@ def explain_sample(
         edges[a] += table[:, y[b]]
         edges[b] += table[y[a], :]
     chain = isinstance(p, ChainPotentials)
-    crossed = _Crossed(weights.edge if chain else None, len(classes))
     symbols = next((c.strings() for c in corpus.columns.values()), None)
     # All names at once: an encoder goes through its whole vocabulary for each request.
     known = np.unique(encoded.indices)
@@ -91,9 +90,9 @@ def explain_sample(
         values = encoded.values[part] if encoded.values.size else np.ones(len(ids))
         rich = np.zeros((len(ids), len(classes)))
         if chain and t > 0:
-            rich += crossed.rows(ids)[:, y[t - 1], :]
+            rich += _crossed(weights.edge, len(classes), ids)[:, y[t - 1], :]
         if chain and t + 1 < len(y):
-            rich += crossed.rows(ids, back=1)[:, :, y[t + 1]]
+            rich += _crossed(weights.edge, len(classes), ids, back=1)[:, :, y[t + 1]]
         node, around = weights.node[ids] + rich, edges[t] - values @ rich
         others = np.where(np.arange(len(classes)) == label, -np.inf, p.node[t] + edges[t])
         rival = int(np.argmax(others)) if np.isfinite(others).any() else None
@@ -125,26 +124,19 @@ def _edges(
             yield a, b, p.pair[k]
 
 
-class _Crossed:
-    """Rich edge weights of some features as dense (features, L, L) arrays; zero without any."""
-
-    def __init__(self, edge: EdgeWeights | None, n_labels: int) -> None:
-        self.edge = edge
-        self.n_labels = n_labels
-
-    def rows(self, features: NDArray[np.int32], back: int = 0) -> NDArray[np.float64]:
-        """Weights of features of the position where an edge ends, or where it begins (back=1)."""
-        n = self.n_labels
-        tables = np.zeros((len(features), n * n))
-        edge = self.edge
-        if edge is None or (back and not edge.both):
-            return tables.reshape(-1, n, n)
-        bounds = edge.rows()
-        for k, row in enumerate(edge.row[features]):
-            if row < 0:
-                continue
-            i = row + back * edge.n_crossed
-            part = slice(bounds[i], bounds[i + 1])
-            where = edge.pair[part] if edge.ptr.size else slice(None)
-            tables[k, where] = edge.values[part]
+def _crossed(
+    edge: EdgeWeights | None, n: int, features: NDArray[np.int32], back: int = 0
+) -> NDArray[np.float64]:
+    """Rich edge weights (features, L, L) where an edge ends, or begins (back=1); zero without."""
+    tables = np.zeros((len(features), n * n))
+    if edge is None or (back and not edge.both):
         return tables.reshape(-1, n, n)
+    bounds = edge.rows()
+    for k, row in enumerate(edge.row[features]):
+        if row < 0:
+            continue
+        i = row + back * edge.n_crossed
+        part = slice(bounds[i], bounds[i + 1])
+        where = edge.pair[part] if edge.ptr.size else slice(None)
+        tables[k, where] = edge.values[part]
+    return tables.reshape(-1, n, n)

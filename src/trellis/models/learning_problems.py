@@ -6,20 +6,18 @@ edge types, hence their weights.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Corpus, Labels
-from trellis.corpus.labels import basic_table
 from trellis.corpus.schemes import get_scheme
 from trellis.errors import DataError
 from trellis.features import Encoded, Prepared
 from trellis.features.encoder import encoder_for
-from trellis.models.prediction import Predictor
+from trellis.models.prediction import Predictor, unknown_labels
 from trellis.problems import EdgeWeights, LabelProblem, Weights
 from trellis.problems.edge_weights import cross
 
@@ -73,9 +71,11 @@ class LearningProblems(Predictor):
         names = set(labels or ())
         for name, given in data.items():
             X, y = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
-            with _naming(name):
+            try:
                 corpus = self._corpus(X, y)
                 corpus.check_samples("learning")
+            except DataError as error:
+                raise DataError(f"data set {name!r}: {error}") from None
             corpora.append(corpus)
             names |= set(() if corpus.labels is None else corpus.labels.classes)
         classes = tuple(sorted(names))
@@ -87,10 +87,14 @@ class LearningProblems(Predictor):
         encoded = [model.encoder_.learn(corpus) for corpus in corpora]
         if len(corpora) > 1:  # features that came later count in those before
             encoded = [model.encoder_.encode(corpus) for corpus in corpora]
-        model._start(corpora, encoded)
+        known = [
+            unknown_labels(c, classes) if c.labels is None else c.labels.recoded(classes)
+            for c in corpora
+        ]
+        model._start(corpora, encoded, known)
         problems = {}
-        for name, corpus, features in zip(data, corpora, encoded, strict=True):
-            problems[name] = model._problem(corpus, features, _with_classes(corpus, classes))
+        for name, corpus, features, sets in zip(data, corpora, encoded, known, strict=True):
+            problems[name] = model._problem(corpus, features, sets)
             problems[name].owner = model
         return problems
 
@@ -216,17 +220,15 @@ class LearningProblems(Predictor):
             edges=None if self.structure == "chain" else corpus.edges,
         )  # fmt: skip
 
-    def _start(self, corpora: Sequence[Corpus], encoded: Sequence[Encoded]) -> None:
+    def _start(
+        self, corpora: Sequence[Corpus], encoded: Sequence[Encoded], known: Sequence[Labels]
+    ) -> None:
+        """Zero weights for all data sets."""
         self._learn_edge_types(corpora)
         self.weights_, self.history_ = self._zeros(), []
         self.stop_reason_ = ""
-        rng, n_labels = np.random.default_rng(self.random_state), len(self.classes_)
-        for corpus, features in zip(corpora, encoded, strict=True):
-            if corpus.labels is not None:
-                labels = corpus.labels.recoded(self.classes_)
-            else:
-                unknown = np.full(corpus.n_positions, n_labels, np.int32)
-                labels = Labels(unknown, basic_table(n_labels), self.classes_)
+        rng = np.random.default_rng(self.random_state)
+        for corpus, features, labels in zip(corpora, encoded, known, strict=True):
             self.weights_.edge = self._cross(corpus, features, labels, rng, self.weights_.edge)
             if self.weights_.edge is not None and self.weights_.edge.ptr.size:
                 raise DataError(
@@ -237,20 +239,3 @@ class LearningProblems(Predictor):
     def _check_classes(self, classes: Sequence[str]) -> None:
         if self.scheme is not None:
             get_scheme(self.scheme).validity(classes)  # raises if a label does not fit
-
-
-@contextlib.contextmanager
-def _naming(name: str) -> Iterator[None]:
-    """Say of which data set an error speaks."""
-    try:
-        yield
-    except DataError as error:
-        raise DataError(f"data set {name!r}: {error}") from None
-
-
-def _with_classes(corpus: Corpus, classes: tuple[str, ...]) -> Labels:
-    """Label sets of a corpus among these classes; of all of them where it has no labels."""
-    if corpus.labels is None:
-        n = len(classes)
-        return Labels(np.full(corpus.n_positions, n, np.int32), basic_table(n), classes)
-    return corpus.labels.recoded(classes)

@@ -60,8 +60,11 @@ class LinearModel(LearningProblems, StoredLinearModel):
         """Who learns from a batch of a stream, one pass over it."""
         raise NotImplementedError  # abstract
 
+    _auto_passes = 10
+    """Most passes where ``max_passes`` is "auto"; of several solvers, set with the learner."""
+
     def _pass_limit(self) -> int:
-        raise NotImplementedError  # abstract
+        return self._auto_passes if isinstance(self.max_passes, str) else int(self.max_passes)
 
     @property
     def training_loss(self) -> str:
@@ -230,9 +233,9 @@ class LinearModel(LearningProblems, StoredLinearModel):
         """Learn from one batch of a stream: one pass over it.
 
         Features not seen before are added. Labels and types of edges are fixed by the first call:
-        pass all labels as ``classes`` unless the first batch holds them all. A CRF goes
-        at the initial rate, and the penalty's share of a batch is its share of the samples seen so
-        far; a perceptron averages over all batches; a max-margin model refuses.
+        pass all labels as ``classes`` unless the first batch holds them all. A CRF or a max-margin
+        model goes at the initial rate, and the penalty's share of a batch is its share of the
+        samples seen so far; a perceptron averages over all batches.
         """
         self._check_parameters()
         corpus = self.training_corpus(X, y, edges, edge_types)

@@ -8,7 +8,7 @@ The scores s are those of the CRFs, and so are predictions. With one label at ea
 losses are structured hinge losses; other losses of label sets are in
 :mod:`trellis.problems.partial`. Frank–Wolfe goes over completed labels
 (:mod:`trellis.solvers.completion`), planes are for all losses
-(:mod:`trellis.solvers.plane_learner`), and steps for pieces and streams
+(:mod:`trellis.solvers.partial_margin`), and steps for pieces and streams
 (:mod:`trellis.problems.hinge_steps`).
 """
 
@@ -32,8 +32,8 @@ from trellis.problems import (
 )
 from trellis.problems.costs import check_cost
 from trellis.solvers.completion import CompletedFrankWolfe
+from trellis.solvers.partial_margin import PlaneLearner
 from trellis.solvers.passes import Learner
-from trellis.solvers.plane_learner import PlaneLearner
 
 __all__ = ["MaxMargin"]
 
@@ -182,7 +182,7 @@ class MaxMargin(StochasticModel):
 
     def _learner(self, problem: LabelProblem, start: Weights, rng: np.random.Generator) -> Learner:
         if self.solver == "sgd":
-            self._limit = _STEPS
+            self._auto_passes = _STEPS
             self._find_rate(problem, start, rng)
             sgd = self._steps(problem, start, decay=self.decay, penalty=self._penalty())
             return self._passes(sgd, rng)
@@ -193,17 +193,14 @@ class MaxMargin(StochasticModel):
         best = self._completes and not problem.is_rich
         fw = self.solver == "frank-wolfe" or (self.solver == "auto" and best)
         self.solver_ = "frank-wolfe" if fw else "bundle"
-        self._limit = _PASSES if objective.convex else _PARTIAL_PASSES
+        self._auto_passes = _PASSES if objective.convex else _PARTIAL_PASSES
         if fw:
             return CompletedFrankWolfe(objective, l2=float(self.l2), rng=rng)
-        self._limit = _ITERATIONS if objective.convex else _ROUNDS
+        self._auto_passes = _ITERATIONS if objective.convex else _ROUNDS
         return PlaneLearner(
             objective, l2=float(self.l2), l1=float(self.l1), memory=self.memory,
             seed=self.random_state,
         )  # fmt: skip
-
-    def _pass_limit(self) -> int:
-        return self._limit if isinstance(self.max_passes, str) else int(self.max_passes)
 
     def _stream_learner(
         self, problem: LabelProblem, weights: Weights, rng: np.random.Generator

@@ -16,8 +16,6 @@ from trellis.solvers.passes import Learner
 
 __all__ = ["ChainPerceptron", "GraphPerceptron", "Perceptron", "TreePerceptron"]
 
-_PASSES = 10
-
 
 class Perceptron(LinearModel):
     """What all perceptrons have in common; not used by itself."""
@@ -35,9 +33,6 @@ class Perceptron(LinearModel):
     )
 
     max_passes = changed(help='Most passes over the data ("auto": 10).')
-
-    def _pass_limit(self) -> int:
-        return _PASSES if isinstance(self.max_passes, str) else self.max_passes
 
     def _learner(self, problem: LabelProblem, start: Weights, rng: np.random.Generator) -> Learner:
         return self._passes(self._visitor(problem, start), rng)

@@ -28,18 +28,18 @@ from numpy.typing import NDArray
 from trellis.corpus import Corpus, Label, Labels, as_corpus, as_graph_corpus
 from trellis.corpus.corpus import check_lengths
 from trellis.corpus.labels import basic_table
+from trellis.corpus.sample_weights import sample_weights
 from trellis.corpus.schemes import Scheme, detect_scheme, get_scheme
 from trellis.domains import is_whole
 from trellis.errors import DataError, InfeasibleError
 from trellis.estimator import fitted
 from trellis.features import Encoded, Encoder, Prepared
-from trellis.models.accuracy import accuracy
 from trellis.models.explain import Explanation, explain_sample
 from trellis.models.linear_parameters import LinearParameters
 from trellis.problems import LabelProblem, Weights
 from trellis.structures import Best, ChainPotentials, GraphPotentials, best, kbest
 
-__all__ = ["Block", "Decoded", "Predictor", "numbered"]
+__all__ = ["Block", "Decoded", "Predictor", "numbered", "unknown_labels"]
 
 # Positions of chains scored at once; numbers in the scores of edges, and of graphs, at once.
 _POSITIONS = 1 << 16
@@ -250,7 +250,19 @@ class Predictor(LinearParameters):
         ``sample_weight`` weighs samples.
         """
         self._check_fitted()
-        return accuracy(self._corpus(X, y, edges, edge_types), self.predict, sample_weight)
+        corpus = self._corpus(X, y, edges, edge_types)
+        if corpus.labels is None:
+            raise DataError("score needs labels: pass y or a corpus that carries them")
+        annotated = corpus.labels.ids != len(corpus.labels.classes)
+        weights = sample_weights(sample_weight, len(corpus))
+        weight = np.repeat(weights, corpus.lengths)[annotated]
+        if not weight.sum() > 0:
+            raise DataError("score needs at least one annotated position")
+        position = {name: i for i, name in enumerate(corpus.labels.classes)}
+        predicted = [position.get(p, -1) for sample in self.predict(corpus) for p in sample]
+        ids = np.array(predicted, np.int64)
+        allowed = corpus.labels.table[corpus.labels.ids, np.maximum(ids, 0)] & (ids >= 0)
+        return float(np.average(allowed[annotated], weights=weight))
 
     def explain(
         self,
@@ -369,9 +381,7 @@ class Predictor(LinearParameters):
     ) -> LabelProblem:
         """Samples as a problem whose weights are those of the model; edges of known types."""
         if labels is None:
-            n = len(self.classes_)
-            unknown = np.full(corpus.n_positions, n, np.int32)
-            labels = Labels(unknown, basic_table(n), self.classes_)
+            labels = unknown_labels(corpus, self.classes_)
         shape: dict[str, Any] = {
             "rich": self.weights_.edge, "sample_weight": weight, "cost": self._cost,
         }  # fmt: skip
@@ -412,7 +422,8 @@ class Predictor(LinearParameters):
         from trellis.kernels.rich_edges import score_edges
         from trellis.kernels.scoring import Features, score_nodes
 
-        edge, rules, n_labels = weights.edge, self._rules(), len(self.classes_)
+        edge, n_labels = weights.edge, len(self.classes_)
+        rules = None if self.scheme is None else get_scheme(self.scheme).validity(self.classes_)
         size = _EDGES // n_labels**2 if edge is not None or small else _POSITIONS
         features = Features(encoded.indptr, encoded.indices, encoded.values)
         for a, b in _runs(corpus.offsets, size):
@@ -461,10 +472,6 @@ class Predictor(LinearParameters):
             offsets = corpus.offsets[a : b + 1] - first
             yield Block(a, node, pair, offsets, problem.edges[ids] - first, types)
 
-    def _rules(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]] | None:
-        """What the tag scheme allows: labels to begin with, to follow each other, to end with."""
-        return None if self.scheme is None else get_scheme(self.scheme).validity(self.classes_)
-
     def _span_scheme(self, scheme: str | None) -> Scheme:
         name = scheme or self.scheme or detect_scheme(self.classes_)
         if name is None:
@@ -484,6 +491,12 @@ class numbered:  # noqa: N801 (it reads as a statement)
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if isinstance(error, InfeasibleError) and error.sample is not None:
             error.sample += self.first
+
+
+def unknown_labels(corpus: Corpus, classes: tuple[str, ...]) -> Labels:
+    """Label sets of all classes at all positions of a corpus."""
+    n = len(classes)
+    return Labels(np.full(corpus.n_positions, n, np.int32), basic_table(n), classes)
 
 
 def _check_finite(corpus: Corpus, first: int, fine: Any) -> None:

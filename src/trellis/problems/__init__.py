@@ -11,7 +11,7 @@ from trellis.problems.hinge_steps import HingeSteps
 from trellis.problems.label_problem import LabelProblem
 from trellis.problems.log_likelihood import FeatureRates, LogLikelihood
 from trellis.problems.log_objective import LogObjective
-from trellis.problems.oracle import StructuredOracle, summed_risk
+from trellis.problems.oracle import summed_risk
 from trellis.problems.partial import PARTIAL_LOSSES, PartialLoss, PartialObjective
 from trellis.problems.penalty import Penalty
 from trellis.problems.perceptron import PerceptronLoss
@@ -36,7 +36,6 @@ __all__ = [
     "Penalty",
     "PerceptronLoss",
     "Problem",
-    "StructuredOracle",
     "Weights",
     "summed_risk",
 ]

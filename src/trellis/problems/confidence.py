@@ -27,7 +27,7 @@ from trellis.structures import (
     marginals,
 )
 
-__all__ = ["PROBABILITIES", "confidence", "span_event"]
+__all__ = ["PROBABILITIES", "confidence", "span_probabilities"]
 
 
 PROBABILITIES = ("entropy", "token-entropy", "confidence", "span")
@@ -71,17 +71,24 @@ def confidence(problem: LabelInference, w: Float64s, measure: str, batch: Batch)
     for s in range(len(lengths)):
         a, b = int(batch.offsets[s]), int(batch.offsets[s + 1])
         names = [problem.classes[j] for j in labels[a:b]]
-        alone = p.alone(s)
-        spans = [
-            float(event_probability(alone, span_event(problem.classes, rules, names, *span))[0])
-            for span in rules.spans(names)
-        ]
-        least = min(spans) if spans else float(chances[np.arange(a, b), labels[a:b]].min(initial=1))
+        spans = span_probabilities(p.alone(s), problem.classes, rules, names)
+        each = chances[np.arange(a, b), labels[a:b]]
+        least = min(x for *_, x in spans) if spans else float(each.min(initial=1))
         result[s] = np.log(max(least, 1e-300))
     return result
 
 
-def span_event(
+def span_probabilities(
+    alone: ChainPotentials, classes: tuple[str, ...], rules: Scheme, labels: list[str]
+) -> list[tuple[str, int, int, float]]:
+    """Spans of the labels of a sequence, each with the probability that it is as it is."""
+    return [
+        (*span, float(event_probability(alone, _span_event(classes, rules, labels, *span))[0]))
+        for span in rules.spans(labels)
+    ]
+
+
+def _span_event(
     classes: tuple[str, ...], rules: Scheme, labels: list[str], kind: str, start: int, end: int
 ) -> NDArray[np.bool_]:
     """Label sets (n, L) of the labellings that have a predicted span as it was predicted."""

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Float64s, Int64s
 from trellis.corpus import Labels
 from trellis.errors import DataError
 
@@ -34,9 +35,9 @@ class Costs:
     table: NDArray[np.float64]
     rows: NDArray[np.int64]
 
-    def dense(self, start: int = 0, stop: int | None = None) -> NDArray[np.float64]:
-        """The costs of consecutive positions, row by row."""
-        return self.table[self.rows[start:stop]]
+    def dense(self, positions: slice | Int64s = slice(None)) -> Float64s:
+        """The costs of all or of some positions, row by row."""
+        return self.table[self.rows[positions]]
 
 
 def check_cost(cost: Any) -> None:

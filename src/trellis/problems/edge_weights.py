@@ -135,9 +135,14 @@ def cross(
     directed : bool
         Whether a pair and its mirror image differ.
     """
+    from trellis.kernels.crossing import observed_pairs
+
     n_labels = len(labels.classes)
     n_pairs = n_labels * n_labels
-    n_known = 0 if known is None else len(known.row)
+    if known is None:
+        no_rows, no_pairs = np.zeros(0, np.int64), np.zeros(0, np.int32)
+        known = EdgeWeights(no_pairs, no_rows, no_pairs, np.zeros(0, dtype), both)
+    n_known, n_old = len(known.row), known.n_crossed
     new = crossed.copy()
     new[:n_known] = False
     row = np.where(new, np.cumsum(new) - 1, -1).astype(np.int32)
@@ -150,19 +155,13 @@ def cross(
         pairs = []
         for back in range(families):
             drawn = _draw_pairs(encoded, labels, (n_new, negatives), rng, edges)
+            asked = row, n_new, n_labels, back, drawn, least
             pairs.append(
-                _pairs_on_chains(encoded, labels, row, n_new, back, drawn, least)
+                observed_pairs(encoded.offsets, encoded.indptr, encoded.indices, labels.ids, *asked)
                 if edges is None
-                else _pairs_on_edges(
-                    encoded, labels, edges, row, n_new, back, drawn, least, directed
-                )
+                else _pairs_on_edges(encoded, labels, edges, *asked, directed)
             )
         blocks = [np.zeros(len(p), dtype) for _, p in pairs]
-    if known is None:
-        if not dense:
-            ptr, pair = _join([f[0] for f in pairs]), np.concatenate([f[1] for f in pairs])
-        return EdgeWeights(row, ptr, pair, np.concatenate(blocks), both)
-    n_old = known.n_crossed
     row = np.concatenate([known.row, np.where(row >= 0, row + n_old, -1)[n_known:]])
     ends = known.rows()
     cuts = [slice(ends[i * n_old], ends[(i + 1) * n_old]) for i in range(families)]
@@ -175,28 +174,11 @@ def cross(
             for i, (p, _) in enumerate(pairs)
             for part in (np.diff(ends[i * n_old : (i + 1) * n_old + 1]), np.diff(p))
         ]
-        ptr = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
+        ptr = bounds(np.concatenate(lengths))
         pair = np.concatenate(
             [a for c, (_, p) in zip(cuts, pairs, strict=True) for a in (known.pair[c], p)]
         )
     return EdgeWeights(row.astype(np.int32), ptr, pair, values, both)
-
-
-def _pairs_on_chains(
-    encoded: Encoded,
-    labels: Labels,
-    row: NDArray[np.int32],
-    n_rows: int,
-    back: int,
-    drawn: NDArray[np.int32],
-    least: float,
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    from trellis.kernels.crossing import observed_pairs
-
-    return observed_pairs(
-        encoded.offsets, encoded.indptr, encoded.indices, labels.ids, row, n_rows,
-        len(labels.classes), back, drawn, least,
-    )  # fmt: skip
 
 
 def _pairs_on_edges(
@@ -205,6 +187,7 @@ def _pairs_on_edges(
     edges: NDArray[np.int64],
     row: NDArray[np.int32],
     n_rows: int,
+    n_labels: int,
     back: int,
     drawn: NDArray[np.int32],
     least: float,
@@ -214,7 +197,6 @@ def _pairs_on_edges(
 
     The feature is at the second end, or at the first if ``back``; without direction at either.
     """
-    n_labels = len(labels.classes)
     n_pairs = n_labels * n_labels
     pair = _edge_pairs(labels, edges)
     single, joined = pair >= 0, [1 - back] if directed else [1, 0]
@@ -271,8 +253,3 @@ def _draw_pairs(
     if not len(seen):
         return rng.integers(0, n_labels * n_labels, shape).astype(np.int32)
     return seen[rng.integers(0, len(seen), shape)].astype(np.int32)
-
-
-def _join(pointers: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    lengths = np.concatenate([np.diff(p) for p in pointers])
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

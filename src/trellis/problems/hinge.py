@@ -28,7 +28,7 @@ __all__ = ["HingeLoss"]
 
 
 class HingeLoss:
-    """Structured hinge losses of a problem; a :class:`trellis.problems.StructuredOracle`.
+    """Structured hinge losses of a problem: ``risk`` and ``best`` are what solvers ask for.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class HingeLoss:
         problem = self.problem
         batch = problem.batch(np.array([i]))
         node, pair = problem.scores(w, batch)
-        costs = problem.costs.table[problem.costs.rows[batch.rows]]
+        costs = problem.costs.dense(batch.rows)
         labels, values, bounds = problem.best(node + costs, pair, batch)
         index, x = problem.difference(batch, self.gold[batch.rows], labels)
         index, place = np.unique(index, return_inverse=True)

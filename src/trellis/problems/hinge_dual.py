@@ -10,7 +10,6 @@ procedure do: the point stays feasible, and only its weights move.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,70 +19,28 @@ from trellis.arrays import Float64s, Int64s
 from trellis.problems.hinge import HingeLoss
 from trellis.structures import Forest
 
-__all__ = ["HingeDual", "NodeOrder"]
+__all__ = ["HingeDual", "slots"]
 
 
-@dataclass(frozen=True, eq=False)
-class NodeOrder:
-    """Nodes of stacked forests, each after its parent (see :class:`trellis.structures.Forest`).
+def slots(offsets: Int64s, table: Int64s) -> tuple[Int64s, int]:
+    """Number each pair of sample and table as it occurs: (N,), and how many there are.
 
-    Parameters
-    ----------
-    order, parent : int64, shape (N,)
-        The node at each place, and the place of its parent, −1 for a root.
-    table : int64, shape (N,)
-        Table of the edge to the parent, −1 for a root.
-    down : bool, shape (N,)
-        Whether the parent is the first end of that edge.
+    ``table`` (N,) is that of the edge to the parent at each place, −1 for a root, and so are slots.
 
     Examples
     --------
-    >>> nodes = NodeOrder.chain(np.array([0, 2, 3]))
-    >>> nodes.parent.tolist(), nodes.table.tolist()
-    ([-1, 0, -1], [-1, 0, -1])
+    >>> slots(np.array([0, 3, 5]), np.array([-1, 4, 0, -1, 4]))
+    (array([-1,  0,  1, -1,  2]), 3)
     """
-
-    order: Int64s
-    parent: Int64s
-    table: Int64s
-    down: NDArray[np.bool_]
-
-    @classmethod
-    def chain(cls, offsets: Int64s) -> NodeOrder:
-        """Every position hangs on the one before it."""
-        n = int(offsets[-1])
-        parent = np.arange(n) - 1
-        parent[offsets[:-1][np.diff(offsets) > 0]] = -1
-        inner = parent >= 0
-        return cls(np.arange(n), parent, np.where(inner, 0, -1), inner)
-
-    @classmethod
-    def forest(cls, forest: Any, types: Int64s | None = None) -> NodeOrder:
-        """Nodes of a :class:`trellis.structures.Forest`; ``types`` (E,) are tables of its edges."""
-        inner = forest.edge >= 0
-        table = np.where(inner, 0, -1)
-        if types is not None and len(types):
-            table = np.where(inner, types[np.maximum(forest.edge, 0)], -1)
-        return cls(forest.order, forest.parent, table, forest.down)
-
-    def edges(self) -> tuple[Int64s, Int64s, Int64s]:
-        """First ends, second ends and tables of all edges."""
-        inner = np.flatnonzero(self.parent >= 0)
-        child, upper = self.order[inner], self.order[self.parent[inner]]
-        down = self.down[inner]
-        return np.where(down, upper, child), np.where(down, child, upper), self.table[inner]
-
-    def slots(self, offsets: Int64s) -> tuple[Int64s, int]:
-        """Number each pair of sample and table as it occurs: (N,), −1 for roots, and how many."""
-        sample = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        inner = np.flatnonzero(self.parent >= 0)
-        key = sample[inner] * (int(self.table.max(initial=0)) + 1) + self.table[inner]
-        _, first, number = np.unique(key, return_index=True, return_inverse=True)
-        rank = np.empty(len(first), np.int64)
-        rank[np.argsort(first)] = np.arange(len(first))
-        slot = np.full(len(self.order), -1)
-        slot[inner] = rank[number]
-        return slot, len(first)
+    sample = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    inner = np.flatnonzero(table >= 0)
+    key = sample[inner] * (int(table.max(initial=0)) + 1) + table[inner]
+    _, first, number = np.unique(key, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    slot = np.full(len(table), -1)
+    slot[inner] = rank[number]
+    return slot, len(first)
 
 
 class HingeDual:
@@ -100,23 +57,26 @@ class HingeDual:
     exact = True
 
     def __init__(self, loss: HingeLoss, l2: float) -> None:
+        from trellis.kernels.frank_wolfe import Rooted
+
         problem, gold = loss.problem, loss.gold
         L = problem.n_labels
         self.loss = loss
         self.l2 = l2
-        if problem.structure == "chain":
-            self.nodes = NodeOrder.chain(problem.offsets)
-        else:
-            self.nodes = NodeOrder.forest(Forest.of(problem.offsets, problem.edges), problem.types)
-        self._slot, n_slots = self.nodes.slots(problem.offsets)
+        forest = Forest.of(problem.offsets, problem.edges)
+        inner = np.flatnonzero(forest.edge >= 0)
+        up = forest.edge[inner]
+        table = np.full(len(gold), -1)
+        table[inner] = problem.types[up]
+        slot, n_slots = slots(problem.offsets, table)
+        self.nodes = Rooted(problem.offsets, forest.order, forest.parent, table, forest.down, slot)
         self._w = np.zeros(problem.n_weights)
         self._labels = gold.astype(np.int32)
         self._means = np.zeros((len(gold), L))
         self._means[np.arange(len(gold)), gold] = 1.0
         self._pairs = np.zeros((n_slots, L * L))
-        inner = np.flatnonzero(self.nodes.parent >= 0)
-        first, second, _ = self.nodes.edges()
-        np.add.at(self._pairs, (self._slot[inner], gold[first] * L + gold[second]), 1.0)
+        first, second = problem.edges[up].T
+        np.add.at(self._pairs, (slot[inner], gold[first] * L + gold[second]), 1.0)
         self._losses = np.zeros(problem.n_samples)
 
     @property
@@ -130,16 +90,13 @@ class HingeDual:
 
     def _visit(self, order: Int64s, w: Float64s, labels: Any, *point: Float64s) -> float:
         """Visit samples; with means, pairs and losses of a dual point, move it and w."""
-        from trellis.kernels.frank_wolfe import Costs, Rooted, visit_samples
+        from trellis.kernels.frank_wolfe import Costs, visit_samples
 
-        loss, problem, nodes = self.loss, self.loss.problem, self.nodes
+        loss, problem = self.loss, self.loss.problem
         weights, costs, none = problem.weights(w), problem.costs, np.zeros((0, 0))
         return visit_samples(
             problem.arguments()[0], Costs(loss.gold, costs.table, costs.rows),
-            Rooted(
-                problem.offsets, nodes.order, nodes.parent, nodes.table, nodes.down, self._slot
-            ),
-            not problem.directed, loss.sample_weight, order, weights.node,
+            self.nodes, not problem.directed, loss.sample_weight, order, weights.node,
             weights.transitions.reshape(problem.n_types, -1), len(point) > 0, 2 * self.l2,
             labels, *(point or (none, none, np.zeros(0))),
         )  # fmt: skip

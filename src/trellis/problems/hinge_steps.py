@@ -56,24 +56,9 @@ class HingeSteps(PerceptronLoss):
     ) -> float:
         """One step for each batch of pieces; weights and the count ``state[1]`` change in place.
 
-        Parameters
-        ----------
-        weights : Weights
-        visits : Visits
-        state : float64 array (2,)
-            1, and the number of pieces visited so far.
-        rate, decay : float
-            The k-th piece has the rate ``rate · decay^k``.
-        shrink : float
-            Share of the L2 penalty of one piece; the shares of all these pieces are applied
-            together, at the end.
-        batch_size : int
-            Pieces whose steps are taken at the same weights.
-
-        Returns
-        -------
-        float
-            The summed loss met on the way.
+        Parameters and result are as for :meth:`trellis.problems.LogLikelihood.descend`, but the
+        scale ``state[0]`` stays 1: the shares of the L2 penalty of all these pieces are applied
+        together, at the end.
         """
         from trellis.kernels.perceptron import Margin
 

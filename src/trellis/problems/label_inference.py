@@ -7,9 +7,9 @@ the maxima over their labellings, and the joint features of what attains them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from trellis.corpus.corpus import bounds, ranges
 from trellis.errors import DataError
 from trellis.problems.costs import Costs, additive_costs
 from trellis.problems.edge_rows import rich_arguments
-from trellis.problems.samples import LabelSamples
+from trellis.problems.samples import LabelSamples, taken
 from trellis.problems.weights import Weights
 from trellis.structures import ChainPotentials, GraphPotentials, best, kbest
 
@@ -146,6 +146,17 @@ class LabelInference(LabelSamples):
             samples, ranges(self.offsets[samples], counts), offsets,
             self.edges[which] + shift[:, None], self.types[which], which,
         )  # fmt: skip
+
+    def part(self, samples: Int64s) -> Self:
+        """Some of the samples, with weights in the same places."""
+        b = self.batch(samples)
+        changed: dict[str, Any] = {
+            "encoded": replace(taken(self.encoded, b.rows), offsets=b.offsets),
+            "labels": self.labels.take(b.rows), "sample_weight": self.sample_weight[samples],
+        }  # fmt: skip
+        if self.structure != "chain":
+            changed |= {"edges": b.edges, "types": b.types}
+        return self._like(**changed)
 
     @cached_property
     def everything(self) -> Batch:
@@ -307,9 +318,6 @@ class LabelInference(LabelSamples):
         """Potentials of a batch."""
         if self.structure == "chain":
             return ChainPotentials(node, pair, b.offsets)
-        return self._graph_potentials(node, pair, b)
-
-    def _graph_potentials(self, node: Float64s, pair: Float64s, b: Batch) -> GraphPotentials:
         types = np.arange(len(pair)) if self.is_rich else b.types
         return self.graph.with_arrays(
             node=node, pair=pair, edges=b.edges, offsets=b.offsets, types=types
@@ -326,7 +334,7 @@ class LabelInference(LabelSamples):
             return labels.astype(np.int64), values, values
         exact = self.inference == "exact"
         by = "auto" if exact or self.is_forest else self.inference
-        decoded = best(self._graph_potentials(node, pair, b), method=by, exact=exact)
+        decoded = best(self.potentials(node, pair, b), method=by, exact=exact)
         return decoded.labels.astype(np.int64), decoded.scores, decoded.bounds
 
     def mean(self, node: Float64s, pair: Float64s, b: Batch) -> LabelMeans:

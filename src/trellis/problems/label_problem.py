@@ -166,7 +166,7 @@ class LabelProblem(LabelInference):
         node, pair = self.scores(w, batch)
         if space == "mean":
             return self.mean(node, pair, batch)
-        costs = self.costs.table[self.costs.rows[batch.rows]]
+        costs = self.costs.dense(batch.rows)
         if loss and space != "compatible":
             node += costs
         if space == "incompatible":

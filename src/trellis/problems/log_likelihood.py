@@ -63,14 +63,10 @@ class Schedule:
 
     Parameters
     ----------
-    rate, decay : float
-        The k-th piece has the rate ``rate · decay^k``.
-    shrink : float
-        Share of the L2 penalty of one piece.
+    rate, decay, shrink, batch
+        As for :meth:`LogLikelihood.descend`.
     refresh : int
         Positions between two refreshes of e^transitions.
-    batch : int
-        Pieces whose gradients are taken at the same weights and summed.
     """
 
     rate: float

@@ -36,7 +36,7 @@ from trellis.problems.visits import GraphVisits, Visits
 from trellis.problems.weights import Weights
 from trellis.structures import Forest, is_forest
 
-__all__ = ["LabelSamples"]
+__all__ = ["LabelSamples", "taken"]
 
 
 STRUCTURES = ("chain", "tree", "graph")
@@ -282,25 +282,10 @@ class LabelSamples:
         owner = np.searchsorted(pieces.offsets, place[self.edges[kept, 0]], side="right")
         kept = kept[np.argsort(owner, kind="stable")]
         return self._like(
-            encoded=replace(_taken(self.encoded, pieces.nodes), offsets=pieces.offsets),
+            encoded=replace(taken(self.encoded, pieces.nodes), offsets=pieces.offsets),
             labels=self.labels.take(pieces.nodes), edges=place[self.edges[kept]],
             types=self.types[kept], **changed,
         )  # fmt: skip
-
-    def part(self, samples: Int64s) -> Self:
-        """Some of the samples, with weights in the same places."""
-        lengths = np.diff(self.offsets)[samples]
-        positions = ranges(self.offsets[samples], lengths)
-        changed: dict[str, Any] = {
-            "encoded": replace(_taken(self.encoded, positions), offsets=bounds(lengths)),
-            "labels": self.labels.take(positions), "sample_weight": self.sample_weight[samples],
-        }  # fmt: skip
-        if self.structure != "chain":
-            counts = np.diff(self.edge_offsets)[samples]
-            ids = ranges(self.edge_offsets[samples], counts)
-            shift = np.repeat(bounds(lengths)[:-1] - self.offsets[samples], counts)
-            changed |= {"edges": self.edges[ids] + shift[:, None], "types": self.types[ids]}
-        return self._like(**changed)
 
     def apart(self) -> Self:
         """Every position as a sample of its own, without rich edges; the tables have no effect."""
@@ -313,19 +298,11 @@ class LabelSamples:
     def _like(self, **changed: Any) -> Self:
         """These samples with some attributes exchanged, and what follows from them forgotten."""
         other = copy.copy(self)
-        for name in (
-            "edge_offsets",
-            "rows",
-            "is_forest",
-            "costs",
-            "graph",
-            "everything",
-            "_rich_keys",
-        ):
-            other.__dict__.pop(name, None)
-        if self.structure == "chain" or changed.get("structure") == "chain":
-            for name in ("edges", "types"):
-                other.__dict__.pop(name, None)
+        chain = "chain" in (self.structure, changed.get("structure"))
+        kept = () if chain else ("edges", "types")  # given, not found
+        for name in vars(self):
+            if name not in kept and isinstance(getattr(type(self), name, None), cached_property):
+                del other.__dict__[name]
         for name, value in changed.items():
             setattr(other, name, value)
         return other
@@ -340,7 +317,7 @@ class LabelSamples:
         lengths = visits.ends - visits.starts
         places = bounds(lengths)
         positions = ranges(visits.starts, lengths)
-        encoded = _taken(self.encoded, positions)
+        encoded = taken(self.encoded, positions)
         used, indices = np.unique(encoded.indices, return_inverse=True)
         weights = Weights.zeros(len(used), self.n_labels)
         weights.edge = None if like.edge is None else like.edge.only(used.astype(np.int64))
@@ -352,7 +329,7 @@ class LabelSamples:
         return problem, Visits(places[:-1], places[1:], visits.weights), weights
 
 
-def _taken(encoded: Encoded, positions: Int64s) -> Encoded:
+def taken(encoded: Encoded, positions: Int64s) -> Encoded:
     """Features of some positions, in that order; the offsets stay as they are."""
     counts = encoded.indptr[positions + 1] - encoded.indptr[positions]
     where = ranges(encoded.indptr[positions], counts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,17 +27,22 @@ class Visits:
     ends: NDArray[np.int64]
     weights: NDArray[np.float64]
 
+    _by_piece: ClassVar[tuple[str, ...]] = ("starts", "ends", "weights")
+
     def __len__(self) -> int:
         return len(self.starts)
 
-    def __getitem__(self, part: slice) -> Visits:
-        return Visits(self.starts[part], self.ends[part], self.weights[part])
+    def __getitem__(self, part: slice) -> Self:
+        return self._each(lambda a: a[part])
 
-    def repeated(self, times: int) -> Visits:
+    def repeated(self, times: int) -> Self:
         """The same visits several times over."""
-        return Visits(
-            np.tile(self.starts, times), np.tile(self.ends, times), np.tile(self.weights, times)
-        )
+        return self._each(lambda a: np.tile(a, times))
+
+    def _each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
+        """The same with every array that has an entry for each piece changed."""
+        arrays = {name: getattr(self, name) for name in self._by_piece}
+        return replace(self, **{name: change(a) for name, a in arrays.items() if a is not None})
 
     def arguments(self) -> Any:
         """The pieces as kernels take them (:class:`trellis.kernels.visits.Pieces`)."""
@@ -80,20 +85,4 @@ class GraphVisits(Visits):
     kept_starts: NDArray[np.int64] | None = None
     kept_ends: NDArray[np.int64] | None = None
 
-    def __getitem__(self, part: slice) -> GraphVisits:
-        return self._each(lambda a: a[part])
-
-    def repeated(self, times: int) -> GraphVisits:
-        """The same visits several times over."""
-        return self._each(lambda a: np.tile(a, times))
-
-    def _each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> GraphVisits:
-        """The same with every array that has an entry for each piece changed."""
-        return replace(
-            self,
-            starts=change(self.starts),
-            ends=change(self.ends),
-            weights=change(self.weights),
-            kept_starts=None if self.kept_starts is None else change(self.kept_starts),
-            kept_ends=None if self.kept_ends is None else change(self.kept_ends),
-        )
+    _by_piece: ClassVar[tuple[str, ...]] = (*Visits._by_piece, "kept_starts", "kept_ends")

@@ -39,6 +39,11 @@ class Weights:
         both = (self.node, self.transitions)
         return both if self.edge is None else (*both, self.edge.values)
 
+    def named(self, prefix: str = "") -> dict[str, NDArray[Any]]:
+        """The arrays themselves, by name."""
+        names = ("node", "transitions", "edge")
+        return {prefix + name: a for name, a in zip(names, self.arrays(), strict=False)}
+
     def map(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Weights:
         """Weights of the same shape with a function applied to each array."""
         node, transitions, *edge = (function(a) for a in self.arrays())

@@ -13,22 +13,21 @@ had in it. Rates persist across passes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.problems import FeatureRates, LabelProblem, LogLikelihood, Penalty, Weights
+from trellis.problems import FeatureRates, LogLikelihood, Penalty, Weights
 from trellis.problems.visits import Visits
-from trellis.solvers.sgd import restore_weights, weight_state
+from trellis.solvers.passes import Visitor
 
 __all__ = ["AdaptiveFrequency"]
 
 _SLOW, _FAST = 0.995, 0.6
 
 
-class AdaptiveFrequency:
+class AdaptiveFrequency(Visitor):
     """ADF on the penalised log-likelihood of pieces.
 
     Parameters
@@ -54,17 +53,12 @@ class AdaptiveFrequency:
         penalty: Penalty,
         batch_size: int = 1,
     ) -> None:
-        self.objective = objective
+        self.objective, self.problem = objective, objective.problem
         self.penalty, self.batch_size = penalty, batch_size
         self.rates = FeatureRates.constant(len(start.node), learning_rate)
         self._weights = start
         self._state = np.array([1.0, 0.0])
         self._spent = np.zeros(len(start.node) + 1)  # mean rates of the pass so far
-
-    @property
-    def problem(self) -> LabelProblem:
-        """The samples."""
-        return self.objective.problem
 
     def visit(self, these: Visits, number: int, done: int, total: int) -> float:
         """Visit pieces; returns the summed loss met."""
@@ -105,17 +99,9 @@ class AdaptiveFrequency:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Weights, rates and counts."""
-        return weight_state(self._weights) | {
+        return self._weights.named() | {
             "gamma": self.rates.gamma,
             "fired": self.rates.fired,
             "state": self._state,
             "spent": self._spent,
         }
-
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take up a state."""
-        restore_weights(self._weights, state)
-        self.rates.gamma[:] = state["gamma"]
-        self.rates.fired[:] = state["fired"]
-        self._state[:] = state["state"]
-        self._spent[:] = state["spent"]

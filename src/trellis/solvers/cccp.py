@@ -52,9 +52,10 @@ from trellis.arrays import Float64s
 from trellis.errors import DataError
 from trellis.problems.cut import Cut, Risk, as_cut
 from trellis.solvers.bundle import Bundle
-from trellis.solvers.planes import BundleResult, minimise_bundle
+from trellis.solvers.planes import minimise_bundle
+from trellis.solvers.solution import Solution
 
-__all__ = ["CCCPRecord", "CCCPResult", "PlaneSurrogate", "Surrogate", "Tangent", "minimise_cccp"]
+__all__ = ["CCCPRecord", "PlaneSurrogate", "Surrogate", "Tangent", "minimise_cccp"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,12 +99,11 @@ class Surrogate(Protocol):
         """Begin a run at w, and return the surrogate there."""
         ...
 
-    def minimise(self, w: Float64s, tangent: Any, objective: float, tol: float) -> Any:
+    def minimise(self, w: Float64s, tangent: Any, objective: float, tol: float) -> Solution:
         """Minimise the surrogate from w, where it is ``objective``, to a gap of ``tol`` times it.
 
-        The result has ``weights``, ``objective`` (that of the surrogate; no more than at w if they
-        are not w), ``gap`` and ``stop_reason``, as those of the convex solvers of this package:
-        "gap" and "no progress" mean that there is no more to gain.
+        The objective is that of the surrogate, no more than at w if the weights are not w; the
+        reasons "gap" and "no progress" mean that there is no more to gain.
         """
         ...
 
@@ -115,8 +115,8 @@ class PlaneSurrogate:
     ----------
     penalty, reward : functions of float64 (D,)
         P and R: each returns the value and a subgradient, or a :class:`~trellis.problems.Cut`.
-    l2, l1 : float
-        Factor of ||w||^2, or of ||w||_1; one of them is positive, the other 0.
+    l2, l1, memory, step
+        As for :func:`~trellis.solvers.minimise_bundle`.
     reward_below : bool
         P(w) >= R(w) for every w, as with losses that are never negative.
     recycle : bool
@@ -124,10 +124,6 @@ class PlaneSurrogate:
     box : float, optional
         With L1: only weights of at most this size are considered. It can be left out with
         ``reward_below``, from which there follows one.
-    memory : int, optional
-        Most planes kept, at least 2; all by default.
-    step : float
-        See :func:`~trellis.solvers.minimise_bundle`.
     max_iterations : int
         Most calls of the penalty in one round.
 
@@ -194,7 +190,7 @@ class PlaneSurrogate:
         known = self._known = self._ask(w)
         return self._regulariser(w) + known.upper - tangent.height(w)
 
-    def minimise(self, w: Float64s, tangent: Tangent, objective: float, tol: float) -> BundleResult:
+    def minimise(self, w: Float64s, tangent: Tangent, objective: float, tol: float) -> Solution:
         """Minimise the surrogate from w, where it is ``objective``, to a relative gap."""
         if not self.recycle:
             self.bundle = Bundle(len(w))
@@ -250,36 +246,6 @@ class CCCPRecord:
     seconds: float
 
 
-@dataclass(frozen=True, eq=False)
-class CCCPResult:
-    """Outcome of a run.
-
-    Parameters
-    ----------
-    weights : float64, shape (D,)
-        The best point met.
-    objective : float
-        J there; an upper bound of it, if an oracle is not exact or the run was interrupted.
-    stop_reason : str
-        "eta": the objective fell by no more than ``eta`` in a round of full precision; that of the
-        inner solver, such as "max_iterations": the same, but that precision was not reached;
-        "max_rounds"; "interrupted".
-    exact : bool
-        Whether the oracles gave the values of penalty and reward each time.
-    rounds : list of CCCPRecord
-        One for each round.
-    n_planes : int
-        Calls of the oracle of the penalty in all.
-    """
-
-    weights: Float64s
-    objective: float
-    stop_reason: str
-    exact: bool
-    rounds: list[CCCPRecord]
-    n_planes: int
-
-
 def minimise_cccp(
     surrogate: Surrogate,
     start: Float64s,
@@ -290,7 +256,7 @@ def minimise_cccp(
     eta: float = 1e-3,
     max_rounds: int = 50,
     report: Callable[[CCCPRecord], None] | None = None,
-) -> CCCPResult:
+) -> Solution:
     """Minimise a regularised difference of two convex functions.
 
     Parameters
@@ -312,8 +278,9 @@ def minimise_cccp(
 
     Returns
     -------
-    CCCPResult
-        After an interrupt (Ctrl-C) the best so far, with the reason "interrupted".
+    Solution
+        With a :class:`CCCPRecord` for each round, and without a gap. After an interrupt (Ctrl-C)
+        the best so far, with the reason "interrupted".
 
     Raises
     ------
@@ -383,4 +350,5 @@ def minimise_cccp(
                 break
     except KeyboardInterrupt:
         reason = "interrupted"
-    return CCCPResult(w, best, reason, exact and surrogate.exact, records, surrogate.n_planes)
+    exact, n_planes = exact and surrogate.exact, surrogate.n_planes
+    return Solution(w, best, np.inf, reason, exact, records, n_planes=n_planes)

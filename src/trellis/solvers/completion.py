@@ -16,8 +16,7 @@ weights only move by :math:`\sum_i c_i (\Phi(g_i') - \Phi(g_i)) / 2\lambda`. The
 solved to a coarse gap, since their surrogate is soon to be replaced. With complete labels there is
 one round, and its gap is that of J.
 
-Where a round ends depends on where the first one starts. At zero, what is not known would be
-completed at random; so it starts from a model without structure (:mod:`trellis.solvers.alone`).
+Where a round ends depends on where the first one starts (:mod:`trellis.solvers.start`).
 """
 
 from __future__ import annotations
@@ -31,10 +30,11 @@ from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
 from trellis.errors import DataError
+from trellis.features.encoded import subset
 from trellis.problems import HingeDual, HingeLoss, LabelProblem, PartialObjective, Weights
-from trellis.solvers.alone import alone_weights
 from trellis.solvers.frank_wolfe import FrankWolfeRun, SparseDual
-from trellis.solvers.passes import Progress, Watch
+from trellis.solvers.passes import Learner, Progress, Watch
+from trellis.solvers.start import start_weights
 
 __all__ = ["CompletedFrankWolfe"]
 
@@ -45,7 +45,7 @@ _FIRST, _FACTOR = 0.1, 0.3
 _LOOK, _ROUND = 10, 100
 
 
-class CompletedFrankWolfe:
+class CompletedFrankWolfe(Learner):
     """Frank–Wolfe on hinge losses of completed labels; a learner of all samples at once.
 
     Parameters
@@ -87,28 +87,18 @@ class CompletedFrankWolfe:
             raise DataError("labels can be completed for the bridge and the latent hinge loss only")
         if not len(objective.samples):
             raise DataError("nothing is annotated: there is nothing to learn from")
-        self.partial, self.l2 = objective, l2
-        self.stop_reason = ""
+        self.partial, self.problem, self.l2 = objective, problem, l2
         self.resumable = problem.is_forest and not problem.is_rich  # else there is no kernel
         self.n_rounds = 1
         weight = np.zeros(problem.n_samples)
         weight[objective.samples] = objective.sample_weight
-        start = (
-            np.zeros(problem.n_weights) if objective.convex else alone_weights(problem, weight, l2)
-        )
+        start = np.zeros(problem.n_weights) if objective.convex else start_weights(objective, l2)
         loss = HingeLoss(problem, self._completed(start), weight)
         self._dual = HingeDual(loss, l2) if self.resumable else _OracleDual(loss, l2)
         self._run = FrankWolfeRun(self._dual, rng)
         self.objective_value, self._w = np.inf, start
         self._keep(start)
         self._before = self.objective_value  # J at the start of the round
-
-    @property
-    def problem(self) -> LabelProblem:
-        """The samples."""
-        problem = self.partial.problem
-        assert isinstance(problem, LabelProblem)
-        return problem
 
     @property
     def gap(self) -> float:
@@ -160,7 +150,9 @@ class CompletedFrankWolfe:
                 ):  # fmt: skip
                     self.stop_reason = "patience"
                     break
-                precision = tol if self.partial.convex else self._precision(tol)
+                precision = tol
+                if not self.partial.convex:
+                    precision = max(_FIRST * _FACTOR ** (self.n_rounds - 1), tol)
                 solved = (look or not moved) and self._run.gap <= precision * self._run.objective
                 if self.partial.convex:
                     if solved or not moved:
@@ -180,9 +172,6 @@ class CompletedFrankWolfe:
             self._keep(self._run.weights)
             raise
         return now
-
-    def _precision(self, tol: float) -> float:
-        return max(_FIRST * _FACTOR ** (self.n_rounds - 1), tol)
 
     def _next_round(self) -> bool:
         """Complete the labels anew, by the best weights; whether any of them changed."""
@@ -211,8 +200,8 @@ class CompletedFrankWolfe:
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take up a state."""
         self._dual.loss = self._dual.loss.rewarding(np.array(state["gold"]))
-        self._dual.restore(_named(state, "dual_"))
-        self._run.restore(_named(state, "run_"))
+        self._dual.restore(subset(state, "dual_"))
+        self._run.restore(subset(state, "run_"))
         self._w = np.array(state["point"])
         rounds, self.objective_value, self._before = state["round"].tolist()
         self.n_rounds = int(rounds)
@@ -241,7 +230,3 @@ class _OracleDual(SparseDual):
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take up nothing."""
-
-
-def _named(state: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    return {name.removeprefix(prefix): a for name, a in state.items() if name.startswith(prefix)}

@@ -37,7 +37,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -47,9 +46,9 @@ from trellis.arrays import Float64s, Int64s
 from trellis.corpus.sample_weights import sample_weights
 from trellis.errors import DataError
 from trellis.solvers.passes import PassRecord
+from trellis.solvers.solution import Solution
 
 __all__ = [
-    "FrankWolfeResult",
     "FrankWolfeRun",
     "FrankWolfeState",
     "SparseDual",
@@ -90,33 +89,6 @@ class FrankWolfeState(Protocol):
     def objective(self, w: Float64s) -> float:
         """J(w), or an upper bound if the oracle is not exact."""
         ...
-
-
-@dataclass(frozen=True, eq=False)
-class FrankWolfeResult:
-    """Outcome of a run.
-
-    Parameters
-    ----------
-    weights : float64, shape (D,)
-        The best point met.
-    objective, lower_bound, gap : float
-        J there (an upper bound of it, if the oracle is not exact), the dual, and the difference.
-    stop_reason : str
-        "gap", "max_passes" or "no progress": a pass did not raise the dual.
-    exact : bool
-        Whether all values of losses were exact.
-    records : list of PassRecord
-        One for each pass.
-    """
-
-    weights: Float64s
-    objective: float
-    lower_bound: float
-    gap: float
-    stop_reason: str
-    exact: bool
-    records: list[PassRecord]
 
 
 class FrankWolfeRun:
@@ -201,7 +173,7 @@ def run_frank_wolfe(
     gap_every: int = 10,
     averaged: bool = True,
     report: Callable[[PassRecord], None] | None = None,
-) -> FrankWolfeResult:
+) -> Solution:
     """Sweep over all samples, in a random order each time, until the gap is small.
 
     Parameters
@@ -246,8 +218,8 @@ def run_frank_wolfe(
     except KeyboardInterrupt:
         reason = "interrupted"
         run.look()
-    return FrankWolfeResult(
-        run.weights, run.objective, run.lower_bound, run.gap, reason, state.exact, records
+    return Solution(
+        run.weights, run.objective, run.gap, reason, state.exact, records, run.lower_bound
     )
 
 
@@ -267,7 +239,7 @@ def minimise_frank_wolfe(
     averaged: bool = True,
     seed: int | None = None,
     report: Callable[[PassRecord], None] | None = None,
-) -> FrankWolfeResult:
+) -> Solution:
     """Minimise a sum of structured hinge losses and l2 ||w||^2.
 
     Parameters
@@ -289,7 +261,8 @@ def minimise_frank_wolfe(
 
     Returns
     -------
-    FrankWolfeResult
+    Solution
+        With a :class:`~trellis.solvers.PassRecord` for each pass.
 
     Raises
     ------

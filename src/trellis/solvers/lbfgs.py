@@ -16,7 +16,6 @@ each from a fresh start; a run that is taken up at the start of a leg goes on to
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,7 @@ from numpy.typing import NDArray
 
 from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.visits import Visits
-from trellis.solvers.passes import Progress, Watch
-from trellis.solvers.sgd import restore_weights, weight_state
+from trellis.solvers.passes import Learner, Progress, Watch
 
 __all__ = ["LEG", "LimitedMemoryBFGS"]
 
@@ -37,7 +35,7 @@ _GRADIENT = 1e-6  # largest entry of the gradient at which the search ends
 _ENDINGS = {0: "tol", 1: "max_passes", 99: "patience"}  # of SciPy's search; else it found no step
 
 
-class LimitedMemoryBFGS:
+class LimitedMemoryBFGS(Learner):
     """L-BFGS on all pieces at once.
 
     Parameters
@@ -54,8 +52,6 @@ class LimitedMemoryBFGS:
         Past steps that are remembered.
     """
 
-    resumable = True
-
     def __init__(
         self,
         objective: LogLikelihood,
@@ -66,11 +62,10 @@ class LimitedMemoryBFGS:
         observed: bool = False,
         memory: int = 8,
     ) -> None:
-        self.objective = objective
+        self.objective, self.problem = objective, objective.problem
         self.visits = visits
         self.penalty = penalty
         self.memory = memory
-        self.stop_reason = ""
         self._kind = start.node.dtype
         self._weights = start.map(lambda a: a.astype(np.float64))
         self._free = _observed(objective.problem, start) if observed else None
@@ -80,11 +75,6 @@ class LimitedMemoryBFGS:
         self._trial = self._weights.copy()
         self._slope_flat = np.zeros(size)
         self._slope = _views(self._slope_flat, self._weights)
-
-    @property
-    def problem(self) -> LabelProblem:
-        """The samples."""
-        return self.objective.problem
 
     def run(self, *, max_passes: int, tol: float, watch: Watch | None = None) -> Progress:
         """Iterate until the objective falls by less than ``tol`` of itself in one iteration.
@@ -135,11 +125,7 @@ class LimitedMemoryBFGS:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Weights at the start of a leg."""
-        return weight_state(self._weights)
-
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take up a state."""
-        restore_weights(self._weights, state)
+        return self._weights.named()
 
     # ---------------------------------------------------------------- flat weights
 
@@ -159,16 +145,15 @@ class LimitedMemoryBFGS:
         if self._free is not None:
             self._spare[self._free] = x
             x = self._spare
-        at = 0
-        for array in (self._weights if weights is None else weights).arrays():
-            array.ravel()[:] = x[at : at + array.size]
-            at += array.size
+        into = self._weights if weights is None else weights
+        for array, part in zip(into.arrays(), _views(x, into).arrays(), strict=True):
+            array[...] = part
 
     def _value_and_gradient(self, x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         self._set(x, self._trial)
         value, _ = self.objective.value_and_gradient(self._trial, self.visits, self._slope)
         if self.penalty.group_lasso:
-            value += self._add_group_lasso(self._trial, self._slope_flat)
+            value += self._add_group_lasso()
         slope = self._slope_flat if self._free is None else self._slope_flat[self._free]
         l2, l1 = self.penalty.l2, self.penalty.l1
         if l1:
@@ -179,18 +164,16 @@ class LimitedMemoryBFGS:
         value += l2 * float(x @ x)
         return value, slope + (2 * l2) * x
 
-    def _add_group_lasso(self, weights: Weights, flat: NDArray[np.float64]) -> float:
-        """Value of the smoothed group lasso; its gradient is added to ``flat``."""
-        norms, sizes = self.penalty.group_norms(weights)
+    def _add_group_lasso(self) -> float:
+        """Value of the smoothed group lasso; its gradient is added to the slope."""
+        norms, sizes = self.penalty.group_norms(self._trial)
         smooth = np.sqrt(norms**2 + _SMOOTHING**2)
         strength = self.penalty.group_lasso * np.sqrt(sizes)
         factor = strength / smooth
-        at = 0
-        for array, expand in zip(
-            weights.arrays(), self.penalty.spread(weights, factor), strict=True
-        ):
-            flat[at : at + array.size] += expand * array.ravel()
-            at += array.size
+        pull = self._trial.copy()
+        self._scale(pull, factor)
+        for slope, array in zip(self._slope.arrays(), pull.arrays(), strict=True):
+            np.add(slope, array, out=slope)
         return float(strength @ (smooth - _SMOOTHING))
 
     def _finish(self) -> None:
@@ -205,29 +188,28 @@ class LimitedMemoryBFGS:
         keep = np.ones(len(norms))
         keep[candidate] = 0
         trial = self._weights.copy()
-        for array, factor in zip(trial.arrays(), self.penalty.spread(trial, keep), strict=True):
-            array.ravel()[:] *= factor
+        self._scale(trial, keep)
         _, slope = self.objective.value_and_gradient(trial, self.visits)
         pull, _ = self.penalty.group_norms(self._pull(slope))
         keep[candidate] = pull[candidate] > reach[candidate] * (1 + 1e-3)
-        for array, factor in zip(
-            self._weights.arrays(), self.penalty.spread(self._weights, keep), strict=True
-        ):
-            array.ravel()[:] *= factor
+        self._scale(self._weights, keep)
+
+    def _scale(self, weights: Weights, factor: NDArray[np.float64]) -> None:
+        """Multiply the weights of each group by a factor, in place."""
+        for array, each in zip(weights.arrays(), self.penalty.spread(weights, factor), strict=True):
+            array.ravel()[:] *= each
 
     def _pull(self, slope: Weights) -> Weights:
         """What of a gradient moves weights away from zero: that of free ones, beyond L1's reach."""
         if self._free is not None:
             fixed = np.ones(sum(a.size for a in slope.arrays()), bool)
             fixed[self._free] = False
-            at = 0
-            for array in slope.arrays():
-                array.ravel()[fixed[at : at + array.size]] = 0
-                at += array.size
+            for array, zero in zip(slope.arrays(), _views(fixed, slope).arrays(), strict=True):
+                array[zero] = 0
         return slope.map(lambda a: np.sign(a) * np.maximum(np.abs(a) - self.penalty.l1, 0))
 
 
-def _views(flat: NDArray[np.float64], like: Weights) -> Weights:
+def _views(flat: NDArray[Any], like: Weights) -> Weights:
     """Weights whose arrays are consecutive parts of a flat one."""
     at = 0
 

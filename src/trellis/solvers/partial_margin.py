@@ -1,36 +1,32 @@
-r"""Max-margin training from annotations, complete or partial: one call that chooses the solver.
+r"""Max-margin training by planes, from annotations complete or partial: a call, and a learner.
 
 .. math:: \min_w \; \Omega(w) + \sum_n c_n \, [P_n(w) - R_n(w)]_+
 
 (:mod:`trellis.problems.partial`). Where the sum of the losses is convex, the bundle method finds
 the optimum to a known gap. Where it is not, the concave-convex procedure finds a stationary point,
-and where that lies depends on where it starts. At zero, what is not annotated would be rewarded at
-random. If the problem can be taken apart into nodes (chains, trees, graphs), the start is the
-max-margin model of the nodes whose label is known, without structure: a convex problem. Else, and
-for the ramp loss, it is the averaged perceptron of partial annotations, a few passes over the data.
+and where that lies depends on where it starts (:mod:`trellis.solvers.start`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
-from trellis.errors import DataError
-from trellis.problems import LabelProblem, PartialObjective
-from trellis.solvers.alone import alone_weights
-from trellis.solvers.cccp import CCCPRecord, PlaneSurrogate, minimise_cccp
-from trellis.solvers.perceptron_partial import partial_perceptron
-from trellis.solvers.planes import BundleRecord, minimise_bundle
+from trellis.errors import DataError, ParametersError
+from trellis.problems import LabelProblem, PartialObjective, Weights
+from trellis.solvers.cccp import PlaneSurrogate, minimise_cccp
+from trellis.solvers.passes import Learner, Progress, Watch
+from trellis.solvers.planes import minimise_bundle
+from trellis.solvers.solution import Solution
+from trellis.solvers.start import start_weights
 
-__all__ = ["PartialResult", "minimise_partial"]
+__all__ = ["PlaneLearner", "minimise_partial", "planes_kept"]
 
 
-# Passes of the perceptron that the concave-convex procedure starts from.
-_START_PASSES = 10
 # Numbers that all planes may take if nobody says how many to keep: 64 MB, or a few planes. An
 # iteration reads all of them several times, which soon costs more than the inference: with 97,000
 # weights, 86 planes took half the time of all (415), to the same objective.
@@ -40,37 +36,6 @@ _NUMBERS, _FEW = 1 << 23, 50
 def planes_kept(n_weights: int) -> int:
     """Number of planes that are kept if nobody says how many."""
     return max(_FEW, _NUMBERS // max(n_weights, 1))
-
-
-@dataclass(frozen=True, eq=False)
-class PartialResult:
-    """What came of training.
-
-    Parameters
-    ----------
-    weights : float64, shape (D,)
-        The best point met.
-    objective : float
-        Objective there.
-    gap : float
-        By how much the optimum may be lower; infinite where the objective is not convex.
-    stop_reason : str
-        That of the solver.
-    exact : bool
-        Whether all inference was exact; the gap is valid all the same.
-    records : list
-        What each iteration or round brought.
-    n_planes : int
-        How often the maxima of all samples were computed.
-    """
-
-    weights: Float64s
-    objective: float
-    gap: float
-    stop_reason: str
-    exact: bool
-    records: list[CCCPRecord] | list[BundleRecord]
-    n_planes: int
 
 
 def minimise_partial(
@@ -86,7 +51,7 @@ def minimise_partial(
     adaptive: bool = True,
     seed: int | None = None,
     report: Callable[[Any], None] | None = None,
-) -> PartialResult:
+) -> Solution:
     """Minimise the regularised losses of annotated samples.
 
     Parameters
@@ -113,7 +78,7 @@ def minimise_partial(
 
     Returns
     -------
-    PartialResult
+    Solution
 
     Raises
     ------
@@ -125,36 +90,95 @@ def minimise_partial(
     n = objective.n_weights
     memory = planes_kept(n) if memory is None else memory
     if objective.convex:
-        whole = minimise_bundle(
+        return minimise_bundle(
             objective.risk, n, l2=l2, l1=l1, floor=0.0, memory=memory, tol=tol,
             max_iterations=1000 if limit is None else limit, report=report,
         )  # fmt: skip
-        return PartialResult(
-            whole.weights, whole.objective, whole.gap, whole.stop_reason, whole.exact,
-            whole.records, len(whole.records),
-        )  # fmt: skip
     if start is None:
-        start = _start(objective, l2, seed)
+        start = start_weights(objective, l2, seed)
     surrogate = PlaneSurrogate(
         objective.penalty, objective.reward, l2=l2, l1=l1, reward_below=True, recycle=recycle,
         memory=memory,
     )  # fmt: skip
-    result = minimise_cccp(
+    return minimise_cccp(
         surrogate, start, first_tol=max(tol, 0.1) if adaptive else tol, tol=tol, eta=tol,
         max_rounds=50 if limit is None else limit, report=report,
     )  # fmt: skip
-    return PartialResult(
-        result.weights, result.objective, np.inf, result.stop_reason, result.exact, result.rounds,
-        result.n_planes,
-    )  # fmt: skip
 
 
-def _start(objective: PartialObjective, l2: float, seed: int | None) -> Float64s:
-    """Weights to begin with."""
-    problem = objective.problem
-    # With the ramp loss all outputs are rewarded, right or wrong: it stays where it starts.
-    if l2 and objective.loss.reward == "compatible" and isinstance(problem, LabelProblem):
-        weight = np.zeros(problem.n_samples)
-        weight[objective.samples] = objective.sample_weight
-        return alone_weights(problem, weight, l2)
-    return partial_perceptron(problem, passes=_START_PASSES, seed=seed)
+class PlaneLearner(Learner):
+    """Cutting planes on the losses of label sets; a learner of all samples at once.
+
+    It is for every loss of :mod:`trellis.problems.partial`, for L1, and for a small gap.
+
+    Parameters
+    ----------
+    objective : PartialObjective
+        The losses.
+    l2, l1 : float
+        Factor of ||w||² or of ||w||₁; one of them is positive, the other 0.
+    memory : int, optional
+        Most planes kept.
+    seed : int, optional
+        Of the perceptron that finds the start, where it does.
+    """
+
+    resumable = False
+
+    def __init__(
+        self,
+        objective: PartialObjective,
+        *,
+        l2: float,
+        l1: float,
+        memory: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        assert isinstance(objective.problem, LabelProblem)
+        self.partial, self.problem = objective, objective.problem
+        self._settings: dict[str, Any] = {"l2": l2, "l1": l1, "memory": memory, "seed": seed}
+        self._w = np.zeros(objective.n_weights)
+        self.objective_value, self.gap, self.exact = np.inf, np.inf, True
+
+    def run(self, *, max_passes: int, tol: float, watch: Watch | None = None) -> Progress:
+        """Ask for planes until the gap, or the fall of a round, is at most ``tol`` of J."""
+        watch = Watch() if watch is None else watch
+        now = watch.progress
+        if watch.dev_score is not None and not self.partial.convex:
+            raise ParametersError(
+                "held-out data cannot be scored between rounds of planes; leave it out, or take "
+                "{solver}",
+                solver="frank-wolfe",
+            )
+
+        def after(record: Any) -> None:
+            if self.partial.convex and record.objective < self.objective_value:
+                self.objective_value, self._w = record.objective, self.partial.asked
+            bound = getattr(record, "lower_bound", None)
+            if watch.record(self, record.objective, record.seconds, lower_bound=bound):
+                raise _Enough
+
+        try:
+            result = minimise_partial(
+                self.partial, tol=tol, limit=max_passes, report=after, **self._settings
+            )
+        except _Enough:
+            self.stop_reason, self.gap = "patience", now.records[-1].gap
+            return now
+        self._w, self.objective_value, self.gap = result.weights, result.objective, result.gap
+        self.stop_reason, self.exact = result.stop_reason, result.exact
+        if result.stop_reason == "interrupted":
+            raise KeyboardInterrupt
+        return now
+
+    def weights(self) -> Weights:
+        """The best weights met, in float32."""
+        return self.problem.weights(self._w).map(lambda a: a.astype(np.float32))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Nothing: a run of planes cannot be taken up."""
+        return {}
+
+
+class _Enough(Exception):  # noqa: N818 (no error)
+    """No better score for as long as patience goes."""

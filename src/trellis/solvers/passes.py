@@ -24,22 +24,37 @@ from trellis.problems import LabelProblem, Weights
 from trellis.problems.visits import Visits
 from trellis.solvers.convergence import convergence_value
 
-__all__ = ["Learner", "PassRecord", "Passes", "Progress", "Visitor", "Watch"]
+__all__ = ["Learner", "PassRecord", "Passes", "Progress", "Stateful", "Visitor", "Watch"]
 
 # Positions visited by one kernel call, so that Ctrl-C is noticed within a fraction of a second.
 BLOCK = 1 << 17
 
 
-class Visitor(Protocol):
+class Stateful(Protocol):
+    """Something that learns from samples and can be put back to where it was."""
+
+    problem: LabelProblem
+    """The samples."""
+
+    def weights(self) -> Weights:
+        """The weights to predict with, as of now."""
+        ...
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Everything that what is still to come depends on: the arrays themselves."""
+        ...
+
+    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take up a state."""
+        for name, array in self.state().items():
+            array[...] = state[name]
+
+
+class Visitor(Stateful, Protocol):
     """Something that learns from pieces, a part of a pass at a time."""
 
-    windows: int
+    windows: int = 1
     """Parts of a pass after each of which ``end_window`` is called."""
-
-    @property
-    def problem(self) -> LabelProblem:
-        """The samples."""
-        ...
 
     def visit(self, these: Visits, number: int, done: int, total: int) -> float:
         """Visit pieces of pass ``number`` (from 0), ``done`` of ``total`` being visited already.
@@ -49,53 +64,24 @@ class Visitor(Protocol):
         ...
 
     def end_window(self, number: int, visited: int, total: int) -> None:
-        """Do what is due after a window in which so many pieces were visited."""
-        ...
+        """Do what is due after a window in which so many pieces were visited: nothing."""
+        return
 
     def end_pass(self, number: int) -> float:
         """Do what is due after a pass; returns the penalty, to be added to the objective."""
-        ...
-
-    def weights(self) -> Weights:
-        """The weights to predict with, as of now."""
-        ...
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Everything that later visits depend on."""
-        ...
-
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take up a state."""
-        ...
+        return 0.0
 
 
-class Learner(Protocol):
+class Learner(Stateful, Protocol):
     """Something that learns from samples, in passes or iterations of its own."""
 
-    stop_reason: str
+    stop_reason: str = ""
     """Why the run ended, as a code."""
-    resumable: bool
+    resumable: bool = True
     """Whether a run that was cut off can go on from its state."""
-
-    @property
-    def problem(self) -> LabelProblem:
-        """The samples."""
-        ...
 
     def run(self, *, max_passes: int, tol: float, watch: Watch | None = None) -> Progress:
         """Make passes, or iterations, each with a record in the progress that is returned."""
-        ...
-
-    def weights(self) -> Weights:
-        """The weights to predict with, as of now."""
-        ...
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Everything that later passes depend on."""
-        ...
-
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take up a state."""
         ...
 
 
@@ -243,12 +229,7 @@ class Passes:
     ) -> None:
         self.visitor, self.partitioner, self.rng, self.visit = visitor, partitioner, rng, visit
         self.weights, self.state, self.restore = visitor.weights, visitor.state, visitor.restore
-        self.stop_reason = ""
-
-    @property
-    def problem(self) -> LabelProblem:
-        """The samples."""
-        return self.visitor.problem
+        self.problem, self.stop_reason = visitor.problem, ""
 
     def run(self, *, max_passes: int, tol: float, watch: Watch | None = None) -> Progress:
         """Make passes until the objective has come to rest.

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.problems import LabelProblem, PerceptronLoss, Weights
+from trellis.problems import PerceptronLoss, Weights
 from trellis.problems.visits import Visits
-from trellis.solvers.sgd import restore_weights, weight_state
+from trellis.solvers.passes import Visitor
 
 __all__ = ["AveragedPerceptron"]
 
 
-class AveragedPerceptron:
+class AveragedPerceptron(Visitor):
     """Perceptron updates on pieces; predicts with the average of the weights over all visits.
 
     Parameters
@@ -29,8 +28,6 @@ class AveragedPerceptron:
         Predict with the average of the weights (else with the last).
     """
 
-    windows = 1
-
     def __init__(
         self,
         objective: PerceptronLoss,
@@ -39,7 +36,7 @@ class AveragedPerceptron:
         batch_size: int = 1,
         averaged: bool = True,
     ) -> None:
-        self.objective = objective
+        self.objective, self.problem = objective, objective.problem
         self.batch_size, self.averaged = batch_size, averaged
         self._weights = start
         self._sums = start.zeros_like(np.float64)
@@ -47,30 +44,15 @@ class AveragedPerceptron:
 
     def resume(self, earlier: AveragedPerceptron) -> None:
         """Go on from where another learner (with no more features) stopped."""
-        for mine, theirs in (
-            (self._weights, earlier._weights),
-            (self._sums, earlier._sums),
-        ):
-            _take_over(mine, theirs)
+        _take_over(self._weights, earlier._weights)
+        _take_over(self._sums, earlier._sums)
         self._count = earlier._count.copy()
-
-    @property
-    def problem(self) -> LabelProblem:
-        """The samples."""
-        return self.objective.problem
 
     def visit(self, these: Visits, number: int, done: int, total: int) -> float:
         """Visit pieces; returns the number of positions labelled wrong when visited."""
         return self.objective.descend(
             self._weights, self._sums, these, self._count, batch_size=self.batch_size
         )
-
-    def end_window(self, number: int, visited: int, total: int) -> None:
-        """Nothing is due within a pass."""
-
-    def end_pass(self, number: int) -> float:
-        """Nothing is due; there is no penalty."""
-        return 0.0
 
     def weights(self) -> Weights:
         """Average of the weights over all visits so far (a copy), or the last weights."""
@@ -89,17 +71,7 @@ class AveragedPerceptron:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Weights, sums and count."""
-        return (
-            weight_state(self._weights)
-            | weight_state(self._sums, "sum_of_")
-            | {"count": self._count}
-        )
-
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take up a state."""
-        restore_weights(self._weights, state)
-        restore_weights(self._sums, state, "sum_of_")
-        self._count[:] = state["count"]
+        return self._weights.named() | self._sums.named("sum_of_") | {"count": self._count}
 
 
 def _take_over(mine: Weights, theirs: Weights) -> None:

@@ -84,44 +84,21 @@ from trellis.arrays import Float64s
 from trellis.errors import DataError
 from trellis.problems.cut import Risk, as_cut
 from trellis.solvers.bundle import Bundle
+from trellis.solvers.passes import PassRecord
 from trellis.solvers.simplices_qp import solve_simplices_qp
+from trellis.solvers.solution import Solution
 
-__all__ = ["BundleRecord", "BundleResult", "minimise_bundle", "minimise_joint_bundle"]
+__all__ = ["BundleResult", "minimise_bundle"]
 
-Report = Callable[["BundleRecord"], None]
+Report = Callable[[PassRecord], None]
 
 # A plane that lies higher than the model by less than this, relatively, brings nothing.
 _NOTHING = 1e-12
 
 
-@dataclass(frozen=True)
-class BundleRecord:
-    """What one iteration brought.
-
-    Parameters
-    ----------
-    number : int
-        1 for the first.
-    objective : float
-        Least J met so far (its upper bound, if an oracle is not exact).
-    lower_bound : float
-        min J is at least this.
-    gap : float
-        The difference.
-    seconds : float
-        Seconds of this iteration.
-    """
-
-    number: int
-    objective: float
-    lower_bound: float
-    gap: float
-    seconds: float
-
-
-@dataclass(frozen=True, eq=False)
-class BundleResult:
-    """Outcome of a run.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BundleResult(Solution):
+    """Outcome of the bundle method: a :class:`~trellis.solvers.Solution` with the planes.
 
     Parameters
     ----------
@@ -129,38 +106,21 @@ class BundleResult:
         The best point met.
     shared : float64, shape (n,)
         Weights that the domains share: those of one domain are ``weights``.
-    objective, lower_bound, gap : float
-        J there (its upper bound, if an oracle is not exact), a lower bound on min J, and the
-        difference.
-    stop_reason : str
-        "gap", "max_iterations", "interrupted" or "no progress": the oracles have nothing to add at
-        the solution of the master problem, as happens when one is not exact or the gap is down to
-        rounding errors.
-    exact : bool
-        Whether the oracles gave the values of the risks each time.
-    records : list of BundleRecord
-        One for each iteration, in which every oracle is asked once.
     bundle : Bundle
         The planes.
     """
 
-    weights: Float64s
     shared: Float64s
-    objective: float
-    lower_bound: float
-    gap: float
-    stop_reason: str
-    exact: bool
-    records: list[BundleRecord]
     bundle: Bundle
 
 
 def minimise_bundle(
-    risk: Risk,
+    risk: Risk | Sequence[Risk],
     n_weights: int,
     *,
     l2: float = 0.0,
     l1: float = 0.0,
+    rho: float = np.inf,
     linear: Float64s | None = None,
     floor: float | None = None,
     box: float | None = None,
@@ -174,30 +134,37 @@ def minimise_bundle(
 ) -> BundleResult:
     """Minimise a regularised convex risk by cutting planes (the bundle method).
 
+    With a sequence of risks, one for each of D domains, the weights of the domains are drawn
+    towards shared ones.
+
     Parameters
     ----------
-    risk : function of float64 (D,)
+    risk : function of float64 (n,), or a sequence of them
         Returns the value and a subgradient of R, or a :class:`~trellis.problems.Cut`.
     n_weights : int
-        Number of weights D.
+        Number of weights n (of each domain).
     l2, l1 : float
-        Factor of ||w||^2, or of ||w||_1; one of them is positive, the other 0.
-    linear : float64, shape (D,), optional
-        The vector v of a linear term.
+        Factor of ||w||^2, or of ||w||_1; one of them is positive, the other 0. Several domains
+        have ``l2``, on the shared weights.
+    rho : float
+        Factor of the squared distances of the domains' weights from the shared ones; ``inf`` for
+        training on the union, 0 for training each alone with ``l2``.
+    linear : float64, shape (n,) or (D, n), optional
+        The vector v of a linear term, or those of the domains.
     floor : float, optional
-        A number that R is never below: 0 for losses.
+        A number that no risk is ever below: 0 for losses.
     box : float, optional
         With L1: only weights of at most this size are considered.
-    start : float64, shape (D,), optional
+    start : float64, shape (n,) or (D, n), optional
         First point; zero by default, or where the planes of ``bundle`` point to.
     bundle : Bundle, optional
-        Planes of R known from an earlier run; it is changed.
+        Planes of the risks known from an earlier run; it is changed.
     memory : int, optional
-        Most planes kept, at least 2; all by default.
+        Most planes kept, more than there are domains; all by default.
     tol : float
         Stop when the gap is at most ``tol`` times the best objective.
     max_iterations : int
-        Most calls of the oracle.
+        Most calls of each oracle.
     step : float
         Part of the way to the solution of the master problem, in (0, 1].
     report : function, optional
@@ -223,13 +190,33 @@ def minimise_bundle(
     >>> least = minimise_bundle(risk, 1, l2=0.1, floor=0.0, tol=1e-9)
     >>> least.weights.round(6).tolist(), least.stop_reason, round(least.objective, 6)
     ([2.0], 'gap', 8.4)
+
+    Two domains that draw their weight to 1 and to 3:
+
+    >>> def towards(x):
+    ...     return lambda w: (10 * float(abs(w[0] - x)), np.array([10 * np.sign(w[0] - x)]))
+    >>> risks = [towards(1.0), towards(3.0)]
+    >>> result = minimise_bundle(risks, 1, l2=0.5, rho=0.25, floor=0.0, tol=1e-9)
+    >>> result.weights.ravel().round(6).tolist(), result.shared.round(6).tolist()
+    ([1.0, 3.0], [1.0])
     """
-    v = _vectors(linear, "linear", (n_weights,))
+    several = isinstance(risk, Sequence)
+    risks = list(risk) if isinstance(risk, Sequence) else [risk]
+    if not risks:
+        raise DataError("there must be at least one risk")
+    shape = (len(risks), n_weights) if several else (n_weights,)
+    v = _vectors(linear, "linear", shape).reshape(len(risks), n_weights)
     limit = np.inf if box is None else box
+    if several and not 0 < l2 < np.inf:
+        raise DataError(f"l2 must be a positive number, got {l2!r}")
     if not (0 <= l2 < np.inf and 0 <= l1 < np.inf and (l2 > 0) != (l1 > 0)):
         raise DataError(
             f"one of l2 and l1 must be positive and the other 0, got l2={l2!r} and l1={l1!r}"
         )
+    if not rho >= 0:
+        raise DataError(f"rho must be at least 0 (inf for one model of all domains), got {rho!r}")
+    if l1 and rho < np.inf:
+        raise DataError(f"rho is for l2; with l1 it must be inf, got {rho!r}")
     if not limit > 0:
         raise DataError(f"box must be positive, got {box!r}")
     bounded = floor is not None and np.abs(v).max(initial=0.0) < l1
@@ -238,100 +225,14 @@ def minimise_bundle(
             "with l1 the first planes leave the problem unbounded: give a floor of the risk "
             "(0 for losses) and a linear term within the reach of l1, or a box"
         )
-    planes = Bundle(n_weights) if bundle is None else bundle
-    _check(planes, n_weights, 1, memory, step)
-    v = v[None]
-    master = _LinearProgram(l1, v, floor, limit) if l1 else _Quadratic(l2, np.inf, v, floor)
-    first = None if start is None else _vectors(start, "start", (n_weights,))[None]
-    result = _descend([risk], master, planes, first, memory, tol, max_iterations, step, report)
-    return replace(result, weights=result.shared)
-
-
-def minimise_joint_bundle(
-    risks: Sequence[Risk],
-    n_weights: int,
-    *,
-    l2: float,
-    rho: float,
-    linear: Float64s | None = None,
-    floor: float | None = 0.0,
-    start: Float64s | None = None,
-    bundle: Bundle | None = None,
-    memory: int | None = None,
-    tol: float = 1e-3,
-    max_iterations: int = 1000,
-    step: float = 0.2,
-    report: Report | None = None,
-) -> BundleResult:
-    """Minimise the risks of several domains, whose weights are drawn towards shared ones.
-
-    Parameters
-    ----------
-    risks : sequence of functions of float64 (n,)
-        One for each domain; returns the value and a subgradient of the risk, or a
-        :class:`~trellis.problems.Cut`.
-    n_weights : int
-        Number of weights n of each domain.
-    l2 : float
-        Factor of the squared norm of the shared weights, positive.
-    rho : float
-        Factor of the squared distances of the domains' weights from the shared ones; ``inf`` for
-        training on the union, 0 for training each alone with ``l2``.
-    linear : float64, shape (D, n), optional
-        The vectors v_d of linear terms.
-    floor : float, optional
-        A number that no risk is ever below: 0 for losses.
-    start : float64, shape (D, n), optional
-        First weights of the domains; zero by default, or where the planes of ``bundle`` point to.
-    bundle : Bundle, optional
-        Planes known from an earlier run; it is changed.
-    memory : int, optional
-        Most planes kept, more than there are domains; all by default.
-    tol : float
-        Stop when the gap is at most ``tol`` times the best objective.
-    max_iterations : int
-        Most calls of each oracle.
-    step : float
-        Part of the way to the solution of the master problem, in (0, 1].
-    report : function, optional
-        Called with the record of each iteration.
-
-    Returns
-    -------
-    BundleResult
-        Weights (D, n) and those that are shared; after an interrupt (Ctrl-C) the best so far,
-        with the reason "interrupted".
-
-    Raises
-    ------
-    DataError
-        If a parameter is out of its range, or a risk is not finite.
-
-    Examples
-    --------
-    Two domains that draw their weight to 1 and to 3:
-
-    >>> def towards(x):
-    ...     return lambda w: (10 * float(abs(w[0] - x)), np.array([10 * np.sign(w[0] - x)]))
-    >>> risks = [towards(1.0), towards(3.0)]
-    >>> result = minimise_joint_bundle(risks, 1, l2=0.5, rho=0.25, tol=1e-9)
-    >>> result.weights.ravel().round(6).tolist(), result.shared.round(6).tolist()
-    ([1.0, 3.0], [1.0])
-    """
-    if not len(risks):
-        raise DataError("there must be at least one risk")
-    if not 0 < l2 < np.inf:
-        raise DataError(f"l2 must be a positive number, got {l2!r}")
-    if not rho >= 0:
-        raise DataError(f"rho must be at least 0 (inf for one model of all domains), got {rho!r}")
-    shape = len(risks), n_weights
-    v = _vectors(linear, "linear", shape)
-    first = None if start is None else _vectors(start, "start", shape)
     planes = Bundle(n_weights, len(risks)) if bundle is None else bundle
     _check(planes, n_weights, len(risks), memory, step)
     # At rho = 0 nothing is shared, and l2 draws each domain's weights to zero.
-    master = _Quadratic(l2, rho, v, floor) if rho else _Quadratic(np.inf, l2, v, floor)
-    return _descend(risks, master, planes, first, memory, tol, max_iterations, step, report)
+    factors = (l2, rho) if rho else (np.inf, l2)
+    master = _LinearProgram(l1, v, floor, limit) if l1 else _Quadratic(*factors, v, floor)
+    first = None if start is None else _vectors(start, "start", shape).reshape(v.shape)
+    result = _descend(risks, master, planes, first, memory, tol, max_iterations, step, report)
+    return result if several else replace(result, weights=result.weights[0])
 
 
 def _descend(
@@ -360,7 +261,7 @@ def _descend(
     # Solution of the last master problem, and the height of the planes there.
     target, model = point, -np.inf
     exact = True
-    records: list[BundleRecord] = []
+    records: list[PassRecord] = []
     reason = "max_iterations"
     try:
         for number in range(1, max_iterations + 1):
@@ -380,7 +281,8 @@ def _descend(
             solution, alpha, value = master.solve(planes, alpha, best)
             lower = max(lower, value)
             gap = max(0.0, best - lower)
-            record = BundleRecord(number, best, lower, gap, time.perf_counter() - clock)
+            seconds = time.perf_counter() - clock
+            record = PassRecord(number, best, None, None, seconds, lower)
             records.append(record)
             if report is not None:
                 report(record)
@@ -403,8 +305,9 @@ def _descend(
         reason = "interrupted"
     gap = max(0.0, best - lower)
     return BundleResult(
-        best_point[row], best_point[0], best, lower, gap, reason, exact, records, planes
-    )
+        best_point[row], best, gap, reason, exact, records, lower, len(records),
+        shared=best_point[0], bundle=planes,
+    )  # fmt: skip
 
 
 class _Quadratic:

@@ -27,8 +27,9 @@ from trellis.decompose import Partitioner
 from trellis.problems import HingeSteps, LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.threads import run_threads
 from trellis.problems.visits import Visits
+from trellis.solvers.passes import Visitor
 
-__all__ = ["StochasticGradient", "calibrate", "restore_weights", "weight_state"]
+__all__ = ["StochasticGradient", "calibrate"]
 
 # Trials of learning rates: fewest visits, and the range that is searched. The lower end is for a
 # squared feature norm of one: where new samples cannot be predicted at all, the smallest rate would
@@ -37,7 +38,7 @@ _TRIAL_VISITS = 64
 _SLOWEST, _FASTEST = 1e-3, 1.0
 
 
-class StochasticGradient:
+class StochasticGradient(Visitor):
     """SGD on the penalised losses of pieces.
 
     Parameters
@@ -57,8 +58,6 @@ class StochasticGradient:
         without waiting for the others (Niu et al. 2011): the result depends on chance.
     """
 
-    windows = 1
-
     def __init__(
         self,
         objective: LogLikelihood | HingeSteps,
@@ -71,17 +70,12 @@ class StochasticGradient:
         batch_size: int = 1,
         lock_free: bool = False,
     ) -> None:
-        self.objective = objective
+        self.objective, self.problem = objective, objective.problem
         self.learning_rate, self.decay = learning_rate, decay
         self.penalty, self.l2_once = penalty, l2_once
         self.batch_size, self.lock_free = batch_size, lock_free
         self._weights = start
         self._state = np.array([1.0, 0.0])  # in place, so that it is right after an interrupt
-
-    @property
-    def problem(self) -> LabelProblem:
-        """The samples."""
-        return self.objective.problem
 
     def visit(self, these: Visits, number: int, done: int, total: int) -> float:
         """Visit pieces; returns the summed loss met."""
@@ -111,9 +105,6 @@ class StochasticGradient:
         self._shrink(1 / (1 + 2 * rate * shrink) ** len(these))
         return float(losses.sum())
 
-    def end_window(self, number: int, visited: int, total: int) -> None:
-        """Nothing is due within a pass."""
-
     def end_pass(self, number: int) -> float:
         """Apply what is applied once a pass; returns the penalty."""
         if self.l2_once:
@@ -142,25 +133,12 @@ class StochasticGradient:
     def state(self) -> dict[str, NDArray[Any]]:
         """Weights, scale and rate."""
         rate = np.array([self.learning_rate])
-        return weight_state(self._weights) | {"state": self._state, "rate": rate}
+        return self._weights.named() | {"state": self._state, "rate": rate}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take up a state."""
-        restore_weights(self._weights, state)
-        self._state[:] = state["state"]
+        super().restore(state)
         self.learning_rate = float(state["rate"][0])
-
-
-def weight_state(weights: Weights, prefix: str = "") -> dict[str, NDArray[Any]]:
-    """Arrays of weights by name."""
-    names = ("node", "transitions", "edge")
-    return {prefix + name: a for name, a in zip(names, weights.arrays(), strict=False)}
-
-
-def restore_weights(weights: Weights, state: Mapping[str, NDArray[Any]], prefix: str = "") -> None:
-    """Overwrite weights by those of :func:`weight_state`."""
-    for name, mine in weight_state(weights, prefix).items():
-        mine[...] = state[name]
 
 
 def calibrate(
