@@ -1,6 +1,6 @@
 # `make test` and `make demo` set up everything they need in .venv on a fresh machine.
 #   test         lint, types, kernels, all tests      quick     lint and the tests of QUICK
-#   test-extras  small benchmarks, pairs of services  bench     all measurements of speed
+#   test-extras  benchmarks and studies, small        bench     all measurements of speed
 #   coverage     all tests, and which lines they reach
 PYTHON ?= python3
 VENV   := .venv
@@ -15,7 +15,7 @@ QUICK  := tests/test_layering.py tests/test_domains.py tests/test_estimator.py \
 
 # Where the tests marked «extras» are: heavy, or in need of what developers need not have. An extra
 # to install for them is one more stamp that the target test-extras stands on.
-EXTRAS := tests/benchmarks tests/test_pairs_of_services.py
+EXTRAS := tests/benchmarks tests/studies tests/test_pairs_of_services.py
 
 BENCHMARKS := $(basename $(notdir $(shell grep -l __main__ benchmarks/*.py)))
 
@@ -28,6 +28,8 @@ test: lint
 
 test-extras: $(VENV)/.dev $(VENV)/.bench
 	$(BIN)/pytest -n 2 -m extras $(EXTRAS)
+	@rm -rf .quick
+	$(BIN)/python -m studies structure-regularisation --quick --tasks roles --out .quick --quiet
 
 quick: lint
 	$(BIN)/pytest -n 2 --hypothesis-profile quick $(QUICK)
@@ -64,8 +66,6 @@ kernels: $(VENV)/.dev
 
 unit: $(VENV)/.dev
 	$(BIN)/pytest -n 2
-	@rm -rf .quick
-	$(BIN)/python -m studies structure-regularisation --quick --tasks roles --out .quick --quiet
 
 coverage: $(VENV)/.dev
 	$(BIN)/pytest -n 2 --cov --cov-report term:skip-covered --cov-report html

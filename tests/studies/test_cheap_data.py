@@ -17,6 +17,8 @@ from trellis import DataError
 from trellis.datasets import simulate_cells
 from trellis.tracking import NearestNeighbour, TrackingModel, annotated_events, event_set
 
+pytestmark = pytest.mark.extras  # whole studies, if tiny
+
 TASKS = ["methods", "partial", "recycling", "active", "transfer"]
 
 

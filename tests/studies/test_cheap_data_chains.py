@@ -12,6 +12,8 @@ from studies.cheap_data.chains import Sizes, active_run, chain_experiments, part
 from studies.experiments import study_of
 from trellis import DataError
 
+pytestmark = pytest.mark.extras  # whole studies, if tiny
+
 CHUNKED = [
     "the/DT/B-NP cat/NN/I-NP sat/VBD/B-VP ././O",
     "a/DT/B-NP dog/NN/I-NP saw/VBD/B-VP the/DT/B-NP cat/NN/I-NP",

@@ -25,6 +25,8 @@ from studies.texts import mean_sd
 from trellis.corpus import read_conll
 from trellis.errors import DataError
 
+pytestmark = pytest.mark.extras  # whole studies, if tiny
+
 FOLDERS = ("ud_ewt", "ocr", "conll2003_experts", "morphseg2022", "cmudict")
 
 

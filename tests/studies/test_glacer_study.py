@@ -18,6 +18,8 @@ from studies.glacer.sections import (
 )
 from trellis.regression import Evaluation
 
+pytestmark = pytest.mark.extras  # whole studies, if tiny
+
 TINY = Size(60, 2, 1, 0, (2,), 60, 2)
 
 
