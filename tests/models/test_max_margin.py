@@ -296,6 +296,7 @@ def test_rich_edges(structure, solver, tmp_path):
     x2, y2 = switches(20, seed=1)
     more = [{} if structure == "chain" else {"edges": paths(z)} for z in (x, x2)]
     options = {"structure": structure, "directed": True, "l2": 0.05, "solver": solver}
+    options |= {"max_passes": 60} if solver == "frank-wolfe" else {}
     plain, rich = (
         MaxMargin("word", rich_edges=r, random_state=0, **options).fit(x, y, **more[0])
         for r in (False, True)

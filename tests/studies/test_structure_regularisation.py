@@ -18,6 +18,8 @@ from studies.structure_regularisation.run import render, reproduce
 from studies.structure_regularisation.tasks import TASKS
 from trellis import DataError
 
+pytestmark = pytest.mark.extras  # whole studies, if tiny
+
 LOG = "log.jsonl"
 
 

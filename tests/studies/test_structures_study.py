@@ -13,6 +13,8 @@ from studies.structures import EXPERIMENTS, grids, inference, letters, tree_size
 from studies.structures.fitting import compared, right
 from trellis import DataError, GraphCRF
 
+pytestmark = pytest.mark.extras  # whole studies, if tiny
+
 SENTENCES = [
     "the/DET/2/det cat/NOUN/3/nsubj sat/VERB/0/root",
     "dogs/NOUN/2/nsubj saw/VERB/0/root the/DET/4/det saw/NOUN/2/obj",
