@@ -499,7 +499,7 @@ def _make_init(cls: type[Estimator]) -> None:
         arguments.append(inspect.Parameter(p.name, kinds[p.kw_only], default=default))
     signature = inspect.Signature(arguments)
 
-    def __init__(self: Estimator, *args: Any, **given: Any) -> None:  # noqa: N807
+    def __init__(self: Estimator, *args: Any, **given: Any) -> None:  # noqa: N807 (a method)
         given = self._under_current_names(given)
         try:
             bound = signature.bind(self, *args, **given)
@@ -511,7 +511,7 @@ def _make_init(cls: type[Estimator]) -> None:
         self.__post_init__()
 
     __init__.__qualname__ = f"{cls.__qualname__}.__init__"
-    __init__.__signature__ = signature  # type: ignore[attr-defined]
+    __init__.__signature__ = signature  # type: ignore[attr-defined]  # functions may have it
     setattr(cls, "__init__", __init__)  # noqa: B010 (its type is that of each class)
 
 

@@ -335,7 +335,7 @@ def _scorer(
     if metric == "f1":
         # Gold entries that are no labels are refused by the tag scheme, hence the «ignore».
         counts = [
-            spans.sample_counts(gold, pred, scheme, name)  # type: ignore[arg-type]
+            spans.sample_counts(gold, pred, scheme, name)  # type: ignore[arg-type]  # see above
             for pred, name in systems
         ]
         correct, predicted, support = np.concatenate(counts).T

@@ -75,7 +75,8 @@ class Storable:
     def _unfitted(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
         """An estimator with the parameters of a header, checked."""
         parameters = header_value(header, "parameters", dict)
-        return ValueReader(arrays).build(cls, parameters, "parameters")  # type: ignore[no-any-return]
+        model: Self = ValueReader(arrays).build(cls, parameters, "parameters")
+        return model
 
     @classmethod
     def _restored(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:

@@ -14,7 +14,7 @@ __all__ = ["difference_products", "weighted_difference_sums"]
 
 
 @kernel
-def weighted_difference_sums(l: np.ndarray, B: np.ndarray) -> np.ndarray:  # noqa: E741
+def weighted_difference_sums(l: np.ndarray, B: np.ndarray) -> np.ndarray:  # noqa: E741 (the paper)
     """Return sum_ij |l_ci - l_cj| B_ij for each row c of `l`, (c, n); `B` is symmetric."""
     rows, n = l.shape
     sums = np.zeros(rows)

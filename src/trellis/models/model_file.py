@@ -97,7 +97,7 @@ class StoredLinearModel(Storable):
         model.stop_reason_ = header_value(training, "stop_reason", str)
         model.solver_ = header_value(training, "solver", str)
         model.input_format_ = input_layout(header)
-        return model  # type: ignore[no-any-return]
+        return model  # type: ignore[no-any-return]  # it is one of cls
 
 
 def _plain(name: str, value: Any) -> Any:

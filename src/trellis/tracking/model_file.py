@@ -74,7 +74,7 @@ class StoredTrackingModel(Storable):
         model._own_features = tuple(tuple(name) for name in user_features)
         model.weights_, model.columns_ = weights, tuple(columns)
         model.objective_, model.gap_, model.history_ = np.nan, np.inf, []
-        return model  # type: ignore[no-any-return]
+        return model  # type: ignore[no-any-return]  # it is one of cls
 
     def _left_out(self) -> str:
         model: Any = self
