@@ -2,6 +2,7 @@
 #   test         lint, types, kernels, all tests      quick     lint and the tests of QUICK
 #   test-extras  benchmarks and studies, small        bench     all measurements of speed
 #   coverage     all tests, and which lines they reach
+#   fuzz         attacks for MINUTES (10)
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -19,7 +20,7 @@ EXTRAS := tests/benchmarks tests/studies tests/test_pairs_of_services.py
 
 BENCHMARKS := $(basename $(notdir $(shell grep -l __main__ benchmarks/*.py)))
 
-.PHONY: test test-extras quick lint types kernels unit coverage demo bench clean
+.PHONY: test test-extras quick lint types kernels unit coverage demo fuzz bench clean
 
 # Types are checked while the kernels compile.
 test: lint
@@ -72,6 +73,11 @@ coverage: $(VENV)/.dev
 
 demo: $(VENV)/.user
 	@$(BIN)/trellis demo --out demo
+
+# Attacks on files, inputs, the public interface and running processes; see fuzz/__init__.py.
+MINUTES ?= 10
+fuzz: $(VENV)/.dev
+	$(BIN)/python -m fuzz --minutes $(MINUTES)
 
 bench: $(VENV)/.bench
 	@set -e; for name in $(BENCHMARKS); do \
