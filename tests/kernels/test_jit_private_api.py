@@ -16,7 +16,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
-from numba.core import caching, codegen, compiler, cpu
+from numba.core import caching, codegen, compiler, cpu, serialize
 from numba.core.errors import NumbaError
 
 import trellis.kernels
@@ -31,7 +31,8 @@ RELIED_UPON = [
     (caching.FunctionCache, "_impl_class", "is where our locator's writer is put"),
     (caching.FunctionCache, "load_overload", "is called for each signature, and guarded"),
     (caching.FunctionCache, "save_overload", "is called for each signature, and guarded"),
-    (caching.FunctionCache, "flush", "begins a new index where the old one is damaged"),
+    (caching.FunctionCache, "_index_key", "tells signatures and processors apart"),
+    (serialize, "dumps", "writes compiled code"),
     # fragments: not optimised on their own
     (codegen, "JITCodeLibrary", "holds the code of a function"),
     (codegen.JITCodeLibrary, "_optimize_final_module", "is what fragments leave out"),

@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
+from trellis import ChainCRF, ChainPerceptron
 from trellis.kernels.barrier import meet
-from trellis.problems.threads import feature_bounds, n_cores, run_threads
+from trellis.problems import log_likelihood, perceptron, threads
+from trellis.problems.threads import feature_bounds, meeting, n_cores, run_threads
 
 
 def test_all_run_side_by_side():
@@ -77,12 +80,69 @@ def _rounds(sync, n_threads, thread, turns, counts, seen):
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 4 * n_cores() + 1])
 def test_nobody_goes_on_before_all_have_met(n_threads):
     turns = 300
-    sync, counts = np.zeros(2, np.int64), np.zeros(n_threads, np.int64)
+    sync, counts = np.zeros(4, np.int64), np.zeros(n_threads, np.int64)
     seen = np.zeros(n_threads, np.int64)
     run_threads(n_threads, lambda i: _rounds(sync, n_threads, i, turns, counts, seen))
     # In turn k everybody sees k counts of everybody: nobody was late, nobody was ahead.
     assert seen.tolist() == [n_threads * turns * (turns + 1) // 2] * n_threads
     assert sync[0] == 0
+
+
+@numba.njit(nogil=True)
+def _rounds_with_a_death(sync, n_threads, thread, turns, dies_at):
+    """Meet often; thread 1 dies at some turn, as one does that gets no memory."""
+    for turn in range(turns):
+        if thread == 1 and turn == dies_at:
+            raise MemoryError
+        if not meet(sync, n_threads):
+            return
+
+
+@pytest.mark.parametrize("dies_at", [0, 1, 57])
+def test_nobody_waits_for_a_thread_that_died_inside_a_kernel(dies_at):
+    sync = meeting()
+    with pytest.raises(MemoryError):
+        run_threads(4, lambda i: _rounds_with_a_death(sync, 4, i, 100, dies_at), sync)
+
+
+def test_nobody_waits_for_a_thread_that_cannot_be_started(monkeypatch):
+    sync = meeting()
+    start, n_started = threading.Thread.start, itertools.count()
+
+    def failing(thread):
+        if next(n_started) == 3:  # after the one that starts the others and two of these
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", failing)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        run_threads(5, lambda i: _rounds_with_a_death(sync, 5, i, 100, -1), sync)
+    assert not [thread for thread in threading.enumerate() if "guarded" in thread.name]
+
+
+@pytest.mark.parametrize(
+    "model", [ChainCRF(n_jobs=3, batch_size=8), ChainPerceptron(n_jobs=3, batch_size=8)]
+)
+def test_training_ends_if_a_thread_of_it_dies(model, monkeypatch):
+    """The real kernels give up, too; the model can be trained again afterwards."""
+    X, y = [["a", "b", "c"]] * 64, [["A", "B", "A"]] * 64
+    real = threads.run_threads
+
+    def with_a_death(n, work, sync=None):
+        def dying(i):
+            if i == 1:
+                raise MemoryError("no room for thread 1")
+            work(i)
+
+        real(n, dying, sync)
+
+    expected = clone(model).fit(X, y).predict(X)
+    for module in (log_likelihood, perceptron):
+        monkeypatch.setattr(module, "run_threads", with_a_death)
+    with pytest.raises(MemoryError, match="no room for thread 1"):
+        clone(model).fit(X, y)
+    monkeypatch.undo()
+    assert clone(model).fit(X, y).predict(X) == expected
 
 
 @given(st.lists(st.integers(0, 9), max_size=60), st.integers(1, 8))

@@ -1,35 +1,49 @@
 """The one decorator of all kernels, and where their machine code is kept.
 
-Numba's own cache has two traps: it does not notice that a callee in *another* file changed, and
-it writes beside the source, which fails on read-only installs. Kernels are therefore cached in a
-per-user folder whose name holds a hash of every file of this package: a changed kernel is a new
-folder. Several processes may compile at once: Numba writes each file under a temporary name and
-renames it.
+Numba's own cache has three traps: it does not notice that a callee in *another* file changed, it
+writes beside the source, which fails on read-only installs, and it runs whatever its files hold.
+Kernels are therefore kept in a per-user folder whose name holds a hash of every file of this
+package: a changed kernel is a new folder. Each signature of each kernel is one file,
+
+    "TRELLISK" | SHA-256 of the rest (32 bytes) | pickle of (key, compiled code),
+
+written under a temporary name and renamed, so several processes may compile at once. A file with
+another checksum is compiled anew. The checksum finds damage, not malice: what is in the folder is
+executed, so nobody else may be able to write there (:func:`_distrust`).
 
 ``fastmath`` is never ``True``: ``nnan`` and ``ninf`` would break the ``-inf`` of forbidden labels.
 """
 
 from __future__ import annotations
 
+import atexit
 import functools
 import hashlib
 import logging
 import os
+import pickle
+import secrets
+import shutil
+import stat
 import sys
 import tempfile
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import caching, codegen, compiler
+from numba.core import caching, codegen, compiler, serialize
 
-__all__ = ["allocating", "cache_dir", "fragment", "inner", "kernel", "subkernel"]
+__all__ = ["allocating", "cache_dir", "fragment", "inner", "kernel", "ordered", "subkernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _log = logging.getLogger("trellis")
 _FASTMATH = {"contract", "reassoc", "arcp", "nsz", "afn"}
+_MAGIC = b"TRELLISK"
+_DAY = 86_400  # seconds
 
 
 @functools.cache
@@ -49,20 +63,45 @@ def cache_dir() -> Path:
         candidates.append(Path.home() / ".cache" / "trellis")
     candidates.append(Path(tempfile.gettempdir()) / f"trellis-{_user()}")
     for parent in candidates:
-        folder = parent / name
+        folder = Path(os.path.realpath(parent)) / name
         try:
             parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             folder.mkdir(exist_ok=True, mode=0o700)
-            # Cached code is executed: never take it from a folder that somebody else owns.
-            # Nor from a parent of theirs, who could exchange it; one the user named is trusted.
-            folders = [folder] if parent == Path(override or "") else [parent, folder]
-            if hasattr(os, "getuid") and any(f.stat().st_uid != os.getuid() for f in folders):
+            if reason := _distrust(folder, named=parent == Path(override or "")):
+                _log.warning("compiled kernels are not kept in %s: %s", folder, reason)
                 continue
             with tempfile.NamedTemporaryFile(dir=folder):
                 return folder
         except OSError:
             continue
-    return Path(tempfile.mkdtemp(prefix="trellis-"))
+    folder = Path(tempfile.mkdtemp(prefix="trellis-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _distrust(folder: Path, *, named: bool) -> str:
+    """Why code from a folder, with all links resolved, must not be run; nothing if it may be.
+
+    Whoever can write to it, or exchange it or a folder that it is in, could have us run theirs. So
+    it and the folder it is in must be the user's and writable by nobody else, those above the
+    user's or the system's, and not open to everybody (a folder for temporary files is, but there
+    nobody may move what belongs to others). That a folder is in somebody else's is the user's
+    choice where they ``named`` it.
+    """
+    if not hasattr(os, "getuid"):
+        return ""
+    for depth, place in enumerate([folder, *folder.parents]):
+        status = place.lstat()
+        ours = depth == 0 or (depth == 1 and not named)
+        if stat.S_ISLNK(status.st_mode):
+            return f"{place} is a link"
+        if status.st_uid != os.getuid() and (ours or not (named or status.st_uid == 0)):
+            return f"{place} belongs to another user"
+        if status.st_mode & (0o022 if ours else 0o002) and (
+            ours or not status.st_mode & stat.S_ISVTX
+        ):
+            return f"others may write to {place} (chmod go-w would change that)"
+    return ""
 
 
 def _user() -> str:
@@ -98,17 +137,75 @@ class _Impl(caching.CompileResultCacheImpl):  # type: ignore[misc]  # Numba is u
     _locator_classes = (_Locator,)
 
 
+class _Files:
+    """The files of one kernel, in place of Numba's; nothing in them is used before it is checked.
+
+    Parameters
+    ----------
+    stem : str
+        What their names begin with.
+    """
+
+    def __init__(self, stem: str) -> None:
+        self._stem = stem
+
+    def _path(self, key: Any) -> Path:
+        # Types are told apart by their names; the key in the file has the last word.
+        digest = hashlib.sha256(repr(key).encode()).hexdigest()[:20]
+        return cache_dir() / f"{self._stem}.{digest}.nbc"
+
+    def load(self, key: Any) -> Any:
+        """Compiled code, as it was saved; None if there is none, or none that is whole."""
+        try:
+            content = self._path(key).read_bytes()
+        except OSError:
+            return None
+        start = len(_MAGIC) + hashlib.sha256().digest_size
+        payload = content[start:]
+        if content[:start] != _MAGIC + hashlib.sha256(payload).digest():
+            _log.debug("the cached kernel %s is damaged", self._path(key))
+            return None
+        stored, code = pickle.loads(payload)
+        return code if stored == key else None
+
+    def save(self, key: Any, code: Any) -> None:
+        """Keep compiled code."""
+        payload = serialize.dumps((key, code))
+        path = self._path(key)
+        temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}.tmp")
+        try:
+            temporary.write_bytes(_MAGIC + hashlib.sha256(payload).digest() + payload)
+            temporary.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+
+    def flush(self) -> None:
+        """Numba asks for it before it compiles anew on purpose; nothing is lost by not doing it."""
+
+
+@functools.cache
+def _sweep() -> None:
+    """Remove what killed processes left in the folder, long after they can still be at it."""
+    for file in cache_dir().glob("*.tmp"):
+        with suppress(OSError):
+            if time.time() - file.stat().st_mtime > _DAY:
+                file.unlink()
+
+
 class _KernelCache(caching.FunctionCache):  # type: ignore[misc]  # Numba is untyped
     _impl_class = _Impl
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file = _Files(self._impl.filename_base)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             loaded = super().load_overload(sig, target_context)
-        except Exception as error:  # a damaged cache file may raise anything; compile anew
+        except Exception as error:  # whole, but of no use: say, for another processor
             _log.debug("cached kernel could not be read: %s", error)
-            loaded = None
-        # Two processes that save at once may leave an index that names the other's file.
-        if loaded is not None and tuple(loaded.signature.args) != tuple(sig):
             loaded = None
         if loaded is None:
             _announce()
@@ -116,13 +213,8 @@ class _KernelCache(caching.FunctionCache):  # type: ignore[misc]  # Numba is unt
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
-            try:
-                super().save_overload(sig, data)
-            except OSError:
-                raise
-            except Exception:  # a damaged index cannot be added to: begin a new one
-                self.flush()
-                super().save_overload(sig, data)
+            _sweep()
+            super().save_overload(sig, data)
         except OSError as error:  # a full disk costs the cache, not the run
             _log.warning("compiled kernel not kept (%s); it will be compiled again", error)
 
@@ -188,6 +280,15 @@ def subkernel(function: F) -> F:
     return _inlined(function, _nrt=True)
 
 
+def ordered(function: F) -> F:
+    """Compile a subkernel whose sums are taken in the order in which they are written.
+
+    ``(a + b) - top`` is exactly 0 where ``a + b`` is the top, however large; in another order a
+    rounding error is left over, which an exponential makes infinite from about 1e19 on.
+    """
+    return _inlined(function, fastmath=_FASTMATH - {"reassoc"}, _nrt=True)
+
+
 def inner(function: F) -> F:
     """Compile an inner loop of training: a subkernel that counts no references.
 
@@ -212,7 +313,5 @@ def allocating(function: F) -> F:
 
 
 def _inlined(function: F, **options: Any) -> F:
-    compiled = numba.njit(
-        nogil=True, fastmath=_FASTMATH, error_model="numpy", **_INLINED, **options
-    )
-    return cast(F, compiled(function))
+    settings = {"nogil": True, "fastmath": _FASTMATH, "error_model": "numpy"} | _INLINED | options
+    return cast(F, numba.njit(**settings)(function))

@@ -1,9 +1,10 @@
 """A barrier for threads inside kernels: nobody goes on before all have come.
 
 Mini-batches take tens of microseconds, so the threads of a training run meet far too often for
-Python's own barriers. ``sync`` (int64, 3) holds how many have come, how often all have met, and
-how much of the work between two meetings is taken. A waiting thread spins for a moment, then offers
-its core to others: with more threads than cores, the one that is waited for must be let in.
+Python's own barriers. ``sync`` (int64, 4) holds how many have come, how often all have met, how
+much of the work between two meetings is taken, and whether a thread has failed and will not come;
+whoever starts the threads sets that. A waiting thread spins for a moment, then offers its core to
+others: with more threads than cores, the one that is waited for must be let in.
 """
 
 from __future__ import annotations
@@ -77,20 +78,23 @@ def _let_others_run(typingctx: Any) -> Any:
 
 
 @subkernel
-def meet(sync: Array, n_threads: int) -> None:
-    """Wait until all ``n_threads`` threads have called this."""
+def meet(sync: Array, n_threads: int) -> bool:
+    """Wait until all ``n_threads`` threads have called this; False: one will not come, give up."""
     if n_threads == 1:
-        return
+        return True
     met = _load(sync, 1)
     if _add(sync, 0, 1) == n_threads - 1:
         _add(sync, 0, -n_threads)
         _add(sync, 1, 1)
-        return
+        return True
     spins = 0
     while _load(sync, 1) == met:
         spins += 1
         if spins > _SPINS:
+            if _load(sync, 3) != 0:
+                return False
             _let_others_run()
+    return True
 
 
 @subkernel

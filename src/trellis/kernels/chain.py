@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trellis.kernels._jit import kernel, subkernel
+from trellis.kernels._jit import kernel, ordered, subkernel
 from trellis.kernels.chain_max import as_stack, kbest, viterbi
 from trellis.kernels.rows import draw, fill, longest_sample, padded_width, row_max, transpose
 
@@ -208,7 +208,7 @@ def _normalise_times(a: Float64s, x: Float64s) -> float:
     return norm if too_low == 0 else -1.0
 
 
-@subkernel
+@ordered
 def _forward_log(n: int, R: Float64s, step: int, x: Float64s, alpha: Float64s) -> float:
     """Do what _forward_scaled does, on logarithms."""
     width = x.shape[1]
@@ -232,7 +232,7 @@ def _forward_log(n: int, R: Float64s, step: int, x: Float64s, alpha: Float64s) -
     return log_z
 
 
-@subkernel
+@ordered
 def _backward_log(n: int, R: Float64s, step: int, x: Float64s, beta: Float64s, w: Float64s) -> None:
     """Do what _backward_scaled does, on logarithms."""
     fill(beta[n - 1], 0.0)
@@ -247,7 +247,7 @@ def _backward_log(n: int, R: Float64s, step: int, x: Float64s, beta: Float64s, w
             beta[t - 1, i] -= top
 
 
-@subkernel
+@ordered
 def _log_sum_exp(a: Float64s, b: Float64s) -> float:
     """Return the logarithm of the sum of exp(a[i] + b[i])."""
     top = -np.inf
@@ -352,14 +352,25 @@ def _posterior(
 @subkernel
 def _node_marginal(alpha: Float64s, beta: Float64s, scaled: bool, out: Float64s) -> None:
     total = 0.0
-    shift = 0.0 if scaled else _log_sum_exp(alpha, beta)
     for j in range(out.shape[0]):
-        out[j] = alpha[j] * beta[j] if scaled else np.exp(alpha[j] + beta[j] - shift)
+        out[j] = alpha[j] * beta[j] if scaled else alpha[j] + beta[j]
+    if not scaled:
+        _exponentiate(out)
     for j in range(out.shape[0]):
         total += out[j]
     factor = 1.0 / total
     for j in range(out.shape[0]):
         out[j] *= factor
+
+
+@ordered
+def _exponentiate(a: Float64s) -> None:
+    """Replace a by exp(a - max(a))."""
+    top = -np.inf
+    for j in range(a.shape[0]):
+        top = max(top, a[j])
+    for j in range(a.shape[0]):
+        a[j] = np.exp(a[j] - top)
 
 
 @subkernel
@@ -374,19 +385,20 @@ def _pair_marginal(
     out: Float64s,
 ) -> None:
     n_labels = out.shape[0]
-    shift = -np.inf
     if not scaled:
         for j in range(w.shape[0]):
             w[j] = x[j] + beta[j]
-        for i in range(n_labels):
-            shift = max(shift, alpha[i] + _log_sum_exp(R[i], w))
-    total = 0.0
     for i in range(n_labels):
         for j in range(n_labels):
             if scaled:
                 out[i, j] = alpha[i] * E[i, j] * (x[j] * beta[j])
             else:
-                out[i, j] = np.exp(alpha[i] + R[i, j] + w[j] - shift)
+                out[i, j] = alpha[i] + (R[i, j] + w[j])
+    if not scaled:
+        _exponentiate(out.reshape(out.size))
+    total = 0.0
+    for i in range(n_labels):
+        for j in range(n_labels):
             total += out[i, j]
     factor = 1.0 / total
     for i in range(n_labels):
@@ -424,15 +436,12 @@ def _draw(
     """Draw labelling r of one sample."""
     label = -1
     for t in range(n - 1, -1, -1):
-        shift = -np.inf
         for i in range(w.shape[0]):
             if scaled:
                 w[i] = alpha[t, i] * (E[step * t, i, label] if label >= 0 else 1.0)
             else:
                 w[i] = alpha[t, i] + (R[step * t, i, label] if label >= 0 else 0.0)
-            shift = max(shift, w[i])
         if not scaled:
-            for i in range(w.shape[0]):
-                w[i] = np.exp(w[i] - shift)
+            _exponentiate(w)
         label = draw(w, w.shape[0], uniforms[r, first + t])
         labels[r, first + t] = label

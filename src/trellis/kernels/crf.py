@@ -188,7 +188,8 @@ def crf_steps(
                 losses[c] += weight * loss
                 r_k *= rates.decay
             c = c + 1 if n_threads == 1 else take(sync)
-        meet(sync, n_threads)
+        if not meet(sync, n_threads):
+            return
         # 2. Steps of the features of this thread.
         for k in range(k0, k1):
             for i in range(first[k], first[k + 1]):
@@ -227,11 +228,13 @@ def crf_steps(
                         space, rich, symmetric, shared, t_scale, total, into.transitions
                     )
         if scale < _LEAST_SCALE:
-            meet(sync, n_threads)
+            if not meet(sync, n_threads):
+                return
             if thread == 0:
                 _multiply(into, scale)
             scale = 1.0
-        meet(sync, n_threads)
+        if not meet(sync, n_threads):
+            return
         if renew:
             if chain is not None and dense is None:
                 exponentiate(T, space)

@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from trellis.kernels._jit import kernel, subkernel
+from trellis.kernels._jit import kernel, ordered, subkernel
 
 __all__ = [
     "Layout",
@@ -140,14 +140,14 @@ def _max_message(T: Float64s, g: Float64s, out: Float64s) -> None:
             out[j] = x if x > out[j] else out[j]
 
 
-@subkernel
-def _exact_log_sum(T: Float64s, g: Float64s, j: int) -> float:
+@ordered
+def _exact_log_sum(T: Float64s, top_T: float, g: Float64s, top_g: float, j: int) -> float:
     top = -np.inf
     for i in range(g.shape[0]):
-        top = max(top, T[i, j] + g[i])
+        top = max(top, (T[i, j] - top_T) + (g[i] - top_g))
     total = 0.0
     for i in range(g.shape[0]):
-        total += np.exp(T[i, j] + g[i] - top)
+        total += np.exp((T[i, j] - top_T) + (g[i] - top_g) - top)
     log_sum: float = top + np.log(total)
     return log_sum
 
@@ -156,7 +156,11 @@ def _exact_log_sum(T: Float64s, g: Float64s, j: int) -> float:
 def _sum_message(
     T: Float64s, exp_T: Float64s, top_T: float, g: Float64s, x: Float64s, out: Float64s
 ) -> None:
-    """Compute out[j] = log of the sum over i of exp(T[i, j] + g[i]); x is room to work in."""
+    """Compute out[j] = log of the sum over i of exp(T[i, j] + g[i]), but for a constant.
+
+    The constant, the maxima of T and g, is left out, as beside a large one small scores would be
+    lost; x is room to work in.
+    """
     n_labels = out.shape[0]
     top = -np.inf
     for i in range(n_labels):
@@ -169,7 +173,7 @@ def _sum_message(
         for j in range(n_labels):
             out[j] += a * exp_T[i, j]
     for j in range(n_labels):
-        out[j] = np.log(out[j]) + top + top_T if out[j] > _SMALL else _exact_log_sum(T, g, j)
+        out[j] = np.log(out[j]) if out[j] > _SMALL else _exact_log_sum(T, top_T, g, top, j)
 
 
 @subkernel
@@ -287,7 +291,8 @@ def beliefs(
                 g[side, i] = H[v, i] - messages[2 * e + side, i]
                 top = max(top, g[side, i])
             for i in range(n_labels):
-                x[side, i] = np.exp(g[side, i] - top)
+                g[side, i] -= top
+                x[side, i] = np.exp(g[side, i])
             scale += top
         k = types[e]
         P = pair_marginals[e]
@@ -298,15 +303,16 @@ def beliefs(
                 total += P[i, j]
         scale += tops[k]
         if total < _SMALL:
-            scale = -np.inf
+            top = -np.inf
             for i in range(n_labels):
                 for j in range(n_labels):
-                    P[i, j] = pair[k, i, j] + g[0, i] + g[1, j]
-                    scale = max(scale, P[i, j])
+                    P[i, j] = (pair[k, i, j] - tops[k]) + g[0, i] + g[1, j]
+                    top = max(top, P[i, j])
+            scale += top
             total = 0.0
             for i in range(n_labels):
                 for j in range(n_labels):
-                    P[i, j] = np.exp(P[i, j] - scale)
+                    P[i, j] = np.exp(P[i, j] - top)
                     total += P[i, j]
         for i in range(n_labels):
             for j in range(n_labels):

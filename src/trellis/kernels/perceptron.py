@@ -180,7 +180,8 @@ def averaged_perceptron(
             if margin is not None and wrong[k] > 0:
                 below = _score_of(work, T, edge, chain, forest, start, n, edges, gold, at)
                 wrong[k] = pieces.weights[k] * max(0.0, above - below)
-        meet(sync, n_threads)
+        if not meet(sync, n_threads):
+            return
         for k in range(k0, k1):
             if wrong[k] == 0:
                 continue
@@ -210,7 +211,8 @@ def averaged_perceptron(
                         features, start + i, T, rich, sums, low, high, thread, path, gold,
                         at + i, step, late,
                     )  # fmt: skip
-        meet(sync, n_threads)
+        if not meet(sync, n_threads):
+            return
         k0 = k1
     if thread == 0:
         state[0] = count + n_pieces

@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from trellis.kernels._jit import kernel, subkernel
+from trellis.kernels._jit import kernel, ordered, subkernel
 from trellis.kernels.forest import Forest
 from trellis.kernels.rows import draw, longest_sample, padded_width, row_max
 from trellis.kernels.vector_exp import vector_exp
@@ -53,7 +53,7 @@ _FLOOR = 1e-95
 _SPAN = 218.0
 
 # Planes of the workspace (4, nodes of the largest tree, L padded): b, m, P and P_q / m_c of the
-# module's formulas, or their logarithms.
+# module's formulas. On logarithms the last is log m_c, see _log_joint.
 _BELIEF, _MESSAGE, _POSTERIOR, _RATIO = range(4)
 # Planes of a table: as the edge is stored, and transposed.
 _STORED, _TURNED = range(2)
@@ -301,13 +301,16 @@ def _downward(forest: Forest, first: int, n: int, space: _Space) -> None:
 
 
 @subkernel
-def _score(pair: Float64s, k: int, down: bool, upper: int, lower: int) -> float:
-    """Score of the labels of a parent and its child."""
-    score: float = pair[k, upper, lower] if down else pair[k, lower, upper]
-    return score
+def _score(
+    pair: Float64s, forest: Forest, first: int, i: int, space: _Space, upper: int, lower: int
+) -> float:
+    """Score of the labels of the parent of place i of a tree and its own, less the table's top."""
+    table = pair[forest.types[forest.edge[first + i]]]
+    score = table[upper, lower] if forest.down[first + i] else table[lower, upper]
+    return float(score - space.top[_table(forest, space, first, i)])
 
 
-@subkernel
+@ordered
 def _log_sum(terms: Float64s) -> float:
     """Return the logarithm of the sum of e^terms, -inf if all are."""
     highest = -np.inf
@@ -321,25 +324,31 @@ def _log_sum(terms: Float64s) -> float:
     return float(highest + np.log(total))
 
 
-@subkernel
+@ordered
 def _upward_log(
     node: Float64s, pair: Float64s, forest: Forest, first: int, n: int, space: _Space
 ) -> float:
-    """Do what _upward does; the messages are kept less their maxima."""
+    """Do what _upward does; node scores, tables and messages are taken less their maxima."""
     work, terms = space.work, space.terms
     n_labels = node.shape[1]
     log_z = 0.0
     for i in range(n):
+        v = forest.order[first + i]
+        highest = row_max(node, v)
+        log_z += highest
+        if highest == -np.inf:
+            return highest
         for j in range(n_labels):
-            work[_BELIEF, i, j] = node[forest.order[first + i], j]
+            work[_BELIEF, i, j] = node[v, j] - highest
     for i in range(n - 1, -1, -1):
-        k = forest.types[forest.edge[first + i]] if i > 0 else 0
+        if i > 0:
+            log_z += space.top[_table(forest, space, first, i)]
         highest = -np.inf
         for a in range(n_labels if i > 0 else 1):
             for b in range(n_labels):
                 terms[b] = work[_BELIEF, i, b]
                 if i > 0:
-                    terms[b] += _score(pair, k, forest.down[first + i], a, b)
+                    terms[b] += _score(pair, forest, first, i, space, a, b)
             work[_MESSAGE, i, a] = _log_sum(terms)
             highest = max(highest, work[_MESSAGE, i, a])
         log_z += highest
@@ -351,33 +360,47 @@ def _upward_log(
     return log_z
 
 
-@subkernel
+@ordered
 def _downward_log(pair: Float64s, forest: Forest, first: int, n: int, space: _Space) -> None:
     """Do what _downward does."""
     work, terms = space.work, space.terms
     n_labels = pair.shape[1]
     for i in range(n):
-        k = forest.types[forest.edge[first + i]] if i > 0 else 0
         for a in range(n_labels if i > 0 else 0):
-            x = work[_POSTERIOR, forest.parent[first + i] - first, a]
-            work[_RATIO, i, a] = x - work[_MESSAGE, i, a] if x > -np.inf else x
-        # The last round sums up the posterior itself.
-        for b in range(n_labels + 1):
-            for a in range(n_labels):
-                if b == n_labels:
-                    terms[a] = work[_POSTERIOR, i, a]
-                elif i > 0:
-                    x = _score(pair, k, forest.down[first + i], a, b)
-                    terms[a] = work[_RATIO, i, a] + x
-                else:
-                    terms[a] = 0.0
-            total = _log_sum(terms)
-            if b < n_labels:
-                work[_POSTERIOR, i, b] = work[_BELIEF, i, b] + total
-            else:
+            for b in range(n_labels):
+                terms[b] = work[_BELIEF, i, b] + _score(pair, forest, first, i, space, a, b)
+            work[_RATIO, i, a] = _log_sum(terms)
+        for b in range(n_labels):
+            if i > 0:
                 for a in range(n_labels):
-                    work[_POSTERIOR, i, a] -= total
-                    work[_RATIO, i, a] -= total
+                    terms[a] = _log_joint(pair, forest, first, i, space, a, b)
+                work[_POSTERIOR, i, b] = _log_sum(terms)
+            else:
+                work[_POSTERIOR, i, b] = work[_BELIEF, i, b]
+        # It sums to 1 but for rounding, which would pile up on the way down.
+        for b in range(n_labels):
+            terms[b] = work[_POSTERIOR, i, b]
+        total = _log_sum(terms)
+        for b in range(n_labels):
+            work[_POSTERIOR, i, b] -= total
+
+
+@ordered
+def _log_joint(
+    pair: Float64s, forest: Forest, first: int, i: int, space: _Space, a: int, b: int
+) -> float:
+    """Log P(y_q = a, y_c = b), c at place i of the tree and q its parent.
+
+    It is log P_q plus the conditional log b_c + log E_c - log m_c: nothing but what m_c was summed
+    from is taken off it, in the same order, so the largest term is exact however large scores are.
+    """
+    work = space.work
+    above: float = work[_POSTERIOR, forest.parent[first + i] - first, a]
+    if above == -np.inf:
+        return above
+    score = _score(pair, forest, first, i, space, a, b)
+    joint: float = above + ((work[_BELIEF, i, b] + score) - work[_RATIO, i, a])
+    return joint
 
 
 # --- what is read off -----------------------------------------------------------------------------
@@ -404,9 +427,10 @@ def _pair(
             if scaled:
                 x = space.tables[k, _STORED, a, b]
                 pairs[e, a, b] = work[row, i, a] * x * work[column, i, b]
+            elif forest.down[first + i]:
+                pairs[e, a, b] = np.exp(_log_joint(pair, forest, first, i, space, a, b))
             else:
-                x = pair[forest.types[e], a, b]
-                pairs[e, a, b] = np.exp(work[row, i, a] + x + work[column, i, b])
+                pairs[e, a, b] = np.exp(_log_joint(pair, forest, first, i, space, b, a))
 
 
 @subkernel
@@ -431,8 +455,7 @@ def _entropy(
                     table = i if space.per_edge else k
                     terms[b] = work[_RATIO, i, a] * tables[table, way, a, b] * work[_BELIEF, i, b]
                 else:
-                    x = _score(pair, k, down, a, b)
-                    terms[b] = np.exp(work[_RATIO, i, a] + x + work[_BELIEF, i, b])
+                    terms[b] = np.exp(_log_joint(pair, forest, first, i, space, a, b))
                 total += terms[b]
             for b in range(n_labels):
                 if 0.0 < terms[b] < total:
@@ -467,7 +490,7 @@ def _draw(
                 way = _STORED if down else _TURNED
                 terms[b] *= space.tables[i if space.per_edge else k, way, upper, b]
             elif i > 0:
-                terms[b] += _score(pair, k, down, upper, b)
+                terms[b] += _score(pair, forest, first, i, space, upper, b)
             highest = max(highest, terms[b])
         if not scaled:
             for b in range(n_labels):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from trellis.problems.edge_rows import rich_arguments
 from trellis.problems.edge_weights import EdgeWeights
 from trellis.problems.label_problem import LabelProblem
-from trellis.problems.threads import N_CHUNKS, feature_bounds, run_threads
+from trellis.problems.threads import N_CHUNKS, feature_bounds, meeting, run_threads
 from trellis.problems.visits import GraphVisits, Visits
 from trellis.problems.weights import Weights
 
@@ -198,7 +198,7 @@ class LogLikelihood:
         tables = weights.transitions.shape
         n_types = 0 if forest is None else problem.n_types
         shared = Shared(
-            np.zeros(3, np.int64),
+            meeting(),
             np.empty((positions, n_labels), kind),
             np.empty((0 if dense is rich is None else positions, n_labels * n_labels), kind),
             np.zeros((n_chunks, *tables), kind),
@@ -219,7 +219,7 @@ class LogLikelihood:
                 state, refresh, steps.batch, bounds, thread, shared, hits,
             )  # fmt: skip
 
-        run_threads(n_threads, work)
+        run_threads(n_threads, work, shared.sync)
         return float(shared.losses.sum())
 
     def _edges(self, weights: Weights, visits: Visits, batch: int) -> tuple[Any, Any, Any, Any]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from trellis.errors import DataError
 from trellis.problems.edge_rows import rich_arguments
 from trellis.problems.label_problem import LabelProblem
-from trellis.problems.threads import N_CHUNKS, feature_bounds, run_threads
+from trellis.problems.threads import N_CHUNKS, feature_bounds, meeting, run_threads
 from trellis.problems.visits import GraphVisits, Visits
 from trellis.problems.weights import Weights
 
@@ -83,7 +83,7 @@ class PerceptronLoss:
             rich = weights.edge.arguments()
         positions = visits.largest_batch(batch_size)
         shared = (
-            np.zeros(3, np.int64),
+            meeting(),
             np.empty(positions, np.int32),
             np.empty(positions, np.int32),
             np.zeros(len(visits)),
@@ -97,5 +97,5 @@ class PerceptronLoss:
                 state, batch_size, bounds, thread, *shared,
             )  # fmt: skip
 
-        run_threads(n_threads, work)
+        run_threads(n_threads, work, shared[0])
         return float(shared[-1].sum())

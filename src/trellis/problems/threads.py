@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["N_CHUNKS", "feature_bounds", "n_cores", "run_threads"]
+__all__ = ["N_CHUNKS", "feature_bounds", "meeting", "n_cores", "run_threads"]
 
 # Parts of a batch that are summed apart: the most threads that can share a batch.
 N_CHUNKS = 16
@@ -22,28 +23,43 @@ def n_cores() -> int:
     return os.cpu_count() or 1
 
 
-def run_threads(n: int, work: Callable[[int], None]) -> None:
-    """Run work(0) … work(n − 1) side by side; all must come, since they wait for each other.
+def meeting() -> NDArray[np.int64]:
+    """What the threads of a kernel meet by (:mod:`trellis.kernels.barrier`)."""
+    return np.zeros(4, np.int64)
+
+
+def run_threads(n: int, work: Callable[[int], None], sync: NDArray[np.int64] | None = None) -> None:
+    """Run work(0) … work(n − 1) side by side; they may wait for each other by ``sync``.
 
     An interrupt strikes the main thread alone. So that it cannot keep one of them from coming, the
-    work is done by other threads, which are waited for in any case: they write to memory in use.
+    work is done by other threads, which are waited for in any case: they write to memory in use. If
+    one fails, or cannot even be started, those that wait for it are told and give up.
     """
     if n == 1:
         work(0)
         return
     failed: list[BaseException] = []
 
-    def guarded(i: int) -> None:
+    def guarded(task: Callable[[], None]) -> None:
         try:
-            work(i)
+            task()
         except BaseException as error:  # raised below, in the thread that asked for the work
             failed.append(error)
+            if sync is not None:
+                sync[3] = 1
 
     def all_of_it() -> None:
-        others = [threading.Thread(target=guarded, args=(i,), daemon=True) for i in range(1, n)]
-        for thread in others:
-            thread.start()
-        guarded(0)
+        others: list[threading.Thread] = []
+
+        def start_others_and_work() -> None:
+            for i in range(1, n):
+                task = functools.partial(work, i)
+                other = threading.Thread(target=guarded, args=(task,), daemon=True)
+                other.start()
+                others.append(other)
+            work(0)
+
+        guarded(start_others_and_work)
         for thread in others:
             thread.join()
 

@@ -14,8 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from trellis.arrays import Int64s
 from trellis.errors import DataError
-from trellis.structures.potentials import Potentials, place, scores
+from trellis.structures.graph_potentials import GraphPotentials
+from trellis.structures.potentials import Potentials, largest, place, scores
 
 __all__ = ["ChainPotentials"]
 
@@ -65,6 +67,7 @@ class ChainPotentials(Potentials):
     """
 
     unit: ClassVar[str] = "position"
+    _score_names = ("node", "trans")
 
     node: npt.NDArray[Any]
     trans: npt.NDArray[Any]
@@ -93,6 +96,24 @@ class ChainPotentials(Potentials):
                 f"transition score from label {i} to label {j}{into} is {trans[tuple(bad[0])]}; "
                 "scores must be finite, or -inf to forbid"
             )
+
+    def _largest(self) -> float:
+        steps = self.trans if self.trans.ndim == 2 else self.trans[self.steps]
+        return max(largest(self.node), largest(steps))
+
+    @property
+    def steps(self) -> Int64s:
+        """The positions that a step leads into: all but the first of each sample."""
+        into = np.ones(len(self.node), np.bool_)
+        into[self.offsets[:-1][np.diff(self.offsets) > 0]] = False
+        return np.flatnonzero(into)
+
+    def as_graph(self) -> GraphPotentials:
+        """The same scores as those of graphs, whose edges are the :attr:`steps`, in order."""
+        steps = self.steps
+        pair = self.trans if self.trans.ndim == 2 else self.trans[steps]
+        edges = np.stack([steps - 1, steps], axis=1)
+        return GraphPotentials(self.node, pair, edges, self.offsets)
 
     def alone(self, sample: int) -> ChainPotentials:
         """Take out one sample.

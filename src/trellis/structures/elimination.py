@@ -26,7 +26,8 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -130,6 +131,9 @@ class Group:
         The edges that are left.
     tables : list of float arrays, each of shape (B, labels of one end, labels of the other)
         Their tables.
+    unit : float
+        What the scores are measured in, so that p(y) is proportional to exp(s(y) / unit); a small
+        one keeps sums of the largest floats finite. Scores and log Z are in this unit, too.
     """
 
     samples: list[int]
@@ -138,6 +142,7 @@ class Group:
     node: list[Float64s]
     ends: list[tuple[int, int]]
     tables: list[Float64s]
+    unit: float = 1.0
 
     def best(self) -> tuple[Int64s, Float64s]:
         """Best labelling of each sample (B, n) and its score (B,); of no meaning if -inf."""
@@ -161,14 +166,7 @@ class Group:
     def marginals(self) -> tuple[list[Float64s], list[Float64s], Float64s]:
         """Marginals of nodes (B, labels) and edges (B, labels, labels), and log Z (B,)."""
         conditional, log_z = self._conditional()
-        axes = {
-            v: (v, *around) for v, around in zip(self.plan.order, self.plan.neighbours, strict=True)
-        }
-        joint: dict[int, Float64s] = {}
-        for v, around in self._backwards():
-            joint[v] = conditional.pop(v)
-            if around:
-                joint[v] *= _onto(joint[around[0]], axes[around[0]], around)[:, None]
+        joint, axes = self._joint(conditional), self._axes
         rank = {v: i for i, v in enumerate(self.plan.order)}
         nodes = [_onto(joint[v], axes[v], (v,)) for v in range(len(self.node))]
         pairs = []
@@ -179,19 +177,63 @@ class Group:
                 pairs.append(_onto(joint[b], axes[b], (b, a)).transpose(0, 2, 1))
         return nodes, pairs, log_z
 
+    def entropies(self) -> tuple[Float64s, Float64s]:
+        """Entropy of each sample (B,), the sum of E[H(y_v | its neighbours)], and log Z (B,)."""
+        conditional, log_z = self._conditional()
+        logarithms = {
+            v: np.log(table, where=table > 0, out=np.zeros_like(table))
+            for v, table in conditional.items()
+        }
+        total = np.zeros(len(self.samples))
+        for v, table in self._joint(conditional).items():
+            total -= (table * logarithms[v]).reshape(len(total), -1).sum(axis=1)
+        return np.maximum(total, 0.0), log_z
+
+    def _joint(self, conditional: dict[int, Float64s]) -> dict[int, Float64s]:
+        """P(y_v, its neighbours) of every node, in the place of the conditional probabilities."""
+        joint: dict[int, Float64s] = {}
+        for v, around in self._backwards():
+            joint[v] = conditional.pop(v)
+            if around:
+                joint[v] *= _onto(joint[around[0]], self._axes[around[0]], around)[:, None]
+        return joint
+
+    @cached_property
+    def _axes(self) -> dict[int, tuple[int, ...]]:
+        """The nodes that the table of each node is over."""
+        order, neighbours = self.plan.order, self.plan.neighbours
+        return {v: (v, *around) for v, around in zip(order, neighbours, strict=True)}
+
     def _conditional(self) -> tuple[dict[int, Float64s], Float64s]:
         """P(y_v | its neighbours) of every node (0 where they cannot be), and log Z."""
-        kept, log_z = self._forward(_log_sum)
+        kept, log_z = self._forward(self._log_sum, relative=True)
         for table in kept.values():
-            message = _log_sum(table)[:, None]
+            message = self._log_sum(table)[:, None]
             np.subtract(table, np.where(np.isfinite(message), message, 0.0), out=table)
+            with np.errstate(over="ignore"):  # to -inf
+                np.divide(table, self.unit, out=table)
             np.exp(table, out=table)
+            # Where scores are large, the message could not hold the logarithm of a few terms.
+            total = table.sum(axis=1, keepdims=True)
+            np.divide(table, total, where=total > 0, out=table)
         return kept, log_z
 
+    def _log_sum(self, table: Float64s) -> Float64s:
+        """The logarithm, in units, of the sum of exponentials over the first node."""
+        top = table.max(axis=1)
+        safe = np.where(np.isfinite(top), top, 0.0)
+        with np.errstate(divide="ignore", over="ignore"):  # log 0 and exp(-inf): all is forbidden
+            total: Float64s = np.log(np.exp((table - safe[:, None]) / self.unit).sum(axis=1))
+        return total * self.unit + safe
+
     def _forward(
-        self, reduce: Callable[[Float64s], Float64s]
+        self, reduce: Callable[[Float64s], Float64s], relative: bool = False
     ) -> tuple[dict[int, Float64s], Float64s]:
-        """All tables C_v, and the sum of the messages that depend on no node."""
+        """All tables C_v, and the sum of the messages that depend on no node.
+
+        Of a relative table only differences matter: what goes into it is taken less its maximum,
+        and the maxima are added to the sum, since small scores would be lost beside a large one.
+        """
         waiting: dict[int, list[tuple[tuple[int, ...], Float64s]]] = {
             v: [] for v in self.plan.order
         }
@@ -206,8 +248,12 @@ class Group:
         for v, around in zip(self.plan.order, self.plan.neighbours, strict=True):
             axes = (v, *around)
             table = np.zeros((len(self.samples), *(self.node[u].shape[1] for u in axes)))
-            table += _among(self.node[v], (v,), axes)
-            for nodes, scores in waiting.pop(v):
+            for nodes, scores in [((v,), self.node[v]), *waiting.pop(v)]:
+                if relative:
+                    top = scores.reshape(len(scores), -1).max(axis=1)
+                    total += top
+                    top = np.where(np.isfinite(top), top, 0.0)
+                    scores = scores - top.reshape(-1, *[1] * len(nodes))  # noqa: PLW2901
                 table += _among(scores, nodes, axes)
             kept[v] = table
             if around:
@@ -227,14 +273,6 @@ class Group:
         for v, kept in enumerate(self.labels):
             original[..., v] = kept[y[..., v]]
         return original
-
-
-def _log_sum(table: Float64s) -> Float64s:
-    top = table.max(axis=1)
-    safe = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore"):  # the logarithm of 0, where all is forbidden
-        total: Float64s = np.log(np.exp(table - safe[:, None]).sum(axis=1))
-    return total + safe
 
 
 def _among(scores: Float64s, nodes: tuple[int, ...], axes: tuple[int, ...]) -> Float64s:
@@ -340,7 +378,11 @@ def elimination_cost(p: GraphPotentials) -> tuple[Int64s, Float64s]:
 
 
 def groups(
-    p: GraphPotentials, samples: Sequence[int], chosen: Sequence[tuple[Plan, bool]], room: int
+    p: GraphPotentials,
+    samples: Sequence[int],
+    chosen: Sequence[tuple[Plan, bool]],
+    room: int,
+    unit: float = 1.0,
 ) -> Iterator[Group]:
     """Gather samples of one plan, as many at a time as keep their tables below ``room`` entries."""
     order, edge_offsets = p.by_sample()
@@ -357,7 +399,7 @@ def groups(
             ends = [(int(a), int(b)) for a, b in p.edges[edges[0]] - p.offsets[batch[0]]]
             node = list(p.node[rows].transpose(1, 0, 2))
             tables = [p.pair[p.types[column]] for column in edges.T]
-            group = Group(batch, plan, None, node, ends, tables)
+            group = Group(batch, plan, None, node, ends, tables, unit)
             yield _cut_down(group) if cut else group
 
 
@@ -376,4 +418,4 @@ def _cut_down(group: Group) -> Group:
             node[a] = node[a] + table[:, :, 0]
         else:
             node[b] = node[b] + table[:, 0, :]
-    return Group(group.samples, group.plan, labels, node, ends, tables)
+    return replace(group, labels=labels, node=node, ends=ends, tables=tables)

@@ -75,6 +75,7 @@ class GraphPotentials(Potentials):
     """
 
     unit: ClassVar[str] = "node"
+    _score_names = ("node", "pair")
 
     node: npt.NDArray[Any]
     pair: npt.NDArray[Any]

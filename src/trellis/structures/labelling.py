@@ -40,11 +40,14 @@ from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.lawler import kbest_by_parts
 from trellis.structures.message_passes import MessagePasses
 from trellis.structures.potentials import label_ids
-from trellis.structures.results import Best
+from trellis.structures.results import Best, in_unit
 
 __all__ = ["best", "kbest", "labelling_score"]
 
 _METHODS = ("auto", "tree", "elimination", "max-flow", "dual", "lp", "ilp")
+# Larger scores are measured in a larger unit: what is best stays so, no sum overflows, and linear
+# programs get numbers that their tolerances are made for.
+_LIMIT = 2.0**30
 
 
 def best(
@@ -122,14 +125,15 @@ def best(
         raise DataError(f"time_limit is {time_limit}; it must be above 0 seconds, or None")
     if not mip_gap >= 0:
         raise DataError(f"mip_gap is {mip_gap}; it must be at least 0")
-    passes = MessagePasses.of(p, method)
+    q, unit = p.in_unit(_LIMIT)
+    passes = MessagePasses.of(q, method)
     if passes is not None:
         labelling = Best.exactly(*passes.best(), passes.method)
     else:
-        assert isinstance(p, GraphPotentials)
-        labelling = Solver(p, budget, max_iterations, time_limit, mip_gap).solve(method, exact)
-    p.require_feasible(labelling.bounds)
-    return labelling
+        assert isinstance(q, GraphPotentials)
+        labelling = Solver(q, budget, max_iterations, time_limit, mip_gap).solve(method, exact)
+    q.require_feasible(labelling.bounds)
+    return labelling.in_unit(unit)
 
 
 def kbest(
@@ -179,14 +183,15 @@ def kbest(
     """
     at_least(k, 1, "k")
     at_least(budget, 1, "budget")
-    passes = MessagePasses.of(p)
+    q, unit = p.in_unit(_LIMIT)
+    passes = MessagePasses.of(q)
     if passes is not None:
         labels, scores = passes.kbest(int(k))
     else:
-        assert isinstance(p, GraphPotentials)
-        labels, scores = kbest_by_parts(p, int(k), budget)
-    p.require_feasible(scores[:, 0])
-    return labels, scores
+        assert isinstance(q, GraphPotentials)
+        labels, scores = kbest_by_parts(q, int(k), budget)
+    q.require_feasible(scores[:, 0])
+    return labels, in_unit(scores, unit)
 
 
 def labelling_score(p: ChainPotentials | GraphPotentials, labels: npt.ArrayLike) -> Float64s:
@@ -221,18 +226,17 @@ def labelling_score(p: ChainPotentials | GraphPotentials, labels: npt.ArrayLike)
     ids = label_ids(labels, p.node.shape[1], "labels")
     if len(ids) != len(p.node):
         raise DataError(f"there are {len(ids)} labels for {len(p.node)} {p.unit}s")
-    terms: Float64s = p.node[np.arange(len(ids)), ids]
-    if isinstance(p, ChainPotentials):
-        follows = np.ones(len(ids), dtype=np.bool_)
-        follows[p.offsets[:-1][np.diff(p.offsets) > 0]] = False
-        t = np.flatnonzero(follows)
+    q, unit = p.in_unit(_LIMIT)
+    terms: Float64s = q.node[np.arange(len(ids)), ids]
+    if isinstance(q, ChainPotentials):
+        t = q.steps
         pair = (ids[t - 1], ids[t])
-        terms[t] += p.trans[pair] if p.trans.ndim == 2 else p.trans[(t, *pair)]
+        terms[t] += q.trans[pair] if q.trans.ndim == 2 else q.trans[(t, *pair)]
     else:
-        a, b = p.edges.T
-        np.add.at(terms, a, p.pair[p.types, ids[a], ids[b]])
-    sums = np.bincount(p.owner, weights=terms, minlength=p.n_samples)
+        a, b = q.edges.T
+        np.add.at(terms, a, q.pair[q.types, ids[a], ids[b]])
+    sums = np.bincount(q.owner, weights=terms, minlength=q.n_samples)
     scores = sums.astype(np.float64, copy=False)
-    if isinstance(p, ChainPotentials) and not np.isfinite(scores).all():
-        p.require_feasible(MessagePasses(p, None).posterior())
-    return scores
+    if isinstance(q, ChainPotentials) and not np.isfinite(scores).all():
+        q.require_feasible(MessagePasses(q, None).posterior())
+    return in_unit(scores, unit)

@@ -7,6 +7,7 @@ read-only) would have the kernels compiled anew.
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from trellis.arrays import Bools, Float64s, Int64s
 from trellis.errors import DataError, InfeasibleError
 
-__all__ = ["Potentials", "integers", "label_ids", "place", "require_offsets", "scores"]
+__all__ = ["Potentials", "integers", "label_ids", "largest", "place", "require_offsets", "scores"]
 
 
 class Potentials:
@@ -23,6 +24,9 @@ class Potentials:
 
     unit: ClassVar[str]
     """What a row is called in messages."""
+
+    _score_names: ClassVar[tuple[str, ...]]
+    """The arrays that hold scores."""
 
     node: npt.NDArray[Any]
     offsets: npt.NDArray[Any]
@@ -96,6 +100,28 @@ class Potentials:
         new._hold(**vars(self) | changes)
         return new
 
+    def in_unit(self, limit: float) -> tuple[Self, float]:
+        """Measure scores beyond a limit in a larger unit, so that sums of them stay finite.
+
+        Parameters
+        ----------
+        limit : float
+            A power of two.
+
+        Returns
+        -------
+        ChainPotentials or GraphPotentials
+            The scores times a power of two that brings the largest down to the limit; digits are
+            lost only of scores that are nothing beside it.
+        float
+            That power of two; 1.0 where no score is beyond the limit.
+        """
+        arrays = {name: vars(self)[name] for name in self._score_names}
+        if max(map(largest, arrays.values())) <= limit or (size := self._largest()) <= limit:
+            return self, 1.0
+        unit = 2.0 ** (math.frexp(limit)[1] - math.frexp(size)[1])
+        return self.with_arrays(**{name: a * unit for name, a in arrays.items()}), unit
+
     def rows(self, sample: int) -> slice:
         """Rows of one sample.
 
@@ -134,6 +160,10 @@ class Potentials:
                 sample=int(first + s),
             )
 
+    def _largest(self) -> float:
+        """The largest finite score that counts, whatever its sign."""
+        return max(largest(vars(self)[name]) for name in self._score_names)
+
     def _hold(self, **arrays: Any) -> None:
         """Set arrays of what is frozen from then on."""
         vars(self).update(arrays)
@@ -164,6 +194,17 @@ class Potentials:
                 f"{what} of label {label} at {place(self.offsets, row, self.unit)} is "
                 f"{values[row, label]}; scores must be finite, or -inf to forbid"
             )
+
+
+def largest(values: Float64s) -> float:
+    """The largest of the finite values, whatever their signs."""
+    if values.size == 0:
+        return 0.0
+    low, high = float(values.min()), float(values.max())
+    if math.isfinite(low) and math.isfinite(high):
+        return max(-low, high)
+    finite = values[np.isfinite(values)]
+    return float(max(-finite.min(initial=0.0), finite.max(initial=0.0)))
 
 
 def scores(values: npt.ArrayLike, what: str) -> Float64s:

@@ -14,6 +14,8 @@ labelling, of probability 1. A sample all of whose labellings are forbidden rais
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -27,11 +29,12 @@ from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.message_graph import MessageGraph, subset, supported
 from trellis.structures.message_passes import MessagePasses
 from trellis.structures.potentials import label_ids
-from trellis.structures.results import Marginals
+from trellis.structures.results import Marginals, in_unit
 
 __all__ = ["entropy", "event_probability", "marginals", "sample", "span_probability"]
 
 _METHODS = ("auto", "tree", "elimination", "bp")
+_LIMIT = 2.0**900  # sums of larger scores may overflow; they are measured in another unit
 
 
 def marginals(
@@ -108,6 +111,9 @@ def marginals(
         raise DataError(f"damping is {damping}; it must be from 0 to below 1")
     if not tolerance > 0:
         raise DataError(f"tolerance is {tolerance}; it must be above 0")
+    q, unit = p.in_unit(_LIMIT)
+    if unit != 1.0:
+        return _large_marginals(q, unit, pairs, method, budget)
     passes = MessagePasses.of(p, method)
     if passes is not None:
         node = np.zeros(p.node.shape)
@@ -118,6 +124,48 @@ def marginals(
         answer = _loopy_marginals(p, pairs, method, budget, (max_iterations, damping, tolerance))
     p.require_feasible(answer.log_z)
     return answer
+
+
+def _large_marginals(
+    p: ChainPotentials | GraphPotentials, unit: float, pairs: bool, method: str, budget: int
+) -> Marginals:
+    """Marginals of scores in a unit: by elimination, whatever the structure."""
+    if method == "bp":
+        raise DataError(
+            "belief propagation takes scores up to 1e270; divide them, or use another method"
+        )
+    q = supported(_graph(p))
+    _require_labels(q)
+    n = p.n_samples
+    answer = Marginals(
+        np.zeros(n),
+        np.zeros(p.node.shape),
+        _pairs(q) if pairs else None,
+        n_iterations=np.zeros(n, np.int64),
+    )
+    by_sample = q.by_sample() if pairs else None
+    for group in _eliminated(q, range(n), budget, unit):
+        _put_group(answer, q, group, by_sample)
+    q.require_feasible(answer.log_z)
+    pair = answer.pair if pairs else None
+    if pair is not None and isinstance(p, ChainPotentials):
+        of_edges, pair = pair, _pairs(p)
+        pair[p.steps] = of_edges
+    return Marginals(
+        in_unit(answer.log_z, unit), answer.node, pair, n_iterations=answer.n_iterations
+    )
+
+
+def _graph(p: ChainPotentials | GraphPotentials) -> GraphPotentials:
+    return p.as_graph() if isinstance(p, ChainPotentials) else p
+
+
+def _eliminated(
+    p: GraphPotentials, samples: Sequence[int], budget: int, unit: float = 1.0
+) -> Iterator[elimination.Group]:
+    """Samples to be eliminated, in groups; raises and says the cost if one is beyond the budget."""
+    plans = elimination.plans_within(p, samples, budget)
+    return elimination.groups(p, samples, plans, budget, unit)
 
 
 def _pairs(p: ChainPotentials | GraphPotentials) -> Float64s:
@@ -267,47 +315,54 @@ def sample(
     at_least(n_samples, 0, "n_samples")
     at_least(budget, 1, "budget")
     uniforms = rng.random((int(n_samples), len(p.node)))
-    log_z, labels = _drawn(p, uniforms, budget)
+    q, unit = p.in_unit(_LIMIT)
+    log_z, labels = _drawn(q, unit, uniforms, budget)
     p.require_feasible(log_z)
     return labels
 
 
 def _drawn(
-    p: ChainPotentials | GraphPotentials, uniforms: Float64s, budget: int
+    p: ChainPotentials | GraphPotentials, unit: float, uniforms: Float64s, budget: int
 ) -> tuple[Float64s, Int32s]:
-    """Log Z (S,), -inf where there is no labelling, and labels drawn by numbers (K, N)."""
+    """Log Z (S,), -inf where there is no labelling, and labels drawn by numbers (K, N).
+
+    Scores and log Z are measured in the unit.
+    """
     labels = np.zeros(uniforms.shape, np.int32)
-    passes = MessagePasses.of(p)
+    passes = MessagePasses.of(p) if unit == 1.0 else None
     if passes is not None:
         return passes.posterior(uniforms=uniforms, labels=labels), labels
-    assert isinstance(p, GraphPotentials)
-    q, log_z = supported(p), np.zeros(p.n_samples)
-    forests = MessageGraph.of(q).forest
+    q, log_z = supported(_graph(p)), np.zeros(p.n_samples)
+    forests = MessageGraph.of(q).forest & (unit == 1.0)
     if forests.any():
-        part, rows, _ = subset(p, forests)
-        log_z[forests], labels[:, rows] = _drawn(part, uniforms[:, rows], budget)
-    loopy = np.flatnonzero(~forests).tolist()
-    plans = elimination.plans_within(q, loopy, budget)
-    for group in elimination.groups(q, loopy, plans, budget):
+        part, rows, _ = subset(q, forests)
+        log_z[forests], labels[:, rows] = _drawn(part, 1.0, uniforms[:, rows], budget)
+    for group in _eliminated(q, np.flatnonzero(~forests).tolist(), budget, unit):
         rows = p.offsets[group.samples][:, None] + np.arange(len(group.node))
         drawn, log_z[group.samples] = group.sample(uniforms[:, rows].transpose(1, 0, 2))
         labels[:, rows] = drawn.transpose(1, 0, 2)
     return log_z, labels
 
 
-def entropy(p: ChainPotentials | GraphPotentials, known: Marginals | None = None) -> Float64s:
-    r"""Compute the entropy of p(y) of each sample, in nats.
+def entropy(
+    p: ChainPotentials | GraphPotentials,
+    known: Marginals | None = None,
+    *,
+    budget: int = 10_000_000,
+) -> Float64s:
+    """Compute the entropy of p(y) of each sample, in nats.
 
-    On chains and forests it is taken from conditional probabilities, where nothing cancels; on
-    graphs with cycles it is :math:`H = \log Z - \mathbb E[s(y)]`, and where their marginals are not
-    exact that of belief propagation.
+    It is taken from conditional probabilities, where nothing cancels; where elimination is beyond
+    the budget, it is that of Bethe, from the marginals of belief propagation.
 
     Parameters
     ----------
     p : ChainPotentials or GraphPotentials
         The scores.
     known : Marginals, optional
-        Those of ``p``, with pairs, if they are known; only graphs with cycles need them.
+        Those of ``p``, with pairs, if they are known; only graphs beyond the budget need them.
+    budget : int
+        Most table entries that elimination may take for a sample with cycles, of 8 bytes each.
 
     Returns
     -------
@@ -329,22 +384,42 @@ def entropy(p: ChainPotentials | GraphPotentials, known: Marginals | None = None
     >>> (entropy(free) / np.log(2)).round(6).tolist()
     [3.0]
     """
-    passes = MessagePasses.of(p)
+    q, unit = p.in_unit(_LIMIT)
+    entropies = np.zeros(p.n_samples)
+    passes = MessagePasses.of(p) if unit == 1.0 else None
     if passes is not None:
-        entropies = np.zeros(p.n_samples)
         p.require_feasible(passes.posterior(entropy=entropies))
         return entropies
-    assert isinstance(p, GraphPotentials)
-    m = marginals(p, pairs=True) if known is None else known
-    n, owner = p.n_samples, p.owner
-    node = np.where(m.node > 0, m.node * np.where(m.node > 0, p.node, 0.0), 0.0).sum(axis=1)
-    score = p.pair[p.types]
-    pair = np.where(m.pair > 0, m.pair * np.where(m.pair > 0, score, 0.0), 0.0).sum(axis=(1, 2))
-    expected = np.bincount(owner, node, n) + np.bincount(owner[p.edges[:, 0]], pair, n)
-    entropies = np.maximum(m.log_z - expected, 0.0)
-    forests = MessageGraph.of(p).forest
+    graph = supported(_graph(q))
+    _require_labels(graph)
+    forests = MessageGraph.of(graph).forest & (unit == 1.0)
     if forests.any():
-        entropies[forests] = entropy(subset(p, forests)[0])
+        entropies[forests] = entropy(subset(graph, forests)[0])
+    loopy = np.flatnonzero(~forests).tolist()
+    chosen = zip(loopy, elimination.plans(graph, loopy, budget), strict=True)
+    plans = {s: (plan, cut) for s, (plan, cut) in chosen if plan is not None}
+    log_z = np.zeros(p.n_samples)
+    for group in elimination.groups(graph, list(plans), list(plans.values()), budget, unit):
+        entropies[group.samples], log_z[group.samples] = group.entropies()
+    p.require_feasible(log_z)
+    rest = ~forests
+    rest[list(plans)] = False
+    if rest.any():
+        assert isinstance(p, GraphPotentials)  # a chain is eliminated, or refused for its size
+        m = marginals(p, pairs=True, budget=budget) if known is None else known
+        entropies[rest] = _bethe_entropy(p, m)[rest]
+    return entropies
+
+
+def _bethe_entropy(p: GraphPotentials, m: Marginals) -> Float64s:
+    """Sum of the entropies of the edges, less those of nodes that are counted more than once."""
+    from scipy.special import entr
+
+    n, owner = p.n_samples, p.owner
+    degree = np.bincount(p.edges.ravel(), minlength=len(p.node))
+    edges = np.bincount(owner[p.edges[:, 0]], entr(m.pair).sum(axis=(1, 2)), n)
+    nodes = np.bincount(owner, (degree - 1) * entr(m.node).sum(axis=1), n)
+    entropies: Float64s = np.maximum(edges - nodes, 0.0)
     return entropies
 
 
@@ -390,12 +465,12 @@ def _event_probability(
 ) -> Float64s:
     """Do the work of event_probability; ``first`` is the number of the first sample in errors."""
     no_draws = np.empty((0, len(p.node)))
-    event = p.constrained(allowed)
-    log_z, _ = _drawn(p, no_draws, budget)
+    q, unit = p.in_unit(_LIMIT)
+    log_z, _ = _drawn(q, unit, no_draws, budget)
     p.require_feasible(log_z, first)
-    log_event, _ = _drawn(event, no_draws, budget)
+    log_event, _ = _drawn(q.constrained(allowed), unit, no_draws, budget)
     # An event as good as certain may come out a rounding error above 1.
-    return np.exp(np.minimum(log_event - log_z, 0.0))
+    return np.exp(in_unit(np.minimum(log_event - log_z, 0.0), unit))
 
 
 def span_probability(

@@ -9,7 +9,16 @@ import numpy as np
 from trellis.arrays import Bools, Float64s, Int32s, Int64s
 from trellis.errors import DataError
 
-__all__ = ["Best", "Marginals"]
+__all__ = ["Best", "Marginals", "in_unit"]
+
+
+def in_unit(values: Float64s, unit: float) -> Float64s:
+    """Scores that were measured in a unit, as they are; ±inf beyond the largest float."""
+    if unit == 1.0:
+        return values
+    with np.errstate(over="ignore"):
+        scores: Float64s = values / unit
+    return scores
 
 
 class Best(tuple[Int32s, Float64s]):
@@ -57,6 +66,11 @@ class Best(tuple[Int32s, Float64s]):
         """The best labellings, found by one method for all samples."""
         n = len(scores)
         return cls(labels, scores, scores, np.ones(n, np.bool_), (method,) * n)
+
+    def in_unit(self, unit: float) -> Best:
+        """The same with scores and bounds that were measured in a unit as they are."""
+        scores, bounds = in_unit(self.scores, unit), in_unit(self.bounds, unit)
+        return Best(self.labels, scores, bounds, self.exact, self.method)
 
     @property
     def labels(self) -> Int32s:
