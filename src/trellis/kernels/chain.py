@@ -388,17 +388,15 @@ def _pair_marginal(
     if not scaled:
         for j in range(w.shape[0]):
             w[j] = x[j] + beta[j]
-    for i in range(n_labels):
-        for j in range(n_labels):
-            if scaled:
-                out[i, j] = alpha[i] * E[i, j] * (x[j] * beta[j])
-            else:
+        for i in range(n_labels):
+            for j in range(n_labels):
                 out[i, j] = alpha[i] + (R[i, j] + w[j])
-    if not scaled:
         _exponentiate(out.reshape(out.size))
     total = 0.0
     for i in range(n_labels):
         for j in range(n_labels):
+            if scaled:
+                out[i, j] = alpha[i] * E[i, j] * (x[j] * beta[j])
             total += out[i, j]
     factor = 1.0 / total
     for i in range(n_labels):

@@ -300,17 +300,19 @@ def _downward(forest: Forest, first: int, n: int, space: _Space) -> None:
 # --- the same on logarithms -----------------------------------------------------------------------
 
 
-@subkernel
-def _score(
-    pair: Float64s, forest: Forest, first: int, i: int, space: _Space, upper: int, lower: int
-) -> float:
-    """Score of the labels of the parent of place i of a tree and its own, less the table's top."""
-    table = pair[forest.types[forest.edge[first + i]]]
-    score = table[upper, lower] if forest.down[first + i] else table[lower, upper]
-    return float(score - space.top[_table(forest, space, first, i)])
-
-
 @ordered
+def _less(x: float, top: float) -> float:
+    """The difference, which is exactly 0 at the top, whatever x was added up from."""
+    return x - top
+
+
+@subkernel
+def _score(pair: Float64s, k: int, top: float, down: bool, upper: int, lower: int) -> float:
+    """Score of the labels of a parent and its child, less the table's top."""
+    return _less(pair[k, upper, lower] if down else pair[k, lower, upper], top)
+
+
+@subkernel
 def _log_sum(terms: Float64s) -> float:
     """Return the logarithm of the sum of e^terms, -inf if all are."""
     highest = -np.inf
@@ -320,11 +322,11 @@ def _log_sum(terms: Float64s) -> float:
         return highest
     total = 0.0
     for j in range(terms.shape[0]):
-        total += vector_exp(terms[j] - highest)
+        total += vector_exp(_less(terms[j], highest))
     return float(highest + np.log(total))
 
 
-@ordered
+@subkernel
 def _upward_log(
     node: Float64s, pair: Float64s, forest: Forest, first: int, n: int, space: _Space
 ) -> float:
@@ -341,14 +343,15 @@ def _upward_log(
         for j in range(n_labels):
             work[_BELIEF, i, j] = node[v, j] - highest
     for i in range(n - 1, -1, -1):
-        if i > 0:
-            log_z += space.top[_table(forest, space, first, i)]
+        k = forest.types[forest.edge[first + i]] if i > 0 else 0
+        top = space.top[_table(forest, space, first, i)] if i > 0 else 0.0
+        log_z += top
         highest = -np.inf
         for a in range(n_labels if i > 0 else 1):
             for b in range(n_labels):
                 terms[b] = work[_BELIEF, i, b]
                 if i > 0:
-                    terms[b] += _score(pair, forest, first, i, space, a, b)
+                    terms[b] += _score(pair, k, top, forest.down[first + i], a, b)
             work[_MESSAGE, i, a] = _log_sum(terms)
             highest = max(highest, work[_MESSAGE, i, a])
         log_z += highest
@@ -360,20 +363,24 @@ def _upward_log(
     return log_z
 
 
-@ordered
+@subkernel
 def _downward_log(pair: Float64s, forest: Forest, first: int, n: int, space: _Space) -> None:
     """Do what _downward does."""
     work, terms = space.work, space.terms
     n_labels = pair.shape[1]
     for i in range(n):
+        down = forest.down[first + i]
+        k = forest.types[forest.edge[first + i]] if i > 0 else 0
+        top = space.top[_table(forest, space, first, i)] if i > 0 else 0.0
+        q = forest.parent[first + i] - first
         for a in range(n_labels if i > 0 else 0):
             for b in range(n_labels):
-                terms[b] = work[_BELIEF, i, b] + _score(pair, forest, first, i, space, a, b)
+                terms[b] = work[_BELIEF, i, b] + _score(pair, k, top, down, a, b)
             work[_RATIO, i, a] = _log_sum(terms)
         for b in range(n_labels):
             if i > 0:
                 for a in range(n_labels):
-                    terms[a] = _log_joint(pair, forest, first, i, space, a, b)
+                    terms[a] = _log_joint(work, i, q, a, b, _score(pair, k, top, down, a, b))
                 work[_POSTERIOR, i, b] = _log_sum(terms)
             else:
                 work[_POSTERIOR, i, b] = work[_BELIEF, i, b]
@@ -386,19 +393,15 @@ def _downward_log(pair: Float64s, forest: Forest, first: int, n: int, space: _Sp
 
 
 @ordered
-def _log_joint(
-    pair: Float64s, forest: Forest, first: int, i: int, space: _Space, a: int, b: int
-) -> float:
-    """Log P(y_q = a, y_c = b), c at place i of the tree and q its parent.
+def _log_joint(work: Float64s, i: int, q: int, a: int, b: int, score: float) -> float:
+    """Log P(y_q = a, y_c = b), c at place i of the tree and q its parent, with their score.
 
     It is log P_q plus the conditional log b_c + log E_c - log m_c: nothing but what m_c was summed
     from is taken off it, in the same order, so the largest term is exact however large scores are.
     """
-    work = space.work
-    above: float = work[_POSTERIOR, forest.parent[first + i] - first, a]
+    above: float = work[_POSTERIOR, q, a]
     if above == -np.inf:
         return above
-    score = _score(pair, forest, first, i, space, a, b)
     joint: float = above + ((work[_BELIEF, i, b] + score) - work[_RATIO, i, a])
     return joint
 
@@ -420,17 +423,18 @@ def _pair(
     work = space.work
     e = forest.edge[first + i]
     k = _table(forest, space, first, i)
-    row = _RATIO if forest.down[first + i] else _BELIEF
-    column = _BELIEF if forest.down[first + i] else _RATIO
+    down = forest.down[first + i]
+    row, column = (_RATIO, _BELIEF) if down else (_BELIEF, _RATIO)
+    q = forest.parent[first + i] - first
     for a in range(pairs.shape[1]):
         for b in range(pairs.shape[1]):
             if scaled:
                 x = space.tables[k, _STORED, a, b]
                 pairs[e, a, b] = work[row, i, a] * x * work[column, i, b]
-            elif forest.down[first + i]:
-                pairs[e, a, b] = np.exp(_log_joint(pair, forest, first, i, space, a, b))
             else:
-                pairs[e, a, b] = np.exp(_log_joint(pair, forest, first, i, space, b, a))
+                upper, lower = (a, b) if down else (b, a)
+                x = _score(pair, forest.types[e], space.top[k], down, upper, lower)
+                pairs[e, a, b] = np.exp(_log_joint(work, i, q, upper, lower, x))
 
 
 @subkernel
@@ -443,7 +447,9 @@ def _entropy(
     entropy = 0.0
     for i in range(n):
         k = forest.types[forest.edge[first + i]] if i > 0 else 0
+        top = space.top[_table(forest, space, first, i)] if i > 0 else 0.0
         down = forest.down[first + i]
+        q = forest.parent[first + i] - first
         for a in range(n_labels if i > 0 else 1):
             total = 0.0
             for b in range(n_labels):
@@ -455,7 +461,8 @@ def _entropy(
                     table = i if space.per_edge else k
                     terms[b] = work[_RATIO, i, a] * tables[table, way, a, b] * work[_BELIEF, i, b]
                 else:
-                    terms[b] = np.exp(_log_joint(pair, forest, first, i, space, a, b))
+                    x = _score(pair, k, top, down, a, b)
+                    terms[b] = np.exp(_log_joint(work, i, q, a, b, x))
                 total += terms[b]
             for b in range(n_labels):
                 if 0.0 < terms[b] < total:
@@ -481,6 +488,7 @@ def _draw(
     for i in range(n):
         v = forest.order[first + i]
         k = forest.types[forest.edge[first + i]] if i > 0 else 0
+        top = space.top[_table(forest, space, first, i)] if i > 0 else 0.0
         down = forest.down[first + i]
         upper = labels[r, forest.order[forest.parent[first + i]]] if i > 0 else 0
         highest = -np.inf
@@ -490,7 +498,7 @@ def _draw(
                 way = _STORED if down else _TURNED
                 terms[b] *= space.tables[i if space.per_edge else k, way, upper, b]
             elif i > 0:
-                terms[b] += _score(pair, forest, first, i, space, upper, b)
+                terms[b] += _score(pair, k, top, down, upper, b)
             highest = max(highest, terms[b])
         if not scaled:
             for b in range(n_labels):
