@@ -2,6 +2,11 @@
 
 Scores are small integers times a power of two, so that all sums are exact until they overflow and
 ties are frequent. The oracle lists all labellings and adds up fractions.
+
+A float of size s is known to about 1e-16 s, and a probability is an exponential of scores: with
+scores of 2 ** k it can be right to about 1e-14 * 2 ** k, not better. Where that is more than all,
+labellings of less than the best score have probability 0, and how it is shared among the best is
+left open.
 """
 
 from __future__ import annotations
@@ -55,6 +60,10 @@ class Case:
                 scores[y] = sum(map(Fraction, terms), Fraction(0))
         return scores
 
+    @property
+    def tolerance(self) -> float:
+        return 1e-11 + math.ldexp(1e-14, self.exponent)
+
     def probabilities(self) -> dict[tuple[int, ...], float]:
         scores = self.labellings()
         top = max(scores.values())
@@ -91,7 +100,9 @@ def cases(draw, highest=1020, kinds=("chain", "stack", "tree", "cycle")):
 
 
 def as_float(score: Fraction) -> float:
-    return math.copysign(math.inf, score) if abs(score) > Fraction(LARGEST) else float(score)
+    if abs(score) > Fraction(LARGEST):
+        return math.inf if score > 0 else -math.inf
+    return float(score)
 
 
 def feasible(case: Case, question) -> bool:
@@ -101,6 +112,16 @@ def feasible(case: Case, question) -> bool:
     with pytest.raises(InfeasibleError):
         question()
     return False
+
+
+def assert_close(case: Case, ours, wanted) -> None:
+    """Probabilities are right as far as they can be (see the module)."""
+    assert np.isfinite(ours).all()
+    if case.tolerance < 0.01:
+        np.testing.assert_allclose(ours, wanted, atol=case.tolerance)
+    else:
+        np.testing.assert_allclose(np.where(wanted == 0, ours, 0.0), 0.0, atol=1e-12)
+        np.testing.assert_allclose(np.where(wanted == 1, ours, 1.0), 1.0, atol=1e-12)
 
 
 @given(cases())
@@ -143,11 +164,13 @@ def test_marginals(case):
         for e, (a, b) in enumerate(case.edges):
             pair[e, y[a], y[b]] += chance
     assert m.exact.all()
-    np.testing.assert_allclose(m.node, node, atol=1e-12)
     ours = m.pair[1:] if isinstance(case.p, ChainPotentials) else m.pair
-    np.testing.assert_allclose(ours, pair, atol=1e-12)
+    assert_close(case, m.node, node)
+    assert_close(case, ours, pair)
+    np.testing.assert_allclose(m.node.sum(axis=1), 1, rtol=1e-12)
+    np.testing.assert_allclose(ours.sum(axis=(1, 2)), 1, rtol=1e-12)
     top = max(case.labellings().values())
-    assert m.log_z[0] == pytest.approx(as_float(top), rel=1e-12, abs=5)
+    assert m.log_z[0] == pytest.approx(as_float(top), rel=1e-12, abs=6 + case.tolerance)
 
 
 @given(cases(), st.integers(0, 2**32))
@@ -158,10 +181,12 @@ def test_samples_entropy_and_events(case, seed):
     drawn = sample(case.p, 20, np.random.default_rng(seed))
     assert all(chances[tuple(y)] > 1e-20 for y in drawn.tolist())
     wanted = -math.fsum(c * math.log(c) for c in chances.values() if c > 0)
-    assert entropy(case.p)[0] == pytest.approx(wanted, abs=1e-9)
+    ours, ties = entropy(case.p)[0], math.log(sum(c > 0 for c in chances.values()))
+    assert abs(ours - wanted) < 100 * case.tolerance
+    assert 0 <= ours <= ties + 1e-9
     allowed = np.random.default_rng(seed).random(case.p.node.shape) < 0.7
     event = math.fsum(c for y, c in chances.items() if allowed[np.arange(len(y)), y].all())
-    assert event_probability(case.p, allowed)[0] == pytest.approx(event, abs=1e-12)
+    assert_close(case, event_probability(case.p, allowed)[0], np.round(event, 13))
 
 
 @given(cases(highest=890, kinds=("tree", "cycle")))
@@ -170,7 +195,10 @@ def test_belief_propagation(case):
         return
     m = marginals(case.p, pairs=True, method="bp")
     if m.exact.all():
-        np.testing.assert_allclose(m.node, marginals(case.p).node, atol=1e-9)
+        node = np.zeros(case.p.node.shape)
+        for y, chance in case.probabilities().items():
+            node[np.arange(len(y)), y] += chance
+        assert_close(case, m.node, node)
     np.testing.assert_allclose(m.node.sum(axis=1), 1, rtol=1e-12)
     np.testing.assert_allclose(m.pair.sum(axis=(1, 2)), 1, rtol=1e-12)
 
