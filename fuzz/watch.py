@@ -72,7 +72,7 @@ def run_attack(
     first: int = 0,
     n_cases: int | None = None,
     minutes: float | None = None,
-    block: int = 5000,
+    block: int = 20_000,
 ) -> Report:
     """Run cases of an attack, one process after the other, and report.
 
