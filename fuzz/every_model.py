@@ -47,7 +47,19 @@ from trellis.tracking import (
     TrackingModel,
 )
 
-__all__ = ["AWAKE", "EDGES", "EVERY", "FILM", "GOLD", "TAGS", "WORDS", "Made", "new_samples"]
+__all__ = [
+    "AWAKE",
+    "EDGES",
+    "EVERY",
+    "FILM",
+    "GOLD",
+    "TAGS",
+    "WORDS",
+    "Made",
+    "X",
+    "Y",
+    "new_samples",
+]
 
 Made = tuple[Any, Callable[[Any], Any]]
 

@@ -18,16 +18,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.linear_model import LinearRegression
 
 from fuzz import BrokenPromiseError
 from fuzz.damage import Contents, damaged
-from fuzz.every_model import EDGES, EVERY, FILM, TAGS, WORDS, Made, new_samples
+from fuzz.every_model import EDGES, EVERY, FILM, TAGS, WORDS, Made, S, X, Y, new_samples
 from fuzz.limits import limited_memory
-from trellis import ChainCRF, ChainPerceptron, Corpus, GraphCRF, TreeCRF, load_model
+from trellis import ChainCRF, ChainPerceptron, Corpus, GraphCRF, MaxMargin, TreeCRF, load_model
 from trellis.cli.inspect_model import describe, describe_learned
 from trellis.errors import CorruptModelError, DataError, TrellisError
 from trellis.features import Prepared, prepare
+from trellis.files.checkpoint import CheckpointFile
+from trellis.files.container import read_container, write_container
 from trellis.models.checkpoint import Checkpoint
+from trellis.regression import GLACER
 
 __all__ = ["Target", "attacked", "cases", "checkpoint_target", "model_target", "prepared_target"]
 
@@ -150,7 +154,7 @@ class _FirstPass(Checkpoint):
     """The checkpoint after the first pass, without its times: the same in every run."""
 
     def save(self, progress: Any, learner: Any, best: Any) -> None:
-        if len(progress.records) == 1 and not self.path.exists():
+        if progress.records and not self.path.exists():
             records = [replace(record, seconds=0.0) for record in progress.records]
             super().save(replace(progress, records=records, seconds=0.0), learner, best)
 
@@ -171,12 +175,29 @@ def checkpoint_target(model: Any, path: Path, **more: Any) -> Target:
     return Target(data, load, use, CorruptModelError)
 
 
+def swaps_target(path: Path) -> Target:
+    """The checkpoint of a GLACER after one exchange of examples."""
+    model = GLACER(3, base=LinearRegression(), random_state=0, max_swaps=1)
+    path.unlink(missing_ok=True)
+    model.fit(X, Y, graph=S, checkpoint=path)
+    header, arrays = read_container(path)
+    for record in header["history"]:
+        record["seconds"] = 0.0
+    write_container(path, header, arrays)
+    data = path.read_bytes()
+
+    def use(_: Any, file: Path) -> None:
+        model.set_params(max_swaps=2).fit(X, Y, graph=S, checkpoint=file, resume=True)
+
+    return Target(data, lambda file: CheckpointFile(file).read(), use, CorruptModelError)
+
+
 # ------------------------------------------------------------------------- the attack
 
 
 def targets(path: Path) -> dict[str, Target]:
     """One file of every kind, by name; `path` is written to."""
-    one = {"max_passes": 2, "tol": -1.0, "random_state": 0}
+    one: dict[str, Any] = {"max_passes": 2, "tol": 0.0, "random_state": 0}
     words = Corpus.from_columns({"word": WORDS}, TAGS)
     attributes = [[{w: 1.0, "length": float(len(w))} for w in sample] for sample in WORDS]
     every = {name: model_target(make(), path) for name, make in EVERY.items()}
@@ -193,6 +214,12 @@ def targets(path: Path) -> dict[str, Target]:
         "checkpoint, dev": checkpoint_target(
             ChainPerceptron("word", **one), path, dev=(WORDS[:2], TAGS[:2])
         ),
+        "checkpoint, l-bfgs": checkpoint_target(ChainCRF("word", solver="lbfgs", **one), path),
+        "checkpoint, margin": checkpoint_target(
+            MaxMargin("word", **{**one, "max_passes": 12}), path
+        ),
+        "checkpoint, margin steps": checkpoint_target(MaxMargin("word", solver="sgd", **one), path),
+        "checkpoint, glacer": swaps_target(path),
         "checkpoint, graph": checkpoint_target(GraphCRF("word", **one), path, edges=EDGES),
     }
     return every
