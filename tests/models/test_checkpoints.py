@@ -461,11 +461,8 @@ RECORD = {"number": 1, "objective": 2.0, "change": None, "dev_score": None, "sec
         (lambda h, a: h.pop("records"), "header entry 'records' is missing"),
         (lambda h, a: h.update(records=[{"number": 1}]), "header entry 'objective' is missing"),
         (lambda h, a: h.update(records=[1]), "header entry 'records' holds a int, dict expected"),
-        (
-            lambda h, a: h["records"][0].update(change={}),
-            "entry 'change' is a dict, float expected",
-        ),
-        (lambda h, a: h["records"][0].update(number="1"), "entry 'number' is a str, int expected"),
+        (lambda h, a: h.update(records=[RECORD | {"change": {}}]), "'change' is a dict, float exp"),
+        (lambda h, a: h.update(records=[RECORD | {"number": "1"}]), "'number' is a str, int exp"),
         (lambda h, a: h.update(best="much"), "header entry 'best' is a str, float expected"),
         (lambda h, a: h.update(generator={"bit_generator": "PCG64"}), "KeyError: 'state'"),
         (lambda h, a: h.update(generator={"bit_generator": "x"}), "state must be for a PCG64 RNG"),
