@@ -17,14 +17,7 @@ from sklearn.exceptions import NotFittedError
 import trellis.files.checkpoint as checkpoint_module
 import trellis.solvers.lbfgs as lbfgs_module
 import trellis.solvers.passes as passes_module
-from trellis import (
-    ChainCRF,
-    ChainPerceptron,
-    CorruptModelError,
-    DataError,
-    MaxMargin,
-    load_model,
-)
+from trellis import ChainCRF, ChainPerceptron, CorruptModelError, DataError, load_model
 from trellis.files.container import read_container, write_container
 from trellis.models.checkpoint import Checkpoint
 from trellis.solvers.passes import PassRecord, Progress
@@ -452,21 +445,11 @@ def test_a_damaged_file(begun):
             model.fit(X, Y, dev=dev, checkpoint=begun, resume=True)
 
 
-RECORD = {"number": 1, "objective": 2.0, "change": None, "dev_score": None, "seconds": 0.5}
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda h, a: h.pop("records"), "header entry 'records' is missing"),
-        (lambda h, a: h.update(records=[{"number": 1}]), "header entry 'objective' is missing"),
-        (lambda h, a: h.update(records=[1]), "header entry 'records' holds a int, dict expected"),
-        (lambda h, a: h.update(records=[RECORD | {"change": {}}]), "'change' is a dict, float exp"),
-        (lambda h, a: h.update(records=[RECORD | {"number": "1"}]), "'number' is a str, int exp"),
-        (lambda h, a: h.update(best="much"), "header entry 'best' is a str, float expected"),
-        (lambda h, a: h.update(generator={"bit_generator": "PCG64"}), "KeyError: 'state'"),
-        (lambda h, a: h.update(generator={"bit_generator": "x"}), "state must be for a PCG64 RNG"),
-        (lambda h, a: h["generator"].update(uinteger="#-1"), "OverflowError"),
+        (lambda h, a: h.update(records=[{"number": 1}]), "TypeError"),
         (lambda h, a: h.pop("best"), "KeyError: 'best'"),
         (lambda h, a: h.update(seed="x"), "invalid literal"),
         (lambda h, a: h.update(visited=1.5), "header entry 'visited' is a float, int expected"),
@@ -474,7 +457,6 @@ RECORD = {"number": 1, "objective": 2.0, "change": None, "dev_score": None, "sec
         (lambda h, a: a.update(node=a["node"][1:]), "the checkpoint's arrays are not those of th"),
         (lambda h, a: a.update(node=a["node"].astype(float)), "arrays are not those of this run"),
         (lambda h, a: a.update(more=a["node"]), "the checkpoint's arrays are not those of this"),
-        (lambda h, a: h.update(best=1.0), "the checkpoint's arrays are not those of this run"),
     ],
 )
 def test_contents_that_do_not_fit(begun, change, message):
@@ -484,32 +466,6 @@ def test_contents_that_do_not_fit(begun, change, message):
     model, dev = model_of("sgd, rich edges")
     with pytest.raises(DataError if "arrays" in message else CorruptModelError, match=message):
         model.fit(X, Y, dev=dev, checkpoint=begun, resume=True)
-
-
-@pytest.mark.parametrize("name", ["gold", "dual_labels"])
-@pytest.mark.parametrize("label", [-1, 10**8])
-def test_labels_that_do_not_exist(tmp_path, name, label):
-    """A kernel takes them for places in its tables."""
-    file = tmp_path / "c"
-    model = MaxMargin("word", max_passes=12, tol=0.0, random_state=0)
-    model.fit(X, Y, checkpoint=Checkpoint(file))
-    header, arrays = read_container(file)
-    arrays[name] = arrays[name].copy()
-    arrays[name][0] = label
-    write_container(file, header, arrays)
-    with pytest.raises(CorruptModelError, match="labels of the checkpoint lie in"):
-        model.fit(X, Y, checkpoint=file, resume=True)
-
-
-def test_numbers_that_cannot_be(tmp_path):
-    file = tmp_path / "c"
-    model = MaxMargin("word", max_passes=12, tol=0.0, random_state=0)
-    model.fit(X, Y, checkpoint=Checkpoint(file))
-    header, arrays = read_container(file)
-    arrays["round"] = np.full(3, np.nan)
-    write_container(file, header, arrays)
-    with pytest.raises(CorruptModelError, match="cannot convert float NaN to integer"):
-        model.fit(X, Y, checkpoint=file, resume=True)
 
 
 def test_resume_needs_the_file():

@@ -38,7 +38,7 @@ def record_of(line: bytes) -> dict[str, Any]:
     """
     try:
         record = json.loads(line)
-    except (ValueError, RecursionError):
+    except ValueError:
         return {}
     return record if isinstance(record, dict) else {}
 

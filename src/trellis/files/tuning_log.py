@@ -9,9 +9,9 @@ The *key* is a fingerprint of everything besides the data that decides the score
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -101,9 +101,4 @@ class TuningLog(AppendedLog):
 
 
 def _is_finite(value: Any) -> bool:
-    # An int may be larger than any float.
-    return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and abs(value) <= sys.float_info.max
-    )
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -36,7 +36,6 @@ __all__ = ["Checkpoint", "Resumed", "run_fingerprint"]
 class Resumed:
     """What a checkpoint file holds."""
 
-    path: str | os.PathLike[Any]
     seed: int
     run: str
     progress: Progress
@@ -45,14 +44,19 @@ class Resumed:
 
     def restore(self, learner: Stateful, like: Weights) -> Weights | None:
         """Put the learner into the state saved; returns the best weights, if any were kept."""
-        best = None if self.best is None else like.copy()
-        arrays = {} if best is None else best.named("best_")
-        needed = {name: (a.shape, a.dtype) for name, a in (learner.state() | arrays).items()}
-        if needed != {name: (a.shape, a.dtype) for name, a in self.arrays.items()}:
+        shapes = {name: (a.shape, a.dtype) for name, a in learner.state().items()}
+        stored = {
+            name: (a.shape, a.dtype)
+            for name, a in self.arrays.items()
+            if not name.startswith("best_")
+        }
+        if shapes != stored:
             raise DataError("the checkpoint's arrays are not those of this run")
-        with loading(self.path):
-            learner.restore(self.arrays)
-        for name, array in arrays.items():
+        learner.restore(self.arrays)
+        if self.best is None:
+            return None
+        best = like.copy()
+        for name, array in best.named("best_").items():
             array[...] = self.arrays[name]
         return best
 
@@ -87,17 +91,17 @@ class Checkpoint(CheckpointFile):
             return None
         header = stored.header
         with loading(self.path):
+            records = [PassRecord(**r) for r in header_value(header, "records", list)]
             progress = Progress(
-                [_record(r) for r in header_value(header, "records", list, items=dict)],
+                records,
                 header_value(header, "visited", int),
-                header_value(header, "met", float),
-                header_value(header, "seconds", float),
+                float(header_value(header, "met", float)),
+                float(header_value(header, "seconds", float)),
                 _numbers(header_value(header, "generator", dict)),
             )
-            if progress.generator:  # what is no state of random numbers is refused here
-                np.random.default_rng(0).bit_generator.state = progress.generator
-            best = _optional(header, "best")
-            return Resumed(self.path, stored.seed, stored.run, progress, stored.arrays, best)
+            best = header["best"]
+            best = None if best is None else float(best)
+            return Resumed(stored.seed, stored.run, progress, stored.arrays, best)
 
     def save(
         self, progress: Progress, learner: Stateful, best: tuple[float, Weights] | None
@@ -131,21 +135,6 @@ def run_fingerprint(
     """Fingerprint of everything that the result of a run depends on."""
     parts = [(part.labels.classes, part.identity()) for part in (problem, dev) if part is not None]
     return fingerprint(parameters, parts)
-
-
-def _record(record: dict[str, Any]) -> PassRecord:
-    return PassRecord(
-        header_value(record, "number", int),
-        header_value(record, "objective", float),
-        _optional(record, "change"),
-        _optional(record, "dev_score"),
-        header_value(record, "seconds", float),
-        _optional(record, "lower_bound"),
-    )
-
-
-def _optional(header: dict[str, Any], name: str) -> float | None:
-    return None if header[name] is None else header_value(header, name, float)
 
 
 def _texts(state: Any) -> Any:

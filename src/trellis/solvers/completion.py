@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 from trellis.arrays import Float64s
 from trellis.errors import DataError
 from trellis.features.encoded import subset
-from trellis.files.stored import check_range
 from trellis.problems import HingeDual, HingeLoss, LabelProblem, PartialObjective, Weights
 from trellis.solvers.frank_wolfe import FrankWolfeRun, SparseDual
 from trellis.solvers.passes import Learner, Progress, Watch
@@ -200,8 +199,6 @@ class CompletedFrankWolfe(Learner):
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take up a state."""
-        for name in ("gold", "dual_labels"):  # kernels trust them
-            check_range(state[name], 0, self.problem.n_labels, "labels of the checkpoint")
         self._dual.loss = self._dual.loss.rewarding(np.array(state["gold"]))
         self._dual.restore(subset(state, "dual_"))
         self._run.restore(subset(state, "run_"))
