@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trellis.errors import DataError
+from trellis.files.atomic import sync_folder
 from trellis.files.paths import display_name
 
 __all__ = ["AppendedLog", "line_of", "record_of"]
@@ -38,7 +39,7 @@ def record_of(line: bytes) -> dict[str, Any]:
     """
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return record if isinstance(record, dict) else {}
 
@@ -79,6 +80,7 @@ class AppendedLog:
             if not head.startswith(torn):
                 self._check_head(path, {})
             self._append(head[len(torn) :])
+            sync_folder(Path(os.path.realpath(path)).parent)
             return
         self._check_head(path, record_of(lines[0]))
         for number, line in enumerate(lines[1:], 2):
