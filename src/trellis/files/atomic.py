@@ -158,16 +158,14 @@ def _temporary_name(target: str) -> str:
     shown = target
     while len(os.fsencode(shown)) > _SHOWN:
         shown = shown[:-1]
-    return (
-        f"{_mark_of(target)}{process}-{_started(process)}-{secrets.token_hex(4)}-{shown}.tmp"
-    )
+    return f"{_mark_of(target)}{process}-{_started(process)}-{secrets.token_hex(4)}-{shown}.tmp"
 
 
 def _mark_of(target: str) -> str:
     """What the temporary names of a target begin with, on this machine."""
     # Processes are numbered anew in each container.
     numbers = Path("/proc/self/ns/pid")
-    space = os.readlink(numbers) if numbers.is_symlink() else ""
+    space = numbers.readlink() if numbers.is_symlink() else ""
     return f".trellis-{_hash(os.fsencode(target))}-{_hash(f'{platform.node()} {space}'.encode())}-"
 
 
