@@ -143,7 +143,8 @@ def test_the_commands_are_all_there():
     }  # fmt: skip
     assert len(PAIRS) > 30
     assert {(c, name_of(a), name_of(b)) for c, a, b in RESULTS} >= {
-        ("tune", "--output", "--log"), ("track", "--output", "--ctc"), ("track", "--plot", "--save"),
+        ("tune", "--output", "--log"), ("track", "--output", "--ctc"),
+        ("track", "--plot", "--save"),
     }  # fmt: skip
 
 
