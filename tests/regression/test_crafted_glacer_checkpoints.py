@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from crafted import mutants
 from sklearn.linear_model import Ridge
 
+from crafted import mutants
 from trellis import CorruptModelError, DataError
 from trellis.regression import GLACER, knn_graph
 

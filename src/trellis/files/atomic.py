@@ -14,6 +14,7 @@ import errno
 import hashlib
 import os
 import platform
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ __all__ = ["atomic_write", "sync_folder"]
 # The longest part of a target's name that its temporary name shows, in bytes: some systems allow
 # 143 in all.
 _SHOWN = 40
+_WRITER = re.compile(r"(?P<process>[1-9][0-9]{0,9})-(?P<started>[0-9]*)-[0-9a-f]{8}-")
 
 
 @overload
@@ -180,8 +182,8 @@ def _remove_abandoned(target: Path) -> None:
         for name in os.listdir(target.parent):  # noqa: PTH208 (no Path for each of many files)
             if not name.startswith(mark):
                 continue
-            process, started, *rest = name.removeprefix(mark).split("-")
-            if rest and process.isdecimal() and not _is_alive(int(process), started):
+            writer = _WRITER.match(name, len(mark))
+            if writer and not _is_alive(int(writer["process"]), writer["started"]):
                 with suppress(OSError):  # open (Windows), another user's, or just removed
                     (target.parent / name).unlink()
 
