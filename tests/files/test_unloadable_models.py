@@ -80,7 +80,7 @@ def test_parameters_that_cannot_be(tmp_path: Path) -> None:
     """Not only weights: whatever load_model checks."""
     crf = ChainCRF("word", random_state=0).fit([["a", "b"]], [["X", "Y"]])
     crf.l2 = -1.0
-    with pytest.raises(DataError, match="cannot save this ChainCRF, .* l2 must be"):
+    with pytest.raises(DataError, match=r"cannot save this ChainCRF, .* l2 must be"):
         crf.save(tmp_path / "m")
     crf.l2 = 1.0
     crf.classes_ = ("Y", "X")

@@ -99,7 +99,13 @@ class AppendedLog:
     def _append(self, data: bytes) -> None:
         if self._path is None:
             return
-        with self._path.open("ab") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        with self._path.open("ab", buffering=0) as file:
+            end = file.tell()
+            try:
+                left = memoryview(data)
+                while left:  # a nearly full disk takes a part
+                    left = left[file.write(left) :]
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(end)  # a later record must not follow half a one
+                raise

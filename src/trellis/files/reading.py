@@ -82,6 +82,8 @@ def open_text_bytes(source: str | os.PathLike[Any] | IO[bytes] | IO[str]) -> byt
             f"what you expect, decompress the file first, or set the environment variable "
             f"{_VARIABLE} to a larger number of times"
         ) from None
+    except MemoryError:
+        raise
     except EOFError as error:
         raise DataError(f"cannot read {name}: the {kind} data is truncated") from error
     except Exception as error:  # each format has its own: zlib.error, LZMAError, OSError
