@@ -26,7 +26,8 @@ def test_characters_that_are_escaped(c):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "plain", "two\nlines\tand tabs", "café 語 עברית", "می\u200cخواهم", "Dos\r\nlines\r\n"]
+    "text",
+    ["", "plain", "two\nlines\tand tabs", "café 語 עברית", "می\u200cخواهم", "Dos\r\nlines\r\n"],
 )
 def test_texts_that_stay(text):
     assert visible(text) == text
@@ -92,7 +93,9 @@ def test_what_commands_say_of_their_work(run, tmp_path):
 def tagged(tmp_path):
     """A command that gives labels with controls in them, and what it gives exactly."""
     model = tmp_path / "m"
-    ChainCRF("word", random_state=0).fit([["a", "b"]] * 4, [["X\x1b[2J", "Y\u202e"]] * 4).save(model)
+    ChainCRF("word", random_state=0).fit([["a", "b"]] * 4, [["X\x1b[2J", "Y\u202e"]] * 4).save(
+        model
+    )
     (tmp_path / "in.txt").write_text("a\nb\n")
     command = [sys.executable, "-m", "trellis", "tag", str(model), str(tmp_path / "in.txt")]
     return command, "a X\x1b[2J\nb Y\u202e\n\n".encode()
