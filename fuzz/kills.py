@@ -17,6 +17,7 @@ checkpoint or a log.
 
 from __future__ import annotations
 
+import atexit
 import io
 import json
 import logging
@@ -50,6 +51,7 @@ from trellis import (
     TreeCRF,
     TreePerceptron,
     load_model,
+    write_conll,
 )
 from trellis.cheap import ActiveLearner, AnnotationLog
 from trellis.cli.main import main as trellis_main
@@ -136,7 +138,11 @@ def _be_child(job: Job, folder: Path, writer: int) -> None:
     code = 1
     try:
         os.write(writer, b"begin\n")
-        job.run(folder, lambda i: os.write(writer, f"ack {i}\n".encode()) and None)
+
+        def acknowledge(i: int) -> None:
+            os.write(writer, f"ack {i}\n".encode())
+
+        job.run(folder, acknowledge)
         os.write(writer, b"end\n")
         code = 0
     except BaseException as error:
@@ -228,9 +234,10 @@ def _tracking() -> Job:
 
 def _command() -> Job:
     """``trellis train``, as a user runs it."""
+    text = _text_file()
 
     def run(folder: Path, _: Acknowledge) -> None:
-        words = ["train", str(_text_file()), "-o", str(folder / "m"), "--resume", "--tol", "-1"]
+        words = ["train", str(text), "-o", str(folder / "m"), "--resume", "--tol", "-1"]
         words += ["--max-passes", "250", "--features", "word[-1..0]", "--seed", "0"]
         with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as complaints:
             if trellis_main(words):
@@ -245,15 +252,11 @@ def _command() -> Job:
 
 
 def _text_file() -> Path:
-    """The sequences as a column file, written once."""
-    path = Path(tempfile.gettempdir()) / f"trellis-kills-{os.getuid()}-{os.getppid()}.txt"
-    if not path.exists():
-        samples = zip(_WORDS, _TAGS, strict=True)
-        text = "".join(
-            "".join(f"{w} {y}\n" for w, y in zip(*sample, strict=True)) + "\n" for sample in samples
-        )
-        path.write_text(text)
-    return path
+    """The sequences as a column file, which goes away with this process."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    write_conll(folder / "text", Corpus.from_columns({"word": _WORDS}, _TAGS))
+    return folder / "text"
 
 
 # ------------------------------------------------------------------------- files
@@ -296,7 +299,11 @@ def _saving() -> Job:
 def _preparing() -> Job:
     def writer(n: int) -> Callable[[Path], None]:
         corpus = Corpus.from_columns({"word": _WORDS[:n]}, _TAGS[:n])
-        return lambda path: prepare(corpus, path, "word[-2..2]") and None
+
+        def write(path: Path) -> None:
+            prepare(corpus, path, "word[-2..2]")
+
+        return write
 
     return _replacing("p", [writer(n) for n in (100, 120, 150)], 16)
 
@@ -305,7 +312,7 @@ def _preparing() -> Job:
 
 
 def _tuning() -> Job:
-    grid = {"l2": [0.1, 0.3, 1.0, 3.0], "piece_size": [None, 2.5, 4.0]}
+    grid: dict[str, list[Any]] = {"l2": [0.1, 0.3, 1.0, 3.0], "piece_size": [None, 2.5, 4.0]}
 
     def run(folder: Path, _: Acknowledge) -> None:
         model = ChainCRF("word", max_passes=3, random_state=0)

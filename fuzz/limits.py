@@ -13,10 +13,10 @@ from pathlib import Path
 
 from fuzz import BrokenPromiseError
 
-__all__ = ["limited_memory"]
+__all__ = ["GROWTH", "limited_memory"]
 
 _ADDRESSES = 4 << 30  # threads reserve address space that they never touch
-_GROWTH = 512 << 20
+GROWTH = 512 << 20
 
 
 @contextmanager
@@ -39,5 +39,5 @@ def limited_memory() -> Iterator[None]:
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
     growth = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
-    if growth > _GROWTH:
+    if growth > GROWTH:
         raise BrokenPromiseError(f"took {growth >> 20} MiB of memory")

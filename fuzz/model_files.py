@@ -125,7 +125,8 @@ def _ask_everything(model: Any) -> None:
 def same(a: Any, b: Any) -> bool:
     """Whether two answers are the same, to the bit."""
     if isinstance(a, np.ndarray):
-        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+        alike = a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+        return bool(alike)
     if isinstance(a, tuple):
         return len(a) == len(b) and all(map(same, a, b))
     return bool(a == b)

@@ -315,7 +315,7 @@ def _use_detections(data: bytes, _: Scratch) -> None:
     if _seldom(data, 4):
         tracker = NearestNeighbour(max_distance=10.0)
         tracker.fit(pairs)
-        _ = tracker.predict(pairs).links
+        repr(tracker.predict(pairs).links)
 
 
 def _use_ctc(data: bytes, scratch: Scratch) -> None:

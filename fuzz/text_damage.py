@@ -6,7 +6,7 @@ import bz2
 import gzip
 import lzma
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fuzz.damage import damaged
 
@@ -21,6 +21,11 @@ _WORDS = f"{_NUMBERS} {_LETTERS} {_SYNTAX} {_NAMES}".split(" ")
 _RAW = [b"\r", b"\r\n", b"\n", b"\n\n", b"\t", b"\t\t", b" ", b"  ", b"\0", b"\xff", b"\xc3"]
 _RAW += [b"\xef\xbb\xbf", b"\xed\xa0\x80", b"\xf0\x9f\x98\x80", b"@edge 1 2", b"9" * 400]
 _RAW += [b"[" * 3000, b"(" * 300]
+_COMPRESS: list[Callable[[bytes], bytes]] = [
+    lambda data: gzip.compress(data, mtime=0),
+    bz2.compress,
+    lzma.compress,
+]
 _SEPARATORS = (b" ", b"\t", b",", b":", b'"', b"=")
 
 
@@ -29,7 +34,7 @@ def damaged_text(data: bytes, others: Sequence[bytes], rng: random.Random) -> by
     for _ in range(rng.choice([1, 1, 1, 2, 3, 5])):
         data = _changed(data, others, rng)
     if rng.random() < 0.02:
-        data = rng.choice([gzip.compress, bz2.compress, lzma.compress])(data)
+        data = rng.choice(_COMPRESS)(data)
         if rng.random() < 0.5:
             data = damaged(data, others, rng)
     return data
