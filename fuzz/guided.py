@@ -25,7 +25,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-__all__ = ["main", "run_family"]
+__all__ = ["main", "run_family", "unwatched_modules"]
 
 _ROOT = Path(__file__).parent.parent
 _TIMEOUT = 20  # seconds for one input
@@ -48,7 +48,7 @@ _WATCHED = (
 # ------------------------------------------------------------------------- inside
 
 
-def _unwatched() -> list[str]:
+def unwatched_modules() -> list[str]:
     """Modules of Trellis that are no readers, found without importing any."""
     spec = importlib.util.find_spec("trellis")
     assert spec is not None and spec.submodule_search_locations
@@ -62,7 +62,7 @@ def _run_inside(name: str, folder: Path, options: list[str]) -> None:
     """Be the process that libFuzzer runs in; it ends without coming back."""
     import atheris
 
-    with atheris.instrument_imports(include=["trellis"], exclude=_unwatched()):
+    with atheris.instrument_imports(include=["trellis"], exclude=unwatched_modules()):
         from fuzz import readers
     import logging
 

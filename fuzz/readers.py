@@ -165,8 +165,8 @@ def _attributes(corpus: Corpus) -> list[dict[str, float]]:
 
 
 def _learn(corpus: Corpus, data: bytes, features: str) -> None:
-    """Learn from a corpus and label it; the encoder alone, most of the time."""
-    if corpus.features is None:
+    """Learn from a corpus and label it; now and then, since that takes longer than to read it."""
+    if corpus.features is None and _seldom(data, 4):
         TemplateEncoder(Templates.parse(features)).learn(corpus)
     if not _seldom(data, 16) or corpus.labels is None:
         return
