@@ -17,7 +17,7 @@ from safetensors.numpy import save
 
 from trellis import load_model
 from trellis.errors import CorruptModelError, DataError
-from trellis.files.container import _header_text, read_container
+from trellis.files.container import header_text, read_container
 
 NAMES = pytest.mark.parametrize("name", EVERY)
 NUMBERS = [0, 1, -1, 2, 255, 2**31 - 1, -(2**31), 2**62, -(2**63)]
@@ -119,7 +119,7 @@ def test_changed_contents_under_a_right_checksum(name: str, tmp_path: Path) -> N
             else:
                 change_header(header, rng)
         try:
-            text = _header_text(header)
+            text = header_text(header)
         except DataError:  # deeper than files are
             continue
         stored = {n: np.ascontiguousarray(a) for n, a in arrays.items()}
