@@ -117,7 +117,7 @@ class Checkpoint(CheckpointFile):
             arrays |= best[1].named("best_")
         met = [progress.met, *(r.objective for r in progress.records)]
         bounded = [a for name, a in arrays.items() if name not in learner.unbounded]
-        if not all(np.isfinite(a).all() for a in (met, *bounded)):
+        if not all(np.isfinite(a).all() for a in (np.array(met), *bounded)):
             return  # diverged: nothing to come back to
         started = time.monotonic()
         header = {
