@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_model import EVERY
 
+from fuzz.every_model import EVERY
 from trellis import ChainCRF, load_model
 from trellis.errors import DataError
 

@@ -145,8 +145,8 @@ def check_files(args: argparse.Namespace) -> None:
                     f"standard output goes to {said}, which is read; send it to another file"
                 )
     for before, after in combinations(written, 2):
-        for name, other in product(after, before):
-            if _place(name) == _place(other) or _is_same(name, other):
+        for name, earlier in product(after, before):
+            if _place(name) == _place(earlier) or _is_same(name, earlier):
                 raise DataError(
                     f"{name} would be written twice; each result needs a file of its own"
                 )

@@ -117,7 +117,7 @@ class Checkpoint(CheckpointFile):
             arrays |= best[1].named("best_")
         met = [progress.met, *(r.objective for r in progress.records)]
         bounded = [a for name, a in arrays.items() if name not in learner.unbounded]
-        if not all(np.isfinite(a).all() for a in (met, *bounded)):
+        if not all(np.isfinite(a).all() for a in (np.array(met), *bounded)):
             return  # diverged: nothing to come back to
         started = time.monotonic()
         header = {
@@ -170,10 +170,10 @@ def _number_or_none(header: Mapping[str, Any], name: str) -> float | None:
 
 def _generator(stored: Mapping[str, Any]) -> dict[str, Any]:
     """The state of a generator, checked by one that takes it up; empty for a run without."""
-    state: dict[str, Any] = _numbers(stored)
+    state = _numbers(stored)
     if state:
         np.random.PCG64(0).state = state
-    return state
+    return dict(state)
 
 
 def _numbers(state: Any) -> Any:

@@ -81,7 +81,7 @@ class CompletedFrankWolfe(Learner):
     ('eta', True)
     """
 
-    unbounded = ("run_numbers",)  # nothing is known of the optimum at first
+    unbounded: tuple[str, ...] = ("run_numbers",)  # nothing is known of the optimum at first
 
     def __init__(self, objective: PartialObjective, *, l2: float, rng: np.random.Generator) -> None:
         problem = objective.problem

@@ -221,7 +221,7 @@ class Passes:
     """
 
     resumable = True
-    unbounded = ()
+    unbounded: tuple[str, ...] = ()
 
     def __init__(
         self,
