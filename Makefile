@@ -2,7 +2,7 @@
 #   test         lint, types, kernels, all tests      quick     lint and the tests of QUICK
 #   test-extras  benchmarks and studies, small        bench     all measurements of speed
 #   coverage     all tests, and which lines they reach
-#   fuzz         attacks for MINUTES (10)
+#   fuzz         attacks for MINUTES (10), and as long again guided by coverage
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -55,6 +55,11 @@ $(VENV)/.bench: $(VENV)/.user
 	@$(PIP) -e ".[bench]"
 	@touch $@
 
+# Where atheris cannot be installed, no attack is guided by coverage.
+$(VENV)/.fuzz: $(VENV)/.user
+	@$(PIP) -e ".[fuzz]" || true
+	@touch $@
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -76,8 +81,9 @@ demo: $(VENV)/.user
 
 # Attacks on files, inputs, the public interface and running processes; see fuzz/__init__.py.
 MINUTES ?= 10
-fuzz: $(VENV)/.dev
+fuzz: $(VENV)/.dev $(VENV)/.fuzz
 	$(BIN)/python -m fuzz --minutes $(MINUTES)
+	$(BIN)/python -m fuzz.guided --minutes $(MINUTES)
 
 bench: $(VENV)/.bench
 	@set -e; for name in $(BENCHMARKS); do \

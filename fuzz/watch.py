@@ -8,6 +8,7 @@ cases in blocks, so that several of them do together what one would.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -72,7 +73,7 @@ def run_attack(
     first: int = 0,
     n_cases: int | None = None,
     minutes: float | None = None,
-    block: int = 5000,
+    block: int = 20_000,
 ) -> Report:
     """Run cases of an attack, one process after the other, and report.
 
@@ -105,7 +106,10 @@ def _run_block(report: Report, first: int, last: int, seconds: float) -> int:
         mark.flush()
         words = [report.attack, report.seed, first, last, seconds, mark.name]
         process = subprocess.Popen(
-            [sys.executable, "-m", "fuzz.worker", *map(str, words)], stdout=output, cwd=_ROOT
+            [sys.executable, "-m", "fuzz.worker", *map(str, words)],
+            stdout=output,
+            cwd=_ROOT,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # on small matrices, threads only wait
         )
         place, since, hung = first, time.monotonic(), False
         try:

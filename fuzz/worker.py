@@ -36,7 +36,7 @@ def outcome(case: Any, seed: int, number: int) -> tuple[str, dict[str, Any] | No
             return str(case(rng)), None
     except TrellisError:
         return "refused", None
-    except (Exception, RecursionError, MemoryError) as error:
+    except (Exception, SystemExit) as error:
         frames = traceback.extract_tb(error.__traceback__)
         inside = [f for f in frames if "/trellis/" in f.filename] or frames
         place = f"{Path(inside[-1].filename).name}:{inside[-1].lineno}"

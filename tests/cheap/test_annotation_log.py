@@ -47,6 +47,51 @@ def test_what_json_cannot_hold_is_refused(value):
         to_json(value)
 
 
+def deep(n):
+    value = ["a"]
+    for _ in range(n):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, ["\ud800"]), "surrogates not allowed"),
+        ((2**70, ["a"]), "too large"),
+        ((0, deep(10**4)), "recursion"),
+    ],
+    ids=["surrogate", "number", "depth"],
+)
+def test_what_a_file_cannot_hold_is_refused(tmp_path, arguments, message):
+    with AnnotationLog(tmp_path / "log") as log:
+        with pytest.raises(DataError, match=f"cannot be written to the annotation log.*{message}"):
+            log.add(*arguments)
+        assert log.add(0, ["a"]) == 1  # and it goes on
+
+
+def test_a_row_nested_too_deeply_is_damage(tmp_path):
+    path = tmp_path / "log"
+    with AnnotationLog(path) as log:
+        log.add(0, ["a"])
+    with sqlite3.connect(path) as file:
+        row = (1, "", "[" * 10**5 + "]" * 10**5, None, 0)
+        columns = "sample, key, annotation, nodes, replaces"
+        file.execute(f"INSERT INTO annotations ({columns}) VALUES (?, ?, ?, ?, ?)", row)
+    file.close()
+    with AnnotationLog(path) as log, pytest.raises(DataError, match=r"is damaged \(row 2"):
+        log.entries()
+
+
+def test_a_damaged_schema_that_is_no_text(tmp_path):
+    path = tmp_path / "log"
+    AnnotationLog(path).close()
+    data = path.read_bytes().replace(b"CREATE TABLE metadata", b"CREATE TABLE metad\xa0ta")
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=r"the annotation log .* is damaged"):
+        AnnotationLog(path)
+
+
 def test_entries_come_back_in_order(tmp_path):
     path = tmp_path / "log"
     with AnnotationLog(path) as log:

@@ -89,7 +89,7 @@ def test_errors_before_the_work(fails, tmp_path):
         assert message == f"--{option} must be at least {least}, got {least - 1}"
     (tmp_path / "file").write_text("")
     message = fails("demo", "--out", tmp_path / "file")
-    assert message == f"{tmp_path / 'file'} is a file; name a folder with --out"
+    assert message == f"{tmp_path / 'file'} is a file; name a folder to write to"
     assert not folder.exists()
 
 

@@ -178,7 +178,7 @@ def test_wrong_files(fails, tmp_path, text, message):
 
 def test_report_must_be_a_folder(fails, houses):
     message = fails("regress", houses, *WHAT, *FAST, "--report", houses)
-    assert message.endswith("houses.csv is a file; name a folder with --report")
+    assert message.endswith("houses.csv is a file; name a folder to write to")
 
 
 def test_missing_matplotlib(fails, houses, tmp_path, monkeypatch):

@@ -117,12 +117,6 @@ def test_output_file_appears_whole_or_not_at_all(run, fails, toys, models, tmp_p
     assert sorted(p.name for p in tmp_path.iterdir()) == ["ragged.txt", "tagged.txt"]
 
 
-def test_output_may_replace_the_input(run, models, tmp_path):
-    (tmp_path / "a.txt").write_text(unlabelled())
-    assert run("tag", models["conll"], tmp_path / "a.txt", "-o", tmp_path / "a.txt").code == 0
-    assert (tmp_path / "a.txt").read_text() == conll()
-
-
 def test_marginals(run, toys, models):
     out = run("tag", models["conll"], toys / "new.txt", "--marginals").out
     model = load_model(models["conll"])

@@ -201,20 +201,21 @@ def test_wrong_usage(run, options, expected):
         ("--scheme BIO", "at l2 0.1, piece_size whole, fold 1: label 'X' does not fit"),
         ("--features chunking", "at l2 0.1, piece_size whole, fold 1: template"),
         ("--dev no/file", "cannot read no/file: No such file or directory"),
-        ("--log file", "file is not a tuning log; name a new file"),
+        ("--log other", "other is not a tuning log; name a new file"),
         ("--log .", ". is a folder; name a file to write"),
         ("--log no/log", "cannot write no/log: the folder no does not exist"),
         ("-o .", ". is a folder; name a file to write"),
-        ("-o a --log a", "-o and --log both name a; the model would take the log's place"),
+        ("-o a --log a", "a would be written twice; each result needs a file of its own"),
     ],
 )
 def test_one_line_for_each_error(fails, tmp_path, monkeypatch, options, expected):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("a X\nb Y\n\nb Y\na X\n")
+    (tmp_path / "other").write_text("a X\n")
     if "--folds" not in options and "--dev" not in options:
         options += " --folds 2"
     assert fails("tune", "file", *options.split()).startswith(expected)
-    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "other"]
 
 
 def test_a_log_of_another_file(run, fails, toys, tmp_path):

@@ -160,6 +160,11 @@ def test_columns_of_one_file():
         (lambda: AnswerFile.read(file("a b\n"), column="pos"), "column is 'pos': expected 1"),
         (lambda: AnswerFile.read(file("a"), "lines", column=1), "column is for conll and jsonl"),
         (lambda: AnswerFile.read(file("{"), "jsonl"), "file, line 1: not JSON"),
+        (lambda: AnswerFile.read(file("[" * 10**5), "jsonl"), "file, line 1: not JSON"),
+        (
+            lambda: AnswerFile.read(file('{"labels": ["\\ud800"]}'), "jsonl"),
+            "file, line 1 holds a lone surrogate",
+        ),
         (lambda: AnswerFile.read(file("[]"), "jsonl"), "expected an object with the key 'labels'"),
         (lambda: AnswerFile.read(file('{"labels": [1]}'), "jsonl"), "must be a list of strings"),
         (lambda: AnswerFile.read(file("{}"), "jsonl", column=3), "column is 3: expected the name"),

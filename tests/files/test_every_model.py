@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_model import EVERY, Made
 
 import trellis
+from fuzz.every_model import EVERY, Made
 from trellis.files.container import read_container
 from trellis.files.registry import ESTIMATORS
 from trellis.files.storable import Storable

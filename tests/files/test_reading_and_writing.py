@@ -98,6 +98,69 @@ def test_damaged(kind: str) -> None:
     assert f"the {kind} data is damaged (" in reading_error(io.BytesIO(whole + b"\xff" + whole[1:]))
 
 
+BOMB = bytes(100_000_000)
+
+
+def bomb(kind: str, repeats: int = 1) -> bytes:
+    return COMPRESSORS[kind](BOMB) * repeats
+
+
+@pytest.mark.parametrize("kind", COMPRESSORS)
+def test_what_would_fill_the_memory(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRELLIS_MAX_EXPANSION", raising=False)
+    source = io.BytesIO(bomb(kind))
+    source.name = "corpus.txt"
+    assert reading_error(source) == (
+        f"cannot read corpus.txt: decompressed, the {kind} data would take more than 64 MiB and "
+        "more than 100 times their size, as if made to fill the memory; if they are what you "
+        "expect, decompress the file first, or set the environment variable TRELLIS_MAX_EXPANSION "
+        "to a larger number of times"
+    )
+    for times in ("1e9", "inf"):
+        monkeypatch.setenv("TRELLIS_MAX_EXPANSION", times)
+        assert open_text_bytes(io.BytesIO(bomb(kind))) == BOMB
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory in use is not told")
+@pytest.mark.parametrize("kind", COMPRESSORS)
+def test_little_is_decompressed_before_it_is_refused(kind: str) -> None:
+    """Not even one step goes far beyond the limit: 64 MiB of 300 MB, with 200 MB to have."""
+    code = f"""
+import io, resource
+from test_reading_and_writing import bomb
+from trellis.files import open_text_bytes
+data = bomb({kind!r}, 3)
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + 200_000_000
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+try:
+    open_text_bytes(io.BytesIO(data))
+except Exception as error:
+    print(type(error).__name__, "64 MiB" in str(error))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        cwd=Path(__file__).parent,
+    )  # fmt: skip
+    assert done.stdout == "DataError True\n"
+
+
+def test_text_that_compresses_well_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = TEXT * 500  # 23 MB, 500 times the same
+    assert open_text_bytes(io.BytesIO(lzma.compress(many))) == many
+    noisy = os.urandom(1_000_000)
+    large = b"".join(noisy + bytes(69_000_000) for _ in range(2))  # 140 MB, 70 times its size
+    assert open_text_bytes(io.BytesIO(gzip.compress(large, 1))) == large
+
+
+@pytest.mark.parametrize("times", ["0", "-1", "nan", "many", "0.5"])
+def test_limits_that_are_none(times: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRELLIS_MAX_EXPANSION", times)
+    message = f"TRELLIS_MAX_EXPANSION must be a number of at least 1, got {times!r}"
+    assert reading_error(io.BytesIO(gzip.compress(b"x"))) == message
+    assert open_text_bytes(io.BytesIO(b"not compressed")) == b"not compressed"
+
+
 def test_unreadable_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = tmp_path / "none.txt"
     assert reading_error(missing) == f"cannot read {missing}: No such file or directory"

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from every_model import AWAKE, EVERY, FILM, GOLD
 
+from fuzz.every_model import AWAKE, EVERY, FILM, GOLD
 from trellis import CorruptModelError, DataError, load_model
 from trellis.cheap import TransferLearner
 from trellis.experts import WeightedMajority

@@ -121,6 +121,8 @@ class AnnotationLog:
             self._file.close()
             if isinstance(error, sqlite3.Error):
                 raise self._failure(error) from error
+            if isinstance(error, UnicodeDecodeError):  # in SQLite's own message
+                raise self._damaged(error) from error
             raise
 
     def _open(self) -> None:
@@ -227,14 +229,18 @@ class AnnotationLog:
         key, nodes, replaces
             See :class:`Entry`.
         """
-        text = to_json(annotation)
         parts = None if nodes is None else json.dumps([int(node) for node in nodes])
-        row = (int(sample), key, text, parts, int(replaces))
-        return self._write(
+        statement = (
             "INSERT INTO annotations (sample, key, annotation, nodes, replaces) "
-            "VALUES (?, ?, ?, ?, ?)",
-            [row],
+            "VALUES (?, ?, ?, ?, ?)"
         )
+        try:
+            row = (int(sample), key, to_json(annotation), parts, int(replaces))
+            return self._write(statement, [row])
+        except (OverflowError, RecursionError, UnicodeEncodeError) as error:
+            raise DataError(
+                f"this cannot be written to the annotation log {self._name}: {error}"
+            ) from error
 
     def entries(self) -> list[Entry]:
         """Return all that was said, in order."""
@@ -253,7 +259,7 @@ class AnnotationLog:
     def _parsed(self, text: str, place: str) -> Any:
         try:
             return from_json(text)
-        except (AttributeError, TypeError, ValueError) as error:
+        except (AttributeError, RecursionError, TypeError, ValueError) as error:
             raise self._damaged(f"{place}: {error}") from error
 
     def _read(self, query: str) -> list[Any]:

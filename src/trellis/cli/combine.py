@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from operator import eq
 from typing import TYPE_CHECKING, Any
 
-from trellis.cli.output import check_target, write_stdout
+from trellis.cli.named_files import InputFile, OutputFile
+from trellis.cli.output import write_stdout
 from trellis.cli.parameters import add_parameters, new_model
 from trellis.errors import DataError
 from trellis.estimator import Seeded
@@ -60,18 +61,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument(
         "experts",
+        type=InputFile,
         nargs="+",
         metavar="ANSWERS",
         help="what each system answers to the samples of --gold, a file each",
     )
-    parser.add_argument("--gold", required=True, metavar="FILE", help="the right answers")
+    parser.add_argument(
+        "--gold", type=InputFile, required=True, metavar="FILE", help="the right answers"
+    )
     parser.add_argument(
         "--apply",
+        type=InputFile,
         nargs="+",
         metavar="NEW",
         help="what the same systems, in the same order, answer to new samples",
     )
-    parser.add_argument("-o", "--output", metavar="OUT", help="the file for the combined answers")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=OutputFile,
+        metavar="OUT",
+        help="the file for the combined answers",
+    )
     parser.add_argument(
         "--method",
         choices=("auto", *METHODS),
@@ -130,8 +141,6 @@ def run(args: argparse.Namespace) -> int:
             "each system, in the same order"
         )
     methods = _chosen_methods(args)
-    if args.output is not None:
-        check_target(args.output)
     gold, experts = _read(args, args.gold), [_read(args, name) for name in args.experts]
     study = _Study(args, gold, experts)
     new = None if args.apply is None else [_read(args, name) for name in args.apply]

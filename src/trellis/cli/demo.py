@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trellis.cli.drawing import has_matplotlib, new_figure, save_figure
-from trellis.cli.output import check_folder, say, write_stdout
+from trellis.cli.named_files import OutputFolder
+from trellis.cli.output import say, write_stdout
 from trellis.cli.parameters import add_number
 from trellis.errors import DataError
 
@@ -53,10 +54,18 @@ class Run:
         return sum(record.seconds for record in self.history)
 
 
+class _Results(OutputFolder):
+    names = ("table.txt", "curves.png")
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument(
-        "--out", default="demo", metavar="OUT", help="folder for the results (default: demo)"
+        "--out",
+        type=_Results,
+        default="demo",
+        metavar="OUT",
+        help="folder for the results (default: demo)",
     )
     add_number(parser, "--tokens", 1, "identifiers to use", 100_000, "N")
     add_number(parser, "--passes", 1, "passes of training", 10)
@@ -68,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     from trellis.datasets import stdlib_roles
     from trellis.files import atomic_write
 
-    folder = check_folder(args.out, "--out")
+    folder = Path(args.out)
     say("reading the standard library ...")
     roles = stdlib_roles(max_tokens=args.tokens)
     try:

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from trellis.cli.inputs import Input, add_input_arguments, layout_of_model, read_labelled
+from trellis.cli.named_files import InputFile
 from trellis.cli.output import write_stdout
 from trellis.cli.parameters import add_number
 from trellis.errors import DataError
@@ -23,8 +24,12 @@ labels follow a tag scheme), and the most frequent confusions.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("file", metavar="FILE", help="labelled sequences ('-': standard input)")
-    parser.add_argument("--model", metavar="MODEL", help="label the file with this model first")
+    parser.add_argument(
+        "file", type=InputFile, metavar="FILE", help="labelled sequences ('-': standard input)"
+    )
+    parser.add_argument(
+        "--model", type=InputFile, metavar="MODEL", help="label the file with this model first"
+    )
     parser.add_argument(
         "--scheme",
         choices=("BIO", "BILOU", "IOBES", "BMES", "none"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from trellis.cli.output import write_stdout
+from trellis.cli.named_files import InputFile
+from trellis.cli.output import one_line, write_stdout
 from trellis.cli.parameters import add_number
 from trellis.cli.words import ending
 from trellis.errors import DataError
@@ -29,7 +30,7 @@ tracker, what it has learned.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("model", metavar="MODEL", help="model file")
+    parser.add_argument("model", type=InputFile, metavar="MODEL", help="model file")
     what = "features to list for each label, and twice as many transitions and edge features"
     add_number(parser, "--top", 0, what, 5)
     parser.add_argument("--label", metavar="NAME", help="only this label")
@@ -56,7 +57,7 @@ def describe_learned(model: Any) -> str:
     learned = {n: v for n, v in sorted(vars(model).items()) if n[-1] == "_" and n[0] != "_"}
     width = max(map(len, learned), default=0)
     lines = [f"{name:{width}}  {_value_text(value)}" for name, value in learned.items()]
-    return "\n".join([repr(model), *lines])
+    return "\n".join(map(one_line, [repr(model), *lines]))
 
 
 def _value_text(value: Any) -> str:
@@ -90,7 +91,7 @@ def describe(model: LinearModel, top: int, label: str | None) -> str:
         lines.append(f"input       {_layout_text(model.input_format_)}")
     if top > 0:
         lines += _weights_text(model, top, label)
-    return "\n".join(lines)
+    return "\n".join(map(one_line, lines))
 
 
 def _layout_text(layout: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ import logging
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from trellis import __version__
 from trellis.cli import (
@@ -28,7 +28,8 @@ from trellis.cli import (
     tune,
     warm,
 )
-from trellis.cli.output import flush_stdout
+from trellis.cli.named_files import check_files
+from trellis.cli.output import flush_stdout, visible
 from trellis.errors import TrellisError
 
 __all__ = ["main"]
@@ -48,7 +49,14 @@ source code, without any data.
 """
 
 
-class _Command(argparse.ArgumentParser):
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors can be shown, whatever the names of files hold."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(visible(message))
+
+
+class _Command(_Parser):
     """A command, whose arguments are added when they are needed.
 
     They come from estimators, and no command should wait for the import of the others'.
@@ -72,7 +80,7 @@ class _Command(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="trellis",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -123,6 +131,7 @@ def _parse(argv: Sequence[str] | None) -> int:
         args, rest = top.parse_known_args(argv)
         if rest and args.run is not reproduce.run:
             top.error(f"unrecognized arguments: {' '.join(rest)}")
+        check_files(args)
         code: int = args.run(argparse.Namespace(**vars(args), rest=rest))
     except SystemExit:  # after --help or --version
         flush_stdout()
@@ -137,7 +146,7 @@ def _log_on_stderr() -> Iterator[None]:
     class Plain(logging.Formatter):
         def format(self, record: logging.LogRecord) -> str:
             mark = "" if record.levelno <= logging.INFO else "trellis: "
-            return mark + record.getMessage()
+            return mark + visible(record.getMessage())
 
     logger = logging.getLogger("trellis")
     handlers, propagate, level = logger.handlers, logger.propagate, logger.level
@@ -153,5 +162,5 @@ def _log_on_stderr() -> Iterator[None]:
 
 
 def _fail(message: str) -> int:
-    print(f"trellis: error: {' '.join(message.splitlines())}", file=sys.stderr)
+    print(f"trellis: error: {visible(' '.join(message.splitlines()))}", file=sys.stderr)
     return 1

@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
+from trellis.cli.named_files import InputFile, TemplatesText
 from trellis.cli.parameters import add_parameters, given_parameters, sayable
 from trellis.errors import DataError
 from trellis.estimator import parameters_of
@@ -66,12 +67,14 @@ def add_feature_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--features",
         dest="templates",
+        type=TemplatesText,
         metavar="SET",
         help="a template set (chunking, pos, ner or wordseg), templates as text, or @FILE with "
         "templates (default: the file's own features, or windows and affixes of all columns)",
     )
     group.add_argument(
         "--crfpp",
+        type=InputFile,
         metavar="FILE",
         help="a CRF++ or Wapiti template file instead; it numbers the columns from 0, the "
         "label's not counted",

@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 
 from trellis.cli.inputs import Input, add_input_arguments, layout_for, read_labelled
+from trellis.cli.named_files import InputFile, OutputFile
 from trellis.cli.options import add_feature_arguments
-from trellis.cli.output import check_target, say
+from trellis.cli.output import say
 from trellis.cli.train import features_for
 
 NAME = "prepare"
@@ -27,8 +28,12 @@ than the text, stay on the disk, and training starts at once. Edges of files tha
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("file", metavar="FILE", help="labelled sequences ('-': standard input)")
-    parser.add_argument("-o", "--output", required=True, metavar="PREPARED", help="file to write")
+    parser.add_argument(
+        "file", type=InputFile, metavar="FILE", help="labelled sequences ('-': standard input)"
+    )
+    parser.add_argument(
+        "-o", "--output", type=OutputFile, required=True, metavar="PREPARED", help="file to write"
+    )
     parser.add_argument("--quiet", action="store_true", help="print warnings and errors only")
     add_input_arguments(parser)
     add_feature_arguments(parser)
@@ -38,7 +43,6 @@ def run(args: argparse.Namespace) -> int:
     """Encode and write."""
     from trellis.features import prepare
 
-    check_target(args.output)
     source = Input(args.file)
     layout = layout_for(args, source)
     corpus = read_labelled(source, layout)

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
 from trellis.cli.drawing import check_matplotlib, new_figure, save_figure
-from trellis.cli.output import check_folder, say, write_stdout
+from trellis.cli.named_files import InputFile, OutputFolder
+from trellis.cli.output import say, write_stdout
 from trellis.cli.parameters import add_number, add_parameters, new_model
 from trellis.errors import DataError
 
@@ -48,12 +49,16 @@ _CONFIDENCE = 0.9
 _PARAMETERS = ("n_components", "subsample", "random_state", "n_jobs")
 
 
+class _Report(OutputFolder):
+    names = ("predictions.csv", "report.md", "map.png", "objective.png")
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     from trellis.regression import GLACER, KNN
 
     add = parser.add_argument
-    add("file", metavar="FILE", help="CSV file with a header; - for standard input")
+    add("file", type=InputFile, metavar="FILE", help="CSV file with a header; - for standard input")
     add("--target", required=True, metavar="COLUMN", help="what to predict")
     add(
         "--coords", required=True, type=_names, metavar="COLUMN,...",
@@ -80,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add_number(parser, "--folds", 2, "of the cross-validation", 5)
     add(
-        "--report", default="regression", metavar="DIR",
+        "--report", type=_Report, default="regression", metavar="DIR",
         help="folder for the results (default: regression)",
     )  # fmt: skip
     add("--no-figures", action="store_true", help="do not draw figures")
@@ -97,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     for name in args.compare or ():
         if name not in known:
             raise DataError(f"--compare: unknown baseline {name!r}; known: {'; '.join(known)}")
-    folder = check_folder(args.report, "--report")
+    folder = Path(args.report)
     if not args.no_figures:
         check_matplotlib()
     problem = _problem(read_table(args.file), args)

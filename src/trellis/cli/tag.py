@@ -6,7 +6,8 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from trellis.cli.inputs import Input, add_input_arguments, layout_of_model, read_samples
-from trellis.cli.output import check_target, write_stdout
+from trellis.cli.named_files import InputFile, OutputFile
+from trellis.cli.output import write_stdout
 from trellis.cli.parameters import add_number
 from trellis.errors import DataError
 
@@ -37,12 +38,21 @@ below override it. What comes out depends on the format:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("model", metavar="MODEL", help="model file")
+    parser.add_argument("model", type=InputFile, metavar="MODEL", help="model file")
     parser.add_argument(
-        "file", metavar="FILE", nargs="?", default="-", help="sequences (default: standard input)"
+        "file",
+        type=InputFile,
+        metavar="FILE",
+        nargs="?",
+        default="-",
+        help="sequences (default: standard input)",
     )
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="file to write (default: standard output)"
+        "-o",
+        "--output",
+        type=OutputFile,
+        metavar="FILE",
+        help="file to write (default: standard output)",
     )
     more = parser.add_mutually_exclusive_group()
     more.add_argument(
@@ -60,8 +70,6 @@ def run(args: argparse.Namespace) -> int:
     """Label and write."""
     from trellis.cli.model_files import load_labelling_model
 
-    if args.output:
-        check_target(args.output)
     model = load_labelling_model(args.model)
     if args.marginals and not hasattr(model, "predict_marginals"):
         raise DataError(f"--marginals needs a CRF; {type(model).__name__} has no probabilities")

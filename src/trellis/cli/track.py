@@ -14,7 +14,8 @@ import numpy as np
 
 from trellis.cli.drawing import has_matplotlib
 from trellis.cli.inputs import Input
-from trellis.cli.output import check_folder, check_target, say, write_stdout
+from trellis.cli.named_files import InputFile, OutputFile, OutputFolder
+from trellis.cli.output import say, write_stdout
 from trellis.cli.parameters import add_parameters, given_parameters, new_model
 from trellis.cli.words import count, ending, step
 from trellis.errors import DataError
@@ -61,34 +62,49 @@ _MEDIANS = 3.0
 _SEEN = 20  # frame pairs that tell it
 
 
+class _Challenge(OutputFolder):
+    names = ("res_track.txt", "*/res_track.txt")
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     from trellis.tracking import TrackingModel
 
     parser.add_argument(
-        "file", metavar="OBJECTS", help="CSV file of detected objects; '-' for standard input"
+        "file",
+        type=InputFile,
+        metavar="OBJECTS",
+        help="CSV file of detected objects; '-' for standard input",
     )
     parser.add_argument("--quiet", action="store_true", help="print warnings and errors only")
     group = parser.add_argument_group("results (at least one)")
     group.add_argument(
         "-o",
         "--output",
+        type=OutputFile,
         metavar="TRACKS",
         help="CSV file to write: sequence, frame, id, x, y, track and parent of every object",
     )
     group.add_argument(
-        "--plot", metavar="PICTURE", help="draw the lineages: .png, .svg or .pdf (needs matplotlib)"
+        "--plot",
+        type=OutputFile,
+        metavar="PICTURE",
+        help="draw the lineages: .png, .svg or .pdf (needs matplotlib)",
     )
     group.add_argument(
         "--ctc",
+        type=_Challenge,
         metavar="FOLDER",
         help="write res_track.txt of the Cell Tracking Challenge; a folder for each named sequence",
     )
     group.add_argument(
-        "--truth", metavar="LINKS", help="CSV file of all true links, to score the tracks with"
+        "--truth",
+        type=InputFile,
+        metavar="LINKS",
+        help="CSV file of all true links, to score the tracks with",
     )
     group = parser.add_argument_group("how to track")
-    group.add_argument("--model", metavar="FILE", help="a model that --save wrote")
+    group.add_argument("--model", type=InputFile, metavar="FILE", help="a model that --save wrote")
     group.add_argument(
         "--method",
         choices=tuple(_METHODS),
@@ -100,7 +116,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_parameters(group, [TrackingModel], ["max_distance"], defaults={"max_distance": usual})
     group = parser.add_argument_group("learning")
     group.add_argument(
-        "--learn", metavar="LINKS", help="learn from this CSV file of links between the objects"
+        "--learn",
+        type=InputFile,
+        metavar="LINKS",
+        help="learn from this CSV file of links between the objects",
     )
     group.add_argument(
         "--partial",
@@ -108,7 +127,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the links are some of all: nothing is known of objects without (default: they "
         "appeared or disappeared)",
     )
-    group.add_argument("--save", metavar="FILE", help="the file for the model that is learned")
+    group.add_argument(
+        "--save",
+        type=OutputFile,
+        metavar="FILE",
+        help="the file for the model that is learned",
+    )
     usual = "the first four, split and merge if there are such links"
     add_parameters(group, [TrackingModel], _LEARNED, defaults={"events": usual})
 
@@ -119,7 +143,7 @@ def run(args: argparse.Namespace) -> int:
     from trellis.tracking.scores import score_links
 
     _check_options(args)
-    _check_targets(args)
+    _check_picture(args)
     if not args.quiet and sys.stderr is not None and sys.stderr.isatty():
         logging.getLogger("trellis").setLevel(logging.INFO)  # lets progress lines through
     objects = Input(args.file)
@@ -175,28 +199,13 @@ def _check_options(args: argparse.Namespace) -> None:
                 raise DataError(f"{option} is for --learn, which names the links to learn from")
     if args.model is not None and args.max_distance is not None:
         raise DataError("--max-distance cannot go with --model, which has learned it")
-    if [args.file, args.learn, args.truth].count("-") > 1:
-        raise DataError("standard input can be one file only; name the others")
     given_parameters(args, TrackingModel)
     if args.max_distance == "auto":
         args.max_distance = None
 
 
-def _check_targets(args: argparse.Namespace) -> None:
-    """Refuse impossible outputs before the work, not after."""
-    files = [args.file, args.model, args.learn, args.truth]
-    taken = {Path(name).absolute() for name in files if name not in (None, "-")}
-    for name in (args.output, args.plot, args.save):
-        if name is None:
-            continue
-        check_target(name)
-        if Path(name).absolute() in taken:
-            raise DataError(
-                f"{name} is named twice: each input and each output is a file of its own"
-            )
-        taken.add(Path(name).absolute())
-    if args.ctc is not None:
-        check_folder(args.ctc, "--ctc")
+def _check_picture(args: argparse.Namespace) -> None:
+    """Refuse a picture that cannot be drawn before the work, not after."""
     if args.plot is not None:
         if Path(args.plot).suffix.lower() not in _PICTURES:
             raise DataError(

@@ -16,6 +16,7 @@ from trellis.cli.inputs import (
     read_labelled,
 )
 from trellis.cli.model_files import load_labelling_model
+from trellis.cli.named_files import InputFile, ReplacedFile, TrainedModel
 from trellis.cli.options import (
     add_feature_arguments,
     add_model_arguments,
@@ -24,7 +25,7 @@ from trellis.cli.options import (
     model_class,
     model_parameters,
 )
-from trellis.cli.output import check_target, say
+from trellis.cli.output import say
 from trellis.cli.parameters import add_number, add_parameters, errors_of_options
 from trellis.cli.words import count, ending, step
 from trellis.errors import CheckpointError, CorruptModelError, DataError
@@ -69,10 +70,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument(
         "file",
+        type=InputFile,
         metavar="FILE",
         help="labelled sequences ('-': standard input), or what 'trellis prepare' made of them",
     )
-    parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="file to write")
+    parser.add_argument(
+        "-o", "--output", type=TrainedModel, required=True, metavar="MODEL", help="file to write"
+    )
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--quiet", action="store_true", help="print warnings and errors only")
     shown.add_argument(
@@ -82,11 +86,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_feature_arguments(parser)
     add_model_arguments(parser, without=_COURSE)
     group = parser.add_argument_group("course of training")
-    group.add_argument("--dev", metavar="FILE", help="held-out data, scored after each pass")
+    group.add_argument(
+        "--dev", type=InputFile, metavar="FILE", help="held-out data, scored after each pass"
+    )
     add_parameters(group, families(), _COURSE)
     group.add_argument(
         "--warm-start",
         dest="earlier",
+        type=ReplacedFile,
         metavar="MODEL",
         help="go on from this model, with its features, labels and parameters",
     )
@@ -109,9 +116,6 @@ def run(args: argparse.Namespace) -> int:
     """Train and write the model."""
     from trellis.models import Checkpoint
 
-    check_target(args.output)
-    if not args.no_checkpoint:
-        check_target(f"{args.output}.checkpoint")
     if args.patience is not None and not args.dev:
         raise DataError("--patience needs --dev: data on which to look for a better score")
     if args.progress or (sys.stderr is not None and sys.stderr.isatty() and not args.quiet):
@@ -134,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
         f"{len(corpus)} sequences, {corpus.n_positions} positions, "
         f"{len(corpus.labels.classes)} labels"
     )
-    checkpoint = None if args.no_checkpoint else Path(f"{args.output}.checkpoint")
+    checkpoint = None if args.no_checkpoint else Path(args.output.checkpoint)
     older = _stamp(checkpoint)
     _tell_about_checkpoint(args, checkpoint)
     kept = None

@@ -9,8 +9,9 @@ from functools import partial
 from typing import Any
 
 from trellis.cli.inputs import Input, add_input_arguments, layout_for, read_labelled
+from trellis.cli.named_files import InputFile, OutputFile
 from trellis.cli.options import add_feature_arguments, add_model_arguments
-from trellis.cli.output import check_target, say, write_stdout
+from trellis.cli.output import say, write_stdout
 from trellis.cli.parameters import add_number, errors_of_options
 from trellis.cli.train import new_model, summary
 from trellis.errors import DataError
@@ -31,9 +32,15 @@ With --log each finished fit is kept: the same command goes on where it was inte
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("file", metavar="FILE", help="labelled sequences ('-': standard input)")
     parser.add_argument(
-        "-o", "--output", metavar="MODEL", help="file to write the best model to (default: none)"
+        "file", type=InputFile, metavar="FILE", help="labelled sequences ('-': standard input)"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=OutputFile,
+        metavar="MODEL",
+        help="file to write the best model to (default: none)",
     )
     parser.add_argument(
         "--quiet", action="store_true", help="print the table, warnings and errors only"
@@ -64,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "sizes with the best penalty",
     )
     scored = group.add_mutually_exclusive_group()
-    scored.add_argument("--dev", metavar="FILE", help="score on this data")
+    scored.add_argument("--dev", type=InputFile, metavar="FILE", help="score on this data")
     add_number(scored, "--folds", 2, "else cross-validate in K folds", 4)
     group.add_argument(
         "--jobs",
@@ -73,7 +80,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="fits at once; -1: one a processor (default: 1)",
     )
-    group.add_argument("--log", metavar="FILE", help="keep finished fits here, and go on from them")
+    group.add_argument(
+        "--log",
+        type=OutputFile,
+        metavar="FILE",
+        help="keep finished fits here, and go on from them",
+    )
     add_model_arguments(parser, without=("l2", "piece_size", "n_jobs", "lock_free", "patience"))
 
 
@@ -81,11 +93,6 @@ def run(args: argparse.Namespace) -> int:
     """Try everything, print the table, write the best model."""
     from trellis.tuning import default_grid, tune
 
-    for path in (args.output, args.log):
-        if path is not None:
-            check_target(path)
-    if args.output is not None and args.output == args.log:
-        raise DataError(f"-o and --log both name {args.log}; the model would take the log's place")
     if args.jobs == 0:
         raise DataError("--jobs must not be 0; -1 makes one fit on each processor")
     source = Input(args.file)

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from trellis.corpus.columnfile import code_column, read_fields
 from trellis.errors import DataError
 from trellis.experts.outputs import ExpertOutputs, as_outputs
+from trellis.files.stored import check_text
 from trellis.files.text import Source, read_text
 
 __all__ = ["AnswerFile", "from_classifiers", "from_columns", "from_files", "from_models"]
@@ -220,7 +221,7 @@ class AnswerFile:
             place = f"{name}, line {number}"
             try:
                 record = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise DataError(f"{place}: not JSON ({error})") from None
             if not isinstance(record, dict) or key not in record:
                 raise DataError(f"{place}: expected an object with the key {key!r}")
@@ -229,6 +230,8 @@ class AnswerFile:
                 isinstance(labels, list) and all(y is None or isinstance(y, str) for y in labels)
             ):
                 raise DataError(f"{place}: {key!r} must be a list of strings (or nulls), or null")
+            for label in labels or ():
+                check_text(label or "", place)
             answers.append(None if labels is None else _answer(labels, missing))
             lines.append(number)
         return cls(name, answers, lines)

@@ -1,14 +1,20 @@
-"""Writing files that are never half there.
+"""Writing files that are never half there, not even after a power cut.
 
 The new content goes to a temporary name in the same folder, is flushed to the disk, and then takes
-the place of the old file in one step (``os.replace``). Whoever looks at the path sees the old file
-or the complete new one, nothing between.
+the place of the old file in one step (``os.replace``); then the folder, which holds the names, is
+flushed, too. Whoever looks at the path sees the old file or the complete new one, nothing between.
+
+A temporary name says which file it is for and which process writes it. A process that was killed
+leaves its file behind; the next one that writes the same file removes it.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+import platform
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -18,7 +24,12 @@ from typing import IO, Any, Literal, overload
 
 from trellis.files.paths import display_name
 
-__all__ = ["atomic_write"]
+__all__ = ["atomic_write", "sync_folder"]
+
+# The longest part of a target's name that its temporary name shows, in bytes: some systems allow
+# 143 in all.
+_SHOWN = 40
+_WRITER = re.compile(r"(?P<process>[1-9][0-9]{0,9})-(?P<started>[0-9]*)-[0-9a-f]{8}-")
 
 
 @overload
@@ -73,7 +84,8 @@ def atomic_write(path: str | os.PathLike[Any], *, binary: bool = True) -> Iterat
             f"Cannot write {display_name(name)}, create its folder",
             str(target.parent),
         )
-    temporary = target.parent / f".trellis-{secrets.token_hex(8)}.tmp"
+    _remove_abandoned(target)
+    temporary = target.parent / _temporary_name(target.name)
     file: IO[Any] | None = None
     try:
         if binary:
@@ -87,6 +99,7 @@ def atomic_write(path: str | os.PathLike[Any], *, binary: bool = True) -> Iterat
         os.fsync(file.fileno())
         file.close()
         temporary.replace(target)
+        sync_folder(target.parent)
     except BaseException as error:
         if file is not None:
             with suppress(OSError):  # closing flushes, which fails again on a full disk
@@ -115,3 +128,84 @@ def _mode_of_replaced(name: str) -> int | None:
     if not os.access(name, os.W_OK):  # renaming over it would work, but is not what was meant
         raise PermissionError(errno.EACCES, "The existing file is write-protected", name)
     return stat.S_IMODE(mode)
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush a folder, so that new names in it outlast a power cut; where a system can do that."""
+    if os.name != "posix":  # a folder cannot be opened
+        return
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # it may be written to, but not read
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):  # not for folders here
+            raise
+    finally:
+        os.close(descriptor)
+
+
+# ------------------------------------------------------------------------------- temporary names
+#
+#     .trellis-TARGET-HOST-PROCESS-START-RANDOM-name.tmp
+#
+# TARGET is a hash of the target's name, HOST one of the machine, and START the time at which the
+# process was started, which tells it from a later one with its number.
+
+
+def _temporary_name(target: str) -> str:
+    process = os.getpid()
+    shown = target
+    while len(os.fsencode(shown)) > _SHOWN:
+        shown = shown[:-1]
+    return f"{_mark_of(target)}{process}-{_started(process)}-{secrets.token_hex(4)}-{shown}.tmp"
+
+
+def _mark_of(target: str) -> str:
+    """What the temporary names of a target begin with, on this machine."""
+    # Processes are numbered anew in each container.
+    numbers = Path("/proc/self/ns/pid")
+    space = numbers.readlink() if numbers.is_symlink() else ""
+    return f".trellis-{_hash(os.fsencode(target))}-{_hash(f'{platform.node()} {space}'.encode())}-"
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:8]
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Remove temporary files of this target whose processes have ended."""
+    mark = _mark_of(target.name)
+    with suppress(OSError):  # the folder may be written to, but not read
+        for name in os.listdir(target.parent):  # noqa: PTH208 (no Path for each of many files)
+            if not name.startswith(mark):
+                continue
+            writer = _WRITER.match(name, len(mark))
+            if writer and not _is_alive(int(writer["process"]), writer["started"]):
+                with suppress(OSError):  # open (Windows), another user's, or just removed
+                    (target.parent / name).unlink()
+
+
+def _is_alive(process: int, started: str) -> bool:
+    """Whether a process of this machine, that began at this time, still goes on."""
+    if os.name != "posix":  # there, files that are open cannot be removed
+        return process == os.getpid()
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # of another user, or of no sensible number
+        return True
+    return _started(process) in ("", started)
+
+
+def _started(process: int) -> str:
+    """When a process was started, in ticks since the machine was; "" where that is not told."""
+    try:
+        line = Path(f"/proc/{process}/stat").read_text("latin-1")
+    except OSError:
+        return ""
+    fields = line.rpartition(")")[2].split()  # from the third on: the second is the name in ()
+    return "ended" if fields[0] in "ZX" else fields[19]  # Z: killed, and nobody has asked yet

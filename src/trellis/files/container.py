@@ -64,6 +64,7 @@ __all__ = [
     "MODEL",
     "PREPARED",
     "FileKind",
+    "header_text",
     "loading",
     "map_container",
     "read_container",
@@ -169,7 +170,7 @@ def stream_container(
     >>> file.getvalue()[:8], len(file.getvalue())
     (b'TRELLISP', 256)
     """
-    text = _header_text(header)
+    text = header_text(header)
     stored = {name: _storable(name, array) for name, array in arrays.items()}
     metadata, number = {"trellis": text}, 1
     if kind == MODEL:  # other files are mapped, or larger than memory
@@ -225,7 +226,19 @@ def _blocks(first: bytes, arrays: list[NDArray[Any]]) -> Iterator[bytes]:
             yield flat[a : a + _BLOCK].tobytes()
 
 
-def _header_text(header: Mapping[str, Any]) -> str:
+def header_text(header: Mapping[str, Any]) -> str:
+    """A header as a file holds it: strict JSON.
+
+    Raises
+    ------
+    DataError
+        If it cannot be stored.
+
+    Examples
+    --------
+    >>> header_text({"b": [1, 2.5], "a": None})
+    '{"a":null,"b":[1,2.5]}'
+    """
     if not isinstance(header, dict):
         raise DataError(f"the header must be a dict, not {type(header).__name__}")
     _check_json(header, "header", 0)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trellis.errors import DataError
+from trellis.files.atomic import sync_folder
 from trellis.files.paths import display_name
 
 __all__ = ["AppendedLog", "line_of", "record_of"]
@@ -38,7 +39,7 @@ def record_of(line: bytes) -> dict[str, Any]:
     """
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return record if isinstance(record, dict) else {}
 
@@ -79,6 +80,7 @@ class AppendedLog:
             if not head.startswith(torn):
                 self._check_head(path, {})
             self._append(head[len(torn) :])
+            sync_folder(Path(os.path.realpath(path)).parent)
             return
         self._check_head(path, record_of(lines[0]))
         for number, line in enumerate(lines[1:], 2):
@@ -97,7 +99,13 @@ class AppendedLog:
     def _append(self, data: bytes) -> None:
         if self._path is None:
             return
-        with self._path.open("ab") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        with self._path.open("ab", buffering=0) as file:
+            end = file.tell()
+            try:
+                left = memoryview(data)
+                while left:  # a nearly full disk takes a part
+                    left = left[file.write(left) :]
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(end)  # a later record must not follow half a one
+                raise

@@ -2,10 +2,15 @@
 
 An input is a path, ``"-"`` for standard input, or an open file. Whether it is compressed (gzip,
 bzip2, xz; any number of concatenated streams) is told from its first bytes, not its name.
+
+A few kilobytes can decompress to more than any memory holds. So what is decompressed may not exceed
+64 MiB, or 100 times the compressed size, whichever is more; text is compressed to a third or a
+tenth. The environment variable ``TRELLIS_MAX_EXPANSION`` holds another number of times.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -18,6 +23,9 @@ from trellis.files.paths import display_name
 __all__ = ["open_text_bytes", "source_name"]
 
 _CHUNK = 1 << 16
+_MOST_AT_ONCE = 1 << 20  # bytes that one step may decompress to
+_ALWAYS_ALLOWED = 1 << 26
+_EXPANSION, _VARIABLE = 100.0, "TRELLIS_MAX_EXPANSION"
 # A bzip2 stream opens with its level and then the first block's mark (or, when empty, the end
 # mark); asking for both keeps a text that happens to begin with "BZh" a text.
 _BZIP2_MARKS = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
@@ -40,7 +48,8 @@ def open_text_bytes(source: str | os.PathLike[Any] | IO[bytes] | IO[str]) -> byt
     Raises
     ------
     DataError
-        If the input is missing, cannot be read, or is compressed and truncated or damaged.
+        If the input is missing, cannot be read, or is compressed and truncated, damaged, or would
+        become larger than is allowed (see :mod:`trellis.files.reading`).
 
     Examples
     --------
@@ -63,8 +72,18 @@ def open_text_bytes(source: str | os.PathLike[Any] | IO[bytes] | IO[str]) -> byt
     kind, new_decompressor = _compression(data)
     if new_decompressor is None:
         return data
+    expansion = _max_expansion()
     try:
-        return _decompress(data, new_decompressor)
+        return _decompress(data, new_decompressor, max(_ALWAYS_ALLOWED, expansion * len(data)))
+    except _TooLargeError:
+        raise DataError(
+            f"cannot read {name}: decompressed, the {kind} data would take more than 64 MiB and "
+            f"more than {expansion:g} times their size, as if made to fill the memory; if they are "
+            f"what you expect, decompress the file first, or set the environment variable "
+            f"{_VARIABLE} to a larger number of times"
+        ) from None
+    except MemoryError:
+        raise
     except EOFError as error:
         raise DataError(f"cannot read {name}: the {kind} data is truncated") from error
     except Exception as error:  # each format has its own: zlib.error, LZMAError, OSError
@@ -114,14 +133,30 @@ def _compression(data: bytes) -> tuple[str, Callable[[], Any] | None]:
     return "plain", None
 
 
-def _decompress(data: bytes, new_decompressor: Callable[[], Any]) -> bytes:
+class _TooLargeError(Exception):
+    """The data become larger than allowed."""
+
+
+def _max_expansion() -> float:
+    """How many times its own size an input may become."""
+    text = os.environ.get(_VARIABLE) or str(_EXPANSION)
+    try:
+        times = float(text)
+    except ValueError:
+        times = math.nan
+    if not times >= 1:
+        raise DataError(f"{_VARIABLE} must be a number of at least 1, got {text!r}")
+    return times
+
+
+def _decompress(data: bytes, new_decompressor: Callable[[], Any], most: float) -> bytes:
     """Undo all concatenated streams of `data`; anything after them but zero padding is an error.
 
     The standard library's ``decompress`` functions drop a damaged second stream without a word,
     and copy the rest of the data at each stream; feeding chunks does neither.
     """
     parts: list[bytes] = []
-    position = 0
+    position = length = 0
     while position < len(data):
         if data[position] == 0:  # padding, allowed between and after streams
             chunk = data[position : position + _CHUNK]
@@ -129,9 +164,15 @@ def _decompress(data: bytes, new_decompressor: Callable[[], Any]) -> bytes:
             continue
         stream = new_decompressor()
         while not stream.eof:
-            chunk = data[position : position + _CHUNK]
-            if not chunk:
+            # gzip's gives back what it has not used, the others say that they need no more yet.
+            more = getattr(stream, "needs_input", True)
+            chunk = data[position : position + _CHUNK] if more else b""
+            parts.append(stream.decompress(chunk, _MOST_AT_ONCE))
+            if more and not chunk and not parts[-1]:
                 raise EOFError
-            parts.append(stream.decompress(chunk))
-            position += len(chunk) - len(stream.unused_data)
+            left = len(stream.unused_data) + len(getattr(stream, "unconsumed_tail", b""))
+            position += len(chunk) - left
+            length += len(parts[-1])
+            if length > most:
+                raise _TooLargeError
     return b"".join(parts)

@@ -8,13 +8,15 @@ everything: a file may hold whatever somebody wrote. An estimator that is stored
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from typing import Any, Self
 
 from numpy.typing import NDArray
 
-from trellis.files.container import write_container
+from trellis.errors import CorruptModelError, DataError
+from trellis.files.container import header_text, loading, write_container
 from trellis.files.registry import estimator_name
 from trellis.files.stored import header_value
 from trellis.files.values import ValueReader, ValueWriter, parts_of
@@ -29,10 +31,29 @@ class Storable:
     """An estimator that can be written to a file and read with ``load_model``."""
 
     def save(self, path: str | os.PathLike[Any]) -> None:
-        """Write the model to a file (whole or not at all); read it with ``load_model``."""
+        """Write the model to a file (whole or not at all); read it with ``load_model``.
+
+        What ``load_model`` would refuse, weights that are not finite among it, is not written: a
+        :class:`~trellis.errors.DataError` says why, and an older file stays.
+        """
         self._check_fitted()
+        name = estimator_name(self)
         header, arrays = self._stored()
-        write_container(path, {**header, "estimator": estimator_name(self)}, arrays)
+        self._check_loadable(path, header, arrays)
+        write_container(path, {**header, "estimator": name}, arrays)
+
+    def _check_loadable(
+        self, path: str | os.PathLike[Any], header: dict[str, Any], arrays: Arrays
+    ) -> None:
+        """Refuse what could not be loaded, by loading it."""
+        read = json.loads(header_text(header))  # of NumPy's numbers, a file has only the values
+        try:
+            with loading(path):
+                type(self)._restored(read, {key: array.view() for key, array in arrays.items()})
+        except CorruptModelError as error:
+            raise DataError(
+                f"cannot save this {type(self).__name__}, since nobody could load it: {error}"
+            ) from error
 
     # ------------------------------------------------------------------ for subclasses
 

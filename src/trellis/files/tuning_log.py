@@ -9,9 +9,9 @@ The *key* is a fingerprint of everything besides the data that decides the score
 
 from __future__ import annotations
 
-import math
 import numbers
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from trellis.files.paths import display_name
 __all__ = ["TuningLog", "plain"]
 
 _MARK, _FORMAT = "tuning log", 1
+_GREATEST = sys.float_info.max
 
 
 def plain(value: Any) -> Any:
@@ -101,4 +102,6 @@ class TuningLog(AppendedLog):
 
 
 def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return -_GREATEST <= value <= _GREATEST  # false for NaN, and an int may be of any size

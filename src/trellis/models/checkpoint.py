@@ -15,17 +15,18 @@ import dataclasses
 import os
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.domains import is_number
-from trellis.errors import DataError
+from trellis.errors import CorruptModelError, DataError
 from trellis.files import fingerprint
 from trellis.files.checkpoint import CheckpointFile
 from trellis.files.container import loading
-from trellis.files.stored import header_value
+from trellis.files.stored import header_value, take
 from trellis.problems import LabelProblem, Weights
 from trellis.solvers.passes import PassRecord, Progress, Stateful
 
@@ -36,6 +37,7 @@ __all__ = ["Checkpoint", "Resumed", "run_fingerprint"]
 class Resumed:
     """What a checkpoint file holds."""
 
+    path: Path
     seed: int
     run: str
     progress: Progress
@@ -44,21 +46,21 @@ class Resumed:
 
     def restore(self, learner: Stateful, like: Weights) -> Weights | None:
         """Put the learner into the state saved; returns the best weights, if any were kept."""
-        shapes = {name: (a.shape, a.dtype) for name, a in learner.state().items()}
-        stored = {
-            name: (a.shape, a.dtype)
-            for name, a in self.arrays.items()
-            if not name.startswith("best_")
-        }
-        if shapes != stored:
-            raise DataError("the checkpoint's arrays are not those of this run")
-        learner.restore(self.arrays)
-        if self.best is None:
-            return None
-        best = like.copy()
-        for name, array in best.named("best_").items():
-            array[...] = self.arrays[name]
-        return best
+        with loading(self.path):
+            best = None if self.best is None else like.copy()
+            wanted = learner.state() | ({} if best is None else best.named("best_"))
+            if set(wanted) != set(self.arrays):
+                raise CorruptModelError("its arrays are not those of this run")
+            for name, array in wanted.items():
+                finite = name not in learner.unbounded
+                stored = take(self.arrays, name, array.dtype, array.shape, finite=finite)
+                if np.isnan(stored).any():
+                    raise CorruptModelError(f"array {name!r} holds what is not a number")
+            learner.restore(self.arrays)
+            if best is not None:
+                for name, array in best.named("best_").items():
+                    array[...] = self.arrays[name]
+            return best
 
 
 class Checkpoint(CheckpointFile):
@@ -91,17 +93,16 @@ class Checkpoint(CheckpointFile):
             return None
         header = stored.header
         with loading(self.path):
-            records = [PassRecord(**r) for r in header_value(header, "records", list)]
+            records = header_value(header, "records", list, items=dict)
             progress = Progress(
-                records,
-                header_value(header, "visited", int),
-                float(header_value(header, "met", float)),
-                float(header_value(header, "seconds", float)),
-                _numbers(header_value(header, "generator", dict)),
+                [_record(record, number) for number, record in enumerate(records, 1)],
+                header_value(header, "visited", int, low=0),
+                header_value(header, "met", float),
+                header_value(header, "seconds", float),
+                _generator(header_value(header, "generator", dict)),
             )
-            best = header["best"]
-            best = None if best is None else float(best)
-            return Resumed(stored.seed, stored.run, progress, stored.arrays, best)
+            best = _number_or_none(header, "best")
+            return Resumed(self.path, stored.seed, stored.run, progress, stored.arrays, best)
 
     def save(
         self, progress: Progress, learner: Stateful, best: tuple[float, Weights] | None
@@ -109,9 +110,15 @@ class Checkpoint(CheckpointFile):
         """Write a checkpoint, if it is time."""
         passed = time.monotonic() - self._last
         due = 60 * self.minutes if progress.visited else 10 * self._cost
-        met = [progress.met, *(r.objective for r in progress.records)]
-        if passed < due or not np.isfinite(met).all():  # diverged: nothing to come back to
+        if passed < due:
             return
+        arrays = dict(learner.state())
+        if best is not None:
+            arrays |= best[1].named("best_")
+        met = [progress.met, *(r.objective for r in progress.records)]
+        bounded = [a for name, a in arrays.items() if name not in learner.unbounded]
+        if not all(np.isfinite(a).all() for a in (np.array(met), *bounded)):
+            return  # diverged: nothing to come back to
         started = time.monotonic()
         header = {
             "records": [dataclasses.asdict(r) for r in progress.records],
@@ -121,9 +128,6 @@ class Checkpoint(CheckpointFile):
             "generator": _texts(progress.generator),
             "best": None if best is None else best[0],
         }
-        arrays = dict(learner.state())
-        if best is not None:
-            arrays |= best[1].named("best_")
         self.write(header, arrays)
         self._last = time.monotonic()
         self._cost = self._last - started
@@ -142,6 +146,34 @@ def _texts(state: Any) -> Any:
     if isinstance(state, dict):
         return {key: _texts(value) for key, value in state.items()}
     return f"#{state}" if isinstance(state, int | np.integer) else state
+
+
+def _record(record: Mapping[str, Any], number: int) -> PassRecord:
+    """The record of a pass, checked."""
+    if set(record) != {field.name for field in dataclasses.fields(PassRecord)}:
+        raise CorruptModelError("a record of a pass lacks an entry")
+    return PassRecord(
+        header_value(record, "number", int, choices=(number,)),
+        header_value(record, "objective", float),
+        _number_or_none(record, "change"),
+        _number_or_none(record, "dev_score"),
+        header_value(record, "seconds", float),
+        _number_or_none(record, "lower_bound"),
+    )
+
+
+def _number_or_none(header: Mapping[str, Any], name: str) -> float | None:
+    if name in header and header[name] is None:
+        return None
+    return header_value(header, name, float)
+
+
+def _generator(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The state of a generator, checked by one that takes it up; empty for a run without."""
+    state = _numbers(stored)
+    if state:
+        np.random.PCG64(0).state = state
+    return dict(state)
 
 
 def _numbers(state: Any) -> Any:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from trellis.corpus import Corpus, Label
 from trellis.corpus.sample_weights import sample_weights
 from trellis.decompose import GraphPieces, Partitioner, partitioner
-from trellis.errors import CheckpointError, DataError
+from trellis.errors import CheckpointError, DataError, TrellisError
 from trellis.estimator import fitted, fixed
 from trellis.features import Prepared
 from trellis.models.checkpoint import Checkpoint, Resumed, run_fingerprint
@@ -212,7 +212,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
                     raise CheckpointError("solver", str(saved.path))
                 saved = None
             self._run(learner, self._pass_limit(), self._dev_score(held_out), saved, resumed)
-        except DataError:
+        except TrellisError:
             if fresh:
                 del self.classes_  # nothing was learned: not fitted
             raise

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import Float64s, Int64s
+from trellis.files.stored import check_range
 from trellis.problems.hinge import HingeLoss
 from trellis.structures import Forest
 
@@ -129,5 +130,6 @@ class HingeDual:
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take up a state."""
+        check_range(state["labels"], 0, self.loss.problem.n_labels, "labels of a dual point")
         for name, array in self.state().items():
             array[...] = state[name]

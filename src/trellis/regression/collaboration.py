@@ -26,6 +26,7 @@ from trellis.files.checkpoint import CheckpointFile
 from trellis.files.container import loading
 from trellis.files.stored import check_range, header_value, take
 from trellis.progress import Reporter
+from trellis.regression.gcrf import LARGEST_GAMMA
 from trellis.regression.objective import Objective
 from trellis.regression.swaps import (
     Component,
@@ -296,7 +297,7 @@ def read_checkpoint(path: Path, mark: str, M: int, N: int) -> State | None:
         check_range(nodes, 0, N, "examples of components")
         check_range(swapped, -1, N, "exchanged examples")
         check_range(alpha, 0, np.inf, "alpha")
-        check_range(gamma, 0, np.inf, "gamma")
+        check_range(gamma, 0, LARGEST_GAMMA, "gamma")
         if nodes.shape[1] < 2 or (np.diff(nodes, axis=1) <= 0).any():
             raise CorruptModelError("the examples of a component are not distinct and in order")
         history = restored_history(stored.header)

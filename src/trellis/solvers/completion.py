@@ -31,8 +31,9 @@ from numpy.typing import NDArray
 from trellis.arrays import Float64s
 from trellis.errors import DataError
 from trellis.features.encoded import subset
+from trellis.files.stored import check_range
 from trellis.problems import HingeDual, HingeLoss, LabelProblem, PartialObjective, Weights
-from trellis.solvers.frank_wolfe import FrankWolfeRun, SparseDual
+from trellis.solvers.frank_wolfe import MAX_COUNT, FrankWolfeRun, SparseDual
 from trellis.solvers.passes import Learner, Progress, Watch
 from trellis.solvers.start import start_weights
 
@@ -79,6 +80,8 @@ class CompletedFrankWolfe(Learner):
     >>> learner.stop_reason, learner.exact
     ('eta', True)
     """
+
+    unbounded: tuple[str, ...] = ("run_numbers",)  # nothing is known of the optimum at first
 
     def __init__(self, objective: PartialObjective, *, l2: float, rng: np.random.Generator) -> None:
         problem = objective.problem
@@ -199,6 +202,8 @@ class CompletedFrankWolfe(Learner):
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take up a state."""
+        check_range(state["gold"], 0, self.problem.n_labels, "labels that are rewarded")
+        check_range(state["round"][:1], 1, MAX_COUNT, "rounds")
         self._dual.loss = self._dual.loss.rewarding(np.array(state["gold"]))
         self._dual.restore(subset(state, "dual_"))
         self._run.restore(subset(state, "run_"))

@@ -45,10 +45,12 @@ from numpy.typing import NDArray
 from trellis.arrays import Float64s, Int64s
 from trellis.corpus.sample_weights import sample_weights
 from trellis.errors import DataError
+from trellis.files.stored import check_range
 from trellis.solvers.passes import PassRecord
 from trellis.solvers.solution import Solution
 
 __all__ = [
+    "MAX_COUNT",
     "FrankWolfeRun",
     "FrankWolfeState",
     "SparseDual",
@@ -59,6 +61,8 @@ __all__ = [
 
 # A pass that raises the dual by less than this, relatively, brings nothing.
 _NOTHING = 1e-13
+MAX_COUNT = 1 << 31
+"""More passes and rounds than any run makes."""
 
 
 class FrankWolfeState(Protocol):
@@ -159,6 +163,8 @@ class FrankWolfeRun:
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take up a state."""
+        check_range(state["numbers"][2:3], 0, np.inf, "the share of the average")
+        check_range(state["numbers"][3:], 0, MAX_COUNT, "passes")
         self.weights, self._average = np.array(state["best"]), np.array(state["average"])
         self.objective, self.lower_bound, self._share, passes = state["numbers"].tolist()
         self.passes = int(passes)

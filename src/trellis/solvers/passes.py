@@ -35,6 +35,8 @@ class Stateful(Protocol):
 
     problem: LabelProblem
     """The samples."""
+    unbounded: tuple[str, ...] = ()
+    """Arrays of the state that may hold infinite numbers."""
 
     def weights(self) -> Weights:
         """The weights to predict with, as of now."""
@@ -45,7 +47,7 @@ class Stateful(Protocol):
         ...
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take up a state."""
+        """Take up a state of these names, types and shapes; refuses numbers out of range."""
         for name, array in self.state().items():
             array[...] = state[name]
 
@@ -219,6 +221,7 @@ class Passes:
     """
 
     resumable = True
+    unbounded: tuple[str, ...] = ()
 
     def __init__(
         self,

@@ -47,6 +47,20 @@ from trellis.tracking import (
     TrackingModel,
 )
 
+__all__ = [
+    "AWAKE",
+    "EDGES",
+    "EVERY",
+    "FILM",
+    "GOLD",
+    "TAGS",
+    "WORDS",
+    "Made",
+    "X",
+    "Y",
+    "new_samples",
+]
+
 Made = tuple[Any, Callable[[Any], Any]]
 
 # ------------------------------------------------------------------------- linear models
@@ -59,12 +73,34 @@ NEW_EDGES = [[(0, 1), (1, 2)], [(0, 1)]]
 
 
 def chain(model: Any) -> Made:
-    return model.fit(WORDS, TAGS), lambda m: m.predict(NEW_WORDS)
+    """Fitted to sequences."""
+    return model.fit(WORDS, TAGS), _labels
 
 
-def graph(model: Any) -> Made:
-    fitted = model.fit(WORDS, TAGS, edges=EDGES)
-    return fitted, lambda m: m.predict(NEW_WORDS, edges=NEW_EDGES)
+def attributes(model: Any) -> Made:
+    """Fitted to sequences whose positions have named attributes."""
+    X = [[{w: 1.0, "length": float(len(w))} for w in sample] for sample in WORDS]
+    return model.fit(X, TAGS), _labels
+
+
+def graph(model: Any, edge_types: Any = None) -> Made:
+    """Fitted to trees, or graphs."""
+    return model.fit(WORDS, TAGS, edges=EDGES, edge_types=edge_types), _labels
+
+
+def new_samples(model: Any) -> tuple[Any, dict[str, Any]]:
+    """Samples that such a model takes, and what comes with them."""
+    if model.encoder_.kind == "attributes":
+        return [[{w: 1.0, "length": 2.0} for w in sample] for sample in NEW_WORDS], {}
+    if model.structure == "chain":
+        return NEW_WORDS, {}
+    types = {"edge_types": [["left"] * len(e) for e in NEW_EDGES]} if model.edge_types_ else {}
+    return NEW_WORDS, {"edges": NEW_EDGES, **types}
+
+
+def _labels(model: Any) -> Any:
+    X, more = new_samples(model)
+    return model.predict(X, **more)
 
 
 # ------------------------------------------------------------------------- regression
@@ -77,14 +113,17 @@ S = knn_graph(X[:, :2], 4)
 
 
 def gcrf(model: Any, graph: Any = S) -> Made:
+    """A regression with a standard deviation."""
     return model.fit(X, Y, graph=graph), lambda m: m.predict(X, graph=graph, return_std=True)
 
 
 def glacer(model: Any, y: Any = Y, graph: Any = S) -> Made:
+    """A mixture of regressions."""
     return model.fit(X, y, graph=graph), lambda m: m.predict(X, graph=graph, return_std=True)
 
 
 def lasso(**options: Any) -> Made:
+    """A model at each node."""
     model = NetworkLasso(max_iter=20, **options).fit(X, Y, graph=S, coords=X[:, :2])
     return model, lambda m: m.predict(X[:9] + 0.01, coords=X[:9, :2] + 0.01)
 
@@ -92,7 +131,7 @@ def lasso(**options: Any) -> Made:
 # ------------------------------------------------------------------------- experts
 
 GOLD = [["a", "b", "a"], ["b", "a", "c"], ["b", "b", "a"], ["a", "c", "b"]] * 3
-SAID = [
+SAID: list[list[list[Any]]] = [
     [["a", "b", "b"], ["b", "b", "c"], ["b", "b", "a"], ["a", "a", "b"]] * 3,
     [["b", "b", "a"], ["b", "a", "a"], ["a", "b", "a"], ["a", "c", "c"]] * 3,
     [["a", "a", "a"], ["b", None, "c"], ["b", "b", "b"], ["b", "c", "b"]] * 3,
@@ -104,10 +143,12 @@ SCHEME_SAID = [[["O", "I", "O"], ["O", "O", "I"]] * 4, [["B", "I", "O"], ["O", "
 
 
 def votes(model: Any, said: Any = SAID, gold: Any = GOLD) -> Made:
+    """Fitted to what experts said."""
     return model.fit(said, gold), lambda m: m.predict(said)
 
 
 def with_scores() -> Any:
+    """What experts said, with a share of each label."""
     said = as_outputs(AWAKE)
     shares = np.random.default_rng(1).dirichlet(np.ones(len(said.labels)), said.codes.shape)
     return replace(said, scores=shares.astype(np.float32))
@@ -119,10 +160,12 @@ FILM = simulate_cells(12, 5, seed=0)
 
 
 def tracked(model: Any) -> Made:
+    """Fitted to the first frames of a film."""
     return model.fit(FILM[:3]), lambda m: m.predict(FILM[3:]).links
 
 
 def transferred() -> Made:
+    """One model for two data sets."""
     data = {
         "a": Corpus.from_columns({"word": WORDS}, TAGS),
         "b": Corpus.from_columns({"word": WORDS[:2]}, TAGS[:2]),
@@ -133,10 +176,18 @@ def transferred() -> Made:
 
 EVERY: dict[str, Callable[[], Made]] = {
     "ChainCRF": lambda: chain(ChainCRF("word", max_passes=2, random_state=0)),
+    "ChainCRF, rich edges": lambda: chain(
+        ChainCRF("word; word[-1]", rich_edges="both", max_passes=2, random_state=0)
+    ),
+    "ChainCRF, attributes": lambda: attributes(ChainCRF(max_passes=2, random_state=0)),
     "ChainPerceptron": lambda: chain(ChainPerceptron("word", max_passes=2, random_state=0)),
     "TreeCRF": lambda: graph(TreeCRF("word", max_passes=2, random_state=0)),
     "TreePerceptron": lambda: graph(TreePerceptron("word", max_passes=2, random_state=0)),
     "GraphCRF": lambda: graph(GraphCRF("word", max_passes=2, random_state=0)),
+    "GraphCRF, edge types": lambda: graph(
+        GraphCRF("word", max_passes=2, random_state=0),
+        [["left" if i % 2 else "right" for i in range(len(e))] for e in EDGES],
+    ),
     "GraphPerceptron": lambda: graph(GraphPerceptron("word", max_passes=2, random_state=0)),
     "MaxMargin": lambda: chain(MaxMargin("word", max_passes=3, random_state=0)),
     "GCRF": lambda: gcrf(GCRF(LinearRegression())),

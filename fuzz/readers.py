@@ -1,0 +1,524 @@
+"""Mutated inputs of every reader: refused with a documented error, or good for all use.
+
+A *family* has seeds, small valid texts, and one function from bytes to an outcome: it reads them
+and, if they are accepted, uses what was read: writes it and reads it again, which must give the
+same; encodes it, learns from it and predicts. The same function is run under coverage guidance by
+:mod:`fuzz.guided`.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import random
+import shutil
+import tempfile
+import weakref
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fuzz import BrokenPromiseError
+from fuzz.limits import limited_memory
+from fuzz.text_damage import damaged_text
+from trellis import (
+    ChainPerceptron,
+    Corpus,
+    GraphPerceptron,
+    Templates,
+    read_conll,
+    read_conllu,
+    read_crfsuite,
+    read_graphs,
+    read_jsonl,
+    read_segmented,
+    write_conll,
+    write_conllu,
+    write_crfsuite,
+)
+from trellis.cheap import AnnotationLog
+from trellis.cheap.annotation_log import from_json, to_json
+from trellis.corpus import get_scheme, write_graphs, write_jsonl
+from trellis.corpus.schemes import tags_to_words
+from trellis.errors import DataError, TrellisError
+from trellis.estimator import parameters_of
+from trellis.experts import AnswerFile, MajorityVote, as_outputs, from_columns, from_files
+from trellis.features import TemplateEncoder, read_crfpp
+from trellis.files.registry import ESTIMATORS, class_named
+from trellis.files.table import read_table
+from trellis.files.tuning_log import TuningLog
+from trellis.tracking import NearestNeighbour, read_ctc, read_detections
+
+__all__ = ["FAMILIES", "Family", "Scratch", "cases", "corpora", "outcome_of"]
+
+
+class Scratch:
+    """A file that a family may write; new for every process, in memory where that is possible."""
+
+    def __init__(self) -> None:
+        memory = Path("/dev/shm")
+        self.folder = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
+        self.path = self.folder / "file"
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    def of(self, data: bytes) -> Path:
+        """The file with this content."""
+        self.path.write_bytes(data)
+        return self.path
+
+
+@dataclass(frozen=True)
+class Family:
+    """Readers of one format.
+
+    Parameters
+    ----------
+    seeds : tuple of str or bytes
+        Small valid inputs.
+    use : callable
+        Reads bytes and does with what they say all that can be done.
+    covers : tuple of str
+        Names of the public readers that it goes through.
+    """
+
+    seeds: tuple[str | bytes, ...]
+    use: Callable[[bytes, Scratch], None]
+    covers: tuple[str, ...]
+
+    def starts(self) -> list[bytes]:
+        """The seeds as bytes."""
+        return [seed.encode() if isinstance(seed, str) else seed for seed in self.seeds]
+
+
+def outcome_of(family: Family, data: bytes, scratch: Scratch) -> str:
+    """«refused» or «used», or whatever the readers raise."""
+    with limited_memory():
+        try:
+            family.use(data, scratch)
+        except TrellisError:
+            return "refused"
+    return "used"
+
+
+def _seldom(data: bytes, times: int) -> bool:
+    """Whether this input is one of those that heavy use is made of: one in so many."""
+    return zlib.crc32(data) % times == 0
+
+
+def _check(good: bool, what: str) -> None:
+    if not good:
+        raise BrokenPromiseError(what)
+
+
+# ------------------------------------------------------------------------- corpora
+
+
+def _alike(a: Corpus, b: Corpus) -> bool:
+    """Whether two corpora say the same."""
+    return (
+        np.array_equal(np.unique(a.offsets), np.unique(b.offsets))  # empty samples leave no trace
+        and {n: c.strings() for n, c in a.columns.items()}
+        == {n: c.strings() for n, c in b.columns.items()}
+        and (None if a.labels is None else a.labels.tolist())
+        == (None if b.labels is None else b.labels.tolist())
+        and np.array_equal(_edges(a), _edges(b))
+        and _types(a) == _types(b)
+        and _attributes(a) == _attributes(b)
+    )
+
+
+def _edges(corpus: Corpus) -> Any:
+    """Edges sample by sample, as files have them."""
+    if corpus.edges is None:
+        return np.zeros((0, 2), np.int64)
+    owner = np.searchsorted(corpus.offsets, corpus.edges[:, 0], side="right")
+    return corpus.edges[np.argsort(owner, kind="stable")]
+
+
+def _types(corpus: Corpus) -> list[str]:
+    if corpus.edges is None or corpus.edge_types is None:
+        return []
+    owner = np.searchsorted(corpus.offsets, corpus.edges[:, 0], side="right")
+    names = corpus.edge_types.strings()
+    return [names[e] for e in np.argsort(owner, kind="stable")]
+
+
+def _attributes(corpus: Corpus) -> list[dict[str, float]]:
+    """Attributes of each position; one that stands there twice counts as the sum."""
+    features = corpus.features
+    if features is None:
+        return []
+    values = np.ones(len(features.indices)) if features.values is None else features.values
+    rows = []
+    for a, b in pairwise(features.indptr.tolist()):
+        row: dict[str, float] = {}
+        for i, value in zip(features.indices[a:b], values[a:b], strict=True):
+            row[features.names[i]] = row.get(features.names[i], 0.0) + float(value)
+        rows.append(row)
+    return rows
+
+
+def _learn(corpus: Corpus, data: bytes, features: str) -> None:
+    """Learn from a corpus and label it; now and then, since that takes longer than to read it."""
+    if corpus.features is None and _seldom(data, 4):
+        TemplateEncoder(Templates.parse(features)).learn(corpus)
+    if not _seldom(data, 16) or corpus.labels is None:
+        return
+    text = "auto" if corpus.features is not None else features
+    kind = ChainPerceptron if corpus.edges is None else GraphPerceptron
+    model = kind(text, max_passes=1, random_state=0).fit(corpus)
+    answers = model.predict(corpus)
+    _check([len(y) for y in answers] == corpus.lengths.tolist(), "a label for each position")
+    allowed = set(model.classes_)
+    _check(all(set(y) <= allowed for y in answers), "a label that was never there")
+
+
+def corpora(
+    read: Callable[[Any], Corpus], write: Callable[[Path, Corpus], None], features: str
+) -> Callable[[bytes, Scratch], None]:
+    """What is done with a corpus: written, read again, encoded and learned from."""
+
+    def use(data: bytes, scratch: Scratch) -> None:
+        corpus = read(io.BytesIO(data))
+        repr(corpus)
+        try:
+            write(scratch.path, corpus)
+        except DataError:  # what one format reads another cannot hold
+            pass
+        else:
+            _check(_alike(read(scratch.path), corpus), "written and read again, it is another")
+        _learn(corpus, data, features)
+
+    return use
+
+
+_COLUMNS = ("word", "pos", "label")
+
+_CONLL = "The DT B-NP\ncat NN I-NP\nsat VB B-VP\n\nIt PR B-NP\nran VB _\n\n"
+_CONLLU = (
+    "# sent_id = 1\n"
+    "1\tCats\tcat\tNOUN\tNNS\tNumber=Plur\t2\tnsubj\t_\t_\n"
+    "2\tsleep\tsleep\tVERB\tVBP\t_\t0\troot\t_\tSpaceAfter=No\n\n"
+    "1-2\tdella\t_\t_\t_\t_\t_\t_\t_\t_\n"
+    "1\tdi\tdi\tADP\tE\t_\t2\tcase\t_\t_\n"
+    "2\tla\til\tDET\tRD\t_\t0\troot\t_\t_\n"
+    "2.1\tx\tx\t_\t_\t_\t_\t_\t_\t_\n\n"
+)
+_CRFSUITE = "N\tw=cat\tlen:3\tw\\:x\\\\\nV\tw=sat\tlen:-0.5\n\nN\tw=dog\n"
+_JSONL = (
+    '{"word": ["the", "cat"], "pos": ["D", "N"], "labels": ["A", ["A", "B"]]}\n'
+    '{"word": ["it"], "pos": ["P"], "labels": [null]}\n'
+)
+_FEATURES = (
+    '{"features": [{"w": "The", "n": 1.5}, {"cap": true}], "labels": ["D", "N"]}\n'
+    '{"features": [["a", "b"]], "labels": ["D"]}\n'
+)
+_SEGMENTED = "我 喜欢 吃 苹果\nab c def\n\n我们 吃 了\n"
+_GRAPHS = "a p X\nb q Y\nc p X\n@edge 1 2 left\n@edge 3 2\n\nd p X\ne q Y\n@edge 2 1 right\n"
+
+
+def _use_segmented(data: bytes, scratch: Scratch) -> None:
+    corpus = read_segmented(io.BytesIO(data))
+    assert corpus.labels is not None
+    samples = zip(corpus, corpus.label_lists(), strict=True)
+    words = [tags_to_words(s.columns["char"], [str(y) for y in tags]) for s, tags in samples]
+    text = "\n".join(" ".join(sentence) for sentence in words)
+    again = read_segmented(scratch.of(text.encode()))
+    _check(_alike(corpus, again) or text.startswith("\ufeff"), "other words than were read")
+    plain = read_segmented(io.BytesIO(data), segmented=False)
+    _check(plain.columns["char"].strings() == corpus.columns["char"].strings(), "characters")
+    _learn(corpus, data, "char[-1..1]; wordlist(char, 1..3)")
+
+
+# ------------------------------------------------------------------------- templates
+
+_CORPUS = read_conll(io.BytesIO(_CONLL.encode()), _COLUMNS, "label")
+
+
+def _use_templates(templates: Templates) -> None:
+    again = Templates.parse(templates.text())
+    _check(again == templates, "their text parses to other templates")
+    encoder = TemplateEncoder(templates)
+    encoded = encoder.learn(_CORPUS)
+    _check(np.array_equal(encoder.encode(_CORPUS).indices, encoded.indices), "encoded otherwise")
+    encoder.names(np.arange(encoder.n_features))
+
+
+def _use_language(data: bytes, _: Scratch) -> None:
+    _use_templates(Templates.parse(data.decode("utf-8", "replace")))
+
+
+def _use_crfpp(data: bytes, scratch: Scratch) -> None:
+    _use_templates(read_crfpp(scratch.of(data), ["word", "pos"]))
+
+
+_LANGUAGE = (
+    "# chunking\nedges = mark\nmin_count = 1\nword[-2..2]\nlower(word) & pos[-1..1] @ min_count=2\n"
+    'prefix(word, 1..3); suffix(word, 2)\nshort_shape(word)[-1..1]; test(word, "^[A-Z]") @ edge\n'
+    "word[0] == word[1]; bos; eos; bias\n"
+)
+_TEMPLATE = (
+    "# Unigram\nU00:%x[-2,0]\nU01:%x[-1,0]/%x[0,1]\nU02:%X[0,0]\n"
+    'U03:%t[0,0,"^\\u"]\nU04:%m[0,0,"..?$"]\nB\nB01:%x[0,1]\n*05:%x[1,0]\n'
+)
+
+
+# ------------------------------------------------------------------------- tables and tracking
+
+_TABLE = "x,y,name,target\n" + "".join(f"{i},{i % 3}.5,n{i},{i * i}\n" for i in range(12))
+_MARK = b"=====\n"
+_OBJECTS = (
+    "sequence,frame,id,x,y,area\na,0,1,5,5,10\na,0,2,30,8,\na,1,1,6,5,11\na,1,2,29,9,9\n"
+    "a,1,3,33,9,8\na,2,1,7,6,12\nb,0,1,1,1,5\nb,1,4,2,2,6\n"
+)
+_LINKS = (
+    "sequence,frame,source_id,target_id,kind\na,0,1,1,move\na,0,2,2,division\na,0,2,3,division\n"
+)
+_TRACKS = "1 0 4 0\n2 5 8 1\n3 5 9 1\n4 0 9 0\n"
+
+
+def _use_table(data: bytes, _: Scratch) -> None:
+    table = read_table(io.BytesIO(data))
+    _check(len({len(column) for column in table.columns.values()}) == 1, "columns of one length")
+    for name in table.columns:
+        table.texts(name)
+        if table.is_numeric(name):
+            values = table.checked_numbers(name, missing=True)
+            _check(not np.isinf(values).any(), "a number that is not finite")
+
+
+def _use_regress(data: bytes, scratch: Scratch) -> None:
+    """As the command does it, from the file to the answers."""
+    from trellis.cli.main import main
+
+    _use_table(data, scratch)
+    if _seldom(data, 256):
+        words = ["regress", str(scratch.of(data)), "--target", "target", "--coords", "x,y"]
+        words += ["--folds", "2", "--model", "gcrf", "--compare", "lr", "--quiet"]
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            code = main(words)
+        _check(code in (0, 1, 2), f"ended with {code}")
+
+
+def _use_detections(data: bytes, _: Scratch) -> None:
+    objects, _found, links = data.partition(_MARK)
+    pairs = read_detections(io.BytesIO(objects), io.BytesIO(links) if links else None)
+    read_detections(io.BytesIO(objects), io.BytesIO(links) if links else None, complete=False)
+    for pair in pairs:
+        repr(pair)
+    if _seldom(data, 4):
+        tracker = NearestNeighbour(max_distance=10.0)
+        tracker.fit(pairs)
+        repr(tracker.predict(pairs).links)
+
+
+def _use_ctc(data: bytes, scratch: Scratch) -> None:
+    tracks = read_ctc(scratch.of(data), "a")
+    numbers = {track.track for track in tracks}
+    _check(len(numbers) == len(tracks), "two tracks of one number")
+    _check(all(t.parent in numbers | {-1} and t.begin <= t.end for t in tracks), "a track")
+
+
+# ------------------------------------------------------------------------- experts
+
+
+def _answers(form: str) -> Callable[[bytes, Scratch], None]:
+    def use(data: bytes, _: Scratch) -> None:
+        file = AnswerFile.read(io.BytesIO(data), form)
+        _check(len(file.lines) == len(file.answers), "a line for each sample")
+        answers = from_files([io.BytesIO(data), io.BytesIO(data)], form)
+        _vote([answers[0], [sample or ["a"] for sample in answers[1]]], data)
+
+    return use
+
+
+def _vote(answers: Any, data: bytes) -> None:
+    outputs = as_outputs(answers)
+    "".join(outputs.labels).encode()  # they can be written
+    if _seldom(data, 4):
+        gold = [[label or "a" for label in sample or []] for sample in answers[0]]
+        MajorityVote().fit(outputs, gold).predict(outputs)
+
+
+def _use_columns(data: bytes, _: Scratch) -> None:
+    answers, gold = from_columns(io.BytesIO(data), [2, -1], gold=2)
+    _check(gold == answers[0], "the same column twice")
+    _vote(answers, data)
+
+
+# ------------------------------------------------------------------------- logs, words
+
+
+def _use_tuning_log(data: bytes, scratch: Scratch) -> None:
+    log = TuningLog(scratch.of(data), "abc")
+    log.add("new", {"l2": 1.0}, 0, 0.5, 0.1)
+    again = TuningLog(scratch.path, "abc")
+    _check(again.done == log.done, "a fit was lost")
+
+
+def _tuning_log() -> str:
+    scratch = Scratch()
+    log = TuningLog(scratch.path, "abc")
+    log.add("k1", {"l2": 1.0}, 0, 0.5, 0.1)
+    log.add("k2", {"l2": 0.5}, None, 0.25, 3)
+    return scratch.path.read_text()
+
+
+def _use_annotation(data: bytes, _: Scratch) -> None:
+    try:
+        value = from_json(data.decode("utf-8", "replace"))
+    except (AttributeError, RecursionError, TypeError, ValueError) as error:  # of a damaged log
+        raise DataError(str(error)) from None
+    try:
+        text = to_json(value)
+    except DataError:
+        return
+    _check(to_json(from_json(text)) == text, "written and read again, it is another")
+
+
+def _use_annotation_log(data: bytes, scratch: Scratch) -> None:
+    for leftover in scratch.folder.glob("file-*"):
+        leftover.unlink()
+    with AnnotationLog(scratch.of(data)) as log:
+        _ = log.metadata
+        before = log.entries()
+        number = log.add(3, ["N", None])
+    with AnnotationLog(scratch.path) as log:
+        after = log.entries()
+    _check(after[-1].number == number and len(after) == len(before) + 1, "an answer was lost")
+
+
+def _annotation_log() -> bytes:
+    scratch = Scratch()
+    with AnnotationLog(scratch.path) as log:
+        log.begin(pool="1f3c", strategy="random", seed=0)
+        log.add(7, ["D", {"N", "V"}, None], key="k", nodes=(0, 2))
+        log.add(8, {"a": 1.5}, replaces=True)
+    return scratch.path.read_bytes()
+
+
+def _use_parameter(data: bytes, _: Scratch) -> None:
+    _check_parameter(data.decode("utf-8", "replace"))
+
+
+def _check_parameter(line: str) -> None:
+    """A word of the command line for a parameter, «Estimator.parameter=word»."""
+    name, _, word = line.partition("=")
+    parameter = _PARAMETERS.get(name.strip())
+    if parameter is None:
+        raise DataError(name)
+    try:
+        value = parameter.domain.parse(word)
+    except ValueError as error:  # how the command line asks
+        raise DataError(str(error)) from None
+    parameter.domain.check(parameter.name, value)
+
+
+_PARAMETERS = {
+    f"{name}.{parameter.name}": parameter
+    for name in ESTIMATORS
+    for parameter in parameters_of(class_named(name, ESTIMATORS)).values()
+    if parameter.domain.signs
+}
+
+
+def _words() -> Iterator[str]:
+    """A word for each parameter that has one, as «Estimator.parameter=word»."""
+    for name, parameter in _PARAMETERS.items():
+        for word in (*parameter.domain.signs, "1", "0.5", "2,3", "a,b"):
+            with suppress(DataError):
+                line = f"{name}={word}"
+                _check_parameter(line)
+                yield line
+
+
+def _use_scheme(data: bytes, _: Scratch) -> None:
+    scheme = get_scheme(data.decode("utf-8", "replace"))
+    _check(get_scheme(scheme.name).name == scheme.name, "its name is another's")
+
+
+FAMILIES: dict[str, Family] = {
+    "conll": Family(
+        (_CONLL, "a b c\n", _CONLL.replace(" ", "\t").replace("\n", "\r\n")),
+        corpora(
+            lambda f: read_conll(f, _COLUMNS, "label"), write_conll, "word[-1..0]; suffix(pos, 1)"
+        ),
+        ("read_conll",),
+    ),
+    "conll-tabs": Family(
+        ("# a comment\n" + _CONLL.replace(" ", "\t").replace("cat", "a cat"),),
+        corpora(
+            lambda f: read_conll(f, _COLUMNS, "label", separator="\t", skip="#"),
+            lambda path, corpus: write_conll(path, corpus, separator="\t"),
+            "word; pos",
+        ),
+        ("read_conll",),
+    ),
+    "conllu": Family(
+        (_CONLLU,), corpora(read_conllu, write_conllu, "form; xpos"), ("read_conllu",)
+    ),
+    "crfsuite": Family(
+        (_CRFSUITE,), corpora(read_crfsuite, write_crfsuite, "auto"), ("read_crfsuite",)
+    ),
+    "jsonl": Family(
+        (_JSONL, _FEATURES), corpora(read_jsonl, write_jsonl, "word"), ("read_jsonl",)
+    ),
+    "segmented": Family((_SEGMENTED,), _use_segmented, ("read_segmented",)),
+    "graphs": Family(
+        (_GRAPHS,),
+        corpora(lambda f: read_graphs(f, _COLUMNS, "label"), write_graphs, "word"),
+        ("read_graphs",),
+    ),
+    "templates": Family((_LANGUAGE,), _use_language, ("Templates.parse",)),
+    "crfpp": Family((_TEMPLATE,), _use_crfpp, ("read_crfpp", "parse_crfpp")),
+    "table": Family((_TABLE, 'a,b\n"x,1",2\n"l\nm",nan\n'), _use_regress, ("read_table",)),
+    "detections": Family(
+        (_OBJECTS, _OBJECTS + _MARK.decode() + _LINKS), _use_detections, ("read_detections",)
+    ),
+    "ctc": Family((_TRACKS,), _use_ctc, ("read_ctc",)),
+    "answers-conll": Family((_CONLL,), _answers("conll"), ("AnswerFile.read", "from_files")),
+    "answers-jsonl": Family(
+        ('{"labels": ["a", null, "b"]}\n{"labels": null}\n{"labels": ["_"]}\n',),
+        _answers("jsonl"), ("AnswerFile.read", "from_files"),
+    ),
+    "answers-lines": Family(
+        ("K AE T\n_\nD AO G\n",), _answers("lines"), ("AnswerFile.read", "from_files")
+    ),
+    "answers-columns": Family(("a X X\nb Y _\n\nc X Z\n",), _use_columns, ("from_columns",)),
+    "tuning-log": Family((_tuning_log(),), _use_tuning_log, ("TuningLog",)),
+    "annotation": Family(
+        ('["D", {"set": ["N", "V"]}, null, 1.5, true]', '{"dict": [["a", 1], [2, "b"]]}',
+         '{"pair": {"links": [[0, 1, "move"]], "known_sources": [2], "known_targets": []}}'),
+        _use_annotation, ("from_json",),
+    ),
+    "annotation-log": Family((_annotation_log(),), _use_annotation_log, ("AnnotationLog",)),
+    "parameter": Family(
+        tuple(_words()), _use_parameter, ("Domain.parse",),
+    ),
+    "scheme": Family(("BIO", "BMES", "IOBES"), _use_scheme, ("get_scheme",)),
+}  # fmt: skip
+"""All readers, by format."""
+
+
+def cases() -> Callable[[np.random.Generator], str]:
+    """A function that changes a seed of some family, reads and uses it."""
+    logging.getLogger("trellis").setLevel(logging.CRITICAL)
+    scratch = Scratch()
+    names = sorted(FAMILIES)
+    seeds = {name: FAMILIES[name].starts() for name in names}
+    others = [seed for name in names if name != "annotation-log" for seed in seeds[name]]
+
+    def case(generator: np.random.Generator) -> str:
+        rng = random.Random(generator.bytes(16))
+        name = rng.choice(names)
+        alike = seeds[name] if rng.random() < 0.9 else others
+        data = damaged_text(rng.choice(seeds[name]), alike, rng)
+        return f"{name} {outcome_of(FAMILIES[name], data, scratch)}"
+
+    return case
