@@ -53,7 +53,7 @@ _FLOOR = 1e-95
 _SPAN = 218.0
 
 # Planes of the workspace (4, nodes of the largest tree, L padded): b, m, P and P_q / m_c of the
-# module's formulas. On logarithms the last is log m_c, see _log_joint.
+# module's formulas. On logarithms, the way down needs m and P_q / m_c for log m_c, see _log_joint.
 _BELIEF, _MESSAGE, _POSTERIOR, _RATIO = range(4)
 # Planes of a table: as the edge is stored, and transposed.
 _STORED, _TURNED = range(2)
@@ -315,15 +315,27 @@ def _score(pair: Float64s, k: int, top: float, down: bool, upper: int, lower: in
 @subkernel
 def _log_sum(terms: Float64s) -> float:
     """Return the logarithm of the sum of e^terms, -inf if all are."""
+    highest = _highest(terms)
+    return highest + _log_sum_below(terms, highest)
+
+
+@subkernel
+def _highest(terms: Float64s) -> float:
     highest = -np.inf
     for j in range(terms.shape[0]):
         highest = max(highest, terms[j])
+    return highest
+
+
+@subkernel
+def _log_sum_below(terms: Float64s, highest: float) -> float:
+    """Return the logarithm of the sum of e^(terms - highest), 0 if all are -inf."""
     if highest == -np.inf:
-        return highest
+        return 0.0
     total = 0.0
     for j in range(terms.shape[0]):
         total += vector_exp(_less(terms[j], highest))
-    return float(highest + np.log(total))
+    return float(np.log(total))
 
 
 @subkernel
@@ -376,7 +388,8 @@ def _downward_log(pair: Float64s, forest: Forest, first: int, n: int, space: _Sp
         for a in range(n_labels if i > 0 else 0):
             for b in range(n_labels):
                 terms[b] = work[_BELIEF, i, b] + _score(pair, k, top, down, a, b)
-            work[_RATIO, i, a] = _log_sum(terms)
+            work[_RATIO, i, a] = _highest(terms)
+            work[_MESSAGE, i, a] = _log_sum_below(terms, work[_RATIO, i, a])
         for b in range(n_labels):
             if i > 0:
                 for a in range(n_labels):
@@ -398,12 +411,13 @@ def _log_joint(work: Float64s, i: int, q: int, a: int, b: int, score: float) -> 
 
     It is log P_q plus the conditional log b_c + log E_c - log m_c: nothing but what m_c was summed
     from is taken off it, in the same order, so the largest term is exact however large scores are.
+    For the same reason log m_c is in two parts: the largest term, and the rest.
     """
     above: float = work[_POSTERIOR, q, a]
     if above == -np.inf:
         return above
-    joint: float = above + ((work[_BELIEF, i, b] + score) - work[_RATIO, i, a])
-    return joint
+    conditional = ((work[_BELIEF, i, b] + score) - work[_RATIO, i, a]) - work[_MESSAGE, i, a]
+    return float(above + conditional)
 
 
 # --- what is read off -----------------------------------------------------------------------------
