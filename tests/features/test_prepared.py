@@ -337,7 +337,7 @@ def test_where_no_file_can_be(tmp_path):
     [
         "trellis.features.prepared._write_at",
         "trellis.features.prepared.stream_container",
-        "trellis.files.container._header_text",
+        "trellis.files.container.header_text",
         "trellis.features.encoder.TemplateEncoder._drop_rare",
     ],
 )

@@ -42,7 +42,7 @@ from trellis import (
 )
 from trellis.corpus.schemes import get_scheme, words_to_tags
 from trellis.errors import TrellisError
-from trellis.files.container import MODEL, _header_text, read_container, write_container
+from trellis.files.container import MODEL, header_text, read_container, write_container
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "chain_crf_v1.trellis"
 X, Y = toy_language(30)
@@ -343,7 +343,7 @@ def sealed(payload: bytes) -> bytes:
 def container(header: dict, arrays: dict) -> bytes:
     """What ``write_container`` writes, without waiting for the disk."""
     stored = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    return sealed(save(stored, metadata={"trellis": _header_text(header)}))
+    return sealed(save(stored, metadata={"trellis": header_text(header)}))
 
 
 def test_changed_bytes_under_a_right_checksum(small, tmp_path):
