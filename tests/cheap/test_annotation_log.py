@@ -358,7 +358,7 @@ def in_child():
         in_use = "is in use by another process" in str(error)
     return all(map(refused, uses)) and in_use
 
-writer = threading.Thread(target=write)
+writer = threading.Thread(target=write, daemon=True)
 writer.start()
 for _ in range(5):
     child = os.fork()

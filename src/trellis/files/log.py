@@ -1,18 +1,26 @@
 """Logs: records that are only ever appended, one JSON object a line.
 
 The first line says what the log is. A line counts once its line break is there: what a killed
-process left without one is cut off before the next line is written.
+process left without one is cut off before the next line is written. Threads and processes may write
+to one log: each has the file to itself while it does.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from trellis.errors import DataError
 from trellis.files.paths import display_name
+
+try:
+    from fcntl import LOCK_EX, LOCK_UN, flock
+except ImportError:  # Windows: one process a log
+    flock, LOCK_EX, LOCK_UN = None, 0, 0  # type: ignore[assignment]
 
 __all__ = ["AppendedLog", "line_of", "record_of"]
 
@@ -72,32 +80,67 @@ class AppendedLog:
     # ------------------------------------------------------------------ the file
 
     def _open(self, path: Path, head: bytes) -> None:
-        content = path.read_bytes() if path.exists() else b""
-        lines = content.split(b"\n")
-        torn = lines.pop()
-        if not lines:
-            if not head.startswith(torn):
-                self._check_head(path, {})
-            self._append(head[len(torn) :])
-            return
-        self._check_head(path, record_of(lines[0]))
-        for number, line in enumerate(lines[1:], 2):
-            if not self._take(record_of(line)):
-                raise DataError(
-                    f"{display_name(path)}, line {number}: not a record of this log; remove the "
-                    "line, and what it stood for will be computed again"
-                )
-        if torn:
-            os.truncate(path, len(content) - len(torn))
+        read_only = path.exists() and not os.access(path, os.W_OK)
+        with _alone(path, "rb" if read_only else "a+b") as file:
+            lines = file.read().split(b"\n")
+            torn = lines.pop()
+            if not lines:
+                if not head.startswith(torn):
+                    self._check_head(path, {})
+                _put(file, head[len(torn) :])
+                return
+            self._check_head(path, record_of(lines[0]))
+            for number, line in enumerate(lines[1:], 2):
+                if not self._take(record_of(line)):
+                    raise DataError(
+                        f"{display_name(path)}, line {number}: not a record of this log; remove "
+                        "the line, and what it stood for will be computed again"
+                    )
 
     def append(self, record: dict[str, Any]) -> None:
         """Write a record; when this returns, it is on the disk."""
-        self._append(line_of(record))
-
-    def _append(self, data: bytes) -> None:
         if self._path is None:
             return
-        with self._path.open("ab") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        with _alone(self._path) as file:
+            _cut_torn_line(file)
+            _put(file, line_of(record))
+
+
+@contextmanager
+def _alone(path: Path, mode: str = "a+b") -> Iterator[IO[bytes]]:
+    """A file, at its start, that no other thread or process has at the same time."""
+    with path.open(mode) as file:
+        _lock(file, LOCK_EX)
+        try:
+            file.seek(0)
+            yield file
+        finally:  # closing is not enough: a process forked off in between has the file open, too
+            _lock(file, LOCK_UN)
+
+
+def _lock(file: IO[bytes], how: int) -> None:
+    if flock is not None:
+        with suppress(OSError):  # a file system without locks: one process a log
+            flock(file, how)
+
+
+def _cut_torn_line(file: IO[bytes]) -> None:
+    """Remove what a killed process left behind the last line break."""
+    size = end = file.seek(0, os.SEEK_END)
+    while end:
+        start = max(0, end - 4096)
+        file.seek(start)
+        place = file.read(end - start).rfind(b"\n")
+        if place >= 0:
+            end = start + place + 1
+            break
+        end = start
+    if end < size:
+        file.truncate(end)
+
+
+def _put(file: IO[bytes], data: bytes) -> None:
+    """Append to the file; when this returns, it is on the disk."""
+    file.write(data)
+    file.flush()
+    os.fsync(file.fileno())
