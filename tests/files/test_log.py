@@ -70,11 +70,9 @@ def test_what_a_killed_process_left_is_cut_off_by_those_that_go_on(tmp_path, lef
     log.append({"number": 0})
     with path.open("ab") as file:
         file.write(left)
-    after_the_kill = Numbers(path)
     log.append({"number": 2})
     other.append({"number": 3})
-    after_the_kill.append({"number": 4})
-    assert Numbers(path).numbers == [0, 2, 3, 4]
+    assert Numbers(path).numbers == [0, 2, 3]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
