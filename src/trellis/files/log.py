@@ -18,9 +18,9 @@ from trellis.errors import DataError
 from trellis.files.paths import display_name
 
 try:
-    from fcntl import LOCK_EX, LOCK_UN, flock
+    import fcntl
 except ImportError:  # Windows: one process a log
-    flock, LOCK_EX, LOCK_UN = None, 0, 0  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # a module, or none
 
 __all__ = ["AppendedLog", "line_of", "record_of"]
 
@@ -110,18 +110,18 @@ class AppendedLog:
 def _alone(path: Path, mode: str = "a+b") -> Iterator[IO[bytes]]:
     """A file, at its start, that no other thread or process has at the same time."""
     with path.open(mode) as file:
-        _lock(file, LOCK_EX)
+        _lock(file, wanted=True)
         try:
             file.seek(0)
             yield file
         finally:  # closing is not enough: a process forked off in between has the file open, too
-            _lock(file, LOCK_UN)
+            _lock(file, wanted=False)
 
 
-def _lock(file: IO[bytes], how: int) -> None:
-    if flock is not None:
+def _lock(file: IO[bytes], *, wanted: bool) -> None:
+    if fcntl is not None:
         with suppress(OSError):  # a file system without locks: one process a log
-            flock(file, how)
+            fcntl.flock(file, fcntl.LOCK_EX if wanted else fcntl.LOCK_UN)
 
 
 def _cut_torn_line(file: IO[bytes]) -> None:
