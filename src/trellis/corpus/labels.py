@@ -34,8 +34,8 @@ _log = logging.getLogger("trellis")
 Label = str | None | Set[str]
 """What a user may say of one position: its label, nothing, or the set of allowed labels."""
 
-# The largest honest sets of labels known to us: 400 to 1,300 supertags, 1,000 to 3,000 full
-# morphological tags of a rich language.
+# Supertags and full morphological tags can be more than a thousand, so these only ask; a column of
+# words soon has more than the second number.
 _MANY_LABELS, _MOST_LABELS = 500, 5000
 
 
