@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import numpy as np
 
 from trellis.corpus import Labels
-from trellis.corpus.labels import basic_table
 from trellis.features import Encoded
 from trellis.problems import EdgeWeights, LabelProblem
 from trellis.problems.costs import Costs
@@ -136,7 +135,7 @@ def make_problem(
     plain = structure == "chain" and directed and n_types == 1
     more = {} if plain else {"edges": pairs, "types": types}
     problem = LabelProblem(
-        encoded, Labels(gold.astype(np.int32), basic_table(L), CLASSES), F,
+        encoded, Labels(gold.astype(np.int32), (), CLASSES), F,
         sample_weight=weight.astype(float), n_types=n_types, directed=directed,
         structure="tree" if structure == "chain" and not plain else structure,
         rich=None if rich is None else _crossed(rng, F, L, rich, both), inference=inference, **more,

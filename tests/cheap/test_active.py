@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import os
+import pickle
 import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -580,3 +585,73 @@ def test_averages_are_those_of_the_cut_off_uncertainties():
     learner.query(pool)
     learner.tell(0, GOLD[0])
     assert np.isfinite(learner.average_uncertainty_).all()
+
+
+# ---------------------------------------------------------------------- threads and processes
+
+
+def test_threads_share_a_learner(tmp_path):
+    path = tmp_path / "log"
+    with ActiveLearner(ToyModel(), log=path) as learner:
+        learner.query(POOL)
+
+        def answer(i):
+            learner.tell(i, GOLD[i])
+            return learner.query(POOL) if len(learner.annotated_) < len(POOL) else i
+
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(answer, range(len(POOL) - 1)))
+        weights, history = learner.weights_, learner.average_uncertainty_
+    with ActiveLearner(ToyModel(), log=path) as again:  # one answer after the other
+        again.query(POOL)
+        assert again.annotated_.tolist() == list(range(len(POOL) - 1))
+        assert np.array_equal(again.weights_, weights)
+        assert again.average_uncertainty_ == history
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+def test_a_learner_in_a_forked_process_is_refused_by_its_log(tmp_path):
+    learner = ActiveLearner(ToyModel(), log=tmp_path / "log")
+    learner.query(POOL)
+    learner.tell(0, GOLD[0])
+    taken, done = threading.Event(), threading.Event()
+
+    def hold():  # as if in the middle of an answer
+        with learner._lock:
+            taken.set()
+            done.wait()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(hold)
+        taken.wait()
+        child = os.fork()
+        if child == 0:
+            try:
+                refused = 0
+                with learner:
+                    for use in (lambda: learner.tell(1, GOLD[1]), lambda: learner.query(POOL)):
+                        try:
+                            use()
+                        except DataError as error:
+                            refused += "which was forked off; open logs after" in str(error)
+                os._exit(refused != 2)
+            finally:
+                os._exit(3)
+        done.set()
+        assert os.waitpid(child, 0)[1] == 0
+    learner.tell(2, GOLD[2])
+    learner.close()
+    with AnnotationLog(tmp_path / "log") as log:
+        assert [entry.sample for entry in log.entries()] == [0, 2]
+
+
+def test_copies_of_a_learner_do_not_wait_for_it():
+    learner = ActiveLearner(ToyModel())
+    learner.query(POOL)
+    learner.tell(0, GOLD[0])
+    with ThreadPoolExecutor(1) as thread, learner._lock:
+        for twin in (copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))):
+            thread.submit(twin.tell, 1, GOLD[1]).result()
+            assert twin.annotated_.tolist() == [0, 1]
+    assert learner.annotated_.tolist() == [0]

@@ -7,6 +7,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +30,13 @@ annotations = st.recursive(
     ),
     max_leaves=8,
 )
+
+
+@pytest.fixture
+def disk(request):
+    """A folder on the disk of the checkout: temporary files may lie in memory, which is fast."""
+    with tempfile.TemporaryDirectory(dir=request.config.cache.mkdir("disk")) as folder:
+        yield Path(folder)
 
 
 @given(annotations)
@@ -288,3 +299,170 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path):
         expected = ["A", frozenset("BC"), None] * 50
         assert all(entry.annotation == expected for entry in entries)
     assert acknowledged >= 24
+
+
+# ---------------------------------------------------------------------- threads
+
+
+def test_threads_share_a_log(disk):
+    path = disk / "log"
+    log = AnnotationLog(path)
+    with ThreadPoolExecutor(8) as threads:
+        numbers = list(threads.map(lambda i: log.add(i, ["A", {"B", "C"}]), range(200)))
+        numbers += [len(entries) for entries in threads.map(lambda _: log.entries(), range(8))]
+    log.close()
+    assert sorted(numbers[:200]) == list(range(1, 201))
+    assert numbers[200:] == [200] * 8
+    with AnnotationLog(path) as log:
+        assert [entry.sample for entry in log.entries()] == [
+            i for _, i in sorted(zip(numbers[:200], range(200), strict=True))
+        ]
+
+
+def test_closing_while_threads_add_loses_nothing_acknowledged(disk):
+    path = disk / "log"
+    writer = AnnotationLog(path)
+    acknowledged = []
+
+    def add(i):
+        with suppress(DataError):  # closed
+            acknowledged.append(writer.add(i, "A"))
+            if i == 20:
+                writer.close()
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(add, range(60)))
+    with AnnotationLog(path) as log:
+        numbers = [entry.number for entry in log.entries()]
+    assert 0 < len(numbers) < 60
+    assert sorted(acknowledged) == numbers
+
+
+def test_an_answer_in_the_middle_of_another_is_refused(tmp_path):
+    """As a signal handler would give it: it neither waits for ever nor harms the other."""
+    messages = []
+
+    def handler(statement):
+        if statement.startswith("INSERT"):
+            try:
+                log.add(7, "handler")
+            except DataError as error:
+                messages.append(str(error))
+
+    with AnnotationLog(tmp_path / "log") as log:
+        log._file.set_trace_callback(handler)
+        log.add(1, "A")
+        log._file.set_trace_callback(None)
+        assert log.add(2, "B") == 2
+        assert [entry.annotation for entry in log.entries()] == ["A", "B"]
+    assert len(messages) == 1 and "is in the middle of an answer" in messages[0]
+
+
+def test_an_interrupted_answer_does_not_block_the_next(tmp_path):
+    with AnnotationLog(tmp_path / "log") as log:
+        log._file.set_progress_handler(lambda: 1, 1)  # as Ctrl-C in SQLite
+        with pytest.raises(DataError, match="log failed: interrupted"):
+            log.add(1, "A")
+        log._file.set_progress_handler(None, 1)
+        assert log.add(1, "A") == 1
+
+
+# ---------------------------------------------------------------------- processes
+
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+
+_FORKED = """
+import gc, os, sys, threading
+from trellis.cheap.annotation_log import AnnotationLog
+from trellis.errors import DataError
+
+path, leaves = sys.argv[1:]
+log = AnnotationLog(path)
+acknowledged = [log.add(0, ["A"] * 500)]
+done = threading.Event()
+
+def write():
+    while not done.is_set():
+        acknowledged.append(log.add(len(acknowledged), ["A"] * 500))
+
+def refused(use):
+    try:
+        use()
+    except DataError as error:
+        here = f"cannot be used in process {os.getpid()}"
+        return f"was opened by process {os.getppid()} and {here}" in str(error)
+
+def in_child():
+    uses = [
+        lambda: log.add(1, "B"), log.entries, lambda: log.metadata, log.close,
+        lambda: log.begin(pool="p", strategy="random", seed=0),
+    ]
+    try:
+        AnnotationLog(path, timeout=0)
+    except DataError as error:
+        in_use = "is in use by another process" in str(error)
+    return all(map(refused, uses)) and in_use
+
+writer = threading.Thread(target=write, daemon=True)
+writer.start()
+for _ in range(5):
+    child = os.fork()
+    if child == 0:
+        good = in_child()
+        if leaves == "gc":
+            del log
+            gc.collect()
+        if leaves == "with":
+            with log:
+                pass
+        if leaves == "_exit":
+            os._exit(not good)
+        sys.exit(not good)
+    assert os.waitpid(child, 0)[1] == 0, "a use in the child was not refused"
+    assert os.path.exists(path + "-journal")  # what a crash is undone from
+done.set()
+writer.join()
+assert [entry.number for entry in log.entries()] == acknowledged
+print(acknowledged[-1])
+os.kill(os.getpid(), 9)
+"""
+
+
+@forks
+@pytest.mark.parametrize("leaves", ["exit", "gc", "with", "_exit"])
+def test_a_forked_process_is_refused_and_harms_nothing(disk, leaves):
+    path = disk / "log"
+    command = [sys.executable, "-W", "ignore", "-c", _FORKED, str(path), leaves]
+    parent = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert parent.returncode == -signal.SIGKILL, parent.stderr
+    with AnnotationLog(path) as log:
+        numbers = [entry.number for entry in log.entries()]
+    assert numbers == list(range(1, int(parent.stdout) + 1))
+
+
+@forks
+def test_a_process_forked_off_opens_another_log(disk):
+    log = AnnotationLog(disk / "parent")
+    log.add(0, "A")
+    child = os.fork()
+    if child == 0:
+        try:
+            with AnnotationLog(disk / "child") as its:
+                its.add(0, "B")
+                os._exit(len(its.entries()) != 1)
+        finally:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert log.add(1, "C") == 2
+    log.close()
+    with AnnotationLog(disk / "parent") as log, AnnotationLog(disk / "child") as its:
+        assert [entry.annotation for entry in log.entries()] == ["A", "C"]
+        assert [entry.annotation for entry in its.entries()] == ["B"]
+
+
+def test_a_log_that_is_forgotten_is_closed(tmp_path):
+    log = AnnotationLog(tmp_path / "log")
+    log.add(0, "A")
+    del log
+    with AnnotationLog(tmp_path / "log", timeout=0) as log:
+        assert len(log.entries()) == 1

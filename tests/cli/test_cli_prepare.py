@@ -141,3 +141,22 @@ def test_what_cannot_be_prepared(fails, toys, tmp_path):
     crfsuite = [toys / "train.crfsuite", "--format", "crfsuite", "--features", "word"]
     assert fails("prepare", *crfsuite, "-o", target).endswith("has ready features")
     assert not target.exists()
+
+
+@pytest.mark.parametrize("command", ["train", "prepare"])
+def test_the_wrong_column_as_label(run, tmp_path, command):
+    file, target = tmp_path / "words.txt", tmp_path / "out"
+    file.write_text("".join(f"w{i} X\n\n" for i in range(600)))
+    options = ["--columns", "word,tag", "--label", "word", "--features", "tag", "-o", target]
+    options += ["--max-passes", 1, "--model", "perceptron"] if command == "train" else []
+    result = run(command, file, *options)
+    assert result.code == 0
+    assert (
+        "600 distinct labels: is this the label column? If it is, max_labels=600" in result.err[0]
+    )
+    assert "600 distinct" not in "".join(run(command, file, *options, "--max-labels", 600).err)
+    target.unlink()
+    result = run(command, file, *options, "--max-labels", 599)
+    assert result.code == 1 and not target.exists()
+    assert "600 distinct labels: is this the label column? Time and" in result.err[-1]
+    assert "max_labels=600 (--max-labels 600)" in result.err[-1]

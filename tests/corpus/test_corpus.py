@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
+import pkgutil
 import re
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trellis import ChainCRF, ChainPerceptron, TreePerceptron, kernels
 from trellis.corpus import Column, Corpus, Features, Labels, Sample
 from trellis.corpus.corpus import bounds, ranges, split
 from trellis.errors import DataError
@@ -285,7 +289,7 @@ def test_bad_corpus(changes, message):
 
 def test_bytes_and_identity():
     whole = corpus()
-    arrays = [whole.offsets, whole.columns["word"].codes, whole.labels.ids, whole.labels.table]
+    arrays = [whole.offsets, whole.columns["word"].codes, whole.labels.ids]
     arrays += [whole.features.indptr, whole.features.indices, whole.features.values, whole.edges]
     assert whole.nbytes == sum(a.nbytes for a in arrays)
     assert Corpus(np.zeros(1, np.int64)).nbytes == 8
@@ -308,3 +312,87 @@ def test_ranges(pairs):
     expected = [a + i for a, n in pairs for i in range(n)]
     assert ranges(starts, counts).tolist() == expected
     assert split(expected, bounds(counts)) == [[a + i for i in range(n)] for a, n in pairs]
+
+
+# ------------------------------------------------------------------------------ arrays
+
+
+@pytest.mark.parametrize(
+    "kind", [list, np.float64, object, ">i8", np.int16, np.int32, lambda a: np.repeat(a, 2)[::2]]
+)
+def test_whole_numbers_of_any_kind(kind):
+    def of(numbers):
+        array = np.array(numbers)
+        return (
+            kind(array) if kind is list or not isinstance(kind, type | str) else array.astype(kind)
+        )
+
+    corpus = Corpus(
+        of([0, 2, 3]),
+        {"word": Column(of([1, 0, 1]), ["a", "b"])},
+        Features(of([0, 1, 1, 2]), of([0, 1]), of([1, 2]), ["x", "y"]),
+        Labels(of([0, 1, 2]), (), ("A", "B")),
+        np.array([of([0, 1])]),
+        edge_types=Column(of([0]), ["t"]),
+    )
+    arrays = [corpus.offsets, corpus.columns["word"].codes, corpus.features.indptr]
+    arrays += [corpus.features.indices, corpus.features.values, corpus.labels.ids]
+    arrays += [corpus.edges, corpus.edge_types.codes]
+    dtypes = ["i8", "i4", "i8", "i4", "f4", "i4", "i8", "i4"]
+    assert [array.dtype for array in arrays] == [np.dtype(name) for name in dtypes]
+    assert all(array.flags.c_contiguous and not array.flags.writeable for array in arrays)
+    assert corpus[0].columns == {"word": ["b", "a"]} and corpus.label_lists() == [
+        ["A", "B"],
+        [None],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Column([0.5], ["a"]), "column codes must be whole numbers, got 0.5"),
+        (
+            lambda: Column([[0]], ["a"]),
+            "column codes must be one-dimensional, got the shape (1, 1)",
+        ),
+        (lambda: Column(["a"], ["a"]), "column codes must be whole numbers, got an array of <U1"),
+        (lambda: Corpus(3), "corpus offsets must be one-dimensional"),
+        (lambda: Corpus(None), "corpus offsets must be whole numbers, got None"),
+        (lambda: Corpus([0, 1.5]), "corpus offsets must be whole numbers, got 1.5"),
+        (lambda: Corpus([0, 2], edges=[[0, "1"]]), "edges must be whole numbers"),
+        (lambda: Features([0, 0.5], [], None, []), "feature indptr must be whole numbers"),
+        (lambda: Features([[0]], [], None, []), "feature indptr must be one-dimensional"),
+        (lambda: Features([0, 1], [2**31], None, []), "feature indices must be whole numbers"),
+        (lambda: Features([0, 1], [0], ["x"], ["a"]), "feature values must be numbers: got an"),
+        (lambda: Features([0, 1], [0], [object()], ["a"]), "feature values must be numbers"),
+        (lambda: Features([0, 1], [0], [1e39], ["a"]), "attribute 'a' at position 0 of the corpus"),
+    ],
+)
+def test_what_are_no_whole_numbers(make, message):
+    with pytest.raises(DataError, match=re.escape(message)):
+        make()
+
+
+def test_kernels_are_not_compiled_for_other_kinds_of_arrays():
+    def signatures():
+        for module in pkgutil.iter_modules(kernels.__path__):
+            importlib.import_module(f"trellis.kernels.{module.name}")
+        every = [m for name, m in sys.modules.items() if name.startswith("trellis.kernels.")]
+        known = {id(f): f for m in every for f in vars(m).values() if hasattr(f, "signatures")}
+        return sum(len(function.signatures) for function in known.values())
+
+    def fit(dtype):
+        corpus = Corpus(
+            np.array([0, 2, 4], dtype),
+            {"word": Column(np.array([0, 1, 1, 0], dtype), ["a", "b"])},
+            labels=Labels(np.array([0, 1, 1, 0], dtype), (), ("A", "B")),
+            edges=np.array([[0, 1], [2, 3]], dtype),
+        )
+        for model in (ChainPerceptron("word"), TreePerceptron("word"), ChainCRF("word")):
+            assert model.fit(corpus).predict(corpus) == [["A", "B"], ["B", "A"]]
+
+    fit(np.int64)
+    before = signatures()
+    for dtype in (np.int32, np.float64, object, ">i4"):
+        fit(dtype)
+    assert signatures() == before > 0

@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trellis.corpus.labels import Labels, basic_table
+from trellis.corpus.labels import Labels, check_label_count
 from trellis.errors import DataError
+
+
+def basic_table(n):
+    """The single labels, then the full set."""
+    return np.vstack([np.eye(n), np.ones((1, n))]).astype(bool)
+
 
 NAMES = st.sampled_from(["A", "B", "C", "", "é", "B-NP"])
 ENTRIES = st.none() | NAMES | st.frozensets(NAMES, min_size=1)
@@ -185,4 +191,129 @@ IDS = np.zeros(1, np.int32)
 )
 def test_bad_arrays(ids, table, message):
     with pytest.raises(DataError, match=message):
-        Labels(ids, table, ("A", "B"))
+        Labels.from_table(ids, table, ("A", "B"))
+
+
+# ------------------------------------------------------------------------------ arrays
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        np.array([0, 2, 3]),
+        np.array([0, 2, 3], ">i4"),
+        np.array([0, 2, 3], np.uint8),
+        np.array([0.0, 2.0, 3.0]),
+        np.array([0, 2.0, 3], object),
+        [0, 2, 3],
+        np.array([0, 9, 2, 9, 3, 9], np.int32)[::2],
+    ],
+)
+def test_whole_numbers_of_any_kind_are_ids(ids):
+    labels = Labels(ids, ({0, 1},), ("A", "B"))
+    assert labels.tolist() == ["A", None, {"A", "B"}]
+    assert labels.ids.dtype == np.dtype("=i4") and labels.ids.flags.c_contiguous
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ([0.5], "label ids must be whole numbers, got 0.5"),
+        ([np.nan], "label ids must be whole numbers, got nan"),
+        ([2**32], "label ids must be whole numbers, got 4294967296"),
+        ([2**70], "label ids must be whole numbers, got one beyond 64 bits"),
+        (["0"], "label ids must be whole numbers, got an array of <U1"),
+        ([True], "label ids must be whole numbers, got an array of bool"),
+        (np.array([True], object), "label ids must be whole numbers, got True"),
+        ([None], "label ids must be whole numbers, got None"),
+        ([[0], [1, 2]], "label ids must be an array of whole numbers"),
+        ([[0]], "label ids must be one-dimensional, got the shape (1, 1)"),
+        (0, "label ids must be one-dimensional, got the shape ()"),
+        ([3], "label ids must lie in 0..2"),
+        ([-1], "label ids must lie in 0..2"),
+    ],
+)
+def test_bad_ids(ids, message):
+    with pytest.raises(DataError, match=re.escape(message)):
+        Labels(ids, (), ("A", "B"))
+
+
+@pytest.mark.parametrize(
+    ("sets", "message"),
+    [
+        (3, "label sets must be a tuple, got int"),
+        ([3], "a label set must be a tuple, got int"),
+        ([set()], "a label set is empty: allow at least one label or use None"),
+        ([{0, 2}], "a label set holds classes beyond 0..1"),
+        ([{-1}], "a label set holds classes beyond 0..1"),
+        ([{"A"}], "a label set must be whole numbers, got an array of <U1"),
+    ],
+)
+def test_bad_sets(sets, message):
+    with pytest.raises(DataError, match=re.escape(message)):
+        Labels([0], sets, ("A", "B"))
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [("AB", "classes must be a tuple, got str"), ([1, 2], "classes must be strings, got 1")],
+)
+def test_bad_class_names(classes, message):
+    with pytest.raises(DataError, match=message):
+        Labels([0], (), classes)
+
+
+def test_what_is_held_is_read_only_and_the_given_array_is_not():
+    ids = np.array([0, 1], np.int32)
+    labels = Labels(ids, (), ("A", "B"))
+    for array in (labels.ids, labels.table):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+    ids[0] = 1
+    for array in labels.for_kernels():
+        assert array.flags.writeable and array.flags.c_contiguous
+
+
+# ------------------------------------------------------------------------------ many labels
+
+
+def test_many_labels_make_no_square_table():
+    names = [f"{i:05}" for i in range(60_000)]
+    read = Labels.from_lists([[*names, None, {"00000", "00001"}]])
+    codes = Labels.from_codes(np.arange(60_000, dtype=np.int32), names)
+    for labels in (read, codes, read.take(slice(5)), read.recoded([*names, "more"])):
+        assert len(labels.classes) >= 60_000
+        assert "table" not in vars(labels)
+    assert read.tolist()[-2:] == [None, {"00000", "00001"}]
+    assert read.used() == list(range(60_000))
+
+
+def test_parts_share_the_table():
+    labels = Labels.from_lists([["A", {"A", "B"}, None]])
+    assert "table" not in vars(labels.take(slice(1)))
+    assert labels.take(slice(1)).table is not labels.table
+    assert labels.take(slice(1)).table is labels.table
+
+
+@given(SAMPLES)
+def test_what_is_allowed_by_class(y):
+    labels = Labels.from_lists(y)
+    for chosen in range(-1, len(labels.classes)):
+        found = labels.allow(np.full(len(labels), chosen))
+        expected = labels.allowed()[:, chosen] if chosen >= 0 else np.zeros(len(labels), bool)
+        assert np.array_equal(found, expected)
+
+
+def test_too_many_labels(caplog):
+    check_label_count(500)
+    assert not caplog.records
+    check_label_count(501)
+    assert caplog.messages == [
+        "501 distinct labels: is this the label column? If it is, max_labels=501 (--max-labels) "
+        "says so"
+    ]
+    check_label_count(6000, 6000)
+    assert len(caplog.messages) == 1
+    for most, n in ((None, 5001), (10, 11)):
+        with pytest.raises(DataError, match=rf"{n} distinct .* say so with max_labels={n} \(--max"):
+            check_label_count(n, most)

@@ -93,6 +93,15 @@ def test_a_b_line_alone_is_enough():
     assert parse_crfpp("B0:%x[0,0]", COLUMNS).text() == "edges = mark\nword @ edge"
 
 
+def test_many_lines():
+    """Each is looked up, not compared with all before it."""
+    n, numbers = 40_000, range(-200, 200)
+    lines = [f"U{i}:%x[{numbers[i % 400]},0]/%x[{numbers[i // 400]},1]" for i in range(n)]
+    found = parse_crfpp("\n".join([*lines, *(f"B{line}" for line in lines[::2])]), COLUMNS)
+    assert len(found) == n
+    assert [template.edge for template in found] == [True, False] * (n // 2)
+
+
 def test_boundary_symbols():
     encoder = TemplateEncoder(parse_crfpp("U00:%x[-2,0]/%x[1,0]", ["word"]))
     encoded = encoder.learn(Corpus.from_columns({"word": [["a", "b", "c"]]}))

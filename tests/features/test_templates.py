@@ -267,3 +267,9 @@ def test_default(columns):
 def test_no_default_without_columns():
     with pytest.raises(TemplateError, match="neither columns nor features to learn from"):
         Templates.default_for([])
+
+
+def test_a_long_line_is_read_once():
+    with pytest.raises(TemplateError, match="cannot read"):
+        Templates.parse('"' + '\\"' * 200_000)
+    assert len(Templates.parse(["word[0]"] * 20_000 + [f"w{i}" for i in range(20_000)])) == 20_001

@@ -406,3 +406,23 @@ def test_divergence_when_training_goes_on_keeps_the_weights_before():
     with pytest.raises(DataError, match="training diverged"):
         stream.partial_fit(X, Y)
     assert stream.predict(X) == before
+
+
+@BOTH
+def test_too_many_labels(kind):
+    many = [[str(i)] for i in range(5001)]
+    message = "5001 distinct labels: is this the label column"
+    for fit in (kind("word").fit, kind("word").partial_fit):
+        with pytest.raises(DataError, match=message):
+            fit([["a"]] * 5001, many)
+    with pytest.raises(DataError, match=message):
+        kind("word").learning_problems({"a": ([["a"]] * 5001, many)})
+    with pytest.raises(DataError, match="3 distinct labels"):
+        kind("word", max_labels=2).fit([["a"]] * 3, many[:3])
+
+
+@BOTH
+def test_sample_weights_of_zero(kind):
+    for fit in (kind("word").fit, kind("word").partial_fit):
+        with pytest.raises(DataError, match="sample_weight is 0 for every sample"):
+            fit([["a"], ["b"]], [["A"], ["B"]], sample_weight=[0, 0])

@@ -32,6 +32,7 @@ from trellis.arrays import Float64s, Int64s
 from trellis.cheap.annotation_log import AnnotationLog, Entry, from_json, to_json
 from trellis.cheap.pool import Pool
 from trellis.cheap.session import Session
+from trellis.cheap.thread_lock import ThreadLock, one_at_a_time
 from trellis.cheap.training import LEARNABLE
 from trellis.cheap.uncertainty import STRATEGIES, StoppingRule, convergence
 from trellis.domains import (
@@ -64,6 +65,8 @@ class Part(NamedTuple):
 
 class ActiveLearner(Seeded):
     """Chooses the samples that are worth annotating, and learns from the answers.
+
+    Threads may share a learner: each answer is written and learned from before the next is.
 
     Attributes
     ----------
@@ -142,6 +145,7 @@ class ActiveLearner(Seeded):
         self._check_parameters()
         self.rule = StoppingRule(self.window, self.threshold)
         self._file: AnnotationLog | None = None
+        self._lock = ThreadLock()
         self.reset()
 
     def _check_together(self) -> None:
@@ -152,6 +156,7 @@ class ActiveLearner(Seeded):
         if self.experts is not None and len(self.experts) < 2:
             raise DataError(f"it takes two experts to disagree, got {len(self.experts)}")
 
+    @one_at_a_time
     def reset(self) -> Self:
         """Forget the pool and all answers (a log keeps them), so that another pool can be given."""
         self.close()
@@ -163,6 +168,7 @@ class ActiveLearner(Seeded):
         self._parts = False
         return self
 
+    @one_at_a_time
     def close(self) -> None:
         """Close the log, so that another learner or process may open it; a query opens it again."""
         if self._file is not None:
@@ -173,10 +179,13 @@ class ActiveLearner(Seeded):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        if self._file is not None:
+            with self._file:  # closes itself, unless this process was forked off
+                self._file = None
 
     # ---------------------------------------------------------------- questions
 
+    @one_at_a_time
     def query(self, pool: Any) -> int:
         """Return the number of the sample to ask for: the most uncertain that is not annotated.
 
@@ -194,6 +203,7 @@ class ActiveLearner(Seeded):
         self._parts, self._asked = False, None
         return self._most_uncertain(session)
 
+    @one_at_a_time
     def query_part(self, pool: Any, size: int = 5) -> Part:
         """Return nodes to ask for, within the most uncertain sample that is not complete.
 
@@ -217,6 +227,7 @@ class ActiveLearner(Seeded):
         self._asked = Part(i, tuple(session.part(i, int(size)).tolist()))
         return self._asked
 
+    @one_at_a_time
     def skip(self, i: int) -> None:
         """Set a sample aside: it is not asked for again, unless :meth:`run` is called."""
         self._skipped.add(i)
@@ -239,6 +250,7 @@ class ActiveLearner(Seeded):
 
     # ---------------------------------------------------------------- answers
 
+    @one_at_a_time
     def tell(self, i: int, annotation: Any, *, replace: bool = False) -> None:
         """Learn what an annotator says of a sample.
 
@@ -389,6 +401,7 @@ class ActiveLearner(Seeded):
         session = self._current()
         return self.model.with_weights(session.problem, session.w.copy())
 
+    @one_at_a_time
     def finish(
         self, loss: str | None = None, *, l2: float | None = None, tol: float | None = None
     ) -> Any:
@@ -414,6 +427,7 @@ class ActiveLearner(Seeded):
 
     # ---------------------------------------------------------------- state
 
+    @one_at_a_time
     def _prepared(self, pool: Any) -> Session:
         if self._pool is None:
             self._begin(Pool(pool))
@@ -431,6 +445,7 @@ class ActiveLearner(Seeded):
     def _closed(self) -> bool:
         return self.log is not None and self._file is None
 
+    @one_at_a_time
     def _current(self) -> Session:
         if self._pool is None:
             raise DataError("there is no pool yet: call query(pool) first")

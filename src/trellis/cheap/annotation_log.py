@@ -7,7 +7,9 @@ Rows are numbered from 1 in the order in which they came and are never changed: 
 new row, with ``replaces`` set if it takes the place of all that was said of its sample before. Each
 row is a transaction of its own that is on the disk (``synchronous=EXTRA``) before
 :meth:`AnnotationLog.add` returns; what a killed process left half written is undone by SQLite when
-the file is opened again. One log has one writer: it is locked as long as it is open.
+the file is opened again. One log has one writer: the process that opened it, with any number of
+threads; the file is locked as long as it is open. A process that was forked off cannot use it: two
+copies of SQLite's state, each sure of its lock, would overwrite each other's pages.
 
 In JSON, what has no form of its own there is an object with one name:
 ``{"set": [...]}`` for a set of labels, ``{"pair": {...}}`` for a
@@ -17,13 +19,16 @@ strings or integers as names.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import os
 import sqlite3
-from collections.abc import Mapping
+import threading
+import weakref
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -49,6 +54,17 @@ _SCHEMA = (
     f"PRAGMA application_id = {_APPLICATION}",
     f"PRAGMA user_version = {_FORMAT}",
 )
+
+# Annotations may come from the threads of a window or a web server: one at a time. A fork waits for
+# the one that is being written, or the new process would find SQLite locked for ever. A signal
+# handler that adds one in the middle of another is refused, and does not wait.
+_SQLITE = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_SQLITE.acquire,
+        after_in_parent=_SQLITE.release,
+        after_in_child=_SQLITE.release,
+    )
 
 
 @dataclass(frozen=True)
@@ -86,7 +102,8 @@ class AnnotationLog:
     Parameters
     ----------
     path : path
-        A new file, or a log that was begun earlier; nothing else is ever written to.
+        A new file, or a log that was begun earlier; nothing else is ever written to. Threads may
+        share a log; a process that is forked off may not, and opens one of its own.
     timeout : float
         Seconds to wait for a log that another process has open.
 
@@ -108,17 +125,22 @@ class AnnotationLog:
         self._name = display_name(path)
         if not self.path.parent.is_dir():
             raise DataError(f"cannot open the annotation log {self._name}: create its folder first")
+        self._process = os.getpid()
+        with _SQLITE:
+            self._connect(timeout)
+
+    def _connect(self, timeout: float) -> None:
         try:
-            # Annotations may come from the threads of a window or a web server.
             self._file = sqlite3.connect(
                 self.path, timeout=timeout, isolation_level=None, check_same_thread=False
             )
         except sqlite3.Error as error:
             raise self._failure(error) from error
+        self._close = weakref.finalize(self, _close, self._file, self._process)
         try:
             self._open()
         except BaseException as error:
-            self._file.close()
+            self._close()
             if isinstance(error, sqlite3.Error):
                 raise self._failure(error) from error
             if isinstance(error, UnicodeDecodeError):  # in SQLite's own message
@@ -262,36 +284,67 @@ class AnnotationLog:
         except (AttributeError, RecursionError, TypeError, ValueError) as error:
             raise self._damaged(f"{place}: {error}") from error
 
+    @contextmanager
+    def _alone(self) -> Iterator[sqlite3.Connection]:
+        """The file, for one thread of the process that opened it."""
+        # Before the lock, which may have been held by a thread that a fork did not copy.
+        if os.getpid() != self._process:
+            raise DataError(
+                f"the annotation log {self._name} was opened by process {self._process} and "
+                f"cannot be used in process {os.getpid()}, which was forked off; open logs after "
+                "the fork, each in one process"
+            )
+        with _SQLITE:
+            try:
+                yield self._file
+            except sqlite3.Error as error:
+                raise self._failure(error) from error
+
     def _read(self, query: str) -> list[Any]:
-        try:
-            return self._file.execute(query).fetchall()
-        except sqlite3.Error as error:
-            raise self._failure(error) from error
+        with self._alone() as file:
+            return file.execute(query).fetchall()
 
     def _write(self, statement: str, rows: list[Any]) -> int:
-        try:
-            self._file.execute("BEGIN IMMEDIATE")
+        with self._alone() as file:
+            if (
+                file.in_transaction
+            ):  # a signal handler's: the answer it interrupts is not written yet
+                raise DataError(f"the annotation log {self._name} is in the middle of an answer")
             try:
+                file.execute("BEGIN IMMEDIATE")
                 for row in rows:
-                    number = self._file.execute(statement, row).lastrowid
-                self._file.execute("COMMIT")
+                    number = file.execute(statement, row).lastrowid
+                file.execute("COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):  # a full disk may have rolled back already
-                    self._file.execute("ROLLBACK")
+                    file.execute("ROLLBACK")
                 raise
-        except sqlite3.Error as error:
-            raise self._failure(error) from error
         return int(number or 0)
 
     def close(self) -> None:
         """Close the file, so that others may open it."""
-        self._file.close()
+        with self._alone():
+            self._close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        if os.getpid() == self._process:  # a process that was forked off has nothing to close
+            self.close()
+
+
+def _close(file: sqlite3.Connection, process: int) -> None:
+    """Close the file of a log, or, in a process that was forked off, never do so.
+
+    There, closing would remove the journal of the process that opened the log, and with it what a
+    crash is undone from: so the connection must outlive the interpreter.
+    """
+    if os.getpid() == process:
+        with _SQLITE:
+            file.close()
+    else:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(file))
 
 
 # ---------------------------------------------------------------------- JSON

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from trellis.cli.inputs import Input, add_input_arguments, layout_for, read_labelled
 from trellis.cli.named_files import InputFile, OutputFile
-from trellis.cli.options import add_feature_arguments
+from trellis.cli.options import add_feature_arguments, families
 from trellis.cli.output import say
+from trellis.cli.parameters import add_parameters
 from trellis.cli.train import features_for
 
 NAME = "prepare"
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="print warnings and errors only")
     add_input_arguments(parser)
     add_feature_arguments(parser)
+    add_parameters(parser, families(), ["max_labels"])
 
 
 def run(args: argparse.Namespace) -> int:
@@ -47,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     layout = layout_for(args, source)
     corpus = read_labelled(source, layout)
     features = features_for(args, corpus, source.name)
-    made = prepare(corpus, args.output, features, input_format=layout)
+    made = prepare(corpus, args.output, features, input_format=layout, max_labels=args.max_labels)
     size = Path(args.output).stat().st_size
     edges = "" if corpus.edges is None else f"{len(corpus.edges)} edges, "
     say(

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus.labels import Label, Labels
+from trellis.corpus.whole_numbers import read_only, whole_numbers
 from trellis.errors import DataError
 
 __all__ = ["Column", "Corpus", "Features", "Sample"]
@@ -44,8 +45,12 @@ class Column:
     values: Sequence[str]
 
     def __post_init__(self) -> None:
-        if self.codes.size and not 0 <= self.codes.min() <= self.codes.max() < len(self.values):
+        codes = whole_numbers(self.codes, np.int32, "column codes")
+        if codes.ndim != 1:
+            raise DataError(f"column codes must be one-dimensional, got the shape {codes.shape}")
+        if codes.size and not 0 <= codes.min() <= codes.max() < len(self.values):
             raise DataError(f"column codes must lie in 0..{len(self.values) - 1}")
+        object.__setattr__(self, "codes", codes)
 
     @classmethod
     def from_strings(cls, strings: Sequence[str]) -> Column:
@@ -87,6 +92,15 @@ class Features:
     names: Sequence[str]
 
     def __post_init__(self) -> None:
+        for name, dtype in (("indptr", np.int64), ("indices", np.int32)):
+            array = whole_numbers(getattr(self, name), dtype, f"feature {name}")
+            if array.ndim != 1:
+                raise DataError(
+                    f"feature {name} must be one-dimensional, got the shape {array.shape}"
+                )
+            object.__setattr__(self, name, array)
+        if self.values is not None:
+            object.__setattr__(self, "values", _float32s(self.values, "feature values"))
         if self.indptr.size == 0 or self.indptr[0] != 0 or self.indptr[-1] != self.indices.size:
             raise DataError("feature indptr must run from 0 to the number of indices")
         if np.any(np.diff(self.indptr) < 0):
@@ -143,7 +157,10 @@ class Corpus:
     edge_types: Column | None = None
 
     def __post_init__(self) -> None:
-        offsets = self.offsets
+        offsets = whole_numbers(self.offsets, np.int64, "corpus offsets")
+        object.__setattr__(self, "offsets", offsets)
+        if self.edges is not None:
+            object.__setattr__(self, "edges", whole_numbers(self.edges, np.int64, "edges"))
         if offsets.ndim != 1 or offsets.size == 0 or offsets[0] != 0:
             raise DataError("corpus offsets must be one-dimensional and start with 0")
         if np.any(np.diff(offsets) < 0):
@@ -296,9 +313,7 @@ class Corpus:
         """The same without the classes that no position may have: those of a larger corpus."""
         labels = self.labels
         assert labels is not None
-        used = np.unique(labels.ids)
-        occurs = labels.table[used[used != len(labels.classes)]].any(axis=0)
-        names = tuple(name for name, there in zip(labels.classes, occurs, strict=True) if there)
+        names = tuple(labels.classes[i] for i in labels.used())
         return replace(self, labels=labels.recoded(names))
 
     def check_samples(self, purpose: str) -> None:
@@ -326,9 +341,9 @@ class Corpus:
             used = _by_first_use(self.features.indices, self.features.names)
             features = (self.features.indptr.astype(np.int64), *used, values)
         if self.labels is not None:
-            every = np.array(self.labels.classes, object)
-            sets = [every[row].tolist() for row in self.labels.table]
-            sets[len(every)] = None  # the row of all labels: nothing is known, whatever they are
+            classes = self.labels.classes
+            sets: list[Any] = [[name] for name in classes]
+            sets += [None, *([classes[i] for i in sorted(k)] for k in self.labels.sets)]
             labels = _by_first_use(self.labels.ids, sets)
         if self.edge_types is not None:
             types = _by_first_use(self.edge_types.codes, self.edge_types.values)
@@ -368,6 +383,19 @@ class Sample:
             return None
         a, b = self.corpus.offsets[self.index : self.index + 2]
         return self.corpus.labels.take(slice(a, b)).tolist()
+
+
+def _float32s(values: Any, what: str) -> NDArray[np.float32]:
+    """Numbers as a read-only array; those beyond float32 become infinite."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "biufO":
+            raise TypeError(f"got an array of {array.dtype}")
+        with np.errstate(over="ignore"):
+            array = np.require(array, np.float32, ["C", "A", "E"])
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"{what} must be numbers: {error}") from None
+    return read_only(array)
 
 
 def _by_first_use(

@@ -1,29 +1,42 @@
 """Labels as sets: what is known about the label of every position.
 
-Each position holds the id of a row of a boolean table (R, L): the set of labels it may have. The
-first L rows are the single labels (a gold label is a set of one), row L is the full set (not
-annotated); further rows are whatever sets occur, each once. So ``id < L`` *is* the gold label, and
-the same ids serve partial annotation in training, constrained decoding and tag-scheme rules.
+Each position holds a number that stands for the set of labels it may have. With L labels, the
+numbers 0..L-1 are the single labels (a gold label is a set of one), L is the full set (not
+annotated), L+1, L+2, … are whatever other sets occur, each once. So ``id < L`` *is* the gold label,
+and the same ids serve partial annotation in training, constrained decoding and tag-scheme rules.
 
-A set that happens to name every class keeps a row of its own: among more classes it still means
+Kernels see the sets as rows of a boolean table (R, L). It has more than L² entries, so it is made
+when a model asks for it and not before: whoever takes the column of words for that of the labels
+is to be told so, and not to run out of memory.
+
+A set that happens to name every class keeps a number of its own: among more classes it still means
 those it names, while «not annotated» means all of them.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.corpus.whole_numbers import for_kernels, read_only, whole_numbers
 from trellis.errors import DataError
 
-__all__ = ["Label", "Labels"]
+__all__ = ["Label", "Labels", "check_label_count"]
+
+_log = logging.getLogger("trellis")
 
 Label = str | None | Set[str]
 """What a user may say of one position: its label, nothing, or the set of allowed labels."""
+
+# Supertags and full morphological tags can be more than a thousand, so these only ask; a column of
+# words soon has more than the second number.
+_MANY_LABELS, _MOST_LABELS = 500, 5000
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +46,9 @@ class Labels:
     Parameters
     ----------
     ids : int32 array (N,)
-        Row of ``table`` for each position.
-    table : bool array (R, L)
-        The distinct label sets; rows 0..L-1 the single labels, row L the full set.
+        The set of each position: a class, L for «not annotated», or L + 1 + k for ``sets[k]``.
+    sets : tuple of frozenset of int
+        Further sets of classes.
     classes : tuple of str
         The L label names.
 
@@ -52,19 +65,48 @@ class Labels:
     """
 
     ids: NDArray[np.int32]
-    table: NDArray[np.bool_]
+    sets: tuple[frozenset[int], ...]
     classes: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        n = len(self.classes)
-        if self.table.ndim != 2 or self.table.shape[1] != n or self.table.shape[0] <= n:
-            raise DataError(f"label table must be (more than {n}, {n}), got {self.table.shape}")
-        if not (np.array_equal(self.table[:n], np.eye(n, dtype=bool)) and self.table[n].all()):
+        classes = _class_names(self.classes)
+        n = len(classes)
+        ids = whole_numbers(self.ids, np.int32, "label ids")
+        sets = tuple(_label_set(members, n) for members in _listed(self.sets, "label sets"))
+        if ids.ndim != 1:
+            raise DataError(f"label ids must be one-dimensional, got the shape {ids.shape}")
+        if ids.size and not 0 <= ids.min() <= ids.max() <= n + len(sets):
+            raise DataError(f"label ids must lie in 0..{n + len(sets)}")
+        for name, value in {"ids": ids, "sets": sets, "classes": classes}.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_table(cls, ids: Any, table: Any, classes: Sequence[str]) -> Labels:
+        """Labels from the table that :attr:`table` is."""
+        rows, n = np.asarray(table), len(classes)
+        if rows.dtype != bool:
+            raise DataError(f"label table must be of truth values, got {rows.dtype}")
+        if rows.ndim != 2 or rows.shape[1] != n or rows.shape[0] <= n:
+            raise DataError(f"label table must be (more than {n}, {n}), got {rows.shape}")
+        if not (np.array_equal(rows[:n], np.eye(n, dtype=bool)) and rows[n].all()):
             raise DataError("label table must start with the single labels and the full set")
-        if not self.table[n + 1 :].any(axis=1).all():
-            raise DataError("a label set is empty: allow at least one label or use None")
-        if self.ids.size and not 0 <= self.ids.min() <= self.ids.max() < len(self.table):
-            raise DataError(f"label ids must lie in 0..{len(self.table) - 1}")
+        sets = tuple(frozenset(np.flatnonzero(row).tolist()) for row in rows[n + 1 :])
+        return cls(ids, sets, tuple(classes))
+
+    @cached_property
+    def table(self) -> NDArray[np.bool_]:
+        """The distinct sets (R, L), read-only; rows 0..L-1 the single labels, row L the full set.
+
+        Made when it is first asked for.
+        """
+        n_rows = len(self.classes) + 1 + len(self.sets)
+        return read_only(
+            Labels(np.arange(n_rows, dtype=np.int32), self.sets, self.classes).allowed()
+        )
+
+    def for_kernels(self) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+        """The ids and the table as kernels take them."""
+        return for_kernels(self.ids), for_kernels(self.table)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -76,7 +118,7 @@ class Labels:
         rank = np.empty(len(names), np.int32)
         rank[order] = np.arange(len(names), dtype=np.int32)
         ids = rank[codes] if len(names) else np.zeros(0, np.int32)
-        return cls(ids, basic_table(len(names)), tuple(names[i] for i in order))
+        return cls(ids, (), tuple(names[i] for i in order))
 
     @classmethod
     def from_lists(
@@ -119,24 +161,23 @@ class Labels:
         names = tuple(known) if closed else tuple(sorted(known))
         position = {name: i for i, name in enumerate(names)}
         n = len(names)
-        rows = np.zeros((len(sets), n), bool)
-        for row, members in zip(rows, sets, strict=True):
-            row[[position[member] for member in members]] = True
         # Negative codes count from the end of the lookup: None is -1, the k-th set -2 - k.
         set_ids = np.arange(n + len(sets), n - 1, -1)
         lookup = np.concatenate([[position[name] for name in known], set_ids]).astype(np.int32)
-        return cls(lookup[np.array(raw, np.int32)], np.vstack([basic_table(n), rows]), names)
+        numbered = tuple(frozenset(position[member] for member in members) for members in sets)
+        return cls(lookup[np.array(raw, np.int32)], numbered, names)
 
     def take(self, positions: NDArray[Any] | slice) -> Labels:
         """Labels of some positions, in that order."""
-        return Labels(self.ids[positions], self.table, self.classes)
+        part = object.__new__(Labels)  # all but the ids was checked, and the table is shared
+        ids = read_only(np.ascontiguousarray(self.ids[positions]))
+        vars(part).update(vars(self), ids=ids)
+        return part
 
     def tolist(self) -> list[Label]:
         """Each position's label, None (not annotated) or frozenset of allowed labels."""
-        n = len(self.classes)
         named: list[Label] = [*self.classes, None]
-        for row in self.table[n + 1 :]:
-            named.append(frozenset(self.classes[i] for i in np.flatnonzero(row)))
+        named += [frozenset(self.classes[i] for i in members) for members in self.sets]
         return [named[i] for i in self.ids]
 
     def recoded(self, classes: Sequence[str]) -> Labels:
@@ -145,33 +186,100 @@ class Labels:
             return self
         n_old, n_new = len(self.classes), len(classes)
         position = {name: i for i, name in enumerate(classes)}
-        new_index = np.array([position.get(name, -1) for name in self.classes], np.int64)
-        known = new_index >= 0
-        lookup = np.full(len(self.table), n_new, np.int32)  # row n_old, the full set, stays full
-        extra: list[NDArray[np.bool_]] = []
-        for old in np.unique(self.ids[self.ids != n_old]):
-            members = np.flatnonzero(self.table[old])
-            if not known[members].all():
-                unknown = self.classes[members[~known[members]][0]]
-                raise DataError(f"label {unknown!r} is unknown; {_list(classes)}")
+        lookup = np.full(n_old + 1 + len(self.sets), n_new, np.int32)  # the full set stays full
+        sets: list[frozenset[int]] = []
+        for old in np.unique(self.ids[self.ids != n_old]).tolist():
+            members = [old] if old < n_old else sorted(self.sets[old - n_old - 1])
+            names = [self.classes[i] for i in members]
+            unknown = [name for name in names if name not in position]
+            if unknown:
+                raise DataError(f"label {unknown[0]!r} is unknown; {_list(classes)}")
             if old < n_old:
-                lookup[old] = new_index[old]
+                lookup[old] = position[names[0]]
             else:
-                row = np.zeros(n_new, bool)
-                row[new_index[members]] = True
-                lookup[old] = n_new + 1 + len(extra)
-                extra.append(row)
-        table = np.vstack([basic_table(n_new), *extra])
-        return Labels(lookup[self.ids], table, tuple(classes))
+                lookup[old] = n_new + 1 + len(sets)
+                sets.append(frozenset(position[name] for name in names))
+        return Labels(lookup[self.ids], tuple(sets), tuple(classes))
+
+    def used(self) -> list[int]:
+        """The classes that some annotated position may have, in order."""
+        n = len(self.classes)
+        ids = np.unique(self.ids).tolist()
+        classes = {i for i in ids if i < n}
+        return sorted(classes.union(*(self.sets[i - n - 1] for i in ids if i > n)))
+
+    def allow(self, chosen: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether each position may have the class that is chosen for it; -1: none."""
+        n = len(self.classes)
+        allowed: NDArray[np.bool_] = (self.ids == chosen) | ((self.ids == n) & (chosen >= 0))
+        for t in np.flatnonzero(self.ids > n).tolist():
+            allowed[t] = int(chosen[t]) in self.sets[self.ids[t] - n - 1]
+        return allowed
 
     def allowed(self) -> NDArray[np.bool_]:
         """Boolean (N, L): the labels allowed at each position."""
-        return self.table[self.ids]
+        n = len(self.classes)
+        allowed = np.zeros((len(self), n), bool)
+        single = np.flatnonzero(self.ids < n)
+        allowed[single, self.ids[single]] = True
+        allowed[self.ids == n] = True
+        for t in np.flatnonzero(self.ids > n).tolist():
+            allowed[t, list(self.sets[self.ids[t] - n - 1])] = True
+        return allowed
 
 
-def basic_table(n_labels: int) -> NDArray[np.bool_]:
-    """The label sets every table starts with: the single labels, then the full set."""
-    return np.vstack([np.eye(n_labels, dtype=bool), np.ones((1, n_labels), dtype=bool)])
+def check_label_count(n_labels: int, most: int | None = None) -> None:
+    """Ask, or refuse, where there are so many labels that they are hardly labels.
+
+    Parameters
+    ----------
+    n_labels : int
+        The number of distinct labels.
+    most : int, optional
+        More are refused. None: more than 5,000 are, and more than 500 give a warning.
+
+    Examples
+    --------
+    >>> check_label_count(12_000)
+    Traceback (most recent call last):
+    trellis.errors.DataError: 12000 distinct labels: is this the label column? Time and memory...
+    """
+    question = f"{n_labels} distinct labels: is this the label column?"
+    if n_labels > (_MOST_LABELS if most is None else most):
+        raise DataError(
+            f"{question} Time and memory grow with their square; if it is, say so with "
+            f"max_labels={n_labels} (--max-labels {n_labels})"
+        )
+    if most is None and n_labels > _MANY_LABELS:
+        _log.warning("%s If it is, max_labels=%d (--max-labels) says so", question, n_labels)
+
+
+def _class_names(classes: Any) -> tuple[str, ...]:
+    names = tuple(_listed(classes, "classes"))
+    for name in names:
+        if not isinstance(name, str):
+            raise DataError(f"classes must be strings, got {name!r}")
+    return names
+
+
+def _listed(values: Any, what: str) -> Iterable[Any]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise DataError(f"{what} must be a tuple, got {type(values).__name__}")
+    return values
+
+
+def _label_set(members: Any, n: int) -> frozenset[int]:
+    if type(members) is frozenset and members and all(type(i) is int for i in members):
+        numbers = members
+    else:
+        numbers = frozenset(
+            whole_numbers(list(_listed(members, "a label set")), np.int64, "a label set").tolist()
+        )
+    if not numbers:
+        raise DataError("a label set is empty: allow at least one label or use None")
+    if not 0 <= min(numbers) <= max(numbers) < n:
+        raise DataError(f"a label set holds classes beyond 0..{n - 1}")
+    return numbers
 
 
 def _list(classes: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Weights of samples: one finite number of at least 0 for each, 1 if none are given."""
+"""Weights of samples: a finite number of at least 0 for each, not all 0; 1 if none are given."""
 
 from __future__ import annotations
 
@@ -25,4 +25,6 @@ def sample_weights(weights: Sequence[float] | NDArray[Any] | None, n: int) -> ND
         raise DataError(f"sample_weight must have shape ({n},), got {array.shape}")
     if not np.isfinite(array).all() or (array < 0).any():
         raise DataError("sample_weight must be finite and not negative")
+    if n and not array.any():
+        raise DataError("sample_weight is 0 for every sample: give at least one a positive weight")
     return array

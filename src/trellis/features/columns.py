@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Column, Corpus
 from trellis.corpus.corpus import bounds, ranges
+from trellis.corpus.whole_numbers import for_kernels
 from trellis.errors import TemplateError
 from trellis.features.atoms import Atom, ngram_table, number_table
 from trellis.features.keytable import KeyTable
@@ -133,11 +134,10 @@ class ConjunctionColumn(KeyedColumn):
         """Feature ids of a chunk from the codes of the atoms (by identity)."""
         from trellis.kernels.coding import fold_term
 
-        keys = np.empty(chunk.n_positions, np.int64)
+        keys, offsets = np.empty(chunk.n_positions, np.int64), for_kernels(chunk.offsets)
         for i, (atom, term) in enumerate(zip(self.atoms, self.template.terms, strict=True)):
             fold_term(
-                keys, codes[id(atom)], chunk.offsets, term.offset, self.radices[i], i == 0,
-                self.marks,
+                keys, codes[id(atom)], offsets, term.offset, self.radices[i], i == 0, self.marks,
             )  # fmt: skip
         return self._coded(keys, new_ids)
 
@@ -188,7 +188,7 @@ def _shifted(codes: Ids, offsets: NDArray[np.int64], by: int) -> NDArray[np.int6
     from trellis.kernels.coding import fold_term
 
     keys = np.empty(len(codes), np.int64)
-    fold_term(keys, codes, offsets, by, 1, True, 0)
+    fold_term(keys, for_kernels(codes), for_kernels(offsets), by, 1, True, 0)
     return keys
 
 

@@ -71,7 +71,7 @@ def read_crfpp(path: str | os.PathLike[Any], columns: Sequence[str]) -> Template
 
 def parse_crfpp(text: str, columns: Sequence[str], name: str = "templates") -> Templates:
     """Read templates from the text of a CRF++ or Wapiti template file."""
-    templates: list[Template] = []
+    templates: dict[Template, bool] = {}  # whether each is crossed with pairs of labels, too
     identifiers: dict[str, str] = {}
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
@@ -83,14 +83,13 @@ def parse_crfpp(text: str, columns: Sequence[str], name: str = "templates") -> T
             raise TemplateError(f"{name}, line {number}: {error}") from None
         if template is None:
             continue
-        plain = replace(template, edge=False)
-        if plain in templates and template.edge:
-            templates[templates.index(plain)] = template  # a U and a B line of the same columns
-        elif replace(template, edge=True) not in templates:
-            templates.append(template)
+        plain = replace(template, edge=False)  # a U and a B line of the same columns are one
+        templates[plain] = templates.get(plain, False) or template.edge
     if not templates:
         raise TemplateError(f"{name}: no templates that start with U")
-    return Templates(tuple(templates), mark_edges=True)
+    return Templates(
+        tuple(replace(plain, edge=edge) for plain, edge in templates.items()), mark_edges=True
+    )
 
 
 def _line(line: str, columns: Sequence[str], identifiers: dict[str, str]) -> Template | None:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Corpus
+from trellis.corpus.whole_numbers import for_kernels
 
 __all__ = ["Encoded", "Encoder"]
 
@@ -68,7 +69,7 @@ def joined(offsets: NDArray[np.int64], parts: Iterable[Encoded]) -> Encoded:
     shift = np.cumsum([0] + [len(part.indices) for part in kept])
     indptr = [part.indptr[1:] + s for part, s in zip(kept, shift[:-1], strict=True)]
     return Encoded(
-        offsets,
+        for_kernels(offsets),
         np.concatenate([np.zeros(1, np.int64), *indptr]),
         np.concatenate([np.zeros(0, np.int32), *(part.indices for part in kept)]),
         np.concatenate([np.zeros(0, np.float32), *(part.values for part in kept)]),

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Column, Corpus
+from trellis.corpus.whole_numbers import for_kernels
 from trellis.errors import DataError, TemplateError
 from trellis.features.atoms import Atom
 from trellis.features.attributes import AttributeEncoder
@@ -165,7 +166,7 @@ class TemplateEncoder(Encoder):
             len(single) - len(numbers),
             bool(numbers),
         )
-        return Encoded(chunk.offsets, *rows)
+        return Encoded(for_kernels(chunk.offsets), *rows)
 
     def _drop_rare(self, parts: Parts, known: int) -> None:
         """Apply the templates' count thresholds to the features learned since ``known``."""

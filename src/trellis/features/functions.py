@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 
 from trellis.errors import TemplateError
+from trellis.features.linear_regex import LinearRegex
 
 __all__ = ["FUNCTIONS", "ngrams", "string_function"]
 
@@ -40,25 +41,12 @@ def _suffix(n: int) -> StringFunction:
 
 
 def _test(pattern: str) -> StringFunction:
-    compiled = _compile(pattern)
-    return lambda word: "yes" if compiled.search(word) else None
+    search = LinearRegex(pattern).search
+    return lambda word: None if search(word) is None else "yes"
 
 
 def _match(pattern: str) -> StringFunction:
-    compiled = _compile(pattern)
-
-    def found(word: str) -> str | None:
-        hit = compiled.search(word)
-        return hit.group() if hit else None
-
-    return found
-
-
-def _compile(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise TemplateError(f"regular expression {pattern!r}: {error}") from None
+    return LinearRegex(pattern).search
 
 
 PLAIN: dict[str, StringFunction] = {

@@ -39,6 +39,7 @@ from numpy.typing import DTypeLike, NDArray
 from trellis.corpus import Column, Corpus, Label, Labels
 from trellis.corpus.corpus import FLOAT32_LIMIT
 from trellis.corpus.graphs import as_any_corpus
+from trellis.corpus.labels import check_label_count
 from trellis.errors import ColumnError, CorruptModelError, DataError
 from trellis.features.encoded import Encoded, Encoder, subset
 from trellis.features.encoder import TemplateEncoder, encoder_for
@@ -185,6 +186,7 @@ def prepare(
     edges: Sequence[Any] | None = None,
     edge_types: Sequence[Sequence[str]] | None = None,
     input_format: dict[str, Any] | None = None,
+    max_labels: int | None = None,
 ) -> Prepared:
     """Encode a labelled corpus into a file, for training that need not fit into memory.
 
@@ -204,6 +206,8 @@ def prepare(
         Labels, edges and their types, as ``fit`` takes them, unless the corpus has them.
     input_format
         How the command line read the corpus, for models trained on it.
+    max_labels : int, optional
+        Most distinct labels, as a model takes it.
 
     Returns
     -------
@@ -240,6 +244,7 @@ def prepare(
     """
     corpus = as_any_corpus(corpus, y, edges, edge_types)
     labels = _checked_labels(corpus)
+    check_label_count(len(labels.classes), max_labels)
     encoder = encoder_for(features, corpus)
     plain: str | list[str] = "auto"
     if isinstance(features, str):
@@ -393,7 +398,7 @@ def _build(
     classes = unpack_strings(arrays, "classes.")
     if not classes or len(set(classes)) != len(classes):
         raise CorruptModelError("classes must be distinct, and at least one")
-    labels = Labels(
+    labels = Labels.from_table(
         take(arrays, "labels.ids", np.int32, (n,)),
         np.array(take(arrays, "labels.table", np.bool_, (None, len(classes)))),
         tuple(classes),

@@ -316,9 +316,7 @@ class _Parser:
     def __init__(self, line: str) -> None:
         self.tokens: list[tuple[str, str]] = []
         end = 0
-        for hit in _TOKEN.finditer(line):
-            if hit.start() != end:
-                break
+        while hit := _TOKEN.match(line, end):  # a search would look for the end of every quote
             end = hit.end()
             kind = hit.lastgroup or ""
             self.tokens.append((kind, hit[kind]))

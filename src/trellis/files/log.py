@@ -1,19 +1,27 @@
 """Logs: records that are only ever appended, one JSON object a line.
 
 The first line says what the log is. A line counts once its line break is there: what a killed
-process left without one is cut off before the next line is written.
+process left without one is cut off before the next line is written. Threads and processes may write
+to one log: each has the file to itself while it does.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from trellis.errors import DataError
 from trellis.files.atomic import sync_folder
 from trellis.files.paths import display_name
+
+try:
+    import fcntl
+except ImportError:  # Windows: one process a log
+    fcntl = None  # type: ignore[assignment]  # a module, or none
 
 __all__ = ["AppendedLog", "line_of", "record_of"]
 
@@ -73,39 +81,74 @@ class AppendedLog:
     # ------------------------------------------------------------------ the file
 
     def _open(self, path: Path, head: bytes) -> None:
-        content = path.read_bytes() if path.exists() else b""
-        lines = content.split(b"\n")
-        torn = lines.pop()
-        if not lines:
-            if not head.startswith(torn):
-                self._check_head(path, {})
-            self._append(head[len(torn) :])
-            sync_folder(Path(os.path.realpath(path)).parent)
-            return
-        self._check_head(path, record_of(lines[0]))
-        for number, line in enumerate(lines[1:], 2):
-            if not self._take(record_of(line)):
-                raise DataError(
-                    f"{display_name(path)}, line {number}: not a record of this log; remove the "
-                    "line, and what it stood for will be computed again"
-                )
-        if torn:
-            os.truncate(path, len(content) - len(torn))
+        read_only = path.exists() and not os.access(path, os.W_OK)
+        with _alone(path, "rb" if read_only else "a+b") as file:
+            lines = file.read().split(b"\n")
+            torn = lines.pop()
+            if not lines:
+                if not head.startswith(torn):
+                    self._check_head(path, {})
+                _put(file, head[len(torn) :])
+                sync_folder(Path(os.path.realpath(path)).parent)
+                return
+            self._check_head(path, record_of(lines[0]))
+            for number, line in enumerate(lines[1:], 2):
+                if not self._take(record_of(line)):
+                    raise DataError(
+                        f"{display_name(path)}, line {number}: not a record of this log; remove "
+                        "the line, and what it stood for will be computed again"
+                    )
 
     def append(self, record: dict[str, Any]) -> None:
         """Write a record; when this returns, it is on the disk."""
-        self._append(line_of(record))
-
-    def _append(self, data: bytes) -> None:
         if self._path is None:
             return
-        with self._path.open("ab", buffering=0) as file:
-            end = file.tell()
-            try:
-                left = memoryview(data)
-                while left:  # a nearly full disk takes a part
-                    left = left[file.write(left) :]
-                os.fsync(file.fileno())
-            except OSError:
-                file.truncate(end)  # a later record must not follow half a one
-                raise
+        with _alone(self._path) as file:
+            _cut_torn_line(file)
+            _put(file, line_of(record))
+
+
+@contextmanager
+def _alone(path: Path, mode: str = "a+b") -> Iterator[IO[bytes]]:
+    """A file, at its start, that no other thread or process has at the same time."""
+    with path.open(mode, buffering=0) as file:
+        _lock(file, wanted=True)
+        try:
+            file.seek(0)
+            yield file
+        finally:  # closing is not enough: a process forked off in between has the file open, too
+            _lock(file, wanted=False)
+
+
+def _lock(file: IO[bytes], *, wanted: bool) -> None:
+    if fcntl is not None:
+        with suppress(OSError):  # a file system without locks: one process a log
+            fcntl.flock(file, fcntl.LOCK_EX if wanted else fcntl.LOCK_UN)
+
+
+def _cut_torn_line(file: IO[bytes]) -> None:
+    """Remove what a killed process left behind the last line break."""
+    size = end = file.seek(0, os.SEEK_END)
+    while end:
+        start = max(0, end - 4096)
+        file.seek(start)
+        place = file.read(end - start).rfind(b"\n")
+        if place >= 0:
+            end = start + place + 1
+            break
+        end = start
+    if end < size:
+        file.truncate(end)
+
+
+def _put(file: IO[bytes], data: bytes) -> None:
+    """Append to the file; when this returns, it is on the disk."""
+    end = file.seek(0, os.SEEK_END)
+    try:
+        left = memoryview(data)
+        while left:  # a nearly full disk takes a part
+            left = left[file.write(left) :]
+        os.fsync(file.fileno())
+    except OSError:
+        file.truncate(end)  # a later record must not follow half a one
+        raise

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Corpus, Label
+from trellis.corpus.whole_numbers import for_kernels
 from trellis.domains import flag, number, one_of
 from trellis.errors import ParametersError
 from trellis.estimator import changed, fixed, parameter
@@ -372,7 +373,7 @@ def _share_of_trees(corpora: Sequence[Corpus]) -> float:
     n_kept = n_edges = 0
     for corpus in corpora:
         assert corpus.edges is not None
-        n, edges = corpus.n_positions, corpus.edges
+        n, edges = corpus.n_positions, for_kernels(corpus.edges)
         if len(edges):
             graph = coo_array((np.ones(len(edges)), edges.T), shape=(n, n))
             n_components, _ = connected_components(graph, directed=False)

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Corpus, Labels
+from trellis.corpus.labels import check_label_count
 from trellis.corpus.schemes import get_scheme
+from trellis.corpus.whole_numbers import for_kernels
 from trellis.errors import DataError
 from trellis.features import Encoded, Prepared
 from trellis.features.encoder import encoder_for
@@ -209,6 +211,10 @@ class LearningProblems(Predictor):
             crossed[:] = True
         if not crossed.any() and known is None:
             return None
+        edges = None
+        if self.structure != "chain":
+            assert corpus.edges is not None
+            edges = for_kernels(corpus.edges)
         n_labels = len(labels.classes)
         dense = self.edge_pairs == "all" or (self.edge_pairs == "auto" and n_labels <= _FEW_LABELS)
         return cross(
@@ -217,7 +223,7 @@ class LearningProblems(Predictor):
             dense=dense if known is None else not known.ptr.size,
             negatives=int(self.edge_negatives), least=float(self.edge_min_share),
             rng=rng, known=known, directed=self._is_directed,
-            edges=None if self.structure == "chain" else corpus.edges,
+            edges=edges,
         )  # fmt: skip
 
     def _start(
@@ -237,5 +243,6 @@ class LearningProblems(Predictor):
                 )
 
     def _check_classes(self, classes: Sequence[str]) -> None:
+        check_label_count(len(classes), self.max_labels)
         if self.scheme is not None:
             get_scheme(self.scheme).validity(classes)  # raises if a label does not fit

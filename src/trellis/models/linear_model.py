@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Corpus, Label
 from trellis.corpus.sample_weights import sample_weights
+from trellis.corpus.whole_numbers import for_kernels
 from trellis.decompose import GraphPieces, Partitioner, partitioner
 from trellis.errors import CheckpointError, DataError, TrellisError
 from trellis.estimator import fitted, fixed
@@ -92,7 +93,8 @@ class LinearModel(LearningProblems, StoredLinearModel):
         corpus.check_samples("fit")
         if self.structure == "tree":
             assert corpus.edges is not None
-            Forest.of(corpus.offsets, corpus.edges)  # raises if there is a cycle
+            offsets, links = for_kernels(corpus.offsets), for_kernels(corpus.edges)
+            Forest.of(offsets, links)  # raises if there is a cycle
         return corpus
 
     def dev_corpus(self, dev: Any) -> Corpus:

@@ -117,6 +117,12 @@ class LinearParameters(Estimator):
         "Chains: predict only what is valid in this tag scheme.",
         default=None,
     )
+    max_labels: int | None = parameter(
+        nothing | whole(1),
+        """Refuse data with more distinct labels; None: refuse more than 5,000, and warn of more
+        than 500, as if the wrong column was taken for the labels.""",
+        default=None,
+    )
     patience: int | None = parameter(
         nothing | whole(1),
         "With ``dev`` data: stop after so many passes without a better score.",

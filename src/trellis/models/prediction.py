@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Corpus, Label, Labels, as_corpus, as_graph_corpus
 from trellis.corpus.corpus import check_lengths
-from trellis.corpus.labels import basic_table
 from trellis.corpus.sample_weights import sample_weights
 from trellis.corpus.schemes import Scheme, detect_scheme, get_scheme
+from trellis.corpus.whole_numbers import for_kernels
 from trellis.domains import is_whole
 from trellis.errors import DataError, InfeasibleError
 from trellis.estimator import fitted
@@ -260,8 +260,7 @@ class Predictor(LinearParameters):
             raise DataError("score needs at least one annotated position")
         position = {name: i for i, name in enumerate(corpus.labels.classes)}
         predicted = [position.get(p, -1) for sample in self.predict(corpus) for p in sample]
-        ids = np.array(predicted, np.int64)
-        allowed = corpus.labels.table[corpus.labels.ids, np.maximum(ids, 0)] & (ids >= 0)
+        allowed = corpus.labels.allow(np.array(predicted, np.int64))
         return float(np.average(allowed[annotated], weights=weight))
 
     def explain(
@@ -369,7 +368,8 @@ class Predictor(LinearParameters):
     def _encode(self, corpus: Corpus) -> Encoded:
         if corpus.n_positions == 0:  # which kind of features it lacks cannot be told, nor matters
             none = np.zeros(0, np.int32)
-            return Encoded(corpus.offsets, np.zeros(1, np.int64), none, np.zeros(0, np.float32))
+            offsets = for_kernels(corpus.offsets)
+            return Encoded(offsets, np.zeros(1, np.int64), none, np.zeros(0, np.float32))
         return self.encoder_.encode(corpus)
 
     def _problem(
@@ -496,7 +496,7 @@ class numbered:  # noqa: N801 (it reads as a statement)
 def unknown_labels(corpus: Corpus, classes: tuple[str, ...]) -> Labels:
     """Label sets of all classes at all positions of a corpus."""
     n = len(classes)
-    return Labels(np.full(corpus.n_positions, n, np.int32), basic_table(n), classes)
+    return Labels(np.full(corpus.n_positions, n, np.int32), (), classes)
 
 
 def _check_finite(corpus: Corpus, first: int, fine: Any) -> None:
@@ -514,7 +514,7 @@ def _check_finite(corpus: Corpus, first: int, fine: Any) -> None:
 def _coded(corpus: Corpus, known: tuple[str, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Edges and their types as numbers, −1 for types that are not known."""
     assert corpus.edges is not None
-    edges = corpus.edges
+    edges = for_kernels(corpus.edges)
     if not known:
         return edges, np.zeros(len(edges), np.int64)
     if corpus.edge_types is None:

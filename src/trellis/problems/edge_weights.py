@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Labels
 from trellis.corpus.corpus import bounds, ranges
+from trellis.corpus.whole_numbers import for_kernels
 from trellis.features import Encoded
 
 __all__ = ["EdgeWeights", "cross"]
@@ -156,8 +157,9 @@ def cross(
         for back in range(families):
             drawn = _draw_pairs(encoded, labels, (n_new, negatives), rng, edges)
             asked = row, n_new, n_labels, back, drawn, least
+            ids = for_kernels(labels.ids)
             pairs.append(
-                observed_pairs(encoded.offsets, encoded.indptr, encoded.indices, labels.ids, *asked)
+                observed_pairs(encoded.offsets, encoded.indptr, encoded.indices, ids, *asked)
                 if edges is None
                 else _pairs_on_edges(encoded, labels, edges, *asked, directed)
             )

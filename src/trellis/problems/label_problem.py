@@ -117,7 +117,7 @@ class LabelProblem(LabelInference):
                     "one for each (None if not known), or {position: label}"
                 )
         new = Labels.from_lists([labels], self.classes, first=i).allowed()
-        known = self.labels.table[self.labels.ids[a:b]]
+        known = self.labels.take(slice(a, b)).allowed()
         both = known & new
         wrong = np.flatnonzero(~both.any(axis=1))
         if len(wrong):
@@ -126,13 +126,17 @@ class LabelProblem(LabelInference):
                 f"sample {i}, position {t}: the annotation {self._names(new[t])} contradicts "
                 f"{self._names(known[t])}, which is known already"
             )
-        ids, table = self.labels.ids.copy(), self.labels.table
-        for t in range(b - a):
-            same = np.flatnonzero((table == both[t]).all(axis=1))
-            if not len(same):
-                table = np.vstack([table, both[t]])
-            ids[a + t] = same[0] if len(same) else len(table) - 1
-        self.labels = Labels(ids, table, self.classes)
+        ids, n = self.labels.ids.copy(), len(self.classes)
+        numbers = {members: n + 1 + k for k, members in enumerate(self.labels.sets)}
+        for t, row in enumerate(both, a):
+            members = frozenset(np.flatnonzero(row).tolist())
+            if len(members) == 1:
+                (ids[t],) = members
+            elif len(members) == n:
+                ids[t] = n
+            else:
+                ids[t] = numbers.setdefault(members, n + 1 + len(numbers))
+        self.labels = Labels(ids, tuple(numbers), self.classes)
         self.__dict__.pop("costs", None)
 
     def _names(self, row: Bools) -> str:

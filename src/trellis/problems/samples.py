@@ -233,7 +233,7 @@ class LabelSamples:
         e = self.encoded
         return (
             Features(e.indptr, e.indices, e.values),
-            LabelSets(self.labels.ids, self.labels.table),
+            LabelSets(*self.labels.for_kernels()),
         )
 
     def identity(self) -> tuple[NDArray[Any], ...]:
