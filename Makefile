@@ -82,8 +82,8 @@ demo: $(VENV)/.user
 # Attacks on files, inputs, the public interface and running processes; see fuzz/__init__.py.
 MINUTES ?= 10
 fuzz: $(VENV)/.dev $(VENV)/.fuzz
-	$(BIN)/python -m fuzz --minutes $(MINUTES)
-	$(BIN)/python -m fuzz.guided --minutes $(MINUTES)
+	$(BIN)/python -m fuzz --minutes $$(awk 'BEGIN { print $(MINUTES) / 2 }')
+	$(BIN)/python -m fuzz.guided --minutes $$(awk 'BEGIN { print $(MINUTES) / 2 }')
 
 bench: $(VENV)/.bench
 	@set -e; for name in $(BENCHMARKS); do \

@@ -80,7 +80,7 @@ def run_attack(
     Parameters
     ----------
     attack : str
-        A module of this package.
+        A module of this package, or the whole name of another.
     seed, first : int
         The cases are numbers ``first``, ``first + 1``, … of ``seed``.
     n_cases : int, optional
@@ -100,11 +100,13 @@ def run_attack(
 
 def _run_block(report: Report, first: int, last: int, seconds: float) -> int:
     """Run one process; return the number of the next case."""
+    inside = (Path(__file__).parent / f"{report.attack}.py").exists()
+    module = f"fuzz.{report.attack}" if inside else report.attack
     seconds = min(seconds, 10.0**6)
     with tempfile.NamedTemporaryFile() as mark, tempfile.TemporaryFile("w+b") as output:
         mark.write(first.to_bytes(8, "little"))
         mark.flush()
-        words = [report.attack, report.seed, first, last, seconds, mark.name]
+        words = [module, report.seed, first, last, seconds, mark.name]
         process = subprocess.Popen(
             [sys.executable, "-m", "fuzz.worker", *map(str, words)],
             stdout=output,

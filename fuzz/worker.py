@@ -56,7 +56,7 @@ def main(attack: str, seed: int, first: int, last: int, seconds: float, mark: st
         lines.write(json.dumps(message) + "\n")
         lines.flush()
 
-    case = importlib.import_module(f"fuzz.{attack}").cases()
+    case = importlib.import_module(attack).cases()
     counts: Counter[str] = Counter()
     end = time.monotonic() + seconds
     with Path(mark).open("r+b") as file:
