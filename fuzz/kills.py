@@ -29,7 +29,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,7 @@ from trellis import (
 from trellis.cheap import ActiveLearner, AnnotationLog
 from trellis.cli.main import main as trellis_main
 from trellis.datasets import simulate_cells
+from trellis.errors import DataError
 from trellis.features import prepare
 from trellis.files.checkpoint import CheckpointFile
 from trellis.regression import GLACER, knn_graph
@@ -368,7 +369,9 @@ def _learning() -> Job:
     def run(folder: Path, acknowledge: Acknowledge) -> None:
         model = MaxMargin("word", l2=0.1, max_passes=20, random_state=0)
         learner = ActiveLearner(model, labels=_LABELS, log=folder / "log", random_state=0)
-        i = learner.query(_POOL)
+        i = -1
+        with suppress(DataError):  # killed after the last answer: nothing is left to ask for
+            i = learner.query(_POOL)
         for n in range(len(learner.annotated_), len(_POOL)):
             learner.tell(i, _ANSWERS[i])
             acknowledge(n)

@@ -204,7 +204,7 @@ def test_same_data_same_bits():
         (Rerank(weights="equal"), "weights must be 'learned' or 'uniform', got 'equal'"),
         (Rerank(l2=-1), "l2 must be a number of at least 0, got -1"),
         (LogLinearVote(l2=None), "l2 must be a number of at least 0, got None"),
-        (Stacking(window=-1), "window must be an integer of at least 0, got -1"),
+        (Stacking(window=-1), "window must be an integer from 0 to 100, got -1"),
         (Stacking(ChainPerceptron(), scheme="BIO"), "give the scheme to the base model"),
     ],
 )

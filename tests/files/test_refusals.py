@@ -130,6 +130,7 @@ def array(name: str, change: Callable[[Any], Any]) -> Change:
             array("automaton.expert", lambda e: e + 5),
             "the automaton speaks of",
         ),
+        ("Stacking", parameter(window=10**12), "window must be an integer from 0 to 100"),
         ("Stacking", state(model=3), "the model inside is none, or not fitted"),
         ("Stacking", without("model"), "the model inside is none, or not fitted"),
         (

@@ -138,7 +138,7 @@ class Stacking(Combiner):
         kw_only=False,
     )
     window: int = parameter(
-        whole(0),
+        whole(0, 100),
         "How far to look to the left and to the right for what experts say there.",
         default=1,
     )
