@@ -11,11 +11,13 @@ truth values are as good as Python's; a truth value is no number, and neither is
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -27,6 +29,7 @@ __all__ = [
     "anything",
     "flag",
     "function",
+    "generator",
     "has",
     "instance",
     "is_number",
@@ -35,9 +38,13 @@ __all__ = [
     "number",
     "one_of",
     "sequence_of",
+    "takes",
     "text",
     "whole",
 ]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def is_number(value: object) -> bool:
@@ -333,3 +340,44 @@ def sequence_of(domain: Domain, words: str) -> Domain:
         return [domain.parse(part.strip()) for part in said.split(",") if part.strip()]
 
     return _domain(words, accepts, parse, "A,B,...")
+
+
+# ------------------------------------------------------------------------------- arguments
+
+generator = instance(np.random.Generator)
+"""Sources of random numbers."""
+
+
+def takes(**domains: Domain) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorator: check the arguments of these names before a function is called.
+
+    Raises
+    ------
+    ParameterError
+        If one is not in its domain.
+
+    Examples
+    --------
+    >>> @takes(k=whole(1))
+    ... def first(items, k=1):
+    ...     return items[:k]
+    >>> first("abc", 2)
+    'ab'
+    >>> first("abc", k=2.5)
+    Traceback (most recent call last):
+    trellis.errors.ParameterError: k must be a positive integer, got 2.5
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        names = list(inspect.signature(function).parameters)
+
+        @functools.wraps(function)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+            for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+                if name in domains:
+                    domains[name].check(name, value)
+            return function(*args, **kwargs)
+
+        return checked
+
+    return decorate

@@ -87,7 +87,7 @@ class AttributeEncoder(Encoder):
                 raw = np.float32(1) if features.values is None else features.values[here]
                 values = (raw / divisor[ids]).astype(np.float32)
             bounds = np.array([0, len(indptr) - 1])  # where samples end is not looked at
-            yield drop_unknown(Encoded(bounds, indptr - indptr[0], ids, values))
+            yield drop_unknown(Encoded.made(bounds, indptr - indptr[0], ids, values))
 
     def _features(self, corpus: Corpus) -> Features:
         if corpus.features is not None:

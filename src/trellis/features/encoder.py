@@ -165,7 +165,7 @@ class TemplateEncoder(Encoder):
             len(single) - len(numbers),
             bool(numbers),
         )
-        return Encoded(chunk.offsets, *rows)
+        return Encoded.made(chunk.offsets, *rows)
 
     def _drop_rare(self, parts: Parts, known: int) -> None:
         """Apply the templates' count thresholds to the features learned since ``known``."""

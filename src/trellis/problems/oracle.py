@@ -7,12 +7,38 @@ from typing import Any
 
 import numpy as np
 
-from trellis.arrays import Float64s
+from trellis.arrays import Float64s, Int64s, as_array
+from trellis.corpus.sample_weights import sample_weights
+from trellis.domains import function, number, takes, whole
+from trellis.errors import DataError
 from trellis.problems.cut import Cut
 
-__all__ = ["summed_risk"]
+__all__ = ["as_answer", "summed_risk"]
 
 
+def as_answer(answer: Any, w: Float64s) -> tuple[Int64s, Float64s, float, float | None]:
+    """Return the answer of an oracle for a sample, checked: indices, psi, loss, bound or None.
+
+    Raises
+    ------
+    DataError
+        If it is not what :func:`summed_risk` says, or a number is not finite.
+    """
+    if not isinstance(answer, tuple | list) or len(answer) not in (2, 3):
+        raise DataError("an oracle returns psi and loss of a labelling, and maybe a bound")
+    psi, *numbers = answer
+    index = np.arange(len(w))
+    if isinstance(psi, tuple) and len(psi) == 2:
+        index = as_array(psi[0], np.int64, "indices of psi", (None,), low=0, high=len(w))
+        psi = psi[1]
+    values = as_array(psi, np.float64, "psi", (len(index),), finite=True)
+    for value in numbers:
+        number().check("the loss that an oracle returns", value)
+    loss, *bound = (float(value) for value in numbers)
+    return index, values, loss, bound[0] if bound else None
+
+
+@takes(best=function, n_samples=whole(0), n_weights=whole(0))
 def summed_risk(
     best: Callable[[int, Float64s], Any],
     n_samples: int,
@@ -61,18 +87,18 @@ def summed_risk(
     >>> round(a.objective, 3), round(b.objective, 3)
     (0.1, 0.1)
     """
-    weight = np.ones(n_samples) if sample_weight is None else sample_weight
+    weight = sample_weights(sample_weight, n_samples)
 
     def risk(w: Float64s) -> Cut:
+        w = as_array(w, np.float64, "w", (n_weights,))
         upper = lower = 0.0
         slope = np.zeros(n_weights)
         for i in range(n_samples):
-            psi, loss, *bound = best(i, w)
-            index, values = psi if isinstance(psi, tuple) else (slice(None), psi)
-            value = float(loss) - float(values @ w[index])
+            index, psi, loss, bound = as_answer(best(i, w), w)
+            value = loss - float(psi @ w[index])
             lower += float(weight[i]) * value
-            upper += float(weight[i]) * (float(bound[0]) if bound else value)
-            slope[index] -= weight[i] * values
+            upper += float(weight[i]) * (value if bound is None else bound)
+            np.subtract.at(slope, index, weight[i] * psi)
         return Cut(upper, lower, slope)
 
     return risk

@@ -47,8 +47,9 @@ from typing import get_args
 
 import numpy as np
 
-from trellis.arrays import Bools, Float64s, Int64s
+from trellis.arrays import Bools, Float64s, Int64s, as_array
 from trellis.corpus.sample_weights import sample_weights
+from trellis.domains import instance
 from trellis.errors import DataError
 from trellis.problems.cut import Cut
 from trellis.problems.problem import Maxima, Problem, Space
@@ -139,9 +140,14 @@ class PartialObjective:
                     f"{loss!r}"
                 )
             loss = PARTIAL_LOSSES[loss]
+        instance(PartialLoss).check("loss", loss)
+        instance(Problem).check("problem", problem)
         self.problem = problem
         self.loss = loss
-        chosen = np.arange(problem.n_samples) if samples is None else np.asarray(samples, np.int64)
+        chosen = np.arange(problem.n_samples)
+        if samples is not None:
+            n = problem.n_samples
+            chosen = as_array(samples, np.int64, "samples", (None,), low=0, high=n)
         self.samples: Int64s = chosen[problem.annotated[chosen]]
         weight = sample_weights(sample_weight, problem.n_samples)
         self.sample_weight: Float64s = weight[self.samples]

@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from trellis.arrays import as_array
 from trellis.errors import DataError
-from trellis.structures.potentials import Potentials, place, scores
+from trellis.structures.potentials import Potentials, place
 
 __all__ = ["ChainPotentials"]
 
@@ -72,7 +73,7 @@ class ChainPotentials(Potentials):
 
     def __post_init__(self) -> None:
         self._hold_nodes()
-        trans = scores(self.trans, "transition scores")
+        trans = as_array(self.trans, np.float64, "transition scores")
         n, n_labels = self.node.shape
         shared = (n_labels, n_labels)
         if trans.shape not in (shared, (n, *shared)):

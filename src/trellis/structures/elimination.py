@@ -31,6 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trellis.arrays import Float64s, Int64s
+from trellis.domains import instance, takes
 from trellis.errors import DataError
 from trellis.structures.graph_potentials import GraphPotentials
 
@@ -309,6 +310,7 @@ def plans_within(
     return affordable
 
 
+@takes(p=instance(GraphPotentials))
 def elimination_cost(p: GraphPotentials) -> tuple[Int64s, Float64s]:
     """Estimate what variable elimination would cost, without running it.
 

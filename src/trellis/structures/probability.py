@@ -18,14 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from trellis.arrays import Bools, Float64s, Int32s, Int64s
+from trellis.domains import flag, generator, instance, nothing, number, one_of, takes, text, whole
 from trellis.errors import DataError
 from trellis.structures import elimination
 from trellis.structures.belief_propagation import belief_propagation
 from trellis.structures.chain_potentials import ChainPotentials
-from trellis.structures.checks import at_least, one_of
 from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.message_graph import MessageGraph, subset, supported
-from trellis.structures.message_passes import MessagePasses
+from trellis.structures.message_passes import POTENTIALS, MessagePasses
 from trellis.structures.potentials import label_ids
 from trellis.structures.results import Marginals
 
@@ -34,6 +34,10 @@ __all__ = ["entropy", "event_probability", "marginals", "sample", "span_probabil
 _METHODS = ("auto", "tree", "elimination", "bp")
 
 
+@takes(
+    p=POTENTIALS, pairs=flag, method=text, budget=whole(1), max_iterations=whole(1, 2**31),
+    damping=number(at_least=0), tolerance=number(above=0),
+)  # fmt: skip
 def marginals(
     p: ChainPotentials | GraphPotentials,
     *,
@@ -101,13 +105,9 @@ def marginals(
     >>> loopy.node[1].round(3).tolist(), loopy.exact.tolist(), loopy.converged.tolist()
     ([0.335, 0.665], [False], [True])
     """
-    one_of(method, ("auto",) if isinstance(p, ChainPotentials) else _METHODS)
-    at_least(budget, 1, "budget")
-    at_least(max_iterations, 1, "max_iterations")
-    if not 0 <= damping < 1:
+    one_of(*(("auto",) if isinstance(p, ChainPotentials) else _METHODS)).check("method", method)
+    if damping >= 1:
         raise DataError(f"damping is {damping}; it must be from 0 to below 1")
-    if not tolerance > 0:
-        raise DataError(f"tolerance is {tolerance}; it must be above 0")
     passes = MessagePasses.of(p, method)
     if passes is not None:
         node = np.zeros(p.node.shape)
@@ -217,6 +217,7 @@ def _require_labels(p: GraphPotentials) -> None:
     p.require_feasible(values)
 
 
+@takes(p=POTENTIALS, n_samples=whole(0), rng=generator, budget=whole(1))
 def sample(
     p: ChainPotentials | GraphPotentials,
     n_samples: int,
@@ -264,8 +265,6 @@ def sample(
     >>> len(np.unique(y, axis=0)), bool((y.sum(axis=1) == 3).all())
     (6, True)
     """
-    at_least(n_samples, 0, "n_samples")
-    at_least(budget, 1, "budget")
     uniforms = rng.random((int(n_samples), len(p.node)))
     log_z, labels = _drawn(p, uniforms, budget)
     p.require_feasible(log_z)
@@ -295,6 +294,7 @@ def _drawn(
     return log_z, labels
 
 
+@takes(p=POTENTIALS, known=nothing | instance(Marginals))
 def entropy(p: ChainPotentials | GraphPotentials, known: Marginals | None = None) -> Float64s:
     r"""Compute the entropy of p(y) of each sample, in nats.
 
@@ -336,6 +336,10 @@ def entropy(p: ChainPotentials | GraphPotentials, known: Marginals | None = None
         return entropies
     assert isinstance(p, GraphPotentials)
     m = marginals(p, pairs=True) if known is None else known
+    n_labels = p.node.shape[1]
+    given = (m.node.shape, m.pair.shape, m.log_z.shape)
+    if given != (p.node.shape, (len(p.edges), n_labels, n_labels), (p.n_samples,)):
+        raise DataError("known marginals are those of other scores; leave them out")
     n, owner = p.n_samples, p.owner
     node = np.where(m.node > 0, m.node * np.where(m.node > 0, p.node, 0.0), 0.0).sum(axis=1)
     score = p.pair[p.types]
@@ -348,6 +352,7 @@ def entropy(p: ChainPotentials | GraphPotentials, known: Marginals | None = None
     return entropies
 
 
+@takes(p=POTENTIALS, budget=whole(1))
 def event_probability(
     p: ChainPotentials | GraphPotentials, allowed: Bools, *, budget: int = 10_000_000
 ) -> Float64s:
@@ -381,7 +386,6 @@ def event_probability(
     >>> event_probability(p, np.array([[True, True], [False, True]])).round(3).tolist()
     [0.667]
     """
-    at_least(budget, 1, "budget")
     return _event_probability(p, allowed, budget)
 
 
@@ -398,6 +402,7 @@ def _event_probability(
     return np.exp(np.minimum(log_event - log_z, 0.0))
 
 
+@takes(p=instance(ChainPotentials), sample=whole(0), start=whole())
 def span_probability(
     p: ChainPotentials,
     sample: int,
