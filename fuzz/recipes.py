@@ -29,10 +29,7 @@ PATHS = frozenset({"path", "source", "sources", "folder"})
 """Arguments that name files."""
 
 WORK = frozenset(
-    "n_resamples max_iterations max_passes passes n_rounds n_probes n_projections n_estimators "
-    "n_components n_exchanges max_iter repetitions n_trees n_jobs max_rounds max_steps n_samples "
-    "cv n_weights n_domains window folds knots max_leaf_nodes n_features n_types n_labels memory "
-    "max_swaps gap_every params node_shape positions length".split()
+    ["n_resamples", "max_iterations", "max_passes", "passes", "n_rounds", "n_probes", "n_projections", "n_estimators", "n_components", "n_exchanges", "max_iter", "repetitions", "n_trees", "n_jobs", "max_rounds", "max_steps", "n_samples", "cv", "n_weights", "n_domains", "window", "folds", "knots", "max_leaf_nodes", "n_features", "n_types", "n_labels", "memory", "max_swaps", "gap_every", "params", "node_shape", "positions", "length"]
 )
 """Arguments that say how much is to be done or held: a large number is a wish, no attack."""
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from trellis.arrays import as_array, as_offsets, held, known
 from trellis.domains import generator, instance, nothing, one_of, takes, whole
 from trellis.errors import DataError
-from trellis.structures.forest import Forest, checked_edges
+from trellis.structures.forest import Forest
 
 __all__ = ["VISITS", "Partitioner", "Pieces", "WholeSamples", "cut", "drawn", "visits"]
 
@@ -152,8 +152,9 @@ def cut(offsets: NDArray[np.int64], edges: NDArray[np.int64], piece: NDArray[np.
     (array([2, 0, 1, 3]), array([0, 1, 4]), [[0, 1], [0, 3]])
     """
     offsets = as_offsets(offsets)
-    edges = checked_edges(edges, offsets)
-    piece = as_array(piece, np.int64, "piece", (int(offsets[-1]),))
+    n = int(offsets[-1])
+    edges = as_array(edges, np.int64, "edges", (None, 2), low=0, high=n)
+    piece = as_array(piece, np.int64, "piece", (n,))
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     nodes = np.lexsort((piece, owner))
     other = (np.diff(piece[nodes]) != 0) | (np.diff(owner[nodes]) != 0)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import for_kernels
 from trellis.corpus import Column, Corpus
 from trellis.corpus.corpus import bounds, ranges
 from trellis.errors import TemplateError
@@ -133,12 +134,11 @@ class ConjunctionColumn(KeyedColumn):
         """Feature ids of a chunk from the codes of the atoms (by identity)."""
         from trellis.kernels.coding import fold_term
 
-        keys = np.empty(chunk.n_positions, np.int64)
+        keys, offsets = np.empty(chunk.n_positions, np.int64), for_kernels(chunk.offsets)
         for i, (atom, term) in enumerate(zip(self.atoms, self.template.terms, strict=True)):
             fold_term(
-                keys, codes[id(atom)], chunk.offsets, term.offset, self.radices[i], i == 0,
-                self.marks,
-            )  # fmt: skip
+                keys, codes[id(atom)], offsets, term.offset, self.radices[i], i == 0, self.marks
+            )
         return self._coded(keys, new_ids)
 
     def value_names(self, codes: NDArray[np.int64]) -> list[str]:
@@ -188,7 +188,7 @@ def _shifted(codes: Ids, offsets: NDArray[np.int64], by: int) -> NDArray[np.int6
     from trellis.kernels.coding import fold_term
 
     keys = np.empty(len(codes), np.int64)
-    fold_term(keys, codes, offsets, by, 1, True, 0)
+    fold_term(keys, for_kernels(codes), for_kernels(offsets), by, 1, True, 0)
     return keys
 
 

@@ -8,7 +8,6 @@ feature's id is exact: it stands for one value of one template, and can be named
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -182,7 +181,12 @@ class TemplateEncoder(Encoder):
         self._n_features = int(keep.sum())
         for column in self.columns:
             column.renumber(mapping)
-        parts.rewrite(lambda part: drop_unknown(replace(part, indices=mapping[part.indices])))
+
+        def kept(part: Encoded) -> Encoded:
+            indices = mapping[part.indices]
+            return drop_unknown(Encoded.made(part.offsets, part.indptr, indices, part.values))
+
+        parts.rewrite(kept)
 
     def names(self, features: Sequence[int] | NDArray[Any]) -> list[str]:
         wanted = np.asarray(features, np.int64)

@@ -49,7 +49,7 @@ import numpy as np
 
 from trellis.arrays import Bools, Float64s, Int64s, as_array
 from trellis.corpus.sample_weights import sample_weights
-from trellis.domains import instance
+from trellis.domains import has, instance
 from trellis.errors import DataError
 from trellis.problems.cut import Cut
 from trellis.problems.problem import Maxima, Problem, Space
@@ -141,7 +141,7 @@ class PartialObjective:
                 )
             loss = PARTIAL_LOSSES[loss]
         instance(PartialLoss).check("loss", loss)
-        instance(Problem).check("problem", problem)
+        has("maxima", "annotate").check("problem", problem)
         self.problem = problem
         self.loss = loss
         chosen = np.arange(problem.n_samples)

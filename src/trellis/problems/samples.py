@@ -32,11 +32,11 @@ from trellis.decompose import Pieces
 from trellis.domains import flag, instance, nothing, one_of, whole
 from trellis.errors import DataError
 from trellis.features import Encoded
+from trellis.problems.costs import check_cost
 from trellis.problems.edge_rows import EdgeRows, edge_rows, rich_arguments
 from trellis.problems.edge_weights import EdgeWeights
 from trellis.problems.visits import GraphVisits, Visits
 from trellis.problems.weights import Weights
-from trellis.problems.costs import check_cost
 from trellis.structures import Forest, is_forest
 from trellis.structures.forest import checked_edges
 

@@ -110,6 +110,7 @@ def normalise(S: Any) -> Any:
     array([[0., 1.],
            [1., 0.]])
     """
+    S = _graph(S)
     total = float(S.sum())
     return S * (S.shape[0] / total) if total > 0 else S
 
@@ -125,7 +126,14 @@ def laplacian(S: Any) -> Any:
     """
     import scipy.sparse as sp
 
+    S = _graph(S)
     return (sp.diags_array(np.asarray(S.sum(axis=1)).ravel()) - S).tocsr()
+
+
+def _graph(S: Any) -> Any:
+    """A sparse square matrix as it is, anything else checked."""
+    square = getattr(S, "format", "") == "csr" and S.shape[0] == S.shape[1]
+    return S if square else check_graph(S)
 
 
 def without_zeros(S: Any) -> Any:
