@@ -17,7 +17,7 @@ __all__ = ["broken", "tamper", "written_otherwise"]
 _THINGS: tuple[Callable[[], Any], ...] = (
     lambda: None, lambda: "x", lambda: "", lambda: b"x", lambda: 0, lambda: -1, lambda: 3,
     lambda: 2.5, lambda: np.nan, lambda: np.inf, lambda: -np.inf, lambda: -0.0, lambda: True,
-    lambda: 1j, lambda: [], lambda: (), lambda: {}, lambda: set(), lambda: [[]], lambda: [None],
+    lambda: 1j, lambda: [], lambda: (), lambda: {}, set, lambda: [[]], lambda: [None],
     lambda: [[1, 2], [3]], lambda: ["a", ["b"]], lambda: [1.5], lambda: {"a": 1}, lambda: {1, 2},
     object, lambda: int, lambda: iter([1, 2]), lambda: range(3), lambda: np.array(5),
     lambda: np.datetime64("2020-01-01"), lambda: np.float32(0.5), lambda: np.int8(-3),
@@ -84,7 +84,7 @@ def _smaller(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 _WRITINGS: tuple[Callable[[np.ndarray[Any, Any]], Any], ...] = (
     _strided, _backwards, _misaligned, _read_only, _wider, _smaller, np.asfortranarray,
     lambda a: a.astype(a.dtype.newbyteorder(">")), lambda a: a.copy().view(_Subclass),
-    lambda a: a.tolist(), lambda a: np.ma.masked_array(a),
+    lambda a: a.tolist(), np.ma.masked_array,
 )  # fmt: skip
 
 
@@ -183,7 +183,8 @@ def _broken_inside(value: Any, rng: Generator, work: bool) -> Any:
 def _arrays(thing: Any, depth: int) -> list[np.ndarray[Any, Any]]:
     if isinstance(thing, np.ndarray):
         return [thing]
-    if depth == 0 or not type(thing).__module__.startswith("trellis"):
+    ours = type(thing).__module__.startswith("trellis") and not isinstance(thing, tuple)
+    if depth == 0 or not ours:
         return []
     names = [f.name for f in fields(thing)] if is_dataclass(thing) else list(vars(thing))
     inside = (getattr(thing, name, None) for name in names if not name.startswith("_"))

@@ -29,7 +29,7 @@ from numpy.random import Generator
 
 from fuzz import BrokenPromiseError
 from fuzz.mutations import broken, poke, tamper, written_otherwise
-from fuzz.recipes import PATHS, RECIPES, WORK, Recipe
+from fuzz.recipes import IN_PLACE, PATHS, RECIPES, WORK, Recipe
 from trellis.errors import TrellisError
 
 __all__ = ["cases", "same"]
@@ -73,7 +73,8 @@ def _valid(recipe: Recipe) -> str:
 
 def _rewritten(recipe: Recipe, rng: Generator) -> str:
     arguments = recipe.arguments()
-    candidates = [name for name, v in arguments.items() if isinstance(v, np.ndarray) and v.size]
+    arrays = {k: v for k, v in arguments.items() if isinstance(v, np.ndarray) and v.size}
+    candidates = sorted(arrays.keys() - IN_PLACE)
     if not candidates:
         return _valid(recipe)
     for name in rng.permutation(candidates)[: int(rng.integers(1, 4))]:

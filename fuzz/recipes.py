@@ -17,13 +17,16 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["EXCEPTIONS", "PACKAGES", "PATHS", "RECIPES", "WORK", "Recipe"]
+__all__ = ["EXCEPTIONS", "IN_PLACE", "PACKAGES", "PATHS", "RECIPES", "WORK", "Recipe"]
 
 PACKAGES = (
     "arrays", "cheap", "corpus", "corpus.schemes", "decompose", "evaluation", "experts", "features",
     "problems", "regression", "solvers", "structures", "theory", "tracking",
 )  # fmt: skip
 """The packages whose names are attacked."""
+
+IN_PLACE = frozenset({"state", "gamma", "fired"})
+"""Arguments that are written into, so that no other array can stand for them."""
 
 PATHS = frozenset({"path", "source", "sources", "folder"})
 """Arguments that name files."""
@@ -41,6 +44,10 @@ _FILES = "reads and writes files, which have attacks of their own"
 
 EXCEPTIONS = {
     **{f"arrays.{n}": _TYPE for n in ("Array", "Bools", "Float64s", "Int8s", "Int32s", "Int64s")},
+    **{
+        f"arrays.{n}": "the checks themselves: all else goes through them"
+        for n in ("as_array", "as_offsets", "check_in_place", "for_kernels", "held", "known")
+    },
     "cheap.STRATEGIES": _VALUE,
     "cheap.TRANSFER_STRATEGIES": _VALUE,
     "cheap.TransferChoice": _RECORD,
@@ -317,7 +324,7 @@ _SPACE = {
         "AssignmentSpace", "best_assignment", "second_best_assignment", "kbest_assignments",
         "best_incompatible_assignment")),
     **_SPACE, scores=np.array([1.0, 0.0, 0.5, 2.0, 0.0, -1.0, 0.25]),
-    fixed=np.array([-1, -1, -1, 1, 0, 0, -1]), k=3, diversity=0.0, exact=True, method="auto",
+    fixed=np.array([-1, -1, -1, 1, 0, 0, -1]), k=3, diversity=None, exact=True, method="auto",
     often=3,
 )  # fmt: skip
 def _assignments(
@@ -332,8 +339,8 @@ def _assignments(
         st.best_assignment(space, scores, fixed=fixed, exact=exact, method=method),
         st.second_best_assignment(space, scores),
         # Diverse ones are as many as are asked for.
-        st.kbest_assignments(space, scores, k if not diversity else 2, fixed=fixed,
-                             diversity=diversity, exact=exact),
+        st.kbest_assignments(space, scores, 2 if diversity is not None else k, fixed=fixed,
+                             diversity=diversity or 0.0, exact=exact),
         st.best_incompatible_assignment(space, scores, fixed),
     ]  # fmt: skip
 
@@ -620,9 +627,11 @@ def _penalty(
 
 
 @_steps("problems.FeatureRates", "problems.LogLikelihood", gamma=np.full(5, 0.5),
-        fired=np.zeros((2, 5), np.int64), problem=_PROBLEM, state=np.array([1.0, 0.0]))  # fmt: skip
-def _feature_rates(touch: Touch, gamma: Any, fired: Any, problem: Any, state: Any) -> Any:
+        fired=np.zeros((2, 5), np.int64), state=np.array([1.0, 0.0]))  # fmt: skip
+def _feature_rates(touch: Touch, gamma: Any, fired: Any, state: Any) -> Any:
     from trellis.problems import FeatureRates, LogLikelihood
+
+    problem = _chain_problem()
 
     rates = FeatureRates(gamma, fired)
     touch(rates)
@@ -683,7 +692,8 @@ def _prepare(touch: Touch, corpus: Any, **arguments: Any) -> Any:
 
 
 _call("features.as_templates", features="word; pos[-1]", columns=["word", "pos"])
-_call("features.Template", kind="node", use=str)
+_call("features.Template", kind="bias", terms=(), low=0, high=0, min_count=1, edge=False,
+      use=lambda t: t.line())  # fmt: skip
 _call("features.Templates", templates=(), mark_edges=False, use=lambda t: t.text())
 
 
@@ -1024,9 +1034,8 @@ def _combine(kind: str, params: dict[str, Any], often: float) -> None:
 for _name, _params in _COMBINERS.items():
     _combine(f"experts.{_name}", _params, 0.4)
 _combine("experts.Stacking", {"window": 1, "scheme": None}, 0.05)
-_combine("experts.Aligned", {
-    "combiner": _Lazy(lambda: _public("experts.MajorityVote")()), "epsilon": "<eps>"
-}, 0.3)  # fmt: skip
+_MAJORITY = _Lazy(lambda: _public("experts.MajorityVote").__call__())
+_combine("experts.Aligned", {"combiner": _MAJORITY, "epsilon": "<eps>"}, 0.3)
 
 
 @_steps("experts.PathAutomaton", origin=np.array([0, 0, 1, 1]), destination=np.array([1, 1, 2, 2]),

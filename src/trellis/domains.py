@@ -15,7 +15,7 @@ import functools
 import inspect
 import math
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
@@ -37,7 +37,10 @@ __all__ = [
     "nothing",
     "number",
     "one_of",
+    "samples",
+    "seed",
     "sequence_of",
+    "strings",
     "takes",
     "text",
     "whole",
@@ -49,7 +52,7 @@ R = TypeVar("R")
 
 def is_number(value: object) -> bool:
     """Whether a value is a real number (NumPy's included) and not NaN."""
-    return isinstance(value, numbers.Real) and not math.isnan(value)
+    return isinstance(value, numbers.Real) and bool(value == value)  # noqa: PLR0124  # NaN is not
 
 
 def is_whole(value: object) -> bool:
@@ -332,9 +335,12 @@ def sequence_of(domain: Domain, words: str) -> Domain:
     """
 
     def accepts(value: Any) -> bool:
-        if isinstance(value, str | bytes) or not hasattr(value, "__len__"):
+        if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__len__"):
             return False
-        return hasattr(value, "__iter__") and all(domain.accepts(item) for item in value)
+        try:
+            return all(domain.accepts(item) for item in value)
+        except TypeError:  # an array without dimensions, a class
+            return False
 
     def parse(said: str) -> list[Any]:
         return [domain.parse(part.strip()) for part in said.split(",") if part.strip()]
@@ -346,6 +352,15 @@ def sequence_of(domain: Domain, words: str) -> Domain:
 
 generator = instance(np.random.Generator)
 """Sources of random numbers."""
+
+seed = whole(0) | generator
+"""What random numbers may be made of."""
+
+samples = sequence_of(anything, "a list of samples")
+"""Lists with an entry for each sample, whatever that is."""
+
+strings = sequence_of(text, "a list of strings")
+"""Lists of strings."""
 
 
 def takes(**domains: Domain) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -57,7 +57,8 @@ class ChainPieces:
         offsets = as_offsets(offsets)
         lengths = np.diff(offsets)
         whole_length = max(1, int(lengths.max(initial=0)))
-        small = min(math.floor(self.piece_size), whole_length)  # a size beyond int64 is whole samples too
+        # A size beyond int64 is whole samples too.
+        small = min(math.floor(self.piece_size), whole_length)
         most = int(np.sum(-(-lengths // small)))  # room for blocks of the smaller size only
         reverse = rng.random(len(lengths)) < 0.5
         larger = rng.random(most) < self.piece_size - math.floor(self.piece_size)

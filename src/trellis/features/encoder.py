@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Column, Corpus
+from trellis.domains import instance
 from trellis.errors import DataError, TemplateError
 from trellis.features.atoms import Atom
 from trellis.features.attributes import AttributeEncoder
@@ -97,12 +98,14 @@ class TemplateEncoder(Encoder):
             raise
 
     def encode(self, corpus: Corpus) -> Encoded:
+        instance(Corpus).check("corpus", corpus)
         if corpus.n_positions == 0:  # nothing to encode, whatever its columns
             return joined(corpus.offsets, [])
         self._check(corpus)
         return joined(corpus.offsets, self._encode(corpus, grow=False))
 
     def _check(self, corpus: Corpus) -> None:
+        instance(Corpus).check("corpus", corpus)
         for name in self.templates.columns():
             if name not in corpus.columns:
                 raise DataError(

@@ -367,8 +367,7 @@ class Predictor(LinearParameters):
 
     def _encode(self, corpus: Corpus) -> Encoded:
         if corpus.n_positions == 0:  # which kind of features it lacks cannot be told, nor matters
-            none = np.zeros(0, np.int32)
-            return Encoded.made(corpus.offsets, np.zeros(1, np.int64), none, np.zeros(0, np.float32))
+            return Encoded(corpus.offsets, [0], [], [])
         return self.encoder_.encode(corpus)
 
     def _problem(

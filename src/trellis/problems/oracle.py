@@ -9,33 +9,40 @@ import numpy as np
 
 from trellis.arrays import Float64s, Int64s, as_array
 from trellis.corpus.sample_weights import sample_weights
-from trellis.domains import function, number, takes, whole
+from trellis.domains import function, is_number, takes, whole
 from trellis.errors import DataError
 from trellis.problems.cut import Cut
 
 __all__ = ["as_answer", "summed_risk"]
 
 
-def as_answer(answer: Any, w: Float64s) -> tuple[Int64s, Float64s, float, float | None]:
-    """Return the answer of an oracle for a sample, checked: indices, psi, loss, bound or None.
+def as_answer(answer: Any, w: Float64s, i: int) -> tuple[Int64s, Float64s, float, float | None]:
+    """Return the answer of an oracle for sample i, checked: indices, psi, loss, bound or None.
 
     Raises
     ------
     DataError
         If it is not what :func:`summed_risk` says, or a number is not finite.
     """
+    what = f"sample {i}: the oracle's"
     if not isinstance(answer, tuple | list) or len(answer) not in (2, 3):
-        raise DataError("an oracle returns psi and loss of a labelling, and maybe a bound")
-    psi, *numbers = answer
-    index = np.arange(len(w))
+        raise DataError(f"{what} answer is not psi and loss of a labelling, and maybe a bound")
+    psi, *values = answer
+    if not all(is_number(value) and abs(value) < np.inf for value in values):
+        raise DataError(f"{what} features or loss are not finite")
     if isinstance(psi, tuple) and len(psi) == 2:
-        index = as_array(psi[0], np.int64, "indices of psi", (None,), low=0, high=len(w))
-        psi = psi[1]
-    values = as_array(psi, np.float64, "psi", (len(index),), finite=True)
-    for value in numbers:
-        number().check("the loss that an oracle returns", value)
-    loss, *bound = (float(value) for value in numbers)
-    return index, values, loss, bound[0] if bound else None
+        index = as_array(psi[0], np.int64, f"{what} indices", (None,), low=0, high=len(w))
+        if len(np.unique(index)) < len(index):
+            raise DataError(f"{what} indices must be distinct, with a value each")
+        psi = as_array(psi[1], np.float64, f"{what} features", index.shape)
+    else:
+        dense = as_array(psi, np.float64, f"{what} features", w.shape)
+        index = np.flatnonzero(dense)
+        psi = dense[index]
+    if not np.isfinite(psi).all():
+        raise DataError(f"{what} features or loss are not finite")
+    loss, *bound = (float(value) for value in values)
+    return index, psi, loss, bound[0] if bound else None
 
 
 @takes(best=function, n_samples=whole(0), n_weights=whole(0))
@@ -94,11 +101,11 @@ def summed_risk(
         upper = lower = 0.0
         slope = np.zeros(n_weights)
         for i in range(n_samples):
-            index, psi, loss, bound = as_answer(best(i, w), w)
+            index, psi, loss, bound = as_answer(best(i, w), w, i)
             value = loss - float(psi @ w[index])
             lower += float(weight[i]) * value
             upper += float(weight[i]) * (value if bound is None else bound)
-            np.subtract.at(slope, index, weight[i] * psi)
+            slope[index] -= weight[i] * psi
         return Cut(upper, lower, slope)
 
     return risk

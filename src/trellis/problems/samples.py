@@ -263,7 +263,8 @@ class LabelSamples:
                 f"rich edges have rows of {len(edge.row)} features; there are {self.n_features}"
             )
         n_pairs = self.n_labels**2
-        if edge.n_pairs > n_pairs or not (edge.ptr.size or edge.values.size == edge.n_rows * n_pairs):
+        dense = edge.values.size == edge.n_rows * n_pairs
+        if edge.n_pairs > n_pairs or not (edge.ptr.size or dense):
             raise DataError(f"rich edges are for pairs of other labels than {self.n_labels}")
 
     def check_visits(self, visits: Visits) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from trellis.domains import nothing, whole
 from trellis.errors import DataError
 
 __all__ = ["check_graph", "laplacian", "normalise", "resolve_graph", "without_zeros"]
@@ -47,10 +48,11 @@ def check_graph(graph: Any, n: int | None = None) -> Any:
     """
     import scipy.sparse as sp
 
+    (nothing | whole(0)).check("n", n)
     if not sp.issparse(graph):
         try:
             graph = np.asarray(graph, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise DataError(f"the graph is not a matrix of numbers: {error}") from error
     if graph.ndim != 2 or graph.shape[0] != graph.shape[1]:
         raise DataError(f"the graph must be a square matrix, got shape {graph.shape}")

@@ -77,6 +77,7 @@ COLUMNS: Any = parameter(
 )
 
 EARTH_KM = 6371.0088
+_FAR = 1e150  # as far as squares of distances go
 _BLOCK = 1 << 22  # entries of a block of the full distance matrix
 
 
@@ -168,7 +169,8 @@ def radius_graph(
     if metric == "haversine":  # the tree holds points of the unit sphere: arc to chord
         limit = 2 * np.sin(min(limit / EARTH_KM, np.pi) / 2)
     # The arc is an arc sine away from the chord: a hair's breadth more, then cut exactly.
-    near = tree.sparse_distance_matrix(tree, limit * (1 + 1e-9), p=norm, output_type="ndarray")
+    limit = min(limit * (1 + 1e-9), _FAR)
+    near = tree.sparse_distance_matrix(tree, limit, p=norm, output_type="ndarray")
     lengths = to_distance(near["v"])
     keep = (near["i"] != near["j"]) & (lengths <= radius)
     return _weighted(near["i"][keep], near["j"][keep], lengths[keep], len(points), weight, scale)

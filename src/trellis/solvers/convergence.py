@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from trellis.domains import number, sequence_of
+
 __all__ = ["convergence_value"]
 
 _WINDOW = 10
@@ -28,6 +30,7 @@ def convergence_value(objectives: Sequence[float]) -> float | None:
     >>> convergence_value([100.0, 80.0, 75.0])
     0.16666666666666666
     """
+    sequence_of(number(infinite=True), "a list of numbers").check("objectives", objectives)
     if len(objectives) < 3:
         return None
     current = objectives[-1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from trellis.domains import number, sequence_of, whole
 from trellis.errors import DataError
 from trellis.theory.checks import at_least, fraction, positive
 
@@ -107,6 +108,7 @@ def boosting_margin_bound(errors: Sequence[float], rho: float) -> float:
     0.75
     """
     at_least(0, rho=rho)
+    sequence_of(number(), "a list of numbers").check("errors", errors)
     value = 1.0
     for error in errors:
         if not 0 < error < 0.5:
@@ -163,6 +165,8 @@ def boosting_risk_bound(
     positive(rho=rho, n_samples=n_samples)
     fraction(one=False, delta=delta)
     at_least(0, margin_loss=margin_loss)
+    sequence_of(whole(1), "a list of positive integers").check("n_labels", n_labels)
+    sequence_of(number(at_least=0), "a list of numbers").check("complexities", complexities)
     if len(n_labels) != len(complexities) or not len(n_labels):
         raise DataError(
             f"{len(n_labels)} label counts and {len(complexities)} complexities; one of each is "

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trellis.arrays import Float64s
+from trellis.domains import nothing, seed, sequence_of, whole
 from trellis.errors import DataError
 from trellis.theory.checks import at_least
 
@@ -137,12 +138,13 @@ def mutual_stability(
     """
     L, Z = _pairs(losses, examples)
     n = len(L)
-    if n_exchanges < 1:
-        raise DataError(f"n_exchanges must be at least 1, got {n_exchanges}")
+    whole(1).check("n_exchanges", n_exchanges)
+    seed.check("random_state", random_state)
+    (nothing | sequence_of(whole(), "a pair of integers")).check("cells", cells)
     if cells is None:
         k = 2 ** max(1, min(4, int(np.log2(n) / 3)))
         cells = (k, k)
-    if min(cells) < 2 or max(cells) > n:
+    if len(cells) != 2 or min(cells) < 2 or max(cells) > n:
         raise DataError(f"cells must lie between 2 and {n}, the number of examples, got {cells}")
     rng = np.random.default_rng(random_state)
     bins = _intervals(L, cells[0])
