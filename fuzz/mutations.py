@@ -127,15 +127,15 @@ def _broken_array(a: np.ndarray[Any, Any], rng: Generator, work: bool) -> Any:
     if kind == 5 and a.dtype.kind in "iu" and a.ndim == 1:  # falling, repeated or shifted
         return _choice(rng, (a[::-1].copy(), np.sort(a)[::-1].copy(), a + 1, a - 1, a * 0, a * 2))
     other = a.astype(np.float64) if a.dtype.kind in "iu" and rng.random() < 0.2 else a.copy()
-    poke(other, rng)
+    poke(other, rng, work=work)
     return other
 
 
-def poke(a: np.ndarray[Any, Any], rng: Generator) -> None:
+def poke(a: np.ndarray[Any, Any], rng: Generator, *, work: bool = False) -> None:
     """Write a number that is out of range into an array."""
     if not a.size:
         return
-    numbers = _FLOATS if a.dtype.kind in "fc" else _NUMBERS
+    numbers = _FLOATS if a.dtype.kind in "fc" else _NUMBERS[: 5 if work else None]
     place = tuple(int(rng.integers(n)) for n in a.shape)
     try:
         a[place] = _choice(rng, numbers)

@@ -115,9 +115,10 @@ def _tampered(recipe: Recipe, rng: Generator) -> str:
         if rng.random() < 0.5:
             written = tamper(thing, rng) or written
         else:
-            arrays = [a for a in arguments.values() if isinstance(a, np.ndarray) and a.size]
+            arrays = [k for k, a in arguments.items() if isinstance(a, np.ndarray) and a.size]
             if arrays:
-                poke(arrays[int(rng.integers(len(arrays)))], rng)
+                name = arrays[int(rng.integers(len(arrays)))]
+                poke(arguments[name], rng, work=name in WORK)
                 written = True
 
     try:

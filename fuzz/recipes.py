@@ -31,9 +31,13 @@ IN_PLACE = frozenset({"state", "gamma", "fired"})
 PATHS = frozenset({"path", "source", "sources", "folder"})
 """Arguments that name files."""
 
-WORK = frozenset(
-    ["n_resamples", "max_iterations", "max_passes", "passes", "n_rounds", "n_probes", "n_projections", "n_estimators", "n_components", "n_exchanges", "max_iter", "repetitions", "n_trees", "n_jobs", "max_rounds", "max_steps", "n_samples", "cv", "n_weights", "n_domains", "window", "folds", "knots", "max_leaf_nodes", "n_features", "n_types", "n_labels", "memory", "max_swaps", "gap_every", "params", "node_shape", "positions", "length"]
-)
+WORK = frozenset({
+    "bounds", "cv", "folds", "gap_every", "knots", "length", "max_iter", "max_iterations",
+    "max_leaf_nodes", "max_passes", "max_rounds", "max_steps", "max_swaps", "memory",
+    "n_components", "n_domains", "n_estimators", "n_exchanges", "n_features", "n_jobs",
+    "n_labels", "n_probes", "n_projections", "n_resamples", "n_rounds", "n_samples", "n_trees",
+    "n_types", "n_weights", "passes", "repetitions", "window",
+})  # fmt: skip
 """Arguments that say how much is to be done or held: a large number is a wish, no attack."""
 
 _RECORD = "a record of results: what it is given is not looked at"
@@ -46,7 +50,15 @@ EXCEPTIONS = {
     **{f"arrays.{n}": _TYPE for n in ("Array", "Bools", "Float64s", "Int8s", "Int32s", "Int64s")},
     **{
         f"arrays.{n}": "the checks themselves: all else goes through them"
-        for n in ("as_array", "as_offsets", "check_in_place", "for_kernels", "held", "known")
+        for n in (
+            "as_array",
+            "as_offsets",
+            "check_in_place",
+            "for_kernels",
+            "held",
+            "known",
+            "memory_for",
+        )
     },
     "cheap.STRATEGIES": _VALUE,
     "cheap.TRANSFER_STRATEGIES": _VALUE,
@@ -84,8 +96,16 @@ EXCEPTIONS = {
     "regression.Swap": _RECORD,
     **{
         f"solvers.{n}": _RECORD
-        for n in ("BundleResult", "CCCPRecord", "PassRecord", "Progress", "SimplexSolution",
-                  "Solution", "Tangent", "Watch")
+        for n in (
+            "BundleResult",
+            "CCCPRecord",
+            "PassRecord",
+            "Progress",
+            "SimplexSolution",
+            "Solution",
+            "Tangent",
+            "Watch",
+        )
     },  # fmt: skip
     "solvers.Surrogate": _PROTOCOL,
     "structures.Assignment": _RECORD,
@@ -247,7 +267,14 @@ def _chains(touch: Touch, node: Any, trans: Any, offsets: Any, **o: Any) -> Any:
     often=3,
 )  # fmt: skip
 def _graphs(
-    touch: Touch, node: Any, pair: Any, edges: Any, offsets: Any, types: Any, directed: Any, **o: Any
+    touch: Touch,
+    node: Any,
+    pair: Any,
+    edges: Any,
+    offsets: Any,
+    types: Any,
+    directed: Any,
+    **o: Any,
 ) -> Any:
     from trellis.structures import GraphPotentials, elimination_cost
 
@@ -261,7 +288,14 @@ def _graphs(
     **_ASKED, often=2,
 )  # fmt: skip
 def _trees(
-    touch: Touch, node: Any, pair: Any, edges: Any, offsets: Any, types: Any, directed: Any, **o: Any
+    touch: Touch,
+    node: Any,
+    pair: Any,
+    edges: Any,
+    offsets: Any,
+    types: Any,
+    directed: Any,
+    **o: Any,
 ) -> Any:
     from trellis.structures import GraphPotentials
 
@@ -339,8 +373,8 @@ def _assignments(
         st.best_assignment(space, scores, fixed=fixed, exact=exact, method=method),
         st.second_best_assignment(space, scores),
         # Diverse ones are as many as are asked for.
-        st.kbest_assignments(space, scores, 2 if diversity is not None else k, fixed=fixed,
-                             diversity=diversity or 0.0, exact=exact),
+        st.kbest_assignments(space, scores, k if diversity is None else 2, fixed=fixed,
+                             diversity=0.0 if diversity is None else diversity, exact=exact),
         st.best_incompatible_assignment(space, scores, fixed),
     ]  # fmt: skip
 
@@ -348,24 +382,24 @@ def _assignments(
 # ------------------------------------------------------------------------- decompose
 
 
-def _drawn(touch: Touch, made: Any, offsets: Any, rng: Any, visit: Any) -> Any:
+def _drawn(touch: Touch, made: Any, bounds: Any, rng: Any, visit: Any) -> Any:
     from trellis.decompose import visits
 
     touch(made)
-    pieces = made.draw(offsets, rng)
+    pieces = made.draw(bounds, rng)
     touch(pieces)
     return [pieces, visits(pieces, rng, visit)]
 
 
 @_steps("decompose.ChainPieces", "decompose.visits", "decompose.Pieces", piece_size=1.5, overlap=0,
-        offsets=_OFFSETS, rng=_RNG, visit="pooled")  # fmt: skip
+        bounds=_OFFSETS, rng=_RNG, visit="pooled")  # fmt: skip
 def _chain_pieces(touch: Touch, piece_size: Any, overlap: Any, **o: Any) -> Any:
     from trellis.decompose import ChainPieces
 
     return _drawn(touch, ChainPieces(piece_size, overlap), **o)
 
 
-@_steps("decompose.partitioner", piece_size=None, overlap=0, offsets=_OFFSETS, rng=_RNG,
+@_steps("decompose.partitioner", piece_size=None, overlap=0, bounds=_OFFSETS, rng=_RNG,
         visit="permutation")  # fmt: skip
 def _partitioner(touch: Touch, piece_size: Any, overlap: Any, **o: Any) -> Any:
     from trellis.decompose import partitioner
@@ -373,7 +407,7 @@ def _partitioner(touch: Touch, piece_size: Any, overlap: Any, **o: Any) -> Any:
     return _drawn(touch, partitioner(piece_size, overlap), **o)
 
 
-@_steps("decompose.WholeSamples", offsets=_OFFSETS, rng=_RNG, visit="replacement")
+@_steps("decompose.WholeSamples", bounds=_OFFSETS, rng=_RNG, visit="replacement")
 def _whole_samples(touch: Touch, **o: Any) -> Any:
     from trellis.decompose import WholeSamples
 
@@ -381,7 +415,7 @@ def _whole_samples(touch: Touch, **o: Any) -> Any:
 
 
 @_steps("decompose.GraphPieces", "decompose.Pieces", edges=_LOOPS, piece_size=2.0, pieces="tree",
-        offsets=_OFFSETS, rng=_RNG, visit="pooled", often=2)  # fmt: skip
+        bounds=_OFFSETS, rng=_RNG, visit="pooled", often=2)  # fmt: skip
 def _graph_pieces(touch: Touch, edges: Any, piece_size: Any, pieces: Any, **o: Any) -> Any:
     from trellis.decompose import GraphPieces
 
@@ -595,12 +629,13 @@ def _hinge_dual(touch: Touch, l2: Any, problem: Any, order: Any) -> Any:
     return [dual.dual(), dual.weights()]
 
 
-@_steps("problems.LabelProblem", problem=_PARTIAL, i=1, annotation=["A", None], w=np.ones(12),
+@_steps("problems.LabelProblem", i=1, annotation=["A", None], w=np.ones(12),
         space="all", samples=np.array([1, 2]), measure="best-vs-second", size=2)  # fmt: skip
 def _annotation(
-    touch: Touch, problem: Any, i: Any, annotation: Any, w: Any, space: Any, samples: Any,
+    touch: Touch, i: Any, annotation: Any, w: Any, space: Any, samples: Any,
     measure: Any, size: Any,
 ) -> Any:  # fmt: skip
+    problem = _PARTIAL()
     problem.annotate(i, annotation)
     touch(problem)
     return [
@@ -1056,7 +1091,7 @@ class _Fixed:
     classes_ = ("a", "b")
 
     def predict(self, X: Any) -> Any:
-        return [["a"] * len(x) for x in X]
+        return [["a"] * len(x) if hasattr(x, "__len__") else ["a"] for x in X]
 
 
 _call("experts.from_models", models=_Lazy(lambda: [_Fixed(), _Fixed()]), X=[["p", "q"], ["q"]],
@@ -1280,7 +1315,9 @@ def _regress(kind: str, params: dict[str, Any], often: float) -> None:
 
 
 _MAKER = _Lazy(lambda: _public("regression.KNN")(2))
-_regress("regression.GCRF", {"base": _Lazy(_ridge), "graph": _MAKER, "cv": 2, "random_state": 0}, 0.2)
+_regress(
+    "regression.GCRF", {"base": _Lazy(_ridge), "graph": _MAKER, "cv": 2, "random_state": 0}, 0.2
+)
 _regress("regression.GLACER", {
     "n_components": 2, "subsample": 0.5, "base": _Lazy(_ridge), "graph": _MAKER, "max_swaps": 1,
     "random_state": 0,
@@ -1402,9 +1439,7 @@ def _perceptron_model() -> Any:
 @_steps("cheap.ActiveLearner", model=_Lazy(_perceptron_model), strategy="best-vs-second",
         labels=["D", "N", "V"], random_state=0, pool=_X, annotation=_Y[0], index=0, size=2,
         often=0.2)  # fmt: skip
-def _active(
-    touch: Touch, pool: Any, annotation: Any, index: Any, size: Any, **params: Any
-) -> Any:
+def _active(touch: Touch, pool: Any, annotation: Any, index: Any, size: Any, **params: Any) -> Any:
     from trellis.cheap import ActiveLearner
 
     learner = ActiveLearner(**params)
@@ -1446,5 +1481,3 @@ def _annotation_log(
     ):
         log.add(sample, annotation, nodes=nodes, key=key)
         return [(e.sample, e.annotation) for e in log.entries()]
-
-

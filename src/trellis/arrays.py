@@ -9,6 +9,8 @@ make it wrong afterwards; :func:`for_kernels` gives kernels the same memory as t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,6 +31,7 @@ __all__ = [
     "for_kernels",
     "held",
     "known",
+    "memory_for",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -216,7 +219,26 @@ def for_kernels(array: Array) -> Array:
     return view
 
 
-def known(kind: type[T], **attributes: Any) -> T:
+@contextmanager
+def memory_for(n: int, what: str) -> Iterator[None]:
+    """Context: where memory does not suffice for so many, that is what the error says.
+
+    Examples
+    --------
+    >>> with memory_for(10**9, "nodes"):
+    ...     raise MemoryError
+    Traceback (most recent call last):
+    trellis.errors.DataError: 1000000000 nodes do not fit into memory
+    """
+    try:
+        yield
+    except (MemoryError, OverflowError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{n} {what} do not fit into memory") from error
+
+
+def known(kind: type[T], /, **attributes: Any) -> T:
     """An object of attributes that are known to be right, without the checks of its constructor.
 
     For what the library computes itself. Arrays are held as they are, read-only.

@@ -23,7 +23,7 @@ from trellis import Corpus, DataError, TemplateError, Templates
 from trellis.arrays import for_kernels
 from trellis.corpus import Column, as_corpus, as_graph_corpus
 from trellis.errors import CorruptModelError
-from trellis.features import AttributeEncoder, Prepared, TemplateEncoder, prepare
+from trellis.features import AttributeEncoder, Encoded, Prepared, TemplateEncoder, prepare
 from trellis.features.encoded import PartList
 from trellis.features.encoder import encoder_for
 from trellis.features.prepared import _DiskParts, is_prepared
@@ -245,7 +245,7 @@ def test_parts_on_disk_are_as_in_memory(tmp_path, valued):
         keep = np.arange(len(part.indices)) % 3 > 0
         before = np.append(0, np.cumsum(keep))
         values = part.values[keep] if valued else part.values
-        return type(part)(part.offsets, before[part.indptr], part.indices[keep], values)
+        return Encoded.made(part.offsets, before[part.indptr], part.indices[keep], values)
 
     with _DiskParts(tmp_path) as disk:
         for part in memory:

@@ -189,6 +189,7 @@ class TransferLearner(Estimator, Storable):
             By default the target.
         """
         self._check_fitted()
+        (nothing | text).check("domain", domain)
         name = self.target if domain is None else domain
         if name is None:
             raise DataError(f"name the domain: domain= one of {', '.join(self.models_)}")

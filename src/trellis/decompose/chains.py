@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import as_offsets
+from trellis.arrays import as_offsets, memory_for
 from trellis.decompose.pieces import Partitioner, Pieces, WholeSamples, drawn
 from trellis.domains import generator, number, whole
 
@@ -61,8 +61,9 @@ class ChainPieces:
         small = min(math.floor(self.piece_size), whole_length)
         most = int(np.sum(-(-lengths // small)))  # room for blocks of the smaller size only
         reverse = rng.random(len(lengths)) < 0.5
-        larger = rng.random(most) < self.piece_size - math.floor(self.piece_size)
-        bounds, sample = chain_blocks(offsets, small, larger, reverse)
+        with memory_for(most, "pieces"):
+            larger = rng.random(most) < self.piece_size - math.floor(self.piece_size)
+            bounds, sample = chain_blocks(offsets, small, larger, reverse)
         return drawn(bounds, sample, overlap=int(min(self.overlap, whole_length)))
 
 

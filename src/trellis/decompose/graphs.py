@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import as_array, as_offsets, for_kernels, held, known
+from trellis.arrays import as_array, as_offsets, for_kernels, held, known, memory_for
 from trellis.decompose.chains import check_piece_size
 from trellis.decompose.pieces import Pieces, drawn
 from trellis.domains import generator, one_of
@@ -73,16 +73,16 @@ class GraphPieces:
         edges = for_kernels(self.edges)
         if not (self._around and np.array_equal(offsets, self._around[0])):  # seldom another
             checked_edges(edges, offsets)
-            self._around[:] = [offsets.copy(), *adjacency(int(offsets[-1]), edges)]
+            with memory_for(int(offsets[-1]), "nodes"):
+                self._around[:] = [offsets.copy(), *adjacency(int(offsets[-1]), edges)]
         size = math.inf if self.piece_size is None else float(self.piece_size)
         _, bounds, around = self._around
-        order, parent, edge, down, tree, sample, piece = spanning_pieces(
-            offsets, edges, bounds, around, size, int(rng.integers(1 << 62))
-        )
-        if self.pieces == "tree":
-            forest = known(
-                Forest, order=order, parent=parent, edge=edge, down=down, tree=tree
+        with memory_for(int(offsets[-1]), "nodes"):
+            order, parent, edge, down, tree, sample, piece = spanning_pieces(
+                offsets, edges, bounds, around, size, int(rng.integers(1 << 62))
             )
+        if self.pieces == "tree":
+            forest = known(Forest, order=order, parent=parent, edge=edge, down=down, tree=tree)
             return drawn(tree, sample, nodes=order, forest=forest)
         first, second = piece[self.edges[:, 0]], piece[self.edges[:, 1]]
         inside = np.flatnonzero(first == second)

@@ -113,10 +113,10 @@ def verdicts(gold: Gold, predicted: Labels, name: str = "predicted") -> list[lis
             if entry is None:
                 sample.append(None)
             elif isinstance(entry, str):
-                sample.append(bool(entry == label))
+                sample.append(isinstance(label, str) and entry == label)
             else:
                 single_label(entry, i, t)  # refuses what is neither label nor set
-                sample.append(label in entry)
+                sample.append(isinstance(label, str) and label in entry)
         samples.append(sample)
     if all(verdict is None for sample in samples for verdict in sample):
         raise DataError("nothing to evaluate: no position of gold is annotated")

@@ -135,6 +135,7 @@ class ExpertOutputs:
 
         Labels that are new get probability 0 in ``scores``.
         """
+        strings.check("labels", labels)
         labels = tuple(labels)
         if labels == self.labels:
             return self
@@ -201,7 +202,7 @@ def as_outputs(
             code_of[label] = len(code_of) - 1
         rows[j] = np.fromiter(map(code_of.__getitem__, flat), np.int32, len(flat))
     distinct = [label for label in code_of if label is not None]
-    final = tuple(sorted(distinct)) if labels is None else tuple(labels)
+    final = tuple(sorted(distinct)) if labels is None else labels
     first = ExpertOutputs(offsets, rows.T, tuple(distinct), names)
     return first.recoded(final)
 

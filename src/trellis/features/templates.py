@@ -34,7 +34,7 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any
 
-from trellis.domains import flag, instance, one_of, sequence_of, strings, whole
+from trellis.domains import flag, instance, one_of, samples, sequence_of, strings, whole
 from trellis.errors import ColumnError, TemplateError
 from trellis.features.functions import Argument, string_function
 
@@ -182,7 +182,8 @@ class Templates:
     @classmethod
     def parse(cls, text: str | Iterable[str]) -> Templates:
         """Read templates from text (lines or ``;``) or from a list of lines."""
-        if not isinstance(text, Iterable) or isinstance(text, bytes | Mapping):
+        lists = isinstance(text, str | Iterator) or samples.accepts(text)
+        if not lists:
             raise TemplateError(f"templates are text or a list of lines, not {text!r:.60}")
         lines = _split_lines(text) if isinstance(text, str) else enumerate(text, 1)
         templates: list[Template] = []

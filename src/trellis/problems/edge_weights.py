@@ -74,8 +74,7 @@ class EdgeWeights:
         if ptr.size:
             ptr = as_offsets(ptr, "ptr", end=len(pair))
         self.row, self.ptr, self.pair = (
-            held(array, of)
-            for array, of in ((row, self.row), (ptr, self.ptr), (pair, self.pair))
+            held(array, of) for array, of in ((row, self.row), (ptr, self.ptr), (pair, self.pair))
         )
         n_rows = len(ptr) - 1 if ptr.size else self.n_rows
         self.values = self._fitting(self.values)

@@ -68,7 +68,7 @@ class HingeDual:
             raise DataError("a dual point is for problems without rich edges")
         L = problem.n_labels
         self.loss = loss
-        self.l2 = l2
+        self.l2 = float(l2)
         forest = Forest.of(problem.offsets, problem.edges)
         inner = np.flatnonzero(forest.edge >= 0)
         up = forest.edge[inner]

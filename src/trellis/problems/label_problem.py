@@ -22,7 +22,8 @@ import numpy as np
 
 from trellis.arrays import Bools, Float64s, Int64s, check_in_place
 from trellis.corpus import Label, Labels
-from trellis.domains import is_whole, whole
+from trellis.domains import is_whole, text, whole
+from trellis.domains import samples as samples_of
 from trellis.errors import DataError, InfeasibleError
 from trellis.problems.confidence import PROBABILITIES, confidence
 from trellis.problems.label_inference import LabelInference, LabelMaxima
@@ -111,6 +112,7 @@ class LabelProblem(LabelInference):
                     raise DataError(f"sample {i} has positions 0 to {b - a - 1}, not {t!r}")
                 labels[t] = label
         else:
+            samples_of.check("annotation", annotation)
             labels = list(annotation)
             if len(labels) != b - a:
                 raise DataError(
@@ -163,6 +165,7 @@ class LabelProblem(LabelInference):
         LabelMaxima
             Values, losses and features; for "mean" without labels.
         """
+        text.check("space", space)
         batch, w = self.batch(samples), self.flat_weights(w)
         node, pair = self.scores(w, batch)
         if space == "mean":
@@ -222,6 +225,8 @@ class LabelProblem(LabelInference):
         float64, shape (n,)
             Larger is surer.
         """
+        text.check("measure", measure)
+        w = self.flat_weights(w)
         if measure in PROBABILITIES:
             return confidence(self, w, measure, self.batch(samples))
         if measure not in ("scoring", "best-vs-worst", "best-vs-second"):
@@ -233,7 +238,7 @@ class LabelProblem(LabelInference):
         high = self.maxima(w, "compatible", samples=samples).values
         if measure == "scoring":
             return high
-        return high + self.maxima(-self.flat_weights(w), "compatible", samples=samples).values
+        return high + self.maxima(-w, "compatible", samples=samples).values
 
     def weakest_part(self, i: int, w: Float64s, size: int) -> Int64s:
         """Nodes of sample i to ask for: where best and second best differ, and around that.

@@ -49,7 +49,7 @@ import numpy as np
 
 from trellis.arrays import Bools, Float64s, Int64s, as_array
 from trellis.corpus.sample_weights import sample_weights
-from trellis.domains import has, instance
+from trellis.domains import has, instance, one_of
 from trellis.errors import DataError
 from trellis.problems.cut import Cut
 from trellis.problems.problem import Maxima, Problem, Space
@@ -82,8 +82,7 @@ class PartialLoss:
             ("penalty", self.penalty, ("all", "incompatible")),
             ("reward", self.reward, tuple(s for s in get_args(Space) if s != "incompatible")),
         ):
-            if space not in fit:
-                raise DataError(f"the {name} space must be one of {', '.join(fit)}, got {space!r}")
+            one_of(*fit).check(f"the {name} space", space)
 
 
 PARTIAL_LOSSES: dict[str, PartialLoss] = {

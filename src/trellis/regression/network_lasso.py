@@ -142,7 +142,7 @@ class NetworkLasso(Estimator, Storable):
         tails, heads, weights = _edges(
             resolve_graph(self.graph if graph is None else graph, X, len(A))
         )
-        self._coords = finite_rows(X if coords is None else coords, "coords")
+        self._coords = finite_rows(X if coords is None else coords, "coords").copy()
         if len(self._coords) != len(A):
             raise DataError(f"coords has {len(self._coords)} rows, X has {len(A)}")
         self.coef_ = self._admm(A, target, tails, heads, self.lam * weights) / self.y_scale

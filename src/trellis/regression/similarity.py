@@ -302,7 +302,10 @@ def _points(coords: Any, columns: Columns) -> npt.NDArray[np.float64]:
             points = coords if columns is None else np.asarray(coords)[:, list(columns)]
     except (TypeError, ValueError, KeyError, IndexError) as error:
         raise DataError(f"cannot take coordinates from these columns: {error}") from error
-    return finite_rows(points, "the coordinates", flat=True)
+    rows = finite_rows(points, "the coordinates", flat=True)
+    if np.abs(rows).max() > _FAR:
+        raise DataError(f"coordinates are beyond {_FAR:.0e}: their squares overflow")
+    return rows
 
 
 def _tree(

@@ -30,9 +30,7 @@ __all__ = ["partial_perceptron"]
 _CHEAP = 20_000
 
 
-@takes(
-    problem=has("update", "maxima"), passes=whole(1), average=flag, seed=nothing | seed
-)
+@takes(problem=has("update", "maxima"), passes=whole(1), average=flag, seed=nothing | seed)
 def partial_perceptron(
     problem: Problem,
     *,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trellis.arrays import Bools, Int64s, as_array, as_offsets, for_kernels, held, known
+from trellis.arrays import Bools, Int64s, as_array, as_offsets, for_kernels, held, known, memory_for
 from trellis.errors import DataError
 from trellis.structures.potentials import place
 
@@ -185,9 +185,9 @@ def _depth_first(offsets: Int64s, edges: Int64s) -> tuple[int, Forest]:
     """Return the first edge that closes a cycle, or -1, and the forest if there is none."""
     from trellis.kernels.forest import depth_first
 
-    bad, order, parent, edge, down, tree, n_trees = depth_first(
-        int(offsets[-1]), for_kernels(edges)
-    )
+    n = int(offsets[-1])
+    with memory_for(n, "nodes"):
+        bad, order, parent, edge, down, tree, n_trees = depth_first(n, for_kernels(edges))
     return bad, known(
         Forest, order=order, parent=parent, edge=edge, down=down, tree=tree[: n_trees + 1].copy()
     )

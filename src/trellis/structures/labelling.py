@@ -125,7 +125,7 @@ def best(
         labelling = Best.exactly(*passes.best(), passes.method)
     else:
         assert isinstance(p, GraphPotentials)
-        labelling = Solver(p, budget, max_iterations, time_limit, mip_gap).solve(method, exact)
+        labelling = Solver(p, budget, int(max_iterations), time_limit, mip_gap).solve(method, exact)
     p.require_feasible(labelling.bounds)
     return labelling
 

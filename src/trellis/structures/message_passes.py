@@ -14,6 +14,7 @@ in the nodes, whatever the shape of the trees.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -131,7 +132,7 @@ class MessagePasses:
         }
         log_z = MessagePasses(p.with_arrays(**arrays), self.forest).posterior()
         most = float(log_z.max(initial=0.0))
-        return limit if most > np.log(limit) else int(np.exp(most) * (1 + 1e-9)) + 1
+        return limit if most > math.log(limit) else int(np.exp(most) * (1 + 1e-9)) + 1
 
     def _scores(self) -> tuple[Array, Array, Array]:
         p = self.p

@@ -115,7 +115,8 @@ def marginals(
         answer = Marginals(passes.posterior(marginals=node, pairs=pair), node, pair)
     else:
         assert isinstance(p, GraphPotentials)
-        answer = _loopy_marginals(p, pairs, method, budget, (max_iterations, damping, tolerance))
+        settings = (int(max_iterations), float(damping), float(tolerance))
+        answer = _loopy_marginals(p, pairs, method, budget, settings)
     p.require_feasible(answer.log_z)
     return answer
 

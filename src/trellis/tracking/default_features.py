@@ -27,7 +27,7 @@ its convex hull), and the share of an object's outline that touches the border.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -222,8 +222,9 @@ def default_features(columns: Iterable[str], events: Sequence[str]) -> list[Even
     division - daughters' area
     division - parent's area
     """
-    names = list(dict.fromkeys(columns)) if isinstance(columns, Iterable) else columns
+    names: list[str] = list(columns) if isinstance(columns, Iterator | Set) else columns  # type: ignore[assignment]  # checked below
     strings.check("columns", names)
+    names = list(dict.fromkeys(names))
     sequence_of(one_of(*EVENTS), f"a sequence of {', '.join(EVENTS)}").check("events", events)
     makers: dict[Event, Callable[[], list[EventFeature]]] = {
         "move": lambda: _of_moves(names),

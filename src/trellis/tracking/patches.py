@@ -130,7 +130,7 @@ def _patches(pair: FramePair, side: float) -> list[FramePair]:
             target=pair.target.take(cells[n:] == number),
             annotation=annotations.get(number),
         )
-        for number in np.unique(cells).tolist()
+        for square in np.unique(cells).tolist()
     ]
 
 
@@ -151,10 +151,10 @@ def _annotations(pair: FramePair, cells: Int64s) -> dict[int, PairAnnotation]:
         return None if settled[inside].all() else tuple(ids[inside & settled].tolist())
 
     annotations = {}
-    for number in np.unique(cells).tolist():
-        inside = cells == number
-        links = links_of(pair, known, whole & (home == number))
-        annotations[number] = PairAnnotation(
+    for square in np.unique(cells).tolist():
+        inside = cells == square
+        links = links_of(pair, known, whole & (home == square))
+        annotations[square] = PairAnnotation(
             tuple((link.source_id, link.target_id, link.kind) for link in links),
             listed(pair.source.ids, inside[:n], settled[:n]),
             listed(pair.target.ids, inside[n:], settled[n:]),
