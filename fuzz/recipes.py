@@ -569,7 +569,7 @@ def _rich_losses(
     return [value, slope, met, problem.maxima(problem.flat(weights), "all").values]
 
 
-@_steps("problems.Pieces by hand", "decompose.Pieces", "structures.Forest",
+@_steps("decompose.Pieces", "structures.Forest",
         piece_offsets=np.array([0, 3, 5, 6]), sample=np.array([0, 1, 2]), overlap=0, **_FOREST,
         often=2)  # fmt: skip
 def _hand_made_pieces(

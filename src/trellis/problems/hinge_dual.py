@@ -104,7 +104,7 @@ class HingeDual:
         weights, costs, none = problem.weights(w), problem.costs, np.zeros((0, 0))
         return visit_samples(
             problem.arguments()[0], Costs(for_kernels(loss.gold), costs.table, costs.rows),
-            self.nodes, not problem.directed, loss.sample_weight, order, weights.node,
+            self.nodes, not problem.directed, for_kernels(loss.sample_weight), order, weights.node,
             weights.transitions.reshape(problem.n_types, -1), len(point) > 0, 2 * self.l2,
             labels, *(point or (none, none, np.zeros(0))),
         )  # fmt: skip

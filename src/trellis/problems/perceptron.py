@@ -78,8 +78,6 @@ class PerceptronLoss:
         whole(1).check("batch_size", batch_size)
         self.problem.check_weights(weights)
         self.problem.check_visits(visits)
-        if not weights.finite():  # of which no labelling is the best
-            raise DataError("weights are not finite: rates or feature values are too large")
         batch_size = min(batch_size, 1 << 40)
         problem, forest, n_threads = self.problem, None, min(self.n_jobs, batch_size, N_CHUNKS)
         rich: Any = None

@@ -105,7 +105,8 @@ class LabelSamples:
         self.rich = rich
         self.inference = inference
         self.cost = cost
-        self.sample_weight: Float64s = sample_weights(sample_weight, self.n_samples)
+        weights = sample_weights(sample_weight, self.n_samples)
+        self.sample_weight: Float64s = held(weights, sample_weight)
         if rich is not None:
             self._check_layout(rich)
         if structure != "chain":
@@ -273,6 +274,7 @@ class LabelSamples:
         n, edges = int(self.offsets[-1]), len(self.edges) if self.structure != "chain" else 0
         fits = visits.starts.min(initial=0) >= 0 and visits.ends.max(initial=0) <= n
         fits = fits and bool((visits.starts <= visits.ends).all())
+        fits = fits and bool(np.isfinite(visits.weights).all())
         if isinstance(visits, GraphVisits):
             fits = fits and self.structure != "chain" and len(visits.nodes) == n
             numbers = visits.kept if visits.forest is None else visits.forest.edge
