@@ -49,7 +49,7 @@ class _Subclass(np.ndarray[Any, Any]):
 
 
 def _strided(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    wide = np.repeat(a, 2, axis=-1)
+    wide: np.ndarray[Any, Any] = np.repeat(a, 2, axis=-1)
     return wide[..., ::2]
 
 

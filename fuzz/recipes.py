@@ -106,7 +106,7 @@ EXCEPTIONS = {
             "Tangent",
             "Watch",
         )
-    },  # fmt: skip
+    },
     "solvers.Surrogate": _PROTOCOL,
     "structures.Assignment": _RECORD,
     "structures.Best": _RECORD,
@@ -246,7 +246,8 @@ def _inference(touch: Touch, p: Any, **o: Any) -> Any:
 _QUESTIONS = ("best", "kbest", "marginals", "labelling_score", "sample", "entropy",
               "event_probability", "Marginals")  # fmt: skip
 _ASKED: dict[str, Any] = {
-    "offsets": _OFFSETS, "budget": 1000, "exact": False, "k": 3, "labels": np.array([0, 1, 1, 0, 0, 1]),
+    "offsets": _OFFSETS, "budget": 1000, "exact": False, "k": 3,
+    "labels": np.array([0, 1, 1, 0, 0, 1]),
     "n_samples": 2, "rng": _RNG, "allowed": _ALLOWED, "costs": np.ones((6, 2)), "node": _NODE,
 }  # fmt: skip
 
@@ -331,14 +332,11 @@ def _span(touch: Touch, node: Any, **arguments: Any) -> Any:
     return span_probability(ChainPotentials(node, _PAIR, _OFFSETS), **arguments)
 
 
-_call("structures.is_forest", offsets=_OFFSETS, edges=_PATHS)
+@_steps("structures.Forest", "structures.is_forest", bounds=_OFFSETS, edges=_PATHS)
+def _forest(touch: Touch, bounds: Any, edges: Any) -> Any:
+    from trellis.structures import Forest, is_forest
 
-
-@_steps("structures.Forest", offsets=_OFFSETS, edges=_PATHS)
-def _forest(touch: Touch, offsets: Any, edges: Any) -> Any:
-    from trellis.structures import Forest
-
-    return Forest.of(offsets, edges)
+    return [is_forest(bounds, edges), Forest.of(bounds, edges)]
 
 
 _FOREST = {
@@ -788,7 +786,8 @@ def _corpus(
     return [
         part.label_lists(), [s.labels for s in corpus], corpus[0].columns, corpus.lengths,
         corpus.only_used_labels().label_lists(), part.edges,
-        AttributeEncoder().learn(corpus), TemplateEncoder(Templates.parse("word[-1..1]")).learn(part),
+        AttributeEncoder().learn(corpus),
+        TemplateEncoder(Templates.parse("word[-1..1]")).learn(part),
     ]  # fmt: skip
 
 
@@ -1074,7 +1073,8 @@ _combine("experts.Aligned", {"combiner": _MAJORITY, "epsilon": "<eps>"}, 0.3)
 
 
 @_steps("experts.PathAutomaton", origin=np.array([0, 0, 1, 1]), destination=np.array([1, 1, 2, 2]),
-        expert=np.array([0, 1, 0, 1]), positions=None, log_weights=np.zeros(4), often=2)  # fmt: skip
+        expert=np.array([0, 1, 0, 1]), positions=None, log_weights=np.zeros(4),
+        often=2)  # fmt: skip
 def _automaton(
     touch: Touch, origin: Any, destination: Any, expert: Any, positions: Any, log_weights: Any
 ) -> Any:
@@ -1156,8 +1156,8 @@ def _hypotheses(
 
 
 @_steps("tracking.Hypotheses", kind=np.array([0, 2, 3], np.int8),
-        source=np.array([[0, -1], [-1, -1], [1, -1]]), target=np.array([[0, -1], [1, -1], [-1, -1]]),
-        n=2)  # fmt: skip
+        source=np.array([[0, -1], [-1, -1], [1, -1]]),
+        target=np.array([[0, -1], [1, -1], [-1, -1]]), n=2)  # fmt: skip
 def _hand_made_hypotheses(touch: Touch, kind: Any, source: Any, target: Any, n: Any) -> Any:
     from trellis.tracking import Hypotheses
 
@@ -1349,15 +1349,15 @@ for _name in ("token_accuracy", "sequence_accuracy", "hamming_loss", "confusion"
 _call("evaluation.hamming_loss", gold=_Y, predicted=_PREDICTED, average="sample")
 _call("evaluation.confusion", gold=_Y, predicted=_PREDICTED, classes=["D", "N", "V"])
 _call("evaluation.span_scores", gold=_SPANS, predicted=_SPANS, scheme="BIO", strict=False)
-_call("evaluation.word_segmentation_scores", gold_words=[["ab", "c"]], predicted_words=[["a", "bc"]],
-      known_words=["ab"])  # fmt: skip
+_call("evaluation.word_segmentation_scores", gold_words=[["ab", "c"]],
+      predicted_words=[["a", "bc"]], known_words=["ab"])  # fmt: skip
 _call("evaluation.PrecisionRecall", correct=3, predicted=4, support=5, use=lambda s: s.f1)
 _call("evaluation.calibration", marginals=[np.full((3, 2), 0.5), np.array([[0.25, 0.75]])],
       gold=[["A", "B", "A"], ["B"]], classes=["A", "B"], n_bins=5)  # fmt: skip
 _call("evaluation.edit_distance", a=["K", "AE", "T"], b=["K", "T", "S"])
 _call("evaluation.normalised_edit_distance", a=["K", "AE", "T"], b=["K", "T", "S"])
-_call("evaluation.paired_bootstrap", gold=_SPANS, pred_a=_SPANS, pred_b=[["O", "O", "O"], ["O", "O"]],
-      metric="f1", scheme="BIO", n_resamples=20, confidence=0.9, random_state=0)  # fmt: skip
+_call("evaluation.paired_bootstrap", gold=_SPANS, pred_a=_SPANS,
+      pred_b=[["O", "O", "O"], ["O", "O"]], metric="f1", scheme="BIO", n_resamples=20, confidence=0.9, random_state=0)  # fmt: skip
 _call("evaluation.paired_permutation", gold=_Y, pred_a=_PREDICTED, pred_b=_Y, metric="accuracy",
       n_resamples=20, random_state=0)  # fmt: skip
 _call("evaluation.mcnemar", gold=_Y, pred_a=_PREDICTED, pred_b=_Y)
@@ -1385,7 +1385,8 @@ _call("theory.sgd_iterations", **_SGD, a0=100.0)
 _call("theory.sgd_learning_rate", **_SGD)
 _call("theory.Quantities", **_BOUND, **_MORE, gamma=1.0, c=0.5, q=2.0, kappa=1.0, a0=100.0,
       empirical_risk=0.1,
-      use=lambda q: [q.overfit_bound(), q.sgd_iterations(0.1), q.sample_stability_bound()])  # fmt: skip
+      use=lambda q: [q.overfit_bound(), q.sgd_iterations(0.1),
+                     q.sample_stability_bound()])  # fmt: skip
 _call("theory.randomised_excess", n_experts=5, length=10, n_samples=200, delta=0.05, bound=1.0)
 _call("theory.regret_bound", log_experts=16.0, n_rounds=200, eta=0.8, bound=1.0)
 _call("theory.hoeffding_deviation", n=200, delta=0.05, bound=1.0)

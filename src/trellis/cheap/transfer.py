@@ -389,6 +389,7 @@ def _check_domains(data: Mapping[str, Any], target: str | None, *, needed: bool)
             "data must be a dict with the name and the data set of each domain, such as "
             '{"lab_a": data_a, "lab_b": data_b}'
         )
+    (nothing | text).check("target", target)
     if needed and target is None:
         raise DataError(f"name the target: target= one of {', '.join(map(str, data))}")
     if target is not None and target not in data:

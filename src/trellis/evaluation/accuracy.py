@@ -20,6 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import one_of
 from trellis.errors import DataError
 from trellis.evaluation.pairs import Gold, Labels, check_lengths, single_label
 
@@ -93,6 +94,7 @@ def hamming_loss(
     >>> hamming_loss(gold, predicted, average="sample")
     0.5
     """
+    one_of("token", "sample").check("average", average)
     counts = sample_counts(gold, predicted)
     if average == "token":
         right, annotated = counts.sum(axis=0)

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import as_array
 from trellis.domains import samples, strings, whole
 from trellis.errors import DataError
 from trellis.evaluation.pairs import Gold, check_samples, single_label
@@ -200,7 +201,7 @@ def calibration(
 def _checked(
     marginals: NDArray[np.floating[Any]], sample: int, length: int, n_classes: int
 ) -> NDArray[np.float64]:
-    p = np.asarray(marginals, dtype=np.float64)
+    p = as_array(marginals, np.float64, f"marginals of sample {sample}")
     if p.shape != (length, n_classes):
         raise DataError(
             f"sample {sample} of marginals has shape {p.shape}: expected {(length, n_classes)} "

@@ -114,7 +114,11 @@ def from_classifiers(
         rows = [row for table in tables for row in table]
     answers = []
     for j, classifier in enumerate(classifiers):
-        flat = [str(label) for label in _call(classifier, "predict", j)(rows)]
+        try:
+            said = _call(classifier, "predict", j)(rows)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"classifier {j} cannot take these samples: {error}") from error
+        flat = [str(label) for label in said]
         answers.append([flat[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True)])
     outputs = as_outputs(answers, names=names)
     if not scores:

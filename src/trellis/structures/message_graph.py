@@ -36,8 +36,8 @@ class MessageGraph:
         """The layout as kernels take it (:class:`trellis.kernels.loopy.Layout`)."""
         from trellis.kernels.loopy import Layout
 
-        held = (for_kernels(a) for a in (p.edges, p.types, p.offsets))
-        return Layout(*held, self.order, self.rank, self.start, self.into)
+        edges, types, offsets = (for_kernels(a) for a in (p.edges, p.types, p.offsets))
+        return Layout(edges, types, offsets, self.order, self.rank, self.start, self.into)
 
     @classmethod
     def of(cls, p: GraphPotentials) -> MessageGraph:
@@ -47,8 +47,8 @@ class MessageGraph:
         ends = p.edges.ravel()
         into = np.argsort(ends, kind="stable")
         start = np.append(0, np.cumsum(np.bincount(ends, minlength=len(p.node))))
-        held = (for_kernels(a) for a in (p.edges, p.offsets))
-        order, rank, components = loopy.breadth_first(*held, start, into)
+        edges, offsets = for_kernels(p.edges), for_kernels(p.offsets)
+        order, rank, components = loopy.breadth_first(edges, offsets, start, into)
         n_edges = np.diff(p.by_sample()[1])
         return cls(start, into, order, rank, n_edges == np.diff(p.offsets) - components)
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -101,7 +102,7 @@ class MessagePasses:
         and ``labels`` (K, N), drawn by the numbers ``uniforms`` (K, N) from [0, 1); all but these
         numbers zero at first.
         """
-        wanted = (
+        wanted: Any = (
             np.empty((0, 0)) if marginals is None else marginals,
             np.empty((0, 0, 0)) if pairs is None else pairs,
             np.empty(0) if entropy is None else entropy,

@@ -225,7 +225,8 @@ def checked_pairs(pairs: Iterable[FramePair]) -> list[FramePair]:
 
 
 def _link(link: Any) -> tuple[int, int, str]:
-    return _record(link, (whole(), whole(), text), "a link of an annotation")
+    source, target, kind = _record(link, (whole(), whole(), text), "a link of an annotation")
+    return source, target, kind
 
 
 def _record(values: Any, fields: tuple[Domain, ...], what: str) -> Any:

@@ -126,9 +126,9 @@ def _patches(pair: FramePair, side: float) -> list[FramePair]:
     return [
         replace(
             pair,
-            source=pair.source.take(cells[:n] == number),
-            target=pair.target.take(cells[n:] == number),
-            annotation=annotations.get(number),
+            source=pair.source.take(cells[:n] == square),
+            target=pair.target.take(cells[n:] == square),
+            annotation=annotations.get(square),
         )
         for square in np.unique(cells).tolist()
     ]
