@@ -49,8 +49,8 @@ class _Subclass(np.ndarray[Any, Any]):
 
 
 def _strided(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    wide: np.ndarray[Any, Any] = np.repeat(a, 2, axis=-1)
-    return wide[..., ::2]
+    every_other: np.ndarray[Any, Any] = np.repeat(a, 2, axis=-1)[..., ::2]
+    return every_other
 
 
 def _backwards(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

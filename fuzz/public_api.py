@@ -167,7 +167,7 @@ def same(a: Any, b: Any) -> bool:
     if is_dataclass(a) and not isinstance(a, type):
         return all(same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a) if f.compare)
     try:
-        return bool(a == b) or type(a).__eq__ is object.__eq__
+        return bool(a == b) or getattr(type(a), "__eq__", None) is object.__eq__
     except ValueError:
         return False
 

@@ -339,12 +339,12 @@ def _forest(touch: Touch, bounds: Any, edges: Any) -> Any:
     return [is_forest(bounds, edges), Forest.of(bounds, edges)]
 
 
-_FOREST = {
+_FOREST: dict[str, Any] = {
     "order": np.array([0, 1, 2, 3, 4, 5]), "parent": np.array([-1, 0, 1, -1, 3, -1]),
     "edge": np.array([-1, 0, 1, -1, 2, -1]), "down": np.array([0, 1, 0, 0, 1, 0], bool),
     "tree": np.array([0, 3, 5, 6]),
 }  # fmt: skip
-_SPACE = {
+_SPACE: dict[str, Any] = {
     "covers": np.array([[0, 1, -1], [0, -1, -1], [1, -1, -1], [2, 3, 4], [2, -1, -1], [3, -1, -1],
                         [4, -1, -1]]),
     "offsets": np.array([0, 3, 7]), "row_offsets": np.array([0, 2, 5]),
@@ -426,16 +426,16 @@ _call("decompose.cut", offsets=_OFFSETS, edges=_LOOPS, piece=np.array([1, 1, 0, 
 
 # ------------------------------------------------------------------------- features and problems
 
-_ENCODED = {
+_ENCODED: dict[str, Any] = {
     "indptr": np.array([0, 2, 3, 5, 6, 8, 9]),
     "indices": np.array([0, 1, 2, 0, 3, 1, 2, 3, 0], np.int32),
     "values": np.array([1.0, 0.5, 2.0, 1.0, 1.0, -1.0, 0.25, 1.0, 1.0], np.float32),
 }
-_LABELS = {
+_LABELS: dict[str, Any] = {
     "ids": np.array([0, 1, 1, 0, 0, 1], np.int32),
     "table": np.array([[1, 0], [0, 1], [1, 1]], bool), "classes": ("A", "B"),
 }  # fmt: skip
-_GIVEN = {**_ENCODED, **_LABELS, "offsets": _OFFSETS, "n_features": 4}
+_GIVEN: dict[str, Any] = {**_ENCODED, **_LABELS, "offsets": _OFFSETS, "n_features": 4}
 
 
 @_steps("features.Encoded", offsets=_OFFSETS, **_ENCODED)
@@ -762,7 +762,10 @@ def _attribute_encoder(touch: Touch, names: Any, scale: Any, X: Any, features: A
 
 # ------------------------------------------------------------------------- corpus
 
-_COLUMN = {"codes": np.array([0, 1, 2, 0, 1, 1], np.int32), "values": ["a", "b", "c"]}
+_COLUMN: dict[str, Any] = {
+    "codes": np.array([0, 1, 2, 0, 1, 1], np.int32),
+    "values": ["a", "b", "c"],
+}
 
 
 @_steps("corpus.Corpus", "corpus.Column", "corpus.Features", "corpus.Labels", "corpus.Sample",
@@ -867,7 +870,7 @@ def _penalty_of(**strengths: Any) -> Any:
     return Penalty(**strengths)
 
 
-_RUN = {"problem": _PROBLEM, "start": _Lazy(_weights), "partitioner": _Lazy(_whole), "rng": _RNG,
+_RUN: dict[str, Any] = {"problem": _PROBLEM, "start": _Lazy(_weights), "partitioner": _Lazy(_whole), "rng": _RNG,
         "visit": "pooled", "max_passes": 2, "tol": 1e-3, "batch_size": 1}  # fmt: skip
 _L2 = _Lazy(lambda: _penalty_of(l2=0.1))
 
@@ -1018,7 +1021,7 @@ _SAID = [
     [["b", "b", "a"], ["b", "a"], ["a", "b", "a"], ["a", "c", "c"]],
     [["a", "a", "a"], ["a", "a"], ["b", "b", "b"], ["b", "c", "b"]],
 ]
-_OUTPUTS = {
+_OUTPUTS: dict[str, Any] = {
     "offsets": np.array([0, 2, 5]), "labels": ("a", "b"), "names": ("x", "y"),
     "codes": np.array([[0, 1], [1, 1], [0, -1], [1, 0], [0, 0]], np.int32),
     "scores": np.full((5, 2, 2), 0.5, np.float32),
@@ -1128,7 +1131,7 @@ def _pair(
     return FramePair(sequence, frame, source, target, PairAnnotation(links, known, known), extent)
 
 
-_FRAMES = {
+_FRAMES: dict[str, Any] = {
     "ids": _IDS, "here": _HERE, "there": _THERE, "area": _AREA,
     "links": ((3, 3, "move"), (5, 5, "move")), "known": None, "extent": (0.0, 0.0, 10.0, 10.0),
     "frame": 0, "sequence": "film",
@@ -1294,7 +1297,7 @@ def _objective(touch: Touch, X: Any, y: Any, predictions: Any, **o: Any) -> Any:
 def _graph_makers(touch: Touch, coords: Any, n_neighbors: Any, radius: Any, threshold: Any) -> Any:
     from trellis.regression import KNN, Full, Radius
 
-    makers = [KNN(n_neighbors), Radius(radius), Full(threshold)]
+    makers: list[Any] = [KNN(n_neighbors), Radius(radius), Full(threshold)]
     return [maker(coords) for maker in makers]
 
 
@@ -1357,7 +1360,8 @@ _call("evaluation.calibration", marginals=[np.full((3, 2), 0.5), np.array([[0.25
 _call("evaluation.edit_distance", a=["K", "AE", "T"], b=["K", "T", "S"])
 _call("evaluation.normalised_edit_distance", a=["K", "AE", "T"], b=["K", "T", "S"])
 _call("evaluation.paired_bootstrap", gold=_SPANS, pred_a=_SPANS,
-      pred_b=[["O", "O", "O"], ["O", "O"]], metric="f1", scheme="BIO", n_resamples=20, confidence=0.9, random_state=0)  # fmt: skip
+      pred_b=[["O", "O", "O"], ["O", "O"]], metric="f1", scheme="BIO", n_resamples=20,
+      confidence=0.9, random_state=0)  # fmt: skip
 _call("evaluation.paired_permutation", gold=_Y, pred_a=_PREDICTED, pred_b=_Y, metric="accuracy",
       n_resamples=20, random_state=0)  # fmt: skip
 _call("evaluation.mcnemar", gold=_Y, pred_a=_PREDICTED, pred_b=_Y)
@@ -1366,11 +1370,19 @@ _call("evaluation.paired_t_test", scores_a=np.array([0.5, 0.6, 0.7]),
 
 # ------------------------------------------------------------------------- theory
 
-_BOUND = {"m": 100, "n": 20, "d": 1000, "alpha": 4.0, "lam": 0.5}
-_MORE = {"v": 1.0, "rho": 1.0, "tau": 1.0}
-_SGD = {"n": 20, "alpha": 4.0, "epsilon": 0.1, "c": 0.5, "q": 2.0, "kappa": 1.0, "beta": 0.5}
-_CHEAP = {"n": 10**4, "mu": 1.0, "feature_bound": 1.0, "loss_max": 1.0}
-_SPACES = {"n_outputs": 2.0, "n_partial": 3.0}
+_BOUND: dict[str, Any] = {"m": 100, "n": 20, "d": 1000, "alpha": 4.0, "lam": 0.5}
+_MORE: dict[str, Any] = {"v": 1.0, "rho": 1.0, "tau": 1.0}
+_SGD: dict[str, Any] = {
+    "n": 20,
+    "alpha": 4.0,
+    "epsilon": 0.1,
+    "c": 0.5,
+    "q": 2.0,
+    "kappa": 1.0,
+    "beta": 0.5,
+}
+_CHEAP: dict[str, Any] = {"n": 10**4, "mu": 1.0, "feature_bound": 1.0, "loss_max": 1.0}
+_SPACES: dict[str, Any] = {"n_outputs": 2.0, "n_partial": 3.0}
 
 _call("theory.overfit_bound", **_BOUND, **_MORE, gamma=1.0, delta=0.05, variant="arxiv")
 _call("theory.overfit_order", **_BOUND, delta=0.05, variant="arxiv")

@@ -196,7 +196,7 @@ def held(array: Any, of: Any = None) -> Array:
     return view
 
 
-def for_kernels(array: Array) -> Array:
+def for_kernels(array: Any) -> Array:
     """The same memory as a writable array, which is what kernels are compiled for.
 
     Kernels do not write into what they are not asked to fill. Memory that cannot be written to is
@@ -210,12 +210,12 @@ def for_kernels(array: Array) -> Array:
     (True, True)
     """
     if array.flags.writeable:
-        return array
-    view = array.view()
+        return np.asarray(array)
+    view: Array = array.view()
     try:
         view.setflags(write=True)
     except ValueError:
-        return array.copy()
+        return np.array(array)
     return view
 
 

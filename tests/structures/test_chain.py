@@ -407,8 +407,14 @@ def test_bad_potentials(node, trans, offsets, message):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda p: p.constrained(np.ones((3, 2))), "label sets have dtype float64; expected truth values"),
-        (lambda p: p.constrained(np.ones((2, 2), bool)), r"label sets have shape \(2, 2\); expected \(3, 2\)"),
+        (
+            lambda p: p.constrained(np.ones((3, 2))),
+            "label sets have dtype float64; expected truth values",
+        ),
+        (
+            lambda p: p.constrained(np.ones((2, 2), bool)),
+            r"label sets have shape \(2, 2\); expected \(3, 2\)",
+        ),
         (lambda p: p.with_costs(np.ones(3)), r"costs have shape \(3,\)"),
         (
             lambda p: p.with_costs(changed(NODE, (1, 0), np.nan)),
@@ -417,9 +423,15 @@ def test_bad_potentials(node, trans, offsets, message):
         (lambda p: best(p, method="lp"), "method must be 'auto', got 'lp'"),
         (lambda p: marginals(p, method="bp"), "method must be 'auto', got 'bp'"),
         (lambda p: kbest(p, 0), "k must be a positive integer, got 0"),
-        (lambda p: sample(p, -1, np.random.default_rng(0)), "n_samples must be an integer of at least 0, got -1"),
+        (
+            lambda p: sample(p, -1, np.random.default_rng(0)),
+            "n_samples must be an integer of at least 0, got -1",
+        ),
         (lambda p: span_probability(p, 2, 0, [0]), "no sample 2; .* 0 to 1"),
-        (lambda p: span_probability(p, -1, 0, [0]), "sample must be an integer of at least 0, got -1"),
+        (
+            lambda p: span_probability(p, -1, 0, [0]),
+            "sample must be an integer of at least 0, got -1",
+        ),
         (lambda p: p.alone(2), "no sample 2; samples are numbered 0 to 1"),
         (lambda p: span_probability(p, 0, 0, [0, 0]), "2 labels from position 0 does not"),
         (lambda p: span_probability(p, 1, -1, [0]), "from position -1 does not fit"),

@@ -367,7 +367,8 @@ class Predictor(LinearParameters):
 
     def _encode(self, corpus: Corpus) -> Encoded:
         if corpus.n_positions == 0:  # which kind of features it lacks cannot be told, nor matters
-            return Encoded(corpus.offsets, [0], [], [])
+            none = np.zeros(0, np.int32)
+            return Encoded(corpus.offsets, np.zeros(1, np.int64), none, np.zeros(0, np.float32))
         return self.encoder_.encode(corpus)
 
     def _problem(
@@ -426,7 +427,8 @@ class Predictor(LinearParameters):
         features = encoded.arguments()
         for a, b in _runs(corpus.offsets, size):
             first, last = int(corpus.offsets[a]), int(corpus.offsets[b])
-            node = score_nodes(*features, weights.node, first, last)
+            indptr, indices, values = features
+            node = score_nodes(indptr, indices, values, weights.node, first, last)
             pair = weights.transitions
             offsets = corpus.offsets[a : b + 1] - first
             if edge is not None:
@@ -456,7 +458,8 @@ class Predictor(LinearParameters):
         cost = corpus.offsets * n_labels + ends * (n_labels**2 if problem.is_rich else 1)
         for a, b in _runs(cost, _GRAPHS):
             first, last = int(corpus.offsets[a]), int(corpus.offsets[b])
-            node = score_nodes(*encoded.arguments(), weights.node, first, last)
+            indptr, indices, values = encoded.arguments()
+            node = score_nodes(indptr, indices, values, weights.node, first, last)
             _check_finite(corpus, first, np.isfinite(node).all(axis=1))
             ids = np.arange(ends[a], ends[b])
             if problem.is_rich:

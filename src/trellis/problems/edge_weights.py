@@ -83,11 +83,11 @@ class EdgeWeights:
 
     def _fitting(self, values: Any) -> NDArray[Any]:
         """Weights, as many as there are pairs."""
-        values = as_weights(values)
+        values = array = as_weights(values)
         n, n_rows = values.size, max(1, self.n_rows)
         if values.ndim != 1 or (n != len(self.pair) if self.ptr.size else n % n_rows):
             raise DataError(f"{values.shape} are not the weights of {len(self.pair)} pairs")
-        return values
+        return array
 
     @cached_property
     def n_pairs(self) -> int:
@@ -186,7 +186,9 @@ def cross(
 
     n_labels = len(labels.classes)
     n_pairs = n_labels * n_labels
-    arrays = (encoded.offsets, encoded.indptr, encoded.indices, labels.ids)
+    offsets, indptr, indices, ids = map(
+        for_kernels, (encoded.offsets, encoded.indptr, encoded.indices, labels.ids)
+    )
     if known is None:
         no_rows, no_pairs = np.zeros(0, np.int64), np.zeros(0, np.int32)
         known = EdgeWeights(no_pairs, no_rows, no_pairs, np.zeros(0, dtype), both)
@@ -205,7 +207,7 @@ def cross(
             drawn = _draw_pairs(encoded, labels, (n_new, negatives), rng, edges)
             asked = row, n_new, n_labels, back, drawn, least
             pairs.append(
-                observed_pairs(*map(for_kernels, arrays), *asked)
+                observed_pairs(offsets, indptr, indices, ids, *asked)
                 if edges is None
                 else _pairs_on_edges(encoded, labels, edges, *asked, directed)
             )

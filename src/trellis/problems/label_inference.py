@@ -193,7 +193,8 @@ class LabelInference(LabelSamples):
         from trellis.kernels.scoring import Features, score_nodes
 
         weights, features = self.weights(w), self._features(b)
-        node: Float64s = score_nodes(*features, weights.node, 0, len(b.rows))
+        indptr, indices, values = features
+        node: Float64s = score_nodes(indptr, indices, values, weights.node, 0, len(b.rows))
         edge = weights.edge
         if self.structure != "chain":
             return node, (

@@ -355,8 +355,8 @@ class LabelSamples:
             )
         if self.structure != "chain":
             edges = pieces.kept if pieces.forest is None else pieces.forest.edge
-            inside = inside and pieces.nodes is not None and edges is not None
-            inside = inside and edges.max(initial=-1) < len(self.edges)
+            inside = inside and pieces.nodes is not None
+            inside = inside and edges is not None and edges.max(initial=-1) < len(self.edges)
         if not inside or first != 0:
             raise DataError("the pieces are of other samples")
 
