@@ -61,7 +61,7 @@ def _misaligned(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     raw = np.empty(a.nbytes + 1, np.uint8)
     odd = raw[1:].view(a.dtype).reshape(a.shape)
     odd[...] = a
-    return odd
+    return np.asarray(odd)
 
 
 def _read_only(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -870,8 +870,9 @@ def _penalty_of(**strengths: Any) -> Any:
     return Penalty(**strengths)
 
 
-_RUN: dict[str, Any] = {"problem": _PROBLEM, "start": _Lazy(_weights), "partitioner": _Lazy(_whole), "rng": _RNG,
-        "visit": "pooled", "max_passes": 2, "tol": 1e-3, "batch_size": 1}  # fmt: skip
+_RUN: dict[str, Any] = {
+    "problem": _PROBLEM, "start": _Lazy(_weights), "partitioner": _Lazy(_whole), "rng": _RNG,
+    "visit": "pooled", "max_passes": 2, "tol": 1e-3, "batch_size": 1}  # fmt: skip
 _L2 = _Lazy(lambda: _penalty_of(l2=0.1))
 
 

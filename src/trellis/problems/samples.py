@@ -245,7 +245,8 @@ class LabelSamples:
         shapes: tuple[tuple[int, ...], ...] = ((self.n_types, L, L),)
         if self.structure == "chain":
             shapes = ((L, L), (1, L, L))
-        if weights.node.shape != (self.n_features, L) or tables not in shapes:
+        enough = weights.node.shape[0] >= self.n_features  # others may have met more features
+        if not enough or weights.node.shape[1:] != (L,) or tables not in shapes:
             raise DataError(
                 f"{what} have node {weights.node.shape} and transitions {tables}; expected "
                 f"{(self.n_features, L)} and {shapes[0]}"
@@ -259,7 +260,7 @@ class LabelSamples:
 
     def _check_layout(self, edge: EdgeWeights) -> None:
         """Refuse rich edges of other features or labels."""
-        if len(edge.row) != self.n_features:
+        if len(edge.row) < self.n_features:
             raise DataError(
                 f"rich edges have rows of {len(edge.row)} features; there are {self.n_features}"
             )

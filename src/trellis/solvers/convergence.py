@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trellis.domains import number, sequence_of
+import numpy as np
+
+from trellis.arrays import as_array
 
 __all__ = ["convergence_value"]
 
@@ -30,7 +32,7 @@ def convergence_value(objectives: Sequence[float]) -> float | None:
     >>> convergence_value([100.0, 80.0, 75.0])
     0.16666666666666666
     """
-    sequence_of(number(infinite=True), "a list of numbers").check("objectives", objectives)
+    objectives = as_array(objectives, np.float64, "objectives", (None,)).tolist()
     if len(objectives) < 3:
         return None
     current = objectives[-1]
