@@ -30,9 +30,9 @@ __all__ = ["EdgeWeights", "as_weights", "cross"]
 
 
 def as_weights(values: Any) -> NDArray[Any]:
-    """Weights as an array that can be learned in: as it is, or in float64 if it is no such one."""
-    small = isinstance(values, np.ndarray) and values.dtype == np.float32
-    return as_array(values, np.float32 if small else np.float64, "weights")
+    """Weights, or marks of some, as an array: as it is, or in float64 if it is no such one."""
+    kept = isinstance(values, np.ndarray) and values.dtype in (np.float32, np.bool_)
+    return as_array(values, values.dtype if kept else np.float64, "weights")
 
 
 @dataclass
