@@ -85,5 +85,5 @@ def test_bad_parameters():
     problem = Enumerated(0).problem
     with pytest.raises(DataError, match="passes must be a positive integer"):
         partial_perceptron(problem, passes=0)
-    with pytest.raises(DataError, match="start must have shape"):
+    with pytest.raises(DataError, match="start have shape"):
         partial_perceptron(problem, passes=1, start=np.zeros(2))

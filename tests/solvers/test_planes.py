@@ -237,7 +237,7 @@ def fine(w):
     [
         ({"l2": 0.0}, "one of l2 and l1"),
         ({"l1": 1.0}, "one of l2 and l1"),
-        ({"l2": -1.0}, "one of l2 and l1"),
+        ({"l2": -1.0}, "l2 must be a number of at least 0"),
         ({"linear": np.zeros(3)}, "linear have shape"),
         ({"start": np.zeros(3)}, "start have shape"),
         ({"bundle": Bundle(5)}, "one of 5 weights"),
