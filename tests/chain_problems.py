@@ -52,9 +52,8 @@ class Problem:
         return self.data.labels.allowed()
 
 
-def node_scores(data: LabelProblem, node: np.ndarray) -> np.ndarray:
+def node_scores(e: Encoded, node: np.ndarray) -> np.ndarray:
     """Scores (N, L) of all positions, one feature after the other."""
-    e = data.encoded
     scores = np.zeros((len(e.indptr) - 1, node.shape[1]))
     for t in range(len(scores)):
         for p in range(e.indptr[t], e.indptr[t + 1]):
@@ -102,7 +101,7 @@ def brute_force(problem: Problem) -> tuple[float, Weights]:
     data, weights, visits = problem.data, problem.weights, problem.visits
     node = weights.node.astype(np.float64)
     edges = edge_scores(data, weights)
-    scores, allowed = node_scores(data, node), problem.allowed
+    scores, allowed = node_scores(data.encoded, node), problem.allowed
     gradient = weights.zeros_like(np.float64)
     total = 0.0
     for start, end, weight in zip(visits.starts, visits.ends, visits.weights, strict=True):
@@ -227,13 +226,9 @@ def random_data(
     values = rng.normal(size=n * width).astype(np.float32) if real else np.zeros(0, np.float32)
     encoded = Encoded(offsets, np.arange(0, n * width + 1, width), indices.ravel(), values)
     truth = rng.normal(size=(n_features, n_labels))
-    labels = Labels.from_lists([], CLASSES[:n_labels])
-    blank = chain_problem(encoded, labels)
-    noisy = node_scores(blank, truth) + rng.gumbel(size=(n, n_labels))
+    noisy = node_scores(encoded, truth) + rng.gumbel(size=(n, n_labels))
     names = [CLASSES[i] for i in noisy.argmax(axis=1)]
-    return altered(
-        blank, labels=Labels.from_lists([names], CLASSES[:n_labels]), n_features=n_features
-    )
+    return LabelProblem(encoded, Labels.from_lists([names], CLASSES[:n_labels]), n_features)
 
 
 def same_weights(a: Weights, b: Weights, **tolerance: float) -> None:
@@ -251,8 +246,7 @@ def same_bits(a: Weights, b: Weights) -> bool:
 def labelling_scores(model, sample) -> dict[tuple[str, ...], float]:
     """Score of every labelling of one sample under a fitted model, from its weights alone."""
     corpus = as_corpus([sample])
-    data = chain_problem(model.encoder_.encode(corpus), None)
-    scores = node_scores(data, model.weights_.node.astype(np.float64))
+    scores = node_scores(model.encoder_.encode(corpus), model.weights_.node.astype(np.float64))
     trans = model.weights_.transitions.astype(np.float64)
     found = {}
     for y in itertools.product(range(len(model.classes_)), repeat=len(scores)):

@@ -77,7 +77,7 @@ def pieces_of(visits: GraphVisits) -> list[tuple[list[int], list[int], float]]:
 def labellings(problem: GraphProblem, nodes: list[int], edges: list[int]):
     """All labellings of a piece as dicts, each with its score and whether it is allowed."""
     data = problem.data
-    node = node_scores(data, problem.weights.node.astype(np.float64))
+    node = node_scores(data.encoded, problem.weights.node.astype(np.float64))
     pair, allowed = tables(data, problem.weights), data.labels.allowed()
     for labels in itertools.product(range(data.n_labels), repeat=len(nodes)):
         y = dict(zip(nodes, labels, strict=True))

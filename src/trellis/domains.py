@@ -11,11 +11,13 @@ truth values are as good as Python's; a truth value is no number, and neither is
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -27,6 +29,7 @@ __all__ = [
     "anything",
     "flag",
     "function",
+    "generator",
     "has",
     "instance",
     "is_number",
@@ -34,15 +37,22 @@ __all__ = [
     "nothing",
     "number",
     "one_of",
+    "samples",
+    "seed",
     "sequence_of",
+    "strings",
+    "takes",
     "text",
     "whole",
 ]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 def is_number(value: object) -> bool:
     """Whether a value is a real number (NumPy's included) and not NaN."""
-    return isinstance(value, numbers.Real) and not math.isnan(value)
+    return isinstance(value, numbers.Real) and bool(value == value)  # noqa: PLR0124  # NaN is not
 
 
 def is_whole(value: object) -> bool:
@@ -325,11 +335,64 @@ def sequence_of(domain: Domain, words: str) -> Domain:
     """
 
     def accepts(value: Any) -> bool:
-        if isinstance(value, str | bytes) or not hasattr(value, "__len__"):
+        if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__len__"):
             return False
-        return hasattr(value, "__iter__") and all(domain.accepts(item) for item in value)
+        try:
+            return all(domain.accepts(item) for item in value)
+        except TypeError:  # an array without dimensions, a class
+            return False
 
     def parse(said: str) -> list[Any]:
         return [domain.parse(part.strip()) for part in said.split(",") if part.strip()]
 
     return _domain(words, accepts, parse, "A,B,...")
+
+
+# ------------------------------------------------------------------------------- arguments
+
+generator = instance(np.random.Generator)
+"""Sources of random numbers."""
+
+seed = whole(0) | generator
+"""What random numbers may be made of."""
+
+samples = sequence_of(anything, "a list of samples")
+"""Lists with an entry for each sample, whatever that is."""
+
+strings = sequence_of(text, "a list of strings")
+"""Lists of strings."""
+
+
+def takes(**domains: Domain) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorator: check the arguments of these names before a function is called.
+
+    Raises
+    ------
+    ParameterError
+        If one is not in its domain.
+
+    Examples
+    --------
+    >>> @takes(k=whole(1))
+    ... def first(items, k=1):
+    ...     return items[:k]
+    >>> first("abc", 2)
+    'ab'
+    >>> first("abc", k=2.5)
+    Traceback (most recent call last):
+    trellis.errors.ParameterError: k must be a positive integer, got 2.5
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        names = list(inspect.signature(function).parameters)
+
+        @functools.wraps(function)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+            for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+                if name in domains:
+                    domains[name].check(name, value)
+            return function(*args, **kwargs)
+
+        return checked
+
+    return decorate

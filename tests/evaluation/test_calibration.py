@@ -149,7 +149,7 @@ GOOD = np.array([[0.5, 0.3, 0.2]])
         ([np.array([[1.5, -0.5, 0]])], [["A"]], {}, "is not made of probabilities"),
         ([GOOD], [[None]], {}, "no position of gold has exactly one label"),
         ([np.zeros((0, 3))], [[]], {}, "no position of gold has exactly one label"),
-        ([GOOD], [["A"]], {"n_bins": 0}, "n_bins is 0: expected at least 1"),
+        ([GOOD], [["A"]], {"n_bins": 0}, "n_bins must be an integer from 1"),
         ([GOOD], [["A"]], {"classes": ["A", "B", "B"]}, "classes names a label twice"),
     ],
 )

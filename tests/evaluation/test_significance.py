@@ -235,8 +235,8 @@ TWO = [["O"], ["O", "O"]]
         (TWO, TWO, [["O"], ["O", "X"]], {}, "sample 1 of pred_b, position 1: label 'X'"),
         (TWO, TWO, [["O"], ["O"]], {"metric": "accuracy"}, "sample 1 has 2 .* 1 in pred_b"),
         ([[None]] * 2, [["O"]] * 2, [["O"]] * 2, {"metric": "accuracy"}, "is annotated"),
-        (TWO, TWO, TWO, {"metric": "bleu"}, "metric is 'bleu': expected 'f1', 'accuracy'"),
-        (TWO, TWO, TWO, {"n_resamples": 0}, "n_resamples is 0: expected at least 1"),
+        (TWO, TWO, TWO, {"metric": "bleu"}, "metric must be 'f1', 'accuracy' or a function"),
+        (TWO, TWO, TWO, {"n_resamples": 0}, "n_resamples must be a positive integer"),
         (TWO, TWO, TWO, {"metric": lambda g, p: np.nan}, "metric returned .* not finite"),
     ],
 )
@@ -247,9 +247,9 @@ def test_bad_input(test, gold, a, b, options, message) -> None:
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, 95])
 def test_bad_confidence(confidence: float) -> None:
-    with pytest.raises(DataError, match="expected a number between 0 and 1"):
+    with pytest.raises(DataError, match="a number between 0 and 1"):
         paired_bootstrap(TWO, TWO, TWO, confidence=confidence)
-    with pytest.raises(DataError, match="expected a number between 0 and 1"):
+    with pytest.raises(DataError, match="a number between 0 and 1"):
         paired_t_test([1, 2], [2, 4], confidence=confidence)
 
 

@@ -240,8 +240,8 @@ def test_segmentation_without_known_words_says_nothing_of_them() -> None:
         ([["a"]], [], None, "1 samples in gold but 0 in predicted_words"),
         ([["a"], ["b"]], [["a"], ["c"]], None, "sample 1: .* do not join to the same sentence"),
         ([["a", ""]], [["a"]], None, "sample 0 of gold_words: word 1 is empty"),
-        ([["a"]], ["a"], None, "sample 0 of predicted_words is a string"),
-        ([["a"]], [["a"]], "a", "known_words is a string"),
+        ([["a"]], ["a"], None, "sample 0 of predicted_words must be a list of words"),
+        ([["a"]], [["a"]], "a", "known_words must be a collection of words"),
     ],
 )
 def test_bad_segmentation(gold: list, predicted: list, known: object, message: str) -> None:

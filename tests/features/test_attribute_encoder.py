@@ -122,7 +122,7 @@ def test_drop_unknown(ids, valued):
     flat = np.array([i for row in ids for i in row], np.int32)
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in ids])]).astype(np.int64)
     values = np.arange(len(flat), dtype=np.float32) if valued else np.zeros(0, np.float32)
-    found = drop_unknown(Encoded(np.array([0, len(ids)]), indptr, flat, values))
+    found = drop_unknown(Encoded.made(np.array([0, len(ids)]), indptr, flat, values))
     kept = [[i for i in row if i >= 0] for row in ids]
     assert [
         found.indices[a:b].tolist()

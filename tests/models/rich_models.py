@@ -79,7 +79,7 @@ def rich_scores(model, sample) -> dict[tuple[str, ...], float]:
     """Score of every labelling of one sample under a fitted model, rich edges included."""
     corpus = as_corpus([sample])
     data = chain_problem(model.encoder_.encode(corpus), None, np.ones(1))
-    node = node_scores(data, model.weights_.node.astype(np.float64))
+    node = node_scores(data.encoded, model.weights_.node.astype(np.float64))
     edges = edge_matrices(data, model.weights_)
     found = {}
     for y in itertools.product(range(len(model.classes_)), repeat=len(node)):

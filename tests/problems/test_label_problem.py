@@ -151,7 +151,7 @@ def test_weakest_part_of_a_chain_is_a_span():
     assert 3 not in p.weakest_part(0, w, 7)
     p.annotate(0, ["a", "a", "a", None, None, "a", "a"])
     assert p.weakest_part(0, w, 3).tolist() == []
-    with pytest.raises(DataError, match="size is 0"):
+    with pytest.raises(DataError, match="size must be a positive integer"):
         p.weakest_part(0, w, 0)
 
 

@@ -166,7 +166,7 @@ def test_pieces_of_one_position_are_independent_classifiers():
     weights = Weights(rng.normal(size=(12, 3)), rng.normal(size=(3, 3)))
     pieces = ChainPieces(1).draw(data.encoded.offsets, rng)
     value, gradient = LogLikelihood(data).value_and_gradient(weights, data.visits(pieces))
-    scores = node_scores(data, weights.node)
+    scores = node_scores(data.encoded, weights.node)
     exact = np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(scores)), data.labels.ids]
     assert value == pytest.approx(exact.sum())
     assert not gradient.transitions.any()

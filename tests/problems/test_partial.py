@@ -153,7 +153,7 @@ def test_bad_losses():
     e = Enumerated(0)
     with pytest.raises(DataError, match=r"one of bridge, latent-hinge, ramp, max or"):
         PartialObjective(e.problem, "hinge")
-    with pytest.raises(DataError, match="the penalty space must be one of all, incompatible"):
+    with pytest.raises(DataError, match="the penalty space must be 'all' or 'incompatible'"):
         PartialLoss("mean", "all")
-    with pytest.raises(DataError, match="the reward space must be one of all, compatible, mean"):
+    with pytest.raises(DataError, match="the reward space must be 'all', 'compatible' or 'mean'"):
         PartialLoss("all", "incompatible")

@@ -10,6 +10,7 @@ import pytest
 from chain_problems import altered
 from label_problems import STRUCTURES, Enumerated
 from margin_problems import CLASSES, make_problem
+from trellis.arrays import for_kernels
 from trellis.corpus import Labels
 from trellis.decompose import ChainPieces, GraphPieces, WholeSamples
 from trellis.errors import DataError
@@ -49,10 +50,10 @@ def test_edges_come_sample_by_sample():
     assert pairs == {
         (*edge, k) for edge, k in zip(problem.edges.tolist(), problem.types.tolist(), strict=True)
     }
-    frozen = np.asfortranarray(edges)  # kernels are compiled for neither
-    frozen.flags.writeable = False
-    flags = of(frozen, types).edges.flags
-    assert flags.c_contiguous and flags.writeable
+    fortran = np.asfortranarray(edges)  # kernels are not compiled for it
+    held = of(fortran, types).edges
+    assert held.flags.c_contiguous and not held.flags.writeable
+    assert np.shares_memory(for_kernels(held), held)
 
 
 @pytest.mark.parametrize("kind", ["graph", "tree"])

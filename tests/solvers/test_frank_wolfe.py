@@ -170,14 +170,17 @@ def fine(i, w):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"l2": 0.0}, "l2 must be positive"),
+        ({"l2": 0.0}, "l2 must be a positive number"),
         ({"sample_weight": np.ones(4)}, r"sample_weight must have shape \(3,\)"),
         ({"sample_weight": -np.ones(3)}, "sample_weight must be finite"),
-        ({"max_passes": 0}, "must be at least 1"),
-        ({"gap_every": 0}, "must be at least 1"),
-        ({"oracle": lambda i, w: (np.zeros(3), 0.0)}, "features must have shape"),
+        ({"max_passes": 0}, "must be a positive integer"),
+        ({"gap_every": 0}, "must be a positive integer"),
+        ({"oracle": lambda i, w: (np.zeros(3), 0.0)}, "features have shape"),
         ({"oracle": lambda i, w: (([0, 0], [1.0, 1.0]), 0.0)}, "indices must be distinct"),
-        ({"oracle": lambda i, w: (([0, 2], [1.0, 1.0]), 0.0)}, r"indices must lie in 0..1"),
+        (
+            {"oracle": lambda i, w: (([0, 2], [1.0, 1.0]), 0.0)},
+            r"indices hold 2 at index 1; expected 0 to 1",
+        ),
         ({"oracle": lambda i, w: (np.zeros(2), np.nan)}, "not finite"),
         ({"oracle": lambda i, w: (np.zeros(2), 1.0, 0.0)}, "is below the value"),
     ],

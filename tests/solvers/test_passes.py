@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import trellis.solvers.passes as passes_module
 from chain_problems import altered, random_data
+from trellis.corpus import Labels
 from trellis.decompose import ChainPieces, WholeSamples
+from trellis.features import Encoded
 from trellis.problems import Weights
 from trellis.solvers import Passes, Progress, Watch, convergence_value
 
@@ -225,7 +226,8 @@ def test_a_progress_that_is_finished_stays_so():
 
 def test_no_pieces_are_no_steps():
     learner = Scripted([4.0])
-    nothing = replace(learner.problem.encoded, offsets=np.zeros(3, np.int64))
-    learner.problem = altered(learner.problem, encoded=nothing)
+    nothing = Encoded(np.zeros(3, np.int64), [0], [], [])
+    labels = Labels.from_lists([], learner.problem.classes)
+    learner.problem = altered(learner.problem, encoded=nothing, labels=labels, sample_weight=None)
     (record,) = run(learner)
     assert learner.seen == [] and record.objective == 2.0  # the penalty

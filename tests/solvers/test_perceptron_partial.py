@@ -83,7 +83,7 @@ def test_order_start_and_what_is_left_out():
 
 def test_bad_parameters():
     problem = Enumerated(0).problem
-    with pytest.raises(DataError, match="passes is 0"):
+    with pytest.raises(DataError, match="passes must be a positive integer"):
         partial_perceptron(problem, passes=0)
-    with pytest.raises(DataError, match="start must have shape"):
+    with pytest.raises(DataError, match="start have shape"):
         partial_perceptron(problem, passes=1, start=np.zeros(2))

@@ -63,7 +63,7 @@ def naive_perceptron(problem: Problem, batch_size: int = 1) -> tuple[float, Weig
         zip(visits.starts, visits.ends, visits.weights, strict=True)
     ):
         if k % batch_size == 0:
-            all_scores, all_edges = node_scores(data, w.node), edge_scores(data, w)
+            all_scores, all_edges = node_scores(data.encoded, w.node), edge_scores(data, w)
         scores, edges = all_scores[start:end], all_edges[start:end]
         everything = np.ones_like(allowed[start:end])
         found = best_labelling(scores, edges, everything)

@@ -183,11 +183,11 @@ def test_out_of_steps_says_how_far_it_is():
         ({"G": np.zeros((0, 0)), "b": np.zeros(0)}, "n >= 1"),
         ({"G": np.full((2, 2), np.nan)}, "finite"),
         ({"G": np.array([[1.0, 0.5], [0.0, 1.0]])}, "symmetric"),
-        ({"start": np.zeros(3)}, "start must be 2 finite"),
-        ({"blocks": [0]}, "blocks must be 2 whole numbers"),
-        ({"blocks": [0.0, 1.0]}, "blocks must be 2 whole numbers"),
-        ({"blocks": [-1, 0]}, "blocks must be 2 whole numbers"),
-        ({"blocks": [0, 2]}, "block 1 has no variable"),
+        ({"start": np.zeros(3)}, "start have shape"),
+        ({"blocks": [0]}, "blocks (have|hold)"),
+        ({"blocks": [0.0, 1.0]}, "blocks (have|hold)"),
+        ({"blocks": [-1, 0]}, "blocks (have|hold)"),
+        ({"blocks": [0, 2]}, "blocks hold 2 at index 1|block 1 has no variable"),
     ],
 )
 def test_bad_input(change, message):

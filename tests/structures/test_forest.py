@@ -97,7 +97,7 @@ def test_long_paths_and_stars():
         ([1, 2], [], "offsets must be a one-dimensional array that starts with 0"),
         ([0, 2, 1], [], "offsets fall at sample 1, from 2 to 1"),
         ([], [], "offsets must be a one-dimensional array that starts with 0"),
-        ([0, 2], [0, 1], r"edges have shape \(2,\); expected \(edges, 2\)"),
+        ([0, 2], [0, 1], r"edges have shape \(2,\); expected \(any, 2\)"),
         ([0, 2], [[0, 1], [0, 2]], "edge 1 joins nodes 0 and 2, but the nodes are numbered 0 to 1"),
         ([0, 2], [[-1, 1]], "edge 0 joins nodes -1 and 1, but the nodes are numbered 0 to 1"),
         (

@@ -157,8 +157,11 @@ def test_stacking_changes_no_bit(p):
         assert marginals(alone).node.tolist() == node[rows].tolist()
         assert entropy(alone).tolist() == [entropies[s]]
         assert best(alone).labels.tolist() == labels[rows].tolist()
-        assert kbest(alone, 3)[0].tolist() == ranked[0][:, rows].tolist()
-        assert kbest(alone, 3)[1].tolist() == [ranked[1][s].tolist()]
+        labels_alone, scores_alone = kbest(alone, 3)
+        n = len(labels_alone)  # others may have more
+        assert labels_alone.tolist() == ranked[0][:n, rows].tolist()
+        assert scores_alone.tolist() == [ranked[1][s][:n].tolist()]
+        assert np.isneginf(ranked[1][s][n:]).all()
 
 
 # ---------------------------------------------------------------------------------------- samples
@@ -218,12 +221,12 @@ def triangle(**changes) -> GraphPotentials:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "dual"}, "method is 'dual'; it must be one of auto, tree, elimination, bp"),
-        ({"budget": 0}, "budget is 0; it must be at least 1"),
-        ({"max_iterations": 0}, "max_iterations is 0; it must be at least 1"),
+        ({"method": "dual"}, "method must be 'auto', 'tree', 'elimination' or 'bp'"),
+        ({"budget": 0}, "budget must be a positive integer, got 0"),
+        ({"max_iterations": 0}, "max_iterations must be an integer from 1 to"),
         ({"damping": 1.0}, "damping is 1.0; it must be from 0 to below 1"),
-        ({"damping": -0.1}, "damping is -0.1"),
-        ({"tolerance": 0.0}, "tolerance is 0.0; it must be above 0"),
+        ({"damping": -0.1}, "damping must be a number of at least 0"),
+        ({"tolerance": 0.0}, "tolerance must be a positive number"),
         ({"method": "tree"}, "sample 1: the edges close a cycle at node"),
         ({"method": "elimination", "budget": 2}, "sample 1: exact inference by elimination takes"),
     ],
@@ -235,11 +238,11 @@ def test_refusals(options, message):
 
 def test_refusals_of_samples():
     rng = np.random.default_rng(0)
-    with pytest.raises(DataError, match="n_samples is -1; it must be at least 0"):
+    with pytest.raises(DataError, match="n_samples must be an integer of at least 0"):
         sample(triangle(), -1, rng)
-    with pytest.raises(DataError, match="budget is 0; it must be at least 1"):
+    with pytest.raises(DataError, match="budget must be a positive integer, got 0"):
         sample(triangle(), 1, rng, budget=0)
-    with pytest.raises(DataError, match="budget is 0; it must be at least 1"):
+    with pytest.raises(DataError, match="budget must be a positive integer, got 0"):
         event_probability(triangle(), np.ones((3, 2), bool), budget=0)
     with pytest.raises(DataError, match=r"takes 14 table entries of 8 bytes \(width 2\)"):
         sample(triangle(), 1, rng, budget=10)

@@ -160,7 +160,7 @@ def test_no_samples_and_no_draws():
     assert best(p)[0].shape == (0,) and marginals(p)[0].shape == (0,)
     empty = GraphPotentials(np.zeros((0, 2)), np.zeros((2, 2)), [], [0, 0, 0])
     assert marginals(empty)[0].tolist() == [0.0, 0.0]
-    assert kbest(empty, 2)[1].tolist() == [[0.0, -np.inf]] * 2
+    assert kbest(empty, 2)[1].tolist() == [[0.0]] * 2
     one = GraphPotentials(np.zeros((1, 2)), np.zeros((2, 2)), [], [0, 1])
     assert sample(one, 0, np.random.default_rng(0)).shape == (0, 1)
 
@@ -178,13 +178,13 @@ def test_cycles_are_refused():
 
 def test_wrong_arguments_are_refused():
     p = GraphPotentials(np.zeros((2, 2)), np.zeros((2, 2)), [[0, 1]], [0, 2])
-    with pytest.raises(DataError, match="k is 0; it must be at least 1"):
+    with pytest.raises(DataError, match="k must be a positive integer, got 0"):
         kbest(p, 0)
-    with pytest.raises(DataError, match="n_samples is -1; it must be at least 0"):
+    with pytest.raises(DataError, match="n_samples must be an integer of at least 0"):
         sample(p, -1, np.random.default_rng(0))
     with pytest.raises(DataError, match="there are 1 labels for 2 nodes"):
         labelling_score(p, [0])
-    with pytest.raises(DataError, match="labels hold 2 at index 1; label ids go from 0 to 1"):
+    with pytest.raises(DataError, match="labels hold 2 at index 1; expected 0 to 1"):
         labelling_score(p, [0, 2])
-    with pytest.raises(DataError, match="label sets are"):
+    with pytest.raises(DataError, match="label sets have shape"):
         event_probability(p, np.ones((2, 3), bool))

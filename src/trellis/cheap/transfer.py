@@ -189,6 +189,7 @@ class TransferLearner(Estimator, Storable):
             By default the target.
         """
         self._check_fitted()
+        (nothing | text).check("domain", domain)
         name = self.target if domain is None else domain
         if name is None:
             raise DataError(f"name the domain: domain= one of {', '.join(self.models_)}")
@@ -388,6 +389,7 @@ def _check_domains(data: Mapping[str, Any], target: str | None, *, needed: bool)
             "data must be a dict with the name and the data set of each domain, such as "
             '{"lab_a": data_a, "lab_b": data_b}'
         )
+    (nothing | text).check("target", target)
     if needed and target is None:
         raise DataError(f"name the target: target= one of {', '.join(map(str, data))}")
     if target is not None and target not in data:

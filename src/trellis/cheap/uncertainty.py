@@ -41,8 +41,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trellis.arrays import Float64s
-from trellis.domains import number, whole
+from trellis.arrays import Float64s, as_array
+from trellis.domains import number, takes, whole
 from trellis.errors import DataError
 from trellis.problems.confidence import PROBABILITIES
 
@@ -129,6 +129,7 @@ def robust_mean(values: ArrayLike) -> float:
     return float(array[within].mean() if within.any() else array.mean())
 
 
+@takes(window=whole(1))
 def convergence(history: Sequence[float] | Float64s, window: int = 80) -> float | None:
     """Return the measure of convergence (1.8), None with fewer than ``window + 1`` values.
 
@@ -144,9 +145,10 @@ def convergence(history: Sequence[float] | Float64s, window: int = 80) -> float 
     >>> convergence([0.75, 0.5, 0.25, 0.25], window=3), convergence([0.5, 0.3, 0.2], window=3)
     (0.25, None)
     """
-    if len(history) < window + 1:
+    values = as_array(history, np.float64, "history", (None,), finite=True)
+    if len(values) < window + 1:
         return None
-    last = np.asarray(history[-window - 1 :], np.float64)
+    last = values[-window - 1 :]
     return abs(robust_mean(last[1:]) - robust_mean(last[:-1]))
 
 

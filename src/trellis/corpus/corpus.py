@@ -25,8 +25,8 @@ from typing import Any, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import as_array, held
 from trellis.corpus.labels import Label, Labels
-from trellis.corpus.whole_numbers import read_only, whole_numbers
 from trellis.errors import DataError
 
 __all__ = ["Column", "Corpus", "Features", "Sample"]
@@ -45,7 +45,7 @@ class Column:
     values: Sequence[str]
 
     def __post_init__(self) -> None:
-        codes = whole_numbers(self.codes, np.int32, "column codes")
+        codes = held(as_array(self.codes, np.int32, "column codes"), self.codes)
         if codes.ndim != 1:
             raise DataError(f"column codes must be one-dimensional, got the shape {codes.shape}")
         if codes.size and not 0 <= codes.min() <= codes.max() < len(self.values):
@@ -93,7 +93,8 @@ class Features:
 
     def __post_init__(self) -> None:
         for name, dtype in (("indptr", np.int64), ("indices", np.int32)):
-            array = whole_numbers(getattr(self, name), dtype, f"feature {name}")
+            given = getattr(self, name)
+            array = held(as_array(given, dtype, f"feature {name}"), given)
             if array.ndim != 1:
                 raise DataError(
                     f"feature {name} must be one-dimensional, got the shape {array.shape}"
@@ -157,10 +158,11 @@ class Corpus:
     edge_types: Column | None = None
 
     def __post_init__(self) -> None:
-        offsets = whole_numbers(self.offsets, np.int64, "corpus offsets")
+        offsets = held(as_array(self.offsets, np.int64, "corpus offsets"), self.offsets)
         object.__setattr__(self, "offsets", offsets)
         if self.edges is not None:
-            object.__setattr__(self, "edges", whole_numbers(self.edges, np.int64, "edges"))
+            edges = held(as_array(self.edges, np.int64, "edges"), self.edges)
+            object.__setattr__(self, "edges", edges)
         if offsets.ndim != 1 or offsets.size == 0 or offsets[0] != 0:
             raise DataError("corpus offsets must be one-dimensional and start with 0")
         if np.any(np.diff(offsets) < 0):
@@ -395,7 +397,7 @@ def _float32s(values: Any, what: str) -> NDArray[np.float32]:
             array = np.require(array, np.float32, ["C", "A", "E"])
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{what} must be numbers: {error}") from None
-    return read_only(array)
+    return held(array, values)
 
 
 def _by_first_use(

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.corpus.whole_numbers import for_kernels, read_only, whole_numbers
+from trellis.arrays import as_array, for_kernels, held
 from trellis.errors import DataError
 
 __all__ = ["Label", "Labels", "check_label_count"]
@@ -71,7 +71,7 @@ class Labels:
     def __post_init__(self) -> None:
         classes = _class_names(self.classes)
         n = len(classes)
-        ids = whole_numbers(self.ids, np.int32, "label ids")
+        ids = held(as_array(self.ids, np.int32, "label ids"), self.ids)
         sets = tuple(_label_set(members, n) for members in _listed(self.sets, "label sets"))
         if ids.ndim != 1:
             raise DataError(f"label ids must be one-dimensional, got the shape {ids.shape}")
@@ -100,9 +100,7 @@ class Labels:
         Made when it is first asked for.
         """
         n_rows = len(self.classes) + 1 + len(self.sets)
-        return read_only(
-            Labels(np.arange(n_rows, dtype=np.int32), self.sets, self.classes).allowed()
-        )
+        return held(Labels(np.arange(n_rows, dtype=np.int32), self.sets, self.classes).allowed())
 
     def for_kernels(self) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
         """The ids and the table as kernels take them."""
@@ -170,7 +168,7 @@ class Labels:
     def take(self, positions: NDArray[Any] | slice) -> Labels:
         """Labels of some positions, in that order."""
         part = object.__new__(Labels)  # all but the ids was checked, and the table is shared
-        ids = read_only(np.ascontiguousarray(self.ids[positions]))
+        ids = held(np.ascontiguousarray(self.ids[positions]))
         vars(part).update(vars(self), ids=ids)
         return part
 
@@ -273,7 +271,7 @@ def _label_set(members: Any, n: int) -> frozenset[int]:
         numbers = members
     else:
         numbers = frozenset(
-            whole_numbers(list(_listed(members, "a label set")), np.int64, "a label set").tolist()
+            as_array(list(_listed(members, "a label set")), np.int64, "label sets").tolist()
         )
     if not numbers:
         raise DataError("a label set is empty: allow at least one label or use None")

@@ -8,23 +8,22 @@ either end.
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.decompose.pieces import Partitioner, Pieces, WholeSamples
-from trellis.errors import DataError
+from trellis.arrays import as_offsets, memory_for
+from trellis.decompose.pieces import Partitioner, Pieces, WholeSamples, drawn
+from trellis.domains import generator, number, whole
 
 __all__ = ["ChainPieces", "check_piece_size", "partitioner"]
 
 
 def check_piece_size(size: Any) -> None:
     """Refuse a mean size that is none."""
-    if not (isinstance(size, numbers.Real) and math.isfinite(size) and float(size) >= 1):
-        raise DataError(f"piece_size must be a number of at least 1, got {size!r}")
+    number(at_least=1).check("piece_size", size)
 
 
 @dataclass(frozen=True)
@@ -47,22 +46,25 @@ class ChainPieces:
     overlap: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.overlap, numbers.Integral) or self.overlap < 0:
-            raise DataError(f"overlap must be an integer of at least 0, got {self.overlap!r}")
+        whole(0).check("overlap", self.overlap)
         check_piece_size(self.piece_size)
 
     def draw(self, offsets: NDArray[np.int64], rng: np.random.Generator) -> Pieces:
         """Cut every chain into blocks of ⌊n′⌋ or ⌊n′⌋ + 1 positions, from a random end."""
         from trellis.kernels.pieces import chain_blocks
 
+        generator.check("rng", rng)
+        offsets = as_offsets(offsets)
         lengths = np.diff(offsets)
-        whole = max(1, int(lengths.max(initial=0)))
-        small = min(math.floor(self.piece_size), whole)  # a size beyond int64 is whole samples too
+        whole_length = max(1, int(lengths.max(initial=0)))
+        # A size beyond int64 is whole samples too.
+        small = min(math.floor(self.piece_size), whole_length)
         most = int(np.sum(-(-lengths // small)))  # room for blocks of the smaller size only
         reverse = rng.random(len(lengths)) < 0.5
-        larger = rng.random(most) < self.piece_size - math.floor(self.piece_size)
-        bounds, sample = chain_blocks(offsets, small, larger, reverse)
-        return Pieces(bounds, sample, overlap=int(self.overlap))
+        with memory_for(most, "pieces"):
+            larger = rng.random(most) < self.piece_size - math.floor(self.piece_size)
+            bounds, sample = chain_blocks(offsets, small, larger, reverse)
+        return drawn(bounds, sample, overlap=int(min(self.overlap, whole_length)))
 
 
 def partitioner(piece_size: float | None, overlap: int = 0) -> Partitioner:

@@ -18,10 +18,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import as_array, as_offsets, for_kernels, held, known, memory_for
 from trellis.decompose.chains import check_piece_size
-from trellis.decompose.pieces import Pieces
-from trellis.errors import DataError
-from trellis.structures.forest import Forest
+from trellis.decompose.pieces import Pieces, drawn
+from trellis.domains import generator, one_of
+from trellis.structures.forest import Forest, checked_edges
 
 __all__ = ["GraphPieces"]
 
@@ -59,23 +60,31 @@ class GraphPieces:
     def __post_init__(self) -> None:
         if self.piece_size is not None:
             check_piece_size(self.piece_size)
-        if self.pieces not in ("tree", "graph"):
-            raise DataError(f"pieces must be 'tree' or 'graph', got {self.pieces!r}")
+        one_of("tree", "graph").check("pieces", self.pieces)
+        edges = as_array(self.edges, np.int64, "edges", (None, 2), low=0)
+        vars(self)["edges"] = held(edges, self.edges)
 
     def draw(self, offsets: NDArray[np.int64], rng: np.random.Generator) -> Pieces:
         """Draw spanning trees and cut them."""
         from trellis.kernels.graph_pieces import adjacency, spanning_pieces
 
-        if not self._around:  # the same in every pass
-            self._around.extend(adjacency(int(offsets[-1]), self.edges))
+        generator.check("rng", rng)
+        offsets = as_offsets(offsets)
+        edges = for_kernels(self.edges)
+        if not (self._around and np.array_equal(offsets, self._around[0])):  # seldom another
+            checked_edges(edges, offsets)
+            with memory_for(int(offsets[-1]), "nodes"):
+                self._around[:] = [offsets.copy(), *adjacency(int(offsets[-1]), edges)]
         size = math.inf if self.piece_size is None else float(self.piece_size)
-        bounds, around = self._around
-        order, parent, edge, down, tree, sample, piece = spanning_pieces(
-            offsets, self.edges, bounds, around, size, int(rng.integers(1 << 62))
-        )
+        _, bounds, around = self._around
+        with memory_for(int(offsets[-1]), "nodes"):
+            order, parent, edge, down, tree, sample, piece = spanning_pieces(
+                offsets, edges, bounds, around, size, int(rng.integers(1 << 62))
+            )
         if self.pieces == "tree":
-            return Pieces(tree, sample, nodes=order, forest=Forest(order, parent, edge, down, tree))
+            forest = known(Forest, order=order, parent=parent, edge=edge, down=down, tree=tree)
+            return drawn(tree, sample, nodes=order, forest=forest)
         first, second = piece[self.edges[:, 0]], piece[self.edges[:, 1]]
         inside = np.flatnonzero(first == second)
         kept = inside[np.argsort(first[inside], kind="stable")]
-        return Pieces(tree, sample, nodes=order, edges=self.edges[kept], kept=kept)
+        return drawn(tree, sample, nodes=order, edges=self.edges[kept], kept=kept)

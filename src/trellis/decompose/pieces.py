@@ -14,9 +14,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import as_array, as_offsets, held, known
+from trellis.domains import generator, instance, nothing, one_of, takes, whole
+from trellis.errors import DataError
 from trellis.structures.forest import Forest
 
-__all__ = ["VISITS", "Partitioner", "Pieces", "WholeSamples", "cut", "visits"]
+__all__ = ["VISITS", "Partitioner", "Pieces", "WholeSamples", "cut", "drawn", "visits"]
 
 VISITS = ("pooled", "permutation", "replacement")
 """Ways to order the visits of a pass (see :func:`visits`)."""
@@ -46,6 +49,11 @@ class Pieces:
         ``order`` and the pieces are its trees), with the numbers of the edges.
     kept : int64 array (m,) or None
         Numbers of the edges that remain, by piece, where pieces need not be trees.
+
+    Raises
+    ------
+    DataError
+        If the arrays do not fit each other.
     """
 
     offsets: NDArray[np.int64]
@@ -55,6 +63,34 @@ class Pieces:
     overlap: int = 0
     forest: Forest | None = None
     kept: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        whole(0).check("overlap", self.overlap)
+        (nothing | instance(Forest)).check("forest", self.forest)
+        sample = as_array(self.sample, np.int64, "sample", (None,), low=0)
+        offsets = as_offsets(self.offsets)
+        n = int(offsets[-1])
+        arrays = {"sample": sample, "offsets": offsets}
+        if len(offsets) != len(sample) + 1 or (np.diff(offsets) == 0).any():
+            raise DataError("offsets must rise, and be one more than the samples of the pieces")
+        if (np.diff(sample) < 0).any():
+            raise DataError("pieces must come in the order of their samples")
+        if self.nodes is not None:
+            nodes = arrays["nodes"] = as_array(self.nodes, np.int64, "nodes", (n,))
+            if not np.array_equal(np.sort(nodes), np.arange(n)):
+                raise DataError(f"nodes must hold each of the positions 0 to {n - 1} once")
+        if self.edges is not None:
+            arrays["edges"] = as_array(self.edges, np.int64, "edges", (None, 2), low=0, high=n)
+        if self.kept is not None:
+            shape = (None,) if self.edges is None else (len(arrays["edges"]),)
+            arrays["kept"] = as_array(self.kept, np.int64, "kept", shape, low=0)
+        if self.forest is not None and not (
+            np.array_equal(self.forest.order, arrays.get("nodes", []))
+            and np.array_equal(self.forest.tree, offsets)
+        ):
+            raise DataError("nodes and offsets must be the order and the trees of the forest")
+        for name, array in arrays.items():
+            vars(self)[name] = held(array, vars(self)[name])
 
     def __len__(self) -> int:
         return len(self.sample)
@@ -74,8 +110,25 @@ class WholeSamples:
 
     def draw(self, offsets: NDArray[np.int64], rng: np.random.Generator) -> Pieces:
         """Return the samples as they are."""
+        offsets = as_offsets(offsets)
         filled = np.flatnonzero(np.diff(offsets))
-        return Pieces(np.append(0, offsets[1:][filled]), filled)
+        return drawn(np.append(0, offsets[1:][filled]), filled)
+
+
+def drawn(
+    offsets: NDArray[np.int64],
+    sample: NDArray[np.int64],
+    nodes: NDArray[np.int64] | None = None,
+    edges: NDArray[np.int64] | None = None,
+    overlap: int = 0,
+    forest: Forest | None = None,
+    kept: NDArray[np.int64] | None = None,
+) -> Pieces:
+    """Pieces that a partitioner made, which need no check."""
+    return known(
+        Pieces, offsets=offsets, sample=sample, nodes=nodes, edges=edges, overlap=overlap,
+        forest=forest, kept=kept,
+    )  # fmt: skip
 
 
 def cut(offsets: NDArray[np.int64], edges: NDArray[np.int64], piece: NDArray[np.int64]) -> Pieces:
@@ -98,15 +151,21 @@ def cut(offsets: NDArray[np.int64], edges: NDArray[np.int64], piece: NDArray[np.
     >>> pieces.nodes, pieces.offsets, pieces.edges.tolist()
     (array([2, 0, 1, 3]), array([0, 1, 4]), [[0, 1], [0, 3]])
     """
+    offsets = as_offsets(offsets)
+    n = int(offsets[-1])
+    edges = as_array(edges, np.int64, "edges", (None, 2), low=0, high=n)
+    piece = as_array(piece, np.int64, "piece", (n,))
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     nodes = np.lexsort((piece, owner))
-    change = np.flatnonzero(np.diff(piece[nodes]) | np.diff(owner[nodes])) + 1
+    other = (np.diff(piece[nodes]) != 0) | (np.diff(owner[nodes]) != 0)
+    change = np.flatnonzero(other) + 1
     bounds = np.concatenate([[0], change, [len(nodes)]]) if len(nodes) else np.zeros(1)
     same = (piece[edges[:, 0]] == piece[edges[:, 1]]) & (owner[edges[:, 0]] == owner[edges[:, 1]])
     first = nodes[bounds[:-1].astype(np.int64)]
-    return Pieces(bounds.astype(np.int64), owner[first], nodes, edges[same])
+    return drawn(bounds.astype(np.int64), owner[first], nodes, edges[same])
 
 
+@takes(pieces=instance(Pieces), rng=generator, visit=one_of(*VISITS))
 def visits(pieces: Pieces, rng: np.random.Generator, visit: str = "pooled") -> NDArray[np.int64]:
     """Order in which a pass visits the pieces.
 

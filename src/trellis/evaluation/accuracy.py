@@ -20,6 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import one_of
 from trellis.errors import DataError
 from trellis.evaluation.pairs import Gold, Labels, check_lengths, single_label
 
@@ -93,6 +94,7 @@ def hamming_loss(
     >>> hamming_loss(gold, predicted, average="sample")
     0.5
     """
+    one_of("token", "sample").check("average", average)
     counts = sample_counts(gold, predicted)
     if average == "token":
         right, annotated = counts.sum(axis=0)
@@ -113,10 +115,10 @@ def verdicts(gold: Gold, predicted: Labels, name: str = "predicted") -> list[lis
             if entry is None:
                 sample.append(None)
             elif isinstance(entry, str):
-                sample.append(bool(entry == label))
+                sample.append(isinstance(label, str) and entry == label)
             else:
                 single_label(entry, i, t)  # refuses what is neither label nor set
-                sample.append(label in entry)
+                sample.append(isinstance(label, str) and label in entry)
         samples.append(sample)
     if all(verdict is None for sample in samples for verdict in sample):
         raise DataError("nothing to evaluate: no position of gold is annotated")

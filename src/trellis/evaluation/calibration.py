@@ -30,6 +30,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import as_array
+from trellis.domains import samples, strings, whole
 from trellis.errors import DataError
 from trellis.evaluation.pairs import Gold, check_samples, single_label
 
@@ -147,8 +149,8 @@ def calibration(
     >>> round(result.ece, 4), round(result.brier, 4)
     (0.35, 0.37)
     """
-    if n_bins < 1:
-        raise DataError(f"n_bins is {n_bins}: expected at least 1")
+    whole(1, 10**6).check("n_bins", n_bins)
+    strings.check("classes", classes)
     if len(set(classes)) < len(classes):
         raise DataError("classes names a label twice: expected each label once")
     check_samples(gold, marginals, "marginals")
@@ -156,6 +158,7 @@ def calibration(
     rows: list[NDArray[np.float64]] = []
     columns: list[int] = []
     for i, (g, m) in enumerate(zip(gold, marginals, strict=True)):
+        samples.check(f"sample {i} of gold", g)
         probabilities = _checked(m, i, len(g), len(classes))
         singles = [single_label(entry, i, t) for t, entry in enumerate(g)]
         keep = [t for t, label in enumerate(singles) if label is not None]
@@ -198,7 +201,7 @@ def calibration(
 def _checked(
     marginals: NDArray[np.floating[Any]], sample: int, length: int, n_classes: int
 ) -> NDArray[np.float64]:
-    p = np.asarray(marginals, dtype=np.float64)
+    p = as_array(marginals, np.float64, f"marginals of sample {sample}")
     if p.shape != (length, n_classes):
         raise DataError(
             f"sample {sample} of marginals has shape {p.shape}: expected {(length, n_classes)} "

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import nothing, strings, text
 from trellis.errors import DataError
 from trellis.evaluation.pairs import Gold, Labels, check_lengths, single_label
 
@@ -105,12 +106,14 @@ def confusion(gold: Gold, predicted: Labels, classes: Sequence[str] | None = Non
        B  0  0  1
        C  0  0  0
     """
+    (nothing | strings).check("classes", classes)
     check_lengths(gold, predicted)
     pairs: Counter[tuple[str, str]] = Counter()
     for i, (g, p) in enumerate(zip(gold, predicted, strict=True)):
         for t, (entry, label) in enumerate(zip(g, p, strict=True)):
             single = single_label(entry, i, t)
             if single is not None:
+                text.check(f"sample {i}, position {t} of predicted", label)
                 pairs[single, label] += 1
     if not pairs:
         raise DataError("nothing to evaluate: no position of gold has exactly one label")

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from trellis.domains import samples
 from trellis.errors import DataError
 
 __all__ = ["Gold", "GoldLabel", "Labels", "check_lengths", "check_samples", "single_label"]
@@ -21,6 +22,8 @@ Labels = Sequence[Sequence[str]]
 
 def check_samples(gold: Sequence[Any], other: Sequence[Any], name: str = "predicted") -> None:
     """Raise DataError unless there are samples, and as many in `gold` as in `other`."""
+    samples.check("gold", gold)
+    samples.check(name, other)
     if len(gold) != len(other):
         raise DataError(f"{len(gold)} samples in gold but {len(other)} in {name}: expected equal")
     if len(gold) == 0:
@@ -34,7 +37,7 @@ def check_lengths(
     check_samples(gold, other, name)
     for i, (g, p) in enumerate(zip(gold, other, strict=True)):
         for sample, origin in ((g, "gold"), (p, name)):
-            if isinstance(sample, str) or not hasattr(sample, "__len__"):
+            if not samples.accepts(sample):
                 raise DataError(
                     f"sample {i} of {origin} is {sample!r}: expected a list of labels "
                     "(pass a list of samples, each a list of labels)"
@@ -53,7 +56,7 @@ def single_label(entry: GoldLabel, sample: int, position: int) -> str | None:
         return entry
     if not isinstance(entry, AbstractSet) or len(entry) == 0:
         raise DataError(
-            f"sample {sample}, position {position} of gold is {entry!r}: expected a label, None "
-            "(not annotated) or a set of at least one allowed label"
+            f"sample {sample}, position {position} of gold is {entry!r:.80}: expected a label, "
+            "None (not annotated) or a set of at least one allowed label"
         )
     return next(iter(entry)) if len(entry) == 1 else None

@@ -36,7 +36,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trellis.arrays import as_array
 from trellis.corpus.schemes import Scheme
+from trellis.domains import function, number, one_of, seed, whole
 from trellis.errors import DataError
 from trellis.evaluation import accuracy, spans
 from trellis.evaluation.pairs import Gold, Labels, check_samples
@@ -134,9 +136,9 @@ def paired_bootstrap(
     >>> round(result.difference, 4), result.p_value < 0.01
     (0.3333, True)
     """
-    if not 0.0 < confidence < 1.0:
-        raise DataError(f"confidence is {confidence}: expected a number between 0 and 1")
+    number(above=0, below=1).check("confidence", confidence)
     score = _scorer(gold, pred_a, pred_b, metric, scheme)
+    seed.check("random_state", random_state)
     rng = np.random.default_rng(random_state)
     n = len(gold)
 
@@ -182,6 +184,7 @@ def paired_permutation(
     (0.6667, True)
     """
     score = _scorer(gold, pred_a, pred_b, metric, scheme)
+    seed.check("random_state", random_state)
     rng = np.random.default_rng(random_state)
     n = len(gold)
     positions = np.arange(n)
@@ -286,9 +289,8 @@ def paired_t_test(
     """
     from scipy.stats import ttest_rel
 
-    if not 0.0 < confidence < 1.0:
-        raise DataError(f"confidence is {confidence}: expected a number between 0 and 1")
-    a, b = np.asarray(scores_a, dtype=np.float64), np.asarray(scores_b, dtype=np.float64)
+    number(above=0, below=1).check("confidence", confidence)
+    a, b = (as_array(s, np.float64, "scores") for s in (scores_a, scores_b))
     if a.ndim != 1 or a.shape != b.shape or len(a) < 2:
         raise DataError(
             f"scores have shapes {a.shape} and {b.shape}: expected two lists of the same length, "
@@ -330,6 +332,7 @@ def _scorer(
     if len(gold) < 2:
         raise DataError("one sample cannot be resampled: expected at least 2 samples")
     systems = ((pred_a, "pred_a"), (pred_b, "pred_b"))
+    (one_of("f1", "accuracy") | function).check("metric", metric)
     if callable(metric):
         return _score_by_call(metric, [*gold, *gold], [*pred_a, *pred_b])
     if metric == "f1":
@@ -385,8 +388,7 @@ def _resampled(
     n: int,
 ) -> NDArray[np.float64]:
     """Differences of the scores of A and of B on resamples of n samples, drawn block by block."""
-    if n_resamples < 1:
-        raise DataError(f"n_resamples is {n_resamples}: expected at least 1")
+    whole(1).check("n_resamples", n_resamples)
     block = max(1, _BLOCK // n)
     sizes = [min(block, n_resamples - start) for start in range(0, n_resamples, block)]
     draws = (draw(size) for size in sizes)

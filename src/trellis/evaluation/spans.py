@@ -27,11 +27,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus.schemes import Scheme, Span, get_scheme
+from trellis.domains import sequence_of, text, whole
 from trellis.errors import DataError
 from trellis.evaluation.pairs import Labels, check_lengths, check_samples
 
@@ -65,6 +67,10 @@ class PrecisionRecall:
     correct: int
     predicted: int
     support: int
+
+    def __post_init__(self) -> None:
+        for name in ("correct", "predicted", "support"):
+            whole(0).check(name, getattr(self, name))
 
     @property
     def precision(self) -> float:
@@ -273,9 +279,11 @@ def word_segmentation_scores(
     (0.0, 0.5)
     """
     check_samples(gold_words, predicted_words, "predicted_words")
-    if isinstance(known_words, str):
-        raise DataError("known_words is a string: expected a collection of words")
-    known = None if known_words is None else frozenset(known_words)
+    known = None
+    if known_words is not None:
+        words = known_words if hasattr(known_words, "__len__") else _listed(known_words)
+        sequence_of(text, "a collection of words").check("known_words", words)
+        known = frozenset(words)
     correct = predicted = support = unknown = unknown_correct = 0
     for i, (g, p) in enumerate(zip(gold_words, predicted_words, strict=True)):
         ends_g = _boundaries(g, f"sample {i} of gold_words")
@@ -300,13 +308,17 @@ def word_segmentation_scores(
     return SegmentationScores(correct, predicted, support, unknown, unknown_correct)
 
 
+def _listed(words: Any) -> Any:
+    """What an iterator gives, or what is none."""
+    return list(words) if isinstance(words, Iterable) else words
+
+
 def _ratio(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
 
 
 def _boundaries(words: Iterable[str], place: str) -> list[int]:
-    if isinstance(words, str):
-        raise DataError(f"{place} is a string: expected a list of words")
+    sequence_of(text, "a list of words").check(place, words)
     lengths = [len(word) for word in words]
     if 0 in lengths:
         raise DataError(f"{place}: word {lengths.index(0)} is empty: remove empty words")

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus.columnfile import code_column, read_fields
+from trellis.domains import flag, has, samples, sequence_of
 from trellis.errors import DataError
 from trellis.experts.outputs import ExpertOutputs, as_outputs
 from trellis.files.stored import check_text
@@ -62,6 +63,9 @@ def from_models(
     >>> from_models(models, [["a", "b", "a"]]).codes.tolist()
     [[0, 0], [1, 1], [0, 0]]
     """
+    sequence_of(has("predict"), "a list of models").check("models", models)
+    samples.check("X", X)
+    flag.check("scores", scores)
     answers = [_call(model, "predict", j)(X) for j, model in enumerate(models)]
     outputs = as_outputs(answers, names=names)
     if not scores:
@@ -98,17 +102,24 @@ def from_classifiers(
     >>> from_classifiers([tree], [[[0.1], [0.9]], [[0.2]]]).codes[:, 0].tolist()
     [0, 1, 0]
     """
-    samples = list(X)
-    if not samples:
+    sequence_of(has("predict"), "a list of classifiers").check("classifiers", classifiers)
+    sequence_of(samples, "a list of samples, each of rows of features").check("X", X)
+    flag.check("scores", scores)
+    tables = list(X)
+    if not tables:
         raise DataError("there are no samples to classify")
-    ends = np.cumsum([len(sample) for sample in samples]).tolist()
-    if all(isinstance(sample, np.ndarray) for sample in samples):
-        rows: Any = np.concatenate(samples)
+    ends = np.cumsum([len(table) for table in tables]).tolist()
+    if all(isinstance(table, np.ndarray) for table in tables):
+        rows: Any = np.concatenate(tables)
     else:
-        rows = [row for sample in samples for row in sample]
+        rows = [row for table in tables for row in table]
     answers = []
     for j, classifier in enumerate(classifiers):
-        flat = [str(label) for label in _call(classifier, "predict", j)(rows)]
+        try:
+            said = _call(classifier, "predict", j)(rows)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"classifier {j} cannot take these samples: {error}") from error
+        flat = [str(label) for label in said]
         answers.append([flat[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True)])
     outputs = as_outputs(answers, names=names)
     if not scores:

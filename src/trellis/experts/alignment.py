@@ -30,7 +30,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from trellis.domains import has, one_of, text
+from trellis.arrays import as_array
+from trellis.domains import flag, has, one_of, sequence_of, strings, text
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Estimator, parameter
 from trellis.evaluation import edit_distance
@@ -100,6 +101,8 @@ def align(
     """
     from trellis.kernels.alignment import align_samples
 
+    text.check("epsilon", epsilon)
+    flag.check("keep_unsaid", keep_unsaid)
     answers, labels = _checked(outputs, epsilon)
     n_experts, n_samples = len(answers), len(answers[0])
     names = checked_names(names, n_experts)
@@ -129,7 +132,7 @@ def align(
         stop,
         np.array(rows, np.int64),
         code_of[epsilon],
-        gold is None or keep_unsaid,
+        gold is None or bool(keep_unsaid),
     )
     aligned = ExpertOutputs(offsets, codes[:, :n_experts], table, names)
     return aligned, None if gold is None else aligned.lists(codes[:, n_experts])
@@ -144,6 +147,8 @@ def strip(labels: Iterable[Iterable[str]], epsilon: str = "<eps>") -> list[list[
     >>> strip([["K", "<eps>", "T"], ["<eps>"]])
     [['K', 'T'], []]
     """
+    text.check("epsilon", epsilon)
+    sequence_of(strings, "a list of lists of labels").check("labels", labels)
     return [[label for label in sample if label != epsilon] for sample in labels]
 
 
@@ -188,6 +193,7 @@ class Aligned(Estimator, Storable):
         self._check_parameters()
         answers, _ = _checked(outputs, self.epsilon)
         self.order_ = list(range(len(answers)))
+        _checked([gold], self.epsilon, "gold")
         if self.order == "accuracy":
             distance = [_mean_distance(column, gold) for column in answers]
             self.order_.sort(key=lambda j: distance[j])  # stable: equal ones as they stand
@@ -230,9 +236,10 @@ def _mean_distance(column: list[list[str] | None], gold: Any) -> float:
 def _checked_order(order: Sequence[int] | None, n_experts: int) -> Sequence[int]:
     if order is None:
         return range(n_experts)
-    if sorted(order) != list(range(n_experts)):
-        raise DataError(f"order is {list(order)}: expected each of 0 to {n_experts - 1} once")
-    return order
+    numbers: list[int] = as_array(order, np.int64, "order", (None,)).tolist()
+    if sorted(numbers) != list(range(n_experts)):
+        raise DataError(f"order is {numbers}: expected each of 0 to {n_experts - 1} once")
+    return numbers
 
 
 def _checked(outputs: Any, epsilon: str, who: str = "") -> tuple[Answers, set[str]]:

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trellis.arrays import as_array, held
 from trellis.errors import DataError
 
 __all__ = ["PathAutomaton"]
@@ -75,16 +76,12 @@ class PathAutomaton:
     length: int = field(init=False)
 
     def __post_init__(self, positions: NDArray[np.int64] | None) -> None:
-        origin, destination, expert = (
-            np.atleast_1d(np.asarray(a)) for a in (self.origin, self.destination, self.expert)
-        )
-        for name, array in (("origin", origin), ("destination", destination), ("expert", expert)):
-            if array.ndim != 1 or array.dtype.kind not in "iu" or len(array) != len(origin):
-                raise DataError(f"{name} must be integers, one for each of the {len(origin)} edges")
+        origin = as_array(self.origin, np.int64, "origin", (None,), low=0)
+        shape = origin.shape
+        destination = as_array(self.destination, np.int64, "destination", shape, low=0)
+        expert = as_array(self.expert, np.int64, "expert", shape, low=0, high=2**31)
         if not len(origin):
             raise DataError("an automaton needs one edge at least")
-        if min(origin.min(), destination.min(), expert.min()) < 0:
-            raise DataError("states and experts of an automaton are counted from 0")
         n_states = int(max(origin.max(), destination.max())) + 1
         if n_states > len(origin) + 1:  # before arrays of that many states are made
             numbers = np.arange(len(origin) + 2)
@@ -100,7 +97,9 @@ class PathAutomaton:
                 "path must pass all positions"
             )
         place = layer[origin]
-        if positions is not None and not np.array_equal(place, positions):
+        if positions is not None and not np.array_equal(
+            place, as_array(positions, np.int64, "positions")
+        ):
             raise DataError(
                 "positions: that of an edge must be the number of edges before it on a path"
             )
@@ -109,7 +108,7 @@ class PathAutomaton:
             ("origin", origin), ("destination", destination), ("expert", expert),
             ("position", place),
         ):  # fmt: skip
-            object.__setattr__(self, name, array[order].astype(np.int64))
+            object.__setattr__(self, name, held(array[order]))
         object.__setattr__(self, "n_experts", int(expert.max()) + 1)
         object.__setattr__(self, "n_states", n_states)
         object.__setattr__(self, "length", length)
@@ -294,7 +293,7 @@ class PathAutomaton:
     # ------------------------------------------------------------------ inside
 
     def _checked(self, values: NDArray[Any], flat: bool = False) -> NDArray[np.float64]:
-        array = np.asarray(values, np.float64)
+        array = as_array(values, np.float64, "weights of edges")
         if array.shape[:1] != (self.n_edges,) or (flat and array.ndim != 1):
             raise DataError(f"expected one number for each of the {self.n_edges} edges")
         if np.isnan(array).any():

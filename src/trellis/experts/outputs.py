@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import as_array, as_offsets, held
+from trellis.domains import instance, strings
+from trellis.domains import samples as samples_of
 from trellis.errors import DataError
 
 __all__ = ["ExpertOutputs", "answer_lists", "as_gold", "as_outputs", "checked_names"]
@@ -57,17 +60,21 @@ class ExpertOutputs:
     scores: NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "offsets", np.ascontiguousarray(self.offsets, np.int64))
-        object.__setattr__(self, "codes", np.ascontiguousarray(self.codes, np.int32))
-        object.__setattr__(self, "labels", tuple(self.labels))
-        object.__setattr__(self, "names", tuple(self.names))
+        strings.check("labels", self.labels)
+        strings.check("names", self.names)
+        offsets, codes = as_offsets(self.offsets), as_array(self.codes, np.int32, "codes")
+        for name, value in (
+            ("offsets", held(offsets, self.offsets)), ("codes", held(codes, self.codes)),
+            ("labels", tuple(self.labels)), ("names", tuple(self.names)),
+        ):  # fmt: skip
+            object.__setattr__(self, name, value)
         if self.codes.ndim != 2 or self.codes.shape[1] != len(self.names) or not self.names:
             raise DataError(
                 f"codes have shape {self.codes.shape} for {len(self.names)} experts; "
                 "they must be (positions, experts), with one expert at least"
             )
         off = self.offsets
-        if off.ndim != 1 or not off.size or off[0] != 0 or off[-1] != len(self.codes):
+        if off[-1] != len(self.codes):
             raise DataError(
                 f"offsets must start with 0 and end with the {len(self.codes)} positions of codes"
             )
@@ -128,6 +135,7 @@ class ExpertOutputs:
 
         Labels that are new get probability 0 in ``scores``.
         """
+        strings.check("labels", labels)
         labels = tuple(labels)
         if labels == self.labels:
             return self
@@ -194,7 +202,7 @@ def as_outputs(
             code_of[label] = len(code_of) - 1
         rows[j] = np.fromiter(map(code_of.__getitem__, flat), np.int32, len(flat))
     distinct = [label for label in code_of if label is not None]
-    final = tuple(sorted(distinct)) if labels is None else tuple(labels)
+    final = tuple(sorted(distinct)) if labels is None else labels
     first = ExpertOutputs(offsets, rows.T, tuple(distinct), names)
     return first.recoded(final)
 
@@ -223,7 +231,8 @@ def as_gold(gold: Any, outputs: ExpertOutputs) -> tuple[NDArray[np.int32], Exper
     >>> codes.tolist(), outputs.labels
     ([0, 2], ('D', 'N', 'V'))
     """
-    if isinstance(gold, str) or not isinstance(gold, Iterable):
+    instance(ExpertOutputs).check("outputs", outputs)
+    if not _iterable(gold):
         raise DataError(f"gold must hold one label sequence a sample; got {type(gold).__name__}")
     samples = list(gold)
     if len(samples) != len(outputs):
@@ -248,7 +257,7 @@ def as_gold(gold: Any, outputs: ExpertOutputs) -> tuple[NDArray[np.int32], Exper
 
 def answer_lists(outputs: Any, who: str = "") -> list[list[Any]]:
     """The answers of each expert as a list, one for each sample."""
-    if isinstance(outputs, str) or not isinstance(outputs, Iterable):
+    if not _iterable(outputs):
         raise DataError(
             "outputs must hold, for each expert, one label sequence a sample; "
             f"got {type(outputs).__name__}"
@@ -256,7 +265,7 @@ def answer_lists(outputs: Any, who: str = "") -> list[list[Any]]:
     columns: list[list[Any]] = []
     for j, column in enumerate(outputs):
         name = who or f"expert {j} (counted from 0)"
-        if isinstance(column, str) or not isinstance(column, Iterable):
+        if not _iterable(column):
             raise DataError(f"{name}: expected one label sequence a sample, got {column!r:.60}")
         columns.append(list(column))
         if len(columns[j]) != len(columns[0]):
@@ -267,6 +276,11 @@ def answer_lists(outputs: Any, who: str = "") -> list[list[Any]]:
     if not columns:
         raise DataError("no experts; outputs must hold the answers of one expert at least")
     return columns
+
+
+def _iterable(values: Any) -> bool:
+    """Whether this can be gone through, and is no string."""
+    return samples_of.accepts(values) or isinstance(values, Iterator)
 
 
 def _lengths(columns: list[list[Any]], names: tuple[str, ...]) -> list[int]:
@@ -293,7 +307,7 @@ def _lengths(columns: list[list[Any]], names: tuple[str, ...]) -> list[int]:
 
 
 def _sequence(answer: Any, who: str, sample: int) -> Any:
-    if isinstance(answer, str) or not hasattr(answer, "__len__"):
+    if not samples_of.accepts(answer):
         raise DataError(
             f"{who}, sample {sample} (counted from 0): expected a sequence of labels, got "
             f"{answer!r:.60}; split a string into a list of labels first"
@@ -320,13 +334,14 @@ def checked_names(names: Sequence[str] | None, n_experts: int) -> tuple[str, ...
     """Names of the experts, each another; "expert 1" and so on if there are none."""
     if names is None:
         return tuple(f"expert {j + 1}" for j in range(n_experts))
-    if isinstance(names, str) or len(names) != n_experts or len(set(names)) != n_experts:
+    strings.check("names", names)
+    if len(names) != n_experts or len(set(names)) != n_experts:
         raise DataError(f"{n_experts} experts need as many different names, got {_some(names)}")
     return tuple(str(name) for name in names)
 
 
 def _checked_scores(scores: Any, outputs: ExpertOutputs) -> NDArray[np.float32]:
-    array = np.ascontiguousarray(scores, np.float32)
+    array = as_array(scores, np.float32, "scores")
     wanted = (*outputs.codes.shape, len(outputs.labels))
     if array.shape != wanted:
         raise DataError(
@@ -334,7 +349,7 @@ def _checked_scores(scores: Any, outputs: ExpertOutputs) -> NDArray[np.float32]:
         )
     if not (np.isfinite(array).all() and (array >= 0).all()):
         raise DataError("scores must be probabilities; some are negative, infinite or NaN")
-    return array
+    return held(array, scores)
 
 
 def _some(names: Sequence[str]) -> str:

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import as_array
 from trellis.corpus import Corpus, Features
+from trellis.domains import instance, strings
 from trellis.errors import DataError
 from trellis.features.encoded import Encoded, Encoder, Parts, drop_unknown, joined
 from trellis.files.stored import pack_strings
@@ -39,8 +41,13 @@ class AttributeEncoder(Encoder):
     kind = "attributes"
 
     def __init__(self, names: Sequence[str] = (), scale: NDArray[np.float32] | None = None) -> None:
+        strings.check("names", names)
         self.vocabulary = {name: i for i, name in enumerate(names)}
-        self.scale = np.ones(len(names), np.float32) if scale is None else scale
+        self.scale: NDArray[np.float32] = np.ones(len(names), np.float32)
+        if scale is not None:
+            self.scale = as_array(scale, np.float32, "scale", (len(names),), finite=True)
+        if len(self.vocabulary) < len(names) or (self.scale <= 0).any():
+            raise DataError("names must differ, and scales be positive")
 
     @property
     def n_features(self) -> int:
@@ -87,9 +94,10 @@ class AttributeEncoder(Encoder):
                 raw = np.float32(1) if features.values is None else features.values[here]
                 values = (raw / divisor[ids]).astype(np.float32)
             bounds = np.array([0, len(indptr) - 1])  # where samples end is not looked at
-            yield drop_unknown(Encoded(bounds, indptr - indptr[0], ids, values))
+            yield drop_unknown(Encoded.made(bounds, indptr - indptr[0], ids, values))
 
     def _features(self, corpus: Corpus) -> Features:
+        instance(Corpus).check("corpus", corpus)
         if corpus.features is not None:
             return corpus.features
         if corpus.n_positions == 0:  # nothing to predict, of whatever kind
@@ -100,8 +108,8 @@ class AttributeEncoder(Encoder):
         )
 
     def names(self, features: Sequence[int] | NDArray[Any]) -> list[str]:
-        names = list(self.vocabulary)
-        return [names[i] for i in features]
+        names, n = list(self.vocabulary), self.n_features
+        return [names[i] for i in as_array(features, np.int64, "features", (None,), low=0, high=n)]
 
     def crossed(self) -> NDArray[np.bool_]:
         return np.zeros(self.n_features, bool)  # attributes do not say

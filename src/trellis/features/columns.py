@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import for_kernels
 from trellis.corpus import Column, Corpus
 from trellis.corpus.corpus import bounds, ranges
-from trellis.corpus.whole_numbers import for_kernels
 from trellis.errors import TemplateError
 from trellis.features.atoms import Atom, ngram_table, number_table
 from trellis.features.keytable import KeyTable
@@ -137,8 +137,8 @@ class ConjunctionColumn(KeyedColumn):
         keys, offsets = np.empty(chunk.n_positions, np.int64), for_kernels(chunk.offsets)
         for i, (atom, term) in enumerate(zip(self.atoms, self.template.terms, strict=True)):
             fold_term(
-                keys, codes[id(atom)], offsets, term.offset, self.radices[i], i == 0, self.marks,
-            )  # fmt: skip
+                keys, codes[id(atom)], offsets, term.offset, self.radices[i], i == 0, self.marks
+            )
         return self._coded(keys, new_ids)
 
     def value_names(self, codes: NDArray[np.int64]) -> list[str]:

@@ -8,14 +8,13 @@ feature's id is exact: it stands for one value of one template, and can be named
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Column, Corpus
-from trellis.corpus.whole_numbers import for_kernels
+from trellis.domains import instance
 from trellis.errors import DataError, TemplateError
 from trellis.features.atoms import Atom
 from trellis.features.attributes import AttributeEncoder
@@ -99,12 +98,14 @@ class TemplateEncoder(Encoder):
             raise
 
     def encode(self, corpus: Corpus) -> Encoded:
+        instance(Corpus).check("corpus", corpus)
         if corpus.n_positions == 0:  # nothing to encode, whatever its columns
             return joined(corpus.offsets, [])
         self._check(corpus)
         return joined(corpus.offsets, self._encode(corpus, grow=False))
 
     def _check(self, corpus: Corpus) -> None:
+        instance(Corpus).check("corpus", corpus)
         for name in self.templates.columns():
             if name not in corpus.columns:
                 raise DataError(
@@ -166,7 +167,7 @@ class TemplateEncoder(Encoder):
             len(single) - len(numbers),
             bool(numbers),
         )
-        return Encoded(for_kernels(chunk.offsets), *rows)
+        return Encoded.made(chunk.offsets, *rows)
 
     def _drop_rare(self, parts: Parts, known: int) -> None:
         """Apply the templates' count thresholds to the features learned since ``known``."""
@@ -183,7 +184,12 @@ class TemplateEncoder(Encoder):
         self._n_features = int(keep.sum())
         for column in self.columns:
             column.renumber(mapping)
-        parts.rewrite(lambda part: drop_unknown(replace(part, indices=mapping[part.indices])))
+
+        def kept(part: Encoded) -> Encoded:
+            indices = mapping[part.indices]
+            return drop_unknown(Encoded.made(part.offsets, part.indptr, indices, part.values))
+
+        parts.rewrite(kept)
 
     def names(self, features: Sequence[int] | NDArray[Any]) -> list[str]:
         wanted = np.asarray(features, np.int64)

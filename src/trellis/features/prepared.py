@@ -40,6 +40,7 @@ from trellis.corpus import Column, Corpus, Label, Labels
 from trellis.corpus.corpus import FLOAT32_LIMIT
 from trellis.corpus.graphs import as_any_corpus
 from trellis.corpus.labels import check_label_count
+from trellis.domains import instance, nothing, sequence_of, text
 from trellis.errors import ColumnError, CorruptModelError, DataError
 from trellis.features.encoded import Encoded, Encoder, subset
 from trellis.features.encoder import TemplateEncoder, encoder_for
@@ -97,6 +98,22 @@ class Prepared:
     corpus: Corpus
     features: str | list[str] = "auto"
     input_format: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        instance(Encoder).check("encoder", self.encoder)
+        instance(Encoded).check("encoded", self.encoded)
+        instance(Corpus).check("corpus", self.corpus)
+        (text | sequence_of(text, "a list of strings")).check("features", self.features)
+        (nothing | instance(dict)).check("input_format", self.input_format)
+        if self.corpus.labels is None:
+            raise DataError("the corpus has no labels: only labelled data can be trained on")
+        if self.encoded.n_features > self.encoder.n_features:
+            raise DataError(
+                f"feature indices go up to {self.encoded.n_features - 1}, but the encoder knows "
+                f"{self.encoder.n_features} features"
+            )
+        if not np.array_equal(self.encoded.offsets, self.corpus.offsets):
+            raise DataError("the features and the corpus have other samples")
 
     @classmethod
     def open(cls, path: str | os.PathLike[Any], *, verify: bool = True) -> Self:
@@ -336,7 +353,7 @@ class _DiskParts:
             ends = _read_at(self._indptr, np.int64, position + 1, n) - entry
             indices = _read_at(self._indices, np.int32, entry, m)
             values = _read_at(self._values, np.float32, entry, m if self._valued else 0)
-            yield Encoded(nowhere, np.append(0, ends), indices, values)
+            yield Encoded.made(nowhere, np.append(0, ends), indices, values)
             position, entry = position + n, entry + m
 
     def rewrite(self, change: Callable[[Encoded], Encoded]) -> None:
@@ -406,7 +423,8 @@ def _build(
     features = header.get("features")
     if not isinstance(features, str):
         features = header_value(header, "features", list, items=str)
-    encoded = Encoded(offsets, indptr, indices, values)
+    encoded = Encoded.made(offsets, indptr, indices, values)
+    vars(encoded)["n_features"] = encoder.n_features  # known now, or taken on trust
     edges = take(arrays, "edges", np.int64, (None, 2)) if "edges" in arrays else None
     types = None
     if "edge_types.codes" in arrays:

@@ -27,12 +27,14 @@ boundary symbols (as CRF++ has them); ``min_count = n`` on its own line holds fo
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any
 
+from trellis.domains import flag, instance, one_of, samples, sequence_of, strings, whole
 from trellis.errors import ColumnError, TemplateError
 from trellis.features.functions import Argument, string_function
 
@@ -83,6 +85,13 @@ class Term:
         return f"{text}[{self.offset}]" if self.offset else text
 
 
+# Kinds of templates, and the least and the greatest number of their terms.
+_TERMS: dict[str, tuple[int, float]] = {
+    "conjunction": (1, math.inf), "equal": (2, 2), "ngrams": (1, 1), "number": (1, 1),
+    "wordlist": (1, 1), "bias": (0, 0), "bos": (0, 0), "eos": (0, 0),
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Template:
     """One template: a kind and its terms.
@@ -97,6 +106,17 @@ class Template:
     high: int = 0
     min_count: int = 1
     edge: bool = False
+
+    def __post_init__(self) -> None:
+        one_of(*_TERMS).check("kind", self.kind)
+        sequence_of(instance(Term), "a tuple of terms").check("terms", self.terms)
+        least, most = _TERMS[self.kind]
+        if not least <= len(self.terms) <= most:
+            raise TemplateError(f"{self.kind}: {len(self.terms)} terms are too many or too few")
+        for name in ("low", "high", "min_count"):
+            whole(0).check(name, getattr(self, name))
+        flag.check("edge", self.edge)
+        object.__setattr__(self, "terms", tuple(self.terms))
 
     def __str__(self) -> str:
         """Return the template as a line of the language (without its count threshold)."""
@@ -149,6 +169,8 @@ class Templates:
     mark_edges: bool = False
 
     def __post_init__(self) -> None:
+        sequence_of(instance(Template), "a tuple of templates").check("templates", self.templates)
+        flag.check("mark_edges", self.mark_edges)
         object.__setattr__(self, "templates", tuple(dict.fromkeys(self.templates)))
 
     def __len__(self) -> int:
@@ -160,6 +182,9 @@ class Templates:
     @classmethod
     def parse(cls, text: str | Iterable[str]) -> Templates:
         """Read templates from text (lines or ``;``) or from a list of lines."""
+        lists = isinstance(text, str | Iterator) or samples.accepts(text)
+        if not lists:
+            raise TemplateError(f"templates are text or a list of lines, not {text!r:.60}")
         lines = _split_lines(text) if isinstance(text, str) else enumerate(text, 1)
         templates: list[Template] = []
         mark_edges, min_count = False, 1
@@ -200,6 +225,7 @@ class Templates:
     @classmethod
     def default_for(cls, columns: Sequence[str]) -> Templates:
         """Return templates that suit any columns: windows, neighbour pairs, affixes and shape."""
+        strings.check("columns", columns)
         if not columns:
             raise TemplateError("the corpus has neither columns nor features to learn from")
         if "form" in columns:  # CoNLL-U: the other columns are annotation that new text lacks
@@ -219,6 +245,7 @@ class Templates:
 
     def resolved(self, columns: Sequence[str]) -> Templates:
         """Templates whose columns are all among ``columns``, following the usual synonyms."""
+        strings.check("columns", columns)
         return replace(self, templates=tuple(_resolve(t, columns) for t in self.templates))
 
     def columns(self) -> list[str]:
@@ -234,6 +261,7 @@ def named_sets() -> list[str]:
 
 def as_templates(features: Any, columns: Sequence[str]) -> Templates:
     """What a user passed as ``features=``, as templates over the given columns."""
+    strings.check("columns", columns)
     if features is None or (isinstance(features, str) and features == "auto"):
         return Templates.default_for(columns)
     if isinstance(features, Templates):

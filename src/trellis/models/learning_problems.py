@@ -12,10 +12,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import for_kernels
 from trellis.corpus import Corpus, Labels
 from trellis.corpus.labels import check_label_count
 from trellis.corpus.schemes import get_scheme
-from trellis.corpus.whole_numbers import for_kernels
 from trellis.errors import DataError
 from trellis.features import Encoded, Prepared
 from trellis.features.encoder import encoder_for

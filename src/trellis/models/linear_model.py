@@ -17,9 +17,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import for_kernels
 from trellis.corpus import Corpus, Label
 from trellis.corpus.sample_weights import sample_weights
-from trellis.corpus.whole_numbers import for_kernels
 from trellis.decompose import GraphPieces, Partitioner, partitioner
 from trellis.errors import CheckpointError, DataError, TrellisError
 from trellis.estimator import fitted, fixed

@@ -25,12 +25,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import for_kernels
 from trellis.corpus import Corpus, Label, Labels, as_corpus, as_graph_corpus
 from trellis.corpus.corpus import check_lengths
 from trellis.corpus.sample_weights import sample_weights
 from trellis.corpus.schemes import Scheme, detect_scheme, get_scheme
-from trellis.corpus.whole_numbers import for_kernels
-from trellis.domains import is_whole
+from trellis.domains import whole
 from trellis.errors import DataError, InfeasibleError
 from trellis.estimator import fitted
 from trellis.features import Encoded, Encoder, Prepared
@@ -216,8 +216,7 @@ class Predictor(LinearParameters):
         exact inference, and says so if the graph is too dense for it.
         """
         self._check_fitted()
-        if not is_whole(k) or k < 1:
-            raise DataError(f"k must be a positive integer, got {k!r}")
+        whole(1).check("k", k)
         corpus = self._corpus(X, None, edges, edge_types)
         names = np.array(self.classes_, object)
         result: list[list[tuple[list[str], float]]] = []
@@ -229,7 +228,7 @@ class Predictor(LinearParameters):
                 result.append(
                     [
                         (names[labels[i, a:b]].tolist(), float(scores[s, i]))
-                        for i in range(k)
+                        for i in range(len(labels))
                         if np.isfinite(scores[s, i])
                     ]
                 )
@@ -420,15 +419,16 @@ class Predictor(LinearParameters):
         self, corpus: Corpus, encoded: Encoded, weights: Weights, small: bool
     ) -> Iterator[Block]:
         from trellis.kernels.rich_edges import score_edges
-        from trellis.kernels.scoring import Features, score_nodes
+        from trellis.kernels.scoring import score_nodes
 
         edge, n_labels = weights.edge, len(self.classes_)
         rules = None if self.scheme is None else get_scheme(self.scheme).validity(self.classes_)
         size = _EDGES // n_labels**2 if edge is not None or small else _POSITIONS
-        features = Features(encoded.indptr, encoded.indices, encoded.values)
+        features = encoded.arguments()
         for a, b in _runs(corpus.offsets, size):
             first, last = int(corpus.offsets[a]), int(corpus.offsets[b])
-            node = score_nodes(*features, weights.node, first, last)
+            indptr, indices, values = features
+            node = score_nodes(indptr, indices, values, weights.node, first, last)
             pair = weights.transitions
             offsets = corpus.offsets[a : b + 1] - first
             if edge is not None:
@@ -458,9 +458,8 @@ class Predictor(LinearParameters):
         cost = corpus.offsets * n_labels + ends * (n_labels**2 if problem.is_rich else 1)
         for a, b in _runs(cost, _GRAPHS):
             first, last = int(corpus.offsets[a]), int(corpus.offsets[b])
-            node = score_nodes(
-                encoded.indptr, encoded.indices, encoded.values, weights.node, first, last
-            )
+            indptr, indices, values = encoded.arguments()
+            node = score_nodes(indptr, indices, values, weights.node, first, last)
             _check_finite(corpus, first, np.isfinite(node).all(axis=1))
             ids = np.arange(ends[a], ends[b])
             if problem.is_rich:

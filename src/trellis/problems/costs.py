@@ -117,7 +117,7 @@ def _from_function(cost: Any, labels: Labels, offsets: NDArray[np.int64]) -> Cos
     names, table = np.array(classes, object), np.empty((len(gold), len(classes)))
     for s in range(len(offsets) - 1):
         rows = slice(offsets[s], offsets[s + 1])
-        answer = cost(names[gold[rows]].tolist(), tuple(classes))
+        answer = _asked(cost, names[gold[rows]].tolist(), tuple(classes))
         shape = (int(offsets[s + 1] - offsets[s]), len(classes))
         try:
             costs = np.asarray(answer, np.float64)
@@ -137,6 +137,14 @@ def _from_function(cost: Any, labels: Labels, offsets: NDArray[np.int64]) -> Cos
             )
         table[rows] = costs
     return Costs(table, np.arange(len(gold)))
+
+
+def _asked(cost: Any, gold: list[str], classes: tuple[str, ...]) -> Any:
+    """What the function says; a class, which can be called too, may not take this."""
+    try:
+        return cost(gold, classes)
+    except TypeError as error:
+        raise DataError(f"the cost cannot be called with labels and classes: {error}") from error
 
 
 def _short(value: Any) -> str:

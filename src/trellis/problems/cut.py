@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from trellis.arrays import Float64s
+from trellis.arrays import Float64s, as_array
+from trellis.domains import is_number, number
 from trellis.errors import DataError
 
 __all__ = ["Cut", "Risk", "as_cut"]
@@ -43,6 +44,11 @@ class Cut:
     lower: float
     slope: Float64s
 
+    def __post_init__(self) -> None:
+        number(infinite=True).check("upper", self.upper)
+        number(infinite=True).check("lower", self.lower)
+        as_array(self.slope, np.float64, "slope")
+
     @property
     def exact(self) -> bool:
         """Whether the plane touches the risk at w."""
@@ -67,8 +73,14 @@ def as_cut(answer: Any, w: Float64s) -> Cut:
     >>> as_cut((4.0, np.array([4.0])), np.array([2.0])).lower
     4.0
     """
-    cut = answer if isinstance(answer, Cut) else Cut(answer[0], answer[0], answer[1])
-    slope = np.asarray(cut.slope, np.float64)
+    cut = answer
+    if not isinstance(cut, Cut):
+        if not isinstance(answer, tuple | list) or len(answer) != 2:
+            raise DataError("a risk returns its value and a slope, or a Cut")
+        if not is_number(answer[0]):
+            raise DataError("the risk or its slope is not finite")
+        cut = Cut(float(answer[0]), float(answer[0]), answer[1])
+    slope = as_array(cut.slope, np.float64, "slope of the risk")
     if slope.shape != w.shape:
         raise DataError(f"the slope of the risk must have shape {w.shape}, got {slope.shape}")
     if not (np.isfinite(cut.upper) and np.isfinite(cut.lower) and np.isfinite(slope).all()):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import for_kernels
 from trellis.corpus.corpus import bounds, ranges
 from trellis.features import Encoded
 from trellis.problems.edge_weights import EdgeWeights
@@ -78,6 +79,5 @@ def rich_arguments(rows: EdgeRows | None, edge: EdgeWeights | None) -> Any:
 
     if edge is None or rows is None or not edge.n_crossed:
         return None
-    return RichRows(
-        rows.indptr, rows.rows, rows.values, rows.features, edge.ptr, edge.pair, edge.values
-    )
+    pairs = for_kernels(edge.ptr), for_kernels(edge.pair)
+    return RichRows(rows.indptr, rows.rows, rows.values, rows.features, *pairs, edge.values)

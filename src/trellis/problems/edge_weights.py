@@ -11,18 +11,28 @@ pair has to be told from, and pairs that many features share are cheaper.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import copy
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import as_array, as_offsets, for_kernels, held
 from trellis.corpus import Labels
 from trellis.corpus.corpus import bounds, ranges
-from trellis.corpus.whole_numbers import for_kernels
+from trellis.domains import flag
+from trellis.errors import DataError
 from trellis.features import Encoded
 
-__all__ = ["EdgeWeights", "cross"]
+__all__ = ["EdgeWeights", "as_weights", "cross"]
+
+
+def as_weights(values: Any) -> NDArray[Any]:
+    """Weights, or marks of some, as an array: as it is, or in float64 if it is no such one."""
+    kept = isinstance(values, np.ndarray) and values.dtype in (np.float32, np.bool_)
+    return as_array(values, values.dtype if kept else np.float64, "weights")
 
 
 @dataclass
@@ -41,6 +51,11 @@ class EdgeWeights:
         The weights, row by row.
     both : bool
         Whether there is a second set of rows, for the features of the position before.
+
+    Raises
+    ------
+    DataError
+        If the arrays do not fit each other.
     """
 
     row: NDArray[np.int32]
@@ -49,7 +64,37 @@ class EdgeWeights:
     values: NDArray[Any]
     both: bool
 
-    @property
+    def __post_init__(self) -> None:
+        flag.check("both", self.both)
+        row = as_array(self.row, np.int32, "row", (None,), low=-1)
+        if not np.array_equal(np.sort(row[row >= 0]), np.arange((row >= 0).sum())):
+            raise DataError("the rows of crossed features must be 0, 1, 2, …, each once")
+        pair = as_array(self.pair, np.int32, "pair", (None,), low=0)
+        ptr = as_array(self.ptr, np.int64, "ptr", (None,))
+        if ptr.size:
+            ptr = as_offsets(ptr, "ptr", end=len(pair))
+        self.row, self.ptr, self.pair = (
+            held(array, of) for array, of in ((row, self.row), (ptr, self.ptr), (pair, self.pair))
+        )
+        n_rows = len(ptr) - 1 if ptr.size else self.n_rows
+        self.values = self._fitting(self.values)
+        if n_rows != self.n_rows or not (ptr.size or not pair.size):
+            raise DataError(f"there are pairs of {n_rows} rows, but {self.n_rows} rows")
+
+    def _fitting(self, values: Any) -> NDArray[Any]:
+        """Weights, as many as there are pairs."""
+        values = array = as_weights(values)
+        n, n_rows = values.size, max(1, self.n_rows)
+        if values.ndim != 1 or (n != len(self.pair) if self.ptr.size else n % n_rows):
+            raise DataError(f"{values.shape} are not the weights of {len(self.pair)} pairs")
+        return array
+
+    @cached_property
+    def n_pairs(self) -> int:
+        """One more than the greatest number of a pair."""
+        return int(self.pair.max(initial=-1)) + 1
+
+    @cached_property
     def n_crossed(self) -> int:
         """Number of features that are crossed."""
         return int((self.row >= 0).sum())
@@ -74,13 +119,14 @@ class EdgeWeights:
         """The weights as kernels take them (:class:`trellis.kernels.rich_edges.RichEdges`)."""
         from trellis.kernels.rich_edges import RichEdges
 
-        return RichEdges(
-            self.rows_of_features(), self.ptr, self.pair, self.values, self.n_crossed, self.both
-        )
+        rows, ptr, pair = map(for_kernels, (self.rows_of_features(), self.ptr, self.pair))
+        return RichEdges(rows, ptr, pair, self.values, self.n_crossed, self.both)
 
     def like(self, values: NDArray[Any]) -> EdgeWeights:
         """The same pairs with other weights."""
-        return replace(self, values=values)
+        other = copy.copy(self)
+        other.values = self._fitting(values)
+        return other
 
     def only(self, features: NDArray[np.int64]) -> EdgeWeights:
         """Zero weights with the pairs of some features, which are numbered anew in this order."""
@@ -140,6 +186,9 @@ def cross(
 
     n_labels = len(labels.classes)
     n_pairs = n_labels * n_labels
+    offsets, indptr, indices, ids = map(
+        for_kernels, (encoded.offsets, encoded.indptr, encoded.indices, labels.ids)
+    )
     if known is None:
         no_rows, no_pairs = np.zeros(0, np.int64), np.zeros(0, np.int32)
         known = EdgeWeights(no_pairs, no_rows, no_pairs, np.zeros(0, dtype), both)
@@ -159,7 +208,7 @@ def cross(
             asked = row, n_new, n_labels, back, drawn, least
             ids = for_kernels(labels.ids)
             pairs.append(
-                observed_pairs(encoded.offsets, encoded.indptr, encoded.indices, ids, *asked)
+                observed_pairs(offsets, indptr, indices, ids, *asked)
                 if edges is None
                 else _pairs_on_edges(encoded, labels, edges, *asked, directed)
             )

@@ -20,7 +20,9 @@ from functools import cached_property
 
 import numpy as np
 
-from trellis.arrays import Float64s, Int64s
+from trellis.arrays import Float64s, Int64s, as_array, held
+from trellis.corpus.sample_weights import sample_weights
+from trellis.domains import instance
 from trellis.problems.cut import Cut
 from trellis.problems.label_problem import LabelProblem
 
@@ -57,9 +59,17 @@ class HingeLoss:
         gold: Int64s | None = None,
         sample_weight: Float64s | None = None,
     ) -> None:
+        instance(LabelProblem).check("problem", problem)
         self.problem = problem
-        self.gold = problem.gold() if gold is None else gold
-        self.sample_weight = problem.sample_weight if sample_weight is None else sample_weight
+        if gold is None:
+            gold = problem.gold()
+        shape = (int(problem.offsets[-1]),)
+        labels = as_array(gold, np.int64, "gold", shape, low=0, high=problem.n_labels)
+        self.gold: Int64s = held(labels, gold)
+        if sample_weight is None:
+            sample_weight = problem.sample_weight
+        weights = sample_weights(sample_weight, problem.n_samples)
+        self.sample_weight: Float64s = held(weights, sample_weight)
 
     def rewarding(self, gold: Int64s) -> HingeLoss:
         """The same with other labels rewarded."""
@@ -83,11 +93,13 @@ class HingeLoss:
 
     def value(self, w: Float64s) -> float:
         """R(w), or an upper bound if inference is not exact."""
+        w = self.problem.flat_weights(w)
         best = self.problem.maxima(w, "all", loss=True)
         return float(self.sample_weight @ best.bounds - self.gold_features @ w)
 
     def risk(self, w: Float64s) -> Cut:
         """Bounds of R(w), and the slope of a plane below R."""
+        w = self.problem.flat_weights(w)
         best, c = self.problem.maxima(w, "all", loss=True), self.sample_weight
         reward = float(self.gold_features @ w)
         slope = best.features(c) - self.gold_features

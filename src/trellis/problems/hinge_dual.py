@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import Float64s, Int64s
+from trellis.arrays import Float64s, Int64s, as_array, for_kernels
+from trellis.domains import instance, number
+from trellis.errors import DataError
 from trellis.files.stored import check_range
 from trellis.problems.hinge import HingeLoss
 from trellis.structures import Forest
@@ -60,17 +62,22 @@ class HingeDual:
     def __init__(self, loss: HingeLoss, l2: float) -> None:
         from trellis.kernels.frank_wolfe import Rooted
 
+        instance(HingeLoss).check("loss", loss)
+        number(above=0).check("l2", l2)
         problem, gold = loss.problem, loss.gold
+        if problem.is_rich:
+            raise DataError("a dual point is for problems without rich edges")
         L = problem.n_labels
         self.loss = loss
-        self.l2 = l2
+        self.l2 = float(l2)
         forest = Forest.of(problem.offsets, problem.edges)
         inner = np.flatnonzero(forest.edge >= 0)
         up = forest.edge[inner]
         table = np.full(len(gold), -1)
         table[inner] = problem.types[up]
         slot, n_slots = slots(problem.offsets, table)
-        self.nodes = Rooted(problem.offsets, forest.order, forest.parent, table, forest.down, slot)
+        held = (problem.offsets, forest.order, forest.parent, table, forest.down, slot)
+        self.nodes = Rooted(*map(for_kernels, held))
         self._w = np.zeros(problem.n_weights)
         self._labels = gold.astype(np.int32)
         self._means = np.zeros((len(gold), L))
@@ -87,6 +94,7 @@ class HingeDual:
 
     def sweep(self, order: Int64s) -> None:
         """Visit samples in this order."""
+        order = as_array(order, np.int64, "order", (None,), low=0, high=self.n_samples)
         self._visit(order, self._w, self._labels, self._means, self._pairs, self._losses)
 
     def _visit(self, order: Int64s, w: Float64s, labels: Any, *point: Float64s) -> float:
@@ -96,8 +104,8 @@ class HingeDual:
         loss, problem = self.loss, self.loss.problem
         weights, costs, none = problem.weights(w), problem.costs, np.zeros((0, 0))
         return visit_samples(
-            problem.arguments()[0], Costs(loss.gold, costs.table, costs.rows),
-            self.nodes, not problem.directed, loss.sample_weight, order, weights.node,
+            problem.arguments()[0], Costs(for_kernels(loss.gold), costs.table, costs.rows),
+            self.nodes, not problem.directed, for_kernels(loss.sample_weight), order, weights.node,
             weights.transitions.reshape(problem.n_types, -1), len(point) > 0, 2 * self.l2,
             labels, *(point or (none, none, np.zeros(0))),
         )  # fmt: skip

@@ -13,8 +13,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import number
 from trellis.problems.perceptron import PerceptronLoss
-from trellis.problems.visits import Visits
+from trellis.problems.visits import Visits, check_state
 from trellis.problems.weights import Weights
 
 __all__ = ["HingeSteps"]
@@ -62,6 +63,9 @@ class HingeSteps(PerceptronLoss):
         """
         from trellis.kernels.perceptron import Margin
 
+        for name, value in (("rate", rate), ("decay", decay), ("shrink", shrink)):
+            number().check(name, value)
+        check_state(state, 2)
         costs = self.problem.costs
         margin = Margin(costs.table, costs.rows, float(rate), float(decay))
         loss = self._visit(weights, visits, margin, None, np.zeros(1), batch_size)

@@ -7,14 +7,14 @@ the maxima over their labellings, and the joint features of what attains them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import Float64s, Int64s
+from trellis.arrays import Float64s, Int64s, as_array, for_kernels
 from trellis.corpus.corpus import bounds, ranges
 from trellis.errors import DataError
 from trellis.problems.costs import Costs, additive_costs
@@ -136,7 +136,7 @@ class LabelInference(LabelSamples):
         """Some samples, or all."""
         if samples is None:
             return self.everything
-        samples = np.asarray(samples, np.int64)
+        samples = as_array(samples, np.int64, "samples", (None,), low=0, high=self.n_samples)
         counts = self.offsets[samples + 1] - self.offsets[samples]
         offsets = bounds(counts)
         n_edges = self.edge_offsets[samples + 1] - self.edge_offsets[samples]
@@ -151,7 +151,7 @@ class LabelInference(LabelSamples):
         """Some of the samples, with weights in the same places."""
         b = self.batch(samples)
         changed: dict[str, Any] = {
-            "encoded": replace(taken(self.encoded, b.rows), offsets=b.offsets),
+            "encoded": taken(self.encoded, b.rows).cut(b.offsets),
             "labels": self.labels.take(b.rows), "sample_weight": self.sample_weight[samples],
         }  # fmt: skip
         if self.structure != "chain":
@@ -174,12 +174,12 @@ class LabelInference(LabelSamples):
         counts = indptr[b.rows + 1] - indptr[b.rows]
         return ranges(indptr[b.rows], counts), counts
 
-    def _features(self, b: Batch) -> tuple[Int64s, NDArray[np.int32], NDArray[np.float32]]:
+    def _features(self, b: Batch) -> tuple[Any, ...]:
         """Features of a batch: indptr, indices, values."""
         e = self.encoded
         entries, counts = self.entries(b)
         if isinstance(entries, slice):
-            return e.indptr, e.indices, e.values
+            return tuple(e.arguments())
         values = e.values[entries] if e.values.size else e.values
         return bounds(counts), e.indices[entries], values
 
@@ -193,7 +193,8 @@ class LabelInference(LabelSamples):
         from trellis.kernels.scoring import Features, score_nodes
 
         weights, features = self.weights(w), self._features(b)
-        node: Float64s = score_nodes(*features, weights.node, 0, len(b.rows))
+        indptr, indices, values = features
+        node: Float64s = score_nodes(indptr, indices, values, weights.node, 0, len(b.rows))
         edge = weights.edge
         if self.structure != "chain":
             return node, (
@@ -209,13 +210,12 @@ class LabelInference(LabelSamples):
 
     def joint_features(self, labels: Int64s, b: Batch, share: Float64s) -> Float64s:
         """Φ of a labelling of a batch, each row with its share (rows,): (D,)."""
-        from trellis.kernels.scoring import Features, count_features
+        from trellis.kernels.scoring import count_features
 
-        L, e = self.n_labels, self.encoded
+        L = self.n_labels
         out = np.zeros(self.n_weights)
         weights = self.weights(out)
-        features = Features(e.indptr, e.indices, e.values)
-        count_features(features, b.rows, labels, share, weights.node)
+        count_features(self.encoded.arguments(), b.rows, labels, share, weights.node)
         first, second = b.edges.T
         code = (b.types * L + labels[first]) * L + labels[second]
         tables = weights.transitions.reshape(-1, L, L)
@@ -328,7 +328,7 @@ class LabelInference(LabelSamples):
         if self.structure == "chain":
             from trellis.kernels.chain import viterbi  # without the checks, which take longer
 
-            labels, values = viterbi(node, pair, b.offsets)
+            labels, values = viterbi(node, pair, for_kernels(b.offsets))
             if not np.isfinite(values).all():
                 raise DataError("scores are not finite: weights or feature values are too large")
             return labels.astype(np.int64), values, values
@@ -400,4 +400,7 @@ class LabelInference(LabelSamples):
         node, pair = self.scores(w, b)
         node[~self.allowed(b)] = -np.inf
         labels, scores = kbest(self.potentials(node, pair, b), 2)
+        if len(labels) == 1:  # no sample has a second
+            labels = np.vstack([labels, np.full_like(labels, -1)])
+            scores = np.hstack([scores, np.full_like(scores, -np.inf)])
         return labels.astype(np.int64), scores

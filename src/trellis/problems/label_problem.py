@@ -20,8 +20,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from trellis.arrays import Bools, Float64s, Int64s
+from trellis.arrays import Bools, Float64s, Int64s, check_in_place
 from trellis.corpus import Label, Labels
+from trellis.domains import is_whole, text, whole
+from trellis.domains import samples as samples_of
 from trellis.errors import DataError, InfeasibleError
 from trellis.problems.confidence import PROBABILITIES, confidence
 from trellis.problems.label_inference import LabelInference, LabelMaxima
@@ -100,7 +102,7 @@ class LabelProblem(LabelInference):
         InfeasibleError
             If it contradicts what is known; then nothing is changed.
         """
-        if not 0 <= i < self.n_samples:
+        if not (is_whole(i) and 0 <= i < self.n_samples):
             raise DataError(f"there is no sample {i}; they are numbered 0 to {self.n_samples - 1}")
         a, b = int(self.offsets[i]), int(self.offsets[i + 1])
         if isinstance(annotation, Mapping):
@@ -110,6 +112,7 @@ class LabelProblem(LabelInference):
                     raise DataError(f"sample {i} has positions 0 to {b - a - 1}, not {t!r}")
                 labels[t] = label
         else:
+            samples_of.check("annotation", annotation)
             labels = list(annotation)
             if len(labels) != b - a:
                 raise DataError(
@@ -166,7 +169,8 @@ class LabelProblem(LabelInference):
         LabelMaxima
             Values, losses and features; for "mean" without labels.
         """
-        batch = self.batch(samples)
+        text.check("space", space)
+        batch, w = self.batch(samples), self.flat_weights(w)
         node, pair = self.scores(w, batch)
         if space == "mean":
             return self.mean(node, pair, batch)
@@ -194,6 +198,7 @@ class LabelProblem(LabelInference):
 
         Only weights of features that the sample has are touched.
         """
+        check_in_place(w, (self.n_weights,), np.float64, "w")
         batch = self.batch(np.array([i]))
         node, pair = self.scores(w, batch)
         y, *_ = self.best(node, pair, batch)
@@ -224,6 +229,8 @@ class LabelProblem(LabelInference):
         float64, shape (n,)
             Larger is surer.
         """
+        text.check("measure", measure)
+        w = self.flat_weights(w)
         if measure in PROBABILITIES:
             return confidence(self, w, measure, self.batch(samples))
         if measure not in ("scoring", "best-vs-worst", "best-vs-second"):
@@ -256,8 +263,7 @@ class LabelProblem(LabelInference):
         int64, shape (at most ``size``,)
             Positions in the sample whose label is not known, ascending; none if all are.
         """
-        if size < 1:
-            raise DataError(f"size is {size}; a part has at least one node")
+        whole(1).check("size", size)
         b = self.batch(np.array([i]))
         n = len(b.rows)
         open_ = self.allowed(b).sum(axis=1) > 1

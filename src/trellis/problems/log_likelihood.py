@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import check_in_place
+from trellis.domains import instance, number, whole
 from trellis.problems.edge_rows import rich_arguments
 from trellis.problems.edge_weights import EdgeWeights
 from trellis.problems.label_problem import LabelProblem
 from trellis.problems.threads import N_CHUNKS, feature_bounds, meeting, run_threads
-from trellis.problems.visits import GraphVisits, Visits
+from trellis.problems.visits import GraphVisits, Visits, check_state
 from trellis.problems.weights import Weights
 
 __all__ = ["FeatureRates", "LogLikelihood", "Schedule"]
@@ -48,6 +50,14 @@ class FeatureRates:
 
     gamma: NDArray[np.float64]
     fired: NDArray[np.int64]
+
+    def check(self, n_features: int) -> None:
+        """Refuse rates that are not those of so many features, or that cannot be written to."""
+        shapes = (n_features + 1,), (2, n_features + 1)
+        for array, shape, kind in zip(
+            (self.gamma, self.fired), shapes, (np.float64, np.int64), strict=True
+        ):
+            check_in_place(array, shape, kind, "feature rates")
 
     @classmethod
     def constant(cls, n_features: int, rate: float) -> FeatureRates:
@@ -105,6 +115,8 @@ class LogLikelihood:
     """
 
     def __init__(self, problem: LabelProblem, n_jobs: int = 1) -> None:
+        instance(LabelProblem).check("problem", problem)
+        whole(1).check("n_jobs", n_jobs)
         self.problem = problem
         self.n_jobs = n_jobs
         self._known: dict[Any, Any] = {}  # what depends on the data alone, found when first needed
@@ -116,8 +128,12 @@ class LogLikelihood:
 
         The gradient is written to ``into``, if that is given: fresh memory is dear.
         """
+        instance(Weights).check("weights", weights)
         weights = weights.map(lambda a: np.ascontiguousarray(a, np.float64))
+        self._check(weights, visits)
         gradient = weights.zeros_like(np.float64) if into is None else into
+        if into is not None:
+            self.problem.check_weights(into, "into")
         for array in () if into is None else into.arrays():
             array.fill(0)
         n_labels = self.problem.n_labels
@@ -165,10 +181,21 @@ class LogLikelihood:
         float
             The summed loss met on the way.
         """
+        for name, value in (("rate", rate), ("decay", decay), ("shrink", shrink)):
+            number().check(name, value)
+        whole(1).check("batch_size", batch_size)
+        self._check(weights, visits)
+        check_state(state, 2)
+        if rates is not None:
+            rates.check(self.problem.n_features)
         return self._run(
             weights, weights, visits, state, rates or _NO_RATES,
-            Schedule(float(rate), float(decay), float(shrink), _REFRESH, batch_size),
+            Schedule(float(rate), float(decay), float(shrink), _REFRESH, min(batch_size, 1 << 40)),
         )  # fmt: skip
+
+    def _check(self, weights: Weights, visits: Visits) -> None:
+        self.problem.check_weights(weights)
+        self.problem.check_visits(visits)
 
     def _run(
         self,

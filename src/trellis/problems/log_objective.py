@@ -13,6 +13,7 @@ import numpy as np
 
 from trellis.arrays import Float64s, Int64s
 from trellis.decompose import GraphPieces, WholeSamples
+from trellis.domains import instance
 from trellis.problems.label_problem import LabelProblem
 from trellis.problems.log_likelihood import LogLikelihood
 from trellis.problems.visits import Visits
@@ -52,7 +53,8 @@ class LogObjective:
     convex = True
 
     def __init__(self, problem: LabelProblem, *, samples: Int64s | None = None) -> None:
-        chosen = np.arange(problem.n_samples) if samples is None else np.asarray(samples, np.int64)
+        instance(LabelProblem).check("problem", problem)
+        chosen = problem.batch(samples).samples
         self.problem = problem
         self.samples: Int64s = chosen[problem.annotated[chosen]]
         self._part = problem.part(self.samples)

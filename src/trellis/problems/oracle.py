@@ -7,12 +7,45 @@ from typing import Any
 
 import numpy as np
 
-from trellis.arrays import Float64s
+from trellis.arrays import Float64s, Int64s, as_array
+from trellis.corpus.sample_weights import sample_weights
+from trellis.domains import function, is_number, takes, whole
+from trellis.errors import DataError
 from trellis.problems.cut import Cut
 
-__all__ = ["summed_risk"]
+__all__ = ["as_answer", "summed_risk"]
 
 
+def as_answer(answer: Any, w: Float64s, i: int) -> tuple[Int64s, Float64s, float, float | None]:
+    """Return the answer of an oracle for sample i, checked: indices, psi, loss, bound or None.
+
+    Raises
+    ------
+    DataError
+        If it is not what :func:`summed_risk` says, or a number is not finite.
+    """
+    what = f"sample {i}: the oracle's"
+    if not isinstance(answer, tuple | list) or len(answer) not in (2, 3):
+        raise DataError(f"{what} answer is not psi and loss of a labelling, and maybe a bound")
+    psi, *values = answer
+    if not all(is_number(value) and abs(value) < np.inf for value in values):
+        raise DataError(f"{what} features or loss are not finite")
+    if isinstance(psi, tuple) and len(psi) == 2:
+        index = as_array(psi[0], np.int64, f"{what} indices", (None,), low=0, high=len(w))
+        if len(np.unique(index)) < len(index):
+            raise DataError(f"{what} indices must be distinct, with a value each")
+        psi = as_array(psi[1], np.float64, f"{what} features", index.shape)
+    else:
+        dense = as_array(psi, np.float64, f"{what} features", w.shape)
+        index = np.flatnonzero(dense)
+        psi = dense[index]
+    if not np.isfinite(psi).all():
+        raise DataError(f"{what} features or loss are not finite")
+    loss, *bound = (float(value) for value in values)
+    return index, psi, loss, bound[0] if bound else None
+
+
+@takes(best=function, n_samples=whole(0), n_weights=whole(0))
 def summed_risk(
     best: Callable[[int, Float64s], Any],
     n_samples: int,
@@ -61,18 +94,18 @@ def summed_risk(
     >>> round(a.objective, 3), round(b.objective, 3)
     (0.1, 0.1)
     """
-    weight = np.ones(n_samples) if sample_weight is None else sample_weight
+    weight = sample_weights(sample_weight, n_samples)
 
     def risk(w: Float64s) -> Cut:
+        w = as_array(w, np.float64, "w", (n_weights,))
         upper = lower = 0.0
         slope = np.zeros(n_weights)
         for i in range(n_samples):
-            psi, loss, *bound = best(i, w)
-            index, values = psi if isinstance(psi, tuple) else (slice(None), psi)
-            value = float(loss) - float(values @ w[index])
+            index, psi, loss, bound = as_answer(best(i, w), w, i)
+            value = loss - float(psi @ w[index])
             lower += float(weight[i]) * value
-            upper += float(weight[i]) * (float(bound[0]) if bound else value)
-            slope[index] -= weight[i] * values
+            upper += float(weight[i]) * (value if bound is None else bound)
+            slope[index] -= weight[i] * psi
         return Cut(upper, lower, slope)
 
     return risk

@@ -47,8 +47,9 @@ from typing import get_args
 
 import numpy as np
 
-from trellis.arrays import Bools, Float64s, Int64s
+from trellis.arrays import Bools, Float64s, Int64s, as_array
 from trellis.corpus.sample_weights import sample_weights
+from trellis.domains import has, instance, one_of
 from trellis.errors import DataError
 from trellis.problems.cut import Cut
 from trellis.problems.problem import Maxima, Problem, Space
@@ -81,8 +82,7 @@ class PartialLoss:
             ("penalty", self.penalty, ("all", "incompatible")),
             ("reward", self.reward, tuple(s for s in get_args(Space) if s != "incompatible")),
         ):
-            if space not in fit:
-                raise DataError(f"the {name} space must be one of {', '.join(fit)}, got {space!r}")
+            one_of(*fit).check(f"the {name} space", space)
 
 
 PARTIAL_LOSSES: dict[str, PartialLoss] = {
@@ -139,9 +139,14 @@ class PartialObjective:
                     f"{loss!r}"
                 )
             loss = PARTIAL_LOSSES[loss]
+        instance(PartialLoss).check("loss", loss)
+        has("maxima", "annotate").check("problem", problem)
         self.problem = problem
         self.loss = loss
-        chosen = np.arange(problem.n_samples) if samples is None else np.asarray(samples, np.int64)
+        chosen = np.arange(problem.n_samples)
+        if samples is not None:
+            n = problem.n_samples
+            chosen = as_array(samples, np.int64, "samples", (None,), low=0, high=n)
         self.samples: Int64s = chosen[problem.annotated[chosen]]
         weight = sample_weights(sample_weight, problem.n_samples)
         self.sample_weight: Float64s = weight[self.samples]

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import as_array, held
+from trellis.domains import instance, number
+from trellis.errors import DataError
 from trellis.problems.weights import Weights
 
 __all__ = ["Penalty"]
@@ -47,6 +50,15 @@ class Penalty:
     group_lasso: float = 0.0
     groups: NDArray[np.int32] | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("l2", "l1", "group_lasso"):
+            number(at_least=0).check(name, getattr(self, name))
+        if self.groups is not None:
+            groups = as_array(self.groups, np.int32, "groups", (None,), low=0, high=1 << 24)
+            vars(self)["groups"] = held(groups, self.groups)
+        elif self.group_lasso:
+            raise DataError("the group lasso needs the group of each feature: give groups")
+
     @property
     def smooth(self) -> bool:
         """Whether there is no L1 and no group lasso."""
@@ -54,6 +66,7 @@ class Penalty:
 
     def value(self, weights: Weights) -> float:
         """Ω(w)."""
+        self._check(weights)
         total = self.l2 * weights.squared_norm() if self.l2 else 0.0
         if self.l1:
             total += self.l1 * sum(float(np.abs(a).sum(dtype=np.float64)) for a in weights.arrays())
@@ -71,7 +84,11 @@ class Penalty:
         from trellis.kernels.proximal import scale_rows, soft_threshold
 
         n = len(weights.node)
-        gamma = np.full(n + 1, rates) if isinstance(rates, float) else np.asarray(rates)
+        gamma = as_array(rates, np.float64, "rates")
+        if gamma.shape not in ((), (n + 1,)):
+            raise DataError(f"rates have shape {gamma.shape}; expected one, or {n + 1} of them")
+        gamma = np.broadcast_to(gamma, (n + 1,))
+        self._check(weights)
         parts = _rows(weights)
         if self.l1:
             for flat, ptr, feature in parts:
@@ -108,6 +125,13 @@ class Penalty:
             np.repeat(factor[mine], np.diff(ptr))
             for (_, ptr, _), mine in zip(_rows(weights), self._group_of(weights), strict=True)
         ]
+
+    def _check(self, weights: Weights) -> None:
+        instance(Weights).check("weights", weights)
+        if self.group_lasso and self.groups is not None and len(self.groups) != len(weights.node):
+            raise DataError(
+                f"there are groups of {len(self.groups)} features; weights of {len(weights.node)}"
+            )
 
     def _group_of(self, weights: Weights) -> list[NDArray[np.int64]]:
         """Group of each row of each array of weights."""

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import instance, whole
 from trellis.errors import DataError
 from trellis.problems.edge_rows import rich_arguments
 from trellis.problems.label_problem import LabelProblem
 from trellis.problems.threads import N_CHUNKS, feature_bounds, meeting, run_threads
-from trellis.problems.visits import GraphVisits, Visits
+from trellis.problems.visits import GraphVisits, Visits, check_state
 from trellis.problems.weights import Weights
 
 __all__ = ["PerceptronLoss"]
@@ -35,6 +36,8 @@ class PerceptronLoss:
     """
 
     def __init__(self, problem: LabelProblem, n_jobs: int = 1) -> None:
+        instance(LabelProblem).check("problem", problem)
+        whole(1).check("n_jobs", n_jobs)
         self.problem = problem
         self.n_jobs = n_jobs
 
@@ -54,6 +57,8 @@ class PerceptronLoss:
         """
         from trellis.kernels.perceptron import Sums
 
+        check_state(state, 1)
+        self.problem.check_weights(sums, "sums")
         edge_sums = np.zeros(0) if sums.edge is None else sums.edge.values
         averaging = Sums(sums.node, sums.transitions, edge_sums)
         return self._visit(weights, visits, None, averaging, state, batch_size)
@@ -70,6 +75,10 @@ class PerceptronLoss:
         """Run the kernel with sums for averaging, or with a margin; returns the loss met."""
         from trellis.kernels.perceptron import averaged_perceptron
 
+        whole(1).check("batch_size", batch_size)
+        self.problem.check_weights(weights)
+        self.problem.check_visits(visits)
+        batch_size = min(batch_size, 1 << 40)
         problem, forest, n_threads = self.problem, None, min(self.n_jobs, batch_size, N_CHUNKS)
         rich: Any = None
         if isinstance(visits, GraphVisits):

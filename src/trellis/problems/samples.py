@@ -24,23 +24,29 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import Bools, Float64s, Int64s
+from trellis.arrays import Bools, Float64s, Int64s, as_array, held
 from trellis.corpus import Labels
 from trellis.corpus.corpus import bounds, ranges
+from trellis.corpus.sample_weights import sample_weights
 from trellis.decompose import Pieces
+from trellis.domains import flag, instance, nothing, one_of, whole
 from trellis.errors import DataError
 from trellis.features import Encoded
+from trellis.problems.costs import check_cost
 from trellis.problems.edge_rows import EdgeRows, edge_rows, rich_arguments
 from trellis.problems.edge_weights import EdgeWeights
 from trellis.problems.visits import GraphVisits, Visits
 from trellis.problems.weights import Weights
 from trellis.structures import Forest, is_forest
+from trellis.structures.forest import checked_edges
 
 __all__ = ["LabelSamples", "taken"]
 
 
 STRUCTURES = ("chain", "tree", "graph")
 """What may join the positions of a sample."""
+
+_SOLVERS = ("auto", "exact", "tree", "elimination", "max-flow", "dual", "lp", "ilp")
 
 
 class LabelSamples:
@@ -73,27 +79,49 @@ class LabelSamples:
         inference: str = "auto",
         cost: Any = "hamming",
     ) -> None:
+        instance(Encoded).check("encoded", encoded)
+        instance(Labels).check("labels", labels)
+        whole(0).check("n_features", n_features)
+        one_of(*STRUCTURES).check("structure", structure)
+        whole(1).check("n_types", n_types)
+        flag.check("directed", directed)
+        (nothing | instance(EdgeWeights)).check("rich", rich)
+        one_of(*_SOLVERS).check("inference", inference)
+        check_cost(cost)
+        if not labels.classes:
+            raise DataError("there are no labels to learn")
+        if len(labels) != encoded.offsets[-1]:
+            raise DataError(f"{len(labels)} positions have labels, {encoded.offsets[-1]} features")
+        if encoded.n_features > n_features:
+            raise DataError(
+                f"feature indices go up to {encoded.n_features - 1}, but n_features={n_features}"
+            )
         self.encoded = encoded
         self.labels = labels
-        self.n_features = n_features
+        self.n_features = int(n_features)
         self.structure = structure
         self.n_types = n_types
         self.directed = directed
         self.rich = rich
         self.inference = inference
         self.cost = cost
-        self.sample_weight = np.ones(self.n_samples) if sample_weight is None else sample_weight
+        weights = sample_weights(sample_weight, self.n_samples)
+        self.sample_weight: Float64s = held(weights, sample_weight)
+        if rich is not None:
+            self._check_layout(rich)
         if structure != "chain":
             if edges is None:
                 raise DataError(f'structure="{structure}" needs edges')
-            edges = np.require(edges, np.int64, ("C", "W")).reshape(-1, 2)
-            types = np.zeros(len(edges), np.int64) if types is None else types
-            types = np.require(types, np.int64, ("C", "W"))
+            given = edges, types
+            edges = checked_edges(edges, self.offsets)
+            if types is None:
+                types = np.zeros(len(edges), np.int64)
+            types = as_array(types, np.int64, "types", (len(edges),), low=0, high=n_types)
             owner = np.searchsorted(self.offsets, edges[:, 0], side="right") - 1
             if np.any(owner[1:] < owner[:-1]):  # edges in order may be mapped: they stay there
                 order = np.argsort(owner, kind="stable")
                 edges, types = edges[order], types[order]
-            self.edges, self.types = edges, types
+            self.edges, self.types = held(edges, given[0]), held(types, given[1])
             if structure == "tree":
                 Forest.of(self.offsets, self.edges)  # raises if there is a cycle
 
@@ -192,8 +220,13 @@ class LabelSamples:
         more = 0 if self.rich is None else self.rich.values.size
         return (self.n_features + self.n_types * self.n_labels) * self.n_labels + more
 
+    def flat_weights(self, w: Any) -> Float64s:
+        """Weights that were given as one vector, checked."""
+        return as_array(w, np.float64, "weights", (self.n_weights,))
+
     def weights(self, w: Float64s) -> Weights:
         """Views of flat weights as matrices."""
+        w = self.flat_weights(w)
         L = self.n_labels
         n, m = self.n_features * L, (self.n_features + self.n_types * L) * L
         chain = self.structure == "chain" and self.n_types == 1
@@ -204,6 +237,53 @@ class LabelSamples:
     def flat(self, weights: Weights) -> Float64s:
         """The weights of matrices as one vector (D,)."""
         return np.concatenate([a.ravel().astype(np.float64) for a in weights.arrays()])
+
+    def check_weights(self, weights: Weights, what: str = "weights") -> None:
+        """Refuse matrices that are not those of this problem, or that kernels cannot take."""
+        instance(Weights).check(what, weights)
+        L, tables = self.n_labels, weights.transitions.shape
+        shapes: tuple[tuple[int, ...], ...] = ((self.n_types, L, L),)
+        if self.structure == "chain":
+            shapes = ((L, L), (1, L, L))
+        enough = weights.node.shape[0] >= self.n_features  # others may have met more features
+        if not enough or weights.node.shape[1:] != (L,) or tables not in shapes:
+            raise DataError(
+                f"{what} have node {weights.node.shape} and transitions {tables}; expected "
+                f"{(self.n_features, L)} and {shapes[0]}"
+            )
+        for array in weights.arrays():
+            fit = array.flags.carray and array.dtype in (np.float32, np.float64)
+            if not fit or array.dtype != weights.node.dtype:
+                raise DataError(f"{what} must be writable arrays of one type, float32 or float64")
+        if weights.edge is not None:
+            self._check_layout(weights.edge)
+
+    def _check_layout(self, edge: EdgeWeights) -> None:
+        """Refuse rich edges of other features or labels."""
+        if len(edge.row) < self.n_features:
+            raise DataError(
+                f"rich edges have rows of {len(edge.row)} features; there are {self.n_features}"
+            )
+        n_pairs = self.n_labels**2
+        dense = edge.values.size == edge.n_rows * n_pairs
+        if edge.n_pairs > n_pairs or not (edge.ptr.size or dense):
+            raise DataError(f"rich edges are for pairs of other labels than {self.n_labels}")
+
+    def check_visits(self, visits: Visits) -> None:
+        """Refuse visits of pieces that are not of this problem."""
+        instance(Visits if self.structure == "chain" else GraphVisits).check("visits", visits)
+        n, edges = int(self.offsets[-1]), len(self.edges) if self.structure != "chain" else 0
+        fits = visits.starts.min(initial=0) >= 0 and visits.ends.max(initial=0) <= n
+        fits = fits and bool((visits.starts <= visits.ends).all())
+        fits = fits and bool(np.isfinite(visits.weights).all())
+        if isinstance(visits, GraphVisits):
+            fits = fits and self.structure != "chain" and len(visits.nodes) == n
+            numbers = visits.kept if visits.forest is None else visits.forest.edge
+            fits = fits and numbers is not None and numbers.max(initial=-1) < edges
+            if visits.kept is not None and visits.kept_ends is not None:
+                fits = fits and visits.kept_ends.max(initial=0) <= len(visits.kept)
+        if not fits:
+            raise DataError("the pieces are not those of this problem")
 
     def tables(self, weights: Weights) -> NDArray[Any]:
         """Scores (K, L, L) of label pairs by type of edge, symmetric without direction."""
@@ -227,14 +307,9 @@ class LabelSamples:
 
     def arguments(self) -> tuple[Any, Any]:
         """What every kernel takes first: the features, and the sets of labels of the positions."""
-        from trellis.kernels.scoring import Features
         from trellis.kernels.visits import LabelSets
 
-        e = self.encoded
-        return (
-            Features(e.indptr, e.indices, e.values),
-            LabelSets(*self.labels.for_kernels()),
-        )
+        return self.encoded.arguments(), LabelSets(*self.labels.for_kernels())
 
     def identity(self) -> tuple[NDArray[Any], ...]:
         """Everything that tells these samples from others."""
@@ -244,14 +319,17 @@ class LabelSamples:
 
     def visits(self, pieces: Pieces, order: Int64s | None = None) -> Visits:
         """Pieces of these samples in visiting order (as drawn, if none is given)."""
-        chosen = slice(None) if order is None else order
+        self._check_pieces(pieces)
+        chosen: Any = slice(None)
+        if order is not None:
+            chosen = as_array(order, np.int64, "order", (None,), low=0, high=len(pieces))
         starts, ends = pieces.offsets[:-1][chosen], pieces.offsets[1:][chosen]
         sample = pieces.sample[chosen]
         if self.structure == "chain":
             if pieces.overlap:
                 ends = np.minimum(ends + pieces.overlap, self.offsets[1:][sample])
             return Visits(starts, ends, self.sample_weight[sample])
-        assert pieces.nodes is not None
+        assert pieces.nodes is not None  # checked
         visits = GraphVisits(starts, ends, self.sample_weight[sample], pieces.nodes, pieces.forest)
         if pieces.kept is None:
             return visits
@@ -264,14 +342,33 @@ class LabelSamples:
             kept_ends=edges_of[1:][chosen],
         )  # fmt: skip
 
+    def _check_pieces(self, pieces: Pieces) -> None:
+        """Refuse pieces of other samples."""
+        instance(Pieces).check("pieces", pieces)
+        first, last = pieces.offsets[0], pieces.offsets[-1]
+        inside = last == self.offsets[-1] and pieces.sample.max(initial=-1) < self.n_samples
+        if inside:
+            starts = self.offsets[pieces.sample]
+            ends = self.offsets[pieces.sample + 1]
+            inside = bool(
+                (pieces.offsets[:-1] >= starts).all() and (pieces.offsets[1:] <= ends).all()
+            )
+        if self.structure != "chain":
+            edges = pieces.kept if pieces.forest is None else pieces.forest.edge
+            inside = inside and pieces.nodes is not None
+            inside = inside and edges is not None and edges.max(initial=-1) < len(self.edges)
+        if not inside or first != 0:
+            raise DataError("the pieces are of other samples")
+
     def cut(self, pieces: Pieces) -> Self:
         """The pieces as samples of their own, each with the weight of the sample it is from."""
+        self._check_pieces(pieces)
         changed = {"sample_weight": self.sample_weight[pieces.sample]}
         if self.structure == "chain":
             offsets = pieces.offsets
             if pieces.overlap:
                 raise DataError("pieces that overlap cannot be samples of their own")
-            return self._like(encoded=replace(self.encoded, offsets=offsets), **changed)
+            return self._like(encoded=self.encoded.cut(offsets), **changed)
         assert pieces.nodes is not None
         place = np.empty(len(pieces.nodes), np.int64)
         place[pieces.nodes] = np.arange(len(pieces.nodes))
@@ -282,7 +379,7 @@ class LabelSamples:
         owner = np.searchsorted(pieces.offsets, place[self.edges[kept, 0]], side="right")
         kept = kept[np.argsort(owner, kind="stable")]
         return self._like(
-            encoded=replace(taken(self.encoded, pieces.nodes), offsets=pieces.offsets),
+            encoded=taken(self.encoded, pieces.nodes).cut(pieces.offsets),
             labels=self.labels.take(pieces.nodes), edges=place[self.edges[kept]],
             types=self.types[kept], **changed,
         )  # fmt: skip
@@ -291,7 +388,7 @@ class LabelSamples:
         """Every position as a sample of its own, without rich edges; the tables have no effect."""
         n = int(self.offsets[-1])
         return self._like(
-            encoded=replace(self.encoded, offsets=np.arange(n + 1)), structure="chain", rich=None,
+            encoded=self.encoded.cut(np.arange(n + 1)), structure="chain", rich=None,
             sample_weight=np.repeat(self.sample_weight, np.diff(self.offsets)),
         )  # fmt: skip
 
@@ -322,7 +419,9 @@ class LabelSamples:
         weights = Weights.zeros(len(used), self.n_labels)
         weights.edge = None if like.edge is None else like.edge.only(used.astype(np.int64))
         problem = self._like(
-            encoded=replace(encoded, indices=indices.astype(np.int32), offsets=places),
+            encoded=Encoded.made(
+                places, encoded.indptr, indices.astype(np.int32), encoded.values
+            ),
             labels=self.labels.take(positions), n_features=len(used), rich=weights.edge,
             sample_weight=visits.weights,
         )  # fmt: skip
@@ -334,4 +433,4 @@ def taken(encoded: Encoded, positions: Int64s) -> Encoded:
     counts = encoded.indptr[positions + 1] - encoded.indptr[positions]
     where = ranges(encoded.indptr[positions], counts)
     values = encoded.values[where] if encoded.values.size else encoded.values
-    return Encoded(encoded.offsets, bounds(counts), encoded.indices[where], values)
+    return Encoded.made(encoded.offsets, bounds(counts), encoded.indices[where], values)

@@ -14,9 +14,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import check_in_place, for_kernels
 from trellis.structures.forest import Forest
 
-__all__ = ["GraphVisits", "Visits"]
+__all__ = ["GraphVisits", "Visits", "check_state"]
+
+
+def check_state(state: Any, n: int) -> None:
+    """Refuse what cannot count visits in place."""
+    check_in_place(state, (n,), np.float64, "state")
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,7 @@ class Visits:
         """The pieces as kernels take them (:class:`trellis.kernels.visits.Pieces`)."""
         from trellis.kernels.visits import Pieces
 
-        return Pieces(self.starts, self.ends, self.weights)
+        return Pieces(*map(for_kernels, (self.starts, self.ends, self.weights)))
 
     def largest_batch(self, size: int, total: NDArray[np.int64] | None = None) -> int:
         """Most positions in a batch of ``size`` consecutive pieces.

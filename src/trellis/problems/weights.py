@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.problems.edge_weights import EdgeWeights
+from trellis.domains import instance, nothing
+from trellis.errors import DataError
+from trellis.problems.edge_weights import EdgeWeights, as_weights
 
 __all__ = ["Weights"]
 
@@ -25,6 +27,16 @@ class Weights:
     node: NDArray[Any]
     transitions: NDArray[Any]
     edge: EdgeWeights | None = None
+
+    def __post_init__(self) -> None:
+        (nothing | instance(EdgeWeights)).check("edge", self.edge)
+        self.node, self.transitions = as_weights(self.node), as_weights(self.transitions)
+        tables, labels = self.transitions.shape, self.node.shape[-1:] * 2
+        if self.node.ndim != 2 or len(tables) not in (2, 3) or tables[-2:] != labels:
+            raise DataError(
+                f"weights have node {self.node.shape} and transitions {tables}; expected "
+                "(features, labels) and (labels, labels), or a table for each type of edges"
+            )
 
     @classmethod
     def zeros(

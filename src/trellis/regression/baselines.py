@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from trellis.arrays import Float64s
-from trellis.domains import number, whole
+from trellis.domains import flag, number, whole
 from trellis.errors import DataError
 from trellis.regression.data import RegressionData
 from trellis.regression.gcrf import GCRF, least_squares_boosting, seeded
@@ -242,6 +242,8 @@ def baselines(
     """
     whole(1).check("n_components", n_components)
     number(above=0, below=1).check("subsample", subsample)
+    for name, value in (("coordinates", coordinates), ("modern", modern), ("glacer", glacer)):
+        flag.check(name, value)
     table: dict[str, Model] = {}
     for name, estimator in unstructured(n_components, subsample).items():
         table[name] = Plain(estimator)

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trellis.domains import number, whole
+from trellis.arrays import as_array
+from trellis.domains import function, instance, nothing, number, samples, sequence_of, whole
 from trellis.errors import DataError
 from trellis.regression.baselines import Model
 from trellis.regression.data import RegressionData
@@ -36,7 +37,7 @@ def mean_interval(values: ArrayLike, confidence: float = 0.9) -> tuple[float, fl
     from scipy.stats import t
 
     number(above=0, below=1).check("confidence", confidence)
-    x = np.asarray(values, dtype=np.float64)
+    x = as_array(values, np.float64, "values")
     if x.ndim != 1 or not len(x):
         raise DataError(f"values must be a list of at least one number, got shape {x.shape}")
     if len(x) == 1:
@@ -142,6 +143,11 @@ def evaluate(
     """
     from joblib import Parallel, delayed
 
+    instance(Mapping).check("models", models)
+    sequence_of(function, "a mapping of names to functions").check("models", list(models.values()))
+    (function | samples).check("data", data)
+    whole(0).check("random_state", random_state)
+    (nothing | whole()).check("n_jobs", n_jobs)
     if not models:
         raise DataError("no models to evaluate")
     if callable(data):
@@ -169,7 +175,8 @@ def _measured(model: Model, data: Any, seed: int) -> tuple[float, float]:
     started = time.perf_counter()
     predictions = model(train, test, seed)
     seconds = time.perf_counter() - started
-    return float(np.mean((predictions - test.y) ** 2)), seconds
+    errors = as_array(predictions, np.float64, "predictions", test.y.shape) - test.y
+    return float(np.mean(errors**2)), seconds
 
 
 def _shown(value: float, form: str) -> str:

@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from trellis.arrays import Float64s
+from trellis.arrays import Float64s, as_array
 from trellis.domains import nothing, one_of, whole
 from trellis.errors import DataError
 from trellis.regression.rows import finite_rows
@@ -33,6 +33,7 @@ from trellis.regression.spectral import own_generator
 __all__ = ["CentredDistances", "distance_correlation", "distance_covariance"]
 
 _MATRIX_UP_TO = 10_000  # rows: 800 MB of distances
+_LARGE = 1e70  # whose fourth power, and the sum of many, is a float
 
 
 def distance_covariance(
@@ -52,8 +53,9 @@ def distance_covariance(
     >>> distance_covariance([0, 1], [0, 3])
     0.8660254037844386
     """
-    covariance, _, _ = _moments(x, z, method, n_projections, random_state)
-    return float(np.sqrt(covariance))
+    (a, a_scale), (b, b_scale) = _scaled(x, "x"), _scaled(z, "z")
+    covariance, _, _ = _moments(a, b, method, n_projections, random_state)
+    return float(np.sqrt(covariance) * np.sqrt(a_scale) * np.sqrt(b_scale))
 
 
 def distance_correlation(
@@ -89,7 +91,8 @@ def distance_correlation(
     >>> round(distance_correlation([-1, 0, 1], [1, 0, 1]), 6)
     0.562341
     """
-    covariance, x_variance, z_variance = _moments(x, z, method, n_projections, random_state)
+    (a, _), (b, _) = _scaled(x, "x"), _scaled(z, "z")
+    covariance, x_variance, z_variance = _moments(a, b, method, n_projections, random_state)
     return float(np.sqrt(_ratio(np.array([covariance]), np.array([x_variance]), z_variance)[0]))
 
 
@@ -118,7 +121,10 @@ class CentredDistances:
     """
 
     def __init__(self, Z: Any, *, n_projections: int | None = None, random_state: int = 0) -> None:
+        whole(0).check("random_state", random_state)
         self._Z = finite_rows(Z, "Z", flat=True)
+        if np.abs(self._Z).max() > _LARGE:
+            raise DataError(f"numbers of Z are beyond {_LARGE:.0e}: their squares overflow")
         n, q = self._Z.shape
         if n_projections is None and n > _MATRIX_UP_TO and q > 1:
             n_projections = 200
@@ -145,12 +151,7 @@ class CentredDistances:
 
     def covariance_squared(self, x: Any) -> Float64s:
         """Return dCov^2(x, Z) for each row of `x`, (c, n) or (n,)."""
-        rows = np.ascontiguousarray(np.atleast_2d(np.asarray(x, dtype=np.float64)))
-        n = len(self._Z)
-        if rows.ndim != 2 or rows.shape[1] != n:
-            raise DataError(f"expected rows of {n} numbers, got an array of {rows.shape}")
-        if not np.isfinite(rows).all():
-            raise DataError("x holds a NaN or an infinite value")
+        rows, n = self._rows(x), len(self._Z)
         if self._B is not None:
             from trellis.kernels.regression import weighted_difference_sums
 
@@ -162,20 +163,42 @@ class CentredDistances:
 
     def correlation_squared(self, x: Any) -> Float64s:
         """Return dCorr^2(x, Z) for each row of `x`, (c, n) or (n,)."""
-        covariance = self.covariance_squared(x)
-        rows = np.atleast_2d(np.asarray(x, dtype=np.float64))
+        rows = self._rows(x)
+        covariance = self.covariance_squared(rows)
         variances = np.array([_univariate_variance(row) for row in rows])
         return _ratio(covariance, variances, self.variance)
 
+    def _rows(self, x: Any) -> Float64s:
+        """Observations to be paired with Z, (c, n)."""
+        rows, n = np.atleast_2d(as_array(x, np.float64, "x")), len(self._Z)
+        if rows.ndim != 2 or rows.shape[1] != n:
+            raise DataError(f"expected rows of {n} numbers, got an array of {rows.shape}")
+        if not np.isfinite(rows).all():
+            raise DataError("x holds a NaN or an infinite value")
+        if np.abs(rows).max(initial=0.0) > _LARGE:
+            raise DataError(f"numbers of x are beyond {_LARGE:.0e}: their squares overflow")
+        return rows
+
+
+def _scaled(values: Any, name: str) -> tuple[Float64s, float]:
+    """Observations and a factor; what is so large or small that squares overflow is scaled to 1."""
+    rows = finite_rows(values, name, flat=True)
+    most = float(np.abs(rows).max())
+    if most == 0 or 1 / _LARGE < most < _LARGE:
+        return rows, 1.0
+    scale = 2.0 ** np.floor(np.log2(most))
+    return rows / scale, float(scale)
+
 
 def _moments(
-    x: Any, z: Any, method: str, n_projections: int, random_state: int
+    a: Float64s, b: Float64s, method: str, n_projections: int, random_state: int
 ) -> tuple[float, float, float]:
-    """Return dCov^2(x, z), dVar^2(x), dVar^2(z)."""
-    a, b = finite_rows(x, "x", flat=True), finite_rows(z, "z", flat=True)
+    """Return dCov^2(a, b), dVar^2(a), dVar^2(b)."""
     if len(a) != len(b):
         raise DataError(f"x has {len(a)} observations but z has {len(b)}; they are paired")
     one_of("auto", "exact", "projections").check("method", method)
+    whole(1).check("n_projections", n_projections)
+    whole(0).check("random_state", random_state)
     if a.shape[1] > 1 and b.shape[1] == 1:
         covariance, b_variance, a_variance = _moments(b, a, method, n_projections, random_state)
         return covariance, a_variance, b_variance
@@ -242,7 +265,7 @@ def _univariate_variance(x: Float64s) -> float:
     means = _distance_means(unit, np.argsort(unit, kind="stable"))
     squares = 2 * float(unit @ unit) / n - 2 * float(unit.mean()) ** 2
     value = squares - 2 * float(means @ means) / n + float(means.mean()) ** 2
-    return max(value, 0.0) * float(high - low) ** 2
+    return max(value, 0.0) * float(high - low) * float(high - low)
 
 
 def _univariate_covariance(x: Float64s, y: Float64s) -> float:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from trellis.domains import nothing, whole
 from trellis.errors import DataError
 
 __all__ = ["check_graph", "laplacian", "normalise", "resolve_graph", "without_zeros"]
@@ -47,10 +48,11 @@ def check_graph(graph: Any, n: int | None = None) -> Any:
     """
     import scipy.sparse as sp
 
+    (nothing | whole(0)).check("n", n)
     if not sp.issparse(graph):
         try:
             graph = np.asarray(graph, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise DataError(f"the graph is not a matrix of numbers: {error}") from error
     if graph.ndim != 2 or graph.shape[0] != graph.shape[1]:
         raise DataError(f"the graph must be a square matrix, got shape {graph.shape}")
@@ -110,6 +112,7 @@ def normalise(S: Any) -> Any:
     array([[0., 1.],
            [1., 0.]])
     """
+    S = _graph(S)
     total = float(S.sum())
     return S * (S.shape[0] / total) if total > 0 else S
 
@@ -125,7 +128,14 @@ def laplacian(S: Any) -> Any:
     """
     import scipy.sparse as sp
 
+    S = _graph(S)
     return (sp.diags_array(np.asarray(S.sum(axis=1)).ravel()) - S).tocsr()
+
+
+def _graph(S: Any) -> Any:
+    """A sparse square matrix as it is, anything else checked."""
+    square = getattr(S, "format", "") == "csr" and S.shape[0] == S.shape[1]
+    return S if square else check_graph(S)
 
 
 def without_zeros(S: Any) -> Any:

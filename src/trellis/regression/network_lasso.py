@@ -27,7 +27,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trellis.arrays import Float64s
+from trellis.arrays import Float64s, as_array
 from trellis.domains import flag, function, nothing, number, one_of, sequence_of, whole
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Estimator, old_arguments, parameter, renamed
@@ -142,7 +142,7 @@ class NetworkLasso(Estimator, Storable):
         tails, heads, weights = _edges(
             resolve_graph(self.graph if graph is None else graph, X, len(A))
         )
-        self._coords = finite_rows(X if coords is None else coords, "coords")
+        self._coords = finite_rows(X if coords is None else coords, "coords").copy()
         if len(self._coords) != len(A):
             raise DataError(f"coords has {len(self._coords)} rows, X has {len(A)}")
         self.coef_ = self._admm(A, target, tails, heads, self.lam * weights) / self.y_scale
@@ -334,7 +334,10 @@ def geometric_median(
     >>> geometric_median(np.array([[[0.0], [1.0], [9.0]]]), np.ones((1, 3)))
     array([[1.]])
     """
-    P, w = np.asarray(points, dtype=np.float64), np.asarray(weights, dtype=np.float64)
+    P = as_array(points, np.float64, "points", finite=True)
+    w = as_array(weights, np.float64, "weights", finite=True)
+    whole(0).check("max_iter", max_iter)
+    number(at_least=0).check("tol", tol)
     if P.ndim != 3 or w.shape != P.shape[:2] or P.shape[1] < 1:
         raise DataError(f"points and weights have shapes {P.shape} and {w.shape}: expected "
                         "(m, k, p) and (m, k)")  # fmt: skip

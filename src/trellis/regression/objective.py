@@ -17,8 +17,10 @@ from typing import Literal
 
 import numpy as np
 
-from trellis.arrays import Float64s
+from trellis.arrays import Float64s, as_array
+from trellis.domains import flag, one_of
 from trellis.regression.distance_correlation import CentredDistances
+from trellis.regression.rows import check_targets, finite_rows
 
 __all__ = ["LOSSES", "Loss", "Objective"]
 
@@ -59,6 +61,11 @@ class Objective:
         use_dcorr: bool = True,
         standardise: bool = False,
     ) -> None:
+        one_of("paper", "r2_sum", "zero_based").check("loss", loss)
+        flag.check("use_dcorr", use_dcorr)
+        flag.check("standardise", standardise)
+        X = finite_rows(X, "X", flat=True)
+        y = check_targets(y, len(X))
         self._y, self._loss = y, loss
         self._distances: CentredDistances | None = None
         if use_dcorr:
@@ -72,6 +79,7 @@ class Objective:
     def losses(self, predictions: Float64s) -> Float64s:
         """Return the loss of every example, for each row of `predictions`, (c, N)."""
         n = len(self._y)
+        predictions = as_array(predictions, np.float64, "predictions", (None, n), finite=True)
         errors = (predictions - self._y) ** 2 / np.var(self._y)
         if self._loss == "zero_based":
             return np.asarray(-np.expm1(-errors))

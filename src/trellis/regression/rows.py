@@ -22,7 +22,7 @@ def finite_rows(values: Any, name: str, *, flat: bool = False) -> Float64s:
     """
     try:
         rows = np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{name} is not a table of numbers: {error}") from error
     if flat and rows.ndim == 1:
         rows = rows[:, None]
@@ -45,7 +45,7 @@ def check_targets(y: Any, n: int, *, varied: bool = True) -> Float64s:
     """
     try:
         targets = np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"the targets are not numbers: {error}") from error
     if targets.shape != (n,):
         raise DataError(f"y must have one number for each of the {n} rows, got {targets.shape}")

@@ -77,6 +77,7 @@ COLUMNS: Any = parameter(
 )
 
 EARTH_KM = 6371.0088
+_FAR = 1e150  # as far as squares of distances go
 _BLOCK = 1 << 22  # entries of a block of the full distance matrix
 
 
@@ -168,7 +169,8 @@ def radius_graph(
     if metric == "haversine":  # the tree holds points of the unit sphere: arc to chord
         limit = 2 * np.sin(min(limit / EARTH_KM, np.pi) / 2)
     # The arc is an arc sine away from the chord: a hair's breadth more, then cut exactly.
-    near = tree.sparse_distance_matrix(tree, limit * (1 + 1e-9), p=norm, output_type="ndarray")
+    limit = min(limit * (1 + 1e-9), _FAR)
+    near = tree.sparse_distance_matrix(tree, limit, p=norm, output_type="ndarray")
     lengths = to_distance(near["v"])
     keep = (near["i"] != near["j"]) & (lengths <= radius)
     return _weighted(near["i"][keep], near["j"][keep], lengths[keep], len(points), weight, scale)
@@ -300,7 +302,10 @@ def _points(coords: Any, columns: Columns) -> npt.NDArray[np.float64]:
             points = coords if columns is None else np.asarray(coords)[:, list(columns)]
     except (TypeError, ValueError, KeyError, IndexError) as error:
         raise DataError(f"cannot take coordinates from these columns: {error}") from error
-    return finite_rows(points, "the coordinates", flat=True)
+    rows = finite_rows(points, "the coordinates", flat=True)
+    if np.abs(rows).max() > _FAR:
+        raise DataError(f"coordinates are beyond {_FAR:.0e}: their squares overflow")
+    return rows
 
 
 def _tree(

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import instance, number, takes, whole
 from trellis.problems import FeatureRates, LogLikelihood, Penalty, Weights
 from trellis.problems.visits import Visits
 from trellis.solvers.passes import Visitor
@@ -44,6 +45,10 @@ class AdaptiveFrequency(Visitor):
 
     windows = 10
 
+    @takes(
+        objective=instance(LogLikelihood), start=instance(Weights),
+        learning_rate=number(above=0), penalty=instance(Penalty), batch_size=whole(1),
+    )  # fmt: skip
     def __init__(
         self,
         objective: LogLikelihood,

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from trellis.arrays import Float64s, Int64s
+from trellis.arrays import Float64s, Int64s, as_array
+from trellis.domains import number, whole
 
 __all__ = ["Bundle"]
 
@@ -40,6 +41,8 @@ class Bundle:
     """
 
     def __init__(self, n_weights: int, n_domains: int = 1) -> None:
+        whole(0).check("n_weights", n_weights)
+        whole(1).check("n_domains", n_domains)
         self.n_domains = n_domains
         self._n = 0
         self._added = 0  # planes so far, those that are gone included
@@ -90,6 +93,9 @@ class Bundle:
 
     def add(self, slope: Float64s, offset: float, domain: int = 0) -> None:
         """Add a plane."""
+        slope = as_array(slope, np.float64, "slope", (self.n_weights,), finite=True)
+        number().check("offset", offset)
+        whole(0, self.n_domains - 1).check("domain", domain)
         if self._n == len(self._gram):
             n = self._n
             for name in ("_slopes", "_heights", "_domains", "_ages"):
@@ -120,6 +126,7 @@ class Bundle:
 
     def height(self, w: Float64s) -> float:
         """Return the maximum of the planes of one domain at w; -inf if there are none."""
+        w = as_array(w, np.float64, "w", (self.n_weights,))
         return float(self.heights(w[None]).max(initial=-np.inf))
 
     def compress(self, alpha: Float64s, memory: int, floor: float | None = None) -> Float64s:

@@ -48,7 +48,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from trellis.arrays import Float64s
+from trellis.arrays import Float64s, as_array
+from trellis.domains import flag, function, has, nothing, number, takes, whole
 from trellis.errors import DataError
 from trellis.problems.cut import Cut, Risk, as_cut
 from trellis.solvers.bundle import Bundle
@@ -133,6 +134,11 @@ class PlaneSurrogate:
         Planes of the penalty (those of the last round, if they are not recycled).
     """
 
+    @takes(
+        penalty=function, reward=function, l2=number(at_least=0), l1=number(at_least=0),
+        reward_below=flag, recycle=flag, box=nothing | number(above=0), memory=nothing | whole(2),
+        step=number(above=0, at_most=1), max_iterations=whole(1),
+    )  # fmt: skip
     def __init__(
         self,
         penalty: Risk,
@@ -147,7 +153,7 @@ class PlaneSurrogate:
         step: float = 0.2,
         max_iterations: int = 1000,
     ) -> None:
-        if not (0 <= l2 < np.inf and 0 <= l1 < np.inf and (l2 > 0) != (l1 > 0)):
+        if (l2 > 0) == (l1 > 0):
             raise DataError(
                 f"one of l2 and l1 must be positive and the other 0, got l2={l2!r} and l1={l1!r}"
             )
@@ -156,8 +162,6 @@ class PlaneSurrogate:
                 "with l1 the surrogate is unbounded until enough planes are known: give a box, or "
                 "reward_below=True if the loss is never negative"
             )
-        if max_iterations < 1:
-            raise DataError(f"max_iterations must be at least 1, got {max_iterations!r}")
         self.l2, self.l1, self.box = l2, l1, box
         self.reward_below, self.recycle = reward_below, recycle
         self.memory, self.step, self.max_iterations = memory, step, max_iterations
@@ -246,6 +250,11 @@ class CCCPRecord:
     seconds: float
 
 
+@takes(
+    surrogate=has("tangent", "begin", "minimise"), first_tol=number(at_least=0),
+    tol=number(at_least=0), factor=number(above=0, below=1), eta=number(at_least=0, infinite=True),
+    max_rounds=whole(1), report=nothing | function,
+)  # fmt: skip
 def minimise_cccp(
     surrogate: Surrogate,
     start: Float64s,
@@ -302,17 +311,9 @@ def minimise_cccp(
     >>> result.weights.round(3).tolist(), round(result.objective, 3), result.stop_reason
     ([1.1], 2.212, 'eta')
     """
-    if not 0 <= tol <= first_tol < np.inf:
+    if tol > first_tol:
         raise DataError(f"0 <= tol <= first_tol is needed, got {tol!r} and {first_tol!r}")
-    if not 0 < factor < 1:
-        raise DataError(f"factor must lie in (0, 1), got {factor!r}")
-    if not eta >= 0:
-        raise DataError(f"eta must be at least 0, got {eta!r}")
-    if max_rounds < 1:
-        raise DataError(f"max_rounds must be at least 1, got {max_rounds!r}")
-    w = np.array(start, np.float64)
-    if not np.isfinite(w).all():
-        raise DataError("start must be finite numbers")
+    w = as_array(start, np.float64, "start", (None,), finite=True).copy()
     records: list[CCCPRecord] = []
     best, exact, n_planes, reason = np.inf, True, 0, "max_rounds"
     try:

@@ -29,12 +29,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
+from trellis.domains import generator, instance, number
 from trellis.errors import DataError
 from trellis.features.encoded import subset
 from trellis.files.stored import check_range
 from trellis.problems import HingeDual, HingeLoss, LabelProblem, PartialObjective, Weights
 from trellis.solvers.frank_wolfe import MAX_COUNT, FrankWolfeRun, SparseDual
-from trellis.solvers.passes import Learner, Progress, Watch
+from trellis.solvers.passes import Learner, Progress, Watch, check_run
 from trellis.solvers.start import start_weights
 
 __all__ = ["CompletedFrankWolfe"]
@@ -84,7 +85,11 @@ class CompletedFrankWolfe(Learner):
     unbounded: tuple[str, ...] = ("run_numbers",)  # nothing is known of the optimum at first
 
     def __init__(self, objective: PartialObjective, *, l2: float, rng: np.random.Generator) -> None:
+        instance(PartialObjective).check("objective", objective)
+        number(above=0).check("l2", l2)
+        generator.check("rng", rng)
         problem = objective.problem
+        instance(LabelProblem).check("objective.problem", problem)
         assert isinstance(problem, LabelProblem)
         if objective.loss.reward != "compatible":
             raise DataError("labels can be completed for the bridge and the latent hinge loss only")
@@ -132,6 +137,7 @@ class CompletedFrankWolfe(Learner):
 
     def run(self, *, max_passes: int, tol: float, watch: Watch | None = None) -> Progress:
         """Sweep until the gap (and, between rounds, J) changes by at most ``tol`` of itself."""
+        check_run(max_passes, tol, watch)
         watch = Watch() if watch is None else watch
         now = watch.progress
         if now.generator:

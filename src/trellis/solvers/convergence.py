@@ -13,6 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from trellis.arrays import as_array
+
 __all__ = ["convergence_value"]
 
 _WINDOW = 10
@@ -28,6 +32,7 @@ def convergence_value(objectives: Sequence[float]) -> float | None:
     >>> convergence_value([100.0, 80.0, 75.0])
     0.16666666666666666
     """
+    objectives = as_array(objectives, np.float64, "objectives", (None,)).tolist()
     if len(objectives) < 3:
         return None
     current = objectives[-1]

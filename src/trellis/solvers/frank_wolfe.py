@@ -44,8 +44,10 @@ from numpy.typing import NDArray
 
 from trellis.arrays import Float64s, Int64s
 from trellis.corpus.sample_weights import sample_weights
+from trellis.domains import flag, function, nothing, number, seed, takes, whole
 from trellis.errors import DataError
 from trellis.files.stored import check_range
+from trellis.problems.oracle import as_answer
 from trellis.solvers.passes import PassRecord
 from trellis.solvers.solution import Solution
 
@@ -201,8 +203,6 @@ def run_frank_wolfe(
 
     An interrupt (Ctrl-C) ends the run with the best weights so far and the reason "interrupted".
     """
-    if max_passes < 1 or gap_every < 1:
-        raise DataError(f"max_passes and gap_every must be at least 1, got {max_passes, gap_every}")
     run = FrankWolfeRun(state, rng, averaged=averaged)
     records: list[PassRecord] = []
     reason = "max_passes"
@@ -232,6 +232,11 @@ def run_frank_wolfe(
 Slope = Any  # dense (D,), or a pair of indices and values
 
 
+@takes(
+    oracle=function, n_samples=whole(0), n_weights=whole(0), l2=number(above=0),
+    max_passes=whole(1), tol=number(at_least=0), gap_every=whole(1), averaged=flag,
+    seed=nothing | seed, report=nothing | function,
+)  # fmt: skip
 def minimise_frank_wolfe(
     oracle: Callable[[int, Float64s], tuple[Slope, float] | tuple[Slope, float, float]],
     n_samples: int,
@@ -292,8 +297,6 @@ def minimise_frank_wolfe(
     >>> result.stop_reason, (x @ result.weights.reshape(3, 3).T).argmax(1).tolist()
     ('gap', [0, 0, 1, 1, 2, 2])
     """
-    if not 0 < l2 < np.inf:
-        raise DataError(f"l2 must be positive and finite, got {l2!r}")
     state = SparseDual(oracle, sample_weights(sample_weight, n_samples), n_weights, l2)
     return run_frank_wolfe(
         state, np.random.default_rng(seed), max_passes=max_passes, tol=tol, gap_every=gap_every,
@@ -381,33 +384,13 @@ class SparseDual:
 
     def _ask(self, i: int, w: Float64s) -> tuple[Int64s, Float64s, float, float]:
         """Call the oracle: indices and values of psi, loss and (a bound of) the maximum."""
-        slope, loss, *bound = self._oracle(i, w)
-        if isinstance(slope, tuple):
-            index, psi = np.asarray(slope[0], np.int64), np.asarray(slope[1], np.float64)
-            fits = index.ndim == 1 and index.shape == psi.shape
-            if not fits or len(np.unique(index)) < len(index):
-                raise DataError(
-                    f"sample {i}: the oracle's indices must be distinct, with a value each"
-                )
-            if index.size and not 0 <= index.min() <= index.max() < len(w):
-                raise DataError(f"sample {i}: the oracle's indices must lie in 0..{len(w) - 1}")
-        else:
-            dense = np.asarray(slope, np.float64)
-            if dense.shape != w.shape:
-                raise DataError(
-                    f"sample {i}: the oracle's features must have shape {w.shape}, "
-                    f"got {dense.shape}"
-                )
-            index = np.flatnonzero(dense)
-            psi = dense[index]
-        value = float(loss) - float(psi @ w[index])
-        upper = float(bound[0]) if bound else value
-        if not np.isfinite([value, upper]).all():
-            raise DataError(f"sample {i}: the oracle's features or loss are not finite")
+        index, psi, loss, bound = as_answer(self._oracle(i, w), w, i)
+        value = loss - float(psi @ w[index])
+        upper = value if bound is None else bound
         if upper < value - 1e-9 * max(1.0, abs(value)):
             raise DataError(
                 f"sample {i}: the oracle's bound {upper} is below the value {value} of its "
                 "labelling"
             )
         self.exact = self.exact and upper - value <= 1e-9 * max(1.0, abs(value))
-        return index, psi, float(loss), upper
+        return index, psi, loss, upper

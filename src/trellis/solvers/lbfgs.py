@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import flag, instance, takes, whole
 from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.visits import Visits
-from trellis.solvers.passes import Learner, Progress, Watch
+from trellis.solvers.passes import Learner, Progress, Watch, check_run
 
 __all__ = ["LEG", "LimitedMemoryBFGS"]
 
@@ -52,6 +53,10 @@ class LimitedMemoryBFGS(Learner):
         Past steps that are remembered.
     """
 
+    @takes(
+        objective=instance(LogLikelihood), start=instance(Weights), visits=instance(Visits),
+        penalty=instance(Penalty), observed=flag, memory=whole(1, 10_000),
+    )  # fmt: skip
     def __init__(
         self,
         objective: LogLikelihood,
@@ -62,6 +67,7 @@ class LimitedMemoryBFGS(Learner):
         observed: bool = False,
         memory: int = 8,
     ) -> None:
+        objective.problem.check_weights(start)
         self.objective, self.problem = objective, objective.problem
         self.visits = visits
         self.penalty = penalty
@@ -84,6 +90,7 @@ class LimitedMemoryBFGS(Learner):
         """
         import scipy.optimize
 
+        check_run(max_passes, tol, watch)
         watch = Watch() if watch is None else watch
         now = watch.progress
         clock = time.perf_counter()

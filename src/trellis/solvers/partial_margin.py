@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import Float64s
+from trellis.arrays import Float64s, as_array
+from trellis.domains import flag, function, instance, nothing, number, seed, takes, whole
 from trellis.errors import DataError, ParametersError
 from trellis.problems import LabelProblem, PartialObjective, Weights
 from trellis.solvers.cccp import PlaneSurrogate, minimise_cccp
@@ -38,6 +39,11 @@ def planes_kept(n_weights: int) -> int:
     return max(_FEW, _NUMBERS // max(n_weights, 1))
 
 
+@takes(
+    objective=instance(PartialObjective), l2=number(at_least=0), l1=number(at_least=0),
+    tol=number(at_least=0), memory=nothing | whole(2), limit=nothing | whole(1), recycle=flag,
+    adaptive=flag, seed=nothing | seed, report=nothing | function,
+)  # fmt: skip
 def minimise_partial(
     objective: PartialObjective,
     *,
@@ -96,6 +102,7 @@ def minimise_partial(
         )  # fmt: skip
     if start is None:
         start = start_weights(objective, l2, seed)
+    start = as_array(start, np.float64, "start", (n,), finite=True)
     surrogate = PlaneSurrogate(
         objective.penalty, objective.reward, l2=l2, l1=l1, reward_below=True, recycle=recycle,
         memory=memory,
@@ -134,6 +141,7 @@ class PlaneLearner(Learner):
         memory: int | None = None,
         seed: int | None = None,
     ) -> None:
+        instance(LabelProblem).check("objective.problem", objective.problem)
         assert isinstance(objective.problem, LabelProblem)
         self.partial, self.problem = objective, objective.problem
         self._settings: dict[str, Any] = {"l2": l2, "l1": l1, "memory": memory, "seed": seed}

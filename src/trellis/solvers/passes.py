@@ -19,12 +19,22 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.decompose import Partitioner, visits
+from trellis.decompose import VISITS, Partitioner, visits
+from trellis.domains import generator, has, instance, nothing, number, one_of, whole
 from trellis.problems import LabelProblem, Weights
 from trellis.problems.visits import Visits
 from trellis.solvers.convergence import convergence_value
 
-__all__ = ["Learner", "PassRecord", "Passes", "Progress", "Stateful", "Visitor", "Watch"]
+__all__ = [
+    "Learner",
+    "PassRecord",
+    "Passes",
+    "Progress",
+    "Stateful",
+    "Visitor",
+    "Watch",
+    "check_run",
+]
 
 # Positions visited by one kernel call, so that Ctrl-C is noticed within a fraction of a second.
 BLOCK = 1 << 17
@@ -230,6 +240,10 @@ class Passes:
         rng: np.random.Generator,
         visit: str = "pooled",
     ) -> None:
+        has("visit", "end_pass", words="a learner that visits pieces").check("visitor", visitor)
+        has("draw", words="a partitioner").check("partitioner", partitioner)
+        generator.check("rng", rng)
+        one_of(*VISITS).check("visit", visit)
         self.visitor, self.partitioner, self.rng, self.visit = visitor, partitioner, rng, visit
         self.weights, self.state, self.restore = visitor.weights, visitor.state, visitor.restore
         self.problem, self.stop_reason = visitor.problem, ""
@@ -240,6 +254,7 @@ class Passes:
         ``stop_reason`` is "tol", "rising" (the objective no longer fell), "patience" or
         "max_passes".
         """
+        check_run(max_passes, tol, watch)
         watch = Watch() if watch is None else watch
         now, visitor, rng = watch.progress, self.visitor, self.rng
         if now.generator:
@@ -282,6 +297,13 @@ class Passes:
         else:
             return False
         return True
+
+
+def check_run(max_passes: int, tol: float, watch: Watch | None) -> None:
+    """Refuse what a run cannot be asked for."""
+    whole(0).check("max_passes", max_passes)
+    number(infinite=True).check("tol", tol)
+    (nothing | instance(Watch)).check("watch", watch)
 
 
 def _windows(total: int, n: int) -> list[slice]:

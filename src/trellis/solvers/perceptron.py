@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.domains import flag, instance, takes, whole
 from trellis.problems import PerceptronLoss, Weights
 from trellis.problems.visits import Visits
 from trellis.solvers.passes import Visitor
@@ -28,6 +29,10 @@ class AveragedPerceptron(Visitor):
         Predict with the average of the weights (else with the last).
     """
 
+    @takes(
+        objective=instance(PerceptronLoss), start=instance(Weights), batch_size=whole(1),
+        averaged=flag,
+    )  # fmt: skip
     def __init__(
         self,
         objective: PerceptronLoss,

@@ -19,8 +19,8 @@ import math
 
 import numpy as np
 
-from trellis.arrays import Float64s
-from trellis.errors import DataError
+from trellis.arrays import Float64s, as_array
+from trellis.domains import flag, has, nothing, seed, takes, whole
 from trellis.problems.problem import Problem
 
 __all__ = ["partial_perceptron"]
@@ -30,6 +30,7 @@ __all__ = ["partial_perceptron"]
 _CHEAP = 20_000
 
 
+@takes(problem=has("update", "maxima"), passes=whole(1), average=flag, seed=nothing | seed)
 def partial_perceptron(
     problem: Problem,
     *,
@@ -75,11 +76,9 @@ def partial_perceptron(
     >>> problem.maxima(w, "all").losses.tolist()
     [0.0, 0.0]
     """
-    if passes < 1:
-        raise DataError(f"passes is {passes}; it must be at least 1")
-    w = np.zeros(problem.n_weights) if start is None else np.array(start, np.float64)
-    if w.shape != (problem.n_weights,):
-        raise DataError(f"start must have shape ({problem.n_weights},), got {w.shape}")
+    w = np.zeros(problem.n_weights)
+    if start is not None:
+        w = as_array(start, np.float64, "start", w.shape).copy()
     samples = np.flatnonzero(problem.annotated)
     rng = None if seed is None else np.random.default_rng(seed)
     every = math.ceil(problem.n_weights / _CHEAP)

@@ -80,7 +80,8 @@ from typing import Any
 
 import numpy as np
 
-from trellis.arrays import Float64s
+from trellis.arrays import Float64s, as_array
+from trellis.domains import function, instance, nothing, number, sequence_of, takes, whole
 from trellis.errors import DataError
 from trellis.problems.cut import Risk, as_cut
 from trellis.solvers.bundle import Bundle
@@ -114,6 +115,13 @@ class BundleResult(Solution):
     bundle: Bundle
 
 
+@takes(
+    risk=function | sequence_of(function, "a list of functions"), n_weights=whole(0),
+    l2=number(at_least=0), l1=number(at_least=0), rho=number(at_least=0, infinite=True),
+    floor=nothing | number(), box=nothing | number(above=0, infinite=True),
+    bundle=nothing | instance(Bundle), memory=nothing | whole(), tol=number(at_least=0),
+    max_iterations=whole(0), step=number(above=0, at_most=1), report=nothing | function,
+)  # fmt: skip
 def minimise_bundle(
     risk: Risk | Sequence[Risk],
     n_weights: int,
@@ -200,25 +208,21 @@ def minimise_bundle(
     >>> result.weights.ravel().round(6).tolist(), result.shared.round(6).tolist()
     ([1.0, 3.0], [1.0])
     """
-    several = isinstance(risk, Sequence)
-    risks = list(risk) if isinstance(risk, Sequence) else [risk]
+    several = not callable(risk)
+    risks: list[Risk] = [risk] if callable(risk) else list(risk)
     if not risks:
         raise DataError("there must be at least one risk")
     shape = (len(risks), n_weights) if several else (n_weights,)
     v = _vectors(linear, "linear", shape).reshape(len(risks), n_weights)
     limit = np.inf if box is None else box
-    if several and not 0 < l2 < np.inf:
+    if several and not l2:
         raise DataError(f"l2 must be a positive number, got {l2!r}")
-    if not (0 <= l2 < np.inf and 0 <= l1 < np.inf and (l2 > 0) != (l1 > 0)):
+    if (l2 > 0) == (l1 > 0):
         raise DataError(
             f"one of l2 and l1 must be positive and the other 0, got l2={l2!r} and l1={l1!r}"
         )
-    if not rho >= 0:
-        raise DataError(f"rho must be at least 0 (inf for one model of all domains), got {rho!r}")
     if l1 and rho < np.inf:
         raise DataError(f"rho is for l2; with l1 it must be inf, got {rho!r}")
-    if not limit > 0:
-        raise DataError(f"box must be positive, got {box!r}")
     bounded = floor is not None and np.abs(v).max(initial=0.0) < l1
     if l1 and not bounded and not np.isfinite(limit):
         raise DataError(
@@ -226,7 +230,7 @@ def minimise_bundle(
             "(0 for losses) and a linear term within the reach of l1, or a box"
         )
     planes = Bundle(n_weights, len(risks)) if bundle is None else bundle
-    _check(planes, n_weights, len(risks), memory, step)
+    _check(planes, n_weights, len(risks), memory)
     # At rho = 0 nothing is shared, and l2 draws each domain's weights to zero.
     factors = (l2, rho) if rho else (np.inf, l2)
     master = _LinearProgram(l1, v, floor, limit) if l1 else _Quadratic(*factors, v, floor)
@@ -411,13 +415,12 @@ class _LinearProgram:
 
 
 def _vectors(values: Float64s | None, name: str, shape: tuple[int, ...]) -> Float64s:
-    vectors = np.zeros(shape) if values is None else np.array(values, np.float64)
-    if vectors.shape != shape:
-        raise DataError(f"{name} must have shape {shape}, got {vectors.shape}")
-    return vectors
+    if values is None:
+        return np.zeros(shape)
+    return as_array(values, np.float64, name, shape, finite=True).copy()
 
 
-def _check(planes: Bundle, n_weights: int, n_domains: int, memory: int | None, step: float) -> None:
+def _check(planes: Bundle, n_weights: int, n_domains: int, memory: int | None) -> None:
     if planes.n_weights != n_weights:
         raise DataError(f"the bundle is one of {planes.n_weights} weights, not {n_weights}")
     if planes.n_domains != n_domains:
@@ -427,5 +430,3 @@ def _check(planes: Bundle, n_weights: int, n_domains: int, memory: int | None, s
         )
     if memory is not None and memory <= n_domains:
         raise DataError(f"memory must be None or at least {n_domains + 1}, got {memory!r}")
-    if not 0 < step <= 1:
-        raise DataError(f"step must lie in (0, 1], got {step!r}")

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.decompose import Partitioner
+from trellis.domains import flag, function, generator, has, instance, number, takes, whole
 from trellis.problems import HingeSteps, LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.threads import run_threads
 from trellis.problems.visits import Visits
@@ -58,6 +59,11 @@ class StochasticGradient(Visitor):
         without waiting for the others (Niu et al. 2011): the result depends on chance.
     """
 
+    @takes(
+        objective=instance(LogLikelihood) | instance(HingeSteps), start=instance(Weights),
+        learning_rate=number(above=0), decay=number(above=0, at_most=1), penalty=instance(Penalty),
+        l2_once=flag, batch_size=whole(1), lock_free=flag,
+    )  # fmt: skip
     def __init__(
         self,
         objective: LogLikelihood | HingeSteps,
@@ -141,6 +147,11 @@ class StochasticGradient(Visitor):
         self.learning_rate = float(state["rate"][0])
 
 
+@takes(
+    problem=instance(LabelProblem), partitioner=has("draw", words="a partitioner"), rng=generator,
+    l2=number(at_least=0), like=instance(Weights), batch_size=whole(1), loss=function,
+    n_samples=whole(1), first=number(above=0),
+)  # fmt: skip
 def calibrate(
     problem: LabelProblem,
     partitioner: Partitioner,

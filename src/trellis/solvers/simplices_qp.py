@@ -32,7 +32,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
-from trellis.arrays import Float64s, Int64s
+from trellis.arrays import Float64s, Int64s, as_array
+from trellis.domains import flag, nothing, number, takes, whole
 from trellis.errors import DataError
 
 __all__ = ["SimplexSolution", "solve_simplices_qp"]
@@ -64,6 +65,7 @@ class SimplexSolution:
     steps: int
 
 
+@takes(at_most=flag, tol=number(at_least=0), max_steps=nothing | whole(0))
 def solve_simplices_qp(
     G: npt.ArrayLike,
     b: npt.ArrayLike,
@@ -125,9 +127,9 @@ def solve_simplices_qp(
     matrix, linear = _checked(G, b)
     n = len(linear)
     block = np.zeros(n, np.int64) if blocks is None else _checked_blocks(blocks, n)
-    alpha = np.zeros(n) if start is None else np.array(start, np.float64)
-    if alpha.shape != (n,) or not np.isfinite(alpha).all():
-        raise DataError(f"start must be {n} finite numbers")
+    alpha = np.zeros(n)
+    if start is not None:
+        alpha = as_array(start, np.float64, "start", (n,), finite=True).copy()
     n_blocks = int(block.max()) + 1
     if at_most:  # the slack of each block is one more variable, whose row and linear part are zero
         slack = np.zeros(n_blocks)
@@ -155,7 +157,7 @@ def solve_simplices_qp(
 
 
 def _checked(G: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Float64s, Float64s]:
-    matrix, linear = np.asarray(G, np.float64), np.asarray(b, np.float64)
+    matrix, linear = as_array(G, np.float64, "G"), as_array(b, np.float64, "b")
     n = linear.size
     if linear.ndim != 1 or n == 0 or matrix.shape != (n, n):
         raise DataError(
@@ -169,13 +171,11 @@ def _checked(G: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Float64s, Float64s]:
 
 
 def _checked_blocks(blocks: npt.ArrayLike, n: int) -> Int64s:
-    block = np.asarray(blocks)
-    if block.shape != (n,) or not np.issubdtype(block.dtype, np.integer) or block.min() < 0:
-        raise DataError(f"blocks must be {n} whole numbers of at least 0, one for each variable")
+    block = as_array(blocks, np.int64, "blocks", (n,), low=0, high=n)
     empty = np.flatnonzero(np.bincount(block) == 0)
     if len(empty):
         raise DataError(f"block {empty[0]} has no variable; number the blocks 0, 1, ...")
-    return block.astype(np.int64)
+    return block
 
 
 def _gaps(gradient: Float64s, members: list[Int64s], alpha: Float64s) -> Float64s:

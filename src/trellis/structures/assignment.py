@@ -24,7 +24,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import Bools, Float64s, Int64s
+from trellis.arrays import (
+    Bools,
+    Float64s,
+    Int64s,
+    as_array,
+    as_offsets,
+    for_kernels,
+    held,
+    known,
+)
+from trellis.domains import flag, instance, number, one_of, takes, whole
 from trellis.errors import DataError, InfeasibleError
 
 __all__ = [
@@ -33,6 +43,7 @@ __all__ = [
     "best_assignment",
     "best_incompatible_assignment",
     "kbest_assignments",
+    "ranked_assignments",
     "second_best_assignment",
 ]
 
@@ -61,8 +72,8 @@ class AssignmentSpace:
     Raises
     ------
     DataError
-        If a hypothesis covers no row, one twice or one of another sample, or two hypotheses cover
-        the same single row and no other.
+        If an array does not hold integers in order, a hypothesis covers no row, one twice or one of
+        another sample, or two hypotheses cover the same single row and no other.
 
     Examples
     --------
@@ -78,15 +89,18 @@ class AssignmentSpace:
     row_offsets: Int64s
 
     def __post_init__(self) -> None:
-        covers = np.ascontiguousarray(self.covers, np.int32).reshape(-1, 3)
-        offsets, rows = (np.asarray(a, np.int64) for a in (self.offsets, self.row_offsets))
-        vars(self).update(covers=covers, offsets=offsets, row_offsets=rows)
-        good = len(offsets) == len(rows) > 0 and offsets[0] == rows[0] == 0
-        if not (good and offsets[-1] == len(covers) and (np.diff(offsets) >= 0).all()):
+        covers = as_array(self.covers, np.int32, "covers", (None, 3), low=-1)
+        offsets = as_offsets(self.offsets, end=len(covers))
+        rows = as_offsets(self.row_offsets, "row_offsets")
+        if len(offsets) != len(rows):
+            raise DataError(f"there are {len(offsets)} offsets and {len(rows)} row_offsets")
+        if rows[-1] > 3 * len(covers):  # so that no row is too many for memory
             raise DataError(
-                f"offsets must rise from 0 to the number of hypotheses ({len(covers)}) and have as "
-                "many entries as row_offsets"
+                f"row_offsets end at {rows[-1]}, but {len(covers)} hypotheses cover at most "
+                f"{3 * len(covers)} rows"
             )
+        for name, array in (("covers", covers), ("offsets", offsets), ("row_offsets", rows)):
+            vars(self)[name] = held(array, vars(self)[name])
         sample = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         inside = (covers >= rows[sample, None]) & (covers < rows[sample + 1, None])
         used = covers >= 0
@@ -127,9 +141,8 @@ class AssignmentSpace:
         covers = self.covers[index].astype(np.int64)
         shift = np.repeat(rows[:-1] - self.row_offsets[:-1][samples], n)
         covers += np.where(covers >= 0, shift[:, None], 0)
-        space = object.__new__(AssignmentSpace)  # known to be right
-        vars(space).update(covers=covers.astype(np.int32), offsets=offsets, row_offsets=rows)
-        return space, index
+        covers = covers.astype(np.int32)
+        return known(AssignmentSpace, covers=covers, offsets=offsets, row_offsets=rows), index
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +164,10 @@ class Assignment:
     bounds: Float64s
 
 
+_SPACE = instance(AssignmentSpace)
+
+
+@takes(space=_SPACE, method=one_of("auto", "lp", "ilp"), exact=flag)
 def best_assignment(
     space: AssignmentSpace,
     scores: Any,
@@ -194,8 +211,6 @@ def best_assignment(
     [False, True, True]
     """
     s, f = _checked(space, scores, fixed)
-    if method not in ("auto", "lp", "ilp"):
-        raise DataError(f'method must be "auto", "lp" or "ilp", got {method!r}')
     if method == "auto":
         chosen, _, status, bounds = search(space, s, f, two=False, exact=exact)
         states = status[:, 0]
@@ -233,9 +248,10 @@ def second_best_assignment(space: AssignmentSpace, scores: Any, *, fixed: Any = 
     >>> second_best_assignment(space, [1.0, 0.0, 0.5]).values.tolist()
     [0.5]
     """
-    return kbest_assignments(space, scores, 2, fixed=fixed)[1]
+    return ranked_assignments(space, scores, 2, fixed=fixed)[1]
 
 
+@takes(space=_SPACE, k=whole(1), diversity=number(at_least=0), exact=flag)
 def kbest_assignments(
     space: AssignmentSpace,
     scores: Any,
@@ -252,7 +268,7 @@ def kbest_assignments(
     space, scores, fixed
         As for :func:`best_assignment`.
     k : int
-        How many. The third and following take an integer program each.
+        How many at most. The third and following take an integer program each.
     diversity : float
         If positive, the diverse k best (Batra et al. 2012) instead: each is the best where every
         hypothesis chosen before costs this much for each time. They need not differ.
@@ -263,39 +279,44 @@ def kbest_assignments(
     Returns
     -------
     list of Assignment
-        Values are those of the scores as given; -inf where a sample has fewer assignments.
+        As many as the sample with the most assignments has, at most k. Values are those of the
+        scores as given; -inf where a sample has fewer.
 
     Examples
     --------
     >>> space = AssignmentSpace([[0, 1, -1], [0, -1, -1], [1, -1, -1]], [0, 3], [0, 2])
     >>> [ranked.values.tolist() for ranked in kbest_assignments(space, [1.0, 0.0, 0.5], 3)]
-    [[1.0], [0.5], [-inf]]
+    [[1.0], [0.5]]
     """
+    if not (diversity or k == 1):
+        ranked = ranked_assignments(space, scores, k, fixed=fixed, exact=exact)
+        return [one for one in ranked if (one.values > -np.inf).any() or one is ranked[0]]
     s, f = _checked(space, scores, fixed)
-    if not (isinstance(k, int | np.integer) and k >= 1):
-        raise DataError(f"k must be an integer of at least 1, got {k!r}")
-    if not diversity >= 0:
-        raise DataError(f"diversity must be at least 0, got {diversity!r}")
-    if diversity or k == 1:
-        diverse: list[Assignment] = []
-        burden = np.zeros(len(space))
-        for _ in range(k):
-            chosen = best_assignment(space, s - diversity * burden, fixed=f, exact=exact).chosen
-            burden += chosen
-            values = space.sums(np.where(chosen, s, 0.0))
-            diverse.append(Assignment(chosen, values, values))
-        return diverse
+    diverse: list[Assignment] = []
+    burden = np.zeros(len(space))
+    for _ in range(k):
+        chosen = best_assignment(space, s - diversity * burden, fixed=f, exact=exact).chosen
+        burden += chosen
+        values = space.sums(np.where(chosen, s, 0.0))
+        diverse.append(Assignment(chosen, values, values))
+    return diverse
+
+
+def ranked_assignments(
+    space: AssignmentSpace, scores: Any, k: int, *, fixed: Any = None, exact: bool = True
+) -> list[Assignment]:
+    """The k best, k at least 2, as far as there are any; the first two in any case."""
+    s, f = _checked(space, scores, fixed)
     first, second, status, bounds = search(space, s, f, two=True, exact=exact)
     kept = (status[:, 0] == 0) & (space.sums(first) > 0) & (not exact)
     status[kept, 0] = 1
     status[kept, 1] = -1
     solved = np.repeat(status == 1, np.diff(space.offsets), axis=0)
     ranks = [first & solved[:, 0], second & solved[:, 1]]
-    ranks += [np.zeros(len(space), bool) for _ in range(k - 2)]
-    ranked = np.full((k, space.n_samples), -np.inf)
-    for r in range(2):
-        sums = space.sums(np.where(ranks[r], s, 0.0))
-        ranked[r] = np.where(status[:, r] == 1, sums, -np.inf)
+    ranked = [
+        np.where(status[:, r] == 1, space.sums(np.where(ranks[r], s, 0.0)), -np.inf)
+        for r in range(2)
+    ]
     for i in np.flatnonzero((status == 0).any(1) | ((k > 2) & (status[:, 1] == 1))):
         hypotheses = slice(space.offsets[i], space.offsets[i + 1])
         program = _Program(space, int(i), s[hypotheses], f[hypotheses])
@@ -305,8 +326,11 @@ def kbest_assignments(
                 answer = program.solve()
                 if answer is None:
                     break
+                if r == len(ranks):
+                    ranks.append(np.zeros(len(space), bool))
+                    ranked.append(np.full(space.n_samples, -np.inf))
                 ranks[r][hypotheses] = answer
-                ranked[r, i] = s[hypotheses][answer].sum()
+                ranked[r][i] = s[hypotheses][answer].sum()
             program.exclude(ranks[r][hypotheses])
     if (ranked[0] == -np.inf).any():
         best_assignment(space, s, fixed=f)  # raises, and says why
@@ -315,6 +339,7 @@ def kbest_assignments(
     return [Assignment(ranks[0], ranked[0], first_bounds), *assignments[1:]]
 
 
+@takes(space=_SPACE)
 def best_incompatible_assignment(space: AssignmentSpace, scores: Any, fixed: Any) -> Assignment:
     """Find the best assignment of each sample that contradicts at least one fixed variable.
 
@@ -354,18 +379,17 @@ def best_incompatible_assignment(space: AssignmentSpace, scores: Any, fixed: Any
 
 
 def _checked(space: AssignmentSpace, scores: Any, fixed: Any) -> tuple[Float64s, NDArray[np.int8]]:
-    s = np.ascontiguousarray(scores, np.float64)
-    if s.shape != (len(space),):
-        raise DataError(f"scores must have shape ({len(space)},), got {s.shape}")
+    _SPACE.check("space", space)
+    s = as_array(scores, np.float64, "scores", (len(space),))
     if np.isnan(s).any() or np.isposinf(s).any():
         raise DataError("scores hold NaN or +inf")
-    f = np.full(len(space), -1, np.int8) if fixed is None else np.asarray(fixed, np.int8)
-    if f.shape != (len(space),) or not np.isin(f, (-1, 0, 1)).all():
-        raise DataError(f"fixed must hold -1, 0 or 1 for each of the {len(space)} hypotheses")
+    f = np.full(len(space), -1, np.int8)
+    if fixed is not None:
+        f = as_array(fixed, np.int8, "fixed", (len(space),), low=-1, high=2)
     forced = np.flatnonzero((f == 1) & np.isneginf(s))
     if len(forced):
         raise DataError(f"hypothesis {forced[0]} is fixed to 1 but its score is -inf")
-    return s, np.ascontiguousarray(f)
+    return s, f
 
 
 def search(
@@ -377,10 +401,10 @@ def search(
     chosen, second = np.zeros(len(space), bool), np.zeros(len(space), bool)
     status, bound = np.zeros((space.n_samples, 2), np.int8), np.zeros(space.n_samples)
     rounds = np.array(_ROUNDS if exact else _ROUNDS[:_SOON])
+    covers, offsets, rows = map(for_kernels, (space.covers, space.offsets, space.row_offsets))
     solve_assignments(
-        space.covers, s, f, space.offsets, space.row_offsets, two, rounds, _BUDGET, chosen,
-        second, status, bound,
-    )  # fmt: skip
+        covers, s, f, offsets, rows, two, rounds, _BUDGET, chosen, second, status, bound
+    )
     hard = np.flatnonzero((status[:, 0] == 0) & (np.diff(space.offsets) <= _SMALL))
     if len(hard) and not exact:
         part, index = space.part(hard)

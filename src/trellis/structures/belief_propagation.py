@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from trellis.arrays import for_kernels
 from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.message_graph import MessageGraph, both_ways
 from trellis.structures.results import Marginals
@@ -49,8 +50,9 @@ def belief_propagation(
     top[~np.isfinite(top)] = 0.0  # a table that forbids everything, of no edge
     exponentials = np.exp(p.pair - top[:, None, None])
     layout = graph.arguments(p)
+    scores = for_kernels(p.node)
     messages, converged, iterations = loopy.sum_product(
-        p.node,
+        scores,
         both_ways(p.pair),
         both_ways(exponentials),
         top,
@@ -59,7 +61,9 @@ def belief_propagation(
         max_iterations,
         tolerance,
     )
-    node, pair, log_z = loopy.beliefs(p.node, p.pair, exponentials, top, layout, p.owner, messages)
+    node, pair, log_z = loopy.beliefs(
+        scores, for_kernels(p.pair), exponentials, top, layout, p.owner, messages
+    )
     return Marginals(
         log_z,
         node,

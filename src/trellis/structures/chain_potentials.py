@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from trellis.arrays import Int64s
+from trellis.arrays import Int64s, as_array
 from trellis.errors import DataError
 from trellis.structures.graph_potentials import GraphPotentials
-from trellis.structures.potentials import Potentials, largest, place, scores
+from trellis.structures.potentials import Potentials, largest, place
 
 __all__ = ["ChainPotentials"]
 
@@ -75,7 +75,7 @@ class ChainPotentials(Potentials):
 
     def __post_init__(self) -> None:
         self._hold_nodes()
-        trans = scores(self.trans, "transition scores")
+        trans = as_array(self.trans, np.float64, "transition scores")
         n, n_labels = self.node.shape
         shared = (n_labels, n_labels)
         if trans.shape not in (shared, (n, *shared)):

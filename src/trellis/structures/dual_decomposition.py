@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trellis.arrays import Float64s, Int32s, Int64s
+from trellis.arrays import Float64s, Int32s, Int64s, for_kernels
 from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.message_graph import MessageGraph, both_ways
 
@@ -38,8 +38,9 @@ def dual_decomposition(
     from trellis.kernels import loopy
 
     return loopy.max_product(
-        p.node, both_ways(p.pair), graph.arguments(p), graph.forest, max_iterations, tolerance
-    )
+        for_kernels(p.node), both_ways(p.pair), graph.arguments(p), graph.forest, max_iterations,
+        tolerance,
+    )  # fmt: skip
 
 
 def improved(
@@ -48,7 +49,8 @@ def improved(
     """Change one label at a time while the score rises: labels (N,) and scores (S,)."""
     from trellis.kernels import loopy
 
-    return loopy.improve(p.node, both_ways(p.pair), graph.arguments(p), labels, sweeps)
+    node = for_kernels(p.node)
+    return loopy.improve(node, both_ways(p.pair), graph.arguments(p), labels, sweeps)
 
 
 def dual_bound(p: GraphPotentials, into_first: Float64s, into_second: Float64s) -> float:

@@ -32,6 +32,7 @@ from functools import cached_property
 import numpy as np
 
 from trellis.arrays import Float64s, Int64s
+from trellis.domains import instance, takes
 from trellis.errors import DataError
 from trellis.structures.graph_potentials import GraphPotentials
 
@@ -347,6 +348,7 @@ def plans_within(
     return affordable
 
 
+@takes(p=instance(GraphPotentials))
 def elimination_cost(p: GraphPotentials) -> tuple[Int64s, Float64s]:
     """Estimate what variable elimination would cost, without running it.
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trellis.arrays import Bools, Int64s
+from trellis.arrays import Bools, Int64s, as_array, as_offsets, for_kernels, held, known, memory_for
 from trellis.errors import DataError
-from trellis.structures.potentials import integers, place, require_offsets
+from trellis.structures.potentials import place
 
 __all__ = ["Forest", "checked_edges", "forest_or_none", "is_forest", "rooted"]
 
@@ -56,11 +56,36 @@ class Forest:
     down: Bools
     tree: Int64s
 
+    def __post_init__(self) -> None:
+        order = as_array(self.order, np.int64, "order", (None,))
+        n = len(order)
+        parent = as_array(self.parent, np.int64, "parent", (n,), low=-1)
+        edge = as_array(self.edge, np.int64, "edge", (n,), low=-1)
+        down = as_array(self.down, np.bool_, "down", (n,))
+        tree = as_offsets(self.tree, "tree", end=n)
+        if not np.array_equal(np.sort(order), np.arange(n)):
+            raise DataError(f"order must hold each of the nodes 0 to {n - 1} once")
+        first = np.repeat(tree[:-1], np.diff(tree))
+        root = np.arange(n) == first
+        inside = (parent >= first) & (parent < np.arange(n)) & (edge >= 0)
+        wrong = np.flatnonzero(np.where(root, (parent != -1) | (edge != -1) | down, ~inside))
+        if len(wrong):
+            raise DataError(
+                f"place {wrong[0]} has parent {parent[wrong[0]]} and edge {edge[wrong[0]]}; the "
+                "first place of a tree has neither (-1), each other one a parent before it"
+            )
+        for name, array in zip(
+            ("order", "parent", "edge", "down", "tree"), (order, parent, edge, down, tree),
+            strict=True,
+        ):  # fmt: skip
+            vars(self)[name] = held(array, vars(self)[name])
+
     def arguments(self, types: Int64s) -> Any:
         """The forest as kernels take it; ``types`` (E,) are the tables of the edges."""
         from trellis.kernels.forest import Forest as Arguments
 
-        return Arguments(self.order, self.parent, self.edge, self.down, types)
+        arrays = (self.order, self.parent, self.edge, self.down, types)
+        return Arguments(*map(for_kernels, arrays))
 
     @classmethod
     def of(cls, offsets: npt.ArrayLike, edges: npt.ArrayLike) -> Forest:
@@ -134,11 +159,7 @@ def rooted(offsets: Int64s, edges: Int64s) -> Forest:
 
 def checked_edges(edges: npt.ArrayLike, offsets: Int64s) -> Int64s:
     """Read edges (E, 2), each of which must join two nodes of one sample."""
-    pairs = integers(edges, "edges")
-    if pairs.size == 0:
-        pairs = pairs.reshape(0, 2)
-    if pairs.ndim != 2 or pairs.shape[1] != 2:
-        raise DataError(f"edges have shape {pairs.shape}; expected (edges, 2)")
+    pairs = as_array(edges, np.int64, "edges", (None, 2))
     n = offsets[-1]
     outside = np.flatnonzero(((pairs < 0) | (pairs >= n)).any(axis=1))
     if len(outside) > 0:
@@ -156,8 +177,7 @@ def checked_edges(edges: npt.ArrayLike, offsets: Int64s) -> Int64s:
 
 
 def _checked(offsets: npt.ArrayLike, edges: npt.ArrayLike) -> tuple[Int64s, Int64s]:
-    ends = integers(offsets, "offsets")
-    require_offsets(ends)
+    ends = as_offsets(offsets)
     return ends, checked_edges(edges, ends)
 
 
@@ -165,5 +185,9 @@ def _depth_first(offsets: Int64s, edges: Int64s) -> tuple[int, Forest]:
     """Return the first edge that closes a cycle, or -1, and the forest if there is none."""
     from trellis.kernels.forest import depth_first
 
-    bad, order, parent, edge, down, tree, n_trees = depth_first(int(offsets[-1]), edges)
-    return bad, Forest(order, parent, edge, down, tree[: n_trees + 1].copy())
+    n = int(offsets[-1])
+    with memory_for(n, "nodes"):
+        bad, order, parent, edge, down, tree, n_trees = depth_first(n, for_kernels(edges))
+    return bad, known(
+        Forest, order=order, parent=parent, edge=edge, down=down, tree=tree[: n_trees + 1].copy()
+    )

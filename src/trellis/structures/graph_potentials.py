@@ -21,10 +21,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from trellis.arrays import Float64s, Int64s
+from trellis.arrays import Float64s, Int64s, as_array
+from trellis.domains import flag
 from trellis.errors import DataError
 from trellis.structures.forest import checked_edges
-from trellis.structures.potentials import Potentials, integers, place, scores
+from trellis.structures.potentials import Potentials, place
 
 __all__ = ["GraphPotentials"]
 
@@ -85,8 +86,9 @@ class GraphPotentials(Potentials):
     directed: bool = True
 
     def __post_init__(self) -> None:
+        flag.check("directed", self.directed)
         self._hold_nodes()
-        pair = scores(self.pair, "pair scores")
+        pair = as_array(self.pair, np.float64, "pair scores")
         edges = checked_edges(self.edges, self.offsets)
         _require_single(edges, self.offsets)
 
@@ -106,7 +108,7 @@ class GraphPotentials(Potentials):
                     f"pair scores have shape {pair.shape}; expected {('types', *shared)}, since "
                     f"the node scores have {n_labels} labels"
                 )
-            types = integers(self.types, "types")
+            types = as_array(self.types, np.int64, "types")
         pair = pair.reshape(-1, *shared)
         _require_types(types, len(edges), len(pair))
         _require_tables(pair, self.directed)

@@ -32,13 +32,13 @@ import numpy as np
 import numpy.typing as npt
 
 from trellis.arrays import Float64s, Int32s
+from trellis.domains import flag, nothing, number, one_of, takes, text, whole
 from trellis.errors import DataError
 from trellis.structures.chain_potentials import ChainPotentials
-from trellis.structures.checks import at_least, one_of
 from trellis.structures.graph_labelling import Solver
 from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.lawler import kbest_by_parts
-from trellis.structures.message_passes import MessagePasses
+from trellis.structures.message_passes import POTENTIALS, MessagePasses
 from trellis.structures.potentials import label_ids
 from trellis.structures.results import Best, in_unit
 
@@ -50,6 +50,10 @@ _METHODS = ("auto", "tree", "elimination", "max-flow", "dual", "lp", "ilp")
 _LIMIT = 2.0**30
 
 
+@takes(
+    p=POTENTIALS, method=text, exact=flag, budget=whole(1), max_iterations=whole(1, 2**31),
+    time_limit=nothing | number(above=0), mip_gap=number(at_least=0),
+)  # fmt: skip
 def best(
     p: ChainPotentials | GraphPotentials,
     *,
@@ -118,24 +122,19 @@ def best(
     >>> relaxed.scores.tolist(), relaxed.bounds.round(6).tolist(), relaxed.exact.tolist()
     ([-0.4], [0.3], [False])
     """
-    one_of(method, ("auto",) if isinstance(p, ChainPotentials) else _METHODS)
-    at_least(budget, 1, "budget")
-    at_least(max_iterations, 1, "max_iterations")
-    if time_limit is not None and not time_limit > 0:
-        raise DataError(f"time_limit is {time_limit}; it must be above 0 seconds, or None")
-    if not mip_gap >= 0:
-        raise DataError(f"mip_gap is {mip_gap}; it must be at least 0")
+    one_of(*(("auto",) if isinstance(p, ChainPotentials) else _METHODS)).check("method", method)
     q, unit = p.in_unit(_LIMIT)
     passes = MessagePasses.of(q, method)
     if passes is not None:
         labelling = Best.exactly(*passes.best(), passes.method)
     else:
         assert isinstance(q, GraphPotentials)
-        labelling = Solver(q, budget, max_iterations, time_limit, mip_gap).solve(method, exact)
+        labelling = Solver(q, budget, int(max_iterations), time_limit, mip_gap).solve(method, exact)
     q.require_feasible(labelling.bounds)
     return labelling.in_unit(unit)
 
 
+@takes(p=POTENTIALS, k=whole(1), budget=whole(1))
 def kbest(
     p: ChainPotentials | GraphPotentials, k: int, *, budget: int = 10_000_000
 ) -> tuple[Int32s, Float64s]:
@@ -146,19 +145,20 @@ def kbest(
     p : ChainPotentials or GraphPotentials
         The scores.
     k : int
-        How many distinct labellings, at least 1.
+        How many distinct labellings, at least 1; there may be fewer.
     budget : int
         Most table entries that elimination may take for a sample with cycles, of 8 bytes each;
         beyond, there is the integer program.
 
     Returns
     -------
-    labels : int32, shape (k, N)
-        In each row the labellings of one rank. Where a sample has fewer than k feasible
-        labellings, -1. The first is that of :func:`best`; of forests and graphs, further labellings
-        of equal score come in an order that depends on the scores alone, and which of them are
-        listed when k is too small for all likewise.
-    scores : float64, shape (S, k)
+    labels : int32, shape (K, N)
+        In each row the labellings of one rank. There are as many ranks as the sample with the most
+        feasible labellings has, but no more than k; where a sample has fewer, -1. The first is that
+        of :func:`best`; of forests and graphs, further labellings of equal score come in an order
+        that depends on the scores alone, and which of them are listed when k is too small for all
+        likewise.
+    scores : float64, shape (S, K)
         Their scores, descending; ``-inf`` where there is no labelling.
 
     Raises
@@ -173,7 +173,7 @@ def kbest(
     >>> from trellis.structures import ChainPotentials, GraphPotentials
     >>> labels, scores = kbest(ChainPotentials([[0.0, 1.0]], np.zeros((2, 2)), [0, 1]), 3)
     >>> labels.tolist(), scores.tolist()
-    ([[1], [0], [-1]], [[1.0, 0.0, -inf]])
+    ([[1], [0]], [[1.0, 0.0]])
     >>> p = GraphPotentials(
     ...     [[0.0, 0.1], [0.0, 0.0], [0.0, 0.5]], [[-1.0, 0.0], [0.0, -1.0]],
     ...     [[0, 1], [1, 2], [0, 2]], [0, 3])
@@ -181,8 +181,6 @@ def kbest(
     >>> labels.tolist(), scores.round(6).tolist()
     ([[1, 0, 1], [0, 0, 1], [0, 1, 1]], [[-0.4, -0.5, -0.5]])
     """
-    at_least(k, 1, "k")
-    at_least(budget, 1, "budget")
     q, unit = p.in_unit(_LIMIT)
     passes = MessagePasses.of(q)
     if passes is not None:
@@ -191,9 +189,11 @@ def kbest(
         assert isinstance(q, GraphPotentials)
         labels, scores = kbest_by_parts(q, int(k), budget)
     q.require_feasible(scores[:, 0])
-    return labels, in_unit(scores, unit)
+    ranks = max(1, int(np.isfinite(scores).any(axis=0).sum()))
+    return labels[:ranks], in_unit(scores[:, :ranks], unit)
 
 
+@takes(p=POTENTIALS)
 def labelling_score(p: ChainPotentials | GraphPotentials, labels: npt.ArrayLike) -> Float64s:
     """Compute the score s(y) of a given labelling of each sample.
 

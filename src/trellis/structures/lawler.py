@@ -19,23 +19,26 @@ __all__ = ["kbest_by_parts"]
 
 
 def kbest_by_parts(p: GraphPotentials, k: int, budget: int) -> tuple[Int32s, Float64s]:
-    """Labels (k, N) and scores (S, k), -1 and -inf where there are fewer labellings.
+    """Labels (K, N) and scores (S, K), K at most k; -1 and -inf where there are fewer labellings.
 
     Parts are solved as :func:`~trellis.structures.best` does with ``exact=True`` and the budget.
     """
-    labels = np.full((k, len(p.node)), -1, np.int32)
-    scores = np.full((p.n_samples, k), -np.inf)
+    ranked: list[list[tuple[float, Int32s]]] = []
     order, edge_offsets = p.by_sample()
     for s in range(p.n_samples):
         part = p.part(s, order[edge_offsets[s] : edge_offsets[s + 1]])
-        rows = p.rows(s)
         passes = MessagePasses.of(part)
-        if passes is not None:
-            labels[:, rows], scores[s : s + 1] = passes.kbest(k)
-            continue
-        for rank, (score, y) in enumerate(_kbest_of_one(part, k, budget)):
-            labels[rank, rows] = y
-            scores[s, rank] = score
+        if passes is None:
+            ranked.append(_kbest_of_one(part, k, budget))
+        else:
+            y, score = passes.kbest(k)
+            ranked.append(list(zip(score[0].tolist(), y, strict=True)))
+    most = max(map(len, ranked), default=0)
+    labels = np.full((max(1, most), len(p.node)), -1, np.int32)
+    scores = np.full((p.n_samples, max(1, most)), -np.inf)
+    for s, ranks in enumerate(ranked):
+        for rank, (score_of_one, y) in enumerate(ranks):
+            labels[rank, p.rows(s)], scores[s, rank] = y, score_of_one
     return labels, scores
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trellis.arrays import Bools, Float64s, Int64s
+from trellis.arrays import Bools, Float64s, Int64s, for_kernels
 from trellis.structures.graph_potentials import GraphPotentials
 
 __all__ = ["MessageGraph", "both_ways", "labelling_scores", "subset", "supported"]
@@ -36,7 +36,8 @@ class MessageGraph:
         """The layout as kernels take it (:class:`trellis.kernels.loopy.Layout`)."""
         from trellis.kernels.loopy import Layout
 
-        return Layout(p.edges, p.types, p.offsets, self.order, self.rank, self.start, self.into)
+        edges, types, offsets = (for_kernels(a) for a in (p.edges, p.types, p.offsets))
+        return Layout(edges, types, offsets, self.order, self.rank, self.start, self.into)
 
     @classmethod
     def of(cls, p: GraphPotentials) -> MessageGraph:
@@ -46,7 +47,8 @@ class MessageGraph:
         ends = p.edges.ravel()
         into = np.argsort(ends, kind="stable")
         start = np.append(0, np.cumsum(np.bincount(ends, minlength=len(p.node))))
-        order, rank, components = loopy.breadth_first(p.edges, p.offsets, start, into)
+        edges, offsets = for_kernels(p.edges), for_kernels(p.offsets)
+        order, rank, components = loopy.breadth_first(edges, offsets, start, into)
         n_edges = np.diff(p.by_sample()[1])
         return cls(start, into, order, rank, n_edges == np.diff(p.offsets) - components)
 
@@ -55,7 +57,7 @@ def both_ways(tables: Float64s) -> Any:
     """Tables as kernels take them, both ways round (:class:`trellis.kernels.loopy.Tables`)."""
     from trellis.kernels.loopy import Tables
 
-    return Tables(tables, np.ascontiguousarray(tables.transpose(0, 2, 1)))
+    return Tables(for_kernels(tables), np.ascontiguousarray(tables.transpose(0, 2, 1)))
 
 
 def supported(p: GraphPotentials) -> GraphPotentials:

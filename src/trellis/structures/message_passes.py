@@ -14,16 +14,25 @@ in the nodes, whatever the shape of the trees.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from trellis.arrays import Float64s, Int32s
+from trellis.arrays import Array, Float64s, Int32s, for_kernels
+from trellis.domains import instance
 from trellis.structures.chain_potentials import ChainPotentials
 from trellis.structures.forest import Forest, forest_or_none, rooted
 from trellis.structures.graph_potentials import GraphPotentials
 
-__all__ = ["MessagePasses"]
+__all__ = ["POTENTIALS", "MessagePasses"]
+
+POTENTIALS = instance(ChainPotentials) | instance(GraphPotentials)
+"""What can be asked for labellings and probabilities."""
+
+# Numbers of labellings from which it is worth the time to count how many there are.
+_MANY = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,24 +67,26 @@ class MessagePasses:
         if isinstance(p, ChainPotentials):
             from trellis.kernels.chain import viterbi
 
-            return viterbi(p.node, p.trans, p.offsets)
+            return viterbi(*self._scores())
         from trellis.kernels import tree_max
 
         assert self.forest is not None
         forest = self.forest.arguments(p.types)
-        return tree_max.best(p.node, p.pair, p.offsets, forest, self.forest.tree)
+        return tree_max.best(*self._scores(), forest, for_kernels(self.forest.tree))
 
     def kbest(self, k: int) -> tuple[Int32s, Float64s]:
-        """Labels (k, N) and scores (S, k), -1 and -inf where there are fewer labellings."""
+        """Labels (K, N) and scores (S, K), K at most k; -1 and -inf where there are fewer."""
         p = self.p
+        if k > _MANY:  # there may be far fewer, and the time and memory go by k
+            k = min(k, self._most_labellings(k))
         if isinstance(p, ChainPotentials):
             from trellis.kernels.chain import kbest
 
-            return kbest(p.node, p.trans, p.offsets, k)
+            return kbest(*self._scores(), k)
         from trellis.kernels import tree_max
 
         assert self.forest is not None
-        return tree_max.kbest(p.node, p.pair, p.offsets, self.forest.arguments(p.types), k)
+        return tree_max.kbest(*self._scores(), self.forest.arguments(p.types), k)
 
     def posterior(
         self,
@@ -91,7 +102,7 @@ class MessagePasses:
         and ``labels`` (K, N), drawn by the numbers ``uniforms`` (K, N) from [0, 1); all but these
         numbers zero at first.
         """
-        wanted = (
+        wanted: Any = (
             np.empty((0, 0)) if marginals is None else marginals,
             np.empty((0, 0, 0)) if pairs is None else pairs,
             np.empty(0) if entropy is None else entropy,
@@ -102,9 +113,29 @@ class MessagePasses:
         if isinstance(p, ChainPotentials):
             from trellis.kernels import chain
 
-            return chain.posterior(p.node, p.trans, p.offsets, *wanted)
+            return chain.posterior(*self._scores(), *wanted)
         from trellis.kernels import tree
 
         assert self.forest is not None
         forest = self.forest.arguments(p.types)
-        return tree.posterior(p.node, p.pair, p.offsets, forest, self.forest.tree, *wanted)
+        return tree.posterior(*self._scores(), forest, for_kernels(self.forest.tree), *wanted)
+
+    def _most_labellings(self, limit: int) -> int:
+        """At least the number of labellings of the sample with the most; ``limit`` is enough.
+
+        Where every score is 0 or -inf, Z is the number of labellings.
+        """
+        p = self.p
+        name = "trans" if isinstance(p, ChainPotentials) else "pair"
+        arrays = {
+            key: np.where(np.isfinite(a), 0.0, -np.inf)
+            for key, a in (("node", p.node), (name, getattr(p, name)))
+        }
+        log_z = MessagePasses(p.with_arrays(**arrays), self.forest).posterior()
+        most = float(log_z.max(initial=0.0))
+        return limit if most > math.log(limit) else int(np.exp(most) * (1 + 1e-9)) + 1
+
+    def _scores(self) -> tuple[Array, Array, Array]:
+        p = self.p
+        pair = p.trans if isinstance(p, ChainPotentials) else p.pair
+        return for_kernels(p.node), for_kernels(pair), for_kernels(p.offsets)

@@ -1,8 +1,8 @@
 """What the scores of stacked samples have in common, and how they are checked at the door.
 
 Sample ``s`` is the rows ``offsets[s]:offsets[s + 1]`` of ``node`` (N, L), the scores of the labels;
-``-inf`` forbids a label. Arrays are brought to one kind, because each further kind (layout,
-read-only) would have the kernels compiled anew.
+``-inf`` forbids a label. Arrays are brought to one kind, and held read-only
+(:mod:`trellis.arrays`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from trellis.arrays import Bools, Float64s, Int64s
+from trellis.arrays import Bools, Float64s, Int64s, as_array, as_offsets, held, known
+from trellis.domains import is_whole
 from trellis.errors import DataError, InfeasibleError
 
-__all__ = ["Potentials", "integers", "label_ids", "largest", "place", "require_offsets", "scores"]
+__all__ = ["Potentials", "label_ids", "largest", "place"]
 
 
 class Potentials:
@@ -54,12 +55,7 @@ class Potentials:
         ChainPotentials or GraphPotentials
             The same scores, with ``-inf`` outside the sets.
         """
-        allowed = np.asarray(allowed)
-        if allowed.dtype != np.bool_ or allowed.shape != self.node.shape:
-            raise DataError(
-                f"label sets are {allowed.dtype} of shape {allowed.shape}; "
-                f"expected bool of shape {self.node.shape}"
-            )
+        allowed = as_array(allowed, np.bool_, "label sets", self.node.shape)
         return self.with_arrays(node=np.where(allowed, self.node, -np.inf))
 
     def with_costs(self, costs: npt.NDArray[Any]) -> Self:
@@ -75,16 +71,14 @@ class Potentials:
         ChainPotentials or GraphPotentials
             The scores with the costs added.
         """
-        costs = scores(costs, "costs")
-        if costs.shape != self.node.shape:
-            raise DataError(f"costs have shape {costs.shape}; expected {self.node.shape}")
+        costs = as_array(costs, np.float64, "costs", self.node.shape)
         self._refuse(costs, "cost")
         new = self.with_arrays(node=self.node + costs)
         new._refuse(new.node, "node score")
         return new
 
     def with_arrays(self, **changes: npt.NDArray[Any]) -> Self:
-        """Exchange arrays that are known to fit, without the checks of the door.
+        """Exchange arrays that are known to fit, without the checks of the constructor.
 
         Parameters
         ----------
@@ -96,9 +90,7 @@ class Potentials:
         ChainPotentials or GraphPotentials
             The scores with these arrays.
         """
-        new = object.__new__(type(self))
-        new._hold(**vars(self) | changes)
-        return new
+        return known(type(self), **vars(self) | changes)
 
     def in_unit(self, limit: float) -> tuple[Self, float]:
         """Measure scores beyond a limit in a larger unit, so that sums of them stay finite.
@@ -135,7 +127,7 @@ class Potentials:
         slice
             Where its rows are.
         """
-        if not 0 <= sample < self.n_samples:
+        if not (is_whole(sample) and 0 <= sample < self.n_samples):
             raise DataError(
                 f"there is no sample {sample}; samples are numbered 0 to {self.n_samples - 1}"
             )
@@ -165,18 +157,17 @@ class Potentials:
         return max(largest(vars(self)[name]) for name in self._score_names)
 
     def _hold(self, **arrays: Any) -> None:
-        """Set arrays of what is frozen from then on."""
-        vars(self).update(arrays)
+        """Hold arrays that were checked in place of those that were given."""
+        vars(self).update({name: held(a, vars(self)[name]) for name, a in arrays.items()})
 
     def _hold_nodes(self) -> None:
         """Check and hold the node scores and the offsets."""
-        node, offsets = scores(self.node, "node scores"), integers(self.offsets, "offsets")
+        node, offsets = as_array(self.node, np.float64, "node scores"), as_offsets(self.offsets)
         if node.ndim != 2 or node.shape[1] == 0:
             raise DataError(
                 f"node scores have shape {node.shape}; expected ({self.unit}s, labels) with at "
                 "least one label"
             )
-        require_offsets(offsets)
         if offsets[-1] != len(node):
             raise DataError(
                 f"offsets end at {offsets[-1]}, but there are {len(node)} rows of node scores; "
@@ -207,53 +198,12 @@ def largest(values: Float64s) -> float:
     return float(max(-finite.min(initial=0.0), finite.max(initial=0.0)))
 
 
-def scores(values: npt.ArrayLike, what: str) -> Float64s:
-    """Read scores as a writable float64 array."""
-    array = _array(values, what)
-    if array.dtype.kind not in "fiub":
-        raise DataError(f"{what} have dtype {array.dtype}; expected numbers")
-    return np.require(array, np.float64, ["C", "A", "W"])
-
-
-def integers(values: npt.ArrayLike, what: str) -> Int64s:
-    """Read integers (label ids, offsets) as a writable int64 array."""
-    array = _array(values, what)
-    if array.size > 0 and array.dtype.kind not in "iu":
-        raise DataError(f"{what} have dtype {array.dtype}; expected integers")
-    return np.require(array, np.int64, ["C", "A", "W"])
-
-
 def label_ids(values: npt.ArrayLike, n_labels: int, what: str) -> Int64s:
     """Read the ids of labels, in one dimension."""
-    ids = integers(values, what)
-    if ids.ndim != 1:
-        raise DataError(f"{what} have shape {ids.shape}; expected one dimension")
-    bad = np.flatnonzero((ids < 0) | (ids >= n_labels))
-    if len(bad) > 0:
-        raise DataError(
-            f"{what} hold {ids[bad[0]]} at index {bad[0]}; label ids go from 0 to {n_labels - 1}"
-        )
-    return ids
-
-
-def require_offsets(offsets: Int64s) -> None:
-    """Raise unless the offsets start with 0 and never fall."""
-    if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0:
-        raise DataError("offsets must be a one-dimensional array that starts with 0")
-    falling = np.flatnonzero(np.diff(offsets) < 0)
-    if len(falling) > 0:
-        s = falling[0]
-        raise DataError(f"offsets fall at sample {s}, from {offsets[s]} to {offsets[s + 1]}")
+    return as_array(values, np.int64, what, (None,), low=0, high=n_labels)
 
 
 def place(offsets: Int64s, row: int, unit: str) -> str:
     """Say which position (or node) of which sample a row is."""
     s = np.searchsorted(offsets, row, side="right") - 1
     return f"{unit} {row - offsets[s]} of sample {s}"
-
-
-def _array(values: npt.ArrayLike, what: str) -> npt.NDArray[Any]:
-    try:
-        return np.asarray(values)
-    except ValueError as error:
-        raise DataError(f"{what} cannot be read as an array: {error}") from error

@@ -20,14 +20,14 @@ import numpy as np
 import numpy.typing as npt
 
 from trellis.arrays import Bools, Float64s, Int32s, Int64s
+from trellis.domains import flag, generator, instance, nothing, number, one_of, takes, text, whole
 from trellis.errors import DataError
 from trellis.structures import elimination
 from trellis.structures.belief_propagation import belief_propagation
 from trellis.structures.chain_potentials import ChainPotentials
-from trellis.structures.checks import at_least, one_of
 from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.message_graph import MessageGraph, subset, supported
-from trellis.structures.message_passes import MessagePasses
+from trellis.structures.message_passes import POTENTIALS, MessagePasses
 from trellis.structures.potentials import label_ids
 from trellis.structures.results import Marginals, in_unit
 
@@ -37,6 +37,10 @@ _METHODS = ("auto", "tree", "elimination", "bp")
 _LIMIT = 2.0**900  # sums of larger scores may overflow; they are measured in another unit
 
 
+@takes(
+    p=POTENTIALS, pairs=flag, method=text, budget=whole(1), max_iterations=whole(1, 2**31),
+    damping=number(at_least=0), tolerance=number(above=0),
+)  # fmt: skip
 def marginals(
     p: ChainPotentials | GraphPotentials,
     *,
@@ -104,13 +108,9 @@ def marginals(
     >>> loopy.node[1].round(3).tolist(), loopy.exact.tolist(), loopy.converged.tolist()
     ([0.335, 0.665], [False], [True])
     """
-    one_of(method, ("auto",) if isinstance(p, ChainPotentials) else _METHODS)
-    at_least(budget, 1, "budget")
-    at_least(max_iterations, 1, "max_iterations")
-    if not 0 <= damping < 1:
+    one_of(*(("auto",) if isinstance(p, ChainPotentials) else _METHODS)).check("method", method)
+    if damping >= 1:
         raise DataError(f"damping is {damping}; it must be from 0 to below 1")
-    if not tolerance > 0:
-        raise DataError(f"tolerance is {tolerance}; it must be above 0")
     q, unit = p.in_unit(_LIMIT)
     if unit != 1.0:
         return _large_marginals(q, unit, pairs, method, budget)
@@ -121,7 +121,8 @@ def marginals(
         answer = Marginals(passes.posterior(marginals=node, pairs=pair), node, pair)
     else:
         assert isinstance(p, GraphPotentials)
-        answer = _loopy_marginals(p, pairs, method, budget, (max_iterations, damping, tolerance))
+        settings = (int(max_iterations), float(damping), float(tolerance))
+        answer = _loopy_marginals(p, pairs, method, budget, settings)
     p.require_feasible(answer.log_z)
     return answer
 
@@ -265,6 +266,7 @@ def _require_labels(p: GraphPotentials) -> None:
     p.require_feasible(values)
 
 
+@takes(p=POTENTIALS, n_samples=whole(0), rng=generator, budget=whole(1))
 def sample(
     p: ChainPotentials | GraphPotentials,
     n_samples: int,
@@ -312,8 +314,6 @@ def sample(
     >>> len(np.unique(y, axis=0)), bool((y.sum(axis=1) == 3).all())
     (6, True)
     """
-    at_least(n_samples, 0, "n_samples")
-    at_least(budget, 1, "budget")
     uniforms = rng.random((int(n_samples), len(p.node)))
     q, unit = p.in_unit(_LIMIT)
     log_z, labels = _drawn(q, unit, uniforms, budget)
@@ -344,6 +344,7 @@ def _drawn(
     return log_z, labels
 
 
+@takes(p=POTENTIALS, known=nothing | instance(Marginals), budget=whole(1))
 def entropy(
     p: ChainPotentials | GraphPotentials,
     known: Marginals | None = None,
@@ -407,6 +408,10 @@ def entropy(
     if rest.any():
         assert isinstance(p, GraphPotentials)  # a chain is eliminated, or refused for its size
         m = marginals(p, pairs=True, budget=budget) if known is None else known
+        n_labels = p.node.shape[1]
+        given = (m.node.shape, m.pair.shape, m.log_z.shape)
+        if given != (p.node.shape, (len(p.edges), n_labels, n_labels), (p.n_samples,)):
+            raise DataError("known marginals are those of other scores; leave them out")
         entropies[rest] = _bethe_entropy(p, m)[rest]
     return entropies
 
@@ -423,6 +428,7 @@ def _bethe_entropy(p: GraphPotentials, m: Marginals) -> Float64s:
     return entropies
 
 
+@takes(p=POTENTIALS, budget=whole(1))
 def event_probability(
     p: ChainPotentials | GraphPotentials, allowed: Bools, *, budget: int = 10_000_000
 ) -> Float64s:
@@ -456,7 +462,6 @@ def event_probability(
     >>> event_probability(p, np.array([[True, True], [False, True]])).round(3).tolist()
     [0.667]
     """
-    at_least(budget, 1, "budget")
     return _event_probability(p, allowed, budget)
 
 
@@ -473,6 +478,7 @@ def _event_probability(
     return np.exp(in_unit(np.minimum(log_event - log_z, 0.0), unit))
 
 
+@takes(p=instance(ChainPotentials), sample=whole(0), start=whole())
 def span_probability(
     p: ChainPotentials,
     sample: int,

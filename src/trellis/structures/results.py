@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from trellis.arrays import Bools, Float64s, Int32s, Int64s
+from trellis.arrays import Bools, Float64s, Int32s, Int64s, as_array
 from trellis.errors import DataError
 
 __all__ = ["Best", "Marginals", "in_unit"]
@@ -128,6 +128,10 @@ class Marginals(tuple[Float64s, Float64s]):
         n_iterations: Int64s | None = None,
     ) -> Self:
         """Make the pair and add the rest."""
+        log_z = as_array(log_z, np.float64, "log_z", (None,))
+        node = as_array(node, np.float64, "node", (None, None))
+        if pair is not None:
+            pair = as_array(pair, np.float64, "pair", (None, None, None))
         new = super().__new__(cls, (log_z, node))
         n = len(log_z)
         new._pair = pair

@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 
 from trellis.errors import DataError
-from trellis.theory.checks import at_least, choice, fraction, positive
+from trellis.theory.checks import at_least, choice, fraction, positive, within_floats
 
 __all__ = [
     "log_partial_annotation_bound",
@@ -45,6 +45,7 @@ __all__ = [
 _VARIANTS = ("printed", "corrected")
 
 
+@within_floats
 def rademacher_kernel_class(n: int, mu: float, feature_bound: float) -> float:
     """Rademacher complexity of x -> ⟨w, Φ(x, y)⟩ with ‖w‖ <= μ: at most μB / √N.
 
@@ -59,6 +60,7 @@ def rademacher_kernel_class(n: int, mu: float, feature_bound: float) -> float:
     return mu * feature_bound / math.sqrt(n)
 
 
+@within_floats
 def rademacher_structured(
     n: int, mu: float, feature_bound: float, loss_max: float, n_outputs: float, n_partial: float
 ) -> float:
@@ -76,6 +78,7 @@ def rademacher_structured(
     return n_partial * n_outputs * (kernel + loss_max / math.sqrt(n))
 
 
+@within_floats
 def rademacher_bridge(
     n: int, mu: float, feature_bound: float, loss_max: float, n_outputs: float, n_partial: float
 ) -> float:
@@ -90,6 +93,7 @@ def rademacher_bridge(
     return 2 * rademacher_structured(n, mu, feature_bound, loss_max, n_outputs, n_partial)
 
 
+@within_floats
 def partial_annotation_bound(
     n: int,
     mu: float,
@@ -132,6 +136,7 @@ def partial_annotation_bound(
     )
 
 
+@within_floats
 def log_partial_annotation_bound(
     n: int,
     mu: float,
@@ -170,6 +175,7 @@ def log_partial_annotation_bound(
     return high + math.log1p(math.exp(low - high)) - math.log(n) / 2
 
 
+@within_floats
 def samples_needed(
     excess: float,
     mu: float,
@@ -200,6 +206,7 @@ def samples_needed(
     return max(1, math.ceil(ratio * ratio))
 
 
+@within_floats
 def radius_of(l2: float, loss_at_zero: float) -> float:
     """Bound on ‖w‖ for the minimiser w of l2 ‖w‖² + L(w), L >= 0: √(L(0) / l2).
 

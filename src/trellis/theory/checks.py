@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
+from typing import ParamSpec, TypeVar
 
 from trellis.domains import Domain, number, one_of
 from trellis.errors import DataError
 
-__all__ = ["at_least", "choice", "fraction", "positive", "strength"]
+__all__ = ["at_least", "choice", "fraction", "positive", "strength", "within_floats"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def within_floats(bound: Callable[P, R]) -> Callable[P, R]:
+    """Decorator: a bound that floats cannot hold is refused."""
+
+    @functools.wraps(bound)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return bound(*args, **kwargs)
+        except (OverflowError, ZeroDivisionError) as error:
+            raise DataError(f"{bound.__name__} is beyond what a float holds: {error}") from error
+
+    return checked
 
 
 def _check(domain: Domain, values: Mapping[str, object]) -> None:

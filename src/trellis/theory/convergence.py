@@ -26,11 +26,12 @@ from __future__ import annotations
 import math
 
 from trellis.errors import DataError
-from trellis.theory.checks import fraction, positive, strength
+from trellis.theory.checks import fraction, positive, strength, within_floats
 
 __all__ = ["sgd_iterations", "sgd_learning_rate"]
 
 
+@within_floats
 def sgd_learning_rate(
     *, n: float, alpha: float, epsilon: float, c: float, q: float, kappa: float, beta: float = 1.0
 ) -> float:
@@ -82,6 +83,7 @@ def sgd_learning_rate(
     return float(rate)
 
 
+@within_floats
 def sgd_iterations(
     *,
     n: float,

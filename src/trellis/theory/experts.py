@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from trellis.domains import number, sequence_of, whole
 from trellis.errors import DataError
-from trellis.theory.checks import at_least, fraction, positive
+from trellis.theory.checks import at_least, fraction, positive, within_floats
 
 __all__ = [
     "boosting_margin_bound",
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 
+@within_floats
 def randomised_excess(
     n_experts: int, length: float, n_samples: int, delta: float = 0.05, bound: float = 1.0
 ) -> float:
@@ -44,6 +46,7 @@ def randomised_excess(
     return 2 * bound * (paths + math.sqrt(math.log(2 / delta) / n_samples))
 
 
+@within_floats
 def regret_bound(log_experts: float, n_rounds: int, eta: float, bound: float = 1.0) -> float:
     """Regret of exponential weights with β = exp(-η): Σ_t L_t - min_h Σ_t L(h) is at most this.
 
@@ -61,6 +64,7 @@ def regret_bound(log_experts: float, n_rounds: int, eta: float, bound: float = 1
     return log_experts / eta + eta * n_rounds * bound**2 / 8
 
 
+@within_floats
 def hoeffding_deviation(n: int, delta: float, bound: float = 1.0) -> float:
     """How far the mean of n losses in [0, M] strays from its expectation: M sqrt(log(1/δ) / 2n).
 
@@ -75,6 +79,7 @@ def hoeffding_deviation(n: int, delta: float, bound: float = 1.0) -> float:
     return bound * math.sqrt(math.log(1 / delta) / (2 * n))
 
 
+@within_floats
 def majority_vote_bound(randomised_loss: float) -> float:
     """Proposition 2: the Hamming loss of H_MVote is at most twice that of H_Rand.
 
@@ -90,6 +95,7 @@ def majority_vote_bound(randomised_loss: float) -> float:
     return min(1.0, 2 * randomised_loss)
 
 
+@within_floats
 def boosting_margin_bound(errors: Sequence[float], rho: float) -> float:
     """Theorem 5: 2^T Π_t sqrt(ε_t^(1-ρ) (1-ε_t)^(1+ρ)) bounds the empirical margin loss.
 
@@ -107,6 +113,7 @@ def boosting_margin_bound(errors: Sequence[float], rho: float) -> float:
     0.75
     """
     at_least(0, rho=rho)
+    sequence_of(number(), "a list of numbers").check("errors", errors)
     value = 1.0
     for error in errors:
         if not 0 < error < 0.5:
@@ -115,6 +122,7 @@ def boosting_margin_bound(errors: Sequence[float], rho: float) -> float:
     return value
 
 
+@within_floats
 def massart_complexity(n_functions: float, n_samples: int) -> float:
     """Massart's bound on the Rademacher complexity of N functions into [0, 1]: sqrt(2 log N / m).
 
@@ -131,6 +139,7 @@ def massart_complexity(n_functions: float, n_samples: int) -> float:
     return math.sqrt(2 * math.log(n_functions) / n_samples)
 
 
+@within_floats
 def boosting_risk_bound(
     margin_loss: float,
     rho: float,
@@ -163,6 +172,8 @@ def boosting_risk_bound(
     positive(rho=rho, n_samples=n_samples)
     fraction(one=False, delta=delta)
     at_least(0, margin_loss=margin_loss)
+    sequence_of(whole(1), "a list of positive integers").check("n_labels", n_labels)
+    sequence_of(number(at_least=0), "a list of numbers").check("complexities", complexities)
     if len(n_labels) != len(complexities) or not len(n_labels):
         raise DataError(
             f"{len(n_labels)} label counts and {len(complexities)} complexities; one of each is "

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Corpus, as_corpus
+from trellis.domains import has
 from trellis.errors import DataError
 from trellis.estimator import check_fitted
 from trellis.features import Encoded
@@ -255,6 +256,7 @@ def point_losses(model: ChainCRF, corpus: Any) -> NDArray[np.float64]:
     >>> losses.shape, bool(losses.max() < 0.7)
     ((10,), True)
     """
+    has("predict_marginals").check("model", model)
     data = labelled(corpus)
     marginals = np.concatenate(model.predict_marginals(data))
     assert data.labels is not None

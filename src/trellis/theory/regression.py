@@ -32,7 +32,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trellis.arrays import Float64s
+from trellis.arrays import Float64s, as_array
+from trellis.domains import nothing, seed, sequence_of, whole
 from trellis.errors import DataError
 from trellis.theory.checks import at_least
 
@@ -137,12 +138,13 @@ def mutual_stability(
     """
     L, Z = _pairs(losses, examples)
     n = len(L)
-    if n_exchanges < 1:
-        raise DataError(f"n_exchanges must be at least 1, got {n_exchanges}")
+    whole(1).check("n_exchanges", n_exchanges)
+    seed.check("random_state", random_state)
+    (nothing | sequence_of(whole(), "a pair of integers")).check("cells", cells)
     if cells is None:
         k = 2 ** max(1, min(4, int(np.log2(n) / 3)))
         cells = (k, k)
-    if min(cells) < 2 or max(cells) > n:
+    if len(cells) != 2 or min(cells) < 2 or max(cells) > n:
         raise DataError(f"cells must lie between 2 and {n}, the number of examples, got {cells}")
     rng = np.random.default_rng(random_state)
     bins = _intervals(L, cells[0])
@@ -183,7 +185,7 @@ def true_risk_bound(empirical_risk: float, stability: float | MutualStability) -
 
 
 def _pairs(losses: ArrayLike, examples: ArrayLike) -> tuple[Float64s, Float64s]:
-    L, Z = np.asarray(losses, dtype=np.float64), np.asarray(examples, dtype=np.float64)
+    L, Z = as_array(losses, np.float64, "losses"), as_array(examples, np.float64, "examples")
     if Z.ndim == 1:
         Z = Z[:, None]
     if L.ndim != 1 or Z.ndim != 2 or len(L) != len(Z) or len(L) < 2:
@@ -193,6 +195,8 @@ def _pairs(losses: ArrayLike, examples: ArrayLike) -> tuple[Float64s, Float64s]:
         )
     if not (np.isfinite(L).all() and L.min() >= 0 and L.max() <= 1):
         raise DataError("losses must lie in [0, 1]; the theorem is about bounded losses")
+    if not Z.shape[1]:
+        raise DataError("examples have no column")
     if not np.isfinite(Z).all():
         raise DataError(f"example {int(np.argmin(np.isfinite(Z).all(1)))} is not finite")
     return L, Z

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 
-from trellis.theory.checks import at_least, choice, fraction, positive, strength
+from trellis.theory.checks import at_least, choice, fraction, positive, strength, within_floats
 from trellis.theory.stability import sample_stability_bound
 
 __all__ = [
@@ -36,6 +36,7 @@ VARIANTS = ("arxiv", "nips2014")
 """The two printed versions of the overfit-bound."""
 
 
+@within_floats
 def overfit_bound(
     *,
     m: float,
@@ -89,6 +90,7 @@ def overfit_bound(
     return 2 * bound + _deviation(bound, m, gamma, delta)
 
 
+@within_floats
 def overfit_order(
     *,
     m: float,
@@ -124,6 +126,7 @@ def overfit_order(
     return float(d * n**2 * math.sqrt(math.log(1 / delta)) / (lam * alpha**power * math.sqrt(m)))
 
 
+@within_floats
 def risk_bound_from_stability(
     empirical_risk: float,
     *,
@@ -160,6 +163,7 @@ def risk_bound_from_stability(
     return float(empirical_risk + 2 * loss + _deviation(loss, m, gamma, delta))
 
 
+@within_floats
 def risk_bound(
     empirical_risk: float,
     *,

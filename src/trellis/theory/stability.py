@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trellis.theory.checks import at_least, positive, strength
+from trellis.theory.checks import at_least, positive, strength, within_floats
 
 __all__ = [
     "Stability",
@@ -50,6 +50,7 @@ class Stability:
     sample_loss: float
 
 
+@within_floats
 def stability_from_function(function: float, *, n: float, tau: float = 1.0) -> Stability:
     """Loss stabilities that follow from a function stability (Lemma 10).
 
@@ -76,6 +77,7 @@ def stability_from_function(function: float, *, n: float, tau: float = 1.0) -> S
     return Stability(float(function), float(tau * function), float(n * tau * function))
 
 
+@within_floats
 def mini_sample_stability_bound(
     *,
     m: float,
@@ -115,6 +117,7 @@ def mini_sample_stability_bound(
     return stability_from_function(function, n=n, tau=tau)
 
 
+@within_floats
 def sample_stability_bound(
     *,
     m: float,

@@ -361,6 +361,7 @@ def _matched(price: Float64s, limit: float) -> tuple[Int64s, Int64s]:
     """Rows and columns of the cheapest matching; what costs the limit or more is not matched."""
     from scipy.optimize import linear_sum_assignment
 
+    price = np.where(np.isnan(price), np.inf, price)
     i, j = linear_sum_assignment(np.minimum(price, limit))
     below = price[i, j] < limit
     return i[below].astype(np.int64), j[below].astype(np.int64)

@@ -27,7 +27,7 @@ its convex hull), and the share of an object's outline that touches the border.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
-from trellis.errors import DataError
+from trellis.domains import one_of, sequence_of, strings
 from trellis.tracking.features import EventFeature, Frame, average_of
 from trellis.tracking.objects import EVENTS, TWO_TO_ONE, Event, Objects
 
@@ -222,10 +222,10 @@ def default_features(columns: Iterable[str], events: Sequence[str]) -> list[Even
     division - daughters' area
     division - parent's area
     """
-    names = list(dict.fromkeys(columns))
-    unknown = [event for event in events if event not in EVENTS]
-    if isinstance(events, str) or unknown:
-        raise DataError(f"events are a sequence of {', '.join(EVENTS)}, not {events!r}")
+    names: list[str] = list(columns) if isinstance(columns, Iterator | Set) else columns  # type: ignore[assignment]  # checked below
+    strings.check("columns", names)
+    names = list(dict.fromkeys(names))
+    sequence_of(one_of(*EVENTS), f"a sequence of {', '.join(EVENTS)}").check("events", events)
     makers: dict[Event, Callable[[], list[EventFeature]]] = {
         "move": lambda: _of_moves(names),
         "division": lambda: _of_divisions(names),

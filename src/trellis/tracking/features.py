@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from trellis.arrays import Float64s
+from trellis.domains import flag, one_of, text
 from trellis.errors import DataError
 from trellis.tracking.hypotheses import Hypotheses
 from trellis.tracking.objects import EVENTS, TWO_TO_ONE, Event, FramePair, Objects
@@ -99,7 +100,9 @@ class EventFeature:
     needs_frame: bool = False
 
     def __post_init__(self) -> None:
-        if self.event not in EVENTS:
+        text.check("name", self.name)
+        flag.check("needs_frame", self.needs_frame)
+        if not one_of(*EVENTS).accepts(self.event):
             raise DataError(
                 f"feature {self.name!r} is of the event {self.event!r}, not one of "
                 f"{', '.join(EVENTS)}"

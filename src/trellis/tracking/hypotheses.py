@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trellis.arrays import Float64s, Int64s
-from trellis.domains import number, one_of, sequence_of, whole
+from trellis.domains import flag, instance, number, one_of, sequence_of, whole
 from trellis.errors import DataError, ParameterError
 from trellis.estimator import old_arguments
 from trellis.tracking.annotation import annotated_hypotheses
@@ -85,6 +85,8 @@ def make_hypotheses(
     appear [-1 -1] [ 1 -1]
     disappear [ 0 -1] [-1 -1]
     """
+    instance(FramePair).check("pair", pair)
+    flag.check("annotated", annotated)
     check_gates(events, n_neighbors, max_distance)
     for objects, frame in ((pair.source, pair.frame), (pair.target, pair.frame + 1)):
         _check_positions(objects, pair.sequence, frame)
@@ -195,11 +197,6 @@ def check_gates(events: Sequence[str], n_neighbors: int, max_distance: float = 1
 
 
 def _check_positions(objects: Objects, sequence: str, frame: int) -> None:
-    if objects.position.shape != (len(objects), 2):
-        raise DataError(
-            f"sequence {sequence!r}, frame {frame}: positions have the shape "
-            f"{objects.position.shape}, not {(len(objects), 2)}"
-        )
     finite = np.isfinite(objects.position).all(axis=1)
     if not finite.all():
         raise DataError(

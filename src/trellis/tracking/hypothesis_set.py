@@ -27,7 +27,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import Int8s, Int32s, Int64s
+from trellis.arrays import Int8s, Int32s, Int64s, as_array, held, known
+from trellis.domains import whole
 from trellis.tracking.objects import EVENTS, FramePair
 
 __all__ = ["Hypotheses", "hypothesis_keys", "in_canonical_order", "place_of"]
@@ -59,6 +60,15 @@ class Hypotheses:
     source: Int64s
     target: Int64s
 
+    def __post_init__(self) -> None:
+        kind = as_array(self.kind, np.int8, "kinds", (None,), low=0, high=len(EVENTS))
+        ends = (
+            as_array(a, np.int64, name, (len(kind), 2), low=-1)
+            for a, name in ((self.source, "sources"), (self.target, "targets"))
+        )
+        for name, array in zip(("kind", "source", "target"), (kind, *ends), strict=True):
+            vars(self)[name] = held(array, vars(self)[name])
+
     def __len__(self) -> int:
         return len(self.kind)
 
@@ -77,6 +87,7 @@ class Hypotheses:
         int32, shape (H, 3)
             Rows, ascending.
         """
+        whole(0, 2**31 - 1).check("n_source", n_source)
         target = np.where(self.target >= 0, self.target + n_source, -1)
         merge = self.source[:, 1] >= 0
         middle = np.where(merge, self.source[:, 1], target[:, 0])
@@ -88,7 +99,9 @@ class Hypotheses:
 
     def take(self, rows: NDArray[np.generic]) -> Hypotheses:
         """Return the hypotheses in these rows (or where a mask is true)."""
-        return Hypotheses(self.kind[rows], self.source[rows], self.target[rows])
+        return known(
+            Hypotheses, kind=self.kind[rows], source=self.source[rows], target=self.target[rows]
+        )
 
 
 def hypothesis_keys(hypotheses: Hypotheses, n: int, m: int) -> Int64s:

@@ -11,14 +11,16 @@ t + 1 one *past*. An annotation says so of all objects, of some, or of none:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import Float64s, Int64s
+from trellis.arrays import Float64s, Int64s, as_array, held, known
+from trellis.domains import Domain, instance, nothing, number, sequence_of, text, whole
+from trellis.errors import DataError
 
 __all__ = [
     "EVENTS",
@@ -30,6 +32,9 @@ __all__ = [
     "Link",
     "Objects",
     "PairAnnotation",
+    "checked_events",
+    "checked_links",
+    "checked_pairs",
 ]
 
 
@@ -77,6 +82,19 @@ class Objects:
     position: Float64s
     columns: Mapping[str, Float64s] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        instance(Mapping).check("columns", self.columns)
+        ids = as_array(self.ids, np.int64, "ids", (None,))
+        position = as_array(self.position, np.float64, "positions", (len(ids), 2))
+        columns = {}
+        for name, values in self.columns.items():
+            text.check("the name of a column", name)
+            columns[name] = as_array(values, np.float64, f"values of {name!r}", (len(ids),))
+        vars(self).update(
+            ids=held(ids, self.ids), position=held(position, self.position),
+            columns={name: held(a, self.columns[name]) for name, a in columns.items()},
+        )  # fmt: skip
+
     def __len__(self) -> int:
         return len(self.ids)
 
@@ -89,7 +107,7 @@ class Objects:
     def take(self, rows: NDArray[Any]) -> Objects:
         """Return the objects in these rows (or where a mask is true), in this order."""
         columns = {name: values[rows] for name, values in self.columns.items()}
-        return Objects(self.ids[rows], self.position[rows], columns)
+        return known(Objects, ids=self.ids[rows], position=self.position[rows], columns=columns)
 
 
 @dataclass(frozen=True)
@@ -115,6 +133,15 @@ class PairAnnotation:
     links: tuple[tuple[int, int, str], ...] = ()
     known_sources: tuple[int, ...] | None = None
     known_targets: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        links = tuple(_link(link) for link in _listed(self.links, "links"))
+        vars(self)["links"] = links
+        for name in ("known_sources", "known_targets"):
+            ids = getattr(self, name)
+            if ids is not None:
+                vars(self)[name] = tuple(_listed(ids, name))
+                sequence_of(whole(), "a tuple of ids").check(name, vars(self)[name])
 
     @property
     def complete(self) -> bool:
@@ -165,3 +192,54 @@ class FramePair:
     target: Objects
     annotation: PairAnnotation | None = None
     extent: tuple[float, float, float, float] = (-np.inf, -np.inf, np.inf, np.inf)
+
+    def __post_init__(self) -> None:
+        text.check("sequence", self.sequence)
+        whole(-(2**62), 2**62).check("frame", self.frame)
+        instance(Objects).check("source", self.source)
+        instance(Objects).check("target", self.target)
+        (nothing | instance(PairAnnotation)).check("annotation", self.annotation)
+        four = sequence_of(number(infinite=True), "four numbers")
+        four.check("extent", self.extent)
+        if len(self.extent) != 4:
+            raise DataError(f"extent must be four numbers, got {self.extent!r:.80}")
+
+
+def checked_links(links: Iterable[Link]) -> list[Link]:
+    """Links as a list; raises if one is none."""
+    fields = (text, whole(), whole(), whole(), text)
+    return [Link(*_record(link, fields, "a link")) for link in _listed(links, "links")]
+
+
+def checked_events(events: Iterable[Any]) -> list[tuple[str, int, int, str]]:
+    """Appearances and disappearances as a list of sequence, frame, id and kind, checked."""
+    fields = (text, whole(), whole(), text)
+    return [_record(event, fields, "an event") for event in _listed(events, "events")]
+
+
+def checked_pairs(pairs: Iterable[FramePair]) -> list[FramePair]:
+    """Frame pairs as a list; raises if one is none."""
+    listed = list(_listed(pairs, "pairs"))
+    sequence_of(instance(FramePair), "a list of frame pairs").check("pairs", listed)
+    return listed
+
+
+def _link(link: Any) -> tuple[int, int, str]:
+    source, target, kind = _record(link, (whole(), whole(), text), "a link of an annotation")
+    return source, target, kind
+
+
+def _record(values: Any, fields: tuple[Domain, ...], what: str) -> Any:
+    fit = isinstance(values, tuple | list) and len(values) == len(fields)
+    if not fit or not all(f.accepts(v) for f, v in zip(fields, values, strict=True)):
+        raise DataError(f"{values!r:.80} is not {what}")
+    return tuple(values)
+
+
+def _listed(values: Any, what: str) -> Iterable[Any]:
+    """What can be gone through; raises if it cannot."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise DataError(f"{what} must be a list, got {values!r:.80}")
+    if isinstance(values, np.ndarray) and not values.ndim:
+        raise DataError(f"{what} must be a list, got a number")
+    return values

@@ -16,9 +16,10 @@ from typing import Literal
 import numpy as np
 
 from trellis.arrays import Bools, Float64s, Int64s
+from trellis.domains import number, one_of
 from trellis.errors import DataError
 from trellis.tracking.annotation import annotated_hypotheses, links_of
-from trellis.tracking.objects import FramePair, PairAnnotation
+from trellis.tracking.objects import FramePair, PairAnnotation, checked_pairs
 
 __all__ = ["patchify"]
 
@@ -70,15 +71,10 @@ def patchify(
     >>> right.target.ids, right.annotation.links, right.annotation.known_targets
     (array([1]), (), ())
     """
-    pairs = list(pairs)
-    if size == "auto":
-        if not objects >= 1:
-            raise DataError(f"a patch of {objects} objects is too small; ask for 1 or more")
-        side = _side(pairs, objects)
-    elif isinstance(size, str) or not 0 < size < np.inf:
-        raise DataError(f"the size of patches is {size!r}, not a positive number or 'auto'")
-    else:
-        side = float(size)
+    pairs = checked_pairs(pairs)
+    (one_of("auto") | number(above=0)).check("size", size)
+    number(at_least=1).check("objects", objects)
+    side = _side(pairs, objects) if isinstance(size, str) else float(size)
     return [patch for pair in pairs for patch in _patches(pair, side)]
 
 
@@ -130,11 +126,11 @@ def _patches(pair: FramePair, side: float) -> list[FramePair]:
     return [
         replace(
             pair,
-            source=pair.source.take(cells[:n] == number),
-            target=pair.target.take(cells[n:] == number),
-            annotation=annotations.get(number),
+            source=pair.source.take(cells[:n] == square),
+            target=pair.target.take(cells[n:] == square),
+            annotation=annotations.get(square),
         )
-        for number in np.unique(cells).tolist()
+        for square in np.unique(cells).tolist()
     ]
 
 
@@ -155,10 +151,10 @@ def _annotations(pair: FramePair, cells: Int64s) -> dict[int, PairAnnotation]:
         return None if settled[inside].all() else tuple(ids[inside & settled].tolist())
 
     annotations = {}
-    for number in np.unique(cells).tolist():
-        inside = cells == number
-        links = links_of(pair, known, whole & (home == number))
-        annotations[number] = PairAnnotation(
+    for square in np.unique(cells).tolist():
+        inside = cells == square
+        links = links_of(pair, known, whole & (home == square))
+        annotations[square] = PairAnnotation(
             tuple((link.source_id, link.target_id, link.kind) for link in links),
             listed(pair.source.ids, inside[:n], settled[:n]),
             listed(pair.target.ids, inside[n:], settled[n:]),

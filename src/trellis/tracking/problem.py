@@ -40,7 +40,7 @@ from trellis.structures.assignment import (
     AssignmentSpace,
     best_assignment,
     best_incompatible_assignment,
-    kbest_assignments,
+    ranked_assignments,
 )
 from trellis.tracking.annotation import fixed_variables
 from trellis.tracking.hypotheses import Hypotheses
@@ -323,7 +323,7 @@ class TrackingProblem:
         part = self._part(samples)
         scores = part.scores(w)
         if measure == "best-vs-second":
-            best, second = kbest_assignments(part.space, scores, 2, fixed=part.fixed, exact=False)
+            best, second = ranked_assignments(part.space, scores, 2, fixed=part.fixed, exact=False)
             margins: Float64s = best.values - second.values
             return np.where(best.bounds > best.values, 0.0, margins)  # not even the best is known
         best = self._compatible(part, scores)
@@ -341,7 +341,7 @@ class TrackingProblem:
             raise DataError(f"size is {size}; a part has at least one object")
         sample = self._samples[i]
         scores = sample.matrix @ w
-        best, second = kbest_assignments(sample.space, scores, 2, fixed=sample.fixed, exact=False)
+        best, second = ranked_assignments(sample.space, scores, 2, fixed=sample.fixed, exact=False)
         there_are_two = second.values[0] > -np.inf
         asked = _rows(sample.space, (best.chosen != second.chosen) & there_are_two)
         left = np.setdiff1d(

@@ -25,7 +25,16 @@ from typing import Any, NamedTuple
 
 from trellis.errors import DataError
 from trellis.files import atomic_write
-from trellis.tracking.objects import LINKING, ONE_TO_TWO, TWO_TO_ONE, FramePair, Link
+from trellis.tracking.objects import (
+    LINKING,
+    ONE_TO_TWO,
+    TWO_TO_ONE,
+    FramePair,
+    Link,
+    checked_events,
+    checked_links,
+    checked_pairs,
+)
 
 __all__ = [
     "Track",
@@ -131,8 +140,8 @@ def assemble_tracks(
     2 2 2 1
     3 2 2 1
     """
-    links = list(links)
-    centres = _centres(pairs)
+    links, events = checked_links(links), [TrackEvent(*e) for e in checked_events(events)]
+    centres = _centres(checked_pairs(pairs))
     past = _pasts(links, centres)
     tracks: list[Track] = []
     objects: list[TrackedObject] = []
@@ -171,7 +180,7 @@ def annotated_events(pairs: Iterable[FramePair]) -> tuple[list[Link], list[Track
     """
     links: list[Link] = []
     events: list[TrackEvent] = []
-    for pair in pairs:
+    for pair in checked_pairs(pairs):
         note = pair.annotation
         if note is None:
             continue

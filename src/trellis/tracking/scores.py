@@ -25,9 +25,10 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from trellis.domains import instance
 from trellis.errors import DataError
 from trellis.evaluation.spans import PrecisionRecall
-from trellis.tracking.objects import ONE_TO_TWO, TWO_TO_ONE, Link
+from trellis.tracking.objects import ONE_TO_TWO, TWO_TO_ONE, Link, checked_events, checked_links
 from trellis.tracking.result import TrackEvent
 
 __all__ = ["EventKey", "LinkScores", "event_set", "score_links", "task_loss"]
@@ -86,7 +87,7 @@ def score_links(truth: Iterable[Link], predicted: Iterable[Link]) -> LinkScores:
     links        100.00%  100.00%   100.00        2          2
     divisions    100.00%  100.00%   100.00        1          1
     """
-    truth, predicted = list(truth), list(predicted)
+    truth, predicted = checked_links(truth), checked_links(predicted)
     return LinkScores(
         _compare({link[:4] for link in truth}, {link[:4] for link in predicted}),
         _compare(_divisions(truth), _divisions(predicted)),
@@ -111,7 +112,7 @@ def event_set(links: Iterable[Link], events: Iterable[TrackEvent] = ()) -> set[E
     """
     result = set()
     joint: dict[tuple[str, str, int, int], set[int]] = defaultdict(set)
-    for sequence, frame, source, target, kind in links:
+    for sequence, frame, source, target, kind in checked_links(links):
         if kind in ONE_TO_TWO:
             joint[kind, sequence, frame, source].add(target)
         elif kind in TWO_TO_ONE:
@@ -122,7 +123,7 @@ def event_set(links: Iterable[Link], events: Iterable[TrackEvent] = ()) -> set[E
         several = tuple(sorted(others))
         ends = (several, (one,)) if kind in TWO_TO_ONE else ((one,), several)
         result.add(EventKey(kind, sequence, frame, *ends))
-    for sequence, frame, number, kind in events:
+    for sequence, frame, number, kind in checked_events(events):
         ends = ((), (number,)) if kind == "appear" else ((number,), ())
         result.add(EventKey(kind, sequence, frame, *ends))
     return result
@@ -148,6 +149,8 @@ def task_loss(truth: Set[EventKey], predicted: Set[EventKey]) -> float:
     >>> task_loss(event_set([right]), event_set([wrong]))
     2.0
     """
+    instance(Set).check("truth", truth)
+    instance(Set).check("predicted", predicted)
     if not truth:
         raise DataError("truth has no events: there is nothing to compare with")
     return len(truth ^ predicted) / len(truth)
