@@ -457,7 +457,7 @@ def _problem(
 
     encoded = Encoded(offsets, indptr, indices, values)
     touch(encoded)
-    labels = Labels(ids, table, classes)
+    labels = Labels.from_table(ids, table, classes)
     touch(labels)
     problem = LabelProblem(encoded, labels, n_features, **more)
     touch(problem)
@@ -699,7 +699,7 @@ def _prepared(
     from trellis.features import AttributeEncoder, Encoded, Prepared
 
     encoded = Encoded(offsets, indptr, indices, values)
-    corpus = Corpus(offsets, labels=Labels(ids, table, classes))
+    corpus = Corpus(offsets, labels=Labels.from_table(ids, table, classes))
     touch(corpus)
     prepared = Prepared(AttributeEncoder(["a", "b", "c", "d"]), encoded, corpus, features)
     touch(prepared)
@@ -782,7 +782,7 @@ def _corpus(
 
     corpus = co.Corpus(
         offsets, {"word": co.Column(codes, values)}, co.Features(indptr, indices, weights, names),
-        co.Labels(ids, table, classes), edges, "label", co.Column(edge_codes, ["x", "y"]),
+        co.Labels.from_table(ids, table, classes), edges, "label", co.Column(edge_codes, ["x", "y"]),
     )  # fmt: skip
     touch(corpus)
     part = corpus.take(samples)

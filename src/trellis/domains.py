@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import numbers
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
@@ -198,7 +198,7 @@ def number(
         return (
             is_number(value)
             and not isinstance(value, bool)
-            and (infinite or abs(value) < math.inf)
+            and (infinite or abs(value) <= sys.float_info.max)
             and (at_least is None or value >= at_least)
             and (above is None or value > above)
             and (at_most is None or value <= at_most)

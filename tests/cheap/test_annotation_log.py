@@ -35,7 +35,7 @@ annotations = st.recursive(
 @pytest.fixture
 def disk(request):
     """A folder on the disk of the checkout: temporary files may lie in memory, which is fast."""
-    with tempfile.TemporaryDirectory(dir=request.config.cache.mkdir("disk")) as folder:
+    with tempfile.TemporaryDirectory(dir=request.config.rootpath, prefix=".disk-") as folder:
         yield Path(folder)
 
 

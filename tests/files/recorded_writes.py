@@ -18,6 +18,7 @@ that it is there nor that it is not.
 from __future__ import annotations
 
 import re
+import os
 import shutil
 import subprocess
 import sys
@@ -63,7 +64,11 @@ def recorded(program: str, folder: Path) -> dict[str, list[Event]]:
     command = ["strace", "-f", "-y", "-s", "40", "-o", str(out), "-e", f"trace={','.join(_CALLS)}"]
     code = f"import os\nmarks = os.open({marks!r}, os.O_CREAT | os.O_WRONLY)\n{program}"
     done = subprocess.run(
-        [*command, sys.executable, "-c", code], cwd=folder, capture_output=True, check=False
+        [*command, sys.executable, "-c", code],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
     parts: dict[str, list[Event]] = {}

@@ -11,7 +11,7 @@ import itertools
 import numpy as np
 
 from chain_problems import chain_problem, node_scores
-from trellis.corpus import as_corpus
+from trellis.corpus import Labels, as_corpus
 from trellis.problems import EdgeWeights, LabelProblem, Weights
 
 
@@ -78,7 +78,8 @@ def edge_matrices(data: LabelProblem, weights: Weights) -> np.ndarray:
 def rich_scores(model, sample) -> dict[tuple[str, ...], float]:
     """Score of every labelling of one sample under a fitted model, rich edges included."""
     corpus = as_corpus([sample])
-    data = chain_problem(model.encoder_.encode(corpus), None, np.ones(1))
+    unlabelled = Labels(np.zeros(len(sample), np.int32), (), model.classes_)
+    data = chain_problem(model.encoder_.encode(corpus), unlabelled, np.ones(1))
     node = node_scores(data.encoded, model.weights_.node.astype(np.float64))
     edges = edge_matrices(data, model.weights_)
     found = {}

@@ -13,7 +13,9 @@ from trellis.errors import DataError
 __all__ = ["sample_weights"]
 
 
-def sample_weights(weights: Sequence[float] | NDArray[Any] | None, n: int) -> NDArray[np.float64]:
+def sample_weights(
+    weights: Sequence[float] | NDArray[Any] | None, n: int, *, all_zero: bool = False
+) -> NDArray[np.float64]:
     """Weights of the samples, checked; ones if none are given."""
     if weights is None:
         return np.ones(n)
@@ -25,6 +27,6 @@ def sample_weights(weights: Sequence[float] | NDArray[Any] | None, n: int) -> ND
         raise DataError(f"sample_weight must have shape ({n},), got {array.shape}")
     if not np.isfinite(array).all() or (array < 0).any():
         raise DataError("sample_weight must be finite and not negative")
-    if n and not array.any():
+    if n and not array.any() and not all_zero:
         raise DataError("sample_weight is 0 for every sample: give at least one a positive weight")
     return array

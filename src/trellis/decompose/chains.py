@@ -20,6 +20,8 @@ from trellis.domains import generator, number, whole
 
 __all__ = ["ChainPieces", "check_piece_size", "partitioner"]
 
+_MOST = 2**31  # an overlap of more positions than any sample has is as good as a larger one
+
 
 def check_piece_size(size: Any) -> None:
     """Refuse a mean size that is none."""
@@ -64,7 +66,7 @@ class ChainPieces:
         with memory_for(most, "pieces"):
             larger = rng.random(most) < self.piece_size - math.floor(self.piece_size)
             bounds, sample = chain_blocks(offsets, small, larger, reverse)
-        return drawn(bounds, sample, overlap=int(min(self.overlap, whole_length)))
+        return drawn(bounds, sample, overlap=int(min(self.overlap, _MOST)))
 
 
 def partitioner(piece_size: float | None, overlap: int = 0) -> Partitioner:

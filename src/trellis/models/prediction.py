@@ -381,9 +381,9 @@ class Predictor(LinearParameters):
         """Samples as a problem whose weights are those of the model; edges of known types."""
         if labels is None:
             labels = unknown_labels(corpus, self.classes_)
-        shape: dict[str, Any] = {
-            "rich": self.weights_.edge, "sample_weight": weight, "cost": self._cost,
-        }  # fmt: skip
+        shape: dict[str, Any] = {"sample_weight": weight, "cost": self._cost}
+        if labels.classes == self.classes_:  # held-out samples may have others
+            shape["rich"] = self.weights_.edge
         if self.structure != "chain":
             edges, types = _coded(corpus, self.edge_types_)
             if types.min(initial=0) < 0:

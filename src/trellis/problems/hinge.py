@@ -68,7 +68,7 @@ class HingeLoss:
         self.gold: Int64s = held(labels, gold)
         if sample_weight is None:
             sample_weight = problem.sample_weight
-        weights = sample_weights(sample_weight, problem.n_samples)
+        weights = sample_weights(sample_weight, problem.n_samples, all_zero=True)
         self.sample_weight: Float64s = held(weights, sample_weight)
 
     def rewarding(self, gold: Int64s) -> HingeLoss:

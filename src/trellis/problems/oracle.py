@@ -94,7 +94,7 @@ def summed_risk(
     >>> round(a.objective, 3), round(b.objective, 3)
     (0.1, 0.1)
     """
-    weight = sample_weights(sample_weight, n_samples)
+    weight = sample_weights(sample_weight, n_samples, all_zero=True)
 
     def risk(w: Float64s) -> Cut:
         w = as_array(w, np.float64, "w", (n_weights,))

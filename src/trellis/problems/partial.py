@@ -148,7 +148,7 @@ class PartialObjective:
             n = problem.n_samples
             chosen = as_array(samples, np.int64, "samples", (None,), low=0, high=n)
         self.samples: Int64s = chosen[problem.annotated[chosen]]
-        weight = sample_weights(sample_weight, problem.n_samples)
+        weight = sample_weights(sample_weight, problem.n_samples, all_zero=True)
         self.sample_weight: Float64s = weight[self.samples]
         every = samples is None and len(self.samples) == problem.n_samples
         self._samples = None if every else self.samples

@@ -105,7 +105,7 @@ class LabelSamples:
         self.rich = rich
         self.inference = inference
         self.cost = cost
-        weights = sample_weights(sample_weight, self.n_samples)
+        weights = sample_weights(sample_weight, self.n_samples, all_zero=True)
         self.sample_weight: Float64s = held(weights, sample_weight)
         if rich is not None:
             self._check_layout(rich)

@@ -313,7 +313,7 @@ def minimise_cccp(
     """
     if tol > first_tol:
         raise DataError(f"0 <= tol <= first_tol is needed, got {tol!r} and {first_tol!r}")
-    w = as_array(start, np.float64, "start", (None,), finite=True).copy()
+    w = as_array(start, np.float64, "start", finite=True).copy()
     records: list[CCCPRecord] = []
     best, exact, n_planes, reason = np.inf, True, 0, "max_rounds"
     try:
