@@ -782,7 +782,8 @@ def _corpus(
 
     corpus = co.Corpus(
         offsets, {"word": co.Column(codes, values)}, co.Features(indptr, indices, weights, names),
-        co.Labels.from_table(ids, table, classes), edges, "label", co.Column(edge_codes, ["x", "y"]),
+        co.Labels.from_table(ids, table, classes), edges, "label",
+        co.Column(edge_codes, ["x", "y"]),
     )  # fmt: skip
     touch(corpus)
     part = corpus.take(samples)

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import numbers
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
@@ -53,6 +53,14 @@ R = TypeVar("R")
 def is_number(value: object) -> bool:
     """Whether a value is a real number (NumPy's included) and not NaN."""
     return isinstance(value, numbers.Real) and bool(value == value)  # noqa: PLR0124  # NaN is not
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether a number is finite as a float, which Python's integers need not be."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def is_whole(value: object) -> bool:
@@ -198,7 +206,7 @@ def number(
         return (
             is_number(value)
             and not isinstance(value, bool)
-            and (infinite or abs(value) <= sys.float_info.max)
+            and (infinite or _is_finite(value))
             and (at_least is None or value >= at_least)
             and (above is None or value > above)
             and (at_most is None or value <= at_most)

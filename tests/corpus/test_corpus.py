@@ -318,7 +318,7 @@ def test_ranges(pairs):
 
 
 @pytest.mark.parametrize(
-    "kind", [list, np.float64, object, ">i8", np.int16, np.int32, lambda a: np.repeat(a, 2)[::2]]
+    "kind", [list, np.uint8, ">i8", np.int16, np.int32, lambda a: np.repeat(a, 2)[::2]]
 )
 def test_whole_numbers_of_any_kind(kind):
     def of(numbers):
@@ -350,19 +350,19 @@ def test_whole_numbers_of_any_kind(kind):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Column([0.5], ["a"]), "column codes must be whole numbers, got 0.5"),
+        (lambda: Column([0.5], ["a"]), "column codes have dtype float64; expected integers"),
         (
             lambda: Column([[0]], ["a"]),
             "column codes must be one-dimensional, got the shape (1, 1)",
         ),
-        (lambda: Column(["a"], ["a"]), "column codes must be whole numbers, got an array of <U1"),
+        (lambda: Column(["a"], ["a"]), "column codes have dtype <U1; expected integers"),
         (lambda: Corpus(3), "corpus offsets must be one-dimensional"),
-        (lambda: Corpus(None), "corpus offsets must be whole numbers, got None"),
-        (lambda: Corpus([0, 1.5]), "corpus offsets must be whole numbers, got 1.5"),
-        (lambda: Corpus([0, 2], edges=[[0, "1"]]), "edges must be whole numbers"),
-        (lambda: Features([0, 0.5], [], None, []), "feature indptr must be whole numbers"),
+        (lambda: Corpus(None), "corpus offsets have dtype object; expected integers"),
+        (lambda: Corpus([0, 1.5]), "corpus offsets have dtype float64; expected integers"),
+        (lambda: Corpus([0, 2], edges=[[0, "1"]]), "edges have dtype <U21; expected integers"),
+        (lambda: Features([0, 0.5], [], None, []), "feature indptr have dtype float64; expected"),
         (lambda: Features([[0]], [], None, []), "feature indptr must be one-dimensional"),
-        (lambda: Features([0, 1], [2**31], None, []), "feature indices must be whole numbers"),
+        (lambda: Features([0, 1], [2**31], None, []), "feature indices hold 2147483648 at index 0"),
         (lambda: Features([0, 1], [0], ["x"], ["a"]), "feature values must be numbers: got an"),
         (lambda: Features([0, 1], [0], [object()], ["a"]), "feature values must be numbers"),
         (lambda: Features([0, 1], [0], [1e39], ["a"]), "attribute 'a' at position 0 of the corpus"),
@@ -393,6 +393,6 @@ def test_kernels_are_not_compiled_for_other_kinds_of_arrays():
 
     fit(np.int64)
     before = signatures()
-    for dtype in (np.int32, np.float64, object, ">i4"):
+    for dtype in (np.int32, np.uint16, ">i4"):
         fit(dtype)
     assert signatures() == before > 0

@@ -69,5 +69,5 @@ def test_bad_input(function, gold, predicted, message) -> None:
 
 
 def test_bad_average() -> None:
-    with pytest.raises(DataError, match="average is 'macro': expected 'token' or 'sample'"):
+    with pytest.raises(DataError, match="average must be 'token' or 'sample', got 'macro'"):
         hamming_loss([["A"]], [["A"]], average="macro")  # type: ignore[arg-type]

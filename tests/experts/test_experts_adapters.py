@@ -86,7 +86,7 @@ def test_classifiers_of_dicts():
     assert outputs.lists(outputs.codes[:, 0]) == Y
     with pytest.raises(DataError, match="there are no samples"):
         from_classifiers([model], [])
-    with pytest.raises(DataError, match="expert 0 is a object, which has no predict"):
+    with pytest.raises(DataError, match="classifiers must be a list of classifiers, got "):
         from_classifiers([object()], rows)
 
 

@@ -170,7 +170,7 @@ def test_the_combiner_given_is_not_changed():
         ({"outputs": [[["a"]]], "gold": [None]}, "gold has no answer for sample 0"),
         ({"outputs": [[["a"]]], "gold": [[EPS]]}, "gold says the label '<eps>'"),
         ({"outputs": [[["a"]]], "order": [1]}, "order is .1.: expected each of 0 to 0 once"),
-        ({"outputs": [[["a"]]], "names": "a"}, "1 experts need as many different names"),
+        ({"outputs": [[["a"]]], "names": "a"}, "names must be a list of strings, got 'a'"),
         ({"outputs": align([[["a"]]])[0]}, "the outputs are aligned already"),
     ],
 )

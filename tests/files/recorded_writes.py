@@ -17,8 +17,8 @@ that it is there nor that it is not.
 
 from __future__ import annotations
 
-import re
 import os
+import re
 import shutil
 import subprocess
 import sys

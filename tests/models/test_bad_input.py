@@ -166,7 +166,7 @@ def test_number_of_best(k):
 
 def test_number_of_draws():
     model = ChainCRF(max_passes=1, random_state=0).fit(X, Y)
-    with pytest.raises(DataError, match="n_samples is -1"):
+    with pytest.raises(DataError, match="n_samples must be an integer of at least 0, got -1"):
         model.sample(X, -1)
 
 
