@@ -363,6 +363,7 @@ def test_reference_has_the_right_signature(place: str, name: str, signature: str
     if a.kwarg:
         found.append((a.kwarg.arg, "**", None))
     kinds = {
+        inspect.Parameter.POSITIONAL_ONLY: "positional",
         inspect.Parameter.POSITIONAL_OR_KEYWORD: "positional",
         inspect.Parameter.KEYWORD_ONLY: "keyword",
         inspect.Parameter.VAR_POSITIONAL: "*",

@@ -18,7 +18,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 LAYERS = (
-    ("arrays", "errors", "progress", "kernels"),
+    ("errors",),
+    ("arrays", "progress", "kernels"),
     ("domains", "files"),
     ("estimator",),
     ("corpus",),

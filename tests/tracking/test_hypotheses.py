@@ -123,9 +123,8 @@ def test_bad_gates(options, message):
 def test_bad_positions():
     with pytest.raises(DataError, match="'film', frame 4: the centre of object 21 is not finite"):
         make_hypotheses(frame_pair([], [(0, 0), (np.nan, 0)]), max_distance=1.0)
-    flat = FramePair("film", 3, Objects(np.arange(2), np.zeros(2)), objects([]))
-    with pytest.raises(DataError, match=r"frame 3: positions have the shape \(2,\), not \(2, 2\)"):
-        make_hypotheses(flat, max_distance=1.0)
+    with pytest.raises(DataError, match=r"positions have shape \(2,\); expected \(2, 2\)"):
+        Objects(np.arange(2), np.zeros(2))
 
 
 def test_annotated_event_that_is_off():

@@ -240,11 +240,12 @@ def test_symmetric_in_daughters_and_parts():
     columns = (*KNOWN, "roundness")
     pair = some_pair(4, columns)
     h = make_hypotheses(pair, events=EVENTS, max_distance=10.0)
-    swapped = replace(h, source=h.source.copy(), target=h.target.copy())
-    for rows in (swapped.source, swapped.target):
+    source, target = h.source.copy(), h.target.copy()
+    for rows in (source, target):
         two = rows[:, 1] >= 0
         assert two.any()
         rows[two] = rows[two][:, ::-1]
+    swapped = replace(h, source=source, target=target)
     features = default_features(columns, EVENTS)
     for a, b in zip(
         event_features(pair, h, features), event_features(pair, swapped, features), strict=True
@@ -254,12 +255,15 @@ def test_symmetric_in_daughters_and_parts():
 
 def test_missing_measurements_are_nan_and_stay_local():
     pair = some_pair(1, ["area"])
-    pair.source["area"][:] += 1.0  # no division by zero
+    area = pair.source["area"] + 1.0  # no division by zero
+    pair = replace(pair, source=replace(pair.source, columns={"area": area}))
     h = make_hypotheses(pair, events=EVENTS, max_distance=10.0)
     features = default_features(["area"], EVENTS)
     before = event_features(pair, h, features)
-    pair.target["area"][2] = np.nan
-    after = event_features(pair, h, features)
+    area = pair.target["area"].copy()
+    area[2] = np.nan
+    lost = replace(pair, target=replace(pair.target, columns={"area": area}))
+    after = event_features(lost, h, features)
     touched = (h.target == 2).any(axis=1)
     for kind, (a, b) in enumerate(zip(before, after, strict=True)):
         names = [f.name for f in features if f.event == EVENTS[kind]]
@@ -370,9 +374,9 @@ def test_bad_definitions():
         EventFeature("fusion", "f", len)
     with pytest.raises(DataError, match="feature 'f' of move: values is a int, not a function"):
         EventFeature("move", "f", 3)
-    with pytest.raises(DataError, match="events are a sequence of move"):
+    with pytest.raises(DataError, match="events must be a sequence of move"):
         default_features([], ("move", "fusion"))
-    with pytest.raises(DataError, match="events are a sequence of move"):
+    with pytest.raises(DataError, match="events must be a sequence of move"):
         default_features([], "move")
     pair = some_pair(0, [])
     twice = default_features([], ("move",)) * 2
