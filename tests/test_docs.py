@@ -356,7 +356,8 @@ def test_reference_has_the_right_signature(place: str, name: str, signature: str
     assert isinstance(given, ast.FunctionDef)
     a = given.args
     defaults = [None] * (len(a.args) - len(a.defaults)) + list(a.defaults)
-    found = [(x.arg, "positional", d) for x, d in zip(a.args, defaults, strict=True)]
+    found = [(x.arg, "positional", None) for x in a.posonlyargs]
+    found += [(x.arg, "positional", d) for x, d in zip(a.args, defaults, strict=True)]
     if a.vararg:
         found.append((a.vararg.arg, "*", None))
     found += [(x.arg, "keyword", d) for x, d in zip(a.kwonlyargs, a.kw_defaults, strict=True)]

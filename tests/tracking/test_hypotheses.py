@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tracking_problems import CROWD, frame_pair, listed, objects
+from tracking_problems import CROWD, frame_pair, listed
 from trellis.errors import DataError
 from trellis.tracking.annotation import fixed_variables
 from trellis.tracking.hypotheses import make_hypotheses
-from trellis.tracking.objects import EVENTS, FramePair, Objects, PairAnnotation
+from trellis.tracking.objects import EVENTS, Objects, PairAnnotation
 
 
 def enumerate_hypotheses(pair, events, k, max_distance):

@@ -76,7 +76,7 @@ def marginals(
     -------
     Marginals
         Log Z and the marginals, into which it unpacks, and whether they are exact or at least
-        converged.
+        converged. Log Z is infinite where it is beyond the largest float.
 
     Raises
     ------
