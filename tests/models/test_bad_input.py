@@ -9,7 +9,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from chain_problems import same_bits, toy_language
-from trellis import (
+from trellis import load_model, (
     ChainCRF,
     ChainPerceptron,
     Corpus,
@@ -419,6 +419,15 @@ def test_too_many_labels(kind):
         kind("word").learning_problems({"a": ([["a"]] * 5001, many)})
     with pytest.raises(DataError, match="3 distinct labels"):
         kind("word", max_labels=2).fit([["a"]] * 3, many[:3])
+
+
+@BOTH
+def test_many_labels_are_asked_about_once(kind, tmp_path, caplog):
+    """Not again for the same model, when it is saved or loaded."""
+    model = kind("word", max_passes=1).fit([["a"]] * 501, [[str(i)] for i in range(501)])
+    model.save(tmp_path / "m")
+    load_model(tmp_path / "m").predict([["a"]])
+    assert caplog.text.count("501 distinct labels: is this the label column?") == 1
 
 
 @BOTH

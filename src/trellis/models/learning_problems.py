@@ -83,6 +83,7 @@ class LearningProblems(Predictor):
         classes = tuple(sorted(names))
         if not classes:
             raise DataError("no position is annotated; say which labels there are: labels=[...]")
+        check_label_count(len(classes), self.max_labels)
         self._check_classes(classes)
         model = type(self)(**self.get_params(deep=False))
         model.classes_, model.encoder_ = classes, encoder_for(self.features, corpora[0])
@@ -134,6 +135,7 @@ class LearningProblems(Predictor):
         classes = corpus.labels.classes
         if not classes:
             raise DataError("no position is annotated: there is nothing to learn from")
+        check_label_count(len(classes), self.max_labels)
         self._check_classes(classes)
         if prepared is None:
             encoder = encoder_for(self.features, corpus)
@@ -243,6 +245,5 @@ class LearningProblems(Predictor):
                 )
 
     def _check_classes(self, classes: Sequence[str]) -> None:
-        check_label_count(len(classes), self.max_labels)
         if self.scheme is not None:
             get_scheme(self.scheme).validity(classes)  # raises if a label does not fit
