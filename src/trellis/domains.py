@@ -341,7 +341,6 @@ def sequence_of(domain: Domain, words: str) -> Domain:
     >>> strings.accepts(["a", "b"]), strings.accepts("ab"), strings.parse("a, b")
     (True, False, ['a', 'b'])
     """
-
     # Lists may be long, as those of all words are.
     one = domain.accepts if domain.alternatives[1:] else domain.alternatives[0].accepts
 
