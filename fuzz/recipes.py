@@ -52,6 +52,7 @@ EXCEPTIONS = {
         f"arrays.{n}": "the checks themselves: all else goes through them"
         for n in (
             "as_array",
+            "as_list",
             "as_offsets",
             "check_in_place",
             "for_kernels",
@@ -827,13 +828,13 @@ def _labels(
 
 
 @_steps("corpus.get_scheme", "corpus.Scheme", "corpus.schemes.get_scheme", "corpus.schemes.Scheme",
-        name="BIO", labels=["B-X", "I-X", "O"], spans=[("X", 0, 2)], n=3,
+        name="BIO", labels=["B-X", "I-X", "O"], spans=[("X", 0, 2)], length=3,
         classes=["B-X", "I-X", "O"])  # fmt: skip
-def _scheme(touch: Touch, name: Any, labels: Any, spans: Any, n: Any, classes: Any) -> Any:
+def _scheme(touch: Touch, name: Any, labels: Any, spans: Any, length: Any, classes: Any) -> Any:
     from trellis.corpus import get_scheme
 
     scheme = get_scheme(name)
-    return [scheme.spans(labels), scheme.labels_for(spans, n), scheme.validity(classes)]
+    return [scheme.spans(labels), scheme.labels_for(spans, length), scheme.validity(classes)]
 
 
 _call("corpus.Scheme", name="mine", reads="BIO", writes="BIIB",

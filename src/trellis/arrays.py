@@ -9,7 +9,7 @@ make it wrong afterwards; :func:`for_kernels` gives kernels the same memory as t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -26,6 +26,7 @@ __all__ = [
     "Int32s",
     "Int64s",
     "as_array",
+    "as_list",
     "as_offsets",
     "check_in_place",
     "for_kernels",
@@ -115,6 +116,32 @@ def as_array(
         place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise DataError(f"{what} hold {array[place]} at {_place(place)}; expected finite numbers")
     return array
+
+
+def as_list(values: Any, what: str) -> list[Any]:
+    """Read values that have an order as a list: of all that gives one after the other, but text.
+
+    Parameters
+    ----------
+    values
+        A list, a tuple, an array, an iterator, …
+    what : str
+        What the values are called in messages, a plural.
+
+    Examples
+    --------
+    >>> as_list(("B", "I"), "labels")
+    ['B', 'I']
+    >>> as_list("BI", "labels")
+    Traceback (most recent call last):
+    trellis.errors.DataError: labels are of type str; expected a list
+    """
+    if not isinstance(values, str | bytes | Mapping | Set):
+        try:
+            return list(values)
+        except TypeError:  # nothing to go through: a number, an array without dimensions
+            pass
+    raise DataError(f"{what} are of type {type(values).__name__}; expected a list")
 
 
 def as_offsets(values: Any, what: str = "offsets", *, end: int | None = None) -> Int64s:

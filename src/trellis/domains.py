@@ -341,12 +341,14 @@ def sequence_of(domain: Domain, words: str) -> Domain:
     >>> strings.accepts(["a", "b"]), strings.accepts("ab"), strings.parse("a, b")
     (True, False, ['a', 'b'])
     """
+    # Lists may be long, as those of all words are.
+    one = domain.accepts if domain.alternatives[1:] else domain.alternatives[0].accepts
 
     def accepts(value: Any) -> bool:
         if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__len__"):
             return False
         try:
-            return all(domain.accepts(item) for item in value)
+            return all(map(one, value))
         except TypeError:  # an array without dimensions, a class
             return False
 

@@ -149,14 +149,14 @@ def test_no_such_sample(index):
     corpus = Corpus.from_columns({"word": [["a"], ["b"]]})
     with pytest.raises(IndexError, match=f"sample {index} of a corpus of 2"):
         corpus[index]
-    with pytest.raises(IndexError, match=re.escape("samples must lie in 0..1")):
+    with pytest.raises(DataError, match=f"samples hold {index} at index 1; expected 0 to 1"):
         corpus.take([0, index])
 
 
 @pytest.mark.parametrize("chosen", [[True, False], [0.0, 1.0], ["0"]])
 def test_samples_are_taken_by_integers(chosen):
     corpus = Corpus.from_columns({"word": [["a"], ["b"]]})
-    with pytest.raises(IndexError, match="samples are chosen by integers"):
+    with pytest.raises(DataError, match=r"samples have dtype .*; expected integers"):
         corpus.take(chosen)
     with pytest.raises(TypeError):
         corpus[0.0]
@@ -199,8 +199,13 @@ def test_with_labels():
         ({"a": [["x"]], "b": [["x", "y"]]}, None, "sample 0: a has 1 positions, b has 2"),
         ({"a": [["x"]]}, [["L", "L"]], "sample 0: a has 1 positions, labels has 2"),
         ({"a": [["x", 3]]}, None, "column 'a' holds 3; expected strings"),
-        ({"a": 3}, None, "a must be a list of samples, got int"),
-        ({"a": "xy"}, None, "a must be a list of samples, got str"),
+        ({"a": 3}, None, "samples of a are of type int; expected a list"),
+        ({"a": "xy"}, None, "samples of a are of type str; expected a list"),
+        (3, None, "columns must be a mapping of names to columns, got 3"),
+        ({3: [["x"]]}, None, "column name must be a string, got 3"),
+        ({"a": [], "b": [["x"]]}, None, "a and b differ in number: 0 and 1 samples"),
+        ({"a": [["x"]]}, 3, "samples of labels are of type int; expected a list"),
+        ({"a": [np.array("x")]}, None, "a of sample 0: expected a list of positions, got array"),
         ({"a": [["x"], None]}, None, "a of sample 1: expected a list of positions, got None"),
         ({"a": [["x"]]}, ["L"], "labels of sample 0 are of type str"),
     ],
@@ -248,8 +253,19 @@ def test_bad_features(changes, message):
 
 def test_bad_column():
     for codes in ([0, 2], [-1]):
-        with pytest.raises(DataError, match=re.escape("column codes must lie in 0..1")):
+        with pytest.raises(DataError, match=r"column codes hold .* at index .*; expected 0 to 1"):
             Column(np.array(codes, np.int32), ["a", "b"])
+
+
+def test_tables_of_strings_are_checked():
+    for values in (3, None, "ab", {"a", "b"}, np.array("a")):
+        for make in (lambda v: Column([0], v), lambda v: Features([0, 1], [0], None, v)):
+            with pytest.raises(DataError, match=r"(values|names) are of type .*; expected a list"):
+                make(values)
+    with pytest.raises(DataError, match=r"column values must be a list of strings, got \['a', 1\]"):
+        Column([0], ["a", 1])
+    with pytest.raises(DataError, match=r"feature names must be a list of strings, got \[None\]"):
+        Features([0, 1], [0], None, [None])
 
 
 def corpus(**changes):
@@ -266,18 +282,25 @@ def corpus(**changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"offsets": np.zeros(0, np.int64)}, "must be one-dimensional and start with 0"),
-        ({"offsets": np.zeros((2, 2), np.int64)}, "must be one-dimensional and start with 0"),
-        ({"offsets": np.array([1, 3])}, "must be one-dimensional and start with 0"),
-        ({"offsets": np.array([0, 4, 3])}, "corpus offsets must not decrease"),
+        ({"offsets": np.zeros(0, np.int64)}, "must be a one-dimensional array that starts with 0"),
+        ({"offsets": np.zeros((2, 2), np.int64)}, "a one-dimensional array that starts with 0"),
+        ({"offsets": np.array([1, 3])}, "must be a one-dimensional array that starts with 0"),
+        ({"offsets": np.array([0, 4, 3])}, "corpus offsets fall at sample 1, from 4 to 3"),
         ({"columns": {"w": Column.from_strings(["a"])}}, "column 'w' has 1 symbols, expected 3"),
         ({"features": Features(np.zeros(3, np.int64), np.zeros(0, np.int32), None, [])},
          "features cover 2 positions, not 3"),
         ({"labels": Labels.from_lists([["X"]])}, "there are 1 labels for 3 positions"),
-        ({"edges": np.zeros(2, np.int64)}, "edges must be pairs of positions in 0..2"),
-        ({"edges": np.zeros((1, 3), np.int64)}, "edges must be pairs of positions in 0..2"),
-        ({"edges": np.array([[0, 3]])}, "edges must be pairs of positions in 0..2"),
-        ({"edges": np.array([[0, -1]])}, "edges must be pairs of positions in 0..2"),
+        ({"edges": np.zeros(2, np.int64)}, "edges have shape (2,); expected (any, 2)"),
+        ({"edges": np.zeros((1, 3), np.int64)}, "edges have shape (1, 3); expected (any, 2)"),
+        ({"edges": np.array([[0, 3]])}, "edges hold 3 at index (0, 1); expected 0 to 2"),
+        ({"edges": np.array([[0, -1]])}, "edges hold -1 at index (0, 1); expected 0 to 2"),
+        ({"columns": 3}, "columns must be a mapping of names to columns, got 3"),
+        ({"columns": {3: Column.from_strings(["a"])}}, "column name must be a string, got 3"),
+        ({"columns": {"w": ["a"]}}, "column 'w' must be a Column, got ['a']"),
+        ({"features": 3}, "features must be None or a Features, got 3"),
+        ({"labels": ["X"]}, "labels must be None or a Labels, got ['X']"),
+        ({"edge_types": ["x"]}, "edge_types must be None or a Column, got ['x']"),
+        ({"label_name": 3}, "label_name must be a string, got 3"),
         ({"edges": np.array([[0, 1], [1, 2]])}, "edge 1 joins samples 0 and 1"),
     ],
 )  # fmt: skip
@@ -353,10 +376,10 @@ def test_whole_numbers_of_any_kind(kind):
         (lambda: Column([0.5], ["a"]), "column codes have dtype float64; expected integers"),
         (
             lambda: Column([[0]], ["a"]),
-            "column codes must be one-dimensional, got the shape (1, 1)",
+            "column codes have shape (1, 1); expected (any,)",
         ),
         (lambda: Column(["a"], ["a"]), "column codes have dtype <U1; expected integers"),
-        (lambda: Corpus(3), "corpus offsets must be one-dimensional"),
+        (lambda: Corpus(3), "corpus offsets must be a one-dimensional array"),
         (lambda: Corpus(None), "corpus offsets have dtype object; expected integers"),
         (lambda: Corpus([0, 1.5]), "corpus offsets have dtype float64; expected integers"),
         (lambda: Corpus([0, 2], edges=[[0, "1"]]), "edges have dtype <U21; expected integers"),

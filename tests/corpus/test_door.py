@@ -156,6 +156,9 @@ OTHER = Corpus.from_columns({"word": [["a"]]})
         ([OTHER[0], Corpus.from_columns({"word": [["a"]]})[0]], "samples of different corpora"),
         ([["a"], [{"w": "a"}]], "column 'word' holds {'w': 'a'}; expected strings"),
         ([[{"w": "a"}], ["a"]], "sample 1, position 0 is 'a'; expected a dict of features or"),
+        ([[["a"], np.array("a")]], "sample 0, position 1 is array('a', dtype='<U1'); expected a"),
+        (np.array("a"), "expected a corpus or a list of samples, got ndarray"),
+        ({"a"}, "expected a corpus or a list of samples, got set"),
         ([[["a"], 3]], "sample 0, position 1 is 3; expected a dict of features or"),
         ([[["a"], b"a"]], "sample 0, position 1 is b'a'; expected a dict of features or"),
         ([[["a"], ["b", 3]]], "sample 0, position 1: attribute 3 is not a string"),
@@ -190,10 +193,10 @@ def test_bad_samples(X, message):
     [
         ([["X"]], "X and y differ in number: 2 and 1 samples"),
         ([["X"], ["Y"]], "sample 1: X has 2 positions, y has 1"),
-        (3, "y must be a list of samples, got int"),
-        ("XY", "y must be a list of samples, got str"),
+        (3, "samples of y are of type int; expected a list"),
+        ("XY", "samples of y are of type str; expected a list"),
         ([["X"], 3], "y of sample 1: expected a list of positions, got 3"),
-        (["X", "YZ"], "labels of sample 0 are of type str; expected a list of labels"),
+        (["X", "YZ"], "labels of sample 0 are of type str; expected a list"),
         ([["X"], ["Y", 3]], "label at sample 1, position 1 is 3 of type int"),
     ],
 )

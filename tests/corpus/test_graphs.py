@@ -66,10 +66,10 @@ def test_take_keeps_edges_with_their_samples(data):
 
 BAD = {
     "there are no edges: pass edges=": {},
-    "edges must be a list of arrays, one a sample, got 'ab'": {"edges": "ab"},
+    "edges of the samples are of type str; expected a list": {"edges": "ab"},
     "there are edges for 1 samples, but 3 samples": {"edges": [[]]},
-    "edges of sample 0 are float64 of shape (1, 2)": {"edges": [[(0.5, 1)], [], []]},
-    "edges of sample 0 are object": {"edges": [[(0, 1), (0,)], [], []]},
+    "edges of sample 0 have dtype float64; expected integers": {"edges": [[(0.5, 1)], [], []]},
+    "edges of sample 0 cannot be read as an array": {"edges": [[(0, 1), (0,)], [], []]},
     "sample 0, edge 1 joins nodes 1 and 3; it has nodes 0 to 2": {
         "edges": [[(0, 1), (1, 3)], [], []]
     },
@@ -84,6 +84,15 @@ BAD = {
     "sample 0 has 1 edges, but edge_types of another number": {
         "edges": [[(0, 1)], [], []],
         "edge_types": [[], [], []],
+    },
+    "edges of sample 0 have shape (1, 3); expected (any, 2)": {"edges": [[(0, 1, 2)], [], []]},
+    "edge types of the samples are of type int; expected a list": {
+        "edges": [[(0, 1)], [], []],
+        "edge_types": 3,
+    },
+    "edge types of sample 0 are of type str; expected a list": {
+        "edges": [[(0, 1)], [], []],
+        "edge_types": ["x", [], []],
     },
     "edge_types of sample 0 hold 3; expected strings": {
         "edges": [[(0, 1)], [], []],

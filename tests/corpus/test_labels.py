@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trellis.corpus import Column, Features
 from trellis.corpus.labels import Labels, check_label_count
 from trellis.errors import DataError
 
@@ -143,6 +144,8 @@ def test_labels_are_compared_by_identity():
         ([["B"], {"B", "I"}], "labels of sample 1 are of type set; expected a list"),
         ([{"B": 1}], "labels of sample 0 are of type dict; expected a list"),
         ([["B"], 3], "labels of sample 1 are of type int; expected a list"),
+        ([np.array("B")], "labels of sample 0 are of type ndarray; expected a list"),
+        (3, "labels of the samples are of type int; expected a list"),
         ([["B", 3]], "label at sample 0, position 1 is 3 of type int; expected a string, None"),
         ([["B", ["I"]]], "label at sample 0, position 1 is ['I'] of type list"),
         ([[], ["B", set()]], "label set at sample 1, position 1 is empty"),
@@ -179,6 +182,8 @@ IDS = np.zeros(1, np.int32)
 @pytest.mark.parametrize(
     ("ids", "table", "message"),
     [
+        (IDS, np.ones((3, 2)), "entries of the label table have dtype float64; expected truth"),
+        (IDS, [[True], []], "entries of the label table cannot be read as an array"),
         (IDS, np.ones(2, bool), r"label table must be \(more than 2, 2\), got \(2,\)"),
         (IDS, np.eye(2, dtype=bool), r"label table must be \(more than 2, 2\), got \(2, 2\)"),
         (IDS, basic_table(3), r"label table must be \(more than 2, 2\), got \(4, 3\)"),
@@ -239,8 +244,8 @@ def test_bad_ids(ids, message):
 @pytest.mark.parametrize(
     ("sets", "message"),
     [
-        (3, "label sets must be a tuple, got int"),
-        ([3], "a label set must be a tuple, got int"),
+        (3, "label sets are of type int; expected a list"),
+        ([3], "label sets are of type int; expected a list"),
         ([set()], "a label set is empty: allow at least one label or use None"),
         ([{0, 2}], "a label set holds classes beyond 0..1"),
         ([{-1}], "a label set holds classes beyond 0..1"),
@@ -254,11 +259,57 @@ def test_bad_sets(sets, message):
 
 @pytest.mark.parametrize(
     ("classes", "message"),
-    [("AB", "classes must be a tuple, got str"), ([1, 2], "classes must be strings, got 1")],
+    [
+        ("AB", "classes are of type str; expected a list"),
+        ({"A", "B"}, "classes are of type set; expected a list"),
+        (3, "classes are of type int; expected a list"),
+        ([1, 2], "classes must be strings, got 1"),
+        ([["A"]], r"classes must be strings, got \['A'\]"),
+    ],
 )
 def test_bad_class_names(classes, message):
+    labels = Labels.from_lists([["A"]])
+    for make in (
+        lambda: Labels([0], (), classes),
+        lambda: Labels.from_table([0], basic_table(2), classes),
+        lambda: Labels.from_codes([0], classes),
+        lambda: Labels.from_lists([["A"]], classes),
+        lambda: labels.recoded(classes),
+    ):
+        with pytest.raises(DataError, match=message):
+            make()
+
+
+@pytest.mark.parametrize(
+    ("codes", "message"),
+    [
+        ([2], "label codes hold 2 at index 0; expected 0 to 1"),
+        ([-1], "label codes hold -1 at index 0; expected 0 to 1"),
+        ([0.5], "label codes have dtype float64; expected integers"),
+        ([[0]], r"label codes have shape \(1, 1\); expected \(any,\)"),
+    ],
+)
+def test_bad_codes(codes, message):
     with pytest.raises(DataError, match=message):
-        Labels([0], (), classes)
+        Labels.from_codes(codes, ["A", "B"])
+
+
+@pytest.mark.parametrize(
+    ("positions", "message"),
+    [
+        ([2], "positions hold 2 at index 0; expected 0 to 1"),
+        ([-1], "positions hold -1 at index 0; expected 0 to 1"),
+        ([True, False], "positions have dtype bool; expected integers"),
+        (1, r"positions have shape \(\); expected \(any,\)"),
+        ([[0]], r"positions have shape \(1, 1\); expected \(any,\)"),
+    ],
+)
+def test_positions_that_are_none(positions, message):
+    column = Column.from_strings(["a", "b"])
+    features = Features([0, 1, 2], [0, 0], None, ["x"])
+    for part in (Labels.from_lists([["A", "B"]]), column, features):
+        with pytest.raises(DataError, match=message):
+            part.take(positions)
 
 
 def test_what_is_held_is_read_only_and_the_given_array_is_not():

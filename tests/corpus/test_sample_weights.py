@@ -24,7 +24,10 @@ def test_weights():
         ([-1, 1], "must be finite and not negative"),
         ([1], r"must have shape \(2,\), got \(1,\)"),
         ([[1, 1]], r"must have shape \(2,\), got \(1, 2\)"),
-        (["a", 1], "must be numbers"),
+        (["a", 1], "entries of sample_weight have dtype <U21; expected numbers"),
+        ([1j, 1], "entries of sample_weight have dtype complex128; expected numbers"),
+        ([[1], [1, 2]], "entries of sample_weight cannot be read as an array"),
+        (np.ma.masked_array([1, 1], [True, False]), "entries of sample_weight have masked entries"),
         (1.0, r"must have shape \(2,\), got \(\)"),
     ],
 )

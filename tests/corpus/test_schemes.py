@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -168,6 +169,46 @@ def test_label_that_does_not_fit_is_named_with_scheme_and_position(label: str) -
         get_scheme("BIO").validity(["O", label])
 
 
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ((3, "BIO", "BIIB"), "name must be a string, got 3"),
+        (("mine", 3, "BIIB"), "reads must be a string, got 3"),
+        (("mine", "BIO", ["B"]), "writes must be a string, got ['B']"),
+        (("mine", "BIX", "BIIB"), "reads must be letters of BIMELSUO, got 'BIX'"),
+        (("mine", "BIO", ""), "writes must be letters of `reads` for the begin, inside, last"),
+        (("mine", "BIO", "BIES"), "writes must be letters of `reads` for the begin, inside, last"),
+        (("mine", "BIO", "IIIB"), "writes must be letters of `reads` for the begin, inside, last"),
+    ],
+)
+def test_schemes_that_could_not_be_read_back(parameters: tuple[str, ...], message: str) -> None:
+    with pytest.raises(DataError, match=re.escape(message)):
+        Scheme(*parameters)
+
+
+@pytest.mark.parametrize("labels", [3, None, {"O"}, {"O": 1}, np.array("O"), b"O", list])
+def test_labels_that_are_no_list(labels: Any) -> None:
+    for read in (get_scheme("BIO").spans, get_scheme("BIO").validity):
+        with pytest.raises(DataError, match=r"(labels|classes) are of type .*; expected a list"):
+            read(labels)
+
+
+@pytest.mark.parametrize("span", [3, "abc", ("X", 0), (0, 1, "X"), ("X", 0, 1.5), (["X"], 0, 1)])
+def test_spans_that_are_none(span: Any) -> None:
+    message = re.escape(f"span {span!r} is none: expected a type, a start and an end")
+    with pytest.raises(DataError, match=message):
+        get_scheme("BIO").labels_for([span], 4)
+
+
+def test_no_list_of_spans_and_no_length() -> None:
+    with pytest.raises(DataError, match="spans are of type int; expected a list"):
+        get_scheme("BIO").labels_for(3, 4)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=r"n must be an integer of at least 0, got 2\.5"):
+        get_scheme("BIO").labels_for([], 2.5)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="4611686018427387904 labels do not fit into memory"):
+        get_scheme("BIO").labels_for([], 2**62)
+
+
 @pytest.mark.parametrize("span", [("X", 1, 1), ("X", -1, 1), ("X", 2, 5), ("X", 3, 2)])
 def test_span_outside_the_sequence(span: tuple[str, int, int]) -> None:
     with pytest.raises(DataError, match="is empty or reaches outside the 4 positions"):
@@ -234,3 +275,23 @@ def test_errors_of_words_and_tags() -> None:
         tags_to_words("ab", ["S", "O"])
     with pytest.raises(DataError, match="position 0: label 'X' does not fit the tag scheme BMES"):
         tags_to_words("ab", ["X", "S"])
+    with pytest.raises(DataError, match="words must be a list of strings, got 3"):
+        words_to_tags(3)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=r"words must be a list of strings, got \['a', 1\]"):
+        words_to_tags(["a", 1])  # type: ignore[list-item]
+    with pytest.raises(DataError, match="characters are of type int; expected a list"):
+        tags_to_words(3, ["S"])  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="tags are of type int; expected a list"):
+        tags_to_words("a", 3)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=r"chars must be a list of strings, got \[1\]"):
+        tags_to_words([1], ["S"])  # type: ignore[list-item]
+    with pytest.raises(DataError, match=r"tags must be a list of strings, got \[array"):
+        tags_to_words("a", [np.zeros(2)])  # type: ignore[list-item]
+
+
+def test_schemes_are_detected_in_lists_of_strings() -> None:
+    assert detect_scheme({"B-X", "I-X"}) == "BIO"
+    with pytest.raises(DataError, match="classes are of type int; expected a list"):
+        detect_scheme(3)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=r"classes must be a list of strings, got \['B', None\]"):
+        detect_scheme(["B", None])  # type: ignore[list-item]

@@ -21,7 +21,7 @@ from trellis.corpus.columnfile import (
     label_strings,
     read_fields,
 )
-from trellis.corpus.corpus import Column, Corpus, bounds
+from trellis.corpus.corpus import Corpus, bounds
 from trellis.corpus.labels import Labels
 from trellis.errors import DataError
 from trellis.files.text import Source, write_text
@@ -91,7 +91,7 @@ def read_conllu(source: Source, label: str | None = "upos") -> Corpus:
         labels = Labels.from_codes(column.codes, column.values)
     types = None
     if edges is not None and "deprel" in columns:
-        types = Column(columns["deprel"].codes[edges[:, 0]], columns["deprel"].values)
+        types = columns["deprel"].take(edges[:, 0])
     return Corpus(
         offsets, columns, labels=labels, edges=edges, label_name=label or "label",
         edge_types=types,

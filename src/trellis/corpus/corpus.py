@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, TypeVar, overload
@@ -25,8 +25,9 @@ from typing import Any, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import as_array, held
-from trellis.corpus.labels import Label, Labels
+from trellis.arrays import as_array, as_list, as_offsets, held, known
+from trellis.corpus.labels import Label, Labels, as_positions
+from trellis.domains import has, instance, nothing, strings, text
 from trellis.errors import DataError
 
 __all__ = ["Column", "Corpus", "Features", "Sample"]
@@ -45,12 +46,10 @@ class Column:
     values: Sequence[str]
 
     def __post_init__(self) -> None:
-        codes = held(as_array(self.codes, np.int32, "column codes"), self.codes)
-        if codes.ndim != 1:
-            raise DataError(f"column codes must be one-dimensional, got the shape {codes.shape}")
-        if codes.size and not 0 <= codes.min() <= codes.max() < len(self.values):
-            raise DataError(f"column codes must lie in 0..{len(self.values) - 1}")
-        object.__setattr__(self, "codes", codes)
+        values = _strings(self.values, "column values")
+        codes = as_array(self.codes, np.int32, "column codes", (None,), low=0, high=len(values))
+        object.__setattr__(self, "codes", held(codes, self.codes))
+        object.__setattr__(self, "values", values)
 
     @classmethod
     def from_strings(cls, strings: Sequence[str]) -> Column:
@@ -60,6 +59,11 @@ class Column:
             (table.setdefault(s, len(table)) for s in strings), np.int32, count=len(strings)
         )
         return cls(codes, list(table))
+
+    def take(self, positions: NDArray[Any] | slice) -> Column:
+        """Symbols of some positions, in that order; the table of strings is shared."""
+        codes = np.ascontiguousarray(self.codes[as_positions(positions, len(self.codes))])
+        return known(Column, codes=codes, values=self.values)
 
     def strings(self) -> list[str]:
         """The symbols as strings, one for each position."""
@@ -92,6 +96,7 @@ class Features:
     names: Sequence[str]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "names", _strings(self.names, "feature names"))
         for name, dtype in (("indptr", np.int64), ("indices", np.int32)):
             given = getattr(self, name)
             array = held(as_array(given, dtype, f"feature {name}"), given)
@@ -122,12 +127,20 @@ class Features:
                     f"{self.values[bad[0]]}; values must be finite"
                 )
 
-    def take(self, positions: NDArray[np.int64]) -> Features:
-        """Features of some positions, in that order."""
+    def take(self, positions: Sequence[int] | NDArray[Any]) -> Features:
+        """Features of some positions, in that order; the names are shared."""
+        n = len(self.indptr) - 1
+        positions = as_array(positions, np.int64, "positions", (None,), low=0, high=n)
         counts = self.indptr[positions + 1] - self.indptr[positions]
         where = ranges(self.indptr[positions], counts)
         values = None if self.values is None else self.values[where]
-        return Features(bounds(counts), self.indices[where], values, self.names)
+        return known(
+            Features,
+            indptr=bounds(counts),
+            indices=self.indices[where],
+            values=values,
+            names=self.names,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,29 +171,26 @@ class Corpus:
     edge_types: Column | None = None
 
     def __post_init__(self) -> None:
-        offsets = held(as_array(self.offsets, np.int64, "corpus offsets"), self.offsets)
+        _COLUMNS.check("columns", self.columns)
+        _FEATURES.check("features", self.features)
+        _LABELS.check("labels", self.labels)
+        _EDGE_TYPES.check("edge_types", self.edge_types)
+        text.check("label_name", self.label_name)
+        offsets = held(as_offsets(self.offsets, "corpus offsets"), self.offsets)
         object.__setattr__(self, "offsets", offsets)
-        if self.edges is not None:
-            edges = held(as_array(self.edges, np.int64, "edges"), self.edges)
-            object.__setattr__(self, "edges", edges)
-        if offsets.ndim != 1 or offsets.size == 0 or offsets[0] != 0:
-            raise DataError("corpus offsets must be one-dimensional and start with 0")
-        if np.any(np.diff(offsets) < 0):
-            raise DataError("corpus offsets must not decrease")
         n = self.n_positions
+        if self.edges is not None:
+            edges = as_array(self.edges, np.int64, "edges", (None, 2), low=0, high=n)
+            object.__setattr__(self, "edges", held(edges, self.edges))
         for name, column in self.columns.items():
+            text.check("column name", name)
+            _COLUMN.check(f"column {name!r}", column)
             if column.codes.shape != (n,):
                 raise DataError(f"column {name!r} has {len(column.codes)} symbols, expected {n}")
         if self.features is not None and self.features.indptr.size != n + 1:
             raise DataError(f"features cover {self.features.indptr.size - 1} positions, not {n}")
         if self.labels is not None and len(self.labels) != n:
             raise DataError(f"there are {len(self.labels)} labels for {n} positions")
-        if self.edges is not None and (
-            self.edges.ndim != 2
-            or self.edges.shape[1] != 2
-            or (self.edges.size and not 0 <= self.edges.min() <= self.edges.max() < n)
-        ):
-            raise DataError(f"edges must be pairs of positions in 0..{n - 1}")
         if self.edges is not None:
             ends = np.searchsorted(offsets, self.edges, side="right") - 1
             across = np.flatnonzero(ends[:, 0] != ends[:, 1])
@@ -199,12 +209,14 @@ class Corpus:
         labels: Sequence[Sequence[Label]] | None = None,
     ) -> Corpus:
         """Corpus from lists of symbol lists, one entry for each column, and optional labels."""
+        _COLUMNS.check("columns", columns)
         if not columns:
             raise DataError("a corpus needs at least one column")
-        first = next(iter(columns))
-        lengths = lengths_of(columns[first], first)
+        listed = {name: as_list(given, f"samples of {name}") for name, given in columns.items()}
+        first = next(iter(listed))
+        lengths = lengths_of(listed[first], first)
         coded = {}
-        for name, samples in columns.items():
+        for name, samples in listed.items():
             check_lengths(lengths, samples, first, name)
             flat = [symbol for sample in samples for symbol in sample]
             for symbol in flat:
@@ -213,6 +225,7 @@ class Corpus:
             coded[name] = Column.from_strings(flat)
         coded_labels = None
         if labels is not None:
+            labels = as_list(labels, "samples of labels")
             check_lengths(lengths, labels, first, "labels")
             coded_labels = Labels.from_lists(labels)
         return cls(bounds(lengths), coded, labels=coded_labels)
@@ -266,12 +279,7 @@ class Corpus:
 
     def take(self, samples: Sequence[int] | NDArray[Any]) -> Corpus:
         """Corpus of some samples, in that order; tables of strings are shared."""
-        chosen = np.asarray(samples)
-        if chosen.size and chosen.dtype.kind not in "iu":
-            raise IndexError(f"samples are chosen by integers, not by {chosen.dtype}")
-        if chosen.size and not 0 <= chosen.min() <= chosen.max() < len(self):
-            raise IndexError(f"samples must lie in 0..{len(self) - 1}")
-        chosen = chosen.astype(np.int64)
+        chosen = as_array(samples, np.int64, "samples", (None,), low=0, high=len(self))
         lengths = self.lengths[chosen]
         offsets = bounds(lengths)
         positions = ranges(self.offsets[chosen], lengths)
@@ -280,14 +288,11 @@ class Corpus:
             numbers, shift = self._edges_of(chosen, offsets)
             edges = edges[numbers] + shift[:, None]
             if types is not None:
-                types = Column(types.codes[numbers], types.values)
+                types = types.take(numbers)
         return replace(
             self,
             offsets=offsets,
-            columns={
-                name: Column(column.codes[positions], column.values)
-                for name, column in self.columns.items()
-            },
+            columns={name: column.take(positions) for name, column in self.columns.items()},
             features=None if self.features is None else self.features.take(positions),
             labels=None if self.labels is None else self.labels.take(positions),
             edges=edges,
@@ -308,6 +313,7 @@ class Corpus:
 
     def with_labels(self, y: Sequence[Sequence[Label]]) -> Corpus:
         """The same corpus with other labels (str, None or sets of str at each position)."""
+        y = as_list(y, "samples of labels")
         check_lengths(self.lengths.tolist(), y, "samples", "labels")
         return replace(self, labels=Labels.from_lists(y))
 
@@ -387,6 +393,20 @@ class Sample:
         return self.corpus.labels.take(slice(a, b)).tolist()
 
 
+_COLUMN = instance(Column)
+_COLUMNS = has("keys", "items", words="a mapping of names to columns")
+_FEATURES = nothing | instance(Features)
+_LABELS = nothing | instance(Labels)
+_EDGE_TYPES = nothing | _COLUMN
+
+
+def _strings(values: Any, what: str) -> list[str]:
+    """Strings as a list, checked once: parts of a corpus share it."""
+    listed = as_list(values, what)
+    strings.check(what, listed)
+    return listed
+
+
 def _float32s(values: Any, what: str) -> NDArray[np.float32]:
     """Numbers as a read-only array; those beyond float32 become infinite."""
     try:
@@ -428,14 +448,14 @@ def ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.i
 
 def lengths_of(samples: Any, what: str) -> list[int]:
     """Number of positions of each sample; refuses samples that have none."""
-    if isinstance(samples, str) or not isinstance(samples, Iterable):
-        kind = type(samples).__name__
-        raise DataError(f"{what} must be a list of samples, got {kind}")
     lengths = []
-    for s, sample in enumerate(samples):
-        if not isinstance(sample, Sized):
-            raise DataError(f"{what} of sample {s}: expected a list of positions, got {sample!r}")
-        lengths.append(len(sample))
+    for s, sample in enumerate(as_list(samples, f"samples of {what}")):
+        try:
+            lengths.append(len(sample))
+        except TypeError:
+            raise DataError(
+                f"{what} of sample {s}: expected a list of positions, got {sample!r:.80}"
+            ) from None
     return lengths
 
 

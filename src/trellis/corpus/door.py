@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import as_list
 from trellis.corpus.corpus import (
     FLOAT32_LIMIT,
     Corpus,
@@ -49,8 +50,7 @@ def as_corpus(X: Any, y: Sequence[Sequence[Label]] | None = None) -> Corpus:
     """
     corpus = _samples(X)
     if y is not None:
-        if not isinstance(y, str) and isinstance(y, Iterable):
-            y = list(y)
+        y = as_list(y, "samples of y")
         check_lengths(corpus.lengths.tolist(), y, "X", "y")
         corpus = replace(corpus, labels=Labels.from_lists(y))
     return corpus
@@ -61,12 +61,13 @@ def _samples(X: Any) -> Corpus:
         return X
     if isinstance(X, Sample):
         return X.corpus.take([X.index])
-    if isinstance(X, str | bytes | Mapping) or not isinstance(X, Iterable):
+    try:
+        samples = as_list(X, "samples")
+    except DataError:
         raise DataError(
             f"expected a corpus or a list of samples, got {type(X).__name__}; "
             "read files with read_conll and its relatives"
-        )
-    samples = list(X)
+        ) from None
     if not samples:
         return Corpus(np.zeros(1, np.int64))
     if all(isinstance(s, Sample) for s in samples):
@@ -141,7 +142,11 @@ def _from_attributes(samples: list[Any]) -> Corpus:
                     if name is not None:
                         indices.append(vocabulary.setdefault(name, len(vocabulary)))
                         values.append(number)
-            elif isinstance(position, Iterable) and not isinstance(position, str | bytes):
+            elif (
+                isinstance(position, Iterable)
+                and not isinstance(position, str | bytes)
+                and getattr(position, "ndim", 1)  # an array without dimensions holds no names
+            ):
                 # Sets are sorted: their own order differs from run to run.
                 for name in sorted(position, key=str) if isinstance(position, Set) else position:
                     if not isinstance(name, str):

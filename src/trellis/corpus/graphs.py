@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import as_array, as_list
 from trellis.corpus.conll import Fields, format_conll, read_conll
 from trellis.corpus.corpus import Column, Corpus, Sample, bounds, split
 from trellis.corpus.door import as_corpus
@@ -95,30 +96,20 @@ def _is_pair(sample: Any) -> bool:
     if isinstance(second, np.ndarray):
         return second.ndim == 2 or second.size == 0
     return isinstance(second, list | tuple) and all(
-        isinstance(e, list | tuple | np.ndarray) and len(e) == 2 and not isinstance(e[0], str)
+        e.shape == (2,)
+        if isinstance(e, np.ndarray)
+        else isinstance(e, list | tuple) and len(e) == 2 and not isinstance(e[0], str)
         for e in second
     )
 
 
 def _stacked(edges: Sequence[Any], corpus: Corpus) -> NDArray[np.int64]:
-    if isinstance(edges, str) or not isinstance(edges, Iterable):
-        raise DataError(f"edges must be a list of arrays, one a sample, got {edges!r}")
-    given = list(edges)
+    given = as_list(edges, "edges of the samples")
     if len(given) != len(corpus):
         raise DataError(f"there are edges for {len(given)} samples, but {len(corpus)} samples")
     parts = [np.zeros((0, 2), np.int64)]
     for s, pairs in enumerate(given):
-        try:
-            array = np.asarray(pairs)
-        except ValueError:
-            array = np.zeros(1, object)
-        if array.size == 0:
-            continue
-        if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-            raise DataError(
-                f"edges of sample {s} are {array.dtype} of shape {array.shape}; expected integers "
-                "of shape (edges, 2)"
-            )
+        array = as_array(pairs, np.int64, f"edges of sample {s}", (None, 2))
         n = int(corpus.lengths[s])
         outside = np.flatnonzero((array < 0).any(axis=1) | (array >= n).any(axis=1))
         if outside.size:
@@ -126,7 +117,7 @@ def _stacked(edges: Sequence[Any], corpus: Corpus) -> NDArray[np.int64]:
             raise DataError(
                 f"sample {s}, edge {outside[0]} joins nodes {a} and {b}; it has nodes 0 to {n - 1}"
             )
-        parts.append(array.astype(np.int64) + corpus.offsets[s])
+        parts.append(array + corpus.offsets[s])
     return np.concatenate(parts)
 
 
@@ -138,11 +129,12 @@ def _types(types: Sequence[Sequence[str]], edges: Sequence[Any] | None, corpus: 
     counts = np.bincount(owner, minlength=len(corpus))
     if edges is None and np.any(np.diff(owner) < 0):
         raise DataError("edge_types need the edges of the corpus sample by sample; pass edges=")
-    given = list(types)
+    given = as_list(types, "edge types of the samples")
     if len(given) != len(corpus):
         raise DataError(f"there are edge types for {len(given)} samples, not {len(corpus)}")
-    for s, names in enumerate(given):
-        if isinstance(names, str) or len(names) != counts[s]:
+    for s, listed in enumerate(given):
+        names = as_list(listed, f"edge types of sample {s}")
+        if len(names) != counts[s]:
             raise DataError(f"sample {s} has {counts[s]} edges, but edge_types of another number")
         for name in names:
             if not isinstance(name, str):

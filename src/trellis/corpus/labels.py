@@ -16,7 +16,7 @@ those it names, while «not annotated» means all of them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import as_array, for_kernels, held
+from trellis.arrays import Int64s, as_array, as_list, for_kernels, held
 from trellis.errors import DataError
 
-__all__ = ["Label", "Labels", "check_label_count"]
+__all__ = ["Label", "Labels", "as_positions", "check_label_count"]
 
 _log = logging.getLogger("trellis")
 
@@ -72,7 +72,7 @@ class Labels:
         classes = _class_names(self.classes)
         n = len(classes)
         ids = held(as_array(self.ids, np.int32, "label ids"), self.ids)
-        sets = tuple(_label_set(members, n) for members in _listed(self.sets, "label sets"))
+        sets = tuple(_label_set(members, n) for members in as_list(self.sets, "label sets"))
         if ids.ndim != 1:
             raise DataError(f"label ids must be one-dimensional, got the shape {ids.shape}")
         if ids.size and not 0 <= ids.min() <= ids.max() <= n + len(sets):
@@ -83,15 +83,14 @@ class Labels:
     @classmethod
     def from_table(cls, ids: Any, table: Any, classes: Sequence[str]) -> Labels:
         """Labels from the table that :attr:`table` is."""
-        rows, n = np.asarray(table), len(classes)
-        if rows.dtype != bool:
-            raise DataError(f"label table must be of truth values, got {rows.dtype}")
+        names = _class_names(classes)
+        rows, n = as_array(table, np.bool_, "entries of the label table"), len(names)
         if rows.ndim != 2 or rows.shape[1] != n or rows.shape[0] <= n:
             raise DataError(f"label table must be (more than {n}, {n}), got {rows.shape}")
         if not (np.array_equal(rows[:n], np.eye(n, dtype=bool)) and rows[n].all()):
             raise DataError("label table must start with the single labels and the full set")
         sets = tuple(frozenset(np.flatnonzero(row).tolist()) for row in rows[n + 1 :])
-        return cls(ids, sets, tuple(classes))
+        return cls(ids, sets, names)
 
     @cached_property
     def table(self) -> NDArray[np.bool_]:
@@ -112,11 +111,12 @@ class Labels:
     @classmethod
     def from_codes(cls, codes: NDArray[np.int32], names: Sequence[str]) -> Labels:
         """Gold labels from integer codes into ``names``; classes come out sorted."""
+        names = _class_names(names)
         order = sorted(range(len(names)), key=names.__getitem__)
         rank = np.empty(len(names), np.int32)
         rank[order] = np.arange(len(names), dtype=np.int32)
-        ids = rank[codes] if len(names) else np.zeros(0, np.int32)
-        return cls(ids, (), tuple(names[i] for i in order))
+        codes = as_array(codes, np.int64, "label codes", (None,), low=0, high=len(names))
+        return cls(rank[codes], (), tuple(names[i] for i in order))
 
     @classmethod
     def from_lists(
@@ -127,9 +127,10 @@ class Labels:
         ``first`` is the number of the first sample, for messages.
         """
         closed = classes is not None
-        known: dict[str, int] = {name: i for i, name in enumerate(classes or ())}
-        if closed and len(known) != len(classes or ()):
-            raise DataError(f"a class is named twice: {', '.join(classes or ())}")
+        given = () if classes is None else _class_names(classes)
+        known: dict[str, int] = {name: i for i, name in enumerate(given)}
+        if len(known) != len(given):
+            raise DataError(f"a class is named twice: {', '.join(given)}")
         sets: dict[frozenset[str], int] = {}
         raw: list[int] = []  # a label's code, -1 for None, -2 - k for the k-th set
 
@@ -140,13 +141,8 @@ class Labels:
                 known[str(label)] = len(known)
             return known[label]
 
-        for s, sample in enumerate(y, first):
-            if isinstance(sample, str | Set | Mapping) or not isinstance(sample, Iterable):
-                kind = type(sample).__name__
-                raise DataError(
-                    f"labels of sample {s} are of type {kind}; expected a list of labels"
-                )
-            for t, label in enumerate(sample):
+        for s, sample in enumerate(as_list(y, "labels of the samples"), first):
+            for t, label in enumerate(as_list(sample, f"labels of sample {s}")):
                 if isinstance(label, str):  # the common case first; np.str_ is a str
                     raw.append(known[label] if label in known else code(label, s, t))
                 elif label is None:
@@ -168,7 +164,7 @@ class Labels:
     def take(self, positions: NDArray[Any] | slice) -> Labels:
         """Labels of some positions, in that order."""
         part = object.__new__(Labels)  # all but the ids was checked, and the table is shared
-        ids = held(np.ascontiguousarray(self.ids[positions]))
+        ids = held(np.ascontiguousarray(self.ids[as_positions(positions, len(self))]))
         vars(part).update(vars(self), ids=ids)
         return part
 
@@ -180,7 +176,8 @@ class Labels:
 
     def recoded(self, classes: Sequence[str]) -> Labels:
         """The same labels in terms of other classes, which must contain every class used."""
-        if tuple(classes) == self.classes:
+        classes = _class_names(classes)
+        if classes == self.classes:
             return self
         n_old, n_new = len(self.classes), len(classes)
         position = {name: i for i, name in enumerate(classes)}
@@ -197,7 +194,7 @@ class Labels:
             else:
                 lookup[old] = n_new + 1 + len(sets)
                 sets.append(frozenset(position[name] for name in names))
-        return Labels(lookup[self.ids], tuple(sets), tuple(classes))
+        return Labels(lookup[self.ids], tuple(sets), classes)
 
     def used(self) -> list[int]:
         """The classes that some annotated position may have, in order."""
@@ -252,27 +249,27 @@ def check_label_count(n_labels: int, most: int | None = None) -> None:
         _log.warning("%s If it is, max_labels=%d (--max-labels) says so", question, n_labels)
 
 
+def as_positions(positions: Any, n: int) -> Int64s | slice:
+    """Some of n positions: a slice as it is, else integers, checked."""
+    if isinstance(positions, slice):
+        return positions
+    return as_array(positions, np.int64, "positions", (None,), low=0, high=n)
+
+
 def _class_names(classes: Any) -> tuple[str, ...]:
-    names = tuple(_listed(classes, "classes"))
+    names = tuple(as_list(classes, "classes"))
     for name in names:
         if not isinstance(name, str):
             raise DataError(f"classes must be strings, got {name!r}")
     return names
 
 
-def _listed(values: Any, what: str) -> Iterable[Any]:
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise DataError(f"{what} must be a tuple, got {type(values).__name__}")
-    return values
-
-
 def _label_set(members: Any, n: int) -> frozenset[int]:
     if type(members) is frozenset and members and all(type(i) is int for i in members):
         numbers = members
     else:
-        numbers = frozenset(
-            as_array(list(_listed(members, "a label set")), np.int64, "label sets").tolist()
-        )
+        listed = list(members) if isinstance(members, Set) else as_list(members, "label sets")
+        numbers = frozenset(as_array(listed, np.int64, "label sets", (None,)).tolist())
     if not numbers:
         raise DataError("a label set is empty: allow at least one label or use None")
     if not 0 <= min(numbers) <= max(numbers) < n:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import as_array
 from trellis.errors import DataError
 
 __all__ = ["sample_weights"]
@@ -19,10 +20,7 @@ def sample_weights(
     """Weights of the samples, checked; ones if none are given."""
     if weights is None:
         return np.ones(n)
-    try:
-        array = np.asarray(weights, np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"sample_weight must be numbers: {error}") from None
+    array = as_array(weights, np.float64, "entries of sample_weight")
     if array.shape != (n,):
         raise DataError(f"sample_weight must have shape ({n},), got {array.shape}")
     if not np.isfinite(array).all() or (array < 0).any():

@@ -33,14 +33,26 @@ L. Ratinov and D. Roth, *Design challenges and misconceptions in named entity re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.domains import Alternative, Domain, instance, nothing
-from trellis.errors import DataError
+from trellis.arrays import as_list, memory_for
+from trellis.domains import (
+    Alternative,
+    Domain,
+    instance,
+    is_whole,
+    nothing,
+    strings,
+    takes,
+    text,
+    whole,
+)
+from trellis.errors import DataError, ParameterError
 
 __all__ = [
     "SCHEME",
@@ -84,6 +96,20 @@ class Scheme:
     name: str
     reads: str
     writes: str
+
+    def __post_init__(self) -> None:
+        for parameter in ("name", "reads", "writes"):
+            text.check(parameter, getattr(self, parameter))
+        if not set(self.reads) <= _ROLES.keys():
+            raise ParameterError("reads", self.reads, f"letters of {''.join(_ROLES)}")
+        roles = "".join(_ROLES[letter] for letter in self.writes if letter in self.reads)
+        if len(roles) != len(self.writes) or roles not in ("BIIB", "BIES"):
+            raise ParameterError(
+                "writes",
+                self.writes,
+                "letters of `reads` for the begin, inside, last and single position, as BIIB or "
+                "BIES have them",
+            )
 
     @property
     def marks_end(self) -> bool:
@@ -142,7 +168,7 @@ class Scheme:
         >>> trans[2]
         array([ True, False,  True])
         """
-        parsed = [self.parse(label) for label in classes]
+        parsed = [self.parse(label) for label in as_list(classes, "classes")]
         continues = np.array([role in "IE" for role, _ in parsed], dtype=np.bool_)
         stays_open = np.array([role in "BI" for role, _ in parsed], dtype=np.bool_)
         codes: dict[str, int] = {}
@@ -188,6 +214,7 @@ class Scheme:
         >>> bio.spans(["O", "I-X", "I-X", "I-Y", "B-Y"], strict=True)
         [('Y', 4, 5)]
         """
+        labels = _listed(labels, "labels")
         spans: list[Span] = []
         begin, opened_by, open_type = -1, "O", ""  # the open span; begin is -1 if there is none
         previous = "O"
@@ -214,6 +241,7 @@ class Scheme:
             close(len(labels))
         return spans
 
+    @takes(n=whole(0))
     def labels_for(self, spans: Iterable[Span], n: int) -> list[str]:
         """Labels of a sequence of length `n` with these spans (the inverse of :meth:`spans`).
 
@@ -232,7 +260,7 @@ class Scheme:
         Raises
         ------
         DataError
-            If a span is empty, reaches outside the sequence or overlaps another.
+            If a span is none, is empty, reaches outside the sequence or overlaps another.
 
         Examples
         --------
@@ -240,8 +268,10 @@ class Scheme:
         ['B', 'M', 'E', 'S']
         """
         begin, inside, last, single = tuple(self.writes)
-        labels = ["O"] * n
-        for type_, start, end in spans:
+        with memory_for(n, "labels"):
+            labels = ["O"] * n
+        for span in as_list(spans, "spans"):
+            type_, start, end = _as_span(span)
             if not 0 <= start < end <= n:
                 raise DataError(
                     f"span {(type_, start, end)} is empty or reaches outside the {n} positions: "
@@ -253,6 +283,19 @@ class Scheme:
             suffix = f"-{type_}" if type_ else ""
             labels[start:end] = [letter + suffix for letter in letters]
         return labels
+
+
+def _as_span(span: Any) -> Span:
+    if isinstance(span, Sequence) and len(span) == 3:
+        type_, start, end = span
+        if isinstance(type_, str) and is_whole(start) and is_whole(end):
+            return type_, int(start), int(end)
+    raise DataError(f"span {span!r:.80} is none: expected a type, a start and an end")
+
+
+def _listed(values: Any, what: str) -> list[Any]:
+    """A list of strings, or one that stands for a list of its characters."""
+    return list(values) if isinstance(values, str) else as_list(values, what)
 
 
 _SCHEMES = {
@@ -345,7 +388,8 @@ def detect_scheme(classes: Iterable[str]) -> str | None:
     >>> detect_scheme(["NOUN", "VERB"]) is None
     True
     """
-    classes = list(classes)
+    classes = list(classes) if isinstance(classes, Set) else as_list(classes, "classes")
+    strings.check("classes", classes)
     letters = {label[:1] for label in classes}
     if letters <= {"O"} or (letters & set("IMEL") and "B" not in letters):
         return None
@@ -367,6 +411,7 @@ def detect_scheme(classes: Iterable[str]) -> str | None:
     return name
 
 
+@takes(words=strings)
 def words_to_tags(words: Sequence[str]) -> list[str]:
     """BMES tag of every character of a segmented sentence.
 
@@ -424,9 +469,12 @@ def tags_to_words(chars: Sequence[str], tags: Sequence[str]) -> list[str]:
     >>> tags_to_words("isa", ["B", "E", "S"])
     ['is', 'a']
     """
+    chars, tags = _listed(chars, "characters"), _listed(tags, "tags")
+    strings.check("chars", chars)
+    strings.check("tags", tags)
     if len(chars) != len(tags):
         raise DataError(f"{len(chars)} characters but {len(tags)} tags: expected one tag each")
     if "O" in tags:
-        position = list(tags).index("O")
+        position = tags.index("O")
         raise DataError(f"position {position}: tag 'O' belongs to no word; expected B, M, E or S")
     return ["".join(chars[start:end]) for _, start, end in _SCHEMES["BMES"].spans(tags)]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.corpus import Column, Corpus
+from trellis.corpus import Corpus
 from trellis.domains import instance
 from trellis.errors import DataError, TemplateError
 from trellis.features.atoms import Atom
@@ -240,9 +240,6 @@ def _chunks(corpus: Corpus) -> Iterator[Corpus]:
         target = corpus.offsets[a] + _CHUNK
         b = max(int(np.searchsorted(corpus.offsets, target, side="right")) - 1, a + 1)
         first, last = corpus.offsets[a], corpus.offsets[b]
-        columns = {
-            name: Column(column.codes[first:last], column.values)
-            for name, column in corpus.columns.items()
-        }
+        columns = {name: column.take(slice(first, last)) for name, column in corpus.columns.items()}
         yield Corpus(corpus.offsets[a : b + 1] - first, columns)
         a = b
