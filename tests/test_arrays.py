@@ -137,13 +137,13 @@ def test_what_is_refused(values, dtype, options, message):
 
 
 def test_rows_of_unequal_length():
-    with pytest.raises(DataError, match="^x cannot be read as an array: .*inhomogeneous"):
+    with pytest.raises(DataError, match=r"^x cannot be read as an array: .*inhomogeneous"):
         as_array([[1], [2, 3]], np.int64, "x")
 
 
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
 def test_numbers_that_are_infinite_only_as_what_they_become():
-    with pytest.raises(DataError, match="^x hold inf at index 0; expected finite numbers$"):
+    with pytest.raises(DataError, match=r"^x hold inf at index 0; expected finite numbers$"):
         as_array([1e300], np.float32, "x", finite=True)
 
 
@@ -281,7 +281,7 @@ def test_what_is_known_is_not_checked_but_held():
 @pytest.mark.parametrize("error", [MemoryError(), OverflowError("too large"), ValueError("dim")])
 def test_what_does_not_fit_into_memory(error):
     with (
-        pytest.raises(DataError, match="^7 nodes do not fit into memory$") as caught,
+        pytest.raises(DataError, match=r"^7 nodes do not fit into memory$") as caught,
         memory_for(7, "nodes"),
     ):
         raise error
@@ -289,7 +289,7 @@ def test_what_does_not_fit_into_memory(error):
 
 
 def test_other_errors_are_passed_on():
-    with pytest.raises(DataError, match="^no$"), memory_for(7, "nodes"):
+    with pytest.raises(DataError, match=r"^no$"), memory_for(7, "nodes"):
         raise DataError("no")
     with pytest.raises(KeyError), memory_for(7, "nodes"):
         raise KeyError
