@@ -387,7 +387,7 @@ def test_data_that_cannot_be(model):
         with pytest.raises(DataError, match=f"window must be a positive integer, got {window}"):
             model.predict(TEST, window=window)
     for k in (0, 1.5):
-        with pytest.raises(DataError, match=f"k must be an integer of at least 1, got {k}"):
+        with pytest.raises(DataError, match=f"k must be a positive integer, got {k}"):
             model.predict_kbest(TEST, k)
 
 
