@@ -9,13 +9,14 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from studies.datasets.folder import data_folder, is_there
 from studies.folder import LOG, Call, Pool, finished_log, logged_run
+from studies.log import Log
 from trellis.errors import DataError
 from trellis.files import atomic_write, display_name
 
@@ -141,30 +142,38 @@ def _render(
     figures: bool = True,
 ) -> Records:
     folder, log = finished_log(out)
-    facts = log.records.get("run")
-    if facts is None or "protocol" not in facts:
-        raise DataError(f"{display_name(folder / LOG)} holds no run; start one")
-    protocol = facts["protocol"]
-    parts = [f"# {title}", _facts_text(facts)]
-    for experiment in experiments:
-        if experiment.name not in facts["tasks"]:
-            continue
-        if any(call.key not in log.records for call in experiment.calls(protocol)):
-            raise DataError("the run was not finished; go on from it with resume (--resume)")
-        section = [f"## {experiment.title}", experiment.report(protocol, log.records)]
-        image = folder / f"{experiment.name}.png"
-        if experiment.draw is not None:
-            if figures:
-                experiment.draw(protocol, log.records, image)
-            if image.exists():
-                section.append(f"![{experiment.title}]({image.name})")
-        parts += section
+    with log.reading():
+        parts = [f"# {title}", *_sections(experiments, folder, log, figures)]
     with atomic_write(folder / "report.md", binary=False) as file:
         file.write("\n\n".join(parts) + "\n")
     with atomic_write(folder / "results.json", binary=False) as file:
         json.dump(log.records, file, indent=1)
         file.write("\n")
     return log.records
+
+
+def _sections(
+    experiments: Sequence[Experiment], folder: Path, log: Log, figures: bool
+) -> Iterator[str]:
+    """What the log says, if its last run was finished; draws the figures, too."""
+    facts = log.records.get("run")
+    if facts is None or "protocol" not in facts:
+        raise DataError(f"{display_name(folder / LOG)} holds no run; start one")
+    protocol = facts["protocol"]
+    yield _facts_text(facts)
+    for experiment in experiments:
+        if experiment.name not in facts["tasks"]:
+            continue
+        if any(call.key not in log.records for call in experiment.calls(protocol)):
+            raise DataError("the run was not finished; go on from it with resume (--resume)")
+        yield f"## {experiment.title}"
+        yield experiment.report(protocol, log.records)
+        image = folder / f"{experiment.name}.png"
+        if experiment.draw is not None:
+            if figures:
+                experiment.draw(protocol, log.records, image)
+            if image.exists():
+                yield f"![{experiment.title}]({image.name})"
 
 
 def _chosen(

@@ -3,11 +3,14 @@
     {"trellis": "reproduction log", "format": 1}                          the first line
     {"key": …, "kind": "run" | "data" | "fit" | "companion", …}           one record each
 
-Of two records with one key the later counts.
+Of two records with one key the later counts. What else a record holds is the business of the
+computation that made it: :meth:`Log.reading` is there for whoever takes it out again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +61,27 @@ class Log(AppendedLog):
             return False
         self.records[record["key"]] = record
         return True
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Context: where records are not as they were written, that is what the error says.
+
+        Raises
+        ------
+        DataError
+            For whatever fails inside, but for files that cannot be written and missing packages.
+        """
+        try:
+            yield
+        except (DataError, ImportError, OSError):
+            raise
+        except Exception as error:
+            assert self._path is not None
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            raise DataError(
+                f"{display_name(self._path)} holds records that do not fit together ({reason}); "
+                "remove the lines that were changed, and what they stood for will be computed again"
+            ) from error
 
     def add(self, record: dict[str, Any]) -> None:
         """Keep a record; when this returns, it is on the disk."""

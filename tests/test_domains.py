@@ -12,6 +12,7 @@ from trellis.domains import (
     anything,
     flag,
     function,
+    generator,
     has,
     instance,
     is_number,
@@ -19,7 +20,11 @@ from trellis.domains import (
     nothing,
     number,
     one_of,
+    samples,
+    seed,
     sequence_of,
+    strings,
+    takes,
     text,
     whole,
 )
@@ -56,6 +61,14 @@ CASES = [
     (has("keys", "items"), "an object with keys and items", [{}], [[], dict]),
     (sequence_of(whole(0), "a list of columns"), "a list of columns",
      [[], (1, 2), np.array([1, 2])], ["12", b"12", 3, iter([1]), [-1], None]),
+    (generator, "a Generator", [np.random.default_rng(0)],
+     [0, None, np.random.RandomState(0), np.random, np.random.Generator]),
+    (seed, "an integer of at least 0 or a Generator", [0, np.int64(2**62), np.random.default_rng()],
+     [-1, 1.0, True, None, "0", np.random.RandomState(0)]),
+    (samples, "a list of samples", [[], [None], (1, "a"), np.zeros((2, 3))],
+     [None, 3, "ab", b"ab", {"a": 1}, iter([1]), np.array(3), list]),
+    (strings, "a list of strings", [[], ["a"], ("a", "b"), np.array(["a"])],
+     ["ab", [1], ["a", None], [b"a"], None, {"a": 1}]),
     (nothing | whole(1) | one_of(-1), "None, a positive integer or -1", [None, 3, -1], [0, -2]),
     (one_of("auto") | number(above=0), "'auto' or a positive number", ["auto", 0.1], ["x", 0]),
 ]  # fmt: skip
@@ -125,3 +138,39 @@ def test_numbers_and_integers():
     assert is_number(np.float32(1)) and is_number(math.inf)
     assert not is_number(math.nan) and not is_number("1")
     assert is_whole(np.int8(1)) and not is_whole(True) and not is_whole(1.0)
+
+
+@takes(k=whole(1), name=text)
+def asked(items, k=1, *, name="x", other=None):
+    """What is asked."""
+    return items, k, name, other
+
+
+def test_arguments_in_their_domains_are_passed_on():
+    assert asked("a") == ("a", 1, "x", None)
+    assert asked(None, 2, name="y", other=[]) == (None, 2, "y", [])
+    assert asked(k=np.int8(3), items=4) == (4, 3, "x", None)
+    assert asked.__name__ == "asked" and asked.__doc__ == "What is asked."
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "message"),
+    [
+        (("a", 0), {}, "k must be a positive integer, got 0"),
+        (("a", 2.5), {}, "k must be a positive integer, got 2.5"),
+        (("a",), {"k": True}, "k must be a positive integer, got True"),
+        (("a", 1), {"name": 3}, "name must be a string, got 3"),
+        (("a", None), {"name": None}, "k must be a positive integer, got None"),
+    ],
+)
+def test_arguments_outside_their_domains_are_refused(args, kwargs, message):
+    with pytest.raises(ParameterError) as caught:
+        asked(*args, **kwargs)
+    assert str(caught.value) == message
+
+
+def test_an_argument_too_many_is_the_business_of_the_function():
+    with pytest.raises(TypeError, match="positional"):
+        asked("a", 1, 2)
+    with pytest.raises(TypeError, match="missing"):
+        asked(k=1)

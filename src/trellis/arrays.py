@@ -308,7 +308,8 @@ def _check_range(
     if int(array.min()) >= least and int(array.max()) <= most:
         return
     place = tuple(int(i) for i in np.argwhere((array < least) | (array > most))[0])
-    expected = f"at least {low}" if high is None and low is not None else f"{least} to {most}"
+    too_low = low is not None and high is None and array[place] < low
+    expected = f"at least {least}" if too_low else f"{least} to {most}"
     raise DataError(f"{what} hold {array[place]} at {_place(place)}; expected {expected}")
 
 

@@ -73,10 +73,11 @@ def reproduce(
 def render(out: str | os.PathLike[Any], *, figures: bool = True) -> Outcome:
     """Write report, results and figures of a finished reproduction again, from its log alone."""
     folder, log = finished_log(out)
-    outcome = _outcome(log)
-    if figures:
-        draw_all(outcome, folder)
-    write_report(outcome, folder)
+    with log.reading():
+        outcome = _outcome(log)
+        if figures:
+            draw_all(outcome, folder)
+        write_report(outcome, folder)
     return outcome
 
 
@@ -111,7 +112,8 @@ def _compute(pool: Pool, name: str, protocol: Protocol, names: list[str]) -> Non
     study = TaskStudy(name, protocol, facts, pool.log.records)
     extra = _companions(data, facts, protocol) if companion_task(names) == name else []
     for fits in study.stages():
-        calls = [Call(fit.key(facts), str(fit), perform, (fit, data)) for fit in fits()]
+        with pool.log.reading():  # what to fit depends on the scores of fits before
+            calls = [Call(fit.key(facts), str(fit), perform, (fit, data)) for fit in fits()]
         pool.complete([*extra, *calls], _summary)
         extra = []
 

@@ -138,3 +138,42 @@ def test_wrong_parameters_are_refused():
         GraphPieces(edges, 0.5)
     with pytest.raises(DataError, match="pieces must be 'tree' or 'graph', got 'star'"):
         GraphPieces(edges, 2, "star")
+
+
+@pytest.mark.parametrize("pieces", ["tree", "graph"])
+@pytest.mark.parametrize(
+    ("edge", "message"),
+    [
+        ([0, -3], r"edges hold -3 at index \(1, 1\); expected at least 0"),
+        ([0, -(10**7)], r"edges hold -10000000 at index \(1, 1\); expected at least 0"),
+        ([-1, 0], r"edges hold -1 at index \(1, 0\); expected at least 0"),
+        ([0.0, 1.0], "edges have dtype float64; expected integers"),
+        ([2, 3], "edge 1 joins nodes 2 and 3, but the nodes are numbered 0 to 2"),
+        ([0, 10**8], "edge 1 joins nodes 0 and 100000000, but the nodes are numbered 0 to 2"),
+        ([2**40, 0], "edge 1 joins nodes 1099511627776 and 0, but the nodes are numbered 0 to 2"),
+        ([0, 2], "edge 1 joins node 0 of sample 0 and node 0 of sample 1; an edge must stay"),
+    ],
+)
+def test_edges_out_of_range_are_refused(edge, message, pieces):
+    with pytest.raises(DataError, match=message):
+        GraphPieces(np.array([[0, 1], edge]), 2.0, pieces).draw(
+            np.array([0, 2, 3]), np.random.default_rng(0)
+        )
+
+
+def test_other_graphs_are_checked_again():
+    partition = GraphPieces(np.array([[1, 2]]), 2.0)
+    partition.draw(np.array([0, 3]), np.random.default_rng(0))
+    with pytest.raises(DataError, match="edge 0 joins nodes 1 and 2, but the nodes are numbered 0"):
+        partition.draw(np.array([0, 2]), np.random.default_rng(0))
+
+
+def test_edges_stay_as_they_were_given():
+    edges = np.array([[0, 1], [1, 2]])
+    partition = GraphPieces(edges, None)
+    first = partition.draw(np.array([0, 3]), np.random.default_rng(0))
+    edges[:] = 10**8
+    again = partition.draw(np.array([0, 3]), np.random.default_rng(0))
+    assert np.array_equal(first.nodes, again.nodes) and len(again) == 1
+    with pytest.raises(ValueError, match="read-only"):
+        partition.edges[0, 0] = 10**8

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
-from trellis import Corpus, DataError, TemplateError, Templates
+from trellis import ChainCRF, Corpus, DataError, TemplateError, Templates
 from trellis.arrays import for_kernels
 from trellis.corpus import Column, as_corpus, as_graph_corpus
 from trellis.errors import CorruptModelError
@@ -533,6 +533,57 @@ def test_foreign_files(tmp_path):
         assert not isinstance(caught.value, CorruptModelError)
     with pytest.raises(FileNotFoundError):
         Prepared.open(tmp_path / "none")
+
+
+# ------------------------------------------------------------------------- made by hand
+
+
+def parts():
+    """What a prepared corpus is made of."""
+    corpus = as_corpus([[["a"], ["b"]]], [["X", "Y"]])
+    encoder = AttributeEncoder()
+    return {"encoder": encoder, "encoded": encoder.learn(corpus), "corpus": corpus}
+
+
+def test_a_prepared_corpus_made_by_hand_is_learned_from():
+    model = ChainCRF(random_state=0, max_passes=5)
+    assert model.fit(Prepared(**parts())).predict([[["a"], ["b"]]]) == [["X", "Y"]]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"encoded": Encoded([0, 2], [0, 1, 2], [0, 10**8], [])},
+            "feature indices go up to 100000000, but the encoder knows 2 features",
+        ),
+        (
+            {"encoded": Encoded([0, 2], [0, 1, 2], [0, 2], [])},
+            "feature indices go up to 2, but the encoder knows 2 features",
+        ),
+        ({"encoder": AttributeEncoder()}, "feature indices go up to 1, but the encoder knows 0"),
+        (
+            {"encoded": Encoded([0, 1, 2], [0, 1, 2], [0, 1], [])},
+            "the features and the corpus have other samples",
+        ),
+        (
+            {"encoded": Encoded([0, 1], [0, 2], [0, 1], [])},
+            "the features and the corpus have other samples",
+        ),
+        (
+            {"corpus": as_corpus([[["a"], ["b"]]])},
+            "the corpus has no labels: only labelled data can be trained on",
+        ),
+        ({"encoder": None}, "encoder must be an Encoder, got None"),
+        ({"encoded": None}, "encoded must be an Encoded, got None"),
+        ({"corpus": None}, "corpus must be a Corpus, got None"),
+        ({"features": 3}, "features must be a string or a list of strings, got 3"),
+        ({"input_format": "jsonl"}, "input_format must be None or a dict, got 'jsonl'"),
+    ],
+)
+def test_a_prepared_corpus_whose_parts_do_not_fit(change, message):
+    with pytest.raises(DataError, match=message):
+        ChainCRF(random_state=0, max_passes=1).fit(Prepared(**(parts() | change)))
 
 
 # ------------------------------------------------------------------------- the encoder it hands out

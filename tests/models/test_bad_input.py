@@ -157,10 +157,10 @@ def test_scores_need_labels():
             model.score([["Ada"] * len(labels[0])], labels)
 
 
-@pytest.mark.parametrize("k", [0, -1, 1.5, "2", None])
+@pytest.mark.parametrize("k", [0, -1, 1.5, 2.5, True, "2", None])
 def test_number_of_best(k):
     model = ChainCRF(max_passes=1, random_state=0).fit(X, Y)
-    with pytest.raises(DataError, match="k must be a positive integer, got"):
+    with pytest.raises(DataError, match=f"k must be a positive integer, got {k!r}"):
         model.predict_kbest(X, k)
 
 

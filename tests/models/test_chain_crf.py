@@ -184,6 +184,15 @@ def test_predictions_are_those_of_enumeration(crf, sample):
     assert crf.entropy([sample])[0] == pytest.approx(exact, abs=1e-5)
 
 
+@pytest.mark.parametrize("k", [10**8, 10**30])
+def test_far_more_than_there_are(crf, k):
+    """All of them, at once."""
+    samples = [["Ada", "met", "Bob"], ["Ada"], []]
+    ranked = crf.predict_kbest(samples, k)
+    assert ranked == crf.predict_kbest(samples, 27)
+    assert [len(labellings) for labellings in ranked] == [27, 3, 1]
+
+
 def test_the_first_of_the_best_is_the_prediction(crf):
     assert [ranked[0][0] for ranked in crf.predict_kbest(X_NEW, 2)] == crf.predict(X_NEW)
 

@@ -10,9 +10,10 @@ import pytest
 from label_problems import COSTS, STRUCTURES, Enumerated
 from margin_problems import CLASSES, make_problem
 from trellis.corpus import Labels, as_corpus
+from trellis.decompose import WholeSamples
 from trellis.errors import DataError, InfeasibleError
-from trellis.features import AttributeEncoder
-from trellis.problems import HingeLoss
+from trellis.features import AttributeEncoder, Encoded
+from trellis.problems import HingeLoss, LogLikelihood, Weights
 from trellis.problems.label_problem import LabelProblem
 
 
@@ -253,6 +254,42 @@ def test_bad_problems():
             AttributeEncoder().learn(corpus), Labels.from_lists([[None] * 3], CLASSES), 1,
             structure="tree", edges=loop,
         )  # fmt: skip
+
+
+def test_features_out_of_range_are_refused():
+    labels = Labels.from_lists([["x", "y"]], ["x", "y"])
+
+    def value(indices, n_features=2):
+        problem = LabelProblem(Encoded([0, 2], [0, 1, 2], indices, []), labels, n_features)
+        pieces = WholeSamples().draw(problem.offsets, np.random.default_rng(0))
+        weights = Weights.zeros(2, 2, float)
+        return LogLikelihood(problem).value_and_gradient(weights, problem.visits(pieces))[0]
+
+    assert value([0, 1]) == pytest.approx(np.log(4))
+    for index in (2, 10**9):
+        with pytest.raises(DataError, match=f"indices go up to {index}, but n_features=2"):
+            value([0, index])
+    with pytest.raises(
+        DataError, match=r"node \(2, 2\) .*; expected \(1000000001, 2\) and \(2, 2\)"
+    ):
+        value([0, 10**9], 10**9 + 1)  # the weights are too few then
+
+
+@pytest.mark.parametrize("structure", ["chain", "graph"])
+def test_arrays_stay_as_they_were_given(structure):
+    given = {"sample_weight": np.array([1.0, 2.0])}
+    if structure == "graph":
+        given |= {"edges": np.array([[0, 1], [2, 3]]), "types": np.array([0, 1])}
+    before = {name: array.tolist() for name, array in given.items()}
+    corpus = as_corpus([[["s"], ["s"]]] * 2, [["x", "y"]] * 2)
+    problem = LabelProblem(
+        AttributeEncoder().learn(corpus), corpus.labels, 1, structure=structure, n_types=2, **given
+    )
+    for name, array in given.items():
+        array[:] = 10**8
+        assert getattr(problem, name).tolist() == before[name]
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(problem, name)[0] = 10**8
 
 
 def test_inexact_inference_is_said():

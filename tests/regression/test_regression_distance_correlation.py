@@ -78,6 +78,38 @@ def test_closed_forms():
     assert distance_correlation(x, z) == pytest.approx(expected, abs=0.005)
 
 
+EXTREMES = [(1e300, 1.0), (1e-300, 1.0), (1e300, 1e300), (1e-300, 1e-300), (1e300, 1e-300),
+            (1e307, 1e-307), (1e120, 1e120), (5e-324 * 2**40, 1.0)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("p", "q"), [(1, 1), (1, 3), (2, 1), (2, 3)])
+@pytest.mark.parametrize(("x_scale", "z_scale"), EXTREMES)
+def test_numbers_whose_squares_are_no_floats(x_scale, z_scale, p, q):
+    rng = np.random.default_rng(0)
+    x, z = rng.integers(-9, 10, (30, p)), rng.integers(-9, 10, (30, q)).astype(float)
+    z[:, 0] += x[:, 0]
+    large = x * x_scale, z * z_scale
+    assert distance_correlation(*large) == pytest.approx(distance_correlation(x, z), rel=1e-9)
+    expected = distance_covariance(x, z) * np.sqrt(x_scale) * np.sqrt(z_scale)
+    assert distance_covariance(*large) == pytest.approx(expected, rel=1e-9, abs=0.0)
+
+
+def test_projections_of_numbers_whose_squares_are_no_floats():
+    rng = np.random.default_rng(0)
+    x, z = rng.normal(size=40), rng.normal(size=(40, 3))
+    options = {"method": "projections", "n_projections": 20}
+    expected = distance_correlation(x, z, **options)
+    assert expected > 0.1
+    assert distance_correlation(x * 1e300, z / 1e300, **options) == pytest.approx(expected)
+
+
+def test_the_largest_numbers_of_all():
+    most = np.finfo(float).max
+    assert distance_correlation([-most, most, 0], [1, 2, 5]) == pytest.approx(
+        distance_correlation([-1, 1, 0], [1, 2, 5])
+    )
+
+
 def test_a_constant_has_no_correlation():
     assert distance_correlation([1, 1, 1], [[1, 2], [3, 4], [9, 9]]) == 0
     assert distance_correlation([1, 2, 3], [4, 4, 4]) == 0
@@ -114,6 +146,14 @@ def test_projections_come_close():
         (lambda: CentredDistances(np.eye(3), n_projections=0), "n_projections must be"),
         (lambda: CentredDistances(np.eye(3)).covariance_squared([1, 2]), "rows of 3 numbers"),
         (lambda: CentredDistances(np.eye(3)).covariance_squared([1, 2, np.nan]), "NaN"),
+        (
+            lambda: CentredDistances(np.eye(3)).covariance_squared([1, 2, 1e71]),
+            r"numbers of x are beyond 1e\+70: their squares overflow",
+        ),
+        (
+            lambda: CentredDistances(1e71 * np.eye(3)),
+            r"numbers of Z are beyond 1e\+70: their squares overflow",
+        ),
     ],
 )
 def test_bad_input(call, message):

@@ -179,15 +179,22 @@ def test_out_of_steps_says_how_far_it_is():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"G": np.eye(3)}, "G must be"),
-        ({"G": np.zeros((0, 0)), "b": np.zeros(0)}, "n >= 1"),
-        ({"G": np.full((2, 2), np.nan)}, "finite"),
-        ({"G": np.array([[1.0, 0.5], [0.0, 1.0]])}, "symmetric"),
-        ({"start": np.zeros(3)}, "start have shape"),
-        ({"blocks": [0]}, "blocks (have|hold)"),
-        ({"blocks": [0.0, 1.0]}, "blocks (have|hold)"),
-        ({"blocks": [-1, 0]}, "blocks (have|hold)"),
-        ({"blocks": [0, 2]}, "blocks hold 2 at index 1|block 1 has no variable"),
+        (
+            {"G": np.eye(3)},
+            r"G must be \(n, n\) and b \(n,\) with n >= 1, got \(3, 3\) and \(2,\)$",
+        ),
+        ({"G": np.zeros((0, 0)), "b": np.zeros(0)}, r"n >= 1, got \(0, 0\) and \(0,\)$"),
+        ({"G": np.full((2, 2), np.nan)}, "^G and b must be finite$"),
+        ({"G": np.array([[1.0, 0.5], [0.0, 1.0]])}, "^G must be symmetric$"),
+        ({"start": np.zeros(3)}, r"^start have shape \(3,\); expected \(2,\)$"),
+        ({"blocks": [0]}, r"^blocks have shape \(1,\); expected \(2,\)$"),
+        ({"blocks": [0.0, 1.0]}, "^blocks have dtype float64; expected integers$"),
+        ({"blocks": [-1, 0]}, "^blocks hold -1 at index 0; expected 0 to 1$"),
+        ({"blocks": [0, 2]}, "^blocks hold 2 at index 1; expected 0 to 1$"),
+        (
+            {"G": np.eye(3), "b": np.zeros(3), "blocks": [2, 0, 2]},
+            r"^block 1 has no variable; number the blocks 0, 1, \.\.\.$",
+        ),
     ],
 )
 def test_bad_input(change, message):

@@ -115,6 +115,19 @@ def test_k_best_agree_with_enumeration(problem: Any, k: int) -> None:
     np.testing.assert_allclose(second.values, values, atol=1e-9)
 
 
+@given(problems(), st.sampled_from([10**9, 10**30]))
+def test_k_best_of_far_more_than_there_are(problem: Any, k: int) -> None:
+    space, scores, tables = problem
+    most = max(map(len, tables))
+    if most > 12 or any(len(table) == 0 for table in tables):
+        return
+    ranked = kbest_assignments(space, scores, k)
+    expected = kbest_assignments(space, scores, most + 1)
+    assert len(ranked) == len(expected) == most
+    for one, other in zip(ranked, expected, strict=True):
+        assert np.array_equal(one.values, other.values)
+
+
 @given(problems(), st.randoms(use_true_random=False))
 def test_fixed_variables_agree_with_enumeration(problem: Any, random: Any) -> None:
     space, scores, tables = problem
@@ -217,11 +230,57 @@ def test_part_of_a_space() -> None:
         ([[0, -1, -1], [0, -1, -1]], [0, 2], [0, 1], "same single row"),
         ([[0, -1, -1]], [0, 2], [0, 1], "offsets end at 2; expected 1"),
         ([[0, -1, -1]], [0, 1], [0, 1, 2], "there are 2 offsets and 3 row_offsets"),
+        ([[0.0, -1.0, -1.0]], [0, 1], [0, 1], "covers have dtype float64; expected integers"),
+        ([[0.5, -1.0, -1.0]], [0, 1], [0, 1], "covers have dtype float64; expected integers"),
+        ([[0, -1, -1]], [0.0, 1.0], [0, 1], "offsets have dtype float64; expected integers"),
+        ([[0, -1, -1]], [0, 1], [0.0, 1.0], "row_offsets have dtype float64; expected integers"),
+        (
+            [[2**32, -1, -1]], [0, 1], [0, 1],
+            r"covers hold 4294967296 at index \(0, 0\); expected -1 to 2147483647",
+        ),
+        (
+            [[0, 2**32 - 1, -1]], [0, 1], [0, 1],
+            r"covers hold 4294967295 at index \(0, 1\); expected -1 to 2147483647",
+        ),
+        ([[0, -2, -1]], [0, 1], [0, 1], r"covers hold -2 at index \(0, 1\); expected at least -1"),
+        ([[0, -1]], [0, 1], [0, 1], r"covers have shape \(1, 2\); expected \(any, 3\)"),
+        (
+            [[0, -1, -1], [1, -1, -1]], [0, 1, 2], [0, 2, 1],
+            "row_offsets fall at sample 1, from 2 to 1",
+        ),
+        (
+            [[0, -1, -1], [1, -1, -1]], [0, 2, 1], [0, 1, 2],
+            "offsets fall at sample 1, from 2 to 1",
+        ),
+        ([[0, -1, -1]], [0, 2**32], [0, 1], "offsets end at 4294967296; expected 1"),
     ],
-)
+)  # fmt: skip
 def test_bad_spaces(covers: Any, offsets: Any, rows: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         AssignmentSpace(np.array(covers), np.array(offsets), np.array(rows))
+
+
+@pytest.mark.parametrize("n_rows", [1, 10**6, 2**40, 2**62])
+@pytest.mark.parametrize("solve", [best_assignment, second_best_assignment])
+def test_rows_without_hypotheses(n_rows: int, solve: Any) -> None:
+    """However many: they take no memory."""
+    space = AssignmentSpace([[0, -1, -1]], [0, 1, 1], [0, 1, 1 + n_rows])
+    with pytest.raises(InfeasibleError, match=r"^sample 1 has no assignment that covers"):
+        solve(space, [1.0])
+
+
+@pytest.mark.parametrize("name", ["covers", "offsets", "row_offsets"])
+def test_a_space_does_not_change(name: str) -> None:
+    arrays = {
+        "covers": np.array([[0, 1, -1], [0, -1, -1], [1, -1, -1]], np.int32),
+        "offsets": np.array([0, 3]),
+        "row_offsets": np.array([0, 2]),
+    }
+    space = AssignmentSpace(**arrays)
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(space, name)[-1] = 10**8
+    arrays[name][:] = 10**8  # what was given can be written to, and is another array
+    assert best_assignment(space, [1.0, 0.0, 0.5]).chosen.tolist() == [True, False, False]
 
 
 def test_bad_arguments() -> None:
@@ -236,7 +295,8 @@ def test_bad_arguments() -> None:
         best_assignment(space, [-np.inf], fixed=[1])
     with pytest.raises(DataError, match="method"):
         best_assignment(space, [1.0], method="magic")
-    with pytest.raises(DataError, match="k must be"):
-        kbest_assignments(space, [1.0], 0)
+    for k in (0, -1, 2.5, True, None):
+        with pytest.raises(DataError, match=f"k must be a positive integer, got {k}"):
+            kbest_assignments(space, [1.0], k)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="diversity"):
         kbest_assignments(space, [1.0], 2, diversity=-1.0)

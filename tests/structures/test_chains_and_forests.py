@@ -10,9 +10,10 @@ from enumerate_passes import ORDINARY, array, chains, enumerated, feasible, fore
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from trellis.errors import InfeasibleError
+from trellis.errors import DataError, InfeasibleError
 from trellis.structures import (
     ChainPotentials,
+    GraphPotentials,
     best,
     entropy,
     event_probability,
@@ -63,6 +64,24 @@ def test_kbest_lists_all_labellings_in_order(p, k):
         score_of = dict(zip(e.labellings, e.scores, strict=True))
         assert len(set(listed)) == n
         assert [score_of[y] for y in listed] == ranked[:n].tolist()
+
+
+@CASES
+@given(POTENTIALS, st.sampled_from([10**9, 10**30]))
+def test_kbest_of_far_more_than_there_are(p, k):
+    """Time and memory go by the labellings there are."""
+    labels, scores = kbest(p, k)
+    expected = kbest(p, 1000)
+    assert np.array_equal(labels, expected[0]) and np.array_equal(scores, expected[1])
+
+
+@pytest.mark.parametrize("k", [10**15, 10**25])
+def test_kbest_of_more_than_memory_holds(k):
+    chain = ChainPotentials(np.zeros((60, 3)), np.zeros((3, 3)), [0, 60])
+    star = GraphPotentials(np.zeros((60, 3)), np.eye(3), [[0, v] for v in range(1, 60)], [0, 60])
+    for p in (chain, star):
+        with pytest.raises(DataError, match=f"{k} labellings do not fit into memory"):
+            kbest(p, k)
 
 
 @CASES

@@ -310,9 +310,25 @@ def test_max_flow_refuses_three_labels():
     assert found.labels.tolist() == [2, 2] and found.exact[0]
 
 
+@pytest.mark.parametrize("k", [10**9, 10**30])
+def test_kbest_of_far_more_than_there_are(k):
+    """Time and memory go by the labellings there are, with loops and beside samples without."""
+    one = triangle()
+    loop, path = one.edges, [[3, 4]]
+    node = np.concatenate([one.node, np.zeros((2, one.node.shape[1]))])
+    pair = np.zeros((node.shape[1],) * 2)
+    p = GraphPotentials(node, pair, [*loop.tolist(), *path], [0, 3, 5])
+    labels, scores = kbest(p, k)
+    assert labels.shape == (node.shape[1] ** 3, 5)
+    assert np.isfinite(scores).sum(axis=1).tolist() == [node.shape[1] ** 3, node.shape[1] ** 2]
+    expected = kbest(p, 30)
+    assert np.array_equal(labels, expected[0]) and np.array_equal(scores, expected[1])
+
+
 def test_kbest_refusals():
-    with pytest.raises(DataError, match="k must be a positive integer, got 0"):
-        kbest(triangle(), 0)
+    for k in (0, -1, 2.5, True, None, "2"):
+        with pytest.raises(DataError, match=f"k must be a positive integer, got {k!r}"):
+            kbest(triangle(), k)
     with pytest.raises(DataError, match="budget must be a positive integer"):
         kbest(triangle(), 1, budget=0)
 

@@ -204,6 +204,57 @@ def test_a_run_that_was_not_finished_is_not_rendered(copied):
         render(copied)
 
 
+def crafted(folder, kind, change):
+    """The log with the last record of a kind changed: None for an entry that is missing."""
+    records = [json.loads(line) for line in lines(folder)]
+    last = max(i for i, record in enumerate(records) if record.get("kind") == kind)
+    records[last] = {k: v for k, v in (records[last] | change).items() if v is not None}
+    (folder / LOG).write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("run", {"protocol": None}),
+        ("run", {"protocol": []}),
+        ("run", {"protocol": {"name": "tiny"}}),
+        ("run", {"tasks": None}),
+        ("run", {"tasks": 3}),
+        ("run", {"tasks": []}),
+        ("run", {"versions": None}),
+        ("run", {"seconds": "long"}),
+        ("data", {"task": 3, "labels": None}),
+        ("fit", {"dev": None, "test": None}),
+        ("fit", {"test": "x"}),
+        ("fit", {"test": [1, 2]}),
+        ("fit", {"seconds": {}}),
+        ("companion", {"task": 3} | dict.fromkeys(["value", "values", "rows", "curves", "gaps"])),
+    ],
+)
+def test_records_that_were_changed(copied, kind, change):
+    """A report, or an error that says what is wrong."""
+    crafted(copied, kind, change)
+    (copied / "report.md").unlink()
+    try:
+        render(copied, figures=False)
+    except DataError as error:
+        message = r"holds records that do not fit together \(|the run was not finished; go on"
+        assert re.search(message, str(error))
+    else:
+        assert (copied / "report.md").exists()
+
+
+def test_a_changed_score_stops_the_run_that_builds_on_it(copied):
+    crafted(copied, "run", {})
+    records = [json.loads(line) for line in lines(copied)]
+    for record in records:
+        if record.get("kind") == "fit":
+            record["dev"] = "high"
+    (copied / LOG).write_text("".join(json.dumps(record) + "\n" for record in records))
+    with pytest.raises(DataError, match=r"log.jsonl holds records that do not fit together \("):
+        reproduce(copied, protocol=TINY, tasks=["roles"], n_jobs=1, figures=False, resume=True)
+
+
 def test_an_interrupt_says_where_the_results_are(tmp_path, monkeypatch):
     def interrupted(fit, data):
         raise KeyboardInterrupt

@@ -60,6 +60,39 @@ def test_a_damaged_line_is_named(tmp_path):
         Log(path)
 
 
+@pytest.mark.parametrize(
+    ("read", "reason"),
+    [
+        (lambda record: record["score"], "KeyError: 'score'"),
+        (lambda record: record["text"] + 1, 'TypeError: can only concatenate str (not "int") to'),
+        (lambda record: record["text"].mean(), "AttributeError: 'str' object has no attribute"),
+        (lambda record: 1 / record["zero"], "ZeroDivisionError: "),
+        (lambda record: unpack(record, [1]), "error: Error -3 while decompressing data"),
+        (lambda record: int("x\n" * 300), "ValueError: invalid literal for int"),
+    ],
+)
+def test_records_that_are_not_as_they_should_be(tmp_path, read, reason):
+    log = Log(tmp_path / "log.jsonl")
+    log.add({"key": "a", "text": "x", "zero": 0, "codes": "AAAA", "labels": []})
+    with pytest.raises(DataError) as caught, log.reading():
+        read(log.records["a"])
+    message = str(caught.value)
+    start = f"{tmp_path / 'log.jsonl'} holds records that do not fit together ({reason}"
+    assert message.startswith(start)
+    assert message.endswith(
+        "); remove the lines that were changed, and what they stood for will be computed again"
+    )
+    assert "\n" not in message and len(message) < len(str(tmp_path)) + 400
+
+
+@pytest.mark.parametrize("error", [DataError("not finished"), OSError("disk full"), ImportError()])
+def test_other_errors_are_no_matter_of_the_log(tmp_path, error):
+    log = Log(tmp_path / "log.jsonl")
+    with pytest.raises(type(error)) as caught, log.reading():
+        raise error
+    assert caught.value is error
+
+
 @given(st.lists(st.lists(st.sampled_from(["O", "B-X", "I-X", "ü"]), max_size=5)))
 def test_packing_is_undone(sequences):
     assert unpack(pack(sequences), [len(s) for s in sequences]) == sequences

@@ -18,7 +18,7 @@ Three ways to compute it, the first two exact:
 
 from __future__ import annotations
 
-from math import lgamma, log, pi
+from math import frexp, ldexp, lgamma, log, pi
 from typing import Any, Literal
 
 import numpy as np
@@ -186,8 +186,8 @@ def _scaled(values: Any, name: str) -> tuple[Float64s, float]:
     most = float(np.abs(rows).max())
     if most == 0 or 1 / _LARGE < most < _LARGE:
         return rows, 1.0
-    scale = 2.0 ** np.floor(np.log2(most))
-    return rows / scale, float(scale)
+    scale = ldexp(1.0, frexp(most)[1] - 1)  # the power of two that is next below
+    return rows / scale, scale
 
 
 def _moments(

@@ -94,11 +94,6 @@ class AssignmentSpace:
         rows = as_offsets(self.row_offsets, "row_offsets")
         if len(offsets) != len(rows):
             raise DataError(f"there are {len(offsets)} offsets and {len(rows)} row_offsets")
-        if rows[-1] > 3 * len(covers):  # so that no row is too many for memory
-            raise DataError(
-                f"row_offsets end at {rows[-1]}, but {len(covers)} hypotheses cover at most "
-                f"{3 * len(covers)} rows"
-            )
         for name, array in (("covers", covers), ("offsets", offsets), ("row_offsets", rows)):
             vars(self)[name] = held(array, vars(self)[name])
         sample = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
@@ -225,13 +220,7 @@ def best_assignment(
         answer = _Program(space, int(i), s[hypotheses], f[hypotheses]).solve(relax=method != "ilp")
         states[i] = -1 if answer is None else 1
         chosen[hypotheses] = False if answer is None else answer
-    bad = np.flatnonzero(states < 0)
-    if len(bad):
-        raise InfeasibleError(
-            "has no assignment that covers every row once: what is fixed or not allowed leaves a "
-            "row without a hypothesis, or gives one two",
-            sample=int(bad[0]),
-        )
+    _refuse_infeasible(states < 0)
     values = space.sums(np.where(chosen, s, 0.0))
     return Assignment(chosen, values, np.where(states == 1, values, np.maximum(bounds, values)))
 
@@ -378,6 +367,17 @@ def best_incompatible_assignment(space: AssignmentSpace, scores: Any, fixed: Any
     return Assignment(chosen, values, values)
 
 
+def _refuse_infeasible(infeasible: Bools) -> None:
+    """Raise if a sample has no assignment."""
+    bad = np.flatnonzero(infeasible)
+    if len(bad):
+        raise InfeasibleError(
+            "has no assignment that covers every row once: what is fixed or not allowed leaves a "
+            "row without a hypothesis, or gives one two",
+            sample=int(bad[0]),
+        )
+
+
 def _checked(space: AssignmentSpace, scores: Any, fixed: Any) -> tuple[Float64s, NDArray[np.int8]]:
     _SPACE.check("space", space)
     s = as_array(scores, np.float64, "scores", (len(space),))
@@ -386,6 +386,8 @@ def _checked(space: AssignmentSpace, scores: Any, fixed: Any) -> tuple[Float64s,
     f = np.full(len(space), -1, np.int8)
     if fixed is not None:
         f = as_array(fixed, np.int8, "fixed", (len(space),), low=-1, high=2)
+    # A hypothesis covers three rows at most: nor are there too many rows for memory.
+    _refuse_infeasible(np.diff(space.row_offsets) > 3 * np.diff(space.offsets))
     forced = np.flatnonzero((f == 1) & np.isneginf(s))
     if len(forced):
         raise DataError(f"hypothesis {forced[0]} is fixed to 1 but its score is -inf")

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from trellis.arrays import Array, Float64s, Int32s, for_kernels
+from trellis.arrays import Array, Float64s, Int32s, for_kernels, memory_for
 from trellis.domains import instance
 from trellis.structures.chain_potentials import ChainPotentials
 from trellis.structures.forest import Forest, forest_or_none, rooted
@@ -79,14 +79,15 @@ class MessagePasses:
         p = self.p
         if k > _MANY:  # there may be far fewer, and the time and memory go by k
             k = min(k, self._most_labellings(k))
-        if isinstance(p, ChainPotentials):
-            from trellis.kernels.chain import kbest
+        with memory_for(k, "labellings"):
+            if isinstance(p, ChainPotentials):
+                from trellis.kernels.chain import kbest
 
-            return kbest(*self._scores(), k)
-        from trellis.kernels import tree_max
+                return kbest(*self._scores(), k)
+            from trellis.kernels import tree_max
 
-        assert self.forest is not None
-        return tree_max.kbest(*self._scores(), self.forest.arguments(p.types), k)
+            assert self.forest is not None
+            return tree_max.kbest(*self._scores(), self.forest.arguments(p.types), k)
 
     def posterior(
         self,
