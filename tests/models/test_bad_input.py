@@ -9,13 +9,14 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from chain_problems import same_bits, toy_language
-from trellis import load_model, (
+from trellis import (
     ChainCRF,
     ChainPerceptron,
     Corpus,
     DataError,
     InfeasibleError,
     TemplateError,
+    load_model,
 )
 
 X, Y = toy_language(10)
