@@ -26,6 +26,9 @@ class Listed(list):
 
 
 class Broken:
+    def __repr__(self):
+        return "Broken()"
+
     """Something that cannot become an array."""
 
     def __array__(self, dtype=None, copy=None):
