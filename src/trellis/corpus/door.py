@@ -145,7 +145,7 @@ def _from_attributes(samples: list[Any]) -> Corpus:
             elif (
                 isinstance(position, Iterable)
                 and not isinstance(position, str | bytes)
-                and getattr(position, "ndim", 1)  # an array without dimensions holds no names
+                and getattr(position, "ndim", True)  # an array without dimensions holds no names
             ):
                 # Sets are sorted: their own order differs from run to run.
                 for name in sorted(position, key=str) if isinstance(position, Set) else position:
