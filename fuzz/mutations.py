@@ -12,6 +12,14 @@ from numpy.random import Generator
 
 __all__ = ["broken", "tamper", "written_otherwise"]
 
+
+class _Kind:
+    """A class, which can be called with anything; what the call of ``int`` raises is not ours."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+
 # What stands where something else is expected. None of it is large: what can be asked for, in time
 # and memory, is not an attack.
 _THINGS: tuple[Callable[[], Any], ...] = (
@@ -19,7 +27,7 @@ _THINGS: tuple[Callable[[], Any], ...] = (
     lambda: 2.5, lambda: np.nan, lambda: np.inf, lambda: -np.inf, lambda: -0.0, lambda: True,
     lambda: 1j, lambda: [], lambda: (), lambda: {}, set, lambda: [[]], lambda: [None],
     lambda: [[1, 2], [3]], lambda: ["a", ["b"]], lambda: [1.5], lambda: {"a": 1}, lambda: {1, 2},
-    object, lambda: int, lambda: iter([1, 2]), lambda: range(3), lambda: np.array(5),
+    object, lambda: _Kind, lambda: iter([1, 2]), lambda: range(3), lambda: np.array(5),
     lambda: np.datetime64("2020-01-01"), lambda: np.float32(0.5), lambda: np.int8(-3),
     lambda: np.zeros(0), lambda: np.zeros((0, 2), np.int64), lambda: np.array(["a", "b"]),
     lambda: np.array([None, 1], object), lambda: np.ones((2, 2, 2)), lambda: np.array([1 + 2j]),

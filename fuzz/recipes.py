@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from trellis.errors import DataError
+
 __all__ = ["EXCEPTIONS", "IN_PLACE", "PACKAGES", "PATHS", "RECIPES", "WORK", "Recipe"]
 
 PACKAGES = (
@@ -679,6 +681,8 @@ _GOLD4 = np.array([0, 0, 1, 1])
 
 
 def _oracle(i: int, w: Any) -> tuple[Any, float]:
+    if w.shape != (6,):
+        raise DataError("these are not the weights of this oracle")
     y = int((w.reshape(2, 3) @ _X4[i] + (np.arange(2) != _GOLD4[i])).argmax())
     psi = np.zeros((2, 3))
     psi[_GOLD4[i]] += _X4[i]
@@ -956,6 +960,8 @@ def _completed(touch: Touch, problem: Any, l2: Any, rng: Any, max_passes: Any, t
 
 
 def _risk(w: Any) -> tuple[float, Any]:
+    if w.shape != (1,):
+        raise DataError("these are not the weights of this risk")
     x = np.array([1.0, 2.0, 9.0])
     return float(abs(w - x).sum()), np.array([np.sign(w - x).sum()])
 

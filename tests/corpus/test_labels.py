@@ -260,7 +260,6 @@ def test_bad_sets(sets, message):
 @pytest.mark.parametrize(
     ("classes", "message"),
     [
-        ("AB", "classes are of type str; expected a list"),
         ({"A", "B"}, "classes are of type set; expected a list"),
         (3, "classes are of type int; expected a list"),
         ([1, 2], "classes must be strings, got 1"),
@@ -268,6 +267,8 @@ def test_bad_sets(sets, message):
     ],
 )
 def test_bad_class_names(classes, message):
+    with pytest.raises(DataError, match="classes are of type str; expected a list"):
+        Labels([0], (), "AB")
     labels = Labels.from_lists([["A"]])
     for make in (
         lambda: Labels([0], (), classes),

@@ -201,6 +201,8 @@ def test_spans_that_are_none(span: Any) -> None:
 
 
 def test_no_list_of_spans_and_no_length() -> None:
+    with pytest.raises(DataError, match="strict must be True or False, got 3"):
+        get_scheme("BIO").spans(["O"], 3)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="spans are of type int; expected a list"):
         get_scheme("BIO").labels_for(3, 4)  # type: ignore[arg-type]
     with pytest.raises(DataError, match=r"n must be an integer of at least 0, got 2\.5"):

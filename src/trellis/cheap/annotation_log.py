@@ -35,6 +35,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from trellis.domains import flag, nothing, number, sequence_of, takes, text, whole
 from trellis.errors import DataError
 from trellis.files import display_name
 from trellis.tracking.objects import PairAnnotation
@@ -120,6 +121,7 @@ class AnnotationLog:
     [(1, 7, ['D', 'N', None])]
     """
 
+    @takes(timeout=number(at_least=0))
     def __init__(self, path: str | os.PathLike[Any], *, timeout: float = 2.0) -> None:
         self.path = Path(os.fsdecode(path))
         self._name = display_name(path)
@@ -207,6 +209,7 @@ class AnnotationLog:
         rows = self._read("SELECT name, value FROM metadata ORDER BY name")
         return {name: self._parsed(value, f"metadata {name!r}") for name, value in rows}
 
+    @takes(pool=text, strategy=text, seed=nothing | whole())
     def begin(self, *, pool: str, strategy: str, seed: int | None) -> None:
         """Write whose log this is, or check it if it was begun earlier.
 
@@ -227,10 +230,14 @@ class AnnotationLog:
                     "from those given now; give the same pool, or name a new file"
                 )
             return
-        rows = {"pool": pool, "strategy": strategy, "seed": seed}
+        rows = {"pool": pool, "strategy": strategy, "seed": None if seed is None else int(seed)}
         values = [(name, json.dumps(value)) for name, value in rows.items()]
         self._write("INSERT INTO metadata VALUES (?, ?)", values)
 
+    @takes(
+        sample=whole(), key=text, nodes=nothing | sequence_of(whole(), "a list of integers"),
+        replaces=flag,
+    )  # fmt: skip
     def add(
         self,
         sample: int,
@@ -271,11 +278,11 @@ class AnnotationLog:
             "ORDER BY number"
         )
         entries = []
-        for number, sample, key, text, parts, replaces in rows:
-            place = f"row {number}"
+        for row, sample, key, content, parts, replaces in rows:
+            place = f"row {row}"
             nodes = None if parts is None else tuple(self._parsed(parts, place))
-            annotation = self._parsed(text, place)
-            entries.append(Entry(number, sample, annotation, nodes, bool(replaces), key))
+            annotation = self._parsed(content, place)
+            entries.append(Entry(row, sample, annotation, nodes, bool(replaces), key))
         return entries
 
     def _parsed(self, text: str, place: str) -> Any:
@@ -384,7 +391,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, AbstractSet):
-        return {"set": sorted(map(_plain, value), key=lambda item: (str(type(item)), item))}
+        return {"set": sorted(map(_plain, value), key=json.dumps)}
     if isinstance(value, Mapping) and all(isinstance(n, str | int | np.integer) for n in value):
         return {"dict": [[_plain(name), _plain(item)] for name, item in value.items()]}
     raise DataError(

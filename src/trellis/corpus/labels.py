@@ -83,7 +83,7 @@ class Labels:
     @classmethod
     def from_table(cls, ids: Any, table: Any, classes: Sequence[str]) -> Labels:
         """Labels from the table that :attr:`table` is."""
-        names = _class_names(classes)
+        names = _class_names(classes, letters=True)
         rows, n = as_array(table, np.bool_, "entries of the label table"), len(names)
         if rows.ndim != 2 or rows.shape[1] != n or rows.shape[0] <= n:
             raise DataError(f"label table must be (more than {n}, {n}), got {rows.shape}")
@@ -111,7 +111,7 @@ class Labels:
     @classmethod
     def from_codes(cls, codes: NDArray[np.int32], names: Sequence[str]) -> Labels:
         """Gold labels from integer codes into ``names``; classes come out sorted."""
-        names = _class_names(names)
+        names = _class_names(names, letters=True)
         order = sorted(range(len(names)), key=names.__getitem__)
         rank = np.empty(len(names), np.int32)
         rank[order] = np.arange(len(names), dtype=np.int32)
@@ -127,7 +127,7 @@ class Labels:
         ``first`` is the number of the first sample, for messages.
         """
         closed = classes is not None
-        given = () if classes is None else _class_names(classes)
+        given = () if classes is None else _class_names(classes, letters=True)
         known: dict[str, int] = {name: i for i, name in enumerate(given)}
         if len(known) != len(given):
             raise DataError(f"a class is named twice: {', '.join(given)}")
@@ -176,7 +176,7 @@ class Labels:
 
     def recoded(self, classes: Sequence[str]) -> Labels:
         """The same labels in terms of other classes, which must contain every class used."""
-        classes = _class_names(classes)
+        classes = _class_names(classes, letters=True)
         if classes == self.classes:
             return self
         n_old, n_new = len(self.classes), len(classes)
@@ -256,8 +256,12 @@ def as_positions(positions: Any, n: int) -> Int64s | slice:
     return as_array(positions, np.int64, "positions", (None,), low=0, high=n)
 
 
-def _class_names(classes: Any) -> tuple[str, ...]:
-    names = tuple(as_list(classes, "classes"))
+def _class_names(classes: Any, *, letters: bool = False) -> tuple[str, ...]:
+    """Names of classes, checked; with ``letters``, a string is a list of them."""
+    if letters and isinstance(classes, str):
+        return tuple(classes)
+    # A string is a list of names of one letter.
+    names = tuple(classes if isinstance(classes, str) else as_list(classes, "classes"))
     for name in names:
         if not isinstance(name, str):
             raise DataError(f"classes must be strings, got {name!r}")

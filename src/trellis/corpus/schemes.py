@@ -44,6 +44,7 @@ from trellis.arrays import as_list, memory_for
 from trellis.domains import (
     Alternative,
     Domain,
+    flag,
     instance,
     is_whole,
     nothing,
@@ -214,6 +215,7 @@ class Scheme:
         >>> bio.spans(["O", "I-X", "I-X", "I-Y", "B-Y"], strict=True)
         [('Y', 4, 5)]
         """
+        flag.check("strict", strict)
         labels = _listed(labels, "labels")
         spans: list[Span] = []
         begin, opened_by, open_type = -1, "O", ""  # the open span; begin is -1 if there is none

@@ -53,5 +53,5 @@ def read_segmented(source: Source, *, segmented: bool = True) -> Corpus:
     tags = np.where(starts_word, np.where(ends_word, 3, 0), np.where(ends_word, 2, 1))
     distinct, codes = np.unique(points[where], return_inverse=True)
     column = Column(codes.astype(np.int32), [chr(c) for c in distinct])
-    labels = Labels.from_codes(tags.astype(np.int32), tuple("BMES")) if segmented else None
+    labels = Labels.from_codes(tags.astype(np.int32), "BMES") if segmented else None
     return Corpus(offsets, {"char": column}, labels=labels)

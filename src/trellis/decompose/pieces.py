@@ -70,6 +70,7 @@ class Pieces:
         sample = as_array(self.sample, np.int64, "sample", (None,), low=0)
         offsets = as_offsets(self.offsets)
         n = int(offsets[-1])
+        object.__setattr__(self, "overlap", int(min(self.overlap, n)))  # more is the same
         arrays = {"sample": sample, "offsets": offsets}
         if len(offsets) != len(sample) + 1 or (np.diff(offsets) == 0).any():
             raise DataError("offsets must rise, and be one more than the samples of the pieces")

@@ -367,10 +367,11 @@ def _score_by_call(
     metric: Callable[[Any, Any], float], gold: list[Any], pool: list[Any]
 ) -> _Scorer:
     def score(rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        scores = np.array([metric([gold[i] for i in r], [pool[i] for i in r]) for r in rows])
+        values = [metric([gold[i] for i in r], [pool[i] for i in r]) for r in rows]
+        scores = as_array(values, np.float64, "scores of the metric", (len(rows),))
         if not np.isfinite(scores).all():
             raise DataError("the metric returned a number that is not finite on a resample")
-        return scores.astype(np.float64)
+        return scores
 
     return score
 

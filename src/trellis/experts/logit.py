@@ -85,5 +85,6 @@ def best_candidates(scores: NDArray[np.float64], ends: NDArray[np.int64]) -> NDA
         return np.zeros(0, np.int64)
     sizes = np.diff(ends)
     top = np.repeat(np.maximum.reduceat(scores, ends[:-1]), sizes)
-    index = np.where(scores >= top - 1e-12 * (1 + np.abs(top)), np.arange(len(scores)), len(scores))
+    below = scores < top - 1e-12 * (1 + np.abs(top))  # no score that is NaN is
+    index = np.where(below, len(scores), np.arange(len(scores)))
     return np.minimum.reduceat(index, ends[:-1])

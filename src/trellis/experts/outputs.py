@@ -353,5 +353,5 @@ def _checked_scores(scores: Any, outputs: ExpertOutputs) -> NDArray[np.float32]:
 
 
 def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(map(str, names[:10]))
+    shown = ", ".join(map(str, list(names)[:10]))
     return shown + (", ..." if len(names) > 10 else "")

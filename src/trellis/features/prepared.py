@@ -259,6 +259,7 @@ def prepare(
     >>> TreeCRF(random_state=0).fit(prepared).predict([["dogs", "sleep"]], edges=[[(0, 1)]])
     [['N', 'V']]
     """
+    (nothing | instance(dict)).check("input_format", input_format)
     corpus = as_any_corpus(corpus, y, edges, edge_types)
     labels = _checked_labels(corpus)
     check_label_count(len(labels.classes), max_labels)

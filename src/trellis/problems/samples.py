@@ -242,14 +242,12 @@ class LabelSamples:
         """Refuse matrices that are not those of this problem, or that kernels cannot take."""
         instance(Weights).check(what, weights)
         L, tables = self.n_labels, weights.transitions.shape
-        shapes: tuple[tuple[int, ...], ...] = ((self.n_types, L, L),)
-        if self.structure == "chain":
-            shapes = ((L, L), (1, L, L))
+        expected = (L, L) if self.structure == "chain" else (self.n_types, L, L)
         enough = weights.node.shape[0] >= self.n_features  # others may have met more features
-        if not enough or weights.node.shape[1:] != (L,) or tables not in shapes:
+        if not enough or weights.node.shape[1:] != (L,) or tables != expected:
             raise DataError(
                 f"{what} have node {weights.node.shape} and transitions {tables}; expected "
-                f"{(self.n_features, L)} and {shapes[0]}"
+                f"{(self.n_features, L)} and {expected}"
             )
         for array in weights.arrays():
             fit = array.flags.carray and array.dtype in (np.float32, np.float64)

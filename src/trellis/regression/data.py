@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trellis.arrays import Float64s
+from trellis.arrays import Float64s, as_array
 from trellis.domains import whole
 from trellis.errors import DataError
 from trellis.regression.similarity import KNN
@@ -52,6 +52,9 @@ class RegressionData:
     feature_names: tuple[str, ...]
     metric: str = "euclidean"
     regressors: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "y", as_array(self.y, np.float64, "y", (None,)))
 
     def subset(self, nodes: ArrayLike) -> RegressionData:
         """The data of some nodes, with the edges among them."""

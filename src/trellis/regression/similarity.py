@@ -30,6 +30,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from trellis.arrays import as_array
 from trellis.domains import anything, function, nothing, number, one_of, sequence_of, whole
 from trellis.errors import DataError, ParameterError
 from trellis.estimator import Estimator, old_arguments, parameter, renamed
@@ -345,7 +346,7 @@ def _weights(distances: np.ndarray, weight: Weight, scale: Scale) -> np.ndarray:
         return np.empty(0)
     scaled = distances / _scale_of(distances, scale)
     if callable(weight):
-        weights = np.asarray(weight(scaled), dtype=np.float64)
+        weights = as_array(weight(scaled), np.float64, "weights of the distances")
         if weights.shape != scaled.shape or not np.isfinite(weights).all() or weights.min() < 0:
             raise DataError("weight(distances) must give one finite number >= 0 for each distance")
     elif weight == "exp":

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trellis.arrays import Float64s
+from trellis.errors import DataError
 
 __all__ = [
     "Lanczos",
@@ -75,10 +76,21 @@ def eigen(L: Any) -> tuple[Float64s, Float64s]:
     return np.maximum(values, 0.0), vectors
 
 
+def _factorised(K: Any, b: Float64s) -> Float64s:
+    """Return K^-1 b."""
+    from scipy.sparse.linalg import splu
+
+    try:
+        solution: Float64s = splu(K.tocsc(), permc_spec="MMD_AT_PLUS_A").solve(b)
+    except RuntimeError as error:
+        raise DataError(f"smoothing over the graph has no solution: {error}") from error
+    return solution
+
+
 def solve(L: Any, gamma: float, R: Float64s) -> Float64s:
     """Return (I + gamma L)^-1 R for a vector or the columns of a matrix."""
     import scipy.sparse as sp
-    from scipy.sparse.linalg import cg, splu
+    from scipy.sparse.linalg import cg
 
     if gamma == 0 or L.nnz == 0:
         return R.copy()
@@ -94,7 +106,7 @@ def solve(L: Any, gamma: float, R: Float64s) -> Float64s:
         start = b / diagonal
         x, failed = cg(K, b, x0=start, rtol=tolerance, maxiter=min(n, 2000), M=jacobi)
         # Strong smoothing over a long graph converges slowly: there a factorisation is affordable.
-        result[:, c] = splu(K.tocsc(), permc_spec="MMD_AT_PLUS_A").solve(b) if failed else x
+        result[:, c] = _factorised(K, b) if failed else x
     return result.reshape(R.shape)
 
 

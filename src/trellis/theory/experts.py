@@ -40,7 +40,8 @@ def randomised_excess(
     >>> round(randomised_excess(n_experts=5, length=10, n_samples=200), 3)
     0.839
     """
-    positive(n_experts=n_experts, length=length, n_samples=n_samples, bound=bound)
+    positive(length=length, n_samples=n_samples, bound=bound)
+    number(at_least=1).check("n_experts", n_experts)
     fraction(one=False, delta=delta)
     paths = math.sqrt(length * math.log(n_experts) / n_samples)
     return 2 * bound * (paths + math.sqrt(math.log(2 / delta) / n_samples))

@@ -248,6 +248,7 @@ class GraphMatching(LinkingTracker):
 
         k = min(self.n_neighbors + 1, len(matched))
         _, near = cKDTree(source[matched]).query(source, k=np.arange(1, k + 1))
+        near = np.minimum(near, len(matched) - 1)  # none is near whose distance is no float
         itself = matched[near] == np.arange(len(source))[:, None]
         around = np.where(itself[:, :, None] & (k > 1), np.nan, moves[near])
         return np.asarray(np.nanmedian(around, axis=1), np.float64)
