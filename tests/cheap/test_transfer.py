@@ -285,3 +285,8 @@ def test_parameters_of_cross_validation_are_checked(parameters, message):
     given = {"target": "b", "l2s": [1.0], "rhos": [1.0]} | parameters
     with pytest.raises(DataError, match=message):
         cross_validate_transfer(ToyModel(), DATA, **given)
+
+
+def test_what_is_no_model_is_refused():
+    with pytest.raises(DataError, match="a str has no problems to learn from; give a model"):
+        cross_validate_transfer("ToyModel", DATA, target=next(iter(DATA)))

@@ -103,7 +103,10 @@ def test_values_by_hand():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: theory.randomised_excess(0, 10, 200), "n_experts must be a positive"),
+        (
+            lambda: theory.randomised_excess(0, 10, 200),
+            "n_experts must be a number of at least 1, got 0",
+        ),
         (lambda: theory.randomised_excess(5, 10, 200, delta=1.0), "delta must be a number between"),
         (lambda: theory.regret_bound(1.0, 10, 0.0), "eta must be a positive"),
         (lambda: theory.regret_bound(-1.0, 10, 0.1), "log_experts must be"),

@@ -123,6 +123,10 @@ def test_bad_gates(options, message):
 def test_bad_positions():
     with pytest.raises(DataError, match="'film', frame 4: the centre of object 21 is not finite"):
         make_hypotheses(frame_pair([], [(0, 0), (np.nan, 0)]), max_distance=1.0)
+    with pytest.raises(
+        DataError, match=r"frame 3: the centre of object 10 is beyond 1e[+]150; meas"
+    ):
+        make_hypotheses(frame_pair([(1e200, 0)], []), max_distance=1.0)
     with pytest.raises(DataError, match=r"positions have shape \(2,\); expected \(2, 2\)"):
         Objects(np.arange(2), np.zeros(2))
 

@@ -340,6 +340,8 @@ def cross_validate_transfer(
     >>> chosen.best.l2, len(chosen.table)
     (0.01, 2)
     """
+    if not hasattr(model, "learning_problems"):
+        raise DataError(f"a {type(model).__name__} has no problems to learn from; give a model")
     _check_domains(data, target, needed=True)
     grid = [(l2_of(model, l2), rho) for l2, rho in itertools.product(list(l2s), list(rhos))]
     for _, rho in grid:

@@ -41,7 +41,7 @@ from trellis.files.storable import Storable
 from trellis.files.stored import header_value
 from trellis.tracking.annotation import annotated_hypotheses, annotation_of
 from trellis.tracking.features import border_distance
-from trellis.tracking.hypotheses import Hypotheses, make_hypotheses
+from trellis.tracking.hypotheses import Hypotheses, check_positions, make_hypotheses
 from trellis.tracking.objects import EVENTS, FramePair, Objects, PairAnnotation
 from trellis.tracking.result import TrackingResult, annotated_events, assemble_tracks
 
@@ -228,6 +228,7 @@ class GraphMatching(LinkingTracker):
         return predicted(pairs, [self._match(pair, gate) for pair in pairs])
 
     def _match(self, pair: FramePair, gate: float) -> PairAnnotation:
+        check_positions(pair)
         source, target = pair.source.position, pair.target.position
         distance = _distances(source, target)
         i, j = _matched(distance, gate)
@@ -248,7 +249,6 @@ class GraphMatching(LinkingTracker):
 
         k = min(self.n_neighbors + 1, len(matched))
         _, near = cKDTree(source[matched]).query(source, k=np.arange(1, k + 1))
-        near = np.minimum(near, len(matched) - 1)  # none is near whose distance is no float
         itself = matched[near] == np.arange(len(source))[:, None]
         around = np.where(itself[:, :, None] & (k > 1), np.nan, moves[near])
         return np.asarray(np.nanmedian(around, axis=1), np.float64)

@@ -25,9 +25,11 @@ from trellis.errors import DataError, ParameterError
 from trellis.estimator import old_arguments
 from trellis.tracking.annotation import annotated_hypotheses
 from trellis.tracking.hypothesis_set import Hypotheses, in_canonical_order, place_of
-from trellis.tracking.objects import EVENTS, FramePair, Objects
+from trellis.tracking.objects import EVENTS, FramePair
 
-__all__ = ["SOME_EVENTS", "Hypotheses", "check_gates", "make_hypotheses"]
+__all__ = ["SOME_EVENTS", "Hypotheses", "check_gates", "check_positions", "make_hypotheses"]
+
+_FAR = 1e150  # squares of larger numbers are infinite
 
 
 SOME_EVENTS = sequence_of(one_of(*EVENTS), f"a list of {', '.join(EVENTS)}")
@@ -88,9 +90,7 @@ def make_hypotheses(
     instance(FramePair).check("pair", pair)
     flag.check("annotated", annotated)
     check_gates(events, n_neighbors, max_distance)
-    for objects, frame in ((pair.source, pair.frame), (pair.target, pair.frame + 1)):
-        _check_positions(objects, pair.sequence, frame)
-
+    check_positions(pair)
     n, m = len(pair.source), len(pair.target)
     onward = _nearest(pair.source.position, pair.target.position, n_neighbors, max_distance)
     back = _nearest(pair.target.position, pair.source.position, n_neighbors, max_distance)
@@ -196,10 +196,14 @@ def check_gates(events: Sequence[str], n_neighbors: int, max_distance: float = 1
     number(above=0, infinite=True).check("max_distance", max_distance)
 
 
-def _check_positions(objects: Objects, sequence: str, frame: int) -> None:
-    finite = np.isfinite(objects.position).all(axis=1)
-    if not finite.all():
-        raise DataError(
-            f"sequence {sequence!r}, frame {frame}: the centre of object "
-            f"{objects.ids[np.argmin(finite)]} is not finite; remove the object or give its x and y"
-        )
+def check_positions(pair: FramePair) -> None:
+    """Refuse objects whose centres are no numbers, or so large that distances are none."""
+    for objects, frame in ((pair.source, pair.frame), (pair.target, pair.frame + 1)):
+        bad = ~(np.abs(objects.position) < _FAR).all(axis=1)
+        if not bad.any():
+            continue
+        i = int(np.argmax(bad))
+        where = f"sequence {pair.sequence!r}, frame {frame}: the centre of object {objects.ids[i]}"
+        if np.isfinite(objects.position[i]).all():
+            raise DataError(f"{where} is beyond {_FAR:g}; measure in a larger unit")
+        raise DataError(f"{where} is not finite; remove the object or give its x and y")
