@@ -289,4 +289,4 @@ def test_parameters_of_cross_validation_are_checked(parameters, message):
 
 def test_what_is_no_model_is_refused():
     with pytest.raises(DataError, match="a str has no problems to learn from; give a model"):
-        cross_validate_transfer("ToyModel", DATA, target=next(iter(DATA)))
+        cross_validate_transfer("ToyModel", DATA, target="b", l2s=[1.0], rhos=[1.0])

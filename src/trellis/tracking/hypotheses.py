@@ -31,7 +31,6 @@ __all__ = ["SOME_EVENTS", "Hypotheses", "check_gates", "check_positions", "make_
 
 _FAR = 1e150  # squares of larger numbers are infinite
 
-
 SOME_EVENTS = sequence_of(one_of(*EVENTS), f"a list of {', '.join(EVENTS)}")
 """Kinds of events there may be."""
 
@@ -75,6 +74,7 @@ def make_hypotheses(
 
     Examples
     --------
+    >>> from trellis.tracking import Objects
     >>> one = Objects(np.array([0]), np.array([[5.0, 5.0]]))
     >>> two = Objects(np.array([0, 1]), np.array([[3.0, 5.0], [7.0, 5.0]]))
     >>> h = make_hypotheses(FramePair("film", 0, one, two), max_distance=10.0)
