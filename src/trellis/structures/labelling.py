@@ -44,7 +44,10 @@ from trellis.structures.results import Best, in_unit
 
 __all__ = ["best", "kbest", "labelling_score"]
 
-_METHODS = ("auto", "tree", "elimination", "max-flow", "dual", "lp", "ilp")
+_METHODS, _CHAIN_METHODS = (
+    one_of("auto", "tree", "elimination", "max-flow", "dual", "lp", "ilp"),
+    one_of("auto"),
+)
 # Larger scores are measured in a larger unit: what is best stays so, no sum overflows, and linear
 # programs get numbers that their tolerances are made for.
 _LIMIT = 2.0**30
@@ -122,7 +125,7 @@ def best(
     >>> relaxed.scores.tolist(), relaxed.bounds.round(6).tolist(), relaxed.exact.tolist()
     ([-0.4], [0.3], [False])
     """
-    one_of(*(("auto",) if isinstance(p, ChainPotentials) else _METHODS)).check("method", method)
+    (_CHAIN_METHODS if isinstance(p, ChainPotentials) else _METHODS).check("method", method)
     q, unit = p.in_unit(_LIMIT)
     passes = MessagePasses.of(q, method)
     if passes is not None:

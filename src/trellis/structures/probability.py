@@ -33,7 +33,7 @@ from trellis.structures.results import Marginals, in_unit
 
 __all__ = ["entropy", "event_probability", "marginals", "sample", "span_probability"]
 
-_METHODS = ("auto", "tree", "elimination", "bp")
+_METHODS, _CHAIN_METHODS = one_of("auto", "tree", "elimination", "bp"), one_of("auto")
 _LIMIT = 2.0**900  # sums of larger scores may overflow; they are measured in another unit
 
 
@@ -108,7 +108,7 @@ def marginals(
     >>> loopy.node[1].round(3).tolist(), loopy.exact.tolist(), loopy.converged.tolist()
     ([0.335, 0.665], [False], [True])
     """
-    one_of(*(("auto",) if isinstance(p, ChainPotentials) else _METHODS)).check("method", method)
+    (_CHAIN_METHODS if isinstance(p, ChainPotentials) else _METHODS).check("method", method)
     if damping >= 1:
         raise DataError(f"damping is {damping}; it must be from 0 to below 1")
     q, unit = p.in_unit(_LIMIT)
