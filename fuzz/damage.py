@@ -7,6 +7,7 @@ import hashlib
 import json
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -140,7 +141,8 @@ def _change_tree(tree: dict[str, Any], rng: random.Random) -> None:
     elif what == 2:
         part[key] = copy.deepcopy(rng.choice(nodes))
     elif what == 3 and isinstance(part[key], int | float):
-        part[key] += rng.choice([1, -1, 0.5, -2 * part[key]])
+        with suppress(OverflowError):  # half of one more than an integer beyond all floats
+            part[key] += rng.choice([1, -1, 0.5, -2 * part[key]])
     elif what == 3 and isinstance(part[key], str) and part[key]:
         text, at = part[key], rng.randrange(len(part[key]))
         part[key] = text[:at] + rng.choice(["", "a", "0", "é", "[", "\n"]) + text[at + 1 :]

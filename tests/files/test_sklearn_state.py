@@ -419,6 +419,13 @@ def test_ensembles_of_trees_are_checked(model, change, message):
     assert refusal(node, arrays) == message or message in refusal(node, arrays)
 
 
+def test_a_forest_has_the_classes_of_its_trees():
+    """It would make room for as many probabilities as it says."""
+    node, arrays = stored(RandomForestClassifier(2, random_state=0).fit(X, TWO))
+    node["sklearn"]["learned"]["n_classes_"] = 10**12
+    assert refusal(node, arrays) == "a RandomForestClassifier holds a tree of other classes"
+
+
 def test_boosting_holds_regressions_only():
     node, arrays = stored(GradientBoostingRegressor(n_estimators=1, random_state=0).fit(X, Y))
     other, more = stored(DecisionTreeClassifier(max_depth=1, random_state=0).fit(X, TWO))

@@ -140,6 +140,10 @@ def _check_trees(estimator: Any, name: str) -> None:
                 raise CorruptModelError(f"a {name} holds something that is no tree")
             if not _is_same(part["n_features_in_"], learned.get("n_features_in_")):
                 raise CorruptModelError(f"a {name} holds a tree of other features")
+            # It makes room for as many probabilities as it says.
+            n_classes = learned.get("n_classes_")
+            if n_classes is not None and not boosted and n_classes != tree.tree_.max_n_classes:
+                raise CorruptModelError(f"a {name} holds a tree of other classes")
             if boosted and (tree.tree_.n_outputs != 1 or tree.tree_.max_n_classes != 1):
                 raise CorruptModelError(f"a {name} holds a tree that is no regression")
 
