@@ -279,6 +279,8 @@ def test_cross_validation_is_deterministic_and_takes_any_score():
         ({"rhos": [-1]}, "rho must be a number of at least 0"),
         ({"target": "z"}, "the target 'z' is not among"),
         ({"target": None}, "name the target"),
+        ({"seed": -1}, "seed must be an integer of at least 0, got -1"),
+        ({"seed": 2.5}, "seed must be an integer of at least 0, got 2.5"),
     ],
 )
 def test_parameters_of_cross_validation_are_checked(parameters, message):

@@ -232,6 +232,8 @@ def test_a_constant_context_is_one_weight_an_expert():
     assert by_context.contexts_ == ["same"]
     with pytest.raises(DataError, match="gave 1 contexts"):
         WeightedMajority(tie=lambda o: ["same"]).fit(said, gold)
+    with pytest.raises(DataError, match="contexts are of type NoneType; expected a list"):
+        WeightedMajority(tie=lambda _: None).fit(said, gold)
 
 
 def test_auto_ties_by_length():

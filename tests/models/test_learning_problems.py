@@ -45,6 +45,8 @@ def samples(model):
 def test_a_problem_scores_as_the_model_of_its_weights(kind, options, rich, tmp_path):
     model = kind("word", rich_edges=rich, **options)
     X = samples(model)
+    with pytest.raises(DataError, match="labels are of type int; expected a list"):
+        model.learning_problems({"some": (X, LABELS)}, labels=3)
     problems = model.learning_problems({"some": (X, LABELS), "more": X}, labels=["R"])
     problem = problems["some"]
     assert all(isinstance(p, LabelProblem) for p in problems.values())

@@ -178,6 +178,12 @@ def test_several_on_a_large_graph(monkeypatch):
     assert sampled.beta_[0] == pytest.approx(exact.beta_[0], rel=0.2)
 
 
+@pytest.mark.parametrize("base", [[], (), np.zeros(0)])
+def test_a_list_of_no_base_models(base):
+    with pytest.raises(DataError, match="base is a list without a model; give one at least"):
+        GCRF(base).fit(np.zeros((3, 1)), np.arange(3.0), graph=np.ones((3, 3)) - np.eye(3))
+
+
 def test_base_models_are_fitted_and_smoothed():
     rng = np.random.default_rng(0)
     where, X = rng.uniform(size=(300, 2)), rng.normal(size=(300, 2))

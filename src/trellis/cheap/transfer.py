@@ -377,6 +377,7 @@ def _mean_task_loss(problem: Problem, w: Float64s, samples: Int64s) -> float:
 
 def _folds(annotated: Int64s, folds: int, seed: int) -> list[Int64s]:
     whole(2).check("folds", folds)
+    whole(0).check("seed", seed)
     if folds > len(annotated):
         raise DataError(
             f"{folds} folds of {len(annotated)} annotated sample(s) of the target: use fewer folds"

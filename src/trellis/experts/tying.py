@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import as_list
 from trellis.errors import CorruptModelError, DataError
 from trellis.experts.outputs import ExpertOutputs
 from trellis.files.stored import check_range, header_value, take
@@ -96,7 +97,7 @@ class Tying:
             rows = self._rows(list(range(int(outputs.lengths.max()))), new) if len(outputs) else []
             return Cells(np.array(rows, np.int64)[place] if rows else place, none, False)
         assert callable(self.tie)
-        contexts = list(self.tie(outputs))
+        contexts = as_list(self.tie(outputs), "contexts")
         if len(contexts) != outputs.n_positions:
             raise DataError(
                 f"the context function gave {len(contexts)} contexts for {outputs.n_positions} "

@@ -6,13 +6,13 @@ edge types, hence their weights.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import for_kernels
+from trellis.arrays import as_list, for_kernels
 from trellis.corpus import Corpus, Labels
 from trellis.corpus.labels import check_label_count
 from trellis.corpus.schemes import get_scheme
@@ -70,7 +70,8 @@ class LearningProblems(Predictor):
         if not isinstance(data, Mapping) or not data:
             raise DataError("learning problems are made of a dict of data sets, at least one")
         corpora = []
-        names = set(labels or ())
+        ordered = sorted(labels) if isinstance(labels, Set) else labels
+        names = set() if ordered is None else set(as_list(ordered, "labels"))
         for name, given in data.items():
             X, y = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
             try:

@@ -48,6 +48,7 @@ class Cut:
         number(infinite=True).check("upper", self.upper)
         number(infinite=True).check("lower", self.lower)
         as_array(self.slope, np.float64, "slope")
+        vars(self).update(upper=float(self.upper), lower=float(self.lower))
 
     @property
     def exact(self) -> bool:

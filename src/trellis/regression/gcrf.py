@@ -272,7 +272,10 @@ class GCRF(Seeded, Storable):
 
         if isinstance(self.base, str):
             return self._base_predictions(X)
-        bases = self.base if isinstance(self.base, (list, tuple)) else [self.base]
+        single = self.base is None or hasattr(self.base, "fit")
+        bases = [self.base] if single else list(self.base)
+        if not bases:
+            raise DataError("base is a list without a model; give one at least")
         columns = []
         for base in bases:
             model = least_squares_boosting(random_state=seed) if base is None else base

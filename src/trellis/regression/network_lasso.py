@@ -22,6 +22,7 @@ argmin_x Σ_j w_j ‖x − x_j‖.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 import numpy as np
@@ -145,7 +146,7 @@ class NetworkLasso(Estimator, Storable):
         self._coords = finite_rows(X if coords is None else coords, "coords").copy()
         if len(self._coords) != len(A):
             raise DataError(f"coords has {len(self._coords)} rows, X has {len(A)}")
-        self.coef_ = self._admm(A, target, tails, heads, self.lam * weights) / self.y_scale
+        self.coef_ = self._admm(A, target, tails, heads, float(self.lam) * weights) / self.y_scale
         return self
 
     @old_arguments("coords")
@@ -188,10 +189,10 @@ class NetworkLasso(Estimator, Storable):
     ) -> Float64s:
         n, p = A.shape
         m = len(tails)
-        rho = 0.001 + float(np.sqrt(self.lam)) if self.rho == "auto" else float(self.rho)
+        rho = 0.001 + math.sqrt(self.lam) if self.rho == "auto" else float(self.rho)
         gather = _incidence(tails, heads, n)  # (n, 2m): sums what stands at a node's edge ends
         degree = np.bincount(np.concatenate([tails, heads]), minlength=n).astype(np.float64)
-        ridge = np.full(p, self.l2)
+        ridge = np.full(p, float(self.l2))
         if self.fit_intercept:
             ridge[-1] = 0.0
         solve = _RankOne(A, ridge[None, :] + 0.5 * rho * degree[:, None])
