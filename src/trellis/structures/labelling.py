@@ -44,10 +44,8 @@ from trellis.structures.results import Best, in_unit
 
 __all__ = ["best", "kbest", "labelling_score"]
 
-_METHODS, _CHAIN_METHODS = (
-    one_of("auto", "tree", "elimination", "max-flow", "dual", "lp", "ilp"),
-    one_of("auto"),
-)
+_METHODS = one_of("auto", "tree", "elimination", "max-flow", "dual", "lp", "ilp")
+_CHAIN_METHODS = one_of("auto")
 # Larger scores are measured in a larger unit: what is best stays so, no sum overflows, and linear
 # programs get numbers that their tolerances are made for.
 _LIMIT = 2.0**30

@@ -33,7 +33,8 @@ from trellis.structures.results import Marginals, in_unit
 
 __all__ = ["entropy", "event_probability", "marginals", "sample", "span_probability"]
 
-_METHODS, _CHAIN_METHODS = one_of("auto", "tree", "elimination", "bp"), one_of("auto")
+_METHODS = one_of("auto", "tree", "elimination", "bp")
+_CHAIN_METHODS = one_of("auto")
 _LIMIT = 2.0**900  # sums of larger scores may overflow; they are measured in another unit
 
 
