@@ -267,6 +267,8 @@ def test_bad_sets(sets, message):
     ],
 )
 def test_bad_class_names(classes, message):
+    with pytest.raises(DataError, match="classes are of type str; expected a list"):
+        Labels([0], (), "AB")
     labels = Labels.from_lists([["A"]])
     for make in (
         lambda: Labels([0], (), classes),

@@ -260,8 +260,7 @@ def _class_names(classes: Any, *, letters: bool = False) -> tuple[str, ...]:
     """Names of classes, checked; with ``letters``, a string is a list of them."""
     if letters and isinstance(classes, str):
         return tuple(classes)
-    # A string is a list of names of one letter.
-    names = tuple(classes if isinstance(classes, str) else as_list(classes, "classes"))
+    names = tuple(as_list(classes, "classes"))
     for name in names:
         if not isinstance(name, str):
             raise DataError(f"classes must be strings, got {name!r}")
