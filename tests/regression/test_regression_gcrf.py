@@ -184,6 +184,17 @@ def test_a_list_of_no_base_models(base):
         GCRF(base).fit(np.zeros((3, 1)), np.arange(3.0), graph=np.ones((3, 3)) - np.eye(3))
 
 
+@pytest.mark.parametrize("how", ["in-sample", "cv"])
+def test_what_a_base_model_refuses_is_a_data_error(how):
+    S, words = np.ones((4, 4)) - np.eye(4), np.array([["a"], ["b"], ["c"], ["d"]])
+    model = GCRF(LinearRegression(), base_predictions=how, cv=2)
+    with pytest.raises(DataError, match="the base model LinearRegression refuses the data: "):
+        model.fit(words, np.arange(4.0), graph=S)
+    model.fit(np.arange(4.0)[:, None], np.arange(4.0) ** 2, graph=S)
+    with pytest.raises(DataError, match="refuses the data: "):
+        model.predict(words, graph=S)
+
+
 def test_base_models_are_fitted_and_smoothed():
     rng = np.random.default_rng(0)
     where, X = rng.uniform(size=(300, 2)), rng.normal(size=(300, 2))

@@ -12,14 +12,15 @@ How alpha and beta are found: see :mod:`trellis.regression.likelihood`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from trellis.arrays import Float64s
 from trellis.domains import flag, function, has, nothing, one_of, sequence_of, whole
-from trellis.errors import CorruptModelError, DataError
+from trellis.errors import CorruptModelError, DataError, TrellisError
 from trellis.estimator import Seeded, changed, parameter
 from trellis.files.sklearn_state import check_prediction
 from trellis.files.storable import Storable
@@ -279,10 +280,11 @@ class GCRF(Seeded, Storable):
         columns = []
         for base in bases:
             model = least_squares_boosting(random_state=seed) if base is None else base
-            self.bases_.append(clone(model).fit(X, y))
-            if self.base_predictions == "cv":
-                folds = KFold(self.cv, shuffle=True, random_state=seed)
-                columns.append(cross_val_predict(clone(model), X, y, cv=folds))
+            with _words_of(model):
+                self.bases_.append(clone(model).fit(X, y))
+                if self.base_predictions == "cv":
+                    folds = KFold(self.cv, shuffle=True, random_state=seed)
+                    columns.append(cross_val_predict(clone(model), X, y, cv=folds))
         if columns:
             return np.column_stack(columns).astype(np.float64)
         return self._base_predictions(X)
@@ -292,7 +294,11 @@ class GCRF(Seeded, Storable):
             R = np.asarray(X, dtype=np.float64)
             R = R[:, None] if R.ndim == 1 else R
         else:
-            R = np.column_stack([np.asarray(b.predict(X), dtype=np.float64) for b in self.bases_])
+            columns = []
+            for model in self.bases_:
+                with _words_of(model):
+                    columns.append(np.asarray(model.predict(X), dtype=np.float64))
+            R = np.column_stack(columns)
         if not np.isfinite(R).all():
             row = int(np.argmin(np.isfinite(R).all(axis=1)))
             raise DataError(f"the base prediction of row {row} is not a finite number")
@@ -331,6 +337,18 @@ class GCRF(Seeded, Storable):
             raise CorruptModelError("there is not one alpha for each base model")
         for base in self.bases_:
             check_prediction(base)
+
+
+@contextmanager
+def _words_of(model: Any) -> Iterator[None]:
+    """What a base model refuses is refused as all data are, and the message says who did."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if isinstance(error, TrellisError):
+            raise
+        name = type(model).__name__
+        raise DataError(f"the base model {name} refuses the data: {error}") from error
 
 
 def _not_negative(state: Mapping[str, Any], name: str) -> Any:
