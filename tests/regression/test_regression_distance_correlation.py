@@ -154,6 +154,10 @@ def test_projections_come_close():
             lambda: CentredDistances(1e71 * np.eye(3)),
             r"numbers of Z are beyond 1e\+70: their squares overflow",
         ),
+        (
+            lambda: CentredDistances(1e-71 * np.eye(3)),
+            "numbers of Z are all below 1e-70: their squares vanish",
+        ),
     ],
 )
 def test_bad_input(call, message):

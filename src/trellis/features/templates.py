@@ -90,6 +90,9 @@ _TERMS: dict[str, tuple[int, float]] = {
     "conjunction": (1, math.inf), "equal": (2, 2), "ngrams": (1, 1), "number": (1, 1),
     "wordlist": (1, 1), "bias": (0, 0), "bos": (0, 0), "eos": (0, 0),
 }  # fmt: skip
+# Made once: there may be a template for each line of a long file.
+_KIND, _NUMBER = one_of(*_TERMS), whole(0)
+_SOME_TERMS = sequence_of(instance(Term), "a tuple of terms")
 
 
 @dataclass(frozen=True)
@@ -108,13 +111,13 @@ class Template:
     edge: bool = False
 
     def __post_init__(self) -> None:
-        one_of(*_TERMS).check("kind", self.kind)
-        sequence_of(instance(Term), "a tuple of terms").check("terms", self.terms)
+        _KIND.check("kind", self.kind)
+        _SOME_TERMS.check("terms", self.terms)
         least, most = _TERMS[self.kind]
         if not least <= len(self.terms) <= most:
             raise TemplateError(f"{self.kind}: {len(self.terms)} terms are too many or too few")
         for name in ("low", "high", "min_count"):
-            whole(0).check(name, getattr(self, name))
+            _NUMBER.check(name, getattr(self, name))
         flag.check("edge", self.edge)
         object.__setattr__(self, "terms", tuple(self.terms))
 

@@ -123,8 +123,7 @@ class CentredDistances:
     def __init__(self, Z: Any, *, n_projections: int | None = None, random_state: int = 0) -> None:
         whole(0).check("random_state", random_state)
         self._Z = finite_rows(Z, "Z", flat=True)
-        if np.abs(self._Z).max() > _LARGE:
-            raise DataError(f"numbers of Z are beyond {_LARGE:.0e}: their squares overflow")
+        _check_size(self._Z, "Z")
         n, q = self._Z.shape
         if n_projections is None and n > _MATRIX_UP_TO and q > 1:
             n_projections = 200
@@ -175,9 +174,17 @@ class CentredDistances:
             raise DataError(f"expected rows of {n} numbers, got an array of {rows.shape}")
         if not np.isfinite(rows).all():
             raise DataError("x holds a NaN or an infinite value")
-        if np.abs(rows).max(initial=0.0) > _LARGE:
-            raise DataError(f"numbers of x are beyond {_LARGE:.0e}: their squares overflow")
+        _check_size(rows, "x")
         return rows
+
+
+def _check_size(rows: Float64s, name: str) -> None:
+    """Refuse numbers whose squares are no floats; they are never scaled in silence here."""
+    most = float(np.abs(rows).max(initial=0.0))
+    if most > _LARGE:
+        raise DataError(f"numbers of {name} are beyond {_LARGE:.0e}: their squares overflow")
+    if 0 < most < 1 / _LARGE:
+        raise DataError(f"numbers of {name} are all below {1 / _LARGE:.0e}: their squares vanish")
 
 
 def _scaled(values: Any, name: str) -> tuple[Float64s, float]:
