@@ -141,6 +141,10 @@ class Template:
         return f"{self}{count}"
 
 
+# The fields of a template.
+_Draft = tuple[str, tuple[Term, ...], int, int, int, bool]
+
+
 @dataclass(frozen=True)
 class Templates:
     """A set of feature templates; one that is given twice is kept once.
@@ -189,7 +193,7 @@ class Templates:
         if not lists:
             raise TemplateError(f"templates are text or a list of lines, not {text!r:.60}")
         lines = _split_lines(text) if isinstance(text, str) else enumerate(text, 1)
-        templates: list[Template] = []
+        drafts: list[_Draft] = []
         mark_edges, min_count = False, 1
         for number, raw in lines:
             if not isinstance(raw, str):
@@ -200,7 +204,7 @@ class Templates:
             try:
                 setting = re.fullmatch(r"(edges|min_count)\s*=\s*(\w+)", line)
                 if setting is None:
-                    templates += _Parser(line).templates()
+                    drafts += _Parser(line).drafts()
                 elif setting[1] == "edges" and setting[2] in ("mark", "skip"):
                     mark_edges = setting[2] == "mark"
                 elif setting[1] == "min_count" and setting[2].isdecimal():
@@ -211,11 +215,13 @@ class Templates:
                     )
             except TemplateError as error:
                 raise TemplateError(f"template line {number}, {line!r}: {error}") from None
-        if not templates:
+        if not drafts:
             raise TemplateError("no templates: expected lines such as word[-2..2]")
-        return cls(
-            tuple(replace(t, min_count=t.min_count or min_count) for t in templates), mark_edges
-        )
+        templates = [
+            Template(kind, terms, low, high, count or min_count, edge)
+            for kind, terms, low, high, count, edge in drafts
+        ]
+        return cls(tuple(templates), mark_edges)
 
     @classmethod
     def named(cls, name: str) -> Templates:
@@ -371,29 +377,33 @@ class _Parser:
             return True
         return False
 
-    def templates(self) -> list[Template]:
+    def drafts(self) -> list[_Draft]:
+        """All templates of the line; a count of 0: what holds for all templates."""
         kind, value = self.peek()
         alone = len(self.tokens) == 1 or self.tokens[1] == ("symbol", "@")
+        together: list[tuple[Term, ...]] = [()]
+        low = high = min_count = 0
         if kind == "name" and value in _FLAGS and alone:
-            templates = [Template(self.next("name"))]
+            kind = self.next("name")
         elif kind == "name" and value in _SPECIAL and not alone:
-            templates = self.special(self.next("name"))
+            kind = self.next("name")
+            together, low, high = self.special(kind)
         else:
             parts = [self.term()]
             if self.accept("=="):
+                kind = "equal"
                 parts.append(self.term())
-                templates = [Template("equal", terms) for terms in _together(parts)]
-                for template in templates:
-                    a, b = template.terms
+                together = _together(parts)
+                for a, b in together:
                     if (a.column, a.call) != (b.column, b.call):
                         raise TemplateError("both sides of == must use the same column")
                     if a.offset == b.offset:
                         raise TemplateError("both sides of == are the same term")
             else:
+                kind = "conjunction"
                 while self.accept("&"):
                     parts.append(self.term())
-                templates = [Template("conjunction", terms) for terms in _together(parts)]
-        count = 0  # not said: what holds for all templates
+                together = _together(parts)
         edge = False
         while self.accept("@"):
             if self.peek() == ("name", "edge"):
@@ -404,12 +414,12 @@ class _Parser:
                 raise TemplateError(f"expected min_count or edge, found {self.peek()[1]}")
             self.next("name")
             self.next("symbol", "=")
-            count = _count(self.next("number"))
+            min_count = _count(self.next("number"))
         if self.peek()[0] != "end":
             raise TemplateError(f"did not expect {self.peek()[1]}")
-        return [replace(template, min_count=count, edge=edge) for template in templates]
+        return [(kind, terms, low, high, min_count, edge) for terms in together]
 
-    def special(self, name: str) -> list[Template]:
+    def special(self, name: str) -> tuple[list[tuple[Term, ...]], int, int]:
         self.next("symbol", "(")
         column = self.column()
         low = high = 0
@@ -423,7 +433,7 @@ class _Parser:
                 raise TemplateError(f"wordlist takes lengths up to {_MAX_WORD}")
         self.next("symbol", ")")
         shifts = self.offsets() if name == "number" else (0,)
-        return [Template(name, (Term(column, offset=k),), low, high) for k in shifts]
+        return [(Term(column, offset=k),) for k in shifts], low, high
 
     def term(self) -> list[Term]:
         """All expansions of one term, in order."""
