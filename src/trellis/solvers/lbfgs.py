@@ -1,29 +1,33 @@
-"""L-BFGS on the exact penalised loss (SciPy's L-BFGS-B; Zhu, Byrd, Lu & Nocedal 1997).
+"""L-BFGS on the exact penalised loss (SciPy's L-BFGS-B, Zhu et al. 1997; OWL-QN where there is L1).
 
     minimise  ℓ(w) + Ω(w),   ℓ the summed log-loss of fixed pieces, Ω as in
     :mod:`trellis.problems.penalty`
 
-- L1: w = u − v with u, v ≥ 0 makes ‖w‖₁ = Σ u + v linear; SciPy handles the bounds.
+- L1: orthant by orthant (OWL-QN, :mod:`trellis.solvers.owlqn`).
 - Group lasso: ‖w_g‖ is replaced by √(‖w_g‖² + ε²) − ε; a group that ends at about ε and whose
   gradient without the penalty is within the penalty's reach is then set to zero.
 - ``states="observed"``: only weights whose feature was seen with their label in training are free,
   the others are zero (CRFsuite's default): fewer weights, another optimum.
 
 SciPy does not hand out its memory of past steps, so a run is made of legs of ``LEG`` iterations,
-each from a fresh start; a run that is taken up at the start of a leg goes on to the same bits.
+each from a fresh start (with L1, too); a run that is taken up at the start of a leg goes on to the
+same bits.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import Float64s
 from trellis.domains import flag, instance, takes, whole
 from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.visits import Visits
+from trellis.solvers.owlqn import minimise_l1
 from trellis.solvers.passes import Learner, Progress, Watch, check_run
 
 __all__ = ["LEG", "LimitedMemoryBFGS"]
@@ -33,6 +37,7 @@ LEG = 100
 
 _SMOOTHING = 1e-4
 _GRADIENT = 1e-6  # largest entry of the gradient at which the search ends
+_L1_ENDINGS = {"max_iterations": "max_passes", "told": "patience"}
 _ENDINGS = {0: "tol", 1: "max_passes", 99: "patience"}  # of SciPy's search; else it found no step
 
 
@@ -88,8 +93,6 @@ class LimitedMemoryBFGS(Learner):
         ``stop_reason`` is "tol", "gradient", "max_passes", "patience" or "line search":
         no better point was found along the last direction.
         """
-        import scipy.optimize
-
         check_run(max_passes, tol, watch)
         watch = Watch() if watch is None else watch
         now = watch.progress
@@ -97,34 +100,54 @@ class LimitedMemoryBFGS(Learner):
         finished = 0  # iterations of finished legs
         self.stop_reason = "max_passes"  # a run that is taken up may have none left
 
-        def after(intermediate_result: Any) -> None:
+        def after(x: Float64s, objective: float) -> bool:
             nonlocal clock
             seconds = time.perf_counter() - clock
-            self._set(intermediate_result.x)  # so that an interrupt finds the best point so far
-            objective = float(intermediate_result.fun)
-            if watch.record(self, objective, seconds, change=watch.change(objective)):
-                raise StopIteration
+            self._set(x)  # so that an interrupt finds the best point so far
+            enough = watch.record(self, objective, seconds, change=watch.change(objective))
             clock = time.perf_counter()
+            return enough
 
-        bounds = scipy.optimize.Bounds(0, np.inf) if self.penalty.l1 else None
         while (finished := len(now.records)) < max_passes:
-            leg = scipy.optimize.minimize(
-                self._value_and_gradient, self._flat(), jac=True, method="L-BFGS-B", bounds=bounds,
-                callback=after,
-                options={
-                    "maxiter": min(LEG, max_passes - finished), "maxcor": self.memory,
-                    "ftol": max(tol, 0.0), "gtol": _GRADIENT, "maxfun": 1 << 30, "maxls": 40,
-                },
-            )  # fmt: skip
-            self._set(leg.x)
-            self.stop_reason = _ENDINGS.get(int(leg.status), "line search")
-            if leg.status == 0 and float(np.abs(leg.jac).max(initial=0.0)) <= _GRADIENT:
-                self.stop_reason = "gradient"
-            if leg.status != 1 or len(now.records) == finished:
+            leg = self._l1_leg if self.penalty.l1 else self._smooth_leg
+            x, self.stop_reason = leg(min(LEG, max_passes - finished), max(tol, 0.0), after)
+            self._set(x)
+            if self.stop_reason != "max_passes" or len(now.records) == finished:
                 break  # not merely the end of a leg
             watch.save(now)
         self._finish()
         return now
+
+    def _smooth_leg(
+        self, n: int, tol: float, after: Callable[[Float64s, float], bool]
+    ) -> tuple[Float64s, str]:
+        """At most n iterations of SciPy's search: where it ended, and why."""
+        import scipy.optimize
+
+        def then(intermediate_result: Any) -> None:
+            if after(intermediate_result.x, float(intermediate_result.fun)):
+                raise StopIteration
+
+        ending = scipy.optimize.minimize(
+            self._value_and_gradient, self._flat(), jac=True, method="L-BFGS-B", callback=then,
+            options={
+                "maxiter": n, "maxcor": self.memory, "ftol": tol, "gtol": _GRADIENT,
+                "maxfun": 1 << 30, "maxls": 40,
+            },
+        )  # fmt: skip
+        if ending.status == 0 and float(np.abs(ending.jac).max(initial=0.0)) <= _GRADIENT:
+            return ending.x, "gradient"
+        return ending.x, _ENDINGS.get(int(ending.status), "line search")
+
+    def _l1_leg(
+        self, n: int, tol: float, after: Callable[[Float64s, float], bool]
+    ) -> tuple[Float64s, str]:
+        """At most n iterations of OWL-QN: where it ended, and why."""
+        ending = minimise_l1(
+            self._value_and_gradient, self._flat(), self.penalty.l1, memory=self.memory,
+            max_iterations=n, tol=tol, gradient_tol=_GRADIENT, after=after,
+        )  # fmt: skip
+        return ending.x, _L1_ENDINGS.get(ending.reason, ending.reason)
 
     def weights(self) -> Weights:
         """The weights as of now, in the type of those given at the start."""
@@ -136,19 +159,13 @@ class LimitedMemoryBFGS(Learner):
 
     # ---------------------------------------------------------------- flat weights
 
-    def _flat(self) -> NDArray[np.float64]:
+    def _flat(self) -> Float64s:
         """The weights as a point of the search."""
         flat = np.concatenate([a.ravel() for a in self._weights.arrays()])
-        if self._free is not None:
-            flat = flat[self._free]
-        if self.penalty.l1:  # u and v anew: a run that is taken up knows only u − v
-            return np.concatenate([np.maximum(flat, 0), np.maximum(-flat, 0)])
-        return flat
+        return flat if self._free is None else flat[self._free]
 
-    def _set(self, x: NDArray[np.float64], weights: Weights | None = None) -> None:
+    def _set(self, x: Float64s, weights: Weights | None = None) -> None:
         """Make the weights those of a point of the search."""
-        if self.penalty.l1:
-            x = x[: x.size // 2] - x[x.size // 2 :]
         if self._free is not None:
             self._spare[self._free] = x
             x = self._spare
@@ -156,20 +173,15 @@ class LimitedMemoryBFGS(Learner):
         for array, part in zip(into.arrays(), _views(x, into).arrays(), strict=True):
             array[...] = part
 
-    def _value_and_gradient(self, x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def _value_and_gradient(self, x: Float64s) -> tuple[float, Float64s]:
+        """The loss and the penalties other than L1."""
         self._set(x, self._trial)
         value, _ = self.objective.value_and_gradient(self._trial, self.visits, self._slope)
         if self.penalty.group_lasso:
             value += self._add_group_lasso()
         slope = self._slope_flat if self._free is None else self._slope_flat[self._free]
-        l2, l1 = self.penalty.l2, self.penalty.l1
-        if l1:
-            w = x[: x.size // 2] - x[x.size // 2 :]
-            value += l2 * float(w @ w) + l1 * float(x.sum())
-            slope = slope + 2 * l2 * w
-            return value, np.concatenate([slope, -slope]) + l1
-        value += l2 * float(x @ x)
-        return value, slope + (2 * l2) * x
+        value += self.penalty.l2 * float(x @ x)
+        return value, slope + (2 * self.penalty.l2) * x
 
     def _add_group_lasso(self) -> float:
         """Value of the smoothed group lasso; its gradient is added to the slope."""
@@ -201,7 +213,7 @@ class LimitedMemoryBFGS(Learner):
         keep[candidate] = pull[candidate] > reach[candidate] * (1 + 1e-3)
         self._scale(self._weights, keep)
 
-    def _scale(self, weights: Weights, factor: NDArray[np.float64]) -> None:
+    def _scale(self, weights: Weights, factor: Float64s) -> None:
         """Multiply the weights of each group by a factor, in place."""
         for array, each in zip(weights.arrays(), self.penalty.spread(weights, factor), strict=True):
             array.ravel()[:] *= each
