@@ -34,6 +34,7 @@ CASES = [
     (number(), "a number", [0, -1.5, np.float32(2), np.int8(3), Fraction(1, 3)],
      [math.nan, math.inf, -math.inf, "1", None, True, np.bool_(True), 1j, np.ones(2)]),
     (number(at_least=0), "a number of at least 0", [0, 0.5, 1e300], [-1e-9, math.inf]),
+    (number(infinite=True), "a number (or inf)", [-math.inf, np.float32(math.inf)], [10**400]),
     (number(at_least=0, infinite=True), "a number of at least 0 (or inf)", [0, math.inf],
      [-1, -math.inf, math.nan]),
     (number(above=0), "a positive number", [1e-300, 7], [0, -1]),
