@@ -15,6 +15,7 @@ from trellis.domains import (
     generator,
     has,
     instance,
+    is_finite,
     is_number,
     is_whole,
     nothing,
@@ -138,6 +139,8 @@ def test_signs_and_flags():
 def test_numbers_and_integers():
     assert is_number(np.float32(1)) and is_number(math.inf)
     assert not is_number(math.nan) and not is_number("1")
+    assert is_finite(np.float32(1)) and is_finite(10**300) and is_finite(True)
+    assert not any(map(is_finite, (math.inf, -math.inf, math.nan, 10**400, "1", 1j, None)))
     assert is_whole(np.int8(1)) and not is_whole(True) and not is_whole(1.0)
 
 
