@@ -15,6 +15,7 @@ from trellis.domains import (
     generator,
     has,
     instance,
+    is_finite,
     is_number,
     is_whole,
     nothing,
@@ -34,6 +35,7 @@ CASES = [
     (number(), "a number", [0, -1.5, np.float32(2), np.int8(3), Fraction(1, 3)],
      [math.nan, math.inf, -math.inf, "1", None, True, np.bool_(True), 1j, np.ones(2)]),
     (number(at_least=0), "a number of at least 0", [0, 0.5, 1e300], [-1e-9, math.inf]),
+    (number(infinite=True), "a number (or inf)", [-math.inf, np.float32(math.inf)], [10**400]),
     (number(at_least=0, infinite=True), "a number of at least 0 (or inf)", [0, math.inf],
      [-1, -math.inf, math.nan]),
     (number(above=0), "a positive number", [1e-300, 7], [0, -1]),
@@ -137,6 +139,8 @@ def test_signs_and_flags():
 def test_numbers_and_integers():
     assert is_number(np.float32(1)) and is_number(math.inf)
     assert not is_number(math.nan) and not is_number("1")
+    assert is_finite(np.float32(1)) and is_finite(10**300) and is_finite(True)
+    assert not any(map(is_finite, (math.inf, -math.inf, math.nan, 10**400, "1", 1j, None)))
     assert is_whole(np.int8(1)) and not is_whole(True) and not is_whole(1.0)
 
 

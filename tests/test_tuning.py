@@ -15,6 +15,7 @@ from sklearn.model_selection import GridSearchCV
 from chain_problems import same_bits, toy_language
 from trellis import ChainCRF, ChainPerceptron, Corpus, DataError, TemplateError
 from trellis.corpus import as_corpus
+from trellis.errors import ParametersError
 from trellis.evaluation import span_scores, token_accuracy
 from trellis.files.tuning_log import TuningLog, plain
 from trellis.tuning import Trial, Tuning, default_grid, tune
@@ -561,6 +562,18 @@ def test_an_error_of_a_fit_says_where_and_keeps_the_others(tmp_path, dev, name, 
     with pytest.raises(kind, match=f"^{re.escape(f'{where}: {message}')}"):
         tune(ChainCRF("word"), X, Y, grid={name: [good, bad]}, dev=dev, log=tmp_path / "log")
     assert len((tmp_path / "log").read_text().splitlines()) == 1 + (1 if dev else 4)
+
+
+@pytest.mark.parametrize("features", ["word", "test(word, 'a{2}')"])
+def test_parameters_that_do_not_go_together(features):
+    """Their names and values stay apart from the words, for the command line."""
+    grid = {"features": [features], "solver": ["adf"], "lock_free": [True]}
+    place = f"at features {features}, solver adf, lock_free True: "
+    with pytest.raises(ParametersError) as caught:
+        tune(ChainCRF(), X, Y, grid=grid, dev=DEV)
+    assert str(caught.value) == f"{place}lock_free=True is for solver='sgd'"
+    assert caught.value.values == {"lock_free": True, "solver": "sgd"}
+    assert caught.value.worded(lambda name, value: name) == f"{place}lock_free is for solver"
 
 
 def test_training_data_without_labels():

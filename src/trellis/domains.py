@@ -32,6 +32,7 @@ __all__ = [
     "generator",
     "has",
     "instance",
+    "is_finite",
     "is_number",
     "is_whole",
     "nothing",
@@ -55,10 +56,10 @@ def is_number(value: object) -> bool:
     return isinstance(value, numbers.Real) and bool(value == value)  # noqa: PLR0124  # NaN is not
 
 
-def _is_finite(value: Any) -> bool:
-    """Whether a number is finite as a float, which Python's integers need not be."""
+def is_finite(value: object) -> bool:
+    """Whether a value is a number and finite as a float, which Python's integers need not be."""
     try:
-        return math.isfinite(value)
+        return isinstance(value, numbers.Real) and math.isfinite(value)
     except OverflowError:
         return False
 
@@ -206,7 +207,7 @@ def number(
         return (
             is_number(value)
             and not isinstance(value, bool)
-            and (infinite or _is_finite(value))
+            and (is_finite(value) or (infinite and abs(value) == math.inf))
             and (at_least is None or value >= at_least)
             and (above is None or value > above)
             and (at_most is None or value <= at_most)

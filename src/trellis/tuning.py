@@ -332,7 +332,9 @@ class _Task:
             seconds = time.perf_counter() - started
             return held_out_score(test.label_lists(), model.predict(test), self.scheme), seconds
         except ParametersError as error:
-            raise ParametersError(f"at {_place(fit)}: {error.text}", **error.values) from error
+            # The text has fields in braces; those of the place, as of a pattern, are none.
+            place = _place(fit).replace("{", "{{").replace("}", "}}")
+            raise ParametersError(f"at {place}: {error.text}", **error.values) from error
         except DataError as error:
             kind = DataError if isinstance(error, ParameterError) else type(error)
             raise kind(f"at {_place(fit)}: {error}") from error

@@ -230,6 +230,23 @@ def test_interrupted_learning_goes_on_from_the_answers(monkeypatch, tmp_path, wi
     assert learner.query(POOL) == other.query(POOL)
 
 
+def test_an_interrupted_check_of_an_answer_forgets_it(monkeypatch):
+    learner = ActiveLearner(ToyModel())
+    i = learner.query(POOL)
+    annotate = ToyProblem.annotate
+
+    def interrupted(self, *arguments):
+        annotate(self, *arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ToyProblem, "annotate", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            learner.tell(i, GOLD[i])
+    assert learner.query(POOL) == i  # as if it had not been answered
+    assert not learner.annotated_.size
+
+
 # ---------------------------------------------------------------------- answers that are wrong
 
 

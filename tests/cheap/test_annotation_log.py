@@ -94,12 +94,18 @@ def test_a_row_nested_too_deeply_is_damage(tmp_path):
         log.entries()
 
 
-def test_a_damaged_schema_that_is_no_text(tmp_path):
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (b"CREATE TABLE metad\xa0ta", "malformed database schema"),
+        (b"CR\xa0ATE TABLE metadata", "codec can't decode byte 0xa0"),  # SQLite repeats it
+    ],
+)
+def test_a_damaged_schema_that_is_no_text(tmp_path, damage, message):
     path = tmp_path / "log"
     AnnotationLog(path).close()
-    data = path.read_bytes().replace(b"CREATE TABLE metadata", b"CREATE TABLE metad\xa0ta")
-    path.write_bytes(data)
-    with pytest.raises(DataError, match=r"the annotation log .* is damaged"):
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE metadata", damage))
+    with pytest.raises(DataError, match=rf"the annotation log .* is damaged \(.*{message}"):
         AnnotationLog(path)
 
 

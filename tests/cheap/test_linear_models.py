@@ -92,6 +92,14 @@ def test_crfs_ask_by_their_probabilities(strategy):
     assert len(history) == 4 and all(q > 0 for q in history)
 
 
+@pytest.mark.parametrize("model", [*CHAINS, *OTHERS], ids=name)
+def test_nothing_is_learned_from_nothing(model):
+    learner = ActiveLearner(model, labels=["D", "N", "V"])
+    learner.query(as_pool(model))
+    with pytest.raises(DataError, match="nothing is annotated yet; there is nothing to learn from"):
+        learner.finish()
+
+
 def test_only_crfs_have_probabilities():
     with pytest.raises(DataError, match="strategy='entropy' needs probabilities, which only a CRF"):
         ActiveLearner(MaxMargin("word"), "entropy")

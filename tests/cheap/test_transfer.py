@@ -46,6 +46,24 @@ def alone(objective, l2):
     return minimise_bundle(objective.risk, objective.n_weights, l2=l2, floor=0.0, tol=1e-6).weights
 
 
+@pytest.mark.parametrize("rho", [0.0, 1.0, np.inf])
+@pytest.mark.parametrize("data", [DATA, PARTIAL], ids=["complete", "partial"])
+def test_an_interrupted_training_is_no_result(monkeypatch, data, rho):
+    parts = list(objectives(data).values())
+    maxima, calls = ToyProblem.maxima, []
+
+    def interrupted(self, *arguments, **options):
+        calls.append(1)
+        if len(calls) == 20:
+            raise KeyboardInterrupt
+        return maxima(self, *arguments, **options)
+
+    monkeypatch.setattr(ToyProblem, "maxima", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        train(parts, l2=1e-3, rho=rho, tol=1e-9)
+    assert len(calls) == 20
+
+
 # ---------------------------------------------------------------------- the joint problem
 
 

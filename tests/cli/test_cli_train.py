@@ -690,3 +690,12 @@ def test_full_disk_leaves_an_older_model_as_it_was(spawn, toys, tmp_path, option
     assert lines_of(err.decode()) == [f"trellis: error: {message}"]
     assert [p.name for p in tmp_path.iterdir()] == ["m"]
     assert (tmp_path / "m").read_text() == "older"
+
+
+def test_only_errors_of_the_checkpoint_advise_to_go_without(fails, toys, tmp_path, monkeypatch):
+    def fit(self, *args, **options):
+        raise OSError(5, "Input/output error", "elsewhere")
+
+    monkeypatch.setattr(ChainCRF, "fit", fit)
+    message = fails("train", toys / "train.txt", "-o", tmp_path / "m")
+    assert message == "elsewhere: Input/output error"

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trellis.datasets.roles import ROLES, Roles, source_roles, stdlib_roles
-from trellis.datasets.syntax import _Walk
+from trellis.datasets.syntax import _Walk, label_source
 from trellis.errors import DataError
 
 STDLIB = Path(sysconfig.get_path("stdlib"))
@@ -512,6 +512,12 @@ def test_bad_arguments(tmp_path):
 def test_source_that_is_no_python(source):
     with pytest.raises(DataError, match="cannot be parsed as Python"):
         source_roles(source)
+
+
+def test_lines_that_do_not_end_as_the_text_says():
+    """``ast`` ends a line at a lone carriage return; :func:`source_roles` replaces it before."""
+    with pytest.raises(ValueError, match="no identifier after byte 11"):
+        label_source("x = 1\ry.z", "statement")
 
 
 # Splitting

@@ -104,6 +104,42 @@ def test_probabilities_of_the_wrong_shape():
         from_classifiers([Odd()], [[[0], [1]]], scores=True)
 
 
+class Answers:
+    """A classifier that says the same of whatever it is asked."""
+
+    classes_ = ("D", "N")
+
+    def __init__(self, labels):
+        self.labels = labels
+
+    def predict(self, rows):
+        return self.labels
+
+    def predict_proba(self, rows):
+        raise ValueError("trained without probabilities")
+
+
+TREE = DecisionTreeClassifier().fit([[0.0], [1.0]], ["D", "N"])
+
+
+@pytest.mark.parametrize(
+    ("classifier", "samples", "scores", "message"),
+    [
+        (TREE, [[["a"]]], False, "classifier 0 cannot take these samples: could not convert str"),
+        (TREE, [[[1.0, 2.0]]], False, "classifier 0 cannot take these samples: X has 2 features"),
+        (DecisionTreeClassifier(), [[[1.0]]], False, "cannot take these samples: .* not fitted"),
+        (TREE, [np.zeros((1, 1)), np.zeros((1, 2))], False, "the samples differ in their features"),
+        (Answers(["D"]), [[[0], [1]]], False, r"classifier 0 gave 1 label\(s\) for 2 row\(s\)"),
+        (Answers(["D"] * 3), [[[0], [1]]], False, r"gave 3 label\(s\) for 2 row\(s\)"),
+        (Answers(3), [[[0]]], False, "labels of classifier 0 are of type int; expected a list"),
+        (Answers(["D"]), [[[0]]], True, "classifier 0 cannot take .*: trained without probabilit"),
+    ],
+)
+def test_classifiers_that_do_not_fit(classifier, samples, scores, message):
+    with pytest.raises(DataError, match=message):
+        from_classifiers([classifier], samples, scores=scores)
+
+
 # ------------------------------------------------------------------ files
 
 

@@ -138,3 +138,19 @@ def test_groups_are_the_names_before_the_equals_sign():
     assert encoder.groups().dtype == np.int32
     assert encoder.crossed().tolist() == [False] * 7
     assert AttributeEncoder().groups().tolist() == AttributeEncoder().crossed().tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((["a", "b", "a"],), "names must differ, and scales be positive"),
+        ((["a", "b"], [1.0, 0.0]), "names must differ, and scales be positive"),
+        ((["a"], [-1.0]), "names must differ, and scales be positive"),
+        ((["a"], [np.nan]), "scale hold nan at index 0; expected finite numbers"),
+        ((["a"], [1.0, 1.0]), r"scale have shape \(2,\); expected \(1,\)"),
+        (("ab",), "names must be a list of strings, got 'ab'"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(DataError, match=message):
+        AttributeEncoder(*arguments)

@@ -201,6 +201,23 @@ def test_bad_lists():
         TemplateError, match=re.escape("template line 2, 'a; b': cannot read '; b'")
     ):
         Templates.parse(["word", "a; b"])
+    for other in (3, None, b"word", {"word": 1}, np.array("word"), Templates):
+        with pytest.raises(TemplateError, match="templates are text or a list of lines, not "):
+            Templates.parse(other)
+
+
+@pytest.mark.parametrize(
+    ("kind", "n_terms", "message"),
+    [
+        ("conjunction", 0, "conjunction has 0 term(s); expected at least 1"),
+        ("equal", 1, "equal has 1 term(s); expected 2"),
+        ("ngrams", 2, "ngrams has 2 term(s); expected 1"),
+        ("bias", 1, "bias has 1 term(s); expected 0"),
+    ],
+)
+def test_wrong_numbers_of_terms(kind, n_terms, message):
+    with pytest.raises(TemplateError, match=re.escape(message)):
+        Template(kind, (Term("word"),) * n_terms)
 
 
 @pytest.mark.parametrize("name", named_sets())

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trellis.errors import DataError
-from trellis.files import atomic_write, display_name, open_text_bytes
+from trellis.files import atomic_write, display_name, open_text_bytes, reading
 
 COMPRESSORS = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}
 TEXT = "".join(f"token{i} NN\n" for i in range(3000)).encode() + "café\n".encode()
@@ -151,6 +151,15 @@ def test_text_that_compresses_well_is_read(monkeypatch: pytest.MonkeyPatch) -> N
     noisy = os.urandom(1_000_000)
     large = b"".join(noisy + bytes(69_000_000) for _ in range(2))  # 140 MB, 70 times its size
     assert open_text_bytes(io.BytesIO(gzip.compress(large, 1))) == large
+
+
+def test_lack_of_memory_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+    def decompress(*arguments: object) -> bytes:
+        raise MemoryError
+
+    monkeypatch.setattr(reading, "_decompress", decompress)
+    with pytest.raises(MemoryError):
+        open_text_bytes(io.BytesIO(gzip.compress(b"The DT\n")))
 
 
 @pytest.mark.parametrize("times", ["0", "-1", "nan", "many", "0.5"])

@@ -43,6 +43,7 @@ from trellis import (
 from trellis.corpus.schemes import get_scheme, words_to_tags
 from trellis.errors import TrellisError
 from trellis.files.container import MODEL, header_text, read_container, write_container
+from trellis.files.stored import pack_strings
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "chain_crf_v1.trellis"
 X, Y = toy_language(30)
@@ -465,6 +466,7 @@ def set_layout(layout):
         ),
         (set_parameter(scheme="BMES"), "does not fit the tag scheme BMES"),
         (lambda h, a: a.update({"classes.blob": a["classes.blob"][::-1]}), "classes must be dist"),
+        (lambda h, a: a.update(pack_strings((), "classes.")), "it has no classes"),
         (lambda h, a: a.pop("node"), "array 'node' is missing"),
         (lambda h, a: a.update(node=a["node"][:-1]), "array 'node' has shape"),
         (lambda h, a: a.update(node=a["node"] * np.nan), "array 'node' holds a number that is"),

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 import trellis.models.prediction as predictor
 from chain_problems import in_scheme, toy_language
-from trellis import ChainCRF, ChainPerceptron, DataError, InfeasibleError
+from trellis import ChainCRF, ChainPerceptron, DataError, InfeasibleError, TreeCRF
 from trellis.models import RegularisedDecoder
 
 X, Y = toy_language(40)
@@ -117,7 +117,15 @@ def test_labels_must_be_the_same(models):
         RegularisedDecoder(models["rich"], other)
 
 
-@pytest.mark.parametrize("strength", [-0.1, float("nan"), float("inf"), "1", None])
+def test_models_must_be_of_chains(models):
+    tree = TreeCRF("word", max_passes=1).fit([["a", "b"]], [["N", "V"]], edges=[[(0, 1)]])
+    for other in (tree, TreeCRF(), 3, None, ChainCRF):
+        for pair in ((other, models["rich"]), (models["rich"], other)):
+            with pytest.raises(DataError, match="the two models must be chain models"):
+                RegularisedDecoder(*pair)
+
+
+@pytest.mark.parametrize("strength", [-0.1, float("nan"), float("inf"), 10**400, "1", None])
 def test_strength(models, strength):
     with pytest.raises(DataError, match="strength must be a number of at least 0, got"):
         RegularisedDecoder(models["rich"], models["simple"], strength)

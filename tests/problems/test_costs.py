@@ -48,6 +48,8 @@ def test_function_sees_the_labels_of_a_sample():
         (np.zeros((3, 3)), r"cost has shape \(3, 3\); there are 2 labels"),
         ([[0, np.inf], [1, 0]], "not finite"),
         ([[0, 1], [1, 2]], r"cost\[1, 1\] is 2.0; the right label \('b'\) must cost 0"),
+        (lambda y: 1.0, r"the cost cannot be called with labels and classes: .* but 2 were given"),
+        (int, "the cost cannot be called with labels and classes: 'tuple' object cannot"),
         (lambda y, classes: 1.0, "not additive: for sample 0 it gave 1.0"),
         (lambda y, classes: np.zeros((7, 2)), r"not additive: .* an array of shape \(7, 2\)"),
         (lambda y, classes: "no" * 40, "not additive: for sample 0 it gave 'nono.*…"),

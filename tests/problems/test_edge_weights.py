@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from chain_problems import chain_problem, problems, random_data
 from rich_problems import partial_data
 from trellis.corpus import Labels
+from trellis.errors import DataError
 from trellis.problems import EdgeWeights, LabelProblem
 from trellis.problems.edge_weights import cross
 
@@ -172,3 +173,29 @@ def test_positions_with_several_labels_show_no_pair():
     assert crossing(blank).pair.size == 0
     # Then negatives are any pairs.
     assert set(crossing(blank, negatives=9).pair.tolist()) == set(range(9))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([0, 2], [], [], []), "the rows of crossed features must be 0, 1, 2, …, each once"),
+        (([0, 0], [], [], []), "the rows of crossed features must be 0, 1, 2, …, each once"),
+        (([0, 1], [0, 1], [0], [1.0]), "there are pairs of 1 rows, but 2 rows"),
+        (([0, 1], [], [0], [1.0]), "ptr is empty, as if every row had all pairs, but pair is not"),
+        (([0, 1], [0, 1, 2], [0, 1], [1.0]), r"weights have shape \(1,\); expected \(2,\)"),
+        (([0], [0, 2], [0, 1], [[1.0, 2.0]]), r"weights have shape \(1, 2\); expected \(2,\)"),
+        (([0, 1], [], [], [1.0] * 3), r"shape \(3,\); expected as many for each of 2 rows"),
+        (([0, 1], [0, 1, 3], [0, 1], [1.0] * 2), "ptr end at 3; expected 2"),
+        (([0, -2], [], [], []), "row hold -2 at index 1; expected at least -1"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(DataError, match=message):
+        EdgeWeights(*arguments, both=False)
+
+
+def test_other_weights_of_the_same_pairs_are_as_many():
+    edge = EdgeWeights([0], [0, 2], [0, 3], [1.0, 2.0], both=False)
+    assert edge.like([3.0, 4.0]).values.tolist() == [3.0, 4.0]
+    with pytest.raises(DataError, match=r"weights have shape \(3,\); expected \(2,\)"):
+        edge.like([3.0, 4.0, 5.0])

@@ -7,6 +7,7 @@ import pytest
 
 from label_problems import Enumerated
 from margin_problems import make_problem, nodes_of
+from trellis.errors import DataError
 from trellis.problems import HingeDual, HingeLoss
 from trellis.problems.hinge_dual import slots
 from trellis.structures import Forest
@@ -135,3 +136,10 @@ def test_a_state_is_all_there_is():
         two.sweep(order)
     assert one.weights().tobytes() == two.weights().tobytes()
     assert one.dual() == two.dual()
+
+
+@pytest.mark.parametrize("structure", ["chain", "tree"])
+def test_rich_edges_are_refused(structure):
+    loss = HingeLoss(make_problem(0, structure, 3, rich="sparse").problem)
+    with pytest.raises(DataError, match="a dual point is for problems without rich edges"):
+        HingeDual(loss, 0.1)

@@ -10,6 +10,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 from chain_problems import same_weights
 from rich_problems import random_weights
+from trellis.errors import DataError
 from trellis.problems import EdgeWeights, Penalty, Weights
 
 GROUPS = np.array([0, 1, 0], np.int32)
@@ -148,3 +149,29 @@ def test_strong_penalties_leave_exact_zeros_in_float32():
     zero = small().zeros_like(np.float64)  # a group of norm zero is no division by zero
     Penalty(group_lasso=0.1, groups=GROUPS).proximal(zero, 0.5)
     assert zero.finite()
+
+
+def test_groups_are_given_and_those_of_the_features():
+    no_groups = "the group lasso needs the group of each feature: give groups"
+    with pytest.raises(DataError, match=no_groups):
+        Penalty(group_lasso=0.1)
+    with pytest.raises(DataError, match=no_groups):
+        Penalty().group_norms(small())
+    for groups in ([0, 1], [0, 1, 0, 1]):
+        penalty, w = Penalty(l1=1.0, group_lasso=0.1, groups=groups), small()
+        for use in (
+            penalty.value,
+            penalty.group_norms,
+            lambda w, penalty=penalty: penalty.proximal(w, 0.5),
+            lambda w, penalty=penalty: penalty.spread(w, np.ones(5)),
+        ):
+            message = f"there are groups of {len(groups)} features; weights of 3"
+            with pytest.raises(DataError, match=message):
+                use(w)
+        same_weights(w, small())
+
+
+@pytest.mark.parametrize("rates", [np.ones(3), np.ones((4, 1)), []])
+def test_rates_are_one_or_one_for_each_feature_and_the_transitions(rates):
+    with pytest.raises(DataError, match=r"rates have shape .*; expected one, or 4 of them"):
+        Penalty(l1=1.0).proximal(small(), rates)

@@ -10,11 +10,14 @@ import pytest
 from chain_problems import altered
 from label_problems import STRUCTURES, Enumerated
 from margin_problems import CLASSES, make_problem
-from trellis.arrays import for_kernels
+from trellis.arrays import for_kernels, held
 from trellis.corpus import Labels
-from trellis.decompose import ChainPieces, GraphPieces, WholeSamples
+from trellis.decompose import ChainPieces, GraphPieces, Pieces, WholeSamples
 from trellis.errors import DataError
-from trellis.problems import HingeLoss, LabelProblem, LogLikelihood
+from trellis.features import Encoded
+from trellis.problems import EdgeWeights, HingeLoss, LabelProblem, LogLikelihood, Weights
+from trellis.problems.visits import Visits
+from trellis.structures import Forest
 
 
 def some_pieces(problem, seed=0, size=2.0, kind="graph"):
@@ -211,3 +214,107 @@ def test_the_only_labels_there_can_be():
         t = len(vague[2]) - 1
         with pytest.raises(DataError, match=f"sample 2, position {t} has not one label"):
             altered(p, labels=Labels.from_lists(vague, CLASSES)).gold()
+
+
+# ------------------------------------------------------------------------- what does not fit
+
+ENCODED = Encoded([0, 2, 3], [0, 1, 2, 3], [0, 1, 1], [])
+LABELS = Labels.from_lists([["x", "y"], ["y"]])
+
+
+def two(structure="chain", **options):
+    """Samples of two positions and of one, two features, two labels."""
+    if structure != "chain":
+        options["edges"] = [[0, 1]]
+    return LabelProblem(ENCODED, LABELS, 2, structure=structure, **options)
+
+
+@pytest.mark.parametrize(
+    ("labels", "rich", "message"),
+    [
+        (Labels([0, 0, 0], (), ()), None, "there are no labels to learn"),
+        (
+            Labels.from_lists([["x", "y"]]),
+            None,
+            "there are labels of 2 positions; features of 3",
+        ),
+        (
+            LABELS,
+            EdgeWeights([0], [], [], np.zeros(4), both=False),
+            "rich edges have rows of 1 features; there are 2",
+        ),
+        (
+            LABELS,
+            EdgeWeights([0, 1], [], [], np.zeros(18), both=False),
+            "rich edges are for pairs of other labels than 2",
+        ),
+        (
+            LABELS,
+            EdgeWeights([0, 1], [0, 1, 2], [0, 4], np.zeros(2), both=False),
+            "rich edges are for pairs of other labels than 2",
+        ),
+    ],
+)
+def test_parts_that_do_not_fit(labels, rich, message):
+    with pytest.raises(DataError, match=message):
+        LabelProblem(ENCODED, labels, 2, rich=rich)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"node": np.asfortranarray(np.zeros((2, 2)))},
+        {"node": held(np.zeros((2, 2)))},
+        {"node": np.zeros((2, 2), np.float32)},
+        {"transitions": np.zeros((2, 2), np.float32)},
+        {"node": np.zeros((2, 2), bool), "transitions": np.zeros((2, 2), bool)},
+    ],
+)
+def test_weights_that_kernels_cannot_take(change):
+    weights = Weights.zeros(2, 2, np.float64)
+    two().check_weights(weights)
+    vars(weights).update(change)
+    message = "sums must be writable arrays of one type, float32 or float64"
+    with pytest.raises(DataError, match=message):
+        two().check_weights(weights, "sums")
+
+
+def test_rich_weights_of_other_samples():
+    edge = EdgeWeights([0], [], [], np.zeros(4), both=False)
+    weights = Weights(np.zeros((2, 2)), np.zeros((2, 2)), edge)
+    with pytest.raises(DataError, match="rich edges have rows of 1 features; there are 2"):
+        two().check_weights(weights)
+
+
+@pytest.mark.parametrize(
+    ("structure", "pieces"),
+    [
+        ("chain", Pieces([0, 3], [0])),  # beyond the end of its sample
+        ("chain", Pieces([0, 1, 3], [0, 1])),  # before its beginning
+        ("chain", Pieces([0, 2], [0])),
+        ("chain", Pieces([0, 2, 3], [0, 2])),
+        ("graph", Pieces([0, 2, 3], [0, 1])),
+        ("graph", Pieces([0, 2, 3], [0, 1], nodes=[0, 1, 2])),
+        ("graph", Pieces([0, 2, 3], [0, 1], nodes=[0, 1, 2], kept=[1])),
+        (
+            "tree",
+            Pieces(
+                [0, 2, 3], [0, 1], nodes=[0, 1, 2],
+                forest=Forest([0, 1, 2], [-1, 0, -1], [-1, 7, -1], [False, True, False], [0, 2, 3]),
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_pieces_of_other_samples(structure, pieces):
+    for use in (two(structure).visits, two(structure).cut):
+        with pytest.raises(DataError, match="the pieces are of other samples"):
+            use(pieces)
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends", "weight"), [(0, 4, 1.0), (-1, 2, 1.0), (2, 1, 1.0), (0, 2, np.nan)]
+)
+def test_visits_of_other_samples(starts, ends, weight):
+    visits = Visits(np.array([starts]), np.array([ends]), np.array([weight]))
+    with pytest.raises(DataError, match="the pieces are not those of this problem"):
+        LogLikelihood(two()).value_and_gradient(Weights.zeros(2, 2, np.float64), visits)

@@ -198,6 +198,7 @@ def test_no_graph():
         (lambda: knn_graph([[0.0], [1.0]], 1, scale="max"), "scale must be"),
         (lambda: knn_graph([[0.0], [1.0]], 1, scale=0), "scale must be"),
         (lambda: knn_graph([[0.0], [np.nan]], 1), "row 1 of the coordinates holds a NaN"),
+        (lambda: knn_graph([[0.0], [-2e150]], 1), r"coordinates are beyond 1e\+150: their squares"),
         (lambda: knn_graph([], 1), "the coordinates must have the shape"),
         (lambda: radius_graph([[0.0], [1.0]], -1), "radius must be"),
         (lambda: full_graph([[0.0], [1.0]], np.nan), "threshold must be"),

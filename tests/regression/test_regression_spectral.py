@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trellis.errors import DataError
 from trellis.regression import check_graph, knn_graph, laplacian, normalise, spectral
 from trellis.regression.spectral import (
     Lanczos,
@@ -75,6 +76,13 @@ def test_a_slow_solve_falls_back_on_a_factorisation(monkeypatch):
     expected = solve(L, 2.0, r)
     monkeypatch.setattr(linalg, "cg", lambda A, b, **options: (b * np.nan, 1))
     np.testing.assert_allclose(solve(L, 2.0, r), expected, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning:scipy.*")
+def test_smoothing_beyond_all_digits_is_refused():
+    L = laplacian(check_graph([[0.0, 1.0], [1.0, 0.0]]))
+    with pytest.raises(DataError, match=r"smoothing over the graph has no solution: .*singular"):
+        solve(L, 1e300, np.array([1.0, 0.0]))  # beside it the identity is nothing
 
 
 def test_estimated_diagonal(monkeypatch):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.optimize
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -198,6 +200,31 @@ def test_gives_up_to_the_general_solver(monkeypatch: pytest.MonkeyPatch) -> None
     np.testing.assert_allclose(best_assignment(space, scores).values, expected[0])
     found = [found.values for found in kbest_assignments(space, scores, 2)]
     np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-12, 1e-7, 1e7, 1e19, 1e20, 1e30, 1e300])
+def test_scores_of_any_size(scale: float) -> None:
+    """HiGHS takes very large numbers for infinite, and the differences of small ones for none."""
+    space = AssignmentSpace(
+        [[0, -1, -1], [0, 1, -1], [1, -1, -1], [1, 2, -1], [2, -1, -1], [0, 2, -1]], [0, 6], [0, 3]
+    )
+    for seed in range(10):
+        scores = np.random.default_rng(seed).normal(size=6)
+        ranked = [found.chosen.tolist() for found in kbest_assignments(space, scores, 4)]
+        found = kbest_assignments(space, scale * scores, 4)
+        assert [one.chosen.tolist() for one in found] == ranked
+        for method in ("auto", "lp", "ilp"):
+            best = best_assignment(space, scale * scores, method=method)
+            assert best.chosen.tolist() == ranked[0]
+
+
+def test_a_solver_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    space = AssignmentSpace([[0, -1, -1]], [0, 1], [0, 1])
+    failed = SimpleNamespace(status=4, message="out of luck", x=None)
+    monkeypatch.setattr(scipy.optimize, "milp", lambda *arguments, **options: failed)
+    message = "the solver could not solve the assignment problem: out of luck"
+    with pytest.raises(DataError, match=message):
+        best_assignment(space, [1.0], method="lp")
 
 
 def test_diverse_assignments_differ_in_more() -> None:

@@ -111,3 +111,28 @@ def test_wrong_arrays_are_refused(offsets, edges, message):
     for function in (Forest.of, is_forest):
         with pytest.raises(DataError, match=message):
             function(offsets, edges)
+
+
+ROOT_AND_CHILD = {
+    "order": [0, 1], "parent": [-1, 0], "edge": [-1, 0], "down": [False, True], "tree": [0, 2],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"order": [0, 0]}, "order must hold each of the nodes 0 to 1 once"),
+        ({"order": [1, 2]}, "order must hold each of the nodes 0 to 1 once"),
+        ({"parent": [-1, 1]}, "place 1 has parent 1, edge 0 and down True; the first place of a"),
+        ({"parent": [-1, -1]}, "place 1 has parent -1, edge 0 and down True; .* each other one a"),
+        ({"edge": [-1, -1]}, "place 1 has parent 0, edge -1 .* a parent before it and an edge"),
+        ({"edge": [3, 0]}, "place 0 has parent -1, edge 3 and down False; .* -1, -1 and False"),
+        ({"down": [True, True]}, "place 0 has parent -1, edge -1 and down True; .* -1 and False"),
+        ({"tree": [0, 1, 2]}, "place 1 has parent 0, edge 0 and down True"),
+        ({"tree": [0, 3]}, "tree end at 3; expected 2"),
+    ],
+)
+def test_wrong_forests_are_refused(change, message):
+    assert len(Forest(**ROOT_AND_CHILD).order) == 2
+    with pytest.raises(DataError, match=message):
+        Forest(**ROOT_AND_CHILD | change)

@@ -248,6 +248,15 @@ def test_refusals_of_samples():
         sample(triangle(), 1, rng, budget=10)
 
 
+def test_marginals_of_other_scores_are_no_help():
+    p = triangle()
+    known = marginals(p, pairs=True, budget=1)  # too much for elimination
+    np.testing.assert_array_equal(entropy(p, known=known, budget=1), entropy(p, budget=1))
+    other = GraphPotentials(np.zeros((2, 2)), np.zeros((2, 2)), [[0, 1]], [0, 2])
+    with pytest.raises(DataError, match="known marginals are those of other scores; leave them"):
+        entropy(p, known=marginals(other, pairs=True), budget=1)
+
+
 @pytest.mark.parametrize(
     "changes",
     [

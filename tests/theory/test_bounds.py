@@ -250,6 +250,18 @@ def test_ranges_are_checked(changed, message):
         (lambda: stability_from_function(-1, n=2), "function must be a number of at least 0"),
         (lambda: stability_from_function(1, n=0), "n must be a number of at least 1, got 0"),
         (lambda: stability_from_function(1, n=2, tau=0), "tau must be a positive number, got 0"),
+        (
+            lambda: overfit_order(m=1, n=1e308, d=1, alpha=1, lam=1),
+            "overfit_order is beyond what a float holds; use less extreme numbers$",
+        ),
+        (  # an error of its parts, and what is no number
+            lambda: overfit_bound(m=1, n=1e308, d=1, alpha=1, lam=1, gamma=1),
+            "sample_stability_bound is beyond what a float holds; use less extreme numbers$",
+        ),
+        (
+            lambda: overfit_bound(m=1e308, n=5, d=5, alpha=1, lam=10**300, gamma=1),
+            "overfit_bound is beyond what a float holds; use less extreme numbers$",
+        ),
     ],
 )
 def test_other_refusals(call, message):

@@ -92,6 +92,7 @@ def test_refusals():
     refused("losses and examples have shapes (3,) and (4, 1)", mutual_stability, z[:3] / 9, z)
     refused("losses must lie in [0, 1]", bias_variance_objective, z, z)
     refused("example 1 is not finite", mutual_stability, z / 9, [0.0, np.nan, 1.0, 2.0])
+    refused("examples have no column", bias_variance_objective, z / 9, np.empty((4, 0)))
     refused("n_exchanges must be a positive integer", mutual_stability, z / 9, z, n_exchanges=0)
     refused("cells must lie between 2 and 4", mutual_stability, z / 9, z, cells=(2, 5))
     refused("empirical_risk must be a number of at least 0, got -1", true_risk_bound, -1, 0.5)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from trellis import load_model
 from trellis.datasets.cells import LABS, simulate_cells
-from trellis.errors import DataError
+from trellis.errors import CorruptModelError, DataError
+from trellis.files.container import read_container, write_container
 from trellis.tracking.baselines import FlowTracker, GraphMatching, NearestNeighbour, moved_distances
 from trellis.tracking.local_classifiers import PUBLISHED_WEIGHTS, HandSet, LocalClassifiers
 from trellis.tracking.objects import FramePair, Objects, PairAnnotation
@@ -248,3 +251,15 @@ def matching(**options):
 def test_bad_input(make, message):
     with pytest.raises(DataError, match=message):
         make()
+
+
+@pytest.mark.parametrize("name", ["local_classifiers_v1", "hand_set_v1"])
+def test_a_scale_of_other_columns_is_refused(tmp_path, name):
+    golden = Path(__file__).parents[1] / "golden" / f"{name}.trellis"
+    header, arrays = read_container(golden)
+    entries = dict(header["state"]["scale"]["dict"])
+    assert entries["bias"] == []
+    entries["bias"].append("division")  # a column that there is no feature for
+    write_container(tmp_path / "m", header, arrays)
+    with pytest.raises(CorruptModelError, match="the scale is not that of the features"):
+        load_model(tmp_path / "m")

@@ -38,7 +38,10 @@ _BLANK_OR_COMMENT = re.compile(rb"\s*(#.*)?")
 
 
 def label_source(source: str, unit: str) -> tuple[list[list[str]], list[list[str]]]:
-    """Sequences of identifiers and of their roles; raises what ``ast.parse`` raises."""
+    """Sequences of identifiers and of their roles; raises what ``ast.parse`` raises.
+
+    Lines end as in Unix.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # old escapes such as "\d" in other people's code
         tree = ast.parse(source)

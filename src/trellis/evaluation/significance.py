@@ -343,11 +343,9 @@ def _scorer(
         ]
         correct, predicted, support = np.concatenate(counts).T
         return _score_by_counts(2 * correct, predicted + support)
-    if metric == "accuracy":
-        counts = [accuracy.sample_counts(gold, pred, name) for pred, name in systems]
-        right, annotated = np.concatenate(counts).T
-        return _score_by_counts(right, annotated)
-    raise DataError(f"metric is {metric!r}: expected 'f1', 'accuracy' or a function")
+    counts = [accuracy.sample_counts(gold, pred, name) for pred, name in systems]
+    right, annotated = np.concatenate(counts).T
+    return _score_by_counts(right, annotated)
 
 
 def _score_by_counts(part: NDArray[np.int64], whole: NDArray[np.int64]) -> _Scorer:

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import as_list
 from trellis.corpus.columnfile import code_column, read_fields
 from trellis.domains import flag, has, samples, sequence_of
 from trellis.errors import DataError
@@ -110,22 +111,33 @@ def from_classifiers(
         raise DataError("there are no samples to classify")
     ends = np.cumsum([len(table) for table in tables]).tolist()
     if all(isinstance(table, np.ndarray) for table in tables):
-        rows: Any = np.concatenate(tables)
+        try:
+            rows: Any = np.concatenate(tables)
+        except ValueError as error:
+            raise DataError(f"the samples differ in their features: {error}") from error
     else:
         rows = [row for table in tables for row in table]
     answers = []
     for j, classifier in enumerate(classifiers):
-        try:
-            said = _call(classifier, "predict", j)(rows)
-        except (TypeError, ValueError) as error:
-            raise DataError(f"classifier {j} cannot take these samples: {error}") from error
+        said = as_list(_asked(classifier, "predict", j, rows), f"labels of classifier {j}")
         flat = [str(label) for label in said]
+        if len(flat) != ends[-1]:
+            raise DataError(f"classifier {j} gave {len(flat)} label(s) for {ends[-1]} row(s)")
         answers.append([flat[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True)])
     outputs = as_outputs(answers, names=names)
     if not scores:
         return outputs
-    tables = [np.asarray(_call(c, "predict_proba", j)(rows)) for j, c in enumerate(classifiers)]
+    tables = [np.asarray(_asked(c, "predict_proba", j, rows)) for j, c in enumerate(classifiers)]
     return _with_scores(outputs, classifiers, tables)
+
+
+def _asked(classifier: Any, method: str, j: int, rows: Any) -> Any:
+    """What a classifier says of rows of features."""
+    function = _call(classifier, method, j)
+    try:
+        return function(rows)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"classifier {j} cannot take these samples: {error}") from error
 
 
 def _call(model: Any, method: str, j: int) -> Any:

@@ -115,7 +115,8 @@ class Template:
         _SOME_TERMS.check("terms", self.terms)
         least, most = _TERMS[self.kind]
         if not least <= len(self.terms) <= most:
-            raise TemplateError(f"{self.kind}: {len(self.terms)} terms are too many or too few")
+            wanted = least if least == most else f"at least {least}"
+            raise TemplateError(f"{self.kind} has {len(self.terms)} term(s); expected {wanted}")
         for name in ("low", "high", "min_count"):
             _NUMBER.check(name, getattr(self, name))
         flag.check("edge", self.edge)

@@ -68,7 +68,7 @@ class StoredLinearModel(Storable):
         model: Any = cls._unfitted(header, {})
         classes = _names(arrays, "classes")
         if not classes:
-            raise CorruptModelError("classes must be distinct and sorted")
+            raise CorruptModelError("it has no classes")
         model._check_classes(classes)
         encoder = encoder_from_state(
             header_value(header, "encoder", dict), subset(dict(arrays), "encoder.")

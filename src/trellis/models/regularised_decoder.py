@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Label, as_corpus
 from trellis.corpus.corpus import split
-from trellis.domains import is_number
+from trellis.domains import number
 from trellis.errors import DataError
 from trellis.estimator import check_fitted
 from trellis.models.prediction import Predictor
@@ -55,13 +55,12 @@ class RegularisedDecoder:
         self, complex_model: Predictor, simple_model: Predictor, strength: float = 1.0
     ) -> None:
         for model in (complex_model, simple_model):
-            check_fitted(model)
-            if model.structure != "chain":
+            if not isinstance(model, Predictor) or model.structure != "chain":
                 raise DataError("the two models must be chain models")
+            check_fitted(model)
         if complex_model.classes_ != simple_model.classes_:
             raise DataError("the two models have different labels; train both on the same data")
-        if not (is_number(strength) and 0 <= strength < np.inf):
-            raise DataError(f"strength must be a number of at least 0, got {strength!r}")
+        number(at_least=0).check("strength", strength)
         self.complex_model = complex_model
         self.simple_model = simple_model
         self.strength = strength

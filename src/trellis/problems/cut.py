@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from trellis.arrays import Float64s, as_array
-from trellis.domains import is_number, number
+from trellis.domains import is_finite, number
 from trellis.errors import DataError
 
 __all__ = ["Cut", "Risk", "as_cut"]
@@ -78,7 +78,7 @@ def as_cut(answer: Any, w: Float64s) -> Cut:
     if not isinstance(cut, Cut):
         if not isinstance(answer, tuple | list) or len(answer) != 2:
             raise DataError("a risk returns its value and a slope, or a Cut")
-        if not is_number(answer[0]):
+        if not is_finite(answer[0]):
             raise DataError("the risk or its slope is not finite")
         cut = Cut(float(answer[0]), float(answer[0]), answer[1])
     slope = as_array(cut.slope, np.float64, "slope of the risk")

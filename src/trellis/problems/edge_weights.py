@@ -76,17 +76,19 @@ class EdgeWeights:
         self.row, self.ptr, self.pair = (
             held(array, of) for array, of in ((row, self.row), (ptr, self.ptr), (pair, self.pair))
         )
-        n_rows = len(ptr) - 1 if ptr.size else self.n_rows
+        if pair.size and not ptr.size:
+            raise DataError("ptr is empty, as if every row had all pairs, but pair is not")
+        if ptr.size and len(ptr) - 1 != self.n_rows:
+            raise DataError(f"there are pairs of {len(ptr) - 1} rows, but {self.n_rows} rows")
         self.values = self._fitting(self.values)
-        if n_rows != self.n_rows or not (ptr.size or not pair.size):
-            raise DataError(f"there are pairs of {n_rows} rows, but {self.n_rows} rows")
 
     def _fitting(self, values: Any) -> NDArray[Any]:
         """Weights, as many as there are pairs."""
-        values = array = as_weights(values)
-        n, n_rows = values.size, max(1, self.n_rows)
-        if values.ndim != 1 or (n != len(self.pair) if self.ptr.size else n % n_rows):
-            raise DataError(f"{values.shape} are not the weights of {len(self.pair)} pairs")
+        array = as_weights(values)
+        n_pairs, n_rows = len(self.pair), max(1, self.n_rows)
+        if array.ndim != 1 or (array.size != n_pairs if self.ptr.size else array.size % n_rows):
+            expected = f"({n_pairs},)" if self.ptr.size else f"as many for each of {n_rows} rows"
+            raise DataError(f"weights have shape {array.shape}; expected {expected}")
         return array
 
     @cached_property

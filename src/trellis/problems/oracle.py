@@ -9,7 +9,7 @@ import numpy as np
 
 from trellis.arrays import Float64s, Int64s, as_array
 from trellis.corpus.sample_weights import sample_weights
-from trellis.domains import function, is_number, takes, whole
+from trellis.domains import function, is_finite, takes, whole
 from trellis.errors import DataError
 from trellis.problems.cut import Cut
 
@@ -28,7 +28,7 @@ def as_answer(answer: Any, w: Float64s, i: int) -> tuple[Int64s, Float64s, float
     if not isinstance(answer, tuple | list) or len(answer) not in (2, 3):
         raise DataError(f"{what} answer is not psi and loss of a labelling, and maybe a bound")
     psi, *values = answer
-    if not all(is_number(value) and abs(value) < np.inf for value in values):
+    if not all(map(is_finite, values)):
         raise DataError(f"{what} features or loss are not finite")
     if isinstance(psi, tuple) and len(psi) == 2:
         index = as_array(psi[0], np.int64, f"{what} indices", (None,), low=0, high=len(w))

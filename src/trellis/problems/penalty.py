@@ -14,12 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import as_array, held
+from trellis.arrays import Int32s, as_array, held
 from trellis.domains import instance, number
 from trellis.errors import DataError
 from trellis.problems.weights import Weights
 
 __all__ = ["Penalty"]
+
+_NO_GROUPS = "the group lasso needs the group of each feature: give groups"
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Penalty:
             groups = as_array(self.groups, np.int32, "groups", (None,), low=0, high=1 << 24)
             vars(self)["groups"] = held(groups, self.groups)
         elif self.group_lasso:
-            raise DataError("the group lasso needs the group of each feature: give groups")
+            raise DataError(_NO_GROUPS)
 
     @property
     def smooth(self) -> bool:
@@ -128,15 +130,22 @@ class Penalty:
 
     def _check(self, weights: Weights) -> None:
         instance(Weights).check("weights", weights)
-        if self.group_lasso and self.groups is not None and len(self.groups) != len(weights.node):
+        if self.group_lasso:
+            self._checked_groups(weights)
+
+    def _checked_groups(self, weights: Weights) -> Int32s:
+        """The group of each feature; raises if there are none, or those of other features."""
+        if self.groups is None:
+            raise DataError(_NO_GROUPS)
+        if len(self.groups) != len(weights.node):
             raise DataError(
                 f"there are groups of {len(self.groups)} features; weights of {len(weights.node)}"
             )
+        return self.groups
 
     def _group_of(self, weights: Weights) -> list[NDArray[np.int64]]:
         """Group of each row of each array of weights."""
-        assert self.groups is not None
-        groups = np.append(self.groups.astype(np.int64), 0)
+        groups = np.append(self._checked_groups(weights).astype(np.int64), 0)
         n = int(groups.max(initial=-1)) + 1
         places = []
         for k, (_, _, feature) in enumerate(_rows(weights)):

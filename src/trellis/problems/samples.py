@@ -91,7 +91,9 @@ class LabelSamples:
         if not labels.classes:
             raise DataError("there are no labels to learn")
         if len(labels) != encoded.offsets[-1]:
-            raise DataError(f"{len(labels)} positions have labels, {encoded.offsets[-1]} features")
+            raise DataError(
+                f"there are labels of {len(labels)} positions; features of {encoded.offsets[-1]}"
+            )
         if encoded.n_features > n_features:
             raise DataError(
                 f"feature indices go up to {encoded.n_features - 1}, but n_features={n_features}"
@@ -343,8 +345,10 @@ class LabelSamples:
     def _check_pieces(self, pieces: Pieces) -> None:
         """Refuse pieces of other samples."""
         instance(Pieces).check("pieces", pieces)
-        first, last = pieces.offsets[0], pieces.offsets[-1]
-        inside = last == self.offsets[-1] and pieces.sample.max(initial=-1) < self.n_samples
+        inside = bool(
+            pieces.offsets[-1] == self.offsets[-1]
+            and pieces.sample.max(initial=-1) < self.n_samples
+        )
         if inside:
             starts = self.offsets[pieces.sample]
             ends = self.offsets[pieces.sample + 1]
@@ -355,7 +359,7 @@ class LabelSamples:
             edges = pieces.kept if pieces.forest is None else pieces.forest.edge
             inside = inside and pieces.nodes is not None
             inside = inside and edges is not None and edges.max(initial=-1) < len(self.edges)
-        if not inside or first != 0:
+        if not inside:
             raise DataError("the pieces are of other samples")
 
     def cut(self, pieces: Pieces) -> Self:

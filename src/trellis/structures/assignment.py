@@ -18,6 +18,7 @@ do, HiGHS solves the linear relaxation first and the integer program if that is 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -415,6 +416,15 @@ def search(
     return chosen, second, status, bound
 
 
+def _in_reach(scores: Float64s) -> Float64s:
+    """The scores times a power of two: HiGHS takes 1e20 for infinite and 1e-7 for nothing."""
+    size = float(np.abs(scores).max(initial=0.0))
+    if size == 0 or 1 <= size <= 1 << 20:
+        return scores
+    scaled: Float64s = np.ldexp(scores, 10 - math.frexp(size)[1])
+    return scaled
+
+
 class _Program:
     """The integer program of one sample, for HiGHS."""
 
@@ -426,7 +436,7 @@ class _Program:
         shape = (int(space.row_offsets[i + 1] - space.row_offsets[i]), len(s))
         self.rows = scipy.sparse.csr_array((np.ones(len(h)), (covers[h, k], h)), shape)
         allowed = np.isfinite(s)
-        self.score = np.where(allowed, s, 0.0)
+        self.score = _in_reach(np.where(allowed, s, 0.0))
         self.lower = (f == 1).astype(np.float64)
         self.upper = ((f != 0) & allowed).astype(np.float64)
         self.cuts: list[tuple[Float64s, float]] = []  # coefficients, least sum

@@ -70,9 +70,11 @@ class Forest:
         inside = (parent >= first) & (parent < np.arange(n)) & (edge >= 0)
         wrong = np.flatnonzero(np.where(root, (parent != -1) | (edge != -1) | down, ~inside))
         if len(wrong):
+            place = wrong[0]
             raise DataError(
-                f"place {wrong[0]} has parent {parent[wrong[0]]} and edge {edge[wrong[0]]}; the "
-                "first place of a tree has neither (-1), each other one a parent before it"
+                f"place {place} has parent {parent[place]}, edge {edge[place]} and down "
+                f"{down[place]}; the first place of a tree has -1, -1 and False, each other one a "
+                "parent before it and an edge"
             )
         for name, array in zip(
             ("order", "parent", "edge", "down", "tree"), (order, parent, edge, down, tree),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from typing import ParamSpec, TypeVar
 
@@ -20,10 +21,14 @@ def within_floats(bound: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(bound)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        message = f"{bound.__name__} is beyond what a float holds; use less extreme numbers"
         try:
-            return bound(*args, **kwargs)
+            value = bound(*args, **kwargs)
         except (OverflowError, ZeroDivisionError) as error:
-            raise DataError(f"{bound.__name__} is beyond what a float holds: {error}") from error
+            raise DataError(message) from error
+        if isinstance(value, float) and math.isnan(value):  # inf - inf, inf * 0
+            raise DataError(message)
+        return value
 
     return checked
 

@@ -198,8 +198,6 @@ class TrackingProblem:
         both = _merged(old.pair, note)
         try:
             new = self._sample(replace(old.pair, annotation=both))
-        except InfeasibleError:
-            raise
         except DataError as error:
             self._sample(replace(old.pair, annotation=note))  # raises if it is wrong by itself
             raise InfeasibleError(f"{error}; that is with what was annotated before") from None
