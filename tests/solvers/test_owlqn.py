@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -69,7 +71,7 @@ def test_values_fall_and_no_sign_changes_within_a_step():
     )  # fmt: skip
     values = [value for _, value in met]
     assert values == sorted(values, reverse=True)
-    for (before, _), (after, _) in zip(met, met[1:], strict=False):
+    for (before, _), (after, _) in itertools.pairwise(met):
         assert (before * after >= 0).all()
 
 
