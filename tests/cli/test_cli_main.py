@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import sys
+from pathlib import Path
 
 import pytest
 from toy_files import lines_of
@@ -257,3 +258,20 @@ def test_full_device_as_a_program(spawn, models):
             lines = lines_of(process.communicate()[1].decode())
             assert process.returncode == 1
             assert lines == ["trellis: error: standard output: No space left on device"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="a file that no one can read")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["inspect", "/proc/self/mem"],
+        ["train", "/proc/self/mem", "--columns", "word,label", "-o", "m.trellis"],
+        ["tag", "/proc/self/mem", "in.txt"],
+    ],
+    ids=" ".join,
+)
+def test_a_failed_read_names_the_file(command, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("in.txt").write_text("a\n")
+    assert main(command) == 1
+    assert re.search("/proc/self/mem: Input/output error", capsys.readouterr().err)

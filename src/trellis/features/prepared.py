@@ -296,8 +296,11 @@ def is_prepared(path: str | os.PathLike[Any]) -> bool:
     file = Path(os.fsdecode(path))
     if not file.is_file():  # what is read from a pipe would be lost
         return False
-    with file.open("rb") as opened:
-        return opened.read(len(PREPARED.magic)) == PREPARED.magic
+    try:
+        with file.open("rb") as opened:
+            return opened.read(len(PREPARED.magic)) == PREPARED.magic
+    except OSError:
+        return False  # whoever reads it next says what is wrong
 
 
 def _checked_labels(corpus: Corpus) -> Labels:

@@ -303,7 +303,8 @@ def _storable(name: object, array: object) -> NDArray[Any]:
 def loading(path: str | os.PathLike[Any], kind: FileKind = MODEL) -> Iterator[None]:
     """Turn any failure inside the block into the kind's error (for a model, `CorruptModelError`).
 
-    The message names the file. Only ``OSError`` (a missing file, say) passes through as it is.
+    The message names the file. Only ``OSError`` (a missing file, say) passes through; it has the
+    file's name then.
 
     Examples
     --------
@@ -316,7 +317,9 @@ def loading(path: str | os.PathLike[Any], kind: FileKind = MODEL) -> Iterator[No
     name = display_name(path)
     try:
         yield
-    except OSError:
+    except OSError as error:
+        if error.filename is None and error.errno is not None:  # a failed read knows no name
+            raise OSError(error.errno, error.strerror, name) from error
         raise
     except Exception as error:
         if isinstance(error, kind.error) and error.path == name:
