@@ -25,6 +25,7 @@ __all__ = [
     "Int8s",
     "Int32s",
     "Int64s",
+    "OwnMemory",
     "as_array",
     "as_list",
     "as_offsets",
@@ -244,6 +245,29 @@ def for_kernels(array: Any) -> Array:
     except ValueError:
         return np.array(array)
     return view
+
+
+class OwnMemory:
+    """What is unpickled has memory of its own.
+
+    joblib may give an unpickled object arrays that are parts of a file, which cannot be written to;
+    kernels are compiled for arrays that can.
+
+    Examples
+    --------
+    >>> class Table(OwnMemory):
+    ...     def __init__(self, cells):
+    ...         self.cells = cells
+    >>> table = Table.__new__(Table)
+    >>> table.__setstate__({"cells": held(np.arange(2))})
+    >>> table.cells.flags.writeable
+    True
+    """
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            mapped = isinstance(value, np.ndarray) and not value.flags.writeable
+            vars(self)[name] = np.array(value) if mapped else value
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import pytest
 
@@ -56,6 +57,19 @@ def test_equal_models_give_equal_bytes(name: str, tmp_path: Path) -> None:
     model.save(tmp_path / "a")
     trellis.load_model(tmp_path / "a").save(tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@NAMES
+def test_a_pickle_mapped_into_memory_serves(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As joblib hands models to processes: arrays are parts of a file and cannot be written."""
+    model, predict = made(name)
+    expected = predict(model)
+    joblib.dump(model, tmp_path / "m")
+    mapped = joblib.load(tmp_path / "m", mmap_mode="r")
+    monkeypatch.setattr("trellis.kernels._jit._announce", pytest.fail)  # no kernel is new
+    assert same(predict(mapped), expected)
 
 
 @NAMES

@@ -37,6 +37,12 @@ class KeyTable:
     def __len__(self) -> int:
         return len(self.keys)
 
+    def __getstate__(self) -> tuple[int, NDArray[np.int64]]:
+        return self.space, self.keys
+
+    def __setstate__(self, state: tuple[int, NDArray[np.int64]]) -> None:
+        self.__init__(*state)  # type: ignore[misc]  # what was mapped by joblib is copied
+
     def _index(self, room: int = 0) -> None:
         """Rebuild the table for the present keys and ``room`` more."""
         from trellis.kernels.coding import rebuild_hash

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import as_array, as_offsets, for_kernels, held
+from trellis.arrays import OwnMemory, as_array, as_offsets, for_kernels, held
 from trellis.corpus import Labels
 from trellis.corpus.corpus import bounds, ranges
 from trellis.domains import flag
@@ -36,7 +36,7 @@ def as_weights(values: Any) -> NDArray[Any]:
 
 
 @dataclass
-class EdgeWeights:
+class EdgeWeights(OwnMemory):
     """Weights of features crossed with label pairs.
 
     Parameters

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import OwnMemory
 from trellis.domains import instance, nothing
 from trellis.errors import DataError
 from trellis.problems.edge_weights import EdgeWeights, as_weights
@@ -17,7 +18,7 @@ __all__ = ["Weights"]
 
 
 @dataclass
-class Weights:
+class Weights(OwnMemory):
     """Weights of a model: node (F, L), transitions, and rich edges if it has any.
 
     Transitions are (L, L) for chains; for trees and graphs (K, L, L), one table for each of the K
