@@ -381,3 +381,8 @@ def test_full_disk(spawn, models, large, tmp_path):
         assert len(lines) == 1
         assert lines[0].startswith(f"trellis: error: {name}: File too large")
     assert [p.name for p in tmp_path.iterdir()] == ["redirected"]
+
+
+def test_a_second_byte_order_mark_is_a_part_of_the_first_word(run, models):
+    result = run("tag", models["conll"], stdin="\ufeff\ufeffcat NN\n\n")
+    assert result.out.startswith("\ufeffcat NN ")

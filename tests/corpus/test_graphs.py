@@ -182,3 +182,11 @@ def test_relations_are_the_types_of_dependency_edges():
     assert corpus.edges.tolist() == [[0, 1]]
     assert corpus.edge_types.strings() == ["nsubj"]
     assert read_conllu(io.StringIO(text + "\n"), "deprel").edge_types is None
+
+
+@pytest.mark.parametrize("word", ["\ufeff", "\ufeffa", "\ufeff\ufeffa"])
+def test_words_that_begin_as_a_file_may(word, tmp_path):
+    corpus = as_graph_corpus([[word, "b"]], [["X", "Y"]], edges=[[(0, 1)]])
+    write_graphs(tmp_path / "g", corpus)
+    again = read_graphs(tmp_path / "g", ["word", "label"], "label")
+    assert again.columns["word"].strings() == [word, "b"]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from trellis.cli.output import say
 from trellis.errors import DataError
+from trellis.files.text import ReadText, read_bytes
 
 if TYPE_CHECKING:
     from trellis.corpus import Corpus
@@ -63,19 +64,16 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--skip", metavar="PREFIX", help="conll: ignore lines that start so")
 
 
-class Input(io.BytesIO):
+class Input(ReadText):
     """The text of an input, read once (standard input cannot be read twice), with its name."""
 
     def __init__(self, source: str) -> None:
-        from trellis.files.text import read_bytes
-
         if source == "-":
             if sys.stdin is None:  # the shell's <&-
                 raise DataError("cannot read standard input: it is closed")
             if sys.stdin.isatty():
                 say("trellis: reading from the terminal (end with Ctrl-D)")
-        self.name, data = read_bytes(source)
-        super().__init__(data)
+        super().__init__(*read_bytes(source))
 
     def n_fields(self, tabs: bool, skip: str) -> int:
         """Number of fields of the first line that counts; 0 if there is none."""

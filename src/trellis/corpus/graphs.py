@@ -15,7 +15,6 @@ after their nodes, which are numbered from 1; an edge may have a type:
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -30,7 +29,7 @@ from trellis.corpus.corpus import Column, Corpus, Sample, bounds, split
 from trellis.corpus.door import as_corpus
 from trellis.corpus.labels import Label
 from trellis.errors import DataError
-from trellis.files.text import Source, read_bytes, write_text
+from trellis.files.text import ReadText, Source, read_bytes, write_text
 
 __all__ = ["as_graph_corpus", "format_graphs", "read_graphs", "write_graphs"]
 
@@ -207,8 +206,7 @@ def read_graphs(
             lines[i] = _HIDDEN
         else:
             n += 1
-    file = io.BytesIO(b"\n".join(lines))
-    file.name = name
+    file = ReadText(name, b"\n".join(lines))
     corpus = read_conll(file, columns, label, separator=separator, skip=_HIDDEN.decode())
     kinds = Column.from_strings(types) if any(types) else None
     return replace(corpus, edges=np.array(edges, np.int64).reshape(-1, 2), edge_types=kinds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from typing import IO, Any
 
@@ -9,7 +10,7 @@ from trellis.errors import DataError
 from trellis.files.atomic import atomic_write
 from trellis.files.reading import open_text_bytes, source_name
 
-__all__ = ["NOT_UTF8", "Source", "read_bytes", "read_text", "write_text"]
+__all__ = ["NOT_UTF8", "ReadText", "Source", "read_bytes", "read_text", "write_text"]
 
 Source = str | os.PathLike[Any] | IO[bytes] | IO[str]
 """Where a reader may read from: a path, ``"-"`` for standard input, or an open file."""
@@ -19,8 +20,21 @@ NOT_UTF8 = "not UTF-8 text; convert the file to UTF-8"
 _BOM = b"\xef\xbb\xbf"
 
 
+class ReadText(io.BytesIO):
+    """What was read from a file, with its name: readers take it as it is.
+
+    A second reading would drop what looks like a second byte-order mark, or unpack data once more.
+    """
+
+    def __init__(self, name: str, data: bytes) -> None:
+        super().__init__(data)
+        self.name = name
+
+
 def read_bytes(source: Source) -> tuple[str, bytes]:
     """Name and content of a text file, without a byte-order mark; refuses NUL bytes."""
+    if isinstance(source, ReadText):
+        return source.name, source.getvalue()
     name = source_name(source, "input")
     data = open_text_bytes(source).removeprefix(_BOM)
     if b"\0" in data:
