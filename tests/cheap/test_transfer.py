@@ -293,6 +293,8 @@ def test_cross_validation_is_deterministic_and_takes_any_score():
         ({"folds": 1}, "folds must be an integer of at least 2, got 1"),
         ({"folds": 7}, r"7 folds of 6 annotated sample\(s\) of the target: use fewer"),
         ({"l2s": []}, "l2s and rhos must each hold at least one value"),
+        ({"l2s": 1.0}, "l2s are of type float; expected a list"),
+        ({"rhos": 1.0}, "rhos are of type float; expected a list"),
         ({"l2s": [0]}, "l2 must be a positive number"),
         ({"rhos": [-1]}, "rho must be a number of at least 0"),
         ({"target": "z"}, "the target 'z' is not among"),

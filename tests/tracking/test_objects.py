@@ -56,3 +56,9 @@ def test_lists_of_any_kind():
     assert checked_links(iter(rows)) == [Link(*rows[0])]
     assert checked_links(np.empty(0)) == []
     assert checked_events((("film", 0, 1, "appear"),)) == [("film", 0, 1, "appear")]
+
+
+def test_an_extent_of_long_integers_is_one_of_floats():
+    pair = FramePair("", 0, NONE, NONE, extent=(0, 0, 10**30, 10**30))
+    assert pair.extent == (0.0, 0.0, 1e30, 1e30)
+    assert all(isinstance(edge, float) for edge in pair.extent)

@@ -33,7 +33,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from trellis.arrays import Float64s, Int64s
+from trellis.arrays import Float64s, Int64s, as_list
 from trellis.cheap.training import LEARNABLE, Trained, l2_of, objective_of, train
 from trellis.domains import instance, nothing, number, one_of, sequence_of, text, whole
 from trellis.errors import CorruptModelError, DataError
@@ -343,7 +343,8 @@ def cross_validate_transfer(
     if not hasattr(model, "learning_problems"):
         raise DataError(f"a {type(model).__name__} has no problems to learn from; give a model")
     _check_domains(data, target, needed=True)
-    grid = [(l2_of(model, l2), rho) for l2, rho in itertools.product(list(l2s), list(rhos))]
+    pairs = itertools.product(as_list(l2s, "l2s"), as_list(rhos, "rhos"))
+    grid = [(l2_of(model, l2), rho) for l2, rho in pairs]
     for _, rho in grid:
         RHO.check("rho", rho)
     if not grid:

@@ -214,7 +214,7 @@ def minimise_bundle(
         raise DataError("there must be at least one risk")
     shape = (len(risks), n_weights) if several else (n_weights,)
     v = _vectors(linear, "linear", shape).reshape(len(risks), n_weights)
-    limit = np.inf if box is None else box
+    limit = np.inf if box is None else float(box)
     if several and not l2:
         raise DataError(f"l2 must be a positive number, got {l2!r}")
     if (l2 > 0) == (l1 > 0):

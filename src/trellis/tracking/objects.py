@@ -203,6 +203,8 @@ class FramePair:
         four.check("extent", self.extent)
         if len(self.extent) != 4:
             raise DataError(f"extent must be four numbers, got {self.extent!r:.80}")
+        # Integers may be too long for arrays.
+        vars(self)["extent"] = tuple(map(float, self.extent))
 
 
 def checked_links(links: Iterable[Link]) -> list[Link]:
