@@ -286,7 +286,7 @@ OF_CRF = {
     "states": (["some", None], "states must be 'all' or 'observed', got"),
     "decay": (
         [0, -0.5, 1.5, math.nan, "x", None],
-        "decay must be a number above 0 and of at most 1, got",
+        "decay must be 'auto' or a number above 0 and of at most 1, got",
     ),
     "learning_rate": (
         [0, -1, math.nan, math.inf, "fast", None],
@@ -319,6 +319,8 @@ def test_parameters(kind, name, value, message):
         ({"states": "observed"}, "states='observed' is for solver='lbfgs'"),
         ({"states": "observed", "solver": "auto"}, "states='observed' is for solver='lbfgs'"),
         ({"lock_free": True, "solver": "adf"}, "lock_free=True is for solver='sgd'"),
+        ({"averaged": True, "solver": "lbfgs"}, "averaged=True is for solver='sgd'"),
+        ({"averaged": True, "l1": 0.1}, "averaged=True goes with l1=0 and group_lasso=0: a mean"),
         ({"lock_free": True, "solver": "auto"}, "lock_free=True is for solver='sgd'"),
     ],
 )

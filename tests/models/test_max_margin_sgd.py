@@ -113,7 +113,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(tmp_path):
         ({"l1": 1.0, "l2": 0.0}, "l1=1.0 needs solver='bundle'"),
         ({"loss": "ramp"}, "loss='ramp' needs solver='bundle'"),
         ({"learning_rate": 0}, "learning_rate must be 'auto' or a positive number, got 0"),
-        ({"decay": 2}, "decay must be a number above 0 and of at most 1, got 2"),
+        ({"decay": 2}, "decay must be 'auto' or a number above 0 and of at most 1, got 2"),
     ],
 )
 def test_what_does_not_go_together(more, message):

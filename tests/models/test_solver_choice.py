@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from rich_models import same_model, switches
 
 import trellis.models.crf as crf_module
 from chain_problems import chain_problem, toy_language
-from trellis import ChainCRF, ChainPerceptron, Corpus
+from trellis import ChainCRF, ChainPerceptron, Corpus, MaxMargin
 from trellis.decompose import WholeSamples
 from trellis.problems import LogLikelihood
 
@@ -62,6 +63,34 @@ def test_the_same_optimum():
     for solver, near in (("sgd", 1.02), ("adf", 1.1)):  # the rates of ADF fall fast
         other = ChainCRF("word", solver=solver, max_passes=60, decay=0.93, tol=-1, random_state=0)
         assert lowest * (1 - 1e-5) < objective(other.fit(X, Y), X, Y) < lowest * near
+
+
+@pytest.mark.parametrize("kind", [ChainCRF, partial(MaxMargin, solver="sgd")])
+def test_averaged_weights(kind):
+    """At a fixed rate, over all passes; the score of held-out data is that of the mean."""
+    model = kind("word", averaged=True, max_passes=9, random_state=0)
+    model.fit(X, Y, dev=(X_NEW, Y_NEW))
+    assert model.n_passes_ == 9 and model.stop_reason_ == "max_passes"
+    best = max(r.dev_score for r in model.history_)
+    assert model.score(X_NEW, Y_NEW) == pytest.approx(best)
+    assert best > 0.97
+    fixed = kind("word", averaged=True, max_passes=9, decay=1.0, random_state=0).fit(X, Y)
+    again = kind("word", averaged=True, max_passes=9, random_state=0).fit(X, Y)
+    last = kind("word", max_passes=9, decay=1.0, tol=0.0, random_state=0).fit(X, Y)
+    assert same_model(again.weights_, fixed.weights_)
+    assert not same_model(again.weights_, last.weights_)
+
+
+def test_averaging_begins_after_a_third_of_the_passes(monkeypatch):
+    given = []
+    steps = ChainCRF._steps
+    monkeypatch.setattr(
+        ChainCRF, "_steps", lambda *a, **k: given.append(k["average_from"]) or steps(*a, **k)
+    )
+    ChainCRF("word", averaged=True, random_state=0).fit(X, Y)
+    ChainCRF("word", averaged=True, max_passes=30, random_state=0).fit(X, Y)
+    ChainCRF("word", random_state=0).fit(X, Y)
+    assert given == [4, 10, None]
 
 
 def test_observed_states_only():

@@ -42,6 +42,7 @@ def learner(name: str, edges: str):
         penalty=penalty,
         l2_once=name == "sgd, penalty once a pass",
         batch_size=1 if name == "sgd" else 3,
+        average_from=1 if name == "sgd, averaged" else None,
     )
 
 
@@ -54,7 +55,8 @@ def run(model, seed: int = 0, **options):
 
 @pytest.mark.parametrize("edges", ["plain", "sparse"])
 @pytest.mark.parametrize(
-    "name", ["sgd", "sgd, batches", "sgd, penalty once a pass", "adf", "perceptron"]
+    "name",
+    ["sgd", "sgd, averaged", "sgd, batches", "sgd, penalty once a pass", "adf", "perceptron"],
 )
 def test_a_run_goes_on_to_the_same_bits_from_any_block(monkeypatch, name, edges):
     monkeypatch.setattr(passes_module, "BLOCK", 12)

@@ -28,6 +28,7 @@ from chain_problems import (
 from rich_problems import partial_data, random_weights
 from trellis.corpus import Labels
 from trellis.decompose import ChainPieces, WholeSamples
+from trellis.errors import DataError
 from trellis.features import Encoded
 from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.visits import Visits
@@ -435,6 +436,59 @@ def test_a_fixed_rate_stays_near_the_optimum():
     assert records[0].objective > records[-1].objective
     value, _ = LogLikelihood(data).value_and_gradient(learner.weights(), visits)
     assert value + 0.5 * learner.weights().squared_norm() < 1.02 * least
+
+
+def averaged(data: LabelProblem, average_from: int | None, n_passes: int) -> StochasticGradient:
+    """Steps at a rate that is too high to come to rest."""
+    learner = StochasticGradient(
+        LogLikelihood(data), Weights.zeros(12, 3), learning_rate=0.2, decay=1.0,
+        penalty=Penalty(l2=0.5), average_from=average_from,
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    Passes(learner, WholeSamples(), rng).run(max_passes=n_passes, tol=-np.inf)
+    return learner
+
+
+def test_the_average_is_the_mean_of_the_weights_met(monkeypatch):
+    met = []
+    end_window = StochasticGradient.end_window
+
+    def listening(self, number, visited, total):
+        met.append((number, self._scaled().copy()))
+        end_window(self, number, visited, total)
+
+    monkeypatch.setattr(StochasticGradient, "end_window", listening)
+    data = random_data(np.random.default_rng(6), n_samples=40)
+    learner = averaged(data, 2, n_passes=5)
+    assert len(met) == 5 * 8
+    late = [w for number, w in met if number >= 2]
+    for name, mean in learner.weights().named().items():
+        np.testing.assert_allclose(
+            mean, np.mean([w.named()[name] for w in late], axis=0), rtol=1e-5, atol=1e-6
+        )
+    early = averaged(data, 5, n_passes=5)  # nothing to average yet: the last weights
+    assert same_bits(early.weights(), met[-1][1])
+
+
+def test_an_average_is_nearer_to_the_optimum_than_the_last_weights():
+    data = random_data(np.random.default_rng(6), n_samples=40)
+    visits = data.visits(WholeSamples().draw(data.encoded.offsets, np.random.default_rng(0)))
+    least = optimum(data, visits, l2=0.5)
+
+    def above(average_from: int | None) -> float:
+        w = averaged(data, average_from, n_passes=40).weights()
+        value, _ = LogLikelihood(data).value_and_gradient(w, visits)
+        return value + 0.5 * w.squared_norm() - least
+
+    assert 0 < above(10) < 0.1 * above(None)
+
+
+def test_a_mean_of_less_than_nothing_is_refused():
+    data = random_data(np.random.default_rng(6), n_samples=4)
+    learner = averaged(data, 0, n_passes=1)
+    state = learner.state() | {"n_met": np.array([-1])}
+    with pytest.raises(DataError, match="a mean of less than no weights"):
+        learner.restore(state)
 
 
 def test_weight_two_is_a_duplicate_and_weight_zero_an_absence():

@@ -100,10 +100,15 @@ class CRF(StochasticModel):
             raise ParametersError("{states} is for {solver}", states="observed", solver="lbfgs")
         if self.lock_free and self.solver != "sgd":
             raise ParametersError("{lock_free} is for {solver}", lock_free=True, solver="sgd")
+        if self.averaged and (self.l1 or self.group_lasso):
+            raise ParametersError(
+                "{averaged} goes with {l1} and {group_lasso}: a mean has hardly a zero",
+                averaged=True, l1=0, group_lasso=0,
+            )  # fmt: skip
 
     @property
     def _tol(self) -> float:
-        return self.tol * (_LBFGS_TOL if self.solver_ == "lbfgs" else 1.0)
+        return super()._tol * (_LBFGS_TOL if self.solver_ == "lbfgs" else 1.0)
 
     def _penalty(self, share: float = 1.0) -> Penalty:
         groups = self.encoder_.groups() if self.group_lasso else None
@@ -129,10 +134,7 @@ class CRF(StochasticModel):
                 loss, start, learning_rate=rate, penalty=penalty, batch_size=self.batch_size
             )
             return self._passes(adf, rng)
-        sgd = self._steps(
-            problem, start, decay=self.decay, penalty=penalty, l2_once=self.l2_once,
-            lock_free=self.lock_free,
-        )  # fmt: skip
+        sgd = self._descent(problem, start, l2_once=self.l2_once, lock_free=self.lock_free)
         return self._passes(sgd, rng)
 
     training_loss = "log"

@@ -184,8 +184,7 @@ class MaxMargin(StochasticModel):
         if self.solver == "sgd":
             self._auto_passes = _STEPS
             self._find_rate(problem, start, rng)
-            sgd = self._steps(problem, start, decay=self.decay, penalty=self._penalty())
-            return self._passes(sgd, rng)
+            return self._passes(self._descent(problem, start), rng)
         if self.piece_size is not None:
             problem = problem.cut(self._partitioner(problem).draw(problem.offsets, rng))
         objective = PartialObjective(problem, self.loss, sample_weight=problem.sample_weight)
@@ -211,7 +210,7 @@ class MaxMargin(StochasticModel):
 
     @property
     def _tol(self) -> float:
-        return float(self.tol) * (_STEP_TOL if self.solver_ == "sgd" else 1.0)
+        return super()._tol * (_STEP_TOL if self.solver_ == "sgd" else 1.0)
 
     def _run(self, learner: Any, *more: Any, **keywords: Any) -> None:
         try:

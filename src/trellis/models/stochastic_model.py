@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trellis.domains import number, one_of
+from trellis.domains import flag, number, one_of
+from trellis.errors import ParametersError
 from trellis.estimator import fitted, parameter
 from trellis.models.linear_model import LinearModel
 from trellis.problems import HingeSteps, LabelProblem, LogLikelihood, Penalty, Weights
@@ -24,20 +25,43 @@ class StochasticModel(LinearModel):
     """What models with gradient steps have in common; not used by itself."""
 
     l2: float
+    solver: str
     learning_rate: float | str = parameter(
         one_of("auto") | number(above=0),
         'Initial rate of stochastic steps; "auto" finds it by short trials on up to 1,000 samples.',
         default="auto",
     )
-    decay: float = parameter(
-        number(above=0, at_most=1),
-        'With "sgd", the factor by which the rate falls in one pass; 1 is a fixed rate.',
-        default=0.75,
+    decay: float | str = parameter(
+        one_of("auto") | number(above=0, at_most=1),
+        """With "sgd", the factor by which the rate falls in one pass; 1 is a fixed rate. "auto":
+        0.75, or 1 where weights are averaged.""",
+        default="auto",
+    )
+    averaged: bool = parameter(
+        flag,
+        """With "sgd", predict with the mean of the weights of the last two thirds of the passes,
+        all of which are made; not with penalties that make weights zero.""",
+        default=False,
     )
 
     learning_rate_: float = fitted()
     _steps_of: ClassVar[type[LogLikelihood] | type[HingeSteps]]
     """The loss, as one that steps can be made for."""
+
+    @property
+    def _tol(self) -> float:
+        return -np.inf if self.averaged else super()._tol
+
+    @property
+    def _rate_decay(self) -> float:
+        if isinstance(self.decay, str):
+            return 1.0 if self.averaged else 0.75
+        return float(self.decay)
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        if self.averaged and self.solver != "sgd":
+            raise ParametersError("{averaged} is for {solver}", averaged=True, solver="sgd")
 
     def _penalty(self, share: float = 1.0) -> Penalty:
         """The penalty of all samples, or of a share of them."""
@@ -55,6 +79,13 @@ class StochasticModel(LinearModel):
         else:
             self.learning_rate_ = float(self.learning_rate)
         return self.learning_rate_
+
+    def _descent(self, problem: LabelProblem, weights: Weights, **more: Any) -> StochasticGradient:
+        """Gradient steps of a whole training."""
+        return self._steps(
+            problem, weights, decay=self._rate_decay, penalty=self._penalty(),
+            average_from=self._pass_limit() // 3 if self.averaged else None, **more,
+        )  # fmt: skip
 
     def _steps(self, problem: LabelProblem, weights: Weights, **more: Any) -> StochasticGradient:
         """Gradient steps at the rate that was found."""

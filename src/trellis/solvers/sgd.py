@@ -11,6 +11,11 @@ weights that their gradients are taken at. Penalties:
   gradient of a pass stays below l1 is then exactly zero, as optimality demands; steps after every
   visit would leave it to chance which weights are zero at the end.
 
+With ``average_from`` the weights to predict with are the mean of those met at eight places a pass,
+from that pass on (Polyak & Juditsky 1992; Ruppert 1988). The mean is nearer to the optimum than any
+of them, so that the rate need not fall: β = 1. Where it is taken at a few places it costs next to
+nothing, and is as good as one over all steps, since weights change little between them.
+
 ``calibrate`` finds r_0 by trial, as Bottou's CRF programs do: the rate with the lowest loss on one
 pass over a small part of the data, searched by doubling and halving.
 """
@@ -24,7 +29,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.decompose import Partitioner
-from trellis.domains import flag, function, generator, has, instance, number, takes, whole
+from trellis.domains import (
+    flag,
+    function,
+    generator,
+    has,
+    instance,
+    nothing,
+    number,
+    takes,
+    whole,
+)
+from trellis.errors import DataError
 from trellis.problems import HingeSteps, LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.threads import run_threads
 from trellis.problems.visits import Visits
@@ -37,6 +53,8 @@ __all__ = ["StochasticGradient", "calibrate"]
 # look best, and nothing would be learned.
 _TRIAL_VISITS = 64
 _SLOWEST, _FASTEST = 1e-3, 1.0
+
+_PLACES = 8  # of a pass, whose weights an average is of
 
 
 class StochasticGradient(Visitor):
@@ -57,12 +75,14 @@ class StochasticGradient(Visitor):
     lock_free : bool
         Let every thread of the objective's ``n_jobs`` take steps on its own share of the pieces,
         without waiting for the others (Niu et al. 2011): the result depends on chance.
+    average_from : int, optional
+        Pass (from 0) from which on weights are averaged; None: the last weights count.
     """
 
     @takes(
         objective=instance(LogLikelihood) | instance(HingeSteps), start=instance(Weights),
         learning_rate=number(above=0), decay=number(above=0, at_most=1), penalty=instance(Penalty),
-        l2_once=flag, batch_size=whole(1), lock_free=flag,
+        l2_once=flag, batch_size=whole(1), lock_free=flag, average_from=nothing | whole(0),
     )  # fmt: skip
     def __init__(
         self,
@@ -75,6 +95,7 @@ class StochasticGradient(Visitor):
         l2_once: bool = False,
         batch_size: int = 1,
         lock_free: bool = False,
+        average_from: int | None = None,
     ) -> None:
         self.objective, self.problem = objective, objective.problem
         self.learning_rate, self.decay = learning_rate, decay
@@ -82,6 +103,10 @@ class StochasticGradient(Visitor):
         self.batch_size, self.lock_free = batch_size, lock_free
         self._weights = start
         self._state = np.array([1.0, 0.0])  # in place, so that it is right after an interrupt
+        self.average_from = average_from
+        self._mean = start.copy() if average_from is not None else None
+        self._n_met = np.zeros(1, np.int64)  # places that the mean is of
+        self.windows = 1 if average_from is None else _PLACES
 
     def visit(self, these: Visits, number: int, done: int, total: int) -> float:
         """Visit pieces; returns the summed loss met."""
@@ -98,7 +123,7 @@ class StochasticGradient(Visitor):
     def _visit_lock_free(self, these: Visits, rate: float, decay: float, shrink: float) -> float:
         n = self.objective.n_jobs
         alone = LogLikelihood(self.problem)
-        weights = self.weights()  # the scale cannot be shared
+        weights = self._scaled()  # the scale cannot be shared
         losses = np.zeros(n)
 
         def work(thread: int) -> None:
@@ -116,7 +141,7 @@ class StochasticGradient(Visitor):
         if self.l2_once:
             last = self.learning_rate * self.decay ** (number + 1)
             self._shrink(1 / (1 + 2 * last * self.penalty.l2))
-        weights = self.weights()
+        weights = self._scaled()
         if not self.penalty.smooth:
             self.penalty.proximal(weights, self.learning_rate * self.decay ** (number + 0.5))
         return self.penalty.value(weights)
@@ -126,8 +151,20 @@ class StochasticGradient(Visitor):
         self._state[0] *= keep
         self._weights.transitions *= self._weights.transitions.dtype.type(keep)
 
+    def end_window(self, number: int, visited: int, total: int) -> None:
+        """Take the weights as of now into the mean, if it is time."""
+        if self._mean is None or self.average_from is None or number < self.average_from:
+            return
+        self._n_met += 1
+        for mean, now in zip(self._mean.arrays(), self._scaled().arrays(), strict=True):
+            np.add(mean, (now - mean) / mean.dtype.type(self._n_met[0]), out=mean)
+
     def weights(self) -> Weights:
-        """The weights as of now (scaled in place; valid until the next visit)."""
+        """The mean, or the weights as of now (valid until the next visit)."""
+        return self._mean if self._mean is not None and self._n_met[0] else self._scaled()
+
+    def _scaled(self) -> Weights:
+        """The weights as of now, scaled in place."""
         if self._state[0] != 1.0:
             scale = self._weights.node.dtype.type(self._state[0])
             self._weights.node *= scale
@@ -137,12 +174,17 @@ class StochasticGradient(Visitor):
         return self._weights
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Weights, scale and rate."""
+        """Weights, scale and rate, and the mean."""
         rate = np.array([self.learning_rate])
-        return self._weights.named() | {"state": self._state, "rate": rate}
+        state = self._weights.named() | {"state": self._state, "rate": rate}
+        if self._mean is not None:
+            state |= self._mean.named("mean_") | {"n_met": self._n_met}
+        return state
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take up a state."""
+        if self._mean is not None and state["n_met"][0] < 0:
+            raise DataError("a mean of less than no weights")
         super().restore(state)
         self.learning_rate = float(state["rate"][0])
 
