@@ -33,8 +33,8 @@ class StochasticModel(LinearModel):
     )
     decay: float | str = parameter(
         one_of("auto") | number(above=0, at_most=1),
-        """With "sgd", the factor by which the rate falls in one pass; 1 is a fixed rate. "auto":
-        0.75, or 1 where weights are averaged.""",
+        """With "sgd", the factor by which the rate falls in one pass; "auto": 0.75, or 1, a fixed
+        rate, where weights are averaged.""",
         default="auto",
     )
     averaged: bool = parameter(
