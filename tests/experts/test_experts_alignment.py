@@ -160,6 +160,7 @@ def test_the_combiner_given_is_not_changed():
         ({"outputs": [[]]}, "there are no samples to align"),
         ({"outputs": "ab"}, "outputs must hold, for each expert"),
         ({"outputs": ["ab"]}, "expert 0 .*: expected one label sequence a sample, got 'ab'"),
+        ({"outputs": [[np.array("ab")]]}, "expert 0 .*: expected a sequence of labels, got array"),
         ({"outputs": [["ab"]]}, "expert 0 .*, sample 0: expected a sequence of labels, got 'ab'"),
         ({"outputs": [[[1]]]}, "sample 0: labels must be strings, got 1"),
         ({"outputs": [[["a"]], [["a"], ["b"]]]}, "expert 1 .* has 2 samples, expert 0 has 1"),

@@ -303,6 +303,8 @@ R3 = np.array([1.0, 2.0, 4.0])
         (lambda m: m.fit(R3, [1, 2, 3], graph=-GOOD), "negative"),
         (lambda m: m.fit(R3 * np.nan, [1, 2, 3], graph=GOOD), "base prediction of row 0"),
         (lambda m: m.fit(np.empty((0, 1)), [], graph=GOOD), "X has no rows"),
+        (lambda m: m.fit(object(), [1], graph=GOOD), "X is of type object; expected a table"),
+        (lambda m: m.fit(np.array(3.0), [1], graph=GOOD), "X is of type ndarray; expected a table"),
         (lambda m: m.set_params(base="svm").fit(R3, [1, 2, 3], graph=GOOD), "base must be"),
         (
             lambda m: m.set_params(base_predictions="loo").fit(R3, [1, 2, 3], graph=GOOD),

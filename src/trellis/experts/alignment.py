@@ -30,7 +30,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from trellis.arrays import as_array
+from trellis.arrays import as_array, as_list
 from trellis.domains import flag, has, one_of, sequence_of, strings, text
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Estimator, parameter
@@ -262,12 +262,13 @@ def _checked(outputs: Any, epsilon: str, who: str = "") -> tuple[Answers, set[st
 def _answer(answer: Any, who: str, sample: int) -> list[str] | None:
     if answer is None:
         return None
-    if isinstance(answer, str) or not isinstance(answer, Iterable):
+    try:
+        labels = as_list(answer, "labels")
+    except DataError:
         raise DataError(
             f"{who}, sample {sample}: expected a sequence of labels, got {answer!r:.60}; "
             "split a string into a list of labels first"
-        )
-    labels = list(answer)
+        ) from None
     for label in labels:
         if not isinstance(label, str):
             raise DataError(f"{who}, sample {sample}: labels must be strings, got {label!r:.60}")

@@ -375,7 +375,10 @@ def n_rows(X: Any) -> int:
     >>> n_rows([[1, 2], [3, 4]])
     2
     """
-    n = int(X.shape[0]) if hasattr(X, "shape") and len(X.shape) else len(X)
+    try:
+        n = int(X.shape[0]) if hasattr(X, "shape") and len(X.shape) else len(X)
+    except TypeError:  # a number, an array without dimensions
+        raise DataError(f"X is of type {type(X).__name__}; expected a table") from None
     if n == 0:
         raise DataError("X has no rows")
     return n
