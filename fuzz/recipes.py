@@ -63,6 +63,7 @@ EXCEPTIONS = {
             "memory_for",
         )
     },
+    "arrays.OwnMemory": "a way to be unpickled, not called",
     "cheap.STRATEGIES": _VALUE,
     "cheap.TRANSFER_STRATEGIES": _VALUE,
     "cheap.TransferChoice": _RECORD,
@@ -1190,7 +1191,7 @@ _TRACKERS: dict[str, dict[str, Any]] = {
     "HandSet": {"max_distance": 6.0, "n_neighbors": 3, "weights": None},
     "LocalClassifiers": {"max_distance": 6.0, "n_trees": 2, "random_state": 0},
     "TrackingModel": {"max_distance": 6.0, "n_neighbors": 2, "l2": 1.0, "knots": 3,
-                      "max_iterations": 3},
+                      "max_iter": 3},
 }  # fmt: skip
 
 

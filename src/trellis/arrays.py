@@ -255,19 +255,22 @@ class OwnMemory:
 
     Examples
     --------
+    >>> import tempfile
     >>> class Table(OwnMemory):
     ...     def __init__(self, cells):
     ...         self.cells = cells
+    >>> path = tempfile.mktemp(suffix=".npy")
+    >>> np.save(path, np.arange(2))
     >>> table = Table.__new__(Table)
-    >>> table.__setstate__({"cells": held(np.arange(2))})
+    >>> table.__setstate__({"cells": np.load(path, mmap_mode="r")})
     >>> table.cells.flags.writeable
     True
     """
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        # Not other read-only arrays: a copy of an object shares what it holds.
         for name, value in state.items():
-            mapped = isinstance(value, np.ndarray) and not value.flags.writeable
-            vars(self)[name] = np.array(value) if mapped else value
+            vars(self)[name] = np.array(value) if isinstance(value, np.memmap) else value
 
 
 @contextmanager

@@ -182,7 +182,7 @@ class MaxMargin(StochasticModel):
 
     def _learner(self, problem: LabelProblem, start: Weights, rng: np.random.Generator) -> Learner:
         if self.solver == "sgd":
-            self._auto_passes = _STEPS
+            self.solver_, self._auto_passes = "sgd", _STEPS
             self._find_rate(problem, start, rng)
             return self._passes(self._descent(problem, start), rng)
         if self.piece_size is not None:

@@ -89,7 +89,6 @@ class StochasticModel(LinearModel):
 
     def _steps(self, problem: LabelProblem, weights: Weights, **more: Any) -> StochasticGradient:
         """Gradient steps at the rate that was found."""
-        self.solver_ = "sgd"
         return StochasticGradient(
             self._steps_of(problem, self._threads), weights, learning_rate=self.learning_rate_,
             batch_size=self.batch_size, **more,
@@ -98,6 +97,7 @@ class StochasticModel(LinearModel):
     def _stream_learner(
         self, problem: LabelProblem, weights: Weights, rng: np.random.Generator
     ) -> Learner:
+        self.solver_ = "sgd"
         if self.n_batches_ == 1:
             self._find_rate(problem, weights, rng)
         share = problem.n_samples / self.n_seen_
