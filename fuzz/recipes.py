@@ -1104,7 +1104,10 @@ class _Fixed:
     classes_ = ("a", "b")
 
     def predict(self, X: Any) -> Any:
-        return [["a"] * len(x) if hasattr(x, "__len__") else ["a"] for x in X]
+        return [
+            ["a"] * len(x) if getattr(x, "shape", (1,)) and hasattr(x, "__len__") else ["a"]
+            for x in X
+        ]
 
 
 _call("experts.from_models", models=_Lazy(lambda: [_Fixed(), _Fixed()]), X=[["p", "q"], ["q"]],
