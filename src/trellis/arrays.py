@@ -259,10 +259,10 @@ class OwnMemory:
     >>> class Table(OwnMemory):
     ...     def __init__(self, cells):
     ...         self.cells = cells
-    >>> path = tempfile.mktemp(suffix=".npy")
-    >>> np.save(path, np.arange(2))
     >>> table = Table.__new__(Table)
-    >>> table.__setstate__({"cells": np.load(path, mmap_mode="r")})
+    >>> with tempfile.NamedTemporaryFile(suffix=".npy") as file:
+    ...     np.save(file.name, np.arange(2))
+    ...     table.__setstate__({"cells": np.load(file.name, mmap_mode="r")})
     >>> table.cells.flags.writeable
     True
     """
