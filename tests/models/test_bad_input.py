@@ -320,7 +320,7 @@ def test_parameters(kind, name, value, message):
         ({"states": "observed", "solver": "auto"}, "states='observed' is for solver='lbfgs'"),
         ({"lock_free": True, "solver": "adf"}, "lock_free=True is for solver='sgd'"),
         ({"averaged": True, "solver": "lbfgs"}, "averaged=True is for solver='sgd'"),
-        ({"averaged": True, "l1": 0.1}, "averaged=True goes with l1=0 and group_lasso=0: a mean"),
+        ({"averaged": True, "l1": 0.1}, "averaged=True needs l1=0 and group_lasso=0: a mean"),
         ({"lock_free": True, "solver": "auto"}, "lock_free=True is for solver='sgd'"),
     ],
 )

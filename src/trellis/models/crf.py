@@ -102,7 +102,7 @@ class CRF(StochasticModel):
             raise ParametersError("{lock_free} is for {solver}", lock_free=True, solver="sgd")
         if self.averaged and (self.l1 or self.group_lasso):
             raise ParametersError(
-                "{averaged} goes with {l1} and {group_lasso}: a mean has hardly a zero",
+                "{averaged} needs {l1} and {group_lasso}: a mean of weights has hardly a zero",
                 averaged=True, l1=0, group_lasso=0,
             )  # fmt: skip
 
