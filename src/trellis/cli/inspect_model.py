@@ -76,6 +76,8 @@ def describe(model: LinearModel, top: int, label: str | None) -> str:
     from trellis.features import TemplateEncoder
 
     lines = [repr(model), f"labels      {len(model.classes_)}: {', '.join(model.classes_)}"]
+    if model.refinement_ is not None:
+        lines.append(f"states      {len(model.states_)}: {', '.join(model.states_)}")
     if types := getattr(model, "edge_types_", ()):
         lines.append(f"edge types  {len(types)}: {', '.join(types)}")
     lines.append(f"features    {model.n_features_}")
@@ -158,14 +160,14 @@ def _weights_text(model: LinearModel, top: int, label: str | None) -> list[str]:
     import numpy as np
 
     node = model.weights_.node
-    shown = [j for j, name in enumerate(model.classes_) if label in (None, name)]
+    shown = [j for j, name in enumerate(model.state_labels) if label in (None, name)]
     strongest = {j: np.argsort(-node[:, j], kind="stable")[:top] for j in shown}
     # All names at once: an encoder goes through its whole vocabulary for each request.
     ids = np.unique(np.concatenate(list(strongest.values())))
     name_of = dict(zip(ids.tolist(), model.encoder_.names(ids), strict=True))
     lines = []
     for j, features in strongest.items():
-        lines += ["", f"{model.classes_[j]}: strongest features"]
+        lines += ["", f"{model.states_[j]}: strongest features"]
         lines += [f"  {node[f, j]:+8.3f}  {name_of[f]}" for f in features.tolist()]
     lines += ["", "strongest transitions", *_transitions_text(model, 2 * top, label)]
     if model.weights_.edge is not None:
@@ -177,18 +179,20 @@ def _transitions_text(model: LinearModel, top: int, label: str | None) -> list[s
     """Strongest transitions; those of typed edges with their type."""
     import numpy as np
 
-    n = len(model.classes_)
+    n = len(model.states_)
     trans = model.weights_.transitions.reshape(-1, n, n)
     types = getattr(model, "edge_types_", ()) or ("",)
     places = np.argsort(-np.abs(trans), axis=None, kind="stable")
+    if model.refinement_ is not None:  # what cannot follow has weights that nobody will see
+        places = places[model.refinement_.rules[1].ravel()[places % (n * n)]]
     if label is not None:
-        j = model.classes_.index(label)
-        places = places[(places // n % n == j) | (places % n == j)]
+        it = np.array([name == label for name in model.state_labels])
+        places = places[it[places // n % n] | it[places % n]]
     lines = []
     for flat in places[:top].tolist():
         k, i, j = flat // (n * n), flat // n % n, flat % n
         kind = f"  ({types[k]})" if types[k] else ""
-        lines.append(f"  {trans[k, i, j]:+8.3f}  {model.classes_[i]} → {model.classes_[j]}{kind}")
+        lines.append(f"  {trans[k, i, j]:+8.3f}  {model.states_[i]} → {model.states_[j]}{kind}")
     return lines
 
 
@@ -196,12 +200,12 @@ def _edges_text(model: LinearModel, edge: EdgeWeights, top: int, label: str | No
     """Strongest weights of features crossed with pairs of labels."""
     import numpy as np
 
-    n = len(model.classes_)
+    n = len(model.states_)
     pair = edge.pair if edge.ptr.size else np.tile(np.arange(n * n), edge.n_rows)
     strength = np.abs(edge.values)
     if label is not None:
-        j = model.classes_.index(label)
-        strength = np.where((pair // n == j) | (pair % n == j), strength, 0)
+        it = np.array([name == label for name in model.state_labels])
+        strength = np.where(it[pair // n] | it[pair % n], strength, 0)
     strongest = np.argsort(-strength, kind="stable")[:top]
     strongest = strongest[strength[strongest] > 0]
     row = np.searchsorted(edge.rows(), strongest, side="right") - 1
@@ -210,7 +214,7 @@ def _edges_text(model: LinearModel, edge: EdgeWeights, top: int, label: str | No
     name_of = dict(zip(ids.tolist(), model.encoder_.names(ids), strict=True))
     lines = ["", "strongest edge features"] if len(strongest) else []
     for i, r, f in zip(strongest.tolist(), row.tolist(), feature.tolist(), strict=True):
-        first, second = (model.classes_[k] for k in divmod(int(pair[i]), n))
+        first, second = (model.states_[k] for k in divmod(int(pair[i]), n))
         where = f" at {first}" if r >= edge.n_crossed else ""
         lines.append(f"  {edge.values[i]:+8.3f}  {first} → {second}  {name_of[f]}{where}")
     return lines

@@ -196,7 +196,10 @@ class CRF(StochasticModel):
         for p, first in self.potentials(corpus, constraints):
             with numbered(first):
                 chances = marginals(p)
-            each = np.split(chances.node, p.offsets[1:-1])
+            node = chances.node
+            if self.refinement_ is not None:
+                node = self.refinement_.merged(node)
+            each = np.split(node, p.offsets[1:-1])
             result += zip(each, chances.exact.tolist(), strict=True)
         return result
 
@@ -216,7 +219,7 @@ class CRF(StochasticModel):
         self._check_fitted()
         corpus = self._corpus(X, None, edges, edge_types)
         rng = np.random.default_rng(random_state)
-        names = np.array(self.classes_, object)
+        names = np.array(self.state_labels, object)
         result: list[list[list[str]]] = []
         for p, first in self.potentials(corpus):
             with numbered(first):
@@ -298,7 +301,7 @@ class ChainCRF(CRF, ChainModel):
             assert isinstance(p, ChainPotentials)
             for s in range(len(p.offsets) - 1):
                 labels = next(predicted)
-                result.append(span_probabilities(p.alone(s), self.classes_, rules, labels))
+                result.append(span_probabilities(p.alone(s), self.state_labels, rules, labels))
         return result
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,18 +63,18 @@ def explain_sample(
     encoder: Encoder,
     weights: Weights,
     classes: Sequence[str],
-    labels: Sequence[str],
+    y: NDArray[Any],
     p: ChainPotentials | GraphPotentials,
     n_features: int,
     marginals: NDArray[np.float64] | None,
 ) -> Explanation:
-    """Explain the labels of the only sample of a corpus, whose scores are ``p``.
+    """Explain the labels ``y`` of the only sample of a corpus, whose scores are ``p``.
 
-    What is forbidden there is no rival. What rich edge features add in trees and graphs counts
+    ``classes`` are the labels of the states that ``y`` and the columns of scores are about; a rival
+    has another label. What is forbidden is none. What rich edge features add in trees and graphs counts
     with the edges, under ``transitions``.
     """
-    code = {name: i for i, name in enumerate(classes)}
-    y = np.array([code[label] for label in labels], np.int64)
+    names = np.array(classes, object)
     edges = np.zeros(p.node.shape)
     for a, b, table in _edges(p):
         edges[a] += table[:, y[b]]
@@ -94,7 +95,7 @@ def explain_sample(
         if chain and t + 1 < len(y):
             rich += _crossed(weights.edge, len(classes), ids, back=1)[:, :, y[t + 1]]
         node, around = weights.node[ids] + rich, edges[t] - values @ rich
-        others = np.where(np.arange(len(classes)) == label, -np.inf, p.node[t] + edges[t])
+        others = np.where(names == names[label], -np.inf, p.node[t] + edges[t])
         rival = int(np.argmax(others)) if np.isfinite(others).any() else None
         contribution = values * (node[:, label] - (0.0 if rival is None else node[:, rival]))
         order = np.argsort(-np.abs(contribution), kind="stable")[:n_features]

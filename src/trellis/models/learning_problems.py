@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from trellis.arrays import as_list, for_kernels
 from trellis.corpus import Corpus, Labels
 from trellis.corpus.labels import check_label_count
+from trellis.corpus.refinement import Refinement
 from trellis.corpus.schemes import get_scheme
 from trellis.errors import DataError
 from trellis.features import Encoded, Prepared
@@ -28,6 +29,9 @@ __all__ = ["LearningProblems"]
 
 # Up to so many labels rich edges have all pairs: L² weights a feature fit a few cache lines.
 _FEW_LABELS = 8
+
+# So many spans teach how they end; of fewer, the weights of ends are learned too badly to help.
+_ENOUGH_SPANS = 2000
 
 
 class LearningProblems(Predictor):
@@ -144,10 +148,29 @@ class LearningProblems(Predictor):
         else:
             encoder, encoded = prepared.encoder_for(self.features), prepared.encoded
         self.classes_, self.encoder_, self.history_ = classes, encoder, []
+        self.refinement_ = Refinement(classes) if self._is_refined(corpus.labels) else None
+        labels = self._state_sets(corpus)
         self._learn_edge_types([corpus])
         self.weights_ = self._zeros()
-        self.weights_.edge = self._cross(corpus, encoded, corpus.labels, rng, None)
-        return self._problem(corpus, encoded, corpus.labels, weight)
+        self.weights_.edge = self._cross(corpus, encoded, labels, rng, None)
+        return self._problem(corpus, encoded, labels, weight)
+
+    def _is_refined(self, labels: Labels) -> bool:
+        """Whether labels are refined; by default where there are enough spans to learn from."""
+        if self.encoding != "auto" or self.structure != "chain":
+            return self.encoding == "iobes"
+        if not Refinement.applies(labels.classes):
+            return False
+        begins = np.array([label[0] == "B" for label in (*labels.classes, "O")])
+        single = labels.ids[labels.ids < len(labels.classes)]
+        return int(begins[single].sum()) >= _ENOUGH_SPANS
+
+    def _state_sets(self, corpus: Corpus) -> Labels:
+        """What is known of the states of a corpus with labels."""
+        assert corpus.labels is not None
+        if self.refinement_ is None:
+            return corpus.labels.recoded(self.classes_)
+        return self.refinement_.refined(corpus.labels, corpus.offsets)
 
     def _learn_more(
         self,
@@ -169,7 +192,7 @@ class LearningProblems(Predictor):
                 raise DataError(
                     f"edge type {new[0]!r} is unknown; the model has {', '.join(self.edge_types_)}"
                 )
-        labels = corpus.labels.recoded(self.classes_)
+        labels = self._state_sets(corpus)
         if prepared is not None:
             prepared.check_made_by(self.encoder_)
             return self._problem(corpus, prepared.encoded, labels, weight)
@@ -198,7 +221,7 @@ class LearningProblems(Predictor):
     def _zeros(self) -> Weights:
         """Weights to start from, without rich edges."""
         n_types = None if self.structure == "chain" else max(1, len(self.edge_types_))
-        return Weights.zeros(self.encoder_.n_features, len(self.classes_), n_types=n_types)
+        return Weights.zeros(self.encoder_.n_features, len(self.states_), n_types=n_types)
 
     def _cross(
         self,

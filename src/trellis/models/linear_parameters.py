@@ -117,6 +117,14 @@ class LinearParameters(Estimator):
         "Chains: predict only what is valid in this tag scheme.",
         default=None,
     )
+    encoding: str = parameter(
+        one_of("auto", "iobes", "given"),
+        """Chains: what labels are inside. "iobes": of labels in BIO those of a span's last position
+        get weights of their own (see :mod:`trellis.corpus.refinement`), which costs time and
+        mostly gains; predictions are in BIO as before. "given": as they are given. "auto": "iobes"
+        where it applies and there are enough spans to learn their ends from.""",
+        default="auto",
+    )
     max_labels: int | None = parameter(
         nothing | whole(1),
         """Refuse data with more distinct labels; None: refuse more than 5,000, and warn of more
@@ -154,6 +162,10 @@ class LinearParameters(Estimator):
             raise ParametersError(
                 "{overlap} is for {structure}", overlap=self.overlap, structure="chain"
             )
+        if self.encoding == "iobes":
+            raise ParametersError(
+                "{encoding} is for {structure}", encoding=self.encoding, structure="chain"
+            )
 
     @property
     def _threads(self) -> int:
@@ -179,6 +191,7 @@ class TreeModel(LinearParameters):
     pieces: str = fixed("tree")
     inference: str = fixed("auto")
     scheme: Any = fixed(None)
+    encoding: str = fixed("given")
 
 
 class GraphModel(LinearParameters):
@@ -187,3 +200,4 @@ class GraphModel(LinearParameters):
     structure: str = fixed("graph")
     overlap: int = fixed(0)
     scheme: Any = fixed(None)
+    encoding: str = fixed("given")

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from trellis.corpus.refinement import Refinement
 from trellis.corpus.schemes import Scheme
 from trellis.errors import CorruptModelError, DataError
 from trellis.features import Templates
@@ -53,6 +54,8 @@ class StoredLinearModel(Storable):
         arrays["transitions"] = np.ascontiguousarray(model.weights_.transitions, np.float32)
         if model.structure != "chain":
             arrays |= pack_strings(model.edge_types_, "edge_types.")
+        if model.refinement_ is not None:
+            header["refined"] = True
         if hasattr(model, "edge_share_"):
             header["edge_share"] = model.edge_share_
         edge = model.weights_.edge
@@ -73,7 +76,12 @@ class StoredLinearModel(Storable):
         encoder = encoder_from_state(
             header_value(header, "encoder", dict), subset(dict(arrays), "encoder.")
         )
-        n = len(classes)
+        model.classes_ = classes
+        if "refined" in header and header_value(header, "refined", bool):
+            if model.structure != "chain" or not Refinement.applies(classes):
+                raise CorruptModelError("its labels cannot be refined, but are said to be")
+            model.refinement_ = Refinement(classes)
+        n = len(model.states_)
         node = take(arrays, "node", np.float32, (encoder.n_features, n))
         tables: tuple[int, ...] = (n, n)
         model.edge_types_ = ()
@@ -81,7 +89,6 @@ class StoredLinearModel(Storable):
             model.edge_types_ = _names(arrays, "edge_types")
             tables = (max(1, len(model.edge_types_)), n, n)
         transitions = take(arrays, "transitions", np.float32, tables)
-        model.classes_ = classes
         model.encoder_ = encoder
         edge = None
         if "edges" in header:

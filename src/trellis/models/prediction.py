@@ -9,6 +9,9 @@ the best y under whatever label sets and tag-scheme rules are asked for. The edg
 neighbours. Edges without direction have :math:`S_e + S_e^\top`; an edge of a type never seen in
 training couples nothing.
 
+Inside, labels may be refined into states (:mod:`trellis.corpus.refinement`): the y of the formula
+are then states, which say the same as labels, and what is asked and answered is in terms of labels.
+
 A CRF that was trained on spanning trees of loopy graphs has learned tables for a share ρ of the
 edges, each of which spoke for its neighbours, too. At prediction all edges speak, so that each
 counts ρ times: ρ · S_e is the mean of what the trees had (the weights of tree-reweighted belief
@@ -28,11 +31,12 @@ from numpy.typing import NDArray
 from trellis.arrays import for_kernels
 from trellis.corpus import Corpus, Label, Labels, as_corpus, as_graph_corpus
 from trellis.corpus.corpus import check_lengths
+from trellis.corpus.refinement import Refinement, Rules
 from trellis.corpus.sample_weights import sample_weights
 from trellis.corpus.schemes import Scheme, detect_scheme, get_scheme
 from trellis.domains import whole
 from trellis.errors import DataError, InfeasibleError
-from trellis.estimator import fitted
+from trellis.estimator import fitted, fixed
 from trellis.features import Encoded, Encoder, Prepared
 from trellis.models.explain import Explanation, explain_sample
 from trellis.models.linear_parameters import LinearParameters
@@ -116,6 +120,37 @@ class Predictor(LinearParameters):
     encoder_: Encoder = fitted()
     weights_: Weights = fitted()
     edge_types_: tuple[str, ...] = fitted()
+    refinement_: Refinement | None = fixed(None)
+
+    @property
+    def states_(self) -> tuple[str, ...]:
+        """What the columns of the weights are for: the labels, or the states they are refined to.
+
+        Examples
+        --------
+        >>> from trellis import ChainCRF
+        >>> X, y = [["in", "New", "York"]] * 5, [["O", "B", "I"]] * 5
+        >>> crf = ChainCRF(encoding="iobes", random_state=0).fit(X, y)
+        >>> crf.classes_, crf.states_
+        (('B', 'I', 'O'), ('B', 'E', 'I', 'O', 'S'))
+        >>> crf.predict([["near", "New", "York"]])
+        [['O', 'B', 'I']]
+        """
+        return self.classes_ if self.refinement_ is None else self.refinement_.states
+
+    @property
+    def state_labels(self) -> tuple[str, ...]:
+        """The label of each state."""
+        if self.refinement_ is None:
+            return self.classes_
+        return tuple(self.classes_[i] for i in self._label_of_state)
+
+    @property
+    def _label_of_state(self) -> NDArray[np.int64]:
+        """The number of each state's label."""
+        if self.refinement_ is None:
+            return np.arange(len(self.classes_))
+        return self.refinement_.label
 
     @property
     def _is_directed(self) -> bool:
@@ -183,7 +218,7 @@ class Predictor(LinearParameters):
         """Labelling of each sample as :meth:`predict` finds it, with score, bound and exactness."""
         self._check_fitted()
         corpus = self._corpus(X, None, edges, edge_types)
-        names = np.array(self.classes_, object)
+        names = np.array(self.state_labels, object)
         result = []
         for block in self._blocks(corpus, self._encode(corpus), self.weights_, constraints):
             decoded = self._best(block)
@@ -218,7 +253,7 @@ class Predictor(LinearParameters):
         self._check_fitted()
         whole(1).check("k", k)
         corpus = self._corpus(X, None, edges, edge_types)
-        names = np.array(self.classes_, object)
+        names = np.array(self.state_labels, object)
         result: list[list[tuple[list[str], float]]] = []
         for p, first in self.potentials(corpus, constraints):
             with numbered(first):
@@ -290,12 +325,14 @@ class Predictor(LinearParameters):
         if len(corpus) != 1:
             raise DataError(f"explain takes one sample, got {len(corpus)}; pass corpus[i]")
         encoded = self._encode(corpus)
-        labels = self.labellings(corpus, encoded, self.weights_)[0]
+        states = self._best(next(self._blocks(corpus, encoded, self.weights_, None))).labels
         marginals = self._marginals_or_none(corpus)
-        p = next(self._blocks(corpus, encoded, self.weights_, None)).potentials()
+        # A rival may be any label: neighbours that say how a span goes on would allow but a few.
+        free = self.refinement_ is not None
+        p = next(self._blocks(corpus, encoded, self.weights_, None, free=free)).potentials()
         return explain_sample(
-            corpus, encoded, self.encoder_, self.weights_, self.classes_, labels, p, n_features,
-            marginals,
+            corpus, encoded, self.encoder_, self.weights_, self.state_labels, states, p, n_features,
+            None if marginals is None else marginals[:, self._label_of_state],
         )  # fmt: skip
 
     def _marginals_or_none(self, corpus: Corpus) -> NDArray[np.float64] | None:
@@ -316,7 +353,7 @@ class Predictor(LinearParameters):
         constraints: Sequence[Sequence[Label]] | None = None,
     ) -> list[list[str]]:
         """Best labels of each sample of an encoded corpus, with some weights."""
-        names = np.array(self.classes_, object)
+        names = np.array(self.state_labels, object)
         ids = np.empty(corpus.n_positions, np.int32)
         at = 0
         for block in self._blocks(corpus, encoded, weights, constraints):
@@ -380,9 +417,9 @@ class Predictor(LinearParameters):
     ) -> LabelProblem:
         """Samples as a problem whose weights are those of the model; edges of known types."""
         if labels is None:
-            labels = unknown_labels(corpus, self.classes_)
+            labels = unknown_labels(corpus, self.states_)
         shape: dict[str, Any] = {"sample_weight": weight, "cost": self._cost}
-        if labels.classes == self.classes_:  # held-out samples may have others
+        if labels.classes == self.states_:  # held-out samples may have others
             shape["rich"] = self.weights_.edge
         if self.structure != "chain":
             edges, types = _coded(corpus, self.edge_types_)
@@ -402,27 +439,36 @@ class Predictor(LinearParameters):
         weights: Weights,
         constraints: Sequence[Sequence[Label]] | None,
         small: bool = False,
+        free: bool = False,
     ) -> Iterator[Block]:
-        """Scores of all samples, some at a time; ``small``: as few as if edges were rich."""
+        """Scores of all samples, some at a time; ``small``: as few as if edges were rich.
+
+        ``free``: as if every state could follow every other.
+        """
         allowed = None
         if constraints is not None:
             check_lengths(corpus.lengths.tolist(), constraints, "X", "constraints")
             allowed = Labels.from_lists(constraints, self.classes_).allowed()
-        scored = self._chain_blocks if self.structure == "chain" else self._graph_blocks
-        for block in scored(corpus, encoded, weights, small):
+            if self.refinement_ is not None:
+                allowed = allowed[:, self.refinement_.label]
+        blocks = (
+            self._chain_blocks(corpus, encoded, weights, small, None if free else self._rules())
+            if self.structure == "chain"
+            else self._graph_blocks(corpus, encoded, weights)
+        )
+        for block in blocks:
             first = int(corpus.offsets[block.first])
             if allowed is not None:
                 block.node[~allowed[first : first + len(block.node)]] = -np.inf
             yield block
 
     def _chain_blocks(
-        self, corpus: Corpus, encoded: Encoded, weights: Weights, small: bool
+        self, corpus: Corpus, encoded: Encoded, weights: Weights, small: bool, rules: Rules | None
     ) -> Iterator[Block]:
         from trellis.kernels.rich_edges import score_edges
         from trellis.kernels.scoring import score_nodes
 
-        edge, n_labels = weights.edge, len(self.classes_)
-        rules = None if self.scheme is None else get_scheme(self.scheme).validity(self.classes_)
+        edge, n_labels = weights.edge, len(self.states_)
         size = _EDGES // n_labels**2 if edge is not None or small else _POSITIONS
         features = encoded.arguments()
         for a, b in _runs(corpus.offsets, size):
@@ -448,8 +494,15 @@ class Predictor(LinearParameters):
                     node[np.ix_(at[filled], ~may)] = -np.inf
             yield Block(a, node, pair, offsets)
 
+    def _rules(self) -> Rules | None:
+        """Which states may begin a sequence, follow one another and end it, if not all may."""
+        rules = None if self.scheme is None else get_scheme(self.scheme).validity(self.classes_)
+        if self.refinement_ is None:
+            return rules
+        return self.refinement_.rules if rules is None else self.refinement_.with_rules(rules)
+
     def _graph_blocks(
-        self, corpus: Corpus, encoded: Encoded, weights: Weights, small: bool
+        self, corpus: Corpus, encoded: Encoded, weights: Weights
     ) -> Iterator[Block]:
         from trellis.kernels.scoring import score_nodes
 

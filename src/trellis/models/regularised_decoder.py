@@ -60,6 +60,11 @@ class RegularisedDecoder:
             check_fitted(model)
         if complex_model.classes_ != simple_model.classes_:
             raise DataError("the two models have different labels; train both on the same data")
+        if complex_model.states_ != simple_model.states_:
+            raise DataError(
+                "the labels of one model are refined inside, those of the other are not; give both "
+                "the same encoding"
+            )
         number(at_least=0).check("strength", strength)
         self.complex_model = complex_model
         self.simple_model = simple_model
@@ -70,7 +75,7 @@ class RegularisedDecoder:
     ) -> list[list[str]]:
         """Best labels of each sequence by the sum of both scores."""
         corpus = as_corpus(X)
-        names = np.array(self.complex_model.classes_, object)
+        names = np.array(self.complex_model.state_labels, object)
         ids = np.empty(corpus.n_positions, np.int32)
         blocks = (
             model.potentials(corpus, constraints, small=True)
