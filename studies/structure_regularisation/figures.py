@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from studies.structure_regularisation.companions import gaps
-from studies.structure_regularisation.methods import FAMILIES
+from studies.structure_regularisation.methods import FAMILIES, Family
 from studies.structure_regularisation.study import Outcome, TaskStudy
 from studies.structure_regularisation.tables import best_runs
 from studies.structure_regularisation.tasks import TASKS
@@ -76,6 +76,12 @@ def _size_axis(ax: Any, sizes: list[float | None]) -> list[int]:
     return x
 
 
+def _whole_line(ax: Any, family: Family, value: float) -> None:
+    """What whole sequences give, across the panel; the colour says which edges."""
+    label = "whole sequences" if family.edges == "rich" else None
+    ax.axhline(value, color=_STYLES[family.edges][0], linestyle=":", linewidth=1, label=label)
+
+
 def _score_panel(model: str) -> Callable[[TaskStudy, Any], None]:
     def draw(study: TaskStudy, ax: Any) -> None:
         for family in FAMILIES:
@@ -93,7 +99,7 @@ def _score_panel(model: str) -> Callable[[TaskStudy, Any], None]:
                 x, test, yerr=spread if any(spread) else None, linestyle=line, marker=mark,
                 color=color, capsize=3, label=label + (" (± sd of runs)" if any(spread) else ""),
             )  # fmt: skip
-            ax.axhline(test[-1], color=color, linestyle=":", linewidth=1)
+            _whole_line(ax, family, test[-1])
             ax.plot(
                 x, dev, linestyle=line, marker=mark, color=color, alpha=0.35, markersize=4,
                 label=f"{family.edges} edges, development",
@@ -121,7 +127,7 @@ def _time_panel(model: str) -> Callable[[TaskStudy, Any], None]:
             ax.plot(
                 x, seconds, linestyle=line, marker=mark, color=color, label=f"{family.edges} edges"
             )
-            ax.axhline(seconds[-1], color=color, linestyle=":", linewidth=1)
+            _whole_line(ax, family, seconds[-1])
             highest = max(highest, *seconds)
         ax.set_ylim(0, 1.1 * highest)
         ax.set_ylabel("training time [s]")

@@ -208,7 +208,8 @@ def _list(values: Sequence[float]) -> str:
 _COMPARISON = (
     "Everything was chosen on development data; only the settings chosen are compared here, and "
     "test data took no part in the choice. A gain is in points of the score; its interval is that "
-    "of a paired bootstrap over sequences, with all runs of both methods. The p-value is that of a "
+    "of a paired bootstrap over sequences, with all runs of both methods: it is about other test "
+    "sequences, while the spread over seeds is in the tables of methods. The p-value is that of a "
     "paired t-test on the accuracies of sequences, as in the paper, or for F1 that of the "
     "bootstrap; the t-test weighs short sequences as much as long ones, so that the two can "
     "disagree. These are {n} comparisons, and none is corrected for the others. In words, a score "
