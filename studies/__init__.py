@@ -25,7 +25,7 @@ STUDIES = {
         "significance, and the theory's quantities beside their bounds. "
         "Tasks: pos, bio-ner, word-seg, word-seg-msr, act-recog, chunking (data in "
         "$TRELLIS_DATA), and roles (embedded data). On two cores --quick takes about a minute, "
-        "the default an hour, --full an hour or two for each task."
+        "the default half an hour, --full up to an hour and a half for each task."
     ),
     "structures": (
         "Trees against chains and no structure, pieces of trees, images on grids, exact and "

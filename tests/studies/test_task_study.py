@@ -355,9 +355,12 @@ def test_convergence_in_words():
     study = made_up(lambda fit: 0.5)
     text = convergence_sentence([study])
     assert "Of the 6 CRFs of the curves 6 met the rule of 10⁻⁴, of the 6 of the" in text
+    assert "The others" not in text
     for record in study._records.values():
         record["stopped"] = "max_passes"
-    assert "Of the 6 CRFs of the curves 0 met" in convergence_sentence([study])
+    text = convergence_sentence([study])
+    assert "Of the 6 CRFs of the curves 0 met" in text
+    assert "a part of their gain may be that they are nearer to convergence" in text
 
 
 def test_choices_in_words():
