@@ -47,16 +47,19 @@ def agreement_table(outcome: Outcome, verdicts: Sequence[Verdict]) -> str:
     return markdown(["in the paper", "agrees?"], rows)
 
 
-def _words(holds: Sequence[str], n: int, what: str) -> str:
-    if not holds:
+def _words(holds: dict[str, bool], what: str) -> str:
+    """The answer for a claim that holds, or does not, on each of some tasks."""
+    yes = [TASKS[task].title for task, it_does in holds.items() if it_does]
+    no = [TASKS[task].title for task, it_does in holds.items() if not it_does]
+    if not yes:
         return f"no: {what} on no task"
-    if len(holds) == n:
-        return f"yes: {what} on {'every task' if n > 1 else holds[0]}"
-    return f"in part: {what} on {', '.join(holds)}, not on the other {n - len(holds)}"
+    if not no:
+        return f"yes: {what} on {'every task' if len(yes) > 1 else yes[0]}"
+    return f"in part: {what} on {', '.join(yes)}, not on {', '.join(no)}"
 
 
 def _share(studies: Sequence[TaskStudy], holds: Callable[[TaskStudy], bool], what: str) -> str:
-    return _words([TASKS[s.task].title for s in studies if holds(s)], len(studies), what)
+    return _words({study.task: holds(study) for study in studies}, what)
 
 
 def _reaches(study: TaskStudy) -> bool:
@@ -69,9 +72,8 @@ def _cut(f: Family) -> Callable[[TaskStudy], bool]:
 
 
 def _gain(verdicts: Sequence[Verdict]) -> str:
-    higher = [TASKS[v.task].title for v in verdicts if v.outcome == "higher"]
     lower = [TASKS[v.task].title for v in verdicts if v.outcome == "lower"]
-    words = _words(higher, len(verdicts), "higher")
+    words = _words({v.task: v.outcome == "higher" for v in verdicts}, "higher")
     return words + (f"; lower on {', '.join(lower)}" if lower else "")
 
 

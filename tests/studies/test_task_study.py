@@ -321,7 +321,7 @@ def test_questions_in_words():
 
 def test_agreement_in_words():
     study = made_up(lambda fit: 0.5 if fit.params.get("piece_size") else 0.4)
-    pos = TaskStudy("pos", PROTOCOL, study.facts, study._records | {})
+    pos = TaskStudy("pos", PROTOCOL, study.facts, study._records)
     outcome = Outcome({}, [study, pos], {"rate": {"found": RUNS[:3]}})
     # The same data under another name have the same records.
     verdicts = [
@@ -342,7 +342,7 @@ def test_agreement_in_words():
     )
     assert (
         "| Gain of pieces on test data, CRF, rich edges | in part: higher on Roles of identifiers, "
-        "not on the other 1 |" in table
+        "not on POS-Tagging |" in table
     )
     assert (
         "CRF, plain edges (not in the paper) | no: higher on no task; lower on Roles of "
