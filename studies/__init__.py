@@ -21,10 +21,11 @@ __all__ = ["STUDIES", "render", "reproduce"]
 STUDIES = {
     "structure-regularisation": (
         "Sun (2014): scores and times of CRFs and perceptrons against the size of mini-samples, "
-        "the baselines, tests of significance, and the theory's quantities beside their bounds. "
+        "with rich and with plain edges, the baselines, overlap, two models, tests of "
+        "significance, and the theory's quantities beside their bounds. "
         "Tasks: pos, bio-ner, word-seg, word-seg-msr, act-recog, chunking (data in "
         "$TRELLIS_DATA), and roles (embedded data). On two cores --quick takes about a minute, "
-        "the default half an hour, --full many hours."
+        "the default half an hour, --full up to an hour and a half for each task."
     ),
     "structures": (
         "Trees against chains and no structure, pieces of trees, images on grids, exact and "

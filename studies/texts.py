@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,6 +49,6 @@ def p_text(p_value: float) -> str:
     return "< 0.0001" if p_value < 0.0001 else f"{p_value:.2g}"
 
 
-def bullets(sentences: Sequence[str]) -> str:
+def bullets(sentences: Iterable[str]) -> str:
     """Sentences as a list."""
     return "\n".join(f"- {sentence}" for sentence in sentences)

@@ -155,6 +155,8 @@ def _run(
     """Gaps after each pass, until one is small enough or the passes are over."""
     corpus = problem.as_corpus()
     model = ChainCRF(
+        solver="sgd",
+        averaged=False,
         learning_rate=rate,
         decay=1.0,
         l2=problem.l2,

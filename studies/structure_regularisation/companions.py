@@ -1,8 +1,9 @@
 """What the theory speaks of, measured beside the experiments.
 
-*Overfitting.* The gap between test and training loss of the CRFs of the curves, against α, beside
-the overfit-bound of Theorem 4, times the number that makes the two agree at α = 1. The bound is
-larger than the gap by many orders of magnitude, so that only its shape can be compared.
+*Overfitting.* The gap between test and training loss of the CRFs of the curves, with rich edges,
+against α, beside the overfit-bound of Theorem 4, times the number that makes the two agree at
+α = 1. The bound is larger than the gap by many orders of magnitude, so that only its shape can be
+compared.
 
 *Stability and rate.* :func:`studies.measured.measure_stability` and
 :func:`studies.measured.measure_rate` on a corpus small enough for exact training.
@@ -14,6 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from studies.measured import measure_rate, measure_stability
+from studies.structure_regularisation.methods import family
 from studies.structure_regularisation.protocol import Protocol
 from studies.structure_regularisation.study import TaskStudy
 from trellis import __version__
@@ -48,7 +50,7 @@ class Gap:
 def gaps(study: TaskStudy) -> list[Gap]:
     """Gaps of the CRFs of a task, whole sequences first, then by falling n′."""
     facts = study.facts
-    results = list(reversed(study.curve("crf")))
+    results = list(reversed(study.curve(family("crf", "rich"))))
     m, n = facts["n_train"], facts["mean_length"]
     whole = results[0].runs[0]
 

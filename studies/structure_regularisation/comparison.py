@@ -6,12 +6,15 @@ the paper gives none, it is that of the bootstrap.
 
 Several runs of one method count as one system: the sequence is the unit that is drawn, and what all
 runs predicted on it stays together. (The runs of a sequence are put one after the other; where
-spans are counted each is followed by an ``O``, so that no span runs on into the next.)
+spans are counted each is followed by an ``O``, so that no span runs on into the next. Where two
+methods have different numbers of runs, those of each are repeated equally often, until there are
+as many.)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import lcm
 from typing import Any
 
 import numpy as np
@@ -42,6 +45,12 @@ class Verdict:
     n: int  # sequences
 
     @property
+    def outcome(self) -> str:
+        """By the interval: "higher", "lower", or "open" where it contains zero."""
+        low, high = self.interval
+        return "higher" if low > 0 else "lower" if high < 0 else "open"
+
+    @property
     def gain(self) -> float:
         """Score of the method minus that of the baseline."""
         return self.score - self.baseline_score
@@ -52,9 +61,12 @@ def compare(study: TaskStudy, method: str, baseline: str) -> Verdict:
     a, b = study.final(method), study.final(baseline)
     lengths, scheme = study.facts["lengths"], study.facts["scheme"]
     gold = unpack(study.facts["gold"], lengths)
-    runs = max(len(a.runs), len(b.runs))
+    runs = lcm(len(a.runs), len(b.runs))
     between = [] if scheme is None else ["O"]
-    systems = ([gold] * runs, _predictions(a, lengths), _predictions(b, lengths))
+    systems = (
+        [gold] * runs,
+        *(_predictions(r, lengths) * (runs // len(r.runs)) for r in (a, b)),
+    )
     truth, of_a, of_b = (_joined(system, between) for system in systems)
     drawn = paired_bootstrap(
         truth,

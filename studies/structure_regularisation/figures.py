@@ -1,6 +1,8 @@
 """The figures: scores and times against n′ (the paper's Figures 2 and 3), and the theory's.
 
-The n′ axis is categorical, smallest pieces at the left and whole sequences at the right.
+The n′ axis is categorical, smallest pieces at the left and whole sequences at the right. Rich edges
+are drawn in solid lines, plain ones in dashed lines, and a dotted line goes on from the value on
+whole sequences.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from studies.structure_regularisation.companions import gaps
+from studies.structure_regularisation.methods import FAMILIES, Family
 from studies.structure_regularisation.study import Outcome, TaskStudy
 from studies.structure_regularisation.tables import best_runs
 from studies.structure_regularisation.tasks import TASKS
@@ -19,7 +22,7 @@ from trellis.cli.drawing import check_matplotlib, new_figure, save_figure
 __all__ = ["FIGURES", "draw_all"]
 
 _NAMES = {"crf": "CRF", "perceptron": "averaged perceptron"}
-_BASELINES = {"crf": "WeightReg", "perceptron": "WeightAvg"}
+_STYLES = {"rich": ("C0", "-", "o"), "plain": ("C1", "--", "^")}
 
 FIGURES = {
     "scores-crf.png": "Score of CRFs against the size of mini-samples",
@@ -73,27 +76,39 @@ def _size_axis(ax: Any, sizes: list[float | None]) -> list[int]:
     return x
 
 
+def _whole_line(ax: Any, family: Family, value: float) -> None:
+    """What whole sequences give, across the panel; the colour says which edges."""
+    label = "whole sequences" if family.edges == "rich" else None
+    ax.axhline(value, color=_STYLES[family.edges][0], linestyle=":", linewidth=1, label=label)
+
+
 def _score_panel(model: str) -> Callable[[TaskStudy, Any], None]:
     def draw(study: TaskStudy, ax: Any) -> None:
-        curve = study.curve(model)
-        x = _size_axis(ax, [r.fit.params["piece_size"] for r in curve])
-        test = [100 * r.mean("test") for r in curve]
-        spread = [100 * r.sd("test") for r in curve]
-        dev = [100 * r.mean("dev") for r in curve]
-        label = "StructReg, test" + (" (± sd of runs)" if len(curve[0].runs) > 1 else "")
-        ax.errorbar(
-            x, test, yerr=spread if any(spread) else None, fmt="o-", color="C0", capsize=3,
-            label=label,
-        )  # fmt: skip
-        ax.plot(x, dev, "s--", color="C7", markersize=4, label="StructReg, development")
-        ax.axhline(test[-1], color="C1", linestyle=":", label=f"{_BASELINES[model]}, test")
-        method = "StructReg" if model == "crf" else "StructReg + WeightAvg"
-        best = study.chosen(method).fit.params["piece_size"]
-        at = [r.fit.params["piece_size"] for r in curve].index(best)
-        ax.plot(
-            [at], [dev[at]], "s", color="C3", fillstyle="none", markersize=11,
-            label="n′ chosen on development",
-        )  # fmt: skip
+        for family in FAMILIES:
+            if family.model != model:
+                continue
+            color, line, mark = _STYLES[family.edges]
+            curve = study.curve(family)
+            sizes = [r.fit.params["piece_size"] for r in curve]
+            x = _size_axis(ax, sizes)
+            test = [100 * r.mean("test") for r in curve]
+            spread = [100 * r.sd("test") for r in curve]
+            dev = [100 * r.mean("dev") for r in curve]
+            label = f"{family.edges} edges, test"
+            ax.errorbar(
+                x, test, yerr=spread if any(spread) else None, linestyle=line, marker=mark,
+                color=color, capsize=3, label=label + (" (± sd of runs)" if any(spread) else ""),
+            )  # fmt: skip
+            _whole_line(ax, family, test[-1])
+            ax.plot(
+                x, dev, linestyle=line, marker=mark, color=color, alpha=0.35, markersize=4,
+                label=f"{family.edges} edges, development",
+            )  # fmt: skip
+            at = sizes.index(study.chosen(family.pieces).fit.params["piece_size"])
+            ax.plot(
+                [at], [dev[at]], "s", color="C3", fillstyle="none", markersize=11,
+                label="n′ chosen on development" if family.edges == "plain" else None,
+            )  # fmt: skip
         ax.set_ylabel(f"{study.metric} [%]")
 
     return draw
@@ -101,14 +116,20 @@ def _score_panel(model: str) -> Callable[[TaskStudy, Any], None]:
 
 def _time_panel(model: str) -> Callable[[TaskStudy, Any], None]:
     def draw(study: TaskStudy, ax: Any) -> None:
-        curve = study.curve(model)
-        x = _size_axis(ax, [r.fit.params["piece_size"] for r in curve])
-        seconds = [r.mean("seconds") for r in curve]
-        ax.plot(x, seconds, "o-", color="C0", label="StructReg")
-        ax.axhline(
-            seconds[-1], color="C1", linestyle=":", label=f"{_BASELINES[model]} (whole sequences)"
-        )
-        ax.set_ylim(0, 1.1 * max(seconds))
+        highest = 0.0
+        for family in FAMILIES:
+            if family.model != model:
+                continue
+            color, line, mark = _STYLES[family.edges]
+            curve = study.curve(family)
+            x = _size_axis(ax, [r.fit.params["piece_size"] for r in curve])
+            seconds = [r.mean("seconds") for r in curve]
+            ax.plot(
+                x, seconds, linestyle=line, marker=mark, color=color, label=f"{family.edges} edges"
+            )
+            _whole_line(ax, family, seconds[-1])
+            highest = max(highest, *seconds)
+        ax.set_ylim(0, 1.1 * highest)
         ax.set_ylabel("training time [s]")
 
     return draw

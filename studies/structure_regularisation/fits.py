@@ -7,6 +7,9 @@ the mean negative log-likelihood per position of whole sequences,
 
 on the training part (at most 2,000 sequences of it) and on the test part; sequences with a label
 that the model never saw are left out, since their loss is infinite.
+
+Two models are trained once and decoded together with each strength that is asked for; the record
+has a list of what each gave, and the scores of the best one on development data.
 """
 
 from __future__ import annotations
@@ -24,24 +27,28 @@ from trellis.corpus import Corpus
 from trellis.errors import DataError
 from trellis.evaluation.held_out import held_out_score
 from trellis.files import fingerprint
-from trellis.models import ChainCRF, ChainPerceptron
+from trellis.models import ChainCRF, ChainPerceptron, RegularisedDecoder
 from trellis.problems import Penalty
 from trellis.structures import ChainPotentials, labelling_score, marginals
 
-__all__ = ["Fit", "perform"]
+__all__ = ["Fit", "perform", "setting_words"]
 
 _LOSS_SEQUENCES = 2000
 _MODELS: dict[str, type[ChainCRF] | type[ChainPerceptron]] = {
     "crf": ChainCRF,
     "perceptron": ChainPerceptron,
+    "default": ChainCRF,
 }
+_SAID = ("task", "part", "model", "params", "run")
 
 
 @dataclass(frozen=True)
 class Fit:
     """A training: task, which of its training data, model, parameters and number of the run.
 
-    ``part`` is "curves" (the data on which settings are chosen) or "comparison" (all data).
+    ``part`` is "curves" (the data on which settings are chosen) or "comparison" (all data),
+    ``model`` is "crf", "perceptron", "default" (a CRF without parameters) or "two models", whose
+    parameters are those of the ``complex`` and the ``simple`` CRF, and ``strengths``.
     """
 
     task: str
@@ -61,65 +68,98 @@ class Fit:
         return replace(self, params=self.params | changes)
 
     def __str__(self) -> str:
-        size = self.params.get("piece_size")
-        words = [self.task, self.model.replace("crf", "CRF")]
-        words.append("whole" if size is None else f"n' = {size:g}")
-        words += [
-            f"{name} {self.params[name]:g}"
-            for name in ("l2", "l1", "group_lasso")
-            if self.params.get(name)
-        ]
-        if not self.params.get("averaged", True):
+        words = [self.task, self.model.replace("crf", "CRF"), *setting_words(self.params, "'")]
+        if not self.params.get("rich_edges", True):
+            words.insert(2, "plain")
+        if self.model == "perceptron" and not self.params.get("averaged", True):
             words.append("not averaged")
-        if self.model == "perceptron":
+        if self.model == "perceptron" or self.run:
             words.append(f"run {self.run + 1}")
         if self.part == "comparison":
             words.append("all data")
         return ", ".join(words)
 
 
+def setting_words(params: dict[str, Any], prime: str = "′") -> list[str]:
+    """What was set of the parameters that differ within a method; nothing for the default."""
+    if not params:
+        return []
+    if "complex" in params:
+        strengths = ", ".join(f"{x:g}" for x in params["strengths"])
+        return [*setting_words(params["complex"], prime), f"strength {strengths}"]
+    size = params.get("piece_size")
+    words = [f"{n} {params[n]:g}" for n in ("l2", "l1", "group_lasso") if params.get(n)]
+    words.append("whole" if size is None else f"n{prime} {size:g}")
+    return words + ([f"overlap {params['overlap']}"] if params.get("overlap") else [])
+
+
 def perform(fit: Fit, data: TaskData) -> dict[str, Any]:
     """Train and measure; returns the record, without its key."""
-    corpus = data.train if fit.part == "curves" else data.whole
-    kind = _MODELS[fit.model]
-    make: dict[str, Any] = {
-        "features": data.features,
-        "rich_edges": True,
-        "random_state": fit.run,
-    } | fit.params
     try:
-        # Once on a few sequences: loading compiled kernels is not training time.
-        warm = kind(**make | {"max_passes": 1}).fit(corpus[:3])
-        warm.predict(data.test[:3])
-        started, cpu = time.perf_counter(), time.process_time()
-        model = kind(**make).fit(corpus)
-        cpu, wall = time.process_time() - cpu, time.perf_counter() - started
-        passes = sum(r.seconds for r in model.history_)
-        predicted = model.predict(data.test)
-        record = {
-            "kind": "fit",
-            "task": fit.task,
-            "part": fit.part,
-            "model": fit.model,
-            "params": fit.params,
-            "run": fit.run,
-            "dev": held_out_score(data.dev.label_lists(), model.predict(data.dev), data.scheme),
-            "test": held_out_score(data.test.label_lists(), predicted, data.scheme),
-            # Processor time, since other fits run beside this one: the passes' share of the fit's.
-            "seconds": cpu * passes / wall,
-            "cpu_seconds": cpu,
-            "passes": model.n_passes_,
-            "stopped": model.stop_reason_,
-            "n_features": model.n_features_,
-            **_sparsity(model),
-        }
-        if isinstance(model, ChainCRF) and fit.part == "curves" and fit.params.get("l2"):
-            record |= _losses(model, corpus, data.test)
-        record["predictions"] = pack(predicted)
-        record["wall_seconds"] = time.perf_counter() - started
-        return record
+        started = time.perf_counter()
+        record = {"kind": "fit"} | {name: getattr(fit, name) for name in _SAID}
+        record |= _two_models(fit, data) if fit.model == "two models" else _one_model(fit, data)
+        return record | {"wall_seconds": time.perf_counter() - started}
     except DataError as error:
         raise DataError(f"at {fit}: {error}") from error
+
+
+def _one_model(fit: Fit, data: TaskData) -> dict[str, Any]:
+    model, record = _trained(fit, data)
+    record |= _sparsity(model) | _scores(model, data)
+    params = fit.params
+    if fit.part == "curves" and params.get("l2") and params.get("rich_edges"):
+        assert isinstance(model, ChainCRF)
+        record |= _losses(model, data.train, data.test)
+    return record
+
+
+def _two_models(fit: Fit, data: TaskData) -> dict[str, Any]:
+    (rich, record), (simple, other) = (
+        _trained(replace(fit, model="crf", params=fit.params[part]), data)
+        for part in ("complex", "simple")
+    )
+    decoded = [
+        {"strength": s} | _scores(RegularisedDecoder(rich, simple, s), data)
+        for s in fit.params["strengths"]
+    ]
+    record |= {name: record[name] + other[name] for name in ("seconds", "cpu_seconds")}
+    best = max(decoded, key=lambda found: found["dev"])
+    return record | _sparsity(rich) | best | {"decoded": decoded}
+
+
+def _trained(fit: Fit, data: TaskData) -> tuple[ChainCRF | ChainPerceptron, dict[str, Any]]:
+    """A fitted model, and how its training went."""
+    corpus = data.train if fit.part == "curves" else data.whole
+    kind = _MODELS[fit.model]
+    make: dict[str, Any] = {"features": data.features, "random_state": fit.run} | fit.params
+    # Once on a few sequences: loading compiled kernels is not training time.
+    warm = kind(**make | {"max_passes": 1}).fit(corpus[:3])
+    warm.predict(data.test[:3])
+    started, cpu = time.perf_counter(), time.process_time()
+    model = kind(**make).fit(corpus)
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - started
+    passes = sum(r.seconds for r in model.history_)
+    return model, {
+        # Processor time, since other fits run beside this one: the passes' share of the fit's.
+        "seconds": cpu * passes / wall,
+        "cpu_seconds": cpu,
+        "passes": model.n_passes_,
+        "stopped": model.stop_reason_,
+        "n_features": model.n_features_,
+    }
+
+
+def _scores(
+    model: ChainCRF | ChainPerceptron | RegularisedDecoder, data: TaskData
+) -> dict[str, Any]:
+    """Scores on development and test data, and what was predicted on the latter."""
+    predicted = model.predict(data.test)
+    return {
+        "dev": held_out_score(data.dev.label_lists(), model.predict(data.dev), data.scheme),
+        "test": held_out_score(data.test.label_lists(), predicted, data.scheme),
+        "predictions": pack(predicted),
+    }
 
 
 def _sparsity(model: ChainCRF | ChainPerceptron) -> dict[str, Any]:

@@ -8,23 +8,28 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from studies.structure_regularisation.agreement import agreement_table
 from studies.structure_regularisation.companions import gaps
 from studies.structure_regularisation.comparison import Verdict, compare
 from studies.structure_regularisation.figures import FIGURES
+from studies.structure_regularisation.methods import FAMILIES, METHODS, QUESTIONS
+from studies.structure_regularisation.protocol import FIXED, Protocol
 from studies.structure_regularisation.sentences import (
     choice_sentence,
     companion_sentences,
     convergence_sentence,
     gap_sentence,
+    question_sentence,
     sparsity_sentence,
     time_sentence,
     verdict_sentence,
 )
-from studies.structure_regularisation.study import METHODS, Outcome, Result, TaskStudy
+from studies.structure_regularisation.study import Outcome, Result, TaskStudy
 from studies.structure_regularisation.tables import (
     comparison_table,
     curve_table,
     data_table,
+    extensions_table,
     gap_table,
     methods_table,
     published_table,
@@ -34,17 +39,22 @@ from studies.structure_regularisation.tables import (
     tuning_table,
 )
 from studies.structure_regularisation.tasks import TASKS
+from studies.texts import bullets
 from trellis.files import atomic_write
 
-__all__ = ["PAIRS", "write_report"]
+__all__ = ["write_report"]
 
-PAIRS = (("StructReg", "WeightReg"), ("StructReg + WeightAvg", "WeightAvg"))
-"""Methods and the baselines they are compared with: CRFs, then perceptrons."""
+Compared = dict[tuple[str, str], list[tuple[TaskStudy, Verdict]]]
+"""What was found about each pair of methods, task by task."""
 
 
 def write_report(outcome: Outcome, folder: Path) -> None:
     """Write ``report.md`` and ``results.json``."""
-    verdicts = [(study, compare(study, *pair)) for study in outcome.studies for pair in PAIRS]
+    verdicts = {
+        pair: [(study, compare(study, *pair)) for study in outcome.studies]
+        for question in QUESTIONS
+        for pair in question.pairs
+    }
     with atomic_write(folder / "report.md", binary=False) as file:
         file.write(_report(outcome, verdicts, folder))
     with atomic_write(folder / "results.json", binary=False) as file:
@@ -55,38 +65,50 @@ def write_report(outcome: Outcome, folder: Path) -> None:
 # ------------------------------------------------------------------------------- the page
 
 
-def _report(outcome: Outcome, verdicts: list[tuple[TaskStudy, Verdict]], folder: Path) -> str:
+def _report(outcome: Outcome, verdicts: Compared, folder: Path) -> str:
     studies, run = outcome.studies, outcome.run
     protocol = studies[0].protocol
     parts = ["# Structure regularisation: the paper's experiments again", _how(run)]
     parts += ["## Data", data_table(studies), _data_notes(studies)]
-    parts += ["## StructReg against its baselines", _COMPARISON, comparison_table(verdicts)]
-    sentences = [
-        f"- {TASKS[study.task].title}. {verdict_sentence(v, study.metric)} "
-        f"{choice_sentence(study, v.method, v.baseline)}"
-        for study, v in verdicts
-    ]
-    parts.append("\n".join(sentences))
+    all_verdicts = [v for found in verdicts.values() for _, v in found]
+    parts += ["## Does it agree with the paper?", agreement_table(outcome, all_verdicts)]
+    parts += ["## Methods against their baselines", _COMPARISON.format(n=len(all_verdicts))]
+    for question in QUESTIONS:
+        found = [entry for pair in question.pairs for entry in verdicts[pair]]
+        found.sort(key=lambda entry: studies.index(entry[0]))  # by task, then as in the question
+        parts += [f"### {question.words}", comparison_table(found)]
+        parts.append(
+            bullets(
+                question_sentence(pair, [v for _, v in verdicts[pair]]) for pair in question.pairs
+            )
+        )
+    parts += ["### Pieces against whole sequences, in words"]
+    parts.append(
+        bullets(
+            f"{TASKS[study.task].title}. {verdict_sentence(v, study.metric)} "
+            f"{choice_sentence(study, v.method, v.baseline)}"
+            for family in FAMILIES
+            for study, v in verdicts[family.pieces, family.whole]
+        )
+    )
     if any(TASKS[study.task].published for study in studies):
         parts += ["## Table 1 of the paper", _TABLE_1, published_table(studies)]
     parts += ["## Curves", _CURVES]
     parts += _pictures(folder, "scores-crf.png", "scores-perceptron.png")
     parts += _pictures(folder, "times-crf.png", "times-perceptron.png")
     for study in studies:
-        parts += [f"### {TASKS[study.task].title} ({study.metric})", curve_table(study)]
-        parts.append(
-            "\n".join(
-                [
-                    "- " + time_sentence(study.curve("crf"), "CRF"),
-                    "- " + time_sentence(study.curve("perceptron"), "Perceptron"),
-                ]
-            )
-        )
+        title = f"{TASKS[study.task].title} ({study.metric})"
+        parts += [f"### CRFs on {title}", curve_table(study, "crf")]
+        parts += [f"### Perceptrons on {title}", curve_table(study, "perceptron")]
+        parts.append(bullets(time_sentence(study.curve(f), str(f)) for f in FAMILIES))
     parts += ["## Baselines and sparsity", _BASELINE]
     for study in studies:
         parts += [f"### Methods on {TASKS[study.task].title}", methods_table(study)]
         parts.append(sparsity_sentence(study))
-    parts += ["### Sparsity against strength", _SPARSITY, sparsity_table(studies)]
+    parts += ["## Overlap and two models", _EXTENSIONS]
+    for study in studies:
+        parts += [f"### Settings on {TASKS[study.task].title}", extensions_table(study)]
+    parts += ["## Penalties", "### Sparsity against strength", _SPARSITY, sparsity_table(studies)]
     parts += ["### Tuning of WeightReg", _TUNING, tuning_table(studies)]
     parts += ["## Overfitting", _OVERFITTING, *_pictures(folder, "overfitting.png")]
     for study in studies:
@@ -138,16 +160,8 @@ def _pictures(folder: Path, *names: str) -> list[str]:
     return [f"![{FIGURES[name]}]({name})" for name in names if (folder / name).exists()]
 
 
-def _protocol_notes(protocol: Any) -> str:
-    crf = ", ".join(f"`{k}={v}`" for k, v in protocol.crf.items()) or "the estimator's defaults"
-    until = (
-        "until the objective improves by less than 10⁻⁴ a pass (the paper's rule)"
-        if "tol" in protocol.crf
-        else "12 passes at most (rate falling by a quarter a pass, the estimator's default) or "
-        "until the objective improves by less than 10⁻⁴ a pass"
-        if not protocol.crf
-        else "shortened"
-    )
+def _protocol_notes(protocol: Protocol) -> str:
+    crf, perceptron = (FIXED[name] | getattr(protocol, name) for name in ("crf", "perceptron"))
     limits = (
         "all training data"
         if protocol.train_limit is None
@@ -159,18 +173,29 @@ def _protocol_notes(protocol: Any) -> str:
         if protocol.retrain
         else "The comparison uses the models of the curves."
     )
-    return "\n".join(
+    return bullets(
         [
-            "- Rich edge features (`rich_edges=True`): every feature is crossed with label pairs.",
-            f"- CRFs: SGD, {until} ({crf}).",
-            f"- Perceptrons: {protocol.perceptron['max_passes']} passes, mean of {protocol.runs} "
-            "run(s) with different seeds.",
-            f"- Curves and choices: {limits}. {final}",
-            f"- WeightReg: `l2` (the paper's λ/2) among {_list(protocol.l2)}; L1 among "
+            "Rich edges (`rich_edges=True`): every feature is crossed with label pairs. Plain "
+            "ones: one weight for each pair.",
+            f"CRFs: SGD whose rate falls by a factor of {crf['decay']:g} a pass, until the "
+            f"objective improves by less than {crf['tol']:g} a pass (the paper's rule) or "
+            f"{crf['max_passes']} passes are made; {protocol.crf_runs} run(s) with different seeds "
+            "of those that are compared, one of all others.",
+            f"Perceptrons: {perceptron['max_passes']} passes, mean of {protocol.runs} run(s) with "
+            "different seeds.",
+            f"Curves and choices: {limits}. {final}",
+            f"WeightReg: `l2` (the paper's λ/2) among {_list(protocol.l2)}; L1 among "
             f"{_list(protocol.l1)}; group lasso among {_list(protocol.group_lasso)}; all on whole "
             "sequences.",
-            f"- StructReg: `l2` as chosen for WeightReg, n′ among {_list(protocol.piece_sizes)}.",
-            "- Times are processor times of the training passes alone, on one core; reading, "
+            "StructReg: `l2` as chosen for WeightReg with the same edges, n′ among "
+            f"{_list(protocol.piece_sizes)}.",
+            f"Overlap: {_list(protocol.overlaps)}, each with every larger n′, rich edges, `l2` as "
+            "chosen for WeightReg.",
+            "Two models: WeightReg or StructReg as chosen, with rich edges, beside a CRF without "
+            f"edges (n′ = 1, `l2` as chosen for plain edges), strength among "
+            f"{_list(protocol.strengths)}.",
+            "Trellis default: a CRF of which nothing is set but features and seed.",
+            "Times are processor times of the training passes alone, on one core; reading, "
             "feature extraction and the search for a learning rate are not in them.",
         ]
     )
@@ -183,8 +208,12 @@ def _list(values: Sequence[float]) -> str:
 _COMPARISON = (
     "Everything was chosen on development data; only the settings chosen are compared here, and "
     "test data took no part in the choice. A gain is in points of the score; its interval is that "
-    "of a paired bootstrap over sequences. The p-value is that of a paired t-test on the "
-    "accuracies of sequences, as in the paper, or for F1 that of the bootstrap."
+    "of a paired bootstrap over sequences, with all runs of both methods: it is about other test "
+    "sequences, while the spread over seeds is in the tables of methods. The p-value is that of a "
+    "paired t-test on the accuracies of sequences, as in the paper, or for F1 that of the "
+    "bootstrap; the t-test weighs short sequences as much as long ones, so that the two can "
+    "disagree. These are {n} comparisons, and none is corrected for the others. In words, a score "
+    "is higher or lower where the interval excludes zero."
 )
 _TABLE_1 = (
     "The published scores are for the paper's data; only where ours are the same can the numbers "
@@ -198,6 +227,10 @@ _CURVES = (
 _BASELINE = (
     "Each method at the setting chosen on development data. «Development» scores come from the "
     "models of the curves, test scores and times from the models of the comparison."
+)
+_EXTENSIONS = (
+    "All settings tried, models of the curves; «test» is shown as in the curves, no choice was "
+    "made by it. The time of two models is that of both."
 )
 _SPARSITY = (
     "All strengths of the penalties that make weights zero, on whole sequences, models of the "
@@ -222,11 +255,16 @@ _RATE = (
 # ------------------------------------------------------------------------------- as JSON
 
 
-def _results(outcome: Outcome, verdicts: list[tuple[TaskStudy, Verdict]]) -> dict[str, Any]:
+def _results(outcome: Outcome, verdicts: Compared) -> dict[str, Any]:
     return {
         "run": {k: v for k, v in outcome.run.items() if k not in ("key", "kind")},
         "tasks": {study.task: _task_results(study) for study in outcome.studies},
-        "comparison": [asdict(v) | {"gain": v.gain} for _, v in verdicts],
+        "comparison": [
+            {"question": question.name} | asdict(v) | {"gain": v.gain}
+            for question in QUESTIONS
+            for pair in question.pairs
+            for _, v in verdicts[pair]
+        ],
         "companions": {
             what: {k: v for k, v in record.items() if k not in ("key", "kind")}
             for what, record in outcome.companions.items()
@@ -239,10 +277,7 @@ def _task_results(study: TaskStudy) -> dict[str, Any]:
     return {
         "data": {k: v for k, v in study.facts.items() if k not in left_out},
         "metric": study.metric,
-        "curves": {
-            model: [_shortened(result) for result in study.curve(model)]
-            for model in ("crf", "perceptron")
-        },
+        "curves": {str(f): [_shortened(result) for result in study.curve(f)] for f in FAMILIES},
         "tried": {m: [_shortened(result) for result in study.tried(m)] for m in METHODS},
         "chosen": {m: study.chosen(m).fit.params for m in METHODS},
         # Without development scores: these models may have been trained on the data held out.

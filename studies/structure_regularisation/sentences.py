@@ -8,8 +8,10 @@ from typing import Any
 
 from studies.structure_regularisation.companions import gaps
 from studies.structure_regularisation.comparison import Verdict
+from studies.structure_regularisation.methods import COMPARED, FAMILIES
 from studies.structure_regularisation.study import Result, TaskStudy
 from studies.structure_regularisation.tables import best_runs
+from studies.structure_regularisation.tasks import TASKS
 from studies.texts import p_text, percent, size_text
 
 __all__ = [
@@ -17,12 +19,14 @@ __all__ = [
     "companion_sentences",
     "convergence_sentence",
     "gap_sentence",
+    "question_sentence",
     "sparsity_sentence",
     "time_sentence",
     "verdict_sentence",
 ]
 
 _ALPHA = 0.05
+_OUTCOMES = {"higher": "higher", "lower": "lower", "open": "no clear difference"}
 
 
 def verdict_sentence(v: Verdict, metric: str) -> str:
@@ -40,6 +44,20 @@ def verdict_sentence(v: Verdict, metric: str) -> str:
 def _relation(p_value: float) -> str:
     text = p_text(p_value)
     return text if text.startswith("<") else f"= {text}"
+
+
+def question_sentence(pair: tuple[str, str], verdicts: Sequence[Verdict]) -> str:
+    """On which tasks a method is better than a baseline, by the intervals."""
+    words = [
+        f"{word} on {', '.join(TASKS[v.task].title for v in those)}"
+        for outcome, word in (
+            ("higher", "higher"),
+            ("lower", "lower"),
+            ("open", "no clear difference"),
+        )
+        if (those := [v for v in verdicts if v.outcome == outcome])
+    ]
+    return f"{pair[0]} against {pair[1]}: {'; '.join(words)}."
 
 
 def choice_sentence(study: TaskStudy, method: str, baseline: str) -> str:
@@ -136,9 +154,35 @@ def sparsity_sentence(study: TaskStudy) -> str:
 
 def convergence_sentence(studies: Sequence[TaskStudy]) -> str:
     """How many CRFs met the rule of convergence."""
-    runs = [run for study in studies for result in study.curve("crf") for run in result.runs]
-    n = sum(run["stopped"].startswith("converged") for run in runs)
-    return (
-        f"Of the {len(runs)} CRFs of the curves {n} were stopped by the rule of 10⁻⁴, the others "
-        "by the number of passes."
+    of_curves = [
+        run
+        for study in studies
+        for family in FAMILIES
+        if family.model == "crf"
+        for result in study.curve(family)
+        for run in result.runs
+    ]
+    compared = [
+        run
+        for study in studies
+        for method in sorted(COMPARED)
+        if (result := study.final(method)).fit.model in ("crf", "two models")
+        for run in result.runs
+    ]
+    n_curves, n_compared = _converged(of_curves), _converged(compared)
+    text = (
+        f"Of the {len(of_curves)} CRFs of the curves {n_curves} met the rule of 10⁻⁴, of the "
+        f"{len(compared)} of the comparison {n_compared}; of two models the complex one counts."
     )
+    if n_curves + n_compared == len(of_curves) + len(compared):
+        return text
+    return (
+        f"{text} The others were stopped by the number of passes. Pieces make more steps in a pass "
+        "than whole sequences do, so that a part of their gain may be that they are nearer to "
+        "convergence, most of all where there are few sequences."
+    )
+
+
+def _converged(runs: Sequence[dict[str, Any]]) -> int:
+    """Runs whose objective fell by less than the tolerance, or no longer fell."""
+    return sum(run["stopped"] in ("tol", "rising") for run in runs)

@@ -8,7 +8,9 @@ from typing import Any
 from studies.markdown import markdown
 from studies.structure_regularisation.companions import gaps
 from studies.structure_regularisation.comparison import Verdict
-from studies.structure_regularisation.study import METHODS, Result, TaskStudy
+from studies.structure_regularisation.fits import setting_words
+from studies.structure_regularisation.methods import DEFAULT, FAMILIES, METHODS
+from studies.structure_regularisation.study import Result, TaskStudy
 from studies.structure_regularisation.tasks import TASKS
 from studies.texts import p_text, percent, percent_sd, size_text
 
@@ -16,6 +18,7 @@ __all__ = [
     "comparison_table",
     "curve_table",
     "data_table",
+    "extensions_table",
     "gap_table",
     "methods_table",
     "published_table",
@@ -26,16 +29,16 @@ __all__ = [
 ]
 
 
+_TABLE_1 = (*(m for f in FAMILIES if f.model == "crf" for m in (f.pieces, f.whole)), DEFAULT)
+
+
 def _count(n: float) -> str:
     return f"{n:,.0f}"
 
 
 def setting_text(result: Result) -> str:
     """The parameters that were chosen."""
-    params = result.fit.params
-    words = [f"{n} {params[n]:g}" for n in ("l2", "l1", "group_lasso") if params.get(n)]
-    size = params.get("piece_size")
-    return ", ".join([*words, "whole" if size is None else f"n′ {size:g}"])
+    return ", ".join(setting_words(result.fit.params)) or "nothing set"
 
 
 def data_table(studies: Sequence[TaskStudy]) -> str:
@@ -69,20 +72,17 @@ def published_table(studies: Sequence[TaskStudy]) -> str:
         rows.append(
             [
                 f"{task.title} ({study.metric})", f"{task.benchmark:.2f}", f"{task.published:.2f}",
-                percent(study.final("StructReg").mean("test")),
-                percent(study.final("WeightReg").mean("test")),
+                *(percent(study.final(method).mean("test")) for method in _TABLE_1),
                 task.difference,
             ]
         )  # fmt: skip
-    head = [
-        "task", "benchmark system", "paper, StructReg", "here, StructReg", "here, WeightReg",
-        "our data",
-    ]  # fmt: skip
+    head = ["task", "benchmark system", "paper, StructReg"]
+    head += [f"here, {method}" for method in _TABLE_1] + ["our data"]
     return markdown(head, rows)
 
 
 def comparison_table(verdicts: Sequence[tuple[TaskStudy, Verdict]]) -> str:
-    """StructReg against its baselines on the test data."""
+    """Methods against their baselines on the test data."""
     rows = [
         [
             TASKS[v.task].title, f"{v.method} ({setting_text(study.chosen(v.method))})",
@@ -118,24 +118,31 @@ def methods_table(study: TaskStudy) -> str:
     return markdown(head, rows)
 
 
-def curve_table(study: TaskStudy) -> str:
-    """Scores and times against n′."""
+def curve_table(study: TaskStudy, model: str) -> str:
+    """Scores and times of CRFs or perceptrons against n′, with rich and with plain edges."""
+    families = [f for f in FAMILIES if f.model == model]
     rows = []
-    pairs = zip(study.curve("crf"), study.curve("perceptron"), strict=True)
-    for crf, perceptron in pairs:
-        rows.append(
-            [
-                size_text(crf.fit.params["piece_size"]), percent(crf.mean("dev")),
-                percent(crf.mean("test")), f"{crf.mean('seconds'):.2f}",
-                f"{crf.mean('passes'):g}", percent(perceptron.mean("dev")),
-                percent_sd(perceptron.values("test")), f"{perceptron.mean('seconds'):.2f}",
-            ]
-        )  # fmt: skip
-    head = [
-        "n′", "CRF dev", "CRF test", "CRF s", "CRF passes", "perceptron dev", "perceptron test",
-        "perceptron s",
+    for results in zip(*(study.curve(f) for f in families), strict=True):
+        row = [size_text(results[0].fit.params["piece_size"])]
+        for r in results:
+            row += [percent(r.mean("dev")), percent_sd(r.values("test"))]
+            row += [f"{r.mean('seconds'):.2f}", f"{r.mean('passes'):g}"]
+        rows.append(row)
+    columns = ("dev", "test", "s", "passes")
+    return markdown(["n′", *(f"{f.edges} {column}" for f in families for column in columns)], rows)
+
+
+def extensions_table(study: TaskStudy) -> str:
+    """All settings of overlapping pieces and of two models that were tried."""
+    rows = [
+        [
+            method, setting_text(result), percent(result.mean("dev")),
+            percent(result.mean("test")), f"{result.mean('seconds'):.2f}",
+        ]
+        for method in ("StructReg, overlap", "Two models")
+        for result in study.tried(method)
     ]  # fmt: skip
-    return markdown(head, rows)
+    return markdown(["method", "setting", "dev", "test", "training, s"], rows)
 
 
 def sparsity_table(studies: Sequence[TaskStudy]) -> str:
@@ -162,12 +169,15 @@ def tuning_table(studies: Sequence[TaskStudy]) -> str:
     """Development scores of WeightReg, by the strength of L2."""
     rows = []
     for study in studies:
-        best = study.chosen("WeightReg").fit.params["l2"]
-        tried = study.tried("WeightReg")
-        marks = ["**" if r.fit.params["l2"] == best else "" for r in tried]
-        scores = [f"{m}{percent(r.mean('dev'))}{m}" for r, m in zip(tried, marks, strict=True)]
-        rows.append([f"{TASKS[study.task].title} ({study.metric})", *scores])
-    return markdown(["task", *(f"{x:g}" for x in studies[0].protocol.l2)], rows)
+        for family in FAMILIES:
+            if family.model != "crf":
+                continue
+            best = study.chosen(family.whole).fit.params["l2"]
+            tried = study.tried(family.whole)
+            marks = ["**" if r.fit.params["l2"] == best else "" for r in tried]
+            scores = [f"{m}{percent(r.mean('dev'))}{m}" for r, m in zip(tried, marks, strict=True)]
+            rows.append([f"{TASKS[study.task].title} ({study.metric})", family.edges, *scores])
+    return markdown(["task", "edges", *(f"{x:g}" for x in studies[0].protocol.l2)], rows)
 
 
 def gap_table(study: TaskStudy) -> str:

@@ -43,7 +43,7 @@ def test_interrupted_resumed_and_rendered(run, fails, tiny, tmp_path, monkeypatc
         f"trellis: interrupted; what was finished is in {out}: the same command with --resume goes "
         "on from it"
     )
-    assert "1/8  roles, rate" in "\n".join(result.err) or "roles, stability" in "\n".join(
+    assert "1/12  roles, rate" in "\n".join(result.err) or "roles, stability" in "\n".join(
         result.err
     )
 
@@ -55,8 +55,8 @@ def test_interrupted_resumed_and_rendered(run, fails, tiny, tmp_path, monkeypatc
     result = run(*WHAT, "--out", out, "--resume", "--no-figures")
     assert result.code == 0
     assert result.out == f"report.md, results.json are in {out}\n"
-    assert len(made) == 3 + 5
-    assert any("of 8 results are in the log" in line for line in result.err)
+    assert len(made) == 3 + 14
+    assert any("of 12 results are in the log" in line for line in result.err)
     assert not list(out.glob("*.png"))
 
     report = (out / "report.md").read_text("utf-8")

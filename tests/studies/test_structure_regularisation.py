@@ -11,12 +11,13 @@ from dataclasses import replace
 import pytest
 from tiny import N_FITS, TINY
 
-from studies.structure_regularisation import fits, run
+from studies.structure_regularisation import figures, fits, run
 from studies.structure_regularisation.figures import FIGURES
-from studies.structure_regularisation.protocol import PROTOCOLS
+from studies.structure_regularisation.methods import QUESTIONS
+from studies.structure_regularisation.protocol import FIXED, PROTOCOLS
 from studies.structure_regularisation.run import render, reproduce
 from studies.structure_regularisation.tasks import TASKS
-from trellis import DataError
+from trellis import ChainCRF, ChainPerceptron, DataError
 
 pytestmark = pytest.mark.extras  # whole studies, if tiny
 
@@ -54,16 +55,19 @@ def test_tables_hold_the_numbers_of_the_log(finished):
     cells = {cell.strip() for line in report.splitlines() for cell in line.split("|")}
     records = fit_records(finished).values()
     curve = [r for r in records if r["part"] == "curves" and r["model"] == "crf"]
-    assert len(curve) == 6
+    assert len(curve) == 2 * 2 + 1 + 1 + 2 * 2 + 2
     for record in curve:
         if record["params"]["l2"] and record["params"]["piece_size"]:
             assert f"{100 * record['test']:.2f}" in cells
-            assert f"{record['test_loss']:.4f}" in cells
+            if record["params"]["rich_edges"] and not record["params"]["overlap"]:
+                assert f"{record['test_loss']:.4f}" in cells
     averaged = [
         r["test"]
         for r in records
         if r["part"] == "comparison"
-        and r["params"].get("averaged")
+        and r["model"] == "perceptron"
+        and r["params"]["averaged"]
+        and r["params"]["rich_edges"]
         and not r["params"]["piece_size"]
     ]
     assert len(averaged) == 2
@@ -74,16 +78,20 @@ def test_results_are_those_of_the_log(finished):
     found = json.loads((finished / "results.json").read_text("utf-8"))
     task = found["tasks"]["roles"]
     by_setting = {
-        (r["part"], r["model"], r["params"]["piece_size"], r["params"].get("l2")): r
+        json.dumps(r["params"]): r
         for r in fit_records(finished).values()
+        if r["part"] == "curves" and r["model"] == "crf"
     }
-    l2 = task["chosen"]["WeightReg"]["l2"]
-    for point in task["curves"]["crf"]:
-        record = by_setting["curves", "crf", point["params"]["piece_size"], l2]
-        assert point["test"] == record["test"]
-        assert point["train_loss"] == record["train_loss"]
-    assert [p["params"]["piece_size"] for p in task["curves"]["crf"]] == [1.5, 5.5, None]
-    assert [c["method"] for c in found["comparison"]] == ["StructReg", "StructReg + WeightAvg"]
+    for edges in ("rich", "plain"):
+        curve = task["curves"][f"CRF, {edges} edges"]
+        for point in curve:
+            record = by_setting[json.dumps(point["params"])]
+            assert point["test"] == record["test"]
+            assert point.get("train_loss") == record.get("train_loss")
+        assert [p["params"]["piece_size"] for p in curve] == [1.5, 5.5, None]
+        assert {p["params"]["rich_edges"] for p in curve} == {edges == "rich"}
+    pairs = [(c["question"], c["method"], c["baseline"]) for c in found["comparison"]]
+    assert pairs == [(q.name, *pair) for q in QUESTIONS for pair in q.pairs]
     assert found["run"]["seconds"] > 0
     assert len(found["companions"]["stability"]["found"]) == 2
 
@@ -92,6 +100,7 @@ def test_chosen_settings_are_best_on_development_data(finished):
     found = json.loads((finished / "results.json").read_text("utf-8"))["tasks"]["roles"]
     for method, chosen in found["chosen"].items():
         tried = {json.dumps(t["params"]): t["dev"] for t in found["tried"][method]}
+        assert len(tried) == {"Two models": 4, "StructReg, overlap": 2}.get(method, len(tried))
         assert tried[json.dumps(chosen)] == max(tried.values())
 
 
@@ -111,11 +120,13 @@ def test_an_interrupted_run_goes_on(copied, finished, monkeypatch):
 
 
 def test_results_do_not_depend_on_jobs(finished, tmp_path):
-    fewer = replace(TINY, runs=1, retrain=False)
+    fewer = replace(TINY, runs=1, crf_runs=1, retrain=False)
     reproduce(tmp_path, protocol=fewer, tasks=["roles"], n_jobs=2, figures=False)
     found, expected = results_but_times(tmp_path), results_but_times(finished)
-    assert len(found) == 10
-    assert found == {key: expected[key] for key in found}
+    # Two models are trained once more for the strength that was chosen.
+    assert len(found) == 4 + 1 + 1 + 6 + 1 + 1 + 4 + 4 + 1
+    assert len(set(found) - set(expected)) == 1
+    assert all(record == expected[key] for key, record in found.items() if key in expected)
 
 
 def test_rendering_needs_only_the_log(copied, finished):
@@ -268,8 +279,40 @@ def test_an_interrupt_says_where_the_results_are(tmp_path, monkeypatch):
 def test_the_paper_s_protocol_is_the_full_one():
     full = PROTOCOLS["full"]
     assert full.piece_sizes == (1.5, 2.5, 3.5, 5.5, 10.5, 15.5, 20.5)
-    assert full.l2 == (0.1, 0.5, 1.0, 2.0, 5.0)
-    assert full.runs == 10
-    assert full.crf["tol"] == 1e-4
-    assert full.perceptron["max_passes"] == 10
+    assert full.l2 == (0.01, 0.03, 0.1, 0.5, 1.0, 2.0, 5.0)  # and two smaller ones
+    assert full.runs == full.crf_runs == 10
+    crf, perceptron = (FIXED[name] | getattr(full, name) for name in ("crf", "perceptron"))
+    assert (crf["tol"], crf["max_passes"]) == (1e-4, 100)
+    assert perceptron["max_passes"] == 10
     assert full.train_limit is full.test_limit is None
+
+
+def test_the_paper_s_method_does_not_lean_on_defaults():
+    """Everything but what concerns other structures, threads and the run itself is said."""
+    free = {
+        "features", "rich_edges", "random_state", "n_jobs", "verbose", "warm_start", "patience",
+        "max_labels", "states", "lock_free",
+    }  # fmt: skip
+    for name, kind in (("crf", ChainCRF), ("perceptron", ChainPerceptron)):
+        assert set(FIXED[name]) == set(kind().get_params()) - free
+        assert kind(**FIXED[name])
+
+
+def test_curves_of_both_kinds_of_edges_are_drawn(finished, monkeypatch):
+    seen = {}
+
+    def keep(figure, path):
+        labels = figure.axes[0].get_legend_handles_labels()[1]
+        seen[path.name] = (sorted(labels), len(figure.axes[0].get_lines()))
+
+    monkeypatch.setattr(figures, "save_figure", keep)
+    render(finished)
+    for model in ("crf", "perceptron"):
+        labels, _ = seen[f"scores-{model}.png"]
+        for edges in ("rich", "plain"):
+            assert any(label.startswith(f"{edges} edges, test") for label in labels)
+            assert f"{edges} edges, development" in labels
+        assert seen[f"times-{model}.png"] == (
+            ["plain edges", "rich edges", "whole sequences"],
+            4,
+        )

@@ -10,6 +10,7 @@ TINY = replace(
     PROTOCOLS["quick"],
     name="tiny",
     runs=2,
+    crf_runs=2,
     train_limit=15,
     test_limit=12,
     retrain=True,
@@ -20,5 +21,9 @@ TINY = replace(
     small=5,
     rates=(0.1,),
 )
-N_FITS = 2 + 1 + 1 + 3 * 2 + 2 + 2 + 4 + 3 * 2
-"""L2, L1, group lasso, perceptrons at three sizes, not averaged, pieces, and the comparison."""
+_BASELINES = 2 * 2 + 1 + 1 + 2 * 3 * 2 + 2 + 1
+"""L2, L1, group lasso, perceptrons at three sizes, not averaged, the default; both edges."""
+_PIECES, _EXTENSIONS = 2 * 2, 2 + 2
+"""Two kinds of edges; overlap at two sizes, two models with two complex ones."""
+N_FITS = _BASELINES + _PIECES + _EXTENSIONS + (7 * 2 + 2 + 5 * 2)
+"""All, with the comparison: seven CRFs in two runs, L1 and group lasso in one, perceptrons."""
