@@ -522,7 +522,7 @@ def test_the_table_as_text():
         ({"grid": {"features": "word"}}, "grid: features must have a list of values, got 'word'"),
         ({"grid": {"l2": []}}, "grid: l2 has no values"),
         ({"grid": {"l2": [1, 2, 1.0]}}, "grid: l2 has the value 1.0 twice"),
-        ({"grid": {"l2": [1, -1]}}, "l2 must be a number of at least 0, got -1"),
+        ({"grid": {"l2": [1, -1]}}, "l2 must be 'auto' or a number of at least 0, got -1"),
         ({"grid": {"c2": [1]}}, "ChainCRF has no parameter 'c2'; it has features"),
         ({"model": ChainPerceptron(), "grid": {"l2": [1]}}, "ChainPerceptron has no parameter"),
         ({"folds": 1}, "folds must be an integer of at least 2, got 1"),

@@ -37,6 +37,7 @@ _ALL: dict[str, Any] = {
     "batch_size": 1,
     "visit": "pooled",
     "scheme": None,
+    "encoding": "given",
 }
 FIXED: dict[str, dict[str, Any]] = {
     "crf": _ALL

@@ -279,7 +279,11 @@ COMMON = {
     "scheme": (["XYZ"], "scheme must be None, 'BIO', 'BILOU', 'IOBES', 'BMES' or a Scheme"),
 }
 OF_CRF = {
-    "l2": ([-1, math.nan, math.inf, "x", None], "l2 must be a number of at least 0, got"),
+    "l2": (
+        [-1, math.nan, math.inf, "x", None], "l2 must be 'auto' or a number of at least 0, got"
+    ),
+    "averaged": (["x", None, 2], "averaged must be 'auto' or True or False, got"),
+    "encoding": (["BIO", None], "encoding must be 'auto', 'iobes' or 'given', got"),
     "l1": ([-1, math.nan, math.inf, "x", None], "l1 must be a number of at least 0, got"),
     "group_lasso": ([-1, math.nan, math.inf, "x", None], "group_lasso must be a number of at lea"),
     "solver": (["newton", None], "solver must be 'sgd', 'adf', 'lbfgs' or 'auto', got"),
@@ -321,7 +325,6 @@ def test_parameters(kind, name, value, message):
         ({"lock_free": True, "solver": "adf"}, "lock_free=True is for solver='sgd'"),
         ({"averaged": True, "solver": "lbfgs"}, "averaged=True is for solver='sgd'"),
         ({"averaged": True, "l1": 0.1}, "averaged=True needs l1=0 and group_lasso=0: a mean"),
-        ({"lock_free": True, "solver": "auto"}, "lock_free=True is for solver='sgd'"),
     ],
 )
 def test_parameters_that_do_not_go_together(options, message):

@@ -28,11 +28,20 @@ DEV = switches(15, seed=1)
 
 RECORD = dataclasses.asdict(PassRecord(1, 5.0, None, None, 0.1))
 RUNS = {
-    "sgd": (ChainCRF, {"learning_rate": 0.2}, None),
+    "sgd": (ChainCRF, {"learning_rate": 0.2, "decay": 0.75}, None),
+    "sgd, averaged": (ChainCRF, {"learning_rate": 0.2}, None),
     "sgd, auto rate": (ChainCRF, {"piece_size": 2.5}, None),
     "sgd, l1 and groups": (ChainCRF, {"l1": 0.05, "group_lasso": 0.02, "l2_once": True}, None),
-    "sgd, rich edges": (ChainCRF, {"rich_edges": "both", "edge_pairs": "observed"}, DEV),
-    "sgd, patience": (ChainCRF, {"patience": 3, "max_passes": 40, "rich_edges": True}, DEV),
+    "sgd, rich edges": (
+        ChainCRF,
+        {"rich_edges": "both", "edge_pairs": "observed", "solver": "sgd"},
+        DEV,
+    ),
+    "sgd, patience": (
+        ChainCRF,
+        {"patience": 3, "max_passes": 40, "rich_edges": True, "solver": "sgd"},
+        DEV,
+    ),
     "adf": (ChainCRF, {"solver": "adf", "batch_size": 3, "overlap": 1, "piece_size": 2.5}, DEV),
     "lbfgs": (ChainCRF, {"solver": "lbfgs", "max_passes": 14}, None),
     "lbfgs, dev": (ChainCRF, {"solver": "lbfgs", "rich_edges": True, "max_passes": 14}, DEV),
@@ -172,7 +181,7 @@ def test_warm_start_is_taken_up_too(tmp_path, eager, monkeypatch):
     options = {"rich_edges": True, "edge_pairs": "observed", "warm_start": True, "random_state": 0}
 
     def begun():
-        return ChainCRF("word", max_passes=3, **options).fit(X, Y)
+        return ChainCRF("word", max_passes=3, solver="sgd", **options).fit(X, Y)
 
     whole = begun().fit(more, Y)
     model, file = begun(), tmp_path / "c"

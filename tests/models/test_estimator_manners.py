@@ -97,7 +97,8 @@ def test_grid_search(kind, form):
     grid = {"piece_size": [None, 2.5], "max_passes": [1, 5]}
     if kind is ChainCRF:
         grid["l2"] = [0.1, 100.0]
-    search = GridSearchCV(kind(random_state=0), grid, cv=3, error_score="raise")
+    model = kind(random_state=0, **({"decay": 0.75} if kind is ChainCRF else {}))
+    search = GridSearchCV(model, grid, cv=3, error_score="raise")
     search.fit(samples, labels)
     assert search.best_score_ > 0.95
     assert search.best_params_["max_passes"] == 5

@@ -459,7 +459,7 @@ def set_layout(layout):
         ),
         (lambda h, a: h.update(estimator="ChainPerceptron"), "parameters are not those of Chain"),
         (set_parameter(extra=1), "parameters are not those of ChainCRF"),
-        (set_parameter(l2=-1.0), "l2 must be a number of at least 0, got -1.0"),
+        (set_parameter(l2=-1.0), "l2 must be 'auto' or a number of at least 0, got -1.0"),
         (
             set_parameter(piece_size="x"),
             "piece_size must be None or a number of at least 1, got 'x'",

@@ -433,7 +433,7 @@ def test_the_kind_of_edges_stays_that_of_the_first_fit(kind, first):
     edge = model.weights_.edge
     assert edge.both == before.both and bool(edge.ptr.size) == bool(before.ptr.size)
     assert edge.n_crossed == before.n_crossed + 2
-    assert model.score(X, Y) > 0.8
+    assert model.score(X, Y) > 0.7
 
 
 def test_edges_cannot_be_added_to_a_model_fitted_without():

@@ -38,30 +38,67 @@ def objective(model, X, Y) -> float:
 def test_every_solver_learns_the_toy_language(solver, piece_size):
     model = ChainCRF(solver=solver, piece_size=piece_size, l2=0.1, random_state=0).fit(X, Y)
     assert model.score(X_NEW, Y_NEW) > 0.98
-    assert model.solver_ == (
-        {None: "lbfgs", 2.5: "sgd"}[piece_size] if solver == "auto" else solver
-    )
+    assert model.solver_ == ("sgd" if solver == "auto" else solver)
     assert model.history_[-1].objective < model.history_[0].objective
 
 
-def test_auto_chooses_by_size(monkeypatch):
-    def chosen(**options):
-        return ChainCRF("word", solver="auto", max_passes=1, **options).fit(X, Y).solver_
+def dense(n: int = 60):
+    """The toy language with five numbers at each position, of which one tells the label."""
+    rng = np.random.default_rng(0)
+    which = {label: i for i, label in enumerate(sorted({label for s in Y for label in s}))}
+    rows = [np.array([[which[label]] for label in s]) for s in Y[:n]]
+    return [np.hstack([row, rng.normal(size=(len(row), 4))]) for row in rows], Y[:n]
 
-    n = 3 * sum(map(len, X))  # one feature a position, three labels
+
+def test_auto_chooses_by_features_and_size(monkeypatch):
+    def chosen(X, Y, **options):
+        return ChainCRF(max_passes=1, **options).fit(X, Y).solver_
+
+    numbers = dense()
+    assert chosen(*numbers) == "lbfgs"
+    rng = np.random.default_rng(0)
+    words = [[f"w{rng.integers(10**9)}" for _ in s] for s in X]
+    assert chosen(words, Y) == "sgd"  # features that are met once
+    told = [
+        {"piece_size": 5}, {"averaged": True}, {"learning_rate": 0.1}, {"decay": 0.9},
+        {"batch_size": 2}, {"l2_once": True}, {"group_lasso": 0.1}, {"lock_free": True},
+    ]  # fmt: skip
+    assert {chosen(*numbers, **options) for options in told} == {"sgd"}
+    n = 5 * 3 * sum(map(len, Y))  # five features a position, three labels
     for limit, solver in ((n, "lbfgs"), (n - 1, "sgd")):
         monkeypatch.setattr(crf_module, "_LITTLE_DATA", limit)
-        assert chosen() == solver
-        assert chosen(piece_size=5) == "sgd"
+        assert chosen(*numbers) == solver
+
+
+def test_the_penalty_is_chosen_by_features():
+    assert ChainCRF(max_passes=1).fit(X[:5], Y[:5]).l2_ == 0.1
+    assert ChainCRF(max_passes=1).fit(*dense()).l2_ == 1.0
+    assert ChainCRF(max_passes=1).partial_fit(*dense()).l2_ == 1.0
+    assert ChainCRF(l2=0.3, max_passes=1).fit(X, Y).l2_ == 0.3
+    assert MaxMargin(max_passes=1).fit(*dense()).l2_ > MaxMargin(max_passes=1).fit(X[:5], Y[:5]).l2_
+    assert MaxMargin("word", l1=1.0, max_passes=1).fit(X, Y).l2_ == 0.0
+
+
+def test_averaging_is_the_default_where_nothing_speaks_against_it():
+    def averaged(**options):
+        model = ChainCRF("word", max_passes=1, **options).fit(X, Y)
+        return model._is_averaged
+
+    assert averaged(solver="sgd") and averaged(piece_size=2.5) and averaged(averaged=True)
+    against = [{"solver": "lbfgs"}, {"solver": "adf"}, {"decay": 0.9}, {"averaged": False}]
+    against += [{"solver": "sgd", "l1": 0.1}, {"group_lasso": 0.1}]
+    assert not any(averaged(**options) for options in against)
 
 
 def test_the_same_optimum():
     """L-BFGS finds it; SGD and ADF come close, and never below."""
-    best = ChainCRF("word", solver="lbfgs", tol=1e-8, random_state=0).fit(X, Y)
+    best = ChainCRF("word", solver="lbfgs", l2=1.0, tol=1e-8, random_state=0).fit(X, Y)
     lowest = objective(best, X, Y)
     assert lowest == pytest.approx(best.history_[-1].objective, rel=1e-5)
     for solver, near in (("sgd", 1.02), ("adf", 1.1)):  # the rates of ADF fall fast
-        other = ChainCRF("word", solver=solver, max_passes=60, decay=0.93, tol=-1, random_state=0)
+        other = ChainCRF(
+            "word", solver=solver, l2=1.0, max_passes=60, decay=0.93, tol=-1, random_state=0
+        )
         assert lowest * (1 - 1e-5) < objective(other.fit(X, Y), X, Y) < lowest * near
 
 
@@ -76,7 +113,7 @@ def test_averaged_weights(kind):
     assert best > 0.97
     fixed = kind("word", averaged=True, max_passes=9, decay=1.0, random_state=0).fit(X, Y)
     again = kind("word", averaged=True, max_passes=9, random_state=0).fit(X, Y)
-    last = kind("word", max_passes=9, decay=1.0, tol=0.0, random_state=0).fit(X, Y)
+    last = kind("word", averaged=False, max_passes=9, decay=1.0, tol=0.0, random_state=0).fit(X, Y)
     assert same_model(again.weights_, fixed.weights_)
     assert not same_model(again.weights_, last.weights_)
 
@@ -87,9 +124,9 @@ def test_averaging_begins_after_a_third_of_the_passes(monkeypatch):
     monkeypatch.setattr(
         ChainCRF, "_steps", lambda *a, **k: given.append(k["average_from"]) or steps(*a, **k)
     )
-    ChainCRF("word", averaged=True, random_state=0).fit(X, Y)
-    ChainCRF("word", averaged=True, max_passes=30, random_state=0).fit(X, Y)
-    ChainCRF("word", random_state=0).fit(X, Y)
+    ChainCRF("word", averaged=True, max_passes=12, random_state=0).fit(X, Y)
+    ChainCRF("word", averaged=True, random_state=0).fit(X, Y)  # 30 passes over so little
+    ChainCRF("word", decay=0.75, random_state=0).fit(X, Y)
     assert given == [4, 10, None]
 
 
@@ -108,10 +145,12 @@ def test_observed_states_only():
 
 
 def test_passes_of_each_solver():
-    for solver, passes in (("sgd", 12), ("adf", 12), ("lbfgs", 500), ("auto", 500)):
+    for solver, passes in (("sgd", 30), ("adf", 12), ("lbfgs", 500)):
         model = ChainCRF(solver=solver, tol=-1).fit(X[:5], Y[:5])
         assert model._pass_limit() == passes
-    assert ChainCRF(tol=-1).fit(X, Y).n_passes_ == 12
+    assert ChainCRF(tol=-1).fit(X, Y).n_passes_ == 30
+    assert ChainCRF(decay=0.75, tol=-1).fit(X, Y).n_passes_ == 12
+    assert ChainCRF(l1=0.1, tol=-1).fit(X, Y).n_passes_ == 12
     assert ChainPerceptron(tol=-1).fit(X, Y).n_passes_ == 10
     assert ChainCRF(solver="lbfgs", tol=-1, max_passes=7).fit(X, Y).n_passes_ == 7
 
@@ -146,7 +185,7 @@ def test_out_of_passes(solver):
 
 
 def test_at_rest():
-    model = ChainCRF(tol=0.05, max_passes=100, random_state=0).fit(X, Y)
+    model = ChainCRF(tol=0.05, decay=0.75, max_passes=100, random_state=0).fit(X, Y)
     assert model.stop_reason_ == "tol" and 0 <= model.history_[-1].change < 0.05
     model = ChainPerceptron(tol=0.5, max_passes=100, random_state=0).fit(X, Y)
     assert model.stop_reason_ in ("tol", "rising") and model.n_passes_ < 100

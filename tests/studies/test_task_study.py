@@ -447,7 +447,7 @@ def test_the_loss_is_that_of_whole_sequences():
 def test_a_fit_that_fails_is_named():
     data = task_data("roles", PROTOCOL)
     fit = Fit("roles", "curves", "crf", {"l2": -1.0, "piece_size": 2.5})
-    with pytest.raises(DataError, match=r"at roles, CRF, l2 -1, n' 2.5: l2 must be a number"):
+    with pytest.raises(DataError, match=r"at roles, CRF, l2 -1, n' 2.5: l2 must be 'auto' or a"):
         perform(fit, data)
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -68,9 +68,11 @@ class Trained:
     objective: float
 
 
-def l2_of(model: Learnable, l2: float | None) -> float:
-    """Return the factor of the regulariser: that given, or else the model's."""
+def l2_of(model: Learnable, l2: float | None, problem: Any) -> float:
+    """Return the factor of the regulariser: that given, or else the model's for a problem."""
     factor: Any = model.get_params().get("l2") if l2 is None else l2
+    if l2 is None and factor == "auto":
+        factor = cast(Any, model).penalty_strength(problem)
     number(above=0).check("l2", factor)
     return float(factor)
 

@@ -160,7 +160,7 @@ class TransferLearner(Estimator, Storable):
         problems = self.model.learning_problems(data, labels=self.labels)
         loss = self.model.training_loss if self.loss is None else self.loss
         objectives = {name: objective_of(p, loss) for name, p in problems.items()}
-        l2 = l2_of(self.model, self.l2)
+        l2 = l2_of(self.model, self.l2, next(iter(problems.values())))
         names = [str(self.target)] if self.strategy in _TARGET_ONLY else list(data)
         if self.strategy == "all-source":
             objectives.pop(str(self.target))
@@ -343,14 +343,14 @@ def cross_validate_transfer(
     if not hasattr(model, "learning_problems"):
         raise DataError(f"a {type(model).__name__} has no problems to learn from; give a model")
     _check_domains(data, target, needed=True)
-    pairs = itertools.product(as_list(l2s, "l2s"), as_list(rhos, "rhos"))
-    grid = [(l2_of(model, l2), rho) for l2, rho in pairs]
-    for _, rho in grid:
+    pairs = list(itertools.product(as_list(l2s, "l2s"), as_list(rhos, "rhos")))
+    for _, rho in pairs:
         RHO.check("rho", rho)
-    if not grid:
+    if not pairs:
         raise DataError("l2s and rhos must each hold at least one value")
     problems = model.learning_problems(data, labels=labels)
     problem = problems[target]
+    grid = [(l2_of(model, l2, problem), rho) for l2, rho in pairs]
     loss = model.training_loss if loss is None else loss
     others = {name: objective_of(other, loss) for name, other in problems.items() if name != target}
     annotated = np.flatnonzero(problem.annotated)

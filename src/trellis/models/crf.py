@@ -19,6 +19,7 @@ from trellis.corpus import Corpus, Label
 from trellis.domains import flag, number, one_of
 from trellis.errors import ParametersError
 from trellis.estimator import changed, fixed, parameter
+from trellis.models.automatic import is_dense, passes_for
 from trellis.models.linear_parameters import ChainModel, GraphModel, TreeModel
 from trellis.models.prediction import numbered
 from trellis.models.stochastic_model import StochasticModel
@@ -32,13 +33,13 @@ from trellis.structures import ChainPotentials, entropy, marginals, sample
 __all__ = ["CRF", "ChainCRF", "GraphCRF", "TreeCRF"]
 
 _PASSES = {"sgd": 12, "adf": 12, "lbfgs": 500}
-"""Solvers, and how many passes or iterations they make at most."""
+"""Solvers, and how many passes or iterations they make at most; of averaged steps see automatic."""
 
 # How far one step of the passes of active learning moves the scores of a position.
 _PACE = 2.0
 
 # «auto» takes L-BFGS up to so many additions for the scores of the data.
-_LITTLE_DATA = 2_000_000
+_LITTLE_DATA = 20_000_000
 
 # ``tol`` is about passes of a stochastic method; one L-BFGS iteration gains far less than a pass.
 _LBFGS_TOL = 1e-2
@@ -49,10 +50,11 @@ class CRF(StochasticModel):
 
     kind: ClassVar[str] = "crf"
 
-    l2: float = parameter(
-        number(at_least=0),
-        "Factor of ‖w‖² beside the sum of the losses (CRFsuite's c2; the paper's λ/2).",
-        default=1.0,
+    l2: float | str = parameter(
+        one_of("auto") | number(at_least=0),
+        """Factor of ‖w‖² beside the sum of the losses (CRFsuite's c2; the paper's λ/2); "auto": 0.1,
+        or 1 where features are dense (see :mod:`trellis.models.automatic`).""",
+        default="auto",
     )
     l1: float = parameter(
         number(at_least=0), "Factor of ‖w‖₁, which makes weights exactly zero.", default=0.0
@@ -65,9 +67,9 @@ class CRF(StochasticModel):
     solver: str = parameter(
         one_of("sgd", "adf", "lbfgs", "auto"),
         """Stochastic gradient descent; the same with rates that adapt to the frequency of features;
-        L-BFGS on the exact objective (pieces are then cut once); "auto": L-BFGS for whole samples
-        of little data, else SGD.""",
-        default="sgd",
+        L-BFGS on the exact objective (pieces are then cut once); "auto": L-BFGS for whole chains
+        and trees of little data with dense features, else SGD.""",
+        default="auto",
     )
     states: str = parameter(
         one_of("all", "observed"),
@@ -87,7 +89,8 @@ class CRF(StochasticModel):
         default=False,
     )
     max_passes = changed(
-        help='Most passes over the data ("auto": 12), or iterations of L-BFGS (500).'
+        help="""Most passes over the data, or iterations of L-BFGS. "auto": 8 to 30 averaged passes,
+        by the size of the data; 12 of others; 500 iterations."""
     )
 
     _steps_of: ClassVar = LogLikelihood
@@ -98,9 +101,9 @@ class CRF(StochasticModel):
         super()._check_together()
         if self.states == "observed" and self.solver != "lbfgs":
             raise ParametersError("{states} is for {solver}", states="observed", solver="lbfgs")
-        if self.lock_free and self.solver != "sgd":
+        if self.lock_free and self.solver not in ("sgd", "auto"):
             raise ParametersError("{lock_free} is for {solver}", lock_free=True, solver="sgd")
-        if self.averaged and (self.l1 or self.group_lasso):
+        if self._wants_average and (self.l1 or self.group_lasso):
             raise ParametersError(
                 "{averaged} needs {l1} and {group_lasso}: a mean of weights has hardly a zero",
                 averaged=True, l1=0, group_lasso=0,
@@ -112,16 +115,14 @@ class CRF(StochasticModel):
 
     def _penalty(self, share: float = 1.0) -> Penalty:
         groups = self.encoder_.groups() if self.group_lasso else None
-        return Penalty(share * self.l2, share * self.l1, share * self.group_lasso, groups)
+        return Penalty(share * self.l2_, share * self.l1, share * self.group_lasso, groups)
 
     def _learner(self, problem: LabelProblem, start: Weights, rng: np.random.Generator) -> Learner:
+        self.solver_, self.l2_ = self._solver_for(problem), self.penalty_strength(problem)
         loss, penalty = LogLikelihood(problem, self._threads), self._penalty()
-        self.solver_ = self.solver
-        if self.solver == "auto":
-            entries = len(problem.encoded.indices) * problem.n_labels
-            small = self.piece_size is None and entries <= _LITTLE_DATA
-            self.solver_ = "lbfgs" if small else "sgd"
         self._auto_passes = _PASSES[self.solver_]
+        if self._is_averaged:
+            self._auto_passes = passes_for(len(problem.labels))
         if self.solver_ == "lbfgs":
             pieces = self._partitioner(problem).draw(problem.offsets, rng)
             return LimitedMemoryBFGS(
@@ -137,6 +138,19 @@ class CRF(StochasticModel):
         sgd = self._descent(problem, start, l2_once=self.l2_once, lock_free=self.lock_free)
         return self._passes(sgd, rng)
 
+    def _solver_for(self, problem: LabelProblem) -> str:
+        """The solver given, or what suits a problem."""
+        if self.solver != "auto":
+            return self.solver
+        told = [self.averaged, self.learning_rate, self.decay]
+        steps = any(value not in ("auto", False) for value in told) or self.batch_size > 1
+        steps = steps or self.lock_free or self.l2_once or self.group_lasso > 0
+        # Spanning trees of graphs are drawn anew in each pass; L-BFGS would see only one.
+        if steps or self.piece_size is not None or self.structure == "graph":
+            return "sgd"
+        entries = len(problem.encoded.indices) * problem.n_labels
+        return "lbfgs" if entries <= _LITTLE_DATA and is_dense(problem) else "sgd"
+
     training_loss = "log"
 
     def improve(
@@ -151,7 +165,8 @@ class CRF(StochasticModel):
         # A step of a position with the mean squared norm of features m moves its score by rate m.
         rate = _PACE * len(part.labels) / max(float(squares), 1.0)
         LogLikelihood(part).descend(
-            weights, whole_samples(part), state, rate=rate, shrink=self.l2 / part.n_samples
+            weights, whole_samples(part), state, rate=rate,
+            shrink=self.penalty_strength(problem) / part.n_samples,
         )
         weights.node *= state[0]  # the transitions have no scale
         if weights.edge is not None:

@@ -31,7 +31,7 @@ __all__ = ["LearningProblems"]
 _FEW_LABELS = 8
 
 # So many spans teach how they end; of fewer, the weights of ends are learned too badly to help.
-_ENOUGH_SPANS = 2000
+_ENOUGH_SPANS = 1000
 
 
 class LearningProblems(Predictor):

@@ -81,14 +81,15 @@ class MaxMargin(StochasticModel):
 
     kind: ClassVar[str] = "max-margin"
 
-    l2: float = parameter(
-        number(at_least=0),
-        "Factor of ‖w‖² beside the sum of the losses; C of other programs is 1 / (2 l2).",
-        default=1.0,
+    l2: float | str = parameter(
+        one_of("auto") | number(at_least=0),
+        """Factor of ‖w‖² beside the sum of the losses; C of other programs is 1 / (2 l2). "auto":
+        1, or 5 where features are dense (see :mod:`trellis.models.automatic`), 0 beside ``l1``.""",
+        default="auto",
     )
     l1: float = parameter(
         number(at_least=0),
-        "Factor of ‖w‖₁, beside ``l2=0``; by planes, for up to some hundreds of weights.",
+        "Factor of ‖w‖₁, in place of ``l2``; by planes, for up to some hundreds of weights.",
         default=0.0,
     )
     solver: str = parameter(
@@ -151,7 +152,7 @@ class MaxMargin(StochasticModel):
     def _check_together(self) -> None:
         super()._check_together()
         check_cost(self.cost)
-        if (self.l2 > 0) == (self.l1 > 0):
+        if not isinstance(self.l2, str) and (self.l2 > 0) == (self.l1 > 0):
             raise ParametersError(
                 "one of l2 and l1 must be positive and the other 0, got {l2} and {l1}",
                 l2=self.l2, l1=self.l1,
@@ -180,7 +181,12 @@ class MaxMargin(StochasticModel):
     def _cost(self) -> Any:
         return self.cost
 
+    def penalty_strength(self, problem: LabelProblem) -> float:
+        """The factor of ‖w‖²: that given, or what suits the features of a problem."""
+        return 0.0 if self.l1 else super().penalty_strength(problem)
+
     def _learner(self, problem: LabelProblem, start: Weights, rng: np.random.Generator) -> Learner:
+        self.l2_ = self.penalty_strength(problem)
         if self.solver == "sgd":
             self.solver_, self._auto_passes = "sgd", _STEPS
             self._find_rate(problem, start, rng)
@@ -194,10 +200,10 @@ class MaxMargin(StochasticModel):
         self.solver_ = "frank-wolfe" if fw else "bundle"
         self._auto_passes = _PASSES if objective.convex else _PARTIAL_PASSES
         if fw:
-            return CompletedFrankWolfe(objective, l2=float(self.l2), rng=rng)
+            return CompletedFrankWolfe(objective, l2=self.l2_, rng=rng)
         self._auto_passes = _ITERATIONS if objective.convex else _ROUNDS
         return PlaneLearner(
-            objective, l2=float(self.l2), l1=float(self.l1), memory=self.memory,
+            objective, l2=self.l2_, l1=float(self.l1), memory=self.memory,
             seed=self.random_state,
         )  # fmt: skip
 

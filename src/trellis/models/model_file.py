@@ -48,6 +48,8 @@ class StoredLinearModel(Storable):
             "input_format": model.input_format_ or {},
             "training": {"solver": model.solver_, "stop_reason": model.stop_reason_},
         }
+        if hasattr(model, "l2_"):
+            header["training"]["l2"] = model.l2_
         arrays = pack_strings(model.classes_, "classes.")
         arrays |= {f"encoder.{key}": array for key, array in encoder_arrays.items()}
         arrays["node"] = np.ascontiguousarray(model.weights_.node, np.float32)
@@ -103,6 +105,10 @@ class StoredLinearModel(Storable):
         training = header.get("training", {"solver": "", "stop_reason": ""})  # first files lack it
         model.stop_reason_ = header_value(training, "stop_reason", str)
         model.solver_ = header_value(training, "solver", str)
+        if "l2" in training:
+            model.l2_ = header_value(training, "l2", float)
+            if not 0 <= model.l2_ < np.inf:
+                raise CorruptModelError("the strength of the penalty must be a number of at least 0")
         model.input_format_ = input_layout(header)
         return model  # type: ignore[no-any-return]  # it is one of cls
 

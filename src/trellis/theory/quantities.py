@@ -292,9 +292,10 @@ def _checked_l2(model: ChainCRF) -> float:
             f"the bounds are for a ChainCRF, which has a penalty; got {type(model).__name__}"
         )
     check_fitted(model)
-    if not model.l2 > 0:
+    strength = getattr(model, "l2_", model.l2)  # files of before have no other than the parameter
+    if isinstance(strength, str) or not strength > 0:
         raise DataError(
-            f"the bounds divide by the strength of the penalty, but l2 is {model.l2!r}; "
+            f"the bounds divide by the strength of the penalty, but l2 is {strength!r}; "
             "fit with l2 > 0"
         )
-    return float(model.l2)
+    return float(strength)

@@ -1,0 +1,40 @@
+r"""What "auto" stands for, by the data: dense features, and passes at a fixed rate.
+
+Features are *dense* if each of F is met at many of N positions (a sensor, a pixel, a letter of a
+small alphabet), and sparse if most are met at a few (words and what is made of them):
+
+.. math:: n \ge 20 F \quad\text{and}\quad n \ge N F / 100,
+
+n being the number of features of all positions together. Dense ones have few weights, each with
+much data, which want the optimum and a penalty; L-BFGS finds it in seconds. Of sparse ones the mean
+of weights on the way predicts better than the optimum, and comes sooner.
+
+Passes of averaged steps: ten for 200,000 positions, more for fewer, since weights must get from
+zero to where the mean is worth taking: :math:`10 \, (200{,}000 / N)^{0.3}`, at least 8 and at most
+30. ``python -m benchmarks.defaults`` measures what these rules bring and what they miss.
+"""
+
+from __future__ import annotations
+
+from trellis.problems import LabelProblem
+
+__all__ = ["is_dense", "passes_for"]
+
+_MET, _SHARE = 20, 0.01
+
+
+def is_dense(problem: LabelProblem) -> bool:
+    """Whether each feature is met at many positions."""
+    met, n_features = len(problem.encoded.indices), problem.n_features
+    return met >= _MET * n_features and met >= _SHARE * len(problem.labels) * n_features
+
+
+def passes_for(n_positions: int) -> int:
+    """How many passes of averaged steps so many positions want.
+
+    Examples
+    --------
+    >>> [passes_for(n) for n in (100, 5_000, 50_000, 200_000, 5_000_000)]
+    [30, 30, 15, 10, 8]
+    """
+    return min(30, max(8, round(10 * (200_000 / max(1, n_positions)) ** 0.3)))
