@@ -249,11 +249,22 @@ def labelling_scores(model, sample) -> dict[tuple[str, ...], float]:
     scores = node_scores(model.encoder_.encode(corpus), model.weights_.node.astype(np.float64))
     trans = model.weights_.transitions.astype(np.float64)
     found = {}
-    for y in itertools.product(range(len(model.classes_)), repeat=len(scores)):
+    for labels in itertools.product(model.classes_, repeat=len(scores)):
+        names = labels if model.states_ == model.classes_ else states_of(labels)
+        y = [model.states_.index(name) for name in names]
         total = sum(scores[t, label] for t, label in enumerate(y))
         total += sum(trans[a, b] for a, b in itertools.pairwise(y))
-        found[tuple(model.classes_[label] for label in y)] = float(total)
+        found[labels] = float(total)
     return found
+
+
+def states_of(labels) -> list[str]:
+    """IOBES of labels in BIO: whether the next label goes on with a span, letter by letter."""
+    states = []
+    for label, after in itertools.zip_longest(labels, labels[1:]):
+        goes_on = label != "O" and after == "I" + label[1:]
+        states.append(label if goes_on else {"B": "S", "I": "E", "O": "O"}[label[0]] + label[1:])
+    return states
 
 
 def probabilities(scores: dict[tuple[str, ...], float]) -> dict[tuple[str, ...], float]:

@@ -371,7 +371,7 @@ def transfer_run(strategy: str, share: float, run: int, sizes: Sizes) -> dict[st
     rho = _RHOS[0]
     if strategy == "transfer":
         rho = cross_validate_transfer(
-            model, data, target="reviews", l2s=[model.l2], rhos=_RHOS, folds=min(_FOLDS, n),
+            model, data, target="reviews", l2s=[_L2["margin"]], rhos=_RHOS, folds=min(_FOLDS, n),
             tol=_TOL,
         ).best.rho  # fmt: skip
     learner = TransferLearner(model, rho, strategy=strategy, target="reviews", tol=_TOL).fit(data)

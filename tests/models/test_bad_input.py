@@ -279,9 +279,7 @@ COMMON = {
     "scheme": (["XYZ"], "scheme must be None, 'BIO', 'BILOU', 'IOBES', 'BMES' or a Scheme"),
 }
 OF_CRF = {
-    "l2": (
-        [-1, math.nan, math.inf, "x", None], "l2 must be 'auto' or a number of at least 0, got"
-    ),
+    "l2": ([-1, math.nan, math.inf, "x", None], "l2 must be 'auto' or a number of at least 0, got"),
     "averaged": (["x", None, 2], "averaged must be 'auto' or True or False, got"),
     "encoding": (["BIO", None], "encoding must be 'auto', 'iobes' or 'given', got"),
     "l1": ([-1, math.nan, math.inf, "x", None], "l1 must be a number of at least 0, got"),

@@ -12,7 +12,9 @@ from rich_models import same_model, switches
 import trellis.models.crf as crf_module
 from chain_problems import chain_problem, toy_language
 from trellis import ChainCRF, ChainPerceptron, Corpus, MaxMargin
+from trellis.corpus import as_corpus
 from trellis.decompose import WholeSamples
+from trellis.models.automatic import passes_for
 from trellis.problems import LogLikelihood
 
 X, Y = toy_language(60)
@@ -64,7 +66,7 @@ def test_auto_chooses_by_features_and_size(monkeypatch):
         {"batch_size": 2}, {"l2_once": True}, {"group_lasso": 0.1}, {"lock_free": True},
     ]  # fmt: skip
     assert {chosen(*numbers, **options) for options in told} == {"sgd"}
-    n = 5 * 3 * sum(map(len, Y))  # five features a position, three labels
+    n = 3 * ChainCRF(max_passes=1).fit(*numbers).encoder_.encode(as_corpus(numbers[0])).indices.size
     for limit, solver in ((n, "lbfgs"), (n - 1, "sgd")):
         monkeypatch.setattr(crf_module, "_LITTLE_DATA", limit)
         assert chosen(*numbers) == solver
@@ -125,9 +127,9 @@ def test_averaging_begins_after_a_third_of_the_passes(monkeypatch):
         ChainCRF, "_steps", lambda *a, **k: given.append(k["average_from"]) or steps(*a, **k)
     )
     ChainCRF("word", averaged=True, max_passes=12, random_state=0).fit(X, Y)
-    ChainCRF("word", averaged=True, random_state=0).fit(X, Y)  # 30 passes over so little
+    ChainCRF("word", averaged=True, random_state=0).fit(X, Y)  # 49 passes over so little
     ChainCRF("word", decay=0.75, random_state=0).fit(X, Y)
-    assert given == [4, 10, None]
+    assert given == [4, 16, None]
 
 
 def test_observed_states_only():
@@ -145,10 +147,10 @@ def test_observed_states_only():
 
 
 def test_passes_of_each_solver():
-    for solver, passes in (("sgd", 30), ("adf", 12), ("lbfgs", 500)):
+    for solver, passes in (("sgd", 50), ("adf", 12), ("lbfgs", 500)):
         model = ChainCRF(solver=solver, tol=-1).fit(X[:5], Y[:5])
         assert model._pass_limit() == passes
-    assert ChainCRF(tol=-1).fit(X, Y).n_passes_ == 30
+    assert ChainCRF(tol=-1).fit(X, Y).n_passes_ == passes_for(sum(map(len, X)))
     assert ChainCRF(decay=0.75, tol=-1).fit(X, Y).n_passes_ == 12
     assert ChainCRF(l1=0.1, tol=-1).fit(X, Y).n_passes_ == 12
     assert ChainPerceptron(tol=-1).fit(X, Y).n_passes_ == 10

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import Float64s, Int64s
+from trellis.arrays import Float64s
 from trellis.corpus.labels import Labels
 from trellis.corpus.schemes import detect_scheme, get_scheme
 from trellis.errors import DataError
@@ -125,7 +125,9 @@ class Refinement:
         sets: dict[frozenset[int], int] = {}
         rows = np.flatnonzero(~known)
         pairs, which = np.unique(np.stack([ids[rows], after[rows]]), axis=1, return_inverse=True)
-        number = np.array([self._number(labels, *pair, sets) for pair in pairs.T.tolist()], int)
+        number = np.array(
+            [self._number(labels, now, then, sets) for now, then in pairs.T.tolist()], np.int64
+        )
         states[rows] = number[which.ravel()] if len(rows) else 0
         return Labels(states.astype(np.int32), tuple(sets), self.states)
 
@@ -158,4 +160,7 @@ class Refinement:
 
     def merged(self, chances: Float64s) -> Float64s:
         """Probabilities of labels (n, L), given those of states (n, K)."""
-        return chances @ np.equal.outer(self.label, np.arange(len(self.classes))).astype(float)
+        merged = np.zeros((len(chances), len(self.classes)))
+        for state, label in enumerate(self.label):
+            merged[:, label] += chances[:, state]
+        return merged

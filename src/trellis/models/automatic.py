@@ -9,9 +9,8 @@ n being the number of features of all positions together. Dense ones have few we
 much data, which want the optimum and a penalty; L-BFGS finds it in seconds. Of sparse ones the mean
 of weights on the way predicts better than the optimum, and comes sooner.
 
-Passes of averaged steps: ten for 200,000 positions, more for fewer, since weights must get from
-zero to where the mean is worth taking: :math:`10 \, (200{,}000 / N)^{0.3}`, at least 8 and at most
-30. ``python -m benchmarks.defaults`` measures what these rules bring and what they miss.
+Passes of averaged steps: eight for 200,000 positions and more, the more for fewer, since weights
+must get from zero to where the mean is worth taking: :math:`8 \, (200{,}000 / N)^{0.27}`, at most 50. ``python -m benchmarks.defaults`` measures what these rules bring and what they miss.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _MET, _SHARE = 20, 0.01
 def is_dense(problem: LabelProblem) -> bool:
     """Whether each feature is met at many positions."""
     met, n_features = len(problem.encoded.indices), problem.n_features
-    return met >= _MET * n_features and met >= _SHARE * len(problem.labels) * n_features
+    return bool(met >= _MET * n_features and met >= _SHARE * len(problem.labels) * n_features)
 
 
 def passes_for(n_positions: int) -> int:
@@ -34,7 +33,7 @@ def passes_for(n_positions: int) -> int:
 
     Examples
     --------
-    >>> [passes_for(n) for n in (100, 5_000, 50_000, 200_000, 5_000_000)]
-    [30, 30, 15, 10, 8]
+    >>> [passes_for(n) for n in (100, 500, 5_000, 50_000, 200_000)]
+    [50, 40, 22, 12, 8]
     """
-    return min(30, max(8, round(10 * (200_000 / max(1, n_positions)) ** 0.3)))
+    return int(min(50, max(8, round(8 * (200_000 / max(1, n_positions)) ** 0.27))))

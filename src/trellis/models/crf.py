@@ -52,8 +52,8 @@ class CRF(StochasticModel):
 
     l2: float | str = parameter(
         one_of("auto") | number(at_least=0),
-        """Factor of ‖w‖² beside the sum of the losses (CRFsuite's c2; the paper's λ/2); "auto": 0.1,
-        or 1 where features are dense (see :mod:`trellis.models.automatic`).""",
+        """Factor of ‖w‖² beside the sum of the losses (CRFsuite's c2; the paper's λ/2); "auto":
+        0.1, or 1 where features are dense (see :mod:`trellis.models.automatic`).""",
         default="auto",
     )
     l1: float = parameter(
@@ -89,7 +89,7 @@ class CRF(StochasticModel):
         default=False,
     )
     max_passes = changed(
-        help="""Most passes over the data, or iterations of L-BFGS. "auto": 8 to 30 averaged passes,
+        help="""Most passes over the data, or iterations of L-BFGS. "auto": 8 to 50 averaged passes,
         by the size of the data; 12 of others; 500 iterations."""
     )
 
@@ -165,7 +165,10 @@ class CRF(StochasticModel):
         # A step of a position with the mean squared norm of features m moves its score by rate m.
         rate = _PACE * len(part.labels) / max(float(squares), 1.0)
         LogLikelihood(part).descend(
-            weights, whole_samples(part), state, rate=rate,
+            weights,
+            whole_samples(part),
+            state,
+            rate=rate,
             shrink=self.penalty_strength(problem) / part.n_samples,
         )
         weights.node *= state[0]  # the transitions have no scale

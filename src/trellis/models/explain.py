@@ -71,8 +71,8 @@ def explain_sample(
     """Explain the labels ``y`` of the only sample of a corpus, whose scores are ``p``.
 
     ``classes`` are the labels of the states that ``y`` and the columns of scores are about; a rival
-    has another label. What is forbidden is none. What rich edge features add in trees and graphs counts
-    with the edges, under ``transitions``.
+    has another label. What is forbidden is none. What rich edge features add in trees and graphs
+    counts with the edges, under ``transitions``.
     """
     names = np.array(classes, object)
     edges = np.zeros(p.node.shape)

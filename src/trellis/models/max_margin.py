@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from trellis.corpus import Labels
 from trellis.domains import anything, nothing, number, one_of, whole
 from trellis.errors import DataError, ParametersError
 from trellis.estimator import changed, fitted, parameter, renamed, warn_of_old
@@ -161,11 +162,23 @@ class MaxMargin(StochasticModel):
             raise ParametersError("{l1} needs {solver}", l1=self.l1, solver="bundle")
         if self.solver in ("frank-wolfe", "sgd") and not self._completes:
             raise ParametersError("{loss} needs {solver}", loss=self.loss, solver="bundle")
+        if self.encoding == "iobes" and not self._is_hamming:
+            raise ParametersError(
+                "{encoding} needs {cost}: the costs are those of the labels given",
+                encoding=self.encoding, cost="hamming",
+            )  # fmt: skip
         if self.warm_start and self.solver != "sgd":
             raise ParametersError(
                 "{warm_start} needs {solver}: others start from where their gap is known",
                 warm_start=self.warm_start, solver="sgd",
             )  # fmt: skip
+
+    @property
+    def _is_hamming(self) -> bool:
+        return isinstance(self.cost, str)
+
+    def _is_refined(self, labels: Labels) -> bool:
+        return self._is_hamming and super()._is_refined(labels)
 
     @property
     def _completes(self) -> bool:

@@ -108,7 +108,9 @@ class StoredLinearModel(Storable):
         if "l2" in training:
             model.l2_ = header_value(training, "l2", float)
             if not 0 <= model.l2_ < np.inf:
-                raise CorruptModelError("the strength of the penalty must be a number of at least 0")
+                raise CorruptModelError(
+                    "the strength of the penalty must be a number of at least 0"
+                )
         model.input_format_ = input_layout(header)
         return model  # type: ignore[no-any-return]  # it is one of cls
 

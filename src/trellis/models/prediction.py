@@ -501,9 +501,7 @@ class Predictor(LinearParameters):
             return rules
         return self.refinement_.rules if rules is None else self.refinement_.with_rules(rules)
 
-    def _graph_blocks(
-        self, corpus: Corpus, encoded: Encoded, weights: Weights
-    ) -> Iterator[Block]:
+    def _graph_blocks(self, corpus: Corpus, encoded: Encoded, weights: Weights) -> Iterator[Block]:
         from trellis.kernels.scoring import score_nodes
 
         problem, n_labels = self._problem(corpus, encoded), len(self.classes_)

@@ -21,8 +21,8 @@ from trellis.solvers.sgd import StochasticGradient, calibrate
 
 __all__ = ["StochasticModel"]
 
-# The trials of rates are short. A run of many passes ends lower, and predicts better, from twice the
-# rate that a trial finds best (on every data set tried, of 4 to 49 labels, words or sensors).
+# The trials of rates are short. A run of many passes ends lower, and predicts better, from twice
+# the rate that a trial finds best (on every data set tried, of 4 to 49 labels, words or sensors).
 _PUSH = 2.0
 
 # «auto» of l2, by the kind of model.
