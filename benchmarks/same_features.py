@@ -31,13 +31,18 @@ PEERS: dict[str, dict[str, Any]] = {
 }
 
 
-def items(encoded: Encoded) -> Iterator[crfsuite.Items]:
-    """Features of each sample as attribute strings (ids, which are as good as names)."""
+def items(encoded: Encoded) -> Iterator[Any]:
+    """Features of each sample as attributes (ids, which are as good as names), with their values."""
+
+    def item(t: int) -> list[str] | dict[str, float]:
+        part = slice(encoded.indptr[t], encoded.indptr[t + 1])
+        names = list(map(str, encoded.indices[part].tolist()))
+        if not encoded.values.size:
+            return names
+        return dict(zip(names, encoded.values[part].tolist(), strict=True))
+
     for a, b in zip(encoded.offsets, encoded.offsets[1:], strict=False):
-        yield [
-            [str(i) for i in encoded.indices[encoded.indptr[t] : encoded.indptr[t + 1]]]
-            for t in range(a, b)
-        ]
+        yield [item(t) for t in range(a, b)]
 
 
 def score(data: DataSet, predicted: list[list[str]]) -> str:
