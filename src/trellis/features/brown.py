@@ -1,0 +1,139 @@
+"""Brown clusters of words, learned from raw text (Brown et al. 1992).
+
+Words that stand beside the same words fall into one cluster. Clusters are merged greedily, each
+time the two whose merging loses least of the average mutual information of neighbouring clusters
+(:mod:`trellis.kernels.brown`); the merges of the last C clusters are a binary tree, and the path
+from its root to a cluster, as a string of bits, is the cluster's name: a prefix of it stands for a
+wider cluster. Words seen fewer than ``min_count`` times belong to none, and pairs with them do not
+count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.corpus import Column, Corpus
+from trellis.corpus.corpus import bounds
+from trellis.domains import whole
+from trellis.errors import DataError
+
+__all__ = ["brown_clusters", "clusters_of"]
+
+_TABLE = 1 << 18  # numbers whose n log n is looked up: nearly all counts, in two megabytes
+N_CLUSTERS, MIN_COUNT = 256, 3
+"""How many clusters templates have, and how often a word of one occurs at least."""
+
+
+def brown_clusters(
+    sentences: Iterable[Sequence[str]], *, n_clusters: int = N_CLUSTERS, min_count: int = MIN_COUNT
+) -> dict[str, str]:
+    """Learn clusters of words from sentences.
+
+    Parameters
+    ----------
+    sentences : iterable of lists of str
+        Raw text: the more, the better.
+    n_clusters : int
+        Number of clusters (fewer if there are fewer words).
+    min_count : int
+        Words seen less often have no cluster.
+
+    Returns
+    -------
+    dict of str
+        The cluster of each word as a string of bits.
+
+    Examples
+    --------
+    >>> from trellis.features import brown_clusters
+    >>> text = ["the cat sat", "the dog sat", "a cat ran", "a dog ran", "the dog ran", "a cat sat"]
+    >>> clusters = brown_clusters([line.split() for line in text], n_clusters=3)
+    >>> clusters["cat"] == clusters["dog"], clusters["the"] == clusters["a"]
+    (True, True)
+    >>> sorted(set(clusters.values()))
+    ['0', '10', '11']
+    """
+    listed = []
+    for i, sentence in enumerate(sentences):
+        if isinstance(sentence, str) or not all(isinstance(word, str) for word in sentence):
+            raise DataError(f"sentence {i} is {sentence!r:.60}; expected a list of strings")
+        listed.append(list(sentence))
+    if not listed:
+        raise DataError("there are no sentences to learn clusters from")
+    return clusters_of([Corpus.from_columns({"word": listed})], "word", n_clusters, min_count)
+
+
+def clusters_of(
+    text: Sequence[Corpus], column: str, n_clusters: int = N_CLUSTERS, min_count: int = MIN_COUNT
+) -> dict[str, str]:
+    """Clusters of the symbols of a column, from the text of all corpora."""
+    from trellis.kernels.brown import brown_merges
+
+    whole(1).check("n_clusters", n_clusters)
+    whole(1).check("min_count", min_count)
+    codes, offsets, words = stacked([(corpus.columns[column], corpus.offsets) for corpus in text])
+    counts = np.bincount(codes, minlength=len(words))
+    # by falling count; of equal counts those that sort first, whatever the order of the text
+    order = sorted(np.flatnonzero(counts >= min_count), key=lambda w: (-counts[w], words[w]))
+    if not order:
+        return {}
+    rank = np.full(len(words) + 1, -1, np.int64)
+    rank[order] = np.arange(len(order))
+    left, right = rank[codes[:-1]], rank[codes[1:]]
+    ends = offsets[1:-1]
+    left[ends[(ends > 0) & (ends < len(codes))] - 1] = -1  # no pair across two samples
+    both = (left >= 0) & (right >= 0)
+    pairs, times = np.unique(left[both] * len(order) + right[both], return_counts=True)
+    before, after = np.divmod(pairs, len(order))
+    turned = np.lexsort((before, after))
+    n = np.arange(min(_TABLE, len(codes)) + 1, dtype=np.float64)
+    merges, _ = brown_merges(
+        bounds(np.bincount(before, minlength=len(order))), after.astype(np.int32), times,
+        bounds(np.bincount(after, minlength=len(order))), before[turned].astype(np.int32),
+        times[turned], n_clusters, n * np.log(np.maximum(n, 1)),
+    )  # fmt: skip
+    names = paths(merges, len(order), n_clusters)
+    return {words[word]: name for word, name in zip(order, names, strict=True)}
+
+
+def paths(merges: NDArray[np.int32], n_words: int, n_clusters: int) -> list[str]:
+    """Bit string of each word, by the merges of a window of clusters.
+
+    The word that enters when all slots are taken is in slot ``n_clusters`` at first, later in the
+    slot that was freed last. Merges after the last word are the tree.
+    """
+    n_inner = max(0, n_words - n_clusters)
+    members = {slot: [slot] for slot in range(min(n_words, n_clusters))}
+    free = n_clusters
+    for word, (kept, freed) in enumerate(merges[:n_inner].tolist(), n_clusters):
+        members[free] = [word]
+        members[kept] += members.pop(freed)
+        free = freed
+    tree: dict[int, list[tuple[int, str]]] = {slot: [(slot, "")] for slot in members}
+    for kept, freed in merges[n_inner:].tolist():
+        halves = zip("01", (tree[kept], tree.pop(freed)), strict=True)
+        tree[kept] = [(slot, bit + path) for bit, half in halves for slot, path in half]
+    names = [""] * n_words
+    for branch in tree.values():
+        for slot, path in branch:
+            for word in members[slot]:
+                names[word] = path
+    return names
+
+
+def stacked(
+    parts: Sequence[tuple[Column, NDArray[np.int64]]],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
+    """Columns of several corpora as one: codes (N,), offsets (S + 1,), distinct symbols."""
+    table: dict[str, int] = {}
+    codes, offsets = [np.zeros(0, np.int64)], [np.zeros(1, np.int64)]
+    for column, bound in parts:
+        used = np.flatnonzero(np.bincount(column.codes, minlength=len(column.values)))
+        new = np.zeros(len(column.values), np.int64)
+        new[used] = [table.setdefault(column.values[code], len(table)) for code in used]
+        offsets.append(bound[1:] + sum(map(len, codes)))
+        codes.append(new[column.codes])
+    return np.concatenate(codes), np.concatenate(offsets), list(table)
