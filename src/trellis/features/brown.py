@@ -133,7 +133,7 @@ def stacked(
     for column, bound in parts:
         used = np.flatnonzero(np.bincount(column.codes, minlength=len(column.values)))
         new = np.zeros(len(column.values), np.int64)
-        new[used] = [table.setdefault(column.values[code], len(table)) for code in used]
+        new[used] = [table.setdefault(column.values[c], len(table)) for c in used.tolist()]
         offsets.append(bound[1:] + sum(map(len, codes)))
         codes.append(new[column.codes])
     return np.concatenate(codes), np.concatenate(offsets), list(table)

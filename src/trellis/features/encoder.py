@@ -270,7 +270,10 @@ class TemplateEncoder(Encoder):
 
 
 def encoder_for(
-    features: Any, corpus: Corpus, unlabelled: Corpus | None = None, dictionaries: Any = None
+    features: Any,
+    corpus: Corpus,
+    unlabelled: Sequence[Corpus] | None = None,
+    dictionaries: Any = None,
 ) -> Encoder:
     """Return a new encoder of the kind a corpus needs, for what a user passed as ``features=``.
 
@@ -307,36 +310,39 @@ def encoder_for(
                 f"no template uses the dictionary {name!r}; add a line such as "
                 f'dictionary(word, "{name}"), or leave it out'
             )
-    return TemplateEncoder(templates, () if unlabelled is None else [unlabelled], entries)
+    return TemplateEncoder(templates, unlabelled or (), entries)
 
 
-def unlabelled_text(given: Any) -> Corpus:
-    """What a user passed as ``unlabelled=``, as a corpus; refuses what holds no text."""
+def unlabelled_text(given: Any) -> list[Corpus]:
+    """What a user passed as ``unlabelled=``, as corpora; refuses what holds no text."""
+    several = isinstance(given, list | tuple) and given and isinstance(given[0], Corpus)
     try:
-        corpus = as_any_corpus(given)
+        corpora = [as_any_corpus(part) for part in (given if several else [given])]
     except DataError as error:
         raise DataError(f"unlabelled=: {error}") from None
-    if not corpus.n_positions:
+    if not any(corpus.n_positions for corpus in corpora):
         raise DataError("unlabelled= holds no text; leave it out")
-    return corpus
-
-
-def _check_unlabelled(unlabelled: Corpus, templates: Templates) -> None:
-    if unlabelled.features is not None:
+    if any(corpus.features is not None for corpus in corpora):
         raise DataError(
             "unlabelled= holds ready-made features; give raw text with the columns of the samples"
         )
-    for name in templates.from_text():
-        if name not in unlabelled.columns:
-            raise DataError(
-                f"unlabelled= needs the column {name!r}, as the labelled samples have it; it has "
-                f"{', '.join(unlabelled.columns) or 'none'}"
-            )
-    if not templates.from_text():
+    return [corpus for corpus in corpora if corpus.n_positions]
+
+
+def _check_unlabelled(unlabelled: Sequence[Corpus], templates: Templates) -> None:
+    columns = templates.from_text()
+    if not columns:
         raise DataError(
             "no template learns from unlabelled text; add a line such as cluster(word) or "
             "variety(char, 2..4), or leave unlabelled= out"
         )
+    for name in columns:
+        for corpus in unlabelled:
+            if name not in corpus.columns:
+                raise DataError(
+                    f"unlabelled= needs the column {name!r}, as the labelled samples have it; it "
+                    f"has {', '.join(corpus.columns) or 'none'}"
+                )
 
 
 def _chunks(corpus: Corpus) -> Iterator[Corpus]:

@@ -129,7 +129,7 @@ class LearningProblems(Predictor):
         weight: NDArray[np.float64],
         rng: np.random.Generator,
         prepared: Prepared | None = None,
-        unlabelled: Corpus | None = None,
+        unlabelled: Sequence[Corpus] | None = None,
         dictionaries: Any = None,
     ) -> LabelProblem:
         """Forget everything learned; take the classes and the kind of features from the corpus.

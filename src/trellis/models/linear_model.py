@@ -172,7 +172,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
             its own.
         sample_weight : array (S,), optional
             Weight of each sample in the objective.
-        unlabelled : Corpus or list of samples, optional
+        unlabelled : Corpus, list of samples or list of corpora, optional
             Raw text with the same columns, from which templates learn beside the samples: clusters
             of words, contexts of n-grams. To a named set and to "auto" such templates are added.
             Labels in it are ignored.
