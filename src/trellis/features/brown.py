@@ -15,13 +15,15 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import as_list
 from trellis.corpus import Column, Corpus
 from trellis.corpus.corpus import bounds
-from trellis.domains import whole
+from trellis.domains import sequence_of, text, whole
 from trellis.errors import DataError
 
 __all__ = ["brown_clusters", "clusters_of"]
 
+_STRINGS = sequence_of(text, "a list of strings")
 _TABLE = 1 << 18  # numbers whose n log n is looked up: nearly all counts, in two megabytes
 N_CLUSTERS, MIN_COUNT = 256, 3
 """How many clusters templates have, and how often a word of one occurs at least."""
@@ -57,8 +59,8 @@ def brown_clusters(
     ['0', '10', '11']
     """
     listed = []
-    for i, sentence in enumerate(sentences):
-        if isinstance(sentence, str) or not all(isinstance(word, str) for word in sentence):
+    for i, sentence in enumerate(as_list(sentences, "sentences")):
+        if not _STRINGS.accepts(sentence):
             raise DataError(f"sentence {i} is {sentence!r:.60}; expected a list of strings")
         listed.append(list(sentence))
     if not listed:
@@ -67,14 +69,16 @@ def brown_clusters(
 
 
 def clusters_of(
-    text: Sequence[Corpus], column: str, n_clusters: int = N_CLUSTERS, min_count: int = MIN_COUNT
+    corpora: Sequence[Corpus], column: str, n_clusters: int = N_CLUSTERS, min_count: int = MIN_COUNT
 ) -> dict[str, str]:
     """Clusters of the symbols of a column, from the text of all corpora."""
     from trellis.kernels.brown import brown_merges
 
     whole(1).check("n_clusters", n_clusters)
     whole(1).check("min_count", min_count)
-    codes, offsets, words = stacked([(corpus.columns[column], corpus.offsets) for corpus in text])
+    codes, offsets, words = stacked(
+        [(corpus.columns[column], corpus.offsets) for corpus in corpora]
+    )
     counts = np.bincount(codes, minlength=len(words))
     # by falling count; of equal counts those that sort first, whatever the order of the text
     order = sorted(np.flatnonzero(counts >= min_count), key=lambda w: (-counts[w], words[w]))

@@ -322,14 +322,14 @@ def unlabelled_text(given: Any) -> list[Corpus]:
         raise DataError(f"unlabelled=: {error}") from None
     if not any(corpus.n_positions for corpus in corpora):
         raise DataError("unlabelled= holds no text; leave it out")
-    if any(corpus.features is not None for corpus in corpora):
-        raise DataError(
-            "unlabelled= holds ready-made features; give raw text with the columns of the samples"
-        )
     return [corpus for corpus in corpora if corpus.n_positions]
 
 
 def _check_unlabelled(unlabelled: Sequence[Corpus], templates: Templates) -> None:
+    if any(corpus.features is not None for corpus in unlabelled):
+        raise DataError(
+            "unlabelled= holds ready-made features; give raw text with the columns of the samples"
+        )
     columns = templates.from_text()
     if not columns:
         raise DataError(

@@ -151,6 +151,9 @@ def _variety(template: Template, arrays: Arrays) -> AccessorVariety:
     check_range(edges, 0, max(1, len(edges)) * max(1, len(symbols)), "edges of n-grams")
     if len(set(symbols)) != len(symbols) or not _distinct(edges):
         raise CorruptModelError("a symbol or an edge of n-grams stands twice")
+    parents, used = np.divmod(edges, max(1, len(symbols)))
+    if np.any(parents > np.arange(len(edges))) or len(np.unique(used)) != len(symbols):
+        raise CorruptModelError("the edges of n-grams are not a tree of their symbols")
     return AccessorVariety(template.low, template.high, Trie(symbols, edges), strength)
 
 
