@@ -6,33 +6,9 @@ import argparse
 from typing import Any
 
 from trellis.cli.inputs import Input, layout_for, read_samples
-from trellis.cli.named_files import InputFile, NamedFile
+from trellis.cli.named_files import DictionaryFile, InputFile
 
-__all__ = ["DictionaryFile", "add_text_arguments", "beside"]
-
-
-class DictionaryFile(NamedFile):
-    """NAME=FILE, where the file has one entry of a dictionary a line."""
-
-    __slots__ = ()
-
-    def __new__(cls, text: str) -> DictionaryFile:
-        """Refuse what lacks one of the two."""
-        name, equals, file = text.partition("=")
-        if not (name and equals and file):
-            raise argparse.ArgumentTypeError(
-                f"expected NAME=FILE, such as cities=cities.txt, got {text!r}"
-            )
-        return super().__new__(cls, text)
-
-    @property
-    def name(self) -> str:
-        """What templates call the dictionary."""
-        return self.partition("=")[0]
-
-    def read(self) -> list[str]:
-        """The file."""
-        return [self.partition("=")[2]]
+__all__ = ["add_text_arguments", "beside"]
 
 
 def add_text_arguments(parser: argparse.ArgumentParser) -> None:
