@@ -118,6 +118,13 @@ def test_text_may_be_in_several_corpora():
     assert set(found) == {"the", "a", "cat", "dog", "sat", "ran"}
 
 
+def test_templates_look_up_normal_forms():
+    text = [["IL-2", "binds", "DNA"], ["Il-12", "Binds", "dna"]]
+    found = clusters_of([Corpus.from_columns({"word": text})], "word")
+    assert set(found) == {"il-0", "binds", "dna"}
+    assert set(brown_clusters(text + text)) == {"IL-2", "Il-12", "binds", "Binds", "DNA", "dna"}
+
+
 def test_pairs_do_not_cross_sentences():
     apart = [["a", "b"], ["c", "d"]] * 4
     counted = []

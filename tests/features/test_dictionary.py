@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from trellis.corpus import Column, Corpus
 from trellis.errors import DataError
 from trellis.features import TemplateEncoder, Templates
-from trellis.features.dictionary import PLACES, Dictionary, read_dictionaries
+from trellis.features.dictionary import PLACES, Dictionary, given_dictionaries
 from trellis.features.trie import Trie
 
 WORDS = st.sampled_from(["a", "b", "c", "New", "York"])
@@ -84,9 +84,9 @@ def test_entries_of_characters():
 def test_from_files(tmp_path):
     (tmp_path / "cities").write_text("Oslo\n\n New York \r\n", encoding="utf-8")
     expected = {"a": ["Oslo", "New York"], "b": ["x", "y"]}
-    assert read_dictionaries({"a": tmp_path / "cities", "b": {"y", "x"}}) == expected
-    assert read_dictionaries({"a": str(tmp_path / "cities"), "b": ("x", " ", "y")}) == expected
-    assert read_dictionaries(None) == {}
+    assert given_dictionaries({"a": tmp_path / "cities", "b": {"y", "x"}}) == expected
+    assert given_dictionaries({"a": str(tmp_path / "cities"), "b": ("x", " ", "y")}) == expected
+    assert given_dictionaries(None) == {}
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_from_files(tmp_path):
 )
 def test_what_is_refused(given, words):
     with pytest.raises(DataError, match=words):
-        read_dictionaries(given)
+        given_dictionaries(given)
 
 
 def test_a_dictionary_that_is_not_given():

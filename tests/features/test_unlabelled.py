@@ -94,7 +94,6 @@ READY = as_corpus([[{"a": 1}], [{"b": True}]], [["X"], ["Y"]])
         ("auto", READY, {"dictionaries": LISTS}, "dictionaries= is for templates over columns"),
         ("word", WORDS, {"unlabelled": MORE}, "no template learns from unlabelled text; add a"),
         ("word", WORDS, {"dictionaries": LISTS}, "no template uses the dictionary 'pets'; add"),
-        ("cluster(pos)", WORDS, {"unlabelled": MORE}, "unlabelled= needs the column 'pos'.*word"),
         ("auto", WORDS, {"unlabelled": []}, "unlabelled= holds no text; leave it out"),
         ("auto", WORDS, {"unlabelled": [[], []]}, "unlabelled= holds no text; leave it out"),
         ("auto", WORDS, {"unlabelled": [[{"a": 1}]]}, "unlabelled= holds ready-made features"),
@@ -106,6 +105,12 @@ READY = as_corpus([[{"a": 1}], [{"b": True}]], [["X"], ["Y"]])
 def test_what_is_refused(features, corpus, beside, words):
     with pytest.raises(DataError, match=words):
         text_of(features, corpus, **beside)
+
+
+def test_text_without_the_column():
+    encoder = encoder_for("cluster(pos)", WORDS, unlabelled_text(MORE))
+    with pytest.raises(DataError, match=r"text needs the column 'pos', .*; it has word"):
+        encoder.learn(WORDS)
 
 
 def test_ready_features_need_neither():

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from trellis.corpus import Column, Corpus
 from trellis.corpus.corpus import FLOAT32_LIMIT, bounds
 from trellis.errors import DataError
+from trellis.features.brown import normal_form
 from trellis.features.dictionary import PLACES, Dictionary
 from trellis.features.functions import StringFunction, ngrams, string_function
 from trellis.features.templates import Call
@@ -26,7 +27,7 @@ __all__ = ["Atom", "DictionaryAtom", "ngram_table", "number_table"]
 class Atom:
     """One function of one column, with its vocabulary of values.
 
-    ``clusters`` are those of the column's symbols, for the function of this name.
+    ``clusters`` are those of the normal forms of symbols, for the function of this name.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class Atom:
         path = self.clusters.get
         bits = self.call.arguments[0] if self.call.arguments else None
         assert bits is None or isinstance(bits, int)
-        return lambda word: None if (found := path(word)) is None else found[:bits]
+        return lambda word: None if (found := path(normal_form(word))) is None else found[:bits]
 
 
 class DictionaryAtom(Atom):

@@ -6,10 +6,14 @@ time the two whose merging loses least of the average mutual information of neig
 from its root to a cluster, as a string of bits, is the cluster's name: a prefix of it stands for a
 wider cluster. Words seen fewer than ``min_count`` times belong to none, and pairs with them do not
 count.
+
+Templates look a word up by its :func:`normal_form`, so that ``IL-2``, ``IL-12`` and ``il-4`` are
+one word of the text: more words have a cluster, and each is seen more often.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -21,11 +25,11 @@ from trellis.corpus.corpus import bounds
 from trellis.domains import sequence_of, text, whole
 from trellis.errors import DataError
 
-__all__ = ["brown_clusters", "clusters_of"]
+__all__ = ["brown_clusters", "clusters_of", "normal_form"]
 
 _STRINGS = sequence_of(text, "a list of strings")
 _TABLE = 1 << 18  # numbers whose n log n is looked up: nearly all counts, in two megabytes
-N_CLUSTERS, MIN_COUNT = 256, 3
+N_CLUSTERS, MIN_COUNT = 256, 2
 """How many clusters templates have, and how often a word of one occurs at least."""
 
 
@@ -37,7 +41,7 @@ def brown_clusters(
     Parameters
     ----------
     sentences : iterable of lists of str
-        Raw text: the more, the better.
+        Raw text: the more, the better. Words are taken as they are.
     n_clusters : int
         Number of clusters (fewer if there are fewer words).
     min_count : int
@@ -52,11 +56,11 @@ def brown_clusters(
     --------
     >>> from trellis.features import brown_clusters
     >>> text = ["the cat sat", "the dog sat", "a cat ran", "a dog ran", "the dog ran", "a cat sat"]
-    >>> clusters = brown_clusters([line.split() for line in text], n_clusters=3)
-    >>> clusters["cat"] == clusters["dog"], clusters["the"] == clusters["a"]
-    (True, True)
-    >>> sorted(set(clusters.values()))
-    ['0', '10', '11']
+    >>> clusters = brown_clusters([line.split() for line in text])
+    >>> clusters
+    {'a': '000', 'cat': '10', 'dog': '11', 'ran': '001', 'sat': '010', 'the': '011'}
+
+    The nouns are those words whose name begins with 1.
     """
     listed = []
     for i, sentence in enumerate(as_list(sentences, "sentences")):
@@ -65,20 +69,45 @@ def brown_clusters(
         listed.append(list(sentence))
     if not listed:
         raise DataError("there are no sentences to learn clusters from")
-    return clusters_of([Corpus.from_columns({"word": listed})], "word", n_clusters, min_count)
+    corpus = Corpus.from_columns({"word": listed})
+    return _clusters(*stacked([(corpus.columns["word"], corpus.offsets)]), n_clusters, min_count)
+
+
+def normal_form(word: str) -> str:
+    """Return a word in lower case, with 0 for each run of digits.
+
+    Examples
+    --------
+    >>> normal_form("IL-12")
+    'il-0'
+    """
+    return re.sub(r"\d+", "0", word.lower())
 
 
 def clusters_of(
     corpora: Sequence[Corpus], column: str, n_clusters: int = N_CLUSTERS, min_count: int = MIN_COUNT
 ) -> dict[str, str]:
-    """Clusters of the symbols of a column, from the text of all corpora."""
+    """Clusters of the normal forms of a column's symbols, from the text of all corpora."""
+    parts = [(_normal(corpus.columns[column]), corpus.offsets) for corpus in corpora]
+    return _clusters(*stacked(parts), n_clusters, min_count)
+
+
+def _normal(column: Column) -> Column:
+    forms = Column.from_strings([normal_form(value) for value in column.values])
+    return Column(forms.codes[column.codes], forms.values)
+
+
+def _clusters(
+    codes: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    words: Sequence[str],
+    n_clusters: int,
+    min_count: int,
+) -> dict[str, str]:
     from trellis.kernels.brown import brown_merges
 
     whole(1).check("n_clusters", n_clusters)
     whole(1).check("min_count", min_count)
-    codes, offsets, words = stacked(
-        [(corpus.columns[column], corpus.offsets) for corpus in corpora]
-    )
     counts = np.bincount(codes, minlength=len(words))
     # by falling count; of equal counts those that sort first, whatever the order of the text
     order = sorted(np.flatnonzero(counts >= min_count), key=lambda w: (-counts[w], words[w]))

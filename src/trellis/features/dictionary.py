@@ -24,7 +24,7 @@ from trellis.errors import DataError
 from trellis.features.trie import Trie
 from trellis.files.text import read_text
 
-__all__ = ["PLACES", "Dictionary", "read_dictionaries"]
+__all__ = ["PLACES", "Dictionary", "given_dictionaries"]
 
 PLACES = ("begin", "inside", "end", "whole")
 """Where in an entry a position may be, by the code of its mark."""
@@ -77,12 +77,12 @@ def is_of_characters(column: Column) -> bool:
     return all(len(symbol) == 1 for symbol in column.used())
 
 
-def read_dictionaries(given: Any) -> dict[str, list[str]]:
+def given_dictionaries(given: Any) -> dict[str, list[str]]:
     """What a user passed as ``dictionaries=``: entries by name, those in files read.
 
     Examples
     --------
-    >>> read_dictionaries({"cities": ["Oslo", "New York"]})
+    >>> given_dictionaries({"cities": ["Oslo", "New York"]})
     {'cities': ['Oslo', 'New York']}
     """
     if given is None:

@@ -10,6 +10,7 @@ corpus, from its text and the unlabelled text beside it, and fixed from then on.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -31,7 +32,7 @@ from trellis.features.columns import (
     NumberColumn,
     compile_template,
 )
-from trellis.features.dictionary import Dictionary, is_of_characters, read_dictionaries
+from trellis.features.dictionary import Dictionary, given_dictionaries, is_of_characters
 from trellis.features.encoded import Encoded, Encoder, Parts, drop_unknown, joined
 from trellis.features.templates import Call, Template, Templates, Term, as_templates, is_set
 
@@ -113,6 +114,12 @@ class TemplateEncoder(Encoder):
 
     def _learn_from_text(self, text: Sequence[Corpus]) -> list[FeatureColumn]:
         """Clusters, dictionaries and word lists of the templates, and their columns."""
+        for name, corpus in itertools.product(self.templates.from_text(), text):
+            if name not in corpus.columns:
+                raise DataError(
+                    f"unlabelled text needs the column {name!r}, as the labelled samples have it; "
+                    f"it has {', '.join(corpus.columns) or 'none'}"
+                )
         for column in self.templates.clustered():
             self.clusters[column] = clusters_of(text, column, self.templates.n_clusters)
         for column, name in self.templates.dictionaries():
@@ -281,7 +288,7 @@ def encoder_for(
     the default.
     """
     automatic = features is None or (isinstance(features, str) and features == "auto")
-    entries = read_dictionaries(dictionaries)
+    entries = given_dictionaries(dictionaries)
     if corpus.features is not None:
         if not automatic:
             raise DataError(
@@ -330,19 +337,11 @@ def _check_unlabelled(unlabelled: Sequence[Corpus], templates: Templates) -> Non
         raise DataError(
             "unlabelled= holds ready-made features; give raw text with the columns of the samples"
         )
-    columns = templates.from_text()
-    if not columns:
+    if not templates.from_text():
         raise DataError(
             "no template learns from unlabelled text; add a line such as cluster(word) or "
             "variety(char, 2..4), or leave unlabelled= out"
         )
-    for name in columns:
-        for corpus in unlabelled:
-            if name not in corpus.columns:
-                raise DataError(
-                    f"unlabelled= needs the column {name!r}, as the labelled samples have it; it "
-                    f"has {', '.join(corpus.columns) or 'none'}"
-                )
 
 
 def _chunks(corpus: Corpus) -> Iterator[Corpus]:
