@@ -110,7 +110,8 @@ def _clusters(
     whole(1).check("min_count", min_count)
     counts = np.bincount(codes, minlength=len(words))
     # by falling count; of equal counts those that sort first, whatever the order of the text
-    order = sorted(np.flatnonzero(counts >= min_count), key=lambda w: (-counts[w], words[w]))
+    often = np.flatnonzero(counts >= min_count).tolist()
+    order = sorted(often, key=lambda w: (-int(counts[w]), words[w]))
     if not order:
         return {}
     rank = np.full(len(words) + 1, -1, np.int64)
