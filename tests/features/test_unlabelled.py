@@ -113,6 +113,15 @@ def test_text_without_the_column():
         encoder.learn(WORDS)
 
 
+def test_an_attempt_that_is_refused_leaves_nothing():
+    encoder = encoder_for("cluster(char); wordlist(char, 1..2)", CHARACTERS)
+    with pytest.raises(DataError, match="labelled training corpus"):
+        encoder.learn(Corpus.from_columns({"char": [["z"] * 3]}))
+    encoder.learn(CHARACTERS)
+    assert set(encoder.clusters["char"]) == {"a", "b"}
+    assert encoder.names([0])[0].startswith("cluster(char)=")
+
+
 def test_ready_features_need_neither():
     assert isinstance(encoder_for("auto", READY, None, {}), AttributeEncoder)
 

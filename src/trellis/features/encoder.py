@@ -114,6 +114,7 @@ class TemplateEncoder(Encoder):
 
     def _learn_from_text(self, text: Sequence[Corpus]) -> list[FeatureColumn]:
         """Clusters, dictionaries and word lists of the templates, and their columns."""
+        self.atoms, self.clusters, self.dictionaries = {}, {}, {}  # of an attempt that was refused
         for name, corpus in itertools.product(self.templates.from_text(), text):
             if name not in corpus.columns:
                 raise DataError(
@@ -304,9 +305,9 @@ def encoder_for(
         return AttributeEncoder()
     templates = as_templates(features, list(corpus.columns))
     if is_set(features, list(corpus.columns)):
-        of_characters = is_of_characters(corpus.columns[templates.columns()[0]])
         if unlabelled is not None:
-            templates = templates.with_text(of_characters=of_characters)
+            first = corpus.columns[templates.columns()[0]]
+            templates = templates.with_text(of_characters=is_of_characters(first))
         templates = templates.with_dictionaries(list(entries))
     if unlabelled is not None:
         _check_unlabelled(unlabelled, templates)
