@@ -77,6 +77,15 @@ def chain(model: Any) -> Made:
     return model.fit(WORDS, TAGS), _labels
 
 
+_FROM_TEXT = 'word; cluster(word)[-1..0]; variety(word, 1..2); dictionary(word, "names")'
+
+
+def beside(model: Any) -> Made:
+    """Fitted to sequences and what stands beside them: raw text and a dictionary."""
+    lists = {"names": ["the cat", "dog"]}
+    return model.fit(WORDS, TAGS, unlabelled=NEW_WORDS, dictionaries=lists), _labels
+
+
 def attributes(model: Any) -> Made:
     """Fitted to sequences whose positions have named attributes."""
     X = [[{w: 1.0, "length": float(len(w))} for w in sample] for sample in WORDS]
@@ -179,6 +188,7 @@ EVERY: dict[str, Callable[[], Made]] = {
     "ChainCRF, rich edges": lambda: chain(
         ChainCRF("word; word[-1]", rich_edges="both", max_passes=2, random_state=0)
     ),
+    "ChainCRF, unlabelled text": lambda: beside(ChainCRF(_FROM_TEXT, max_passes=2, random_state=0)),
     "ChainCRF, attributes": lambda: attributes(ChainCRF(max_passes=2, random_state=0)),
     "ChainPerceptron": lambda: chain(ChainPerceptron("word", max_passes=2, random_state=0)),
     "TreeCRF": lambda: graph(TreeCRF("word", max_passes=2, random_state=0)),

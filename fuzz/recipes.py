@@ -720,7 +720,8 @@ def _toy_corpus() -> Any:
 
 
 @_steps("features.prepare", corpus=_Lazy(_toy_corpus), features="word[-1..1]", y=None, edges=None,
-        edge_types=None, input_format=None, often=0.3)  # fmt: skip
+        edge_types=None, unlabelled=None, dictionaries=None, input_format=None,
+        often=0.3)  # fmt: skip
 def _prepare(touch: Touch, corpus: Any, **arguments: Any) -> Any:
     from trellis.features import prepare
 
@@ -733,7 +734,8 @@ def _prepare(touch: Touch, corpus: Any, **arguments: Any) -> Any:
 _call("features.as_templates", features="word; pos[-1]", columns=["word", "pos"])
 _call("features.Template", kind="bias", terms=(), low=0, high=0, min_count=1, edge=False,
       use=lambda t: t.line())  # fmt: skip
-_call("features.Templates", templates=(), mark_edges=False, use=lambda t: t.text())
+_call("features.brown_clusters", sentences=[["a", "b"], ["b", "a"]], n_clusters=2, min_count=1)
+_call("features.Templates", templates=(), mark_edges=False, n_clusters=256, use=lambda t: t.text())
 
 
 @_steps("features.Templates", text="word[-1..1]\npos & word", columns=["word", "pos"], name="word")

@@ -27,6 +27,8 @@ __all__ = [
 
 _FILE = b"The DT B-NP 1\ncat NN I-NP 2\nsat VB O 3\n\nIt PRP B-NP 1\nran VB O 2\n"
 _TEMPLATES = "word[-1..1]; pos[-1] & word; ngrams(word, 2..3); number(n); pos == pos[1]"
+_FROM_TEXT = 'cluster(word); variety(word, 1..2); dictionary(word, "a")'
+_TEXT = [["The", "cat", "sat"]] * 3  # less often, and words would have no cluster
 
 
 def warm_training() -> None:
@@ -39,6 +41,8 @@ def warm_training() -> None:
     corpus = read_conll(io.BytesIO(_FILE), ["word", "pos", "chunk", "n"], "chunk")
     ChainCRF(_TEMPLATES, piece_size=1.5, max_passes=1).fit(corpus).predict(corpus)
     ChainPerceptron(_TEMPLATES, max_passes=1).fit(corpus)
+    lists = {"a": ["The cat"]}
+    ChainPerceptron(_FROM_TEXT, max_passes=1).fit(corpus, unlabelled=_TEXT, dictionaries=lists)
 
 
 def warm_inference() -> None:

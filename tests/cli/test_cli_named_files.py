@@ -15,6 +15,7 @@ from toy_files import LABELLED, conll
 from trellis.cli import main as entry
 from trellis.cli.main import parser
 from trellis.cli.named_files import (
+    DictionaryFile,
     InputFile,
     NamedFile,
     OutputFile,
@@ -54,7 +55,7 @@ def named(command: str) -> list[argparse.Action]:
 
 
 def is_input(action: argparse.Action) -> bool:
-    return issubclass(action.type, InputFile | TemplatesText)
+    return issubclass(action.type, InputFile | TemplatesText | DictionaryFile)
 
 
 PAIRS = [
@@ -97,6 +98,8 @@ def value_for(action: argparse.Action, file: Path) -> str:
     """What an argument has to be to name this file."""
     if issubclass(action.type, TemplatesText):
         return f"@{file}"
+    if issubclass(action.type, DictionaryFile):
+        return f"name={file}"
     if issubclass(action.type, OutputFolder):
         return str(file.parent)
     return str(file)
@@ -297,4 +300,5 @@ def test_roles_are_plain_text():
     assert InputFile("a").read() == ["a"]
     assert OutputFile("a").read() == [] == NamedFile("a").written(argparse.Namespace())
     assert TemplatesText("word[0]").read() == []
+    assert DictionaryFile("a=b=c").read() == ["b=c"] and DictionaryFile("a=b").name == "a"
     assert f"{TrainedModel('m')} {TrainedModel('m').checkpoint}" == "m m.checkpoint"

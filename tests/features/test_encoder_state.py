@@ -25,6 +25,12 @@ KINDS = {
     "ngrams": "ngrams(char, 1..2)",
     "number": "number(h); number(h)[-1]",
     "wordlist": "wordlist(char, 1..2)",
+    "variety": "variety(char, 1..3)",
+    "cluster": "clusters = 2; cluster(char)[-1..1]; cluster(char, 1); char & cluster(h)",
+    "equal clusters": "cluster(char) == cluster(char)[1]; cluster(h, 1) == cluster(h, 1)[-1]",
+    "dictionary": 'dictionary(char, "a")[-1..1]; dictionary(h, "b") & char; dictionary(char, "b")',
+    "equal places": 'dictionary(char, "a") == dictionary(char, "a")[1]; bias',
+    "rare places": 'min_count = 4; dictionary(char, "a"); cluster(char); variety(char, 1..2)',
     "rare": "min_count = 4; char; char[-1]; bos; bias; ngrams(char, 1..2); wordlist(char, 1..2)",
     "never seen": "min_count = 99; bos; number(h); char; ngrams(char, 1..2); wordlist(char, 1..2)",
 }
@@ -42,8 +48,11 @@ def corpus_of(sentences, extra=""):
 TRAIN, MORE = corpus_of(SEGMENTED), corpus_of(SEGMENTED[:2], extra="xyx")
 
 
+LISTS = {"a": ["ab", "c"], "b": ["0 1", "2"]}
+
+
 def learned(text):
-    encoder = TemplateEncoder(Templates.parse(text))
+    encoder = TemplateEncoder(Templates.parse(text), [MORE], LISTS)
     encoder.learn(TRAIN)
     return encoder
 
@@ -106,7 +115,8 @@ def test_round_trip_of_attributes(tmp_path, sample):
 
 EVERYTHING = (
     "edges = mark; char; char[-1] & lower(char); char == char[1]; bos; number(h)[1]; "
-    "ngrams(char, 1..2); wordlist(char, 1..2)"
+    "ngrams(char, 1..2); wordlist(char, 1..2); variety(char, 1..2); cluster(char); "
+    'dictionary(char, "a"); dictionary(h, "b")'
 )
 HEADER, ARRAYS = learned(EVERYTHING).state()
 ATTRIBUTES = AttributeEncoder()
@@ -125,7 +135,7 @@ def test_the_states_are_good():
     assert load("templates", {}).n_features == HEADER["n_features"]
     assert load("attributes", {}).n_features == 3
     assert {name.split(".")[-1] for _, name in PLACES} == {
-        "blob", "offsets", "ids", "keys", "radices", "scale", "pairs"
+        "blob", "offsets", "ids", "keys", "radices", "scale", "pairs", "edges", "strength", "ptr"
     }  # fmt: skip
 
 
@@ -194,6 +204,8 @@ def with_strings(name, *strings):
 
 KEYS = ARRAYS["column1.keys"]
 PAIRS = ARRAYS["column6.pairs"]
+NO_BITS = with_strings("cluster0.words", "a") | with_strings("cluster0.paths", "2")
+DOUBLED = with_strings("dictionary0.symbols", "a", "a") | {"dictionary0.ptr": ints(0, 1, 2)}
 
 
 @pytest.mark.parametrize(
@@ -226,6 +238,20 @@ PAIRS = ARRAYS["column6.pairs"]
         ("templates", {"column4.scale": np.array([1e-300])}, "number scales must be positive"),
         ("templates", {"column4.scale": np.array([1e300])}, "number scales must be positive"),
         ("templates", {"column4.scale": np.array([np.nan])}, "a number that is not finite"),
+        ("templates", {"column7.strength": ARRAYS["column7.strength"] - 1}, "strengths of n-grams"),
+        ("templates", {"column7.strength": ARRAYS["column7.strength"] + 63}, "strengths of n-gr"),
+        ("templates", {"column7.edges": ARRAYS["column7.edges"] - 1}, "edges of n-grams lie in"),
+        ("templates", {"column7.edges": ARRAYS["column7.edges"] + 999}, "edges of n-grams lie in"),
+        ("templates", {"column7.edges": ARRAYS["column7.edges"] * 0}, "an edge of n-grams stands"),
+        ("templates", {"column7.edges": ARRAYS["column7.edges"][::-1]}, "are not a tree"),
+        ("templates", {"column7.keys": ARRAYS["column7.keys"] + 999}, "template keys lie in"),
+        ("templates", with_strings("cluster0.words", "a", "b", "c", "a"), "a word has two clust"),
+        ("templates", with_strings("cluster0.words", "a", "b"), "a word has two clusters, or none"),
+        ("templates", NO_BITS, "the names of clusters must be bits"),
+        ("templates", with_strings("atom3", "begin", "end"), "places in entries of a dictionary"),
+        ("templates", with_strings("dictionary0.symbols", "a"), "do not fit its symbols"),
+        ("templates", {"dictionary0.ptr": ints(0, 0, 3)}, "do not fit its symbols"),
+        ("templates", DOUBLED, "an entry of a dictionary stands twice"),
         ("attributes", with_strings("names", "a", "b", "a"), "an attribute is named twice"),
         ("attributes", {"scale": np.zeros(3, np.float32)}, "attribute scales must be positive"),
         ("attributes", {"scale": np.ones(2, np.float32)}, "array 'scale' has shape"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trellis.errors import TemplateError
-from trellis.features.functions import FUNCTIONS, ngrams, string_function
+from trellis.features.functions import FUNCTIONS, check_call, ngrams, string_function
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,30 @@ from trellis.features.functions import FUNCTIONS, ngrams, string_function
         ("lower", (), {"McX-1": "mcx-1", "É": "é", "": ""}),
         ("shape", (), {"McX-1": "XxX-0", "É٣中 ": "X0x ", "": ""}),
         ("short_shape", (), {"McXX--11": "XxX-0", "aab": "x", "": ""}),
+        (
+            "char_type",
+            (),
+            {
+                "3": "digit",
+                "５": "digit",
+                "三": "numeral",
+                "年": "date",
+                "a": "latin",
+                "Ｂ": "latin",
+                "中": "cjk",
+                "𠀀": "cjk",
+                "カ": "kana",
+                "ｶ": "kana",
+                "한": "hangul",
+                "я": "letter",
+                "。": "punctuation",
+                "+": "symbol",
+                " ": "space",
+                "\x00": "other",
+                "a1中国": "latin-digit-cjk",
+                "": "",
+            },
+        ),
         ("digits", (), {"a12-3": "a00-0", "": ""}),
         ("has_digit", (), {"a1": "yes", "a": None, "": None}),
         ("has_hyphen", (), {"a-b": "yes", "a_b": None}),
@@ -39,6 +63,7 @@ def test_values(name, arguments, expected):
 def test_all_names_are_listed():
     flags = {"has_digit", "has_hyphen", "has_upper", "initial_upper", "all_upper"}
     others = {"lower", "shape", "short_shape", "digits", "prefix", "suffix", "test", "match"}
+    others |= {"char_type", "cluster", "dictionary"}
     assert set(FUNCTIONS) == flags | others
     assert len(FUNCTIONS) == len(flags | others)
 
@@ -53,12 +78,32 @@ def test_all_names_are_listed():
         ("test", (), 'test takes a pattern in quotes, e.g. test(word, "[0-9]")'),
         ("match", (3,), "match takes a pattern in quotes"),
         ("match", ("(",), "regular expression '(': missing ), unterminated subpattern"),
-        ("nope", (), "unknown function 'nope'; known: all_upper, digits, has_digit"),
+        (
+            "nope",
+            (),
+            "unknown function 'nope'; known: all_upper, char_type, cluster, dictionary, digits",
+        ),
     ],
 )
 def test_bad_calls(name, arguments, message):
     with pytest.raises(TemplateError, match=re.escape(message)):
         string_function(name, arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("cluster", (0,), "cluster takes a number of bits, or nothing, e.g. cluster(word, 4..8)"),
+        ("cluster", ("a",), "cluster takes a number of bits, or nothing"),
+        ("dictionary", (), 'dictionary takes a name in quotes, e.g. dictionary(word, "cities")'),
+        ("dictionary", (3,), "dictionary takes a name in quotes"),
+        ("dictionary", ("",), "dictionary takes a name in quotes"),
+        ("lower", (1,), "lower takes no argument but the column"),
+    ],
+)
+def test_bad_calls_of_what_is_learned(name, arguments, message):
+    with pytest.raises(TemplateError, match=re.escape(message)):
+        check_call(name, arguments)
 
 
 @given(st.text("ab", max_size=5), st.integers(1, 4), st.integers(0, 3))

@@ -42,6 +42,12 @@ def lines(text):
         ("number(h)", ["number(h)"]),
         ("number(h)[-1..0]", ["number(h)[-1]", "number(h)"]),
         ("wordlist(char, 2..6)", ["wordlist(char, 2..6)"]),
+        ("variety(char, 2..4)", ["variety(char, 2..4)"]),
+        ("variety(char, 3)", ["variety(char, 3..3)"]),
+        ("cluster(word, 4..5)[-1]", ["cluster(word, 4)[-1]", "cluster(word, 5)[-1]"]),
+        ('cluster(word) & dictionary(word, "a b")', ['cluster(word) & dictionary(word, "a b")']),
+        ("variety[-1] & word", ['"variety"[-1] & word']),  # a column of that name
+        ("variety == variety[1]", ['"variety" == "variety"[1]']),
         ("bias; bos; eos", ["bias", "bos", "eos"]),
         ("word & pos @ min_count=3", ["word & pos @ min_count=3"]),
         ("min_count = 3; word; bos; pos @ min_count=1; x @ min_count=2",
@@ -92,7 +98,7 @@ COLUMNS = st.sampled_from(
 )
 CALLS = st.one_of(
     st.none(),
-    st.sampled_from([Call("lower"), Call("prefix", (2,)), Call("suffix", (12,))]),
+    st.sampled_from([Call("lower"), Call("prefix", (2,)), Call("suffix", (12,)), Call("cluster")]),
     st.text(st.sampled_from('ab;#"\\n\n\r\u2028\x85')).map(lambda s: Call("test", (re.escape(s),))),
     st.text(st.sampled_from('ab;#"n\n\r\u2028\x85')).map(lambda s: Call("match", (s,))),
 )
@@ -103,7 +109,9 @@ COUNTS = st.sampled_from([1, 1, 2, 30])
 
 @st.composite
 def templates(draw):
-    kind = draw(st.sampled_from(["conjunction", "equal", "ngrams", "wordlist", "number", "bos"]))
+    kind = draw(
+        st.sampled_from(["conjunction", "equal", "ngrams", "wordlist", "variety", "number", "bos"])
+    )
     count = draw(COUNTS)
     if kind == "conjunction":
         return Template(kind, tuple(draw(st.lists(TERMS, min_size=1, max_size=4))), min_count=count)
@@ -120,9 +128,14 @@ def templates(draw):
     return Template(kind, (Term(column),), low, low + draw(st.integers(0, 9)), count)
 
 
-@given(st.lists(st.tuples(templates(), st.booleans()), min_size=1, max_size=4), st.booleans())
-def test_any_set_survives_writing(found, mark_edges):
-    whole = Templates(tuple(replace(t, edge=edge) for t, edge in found), mark_edges)
+@given(
+    st.lists(st.tuples(templates(), st.booleans()), min_size=1, max_size=4),
+    st.booleans(),
+    st.sampled_from([256, 1, 4096]),
+)
+def test_any_set_survives_writing(found, mark_edges, n_clusters):
+    templates = tuple(replace(t, edge=edge) for t, edge in found)
+    whole = Templates(templates, mark_edges, n_clusters)
     assert Templates.parse(whole.text()) == whole
     assert Templates.parse([t.line() for t in whole]).templates == whole.templates
 
@@ -173,6 +186,13 @@ def test_a_template_is_kept_once():
         ("ngrams(word, 2)[1]", "did not expect ["),
         ("wordlist(char, -1..2)", "wordlist takes lengths from 1"),
         ("wordlist(char, 2..21)", "wordlist takes lengths up to 20"),
+        ("variety(char, 2..21)", "variety takes lengths up to 20"),
+        ("variety(char, 0..2)", "variety takes lengths from 1"),
+        ("cluster(word, 0)", "cluster takes a number of bits"),
+        ("dictionary(word)", "dictionary takes a name in quotes"),
+        ("clusters = 0", "there may be 1 to 4096 clusters"),
+        ("clusters = 5000", "there may be 1 to 4096 clusters"),
+        ("clusters = many", "expected «edges = mark»"),
         ("word @ 3", "expected min_count or edge, found 3"),
         ("word @ edges", "expected min_count or edge, found edges"),
         ("word @", "expected min_count or edge, found the end"),
@@ -184,7 +204,10 @@ def test_a_template_is_kept_once():
         ("word @ min_count=-1", "min_count must be at least 1"),
         ("word @ min_count=9999999999", "the number 999999999… is too large"),
         ("min_count = 0", "min_count must be at least 1"),
-        ("min_count = ²", "expected «edges = mark», «edges = skip» or «min_count = n»"),
+        (
+            "min_count = ²",
+            "expected «edges = mark», «edges = skip», «min_count = n» or «clusters = n»",
+        ),
         ("min_count = x", "expected «edges = mark»"),
         ("edges = maybe", "expected «edges = mark»"),
     ],

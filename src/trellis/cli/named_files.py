@@ -20,6 +20,7 @@ from pathlib import Path
 from trellis.errors import DataError
 
 __all__ = [
+    "DictionaryFile",
     "InputFile",
     "NamedFile",
     "OutputFile",
@@ -69,6 +70,30 @@ class TemplatesText(NamedFile):
     def read(self) -> list[str]:
         """The file after ``@``."""
         return [self[1:]] if self.startswith("@") else []
+
+
+class DictionaryFile(NamedFile):
+    """NAME=FILE, where the file has one entry of a dictionary a line."""
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> DictionaryFile:
+        """Refuse what lacks one of the two."""
+        name, equals, file = text.partition("=")
+        if not (name and equals and file):
+            raise argparse.ArgumentTypeError(
+                f"expected NAME=FILE, such as cities=cities.txt, got {text!r}"
+            )
+        return super().__new__(cls, text)
+
+    @property
+    def name(self) -> str:
+        """What templates call the dictionary."""
+        return self.partition("=")[0]
+
+    def read(self) -> list[str]:
+        """The file."""
+        return [self.partition("=")[2]]
 
 
 class OutputFile(NamedFile):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from trellis.cli.beside import add_text_arguments, beside
 from trellis.cli.inputs import Input, add_input_arguments, layout_for, read_labelled
 from trellis.cli.named_files import InputFile, OutputFile
 from trellis.cli.options import add_feature_arguments, families
@@ -38,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="print warnings and errors only")
     add_input_arguments(parser)
     add_feature_arguments(parser)
+    add_text_arguments(parser)
     add_parameters(parser, families(), ["max_labels"])
 
 
@@ -49,7 +51,14 @@ def run(args: argparse.Namespace) -> int:
     layout = layout_for(args, source)
     corpus = read_labelled(source, layout)
     features = features_for(args, corpus, source.name)
-    made = prepare(corpus, args.output, features, input_format=layout, max_labels=args.max_labels)
+    made = prepare(
+        corpus,
+        args.output,
+        features,
+        input_format=layout,
+        max_labels=args.max_labels,
+        **beside(args, layout),
+    )
     size = Path(args.output).stat().st_size
     edges = "" if corpus.edges is None else f"{len(corpus.edges)} edges, "
     say(

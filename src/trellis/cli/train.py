@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trellis.cli.beside import add_text_arguments, beside
 from trellis.cli.inputs import (
     Input,
     add_input_arguments,
@@ -49,6 +50,7 @@ Learn a model from a file of labelled sequences and write it to MODEL.
   trellis train train.prepared --rich-edges --piece-size 5.5 -o model.trellis --resume
   trellis train train.conllu --format conllu --structure tree --piece-size 5.5 -o tree.trellis
   trellis train scenes.txt --format graphs --structure graph --loss perceptron -o scene.trellis
+  trellis train train.txt --features ner --unlabelled raw.txt --dictionary city=cities.txt -o m
 
 On a terminal each pass prints one line: the objective, its convergence value (from the third pass
 on), the score on the --dev data (span F1 if the labels follow a tag scheme, else accuracy) and
@@ -84,6 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_input_arguments(parser)
     add_feature_arguments(parser)
+    add_text_arguments(parser)
     add_model_arguments(parser, without=_COURSE)
     group = parser.add_argument_group("course of training")
     group.add_argument(
@@ -126,6 +129,7 @@ def run(args: argparse.Namespace) -> int:
     if args.dev:
         source = Input(args.dev)
         dev = read_labelled(source, layout_for(args, source, layout))
+    given = beside(args, layout)
     if earlier is None:
         model = new_model(args, corpus, name)
     else:
@@ -146,7 +150,7 @@ def run(args: argparse.Namespace) -> int:
         kept = Checkpoint(checkpoint, args.checkpoint_minutes, required=False)
     try:
         with errors_of_options(type(model)):
-            model.fit(corpus, dev=dev, checkpoint=kept, resume=args.resume)
+            model.fit(corpus, dev=dev, checkpoint=kept, resume=args.resume, **given)
     except CheckpointError as error:
         raise DataError(_NO_WAY_ON[error.code].format(error.path)) from error
     except CorruptModelError as error:  # the only file that is read here is the checkpoint
@@ -209,7 +213,8 @@ def _training_data(
     from trellis.features.prepared import Prepared, is_prepared
 
     if is_prepared(args.file):
-        for dest in ("format", "columns", "label", "tabs", "skip", "templates", "crfpp"):
+        about = ("format", "columns", "label", "tabs", "skip", "templates", "crfpp")
+        for dest in (*about, "unlabelled", "dictionary"):
             if getattr(args, dest) not in (None, False):
                 option = "features" if dest == "templates" else dest
                 raise DataError(f"--{option} is for 'trellis prepare', {args.file} is its result")
@@ -252,6 +257,7 @@ def _earlier_model(args: argparse.Namespace) -> LinearModel | None:
     model: LinearModel = load_labelling_model(args.earlier)
     check_kind(args, model, args.earlier)
     given = [("--features", args.templates), ("--crfpp", args.crfpp)]
+    given += [("--unlabelled", args.unlabelled), ("--dictionary", args.dictionary)]
     given += [("--rich-edges", args.rich_edges), ("--edge-pairs", args.edge_pairs)]
     for option, value in given:
         if value is not None:

@@ -1,6 +1,7 @@
 """Features: the template language, the encoders, prepared corpora, readers of other templates."""
 
 from trellis.features.attributes import AttributeEncoder
+from trellis.features.brown import brown_clusters
 from trellis.features.crfpp import read_crfpp
 from trellis.features.encoded import Encoded, Encoder
 from trellis.features.encoder import TemplateEncoder
@@ -16,6 +17,7 @@ __all__ = [
     "TemplateEncoder",
     "Templates",
     "as_templates",
+    "brown_clusters",
     "named_sets",
     "prepare",
     "read_crfpp",

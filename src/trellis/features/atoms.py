@@ -1,12 +1,14 @@
 """Atoms: the distinct (column, function) pairs that templates are built from, coded once.
 
 An atom's vocabulary maps derived strings to codes. For a corpus it is applied to the column's
-table of *distinct* symbols, then gathered by the column's codes.
+table of *distinct* symbols, then gathered by the column's codes. Places in entries of a dictionary
+depend on the symbols around, too: their table only tells which symbols are in entries.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +16,26 @@ from numpy.typing import NDArray
 from trellis.corpus import Column, Corpus
 from trellis.corpus.corpus import FLOAT32_LIMIT, bounds
 from trellis.errors import DataError
-from trellis.features.functions import ngrams, string_function
+from trellis.features.brown import normal_form
+from trellis.features.dictionary import PLACES, Dictionary
+from trellis.features.functions import StringFunction, ngrams, string_function
 from trellis.features.templates import Call
 
-__all__ = ["Atom", "ngram_table", "number_table"]
+__all__ = ["Atom", "DictionaryAtom", "ngram_table", "number_table"]
 
 
 class Atom:
-    """One function of one column, with its vocabulary of values."""
+    """One function of one column, with its vocabulary of values.
 
-    def __init__(self, column: str, call: Call | None) -> None:
+    ``clusters`` are those of the normal forms of symbols, for the function of this name.
+    """
+
+    def __init__(
+        self, column: str, call: Call | None, clusters: Mapping[str, str] | None = None
+    ) -> None:
         self.column = column
         self.call = call
+        self.clusters = clusters
         self.vocabulary: dict[str, int] = {}
 
     def __len__(self) -> int:
@@ -44,8 +54,7 @@ class Atom:
         """Code for each distinct symbol of a column; −1 for nothing or an unknown value."""
         table = np.full(len(column.values), -1, np.int32)
         vocabulary = self.vocabulary
-        call = self.call
-        function = None if call is None else string_function(call.name, call.arguments)
+        function = self._function()
         for symbol in _used(column):
             value = column.values[symbol]
             if function is not None:
@@ -59,6 +68,37 @@ class Atom:
             if code is not None:
                 table[symbol] = code
         return table
+
+    def codes(self, chunk: Corpus, table: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Code of each position of a chunk, by the table of its corpus."""
+        return table[chunk.columns[self.column].codes]
+
+    def _function(self) -> StringFunction | None:
+        if self.call is None:
+            return None
+        if self.clusters is None:
+            return string_function(self.call.name, self.call.arguments)
+        path = self.clusters.get
+        bits = self.call.arguments[0] if self.call.arguments else None
+        assert bits is None or isinstance(bits, int)
+        return lambda word: None if (found := path(normal_form(word))) is None else found[:bits]
+
+
+class DictionaryAtom(Atom):
+    """Places of positions in entries of a dictionary; the vocabulary is always the same."""
+
+    def __init__(self, column: str, call: Call, dictionary: Dictionary) -> None:
+        super().__init__(column, call)
+        self.dictionary = dictionary
+        self.vocabulary = {place: code for code, place in enumerate(PLACES)}
+
+    def table(self, column: Column, *, grow: bool) -> NDArray[np.int32]:
+        """Which symbol of the entries each distinct symbol of a column is, or −1."""
+        return self.dictionary.symbols(column)
+
+    def codes(self, chunk: Corpus, table: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Place of each position of a chunk in an entry."""
+        return self.dictionary.marks(super().codes(chunk, table), chunk.offsets)
 
 
 def _used(column: Column) -> NDArray[np.int64]:

@@ -19,7 +19,8 @@ from trellis.corpus.corpus import bounds, ranges
 from trellis.errors import TemplateError
 from trellis.features.atoms import Atom, ngram_table, number_table
 from trellis.features.keytable import KeyTable
-from trellis.features.templates import Template
+from trellis.features.templates import Template, Term
+from trellis.features.variety import AccessorVariety
 from trellis.features.wordlist import WordList
 
 __all__ = [
@@ -28,11 +29,13 @@ __all__ = [
     "FlagColumn",
     "NgramColumn",
     "NumberColumn",
+    "VarietyColumn",
     "WordListColumn",
     "compile_template",
 ]
 
 NewIds = Callable[[int], NDArray[np.int32]]
+NewAtom = Callable[[Term], Atom]
 Ids = NDArray[np.int32]
 KEY_LIMIT = 1 << 62
 """Keys of conjunctions lie below this, well inside int64."""
@@ -158,11 +161,16 @@ def _boundary(mark: int) -> str:
 class FlagColumn(FeatureColumn):
     """One indicator: bias, bos, eos, or two equal symbols."""
 
+    def __init__(self, template: Template, new_atom: NewAtom) -> None:
+        super().__init__(template)
+        self.new_atom = new_atom
+
     def prepare(self, corpus: Corpus, *, grow: bool) -> None:
         if self.template.kind == "equal":
             term = self.template.terms[0]
             # A vocabulary of its own: codes are equal where values are, whatever the model knows.
-            self._table = Atom("", term.call).table(corpus.columns[term.column], grow=True)
+            self._atom = self.new_atom(term)
+            self._table = self._atom.table(corpus.columns[term.column], grow=True)
 
     def rows(self, chunk: Corpus, new_ids: NewIds | None) -> Ids:
         n = chunk.n_positions
@@ -177,7 +185,7 @@ class FlagColumn(FeatureColumn):
             codes[chunk.offsets[1:][filled] - 1] = 0
         else:
             terms = self.template.terms
-            symbols = self._table[chunk.columns[terms[0].column].codes]
+            symbols = self._atom.codes(chunk, self._table)
             left, right = (_shifted(symbols, chunk.offsets, term.offset) for term in terms)
             codes[(left >= 0) & (left == right)] = 0
         return self._to_ids(codes, 1, new_ids)[None]
@@ -266,10 +274,38 @@ class WordListColumn(KeyedColumn):
         return [f"wordlist {self.words.name(key)}" for key in self.table.keys[codes].tolist()]
 
 
+class VarietyColumn(KeyedColumn):
+    """Contexts of the n-grams around a position (see :mod:`trellis.features.variety`)."""
+
+    def __init__(self, template: Template, variety: AccessorVariety) -> None:
+        super().__init__(template)
+        self.variety = variety
+        self.table = KeyTable(variety.key_space)
+
+    def prepare(self, corpus: Corpus, *, grow: bool) -> None:
+        self._symbols = self.variety.trie.codes(corpus.columns[self.template.terms[0].column])
+
+    def rows(self, chunk: Corpus, new_ids: NewIds | None) -> Ids:
+        symbols = self._symbols[chunk.columns[self.template.terms[0].column].codes]
+        keys = self.variety.keys(symbols, chunk.offsets)
+        return self._coded(keys.ravel(), new_ids).reshape(keys.shape)
+
+    def value_names(self, codes: NDArray[np.int64]) -> list[str]:
+        return [f"variety {self.variety.name(key)}" for key in self.table.keys[codes].tolist()]
+
+
 def compile_template(
-    template: Template, corpus: Corpus, atoms: Callable[[Template], list[Atom]], marks: int
+    template: Template,
+    text: Sequence[Corpus],
+    atoms: Callable[[Template], list[Atom]],
+    new_atom: NewAtom,
+    marks: int,
 ) -> FeatureColumn:
-    """Make the column of a template; word lists are collected from the corpus."""
+    """Make the column of a template.
+
+    Word lists are collected from the first corpus, which is the training data, contexts from the
+    text of all.
+    """
     if template.kind == "conjunction":
         return ConjunctionColumn(template, atoms(template), marks)
     if template.kind == "number":
@@ -278,6 +314,10 @@ def compile_template(
         return NgramColumn(template)
     if template.kind == "wordlist":
         column = template.terms[0].column
-        words = WordList.from_corpus(corpus, column, template.low, template.high)
+        words = WordList.from_corpus(text[0], column, template.low, template.high)
         return WordListColumn(template, words)
-    return FlagColumn(template)
+    if template.kind == "variety":
+        column = template.terms[0].column
+        variety = AccessorVariety.from_text(text, column, template.low, template.high)
+        return VarietyColumn(template, variety)
+    return FlagColumn(template, new_atom)

@@ -3,21 +3,27 @@
 Work is divided by what it depends on: string functions run once for each distinct symbol of a
 corpus, integer codes are shifted, combined and looked up for all positions of a chunk at once. A
 feature's id is exact: it stands for one value of one template, and can be named.
+
+What templates take from raw text (clusters, contexts of n-grams) is learned together with the first
+corpus, from its text and the unlabelled text beside it, and fixed from then on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Corpus
+from trellis.corpus.graphs import as_any_corpus
 from trellis.domains import instance
 from trellis.errors import DataError, TemplateError
-from trellis.features.atoms import Atom
+from trellis.features.atoms import Atom, DictionaryAtom
 from trellis.features.attributes import AttributeEncoder
+from trellis.features.brown import clusters_of
 from trellis.features.columns import (
     ConjunctionColumn,
     FeatureColumn,
@@ -26,8 +32,9 @@ from trellis.features.columns import (
     NumberColumn,
     compile_template,
 )
+from trellis.features.dictionary import Dictionary, given_dictionaries, is_of_characters
 from trellis.features.encoded import Encoded, Encoder, Parts, drop_unknown, joined
-from trellis.features.templates import Call, Template, Templates, as_templates
+from trellis.features.templates import Call, Template, Templates, Term, as_templates, is_set
 
 __all__ = ["TemplateEncoder", "encoder_for"]
 
@@ -36,6 +43,14 @@ _CHUNK = 1 << 16
 
 class TemplateEncoder(Encoder):
     """Encode corpora of columns by templates.
+
+    Parameters
+    ----------
+    templates : Templates
+    unlabelled : sequence of Corpus
+        Text to learn clusters and contexts from, beside the first corpus that is learned.
+    dictionaries : dict of list of str, optional
+        Entries of the dictionaries that the templates name.
 
     Examples
     --------
@@ -50,8 +65,17 @@ class TemplateEncoder(Encoder):
 
     kind = "templates"
 
-    def __init__(self, templates: Templates) -> None:
+    def __init__(
+        self,
+        templates: Templates,
+        unlabelled: Sequence[Corpus] = (),
+        dictionaries: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
         self.templates = templates
+        self.unlabelled = tuple(unlabelled)
+        self.entries = dict(dictionaries or {})
+        self.clusters: dict[str, dict[str, str]] = {}
+        self.dictionaries: dict[tuple[str, str], Dictionary] = {}
         self.atoms: dict[tuple[str, Call | None], Atom] = {}
         self.columns: list[FeatureColumn] = []
         self._n_features = 0
@@ -72,15 +96,51 @@ class TemplateEncoder(Encoder):
         atoms = []
         for term in template.terms:
             key = (term.column, term.call)
-            atoms.append(self.atoms.setdefault(key, Atom(*key)))
+            if key not in self.atoms:
+                self.atoms[key] = self.new_atom(term)
+            atoms.append(self.atoms[key])
         return atoms
+
+    def new_atom(self, term: Term) -> Atom:
+        """An atom without values, for the function and the column of a term."""
+        call = term.call
+        if call is not None and call.name == "cluster":
+            return Atom(term.column, call, self.clusters[term.column])
+        if call is not None and call.name == "dictionary":
+            return DictionaryAtom(
+                term.column, call, self.dictionaries[term.column, str(call.arguments[0])]
+            )
+        return Atom(term.column, call)
+
+    def _learn_from_text(self, text: Sequence[Corpus]) -> list[FeatureColumn]:
+        """Clusters, dictionaries and word lists of the templates, and their columns."""
+        self.atoms, self.clusters, self.dictionaries = {}, {}, {}  # of an attempt that was refused
+        for name, corpus in itertools.product(self.templates.from_text(), text):
+            if name not in corpus.columns:
+                raise DataError(
+                    f"unlabelled text needs the column {name!r}, as the labelled samples have it; "
+                    f"it has {', '.join(corpus.columns) or 'none'}"
+                )
+        for column in self.templates.clustered():
+            self.clusters[column] = clusters_of(text, column, self.templates.n_clusters)
+        for column, name in self.templates.dictionaries():
+            if name not in self.entries:
+                raise DataError(
+                    f"the templates name the dictionary {name!r}, which is not given; give its "
+                    f"entries: dictionaries={{{name!r}: [...]}}"
+                )
+            found = Dictionary.for_column(self.entries[name], text[0].columns[column])
+            self.dictionaries[column, name] = found
+        return [
+            compile_template(t, text, self.atoms_of, self.new_atom, self.marks)
+            for t in self.templates
+        ]
 
     def learn_into(self, corpus: Corpus, parts: Parts) -> None:
         self._check(corpus)
         if not self.columns:
-            self.columns = [
-                compile_template(t, corpus, self.atoms_of, self.marks) for t in self.templates
-            ]
+            self.columns = self._learn_from_text([corpus, *self.unlabelled])
+            self.unlabelled, self.entries = (), {}  # all that is needed is learned
         known = self._n_features
         n_values = [len(column.ids) for column in self.columns]
         n_symbols = [len(atom) for atom in self.atoms.values()]
@@ -137,10 +197,7 @@ class TemplateEncoder(Encoder):
         from trellis.kernels.coding import assemble
 
         n = chunk.n_positions
-        codes = {
-            id(atom): tables[id(atom)][chunk.columns[atom.column].codes]
-            for atom in self.atoms.values()
-        }
+        codes = {id(atom): atom.codes(chunk, tables[id(atom)]) for atom in self.atoms.values()}
         plain: list[NDArray[np.int32]] = []
         valued: list[NDArray[np.int32]] = []
         numbers: list[NDArray[np.float32]] = []
@@ -220,17 +277,72 @@ class TemplateEncoder(Encoder):
         return encoder_state(self)
 
 
-def encoder_for(features: Any, corpus: Corpus) -> Encoder:
-    """Return a new encoder of the kind a corpus needs, for what a user passed as ``features=``."""
+def encoder_for(
+    features: Any,
+    corpus: Corpus,
+    unlabelled: Sequence[Corpus] | None = None,
+    dictionaries: Any = None,
+) -> Encoder:
+    """Return a new encoder of the kind a corpus needs, for what a user passed as ``features=``.
+
+    With unlabelled text or dictionaries, templates that use them are added to a named set and to
+    the default.
+    """
     automatic = features is None or (isinstance(features, str) and features == "auto")
+    entries = given_dictionaries(dictionaries)
     if corpus.features is not None:
         if not automatic:
             raise DataError(
                 "features= names templates over columns, but the samples are ready-made features; "
                 "leave features='auto'"
             )
+        if unlabelled is not None or entries:
+            raise DataError(
+                f"{'dictionaries' if unlabelled is None else 'unlabelled'}= is for templates over "
+                "columns, but the samples are ready-made features; give each position a feature of "
+                "your own instead, e.g. its word's cluster of trellis.features.brown_clusters"
+            )
         return AttributeEncoder()
-    return TemplateEncoder(as_templates(features, list(corpus.columns)))
+    templates = as_templates(features, list(corpus.columns))
+    if is_set(features, list(corpus.columns)):
+        if unlabelled is not None:
+            first = corpus.columns[templates.columns()[0]]
+            templates = templates.with_text(of_characters=is_of_characters(first))
+        templates = templates.with_dictionaries(list(entries))
+    if unlabelled is not None:
+        _check_unlabelled(unlabelled, templates)
+    named = {name for _, name in templates.dictionaries()}
+    for name in entries:
+        if name not in named:
+            raise DataError(
+                f"no template uses the dictionary {name!r}; add a line such as "
+                f'dictionary(word, "{name}"), or leave it out'
+            )
+    return TemplateEncoder(templates, unlabelled or (), entries)
+
+
+def unlabelled_text(given: Any) -> list[Corpus]:
+    """What a user passed as ``unlabelled=``, as corpora; refuses what holds no text."""
+    several = isinstance(given, list | tuple) and given and isinstance(given[0], Corpus)
+    try:
+        corpora = [as_any_corpus(part) for part in (given if several else [given])]
+    except DataError as error:
+        raise DataError(f"unlabelled=: {error}") from None
+    if not any(corpus.n_positions for corpus in corpora):
+        raise DataError("unlabelled= holds no text; leave it out")
+    return [corpus for corpus in corpora if corpus.n_positions]
+
+
+def _check_unlabelled(unlabelled: Sequence[Corpus], templates: Templates) -> None:
+    if any(corpus.features is not None for corpus in unlabelled):
+        raise DataError(
+            "unlabelled= holds ready-made features; give raw text with the columns of the samples"
+        )
+    if not templates.from_text():
+        raise DataError(
+            "no template learns from unlabelled text; add a line such as cluster(word) or "
+            "variety(char, 2..4), or leave unlabelled= out"
+        )
 
 
 def _chunks(corpus: Corpus) -> Iterator[Corpus]:

@@ -2,17 +2,23 @@
 
 They run once for each *distinct* symbol of a corpus, never per position, so plain Python is fast
 enough. A function returns a string, or None for «this symbol has no such value».
+
+Two functions are no function of the symbol alone: ``cluster`` is a table that is learned from text,
+``dictionary`` finds entries of a list that the user gives. Encoders bring them
+(:mod:`trellis.features.encoder`); here it is only known which arguments they take.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
+import unicodedata
 from collections.abc import Callable
 
 from trellis.errors import TemplateError
 from trellis.features.linear_regex import LinearRegex
 
-__all__ = ["FUNCTIONS", "ngrams", "string_function"]
+__all__ = ["FUNCTIONS", "check_call", "ngrams", "string_function"]
 
 StringFunction = Callable[[str], str | None]
 Argument = int | str
@@ -26,6 +32,35 @@ def _shape(word: str) -> str:
 
 def _short_shape(word: str) -> str:
     return re.sub(r"(.)\1+", r"\1", _shape(word))
+
+
+_NUMERALS = frozenset("〇零一二三四五六七八九十百千万亿兆两壹贰叁肆伍陆柒捌玖拾佰仟萬億兩")
+_DATES = frozenset("年月日时分秒時")
+_SCRIPTS = (  # first and last character of blocks of Unicode
+    ("cjk", "\u3400", "\u4dbf"), ("cjk", "\u4e00", "\u9fff"), ("cjk", "\uf900", "\ufaff"),
+    ("cjk", "\U00020000", "\U0003ffff"), ("kana", "\u3041", "\u30ff"), ("kana", "\uff66", "\uff9f"),
+    ("hangul", "\u1100", "\u11ff"), ("hangul", "\uac00", "\ud7a3"),
+)  # fmt: skip
+
+
+def _character_type(c: str) -> str:
+    if c in _NUMERALS:
+        return "numeral"
+    if c in _DATES:
+        return "date"
+    category = unicodedata.category(c)
+    if category[0] == "N":
+        return "digit"
+    if category[0] in "LM":
+        for script, first, last in _SCRIPTS:
+            if first <= c <= last:
+                return script
+        return "latin" if "LATIN" in unicodedata.name(c, "") else "letter"
+    return {"P": "punctuation", "S": "symbol", "Z": "space"}.get(category[0], "other")
+
+
+def _char_type(word: str) -> str:
+    return "-".join(kind for kind, _ in itertools.groupby(map(_character_type, word)))
 
 
 def _flag(test: Callable[[str], bool]) -> StringFunction:
@@ -53,6 +88,7 @@ PLAIN: dict[str, StringFunction] = {
     "lower": str.lower,
     "shape": _shape,
     "short_shape": _short_shape,
+    "char_type": _char_type,
     "digits": lambda word: re.sub(r"\d", "0", word),
     "has_digit": _flag(lambda word: any(c.isdigit() for c in word)),
     "has_hyphen": _flag(lambda word: "-" in word),
@@ -63,8 +99,30 @@ PLAIN: dict[str, StringFunction] = {
 WITH_NUMBER: dict[str, Callable[[int], StringFunction]] = {"prefix": _prefix, "suffix": _suffix}
 WITH_PATTERN: dict[str, Callable[[str], StringFunction]] = {"test": _test, "match": _match}
 
-FUNCTIONS = (*PLAIN, *WITH_NUMBER, *WITH_PATTERN)
-"""Names usable in templates, beside ngrams, number and wordlist."""
+FROM_TEXT = ("cluster", "dictionary")
+FUNCTIONS = (*PLAIN, *WITH_NUMBER, *WITH_PATTERN, *FROM_TEXT)
+"""Names usable in templates, beside ngrams, number, variety and wordlist."""
+
+
+def check_call(name: str, arguments: tuple[Argument, ...]) -> None:
+    """Refuse a function that does not exist, or arguments that it does not take.
+
+    Examples
+    --------
+    >>> check_call("cluster", (4,))
+    """
+    if name == "cluster":
+        if arguments and (not isinstance(arguments[0], int) or arguments[0] < 1):
+            raise TemplateError(
+                "cluster takes a number of bits, or nothing, e.g. cluster(word, 4..8)"
+            )
+    elif name == "dictionary":
+        if len(arguments) != 1 or not isinstance(arguments[0], str) or not arguments[0]:
+            raise TemplateError(
+                'dictionary takes a name in quotes, e.g. dictionary(word, "cities")'
+            )
+    else:
+        string_function(name, arguments)
 
 
 def string_function(name: str, arguments: tuple[Argument, ...]) -> StringFunction:

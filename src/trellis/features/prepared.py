@@ -43,7 +43,7 @@ from trellis.corpus.labels import check_label_count
 from trellis.domains import instance, nothing, sequence_of, text
 from trellis.errors import ColumnError, CorruptModelError, DataError
 from trellis.features.encoded import Encoded, Encoder, subset
-from trellis.features.encoder import TemplateEncoder, encoder_for
+from trellis.features.encoder import TemplateEncoder, encoder_for, unlabelled_text
 from trellis.features.state import encoder_from_state
 from trellis.features.templates import as_templates
 from trellis.files import atomic_write
@@ -202,6 +202,8 @@ def prepare(
     y: Sequence[Sequence[Label]] | None = None,
     edges: Sequence[Any] | None = None,
     edge_types: Sequence[Sequence[str]] | None = None,
+    unlabelled: Any = None,
+    dictionaries: Mapping[str, Any] | None = None,
     input_format: dict[str, Any] | None = None,
     max_labels: int | None = None,
 ) -> Prepared:
@@ -221,6 +223,8 @@ def prepare(
         Templates, or ``"auto"``, as a model takes them.
     y, edges, edge_types
         Labels, edges and their types, as ``fit`` takes them, unless the corpus has them.
+    unlabelled, dictionaries
+        Raw text and lists that features are learned from, too, as ``fit`` takes them.
     input_format
         How the command line read the corpus, for models trained on it.
     max_labels : int, optional
@@ -263,7 +267,8 @@ def prepare(
     corpus = as_any_corpus(corpus, y, edges, edge_types)
     labels = _checked_labels(corpus)
     check_label_count(len(labels.classes), max_labels)
-    encoder = encoder_for(features, corpus)
+    raw = None if unlabelled is None else unlabelled_text(unlabelled)
+    encoder = encoder_for(features, corpus, raw, dictionaries)
     plain: str | list[str] = "auto"
     if isinstance(features, str):
         plain = features

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.corpus.corpus import FLOAT32_LIMIT
+from trellis.corpus.corpus import FLOAT32_LIMIT, bounds, split
 from trellis.errors import CorruptModelError, TemplateError
-from trellis.features.atoms import Atom
+from trellis.features.atoms import Atom, DictionaryAtom
 from trellis.features.attributes import AttributeEncoder
 from trellis.features.columns import (
     KEY_LIMIT,
@@ -20,12 +20,16 @@ from trellis.features.columns import (
     FlagColumn,
     NgramColumn,
     NumberColumn,
+    VarietyColumn,
     WordListColumn,
 )
+from trellis.features.dictionary import Dictionary
 from trellis.features.encoded import Encoder, subset
 from trellis.features.encoder import TemplateEncoder
 from trellis.features.keytable import KeyTable
 from trellis.features.templates import Template, Templates
+from trellis.features.trie import Trie
+from trellis.features.variety import MAX_CLASS, AccessorVariety
 from trellis.features.wordlist import WordList
 from trellis.files.stored import check_range, header_value, pack_strings, take, unpack_strings
 
@@ -42,6 +46,13 @@ def encoder_state(encoder: TemplateEncoder) -> tuple[dict[str, Any], Arrays]:
         "n_features": encoder.n_features,
     }
     arrays: Arrays = {}
+    for i, clusters in enumerate(encoder.clusters.values()):
+        arrays |= pack_strings(list(clusters), f"cluster{i}.words.")
+        arrays |= pack_strings(list(clusters.values()), f"cluster{i}.paths.")
+    for i, dictionary in enumerate(encoder.dictionaries.values()):
+        flat = [symbol for entry in dictionary.entries for symbol in entry]
+        arrays |= pack_strings(flat, f"dictionary{i}.symbols.")
+        arrays[f"dictionary{i}.ptr"] = bounds([len(entry) for entry in dictionary.entries])
     for i, atom in enumerate(encoder.atoms.values()):
         arrays |= pack_strings(atom.values(), f"atom{i}.")
     for j, column in enumerate(encoder.columns):
@@ -56,6 +67,11 @@ def encoder_state(encoder: TemplateEncoder) -> tuple[dict[str, Any], Arrays]:
         elif isinstance(column, WordListColumn):
             arrays |= pack_strings(column.words.words, f"column{j}.words.")
             arrays[f"column{j}.pairs"] = column.words.pairs.keys
+            arrays[f"column{j}.keys"] = column.table.keys
+        elif isinstance(column, VarietyColumn):
+            arrays |= pack_strings(column.variety.trie.symbols, f"column{j}.symbols.")
+            arrays[f"column{j}.edges"] = column.variety.trie.keys
+            arrays[f"column{j}.strength"] = column.variety.strength
             arrays[f"column{j}.keys"] = column.table.keys
     return header, arrays
 
@@ -76,12 +92,18 @@ def encoder_from_state(header: Mapping[str, Any], arrays: Mapping[str, NDArray[A
     except TemplateError as error:
         raise CorruptModelError(f"templates cannot be read: {error}") from None
     encoder = TemplateEncoder(templates)
+    for i, name in enumerate(templates.clustered()):
+        encoder.clusters[name] = _clusters(subset(arrays, f"cluster{i}."))
+    for i, place in enumerate(templates.dictionaries()):
+        encoder.dictionaries[place] = _dictionary(subset(arrays, f"dictionary{i}."))
     encoder._n_features = header_value(header, "n_features", int, low=0, high=2**31)
     for template in templates:
         if template.kind == "conjunction":
             encoder.atoms_of(template)
     for i, atom in enumerate(encoder.atoms.values()):
         values = unpack_strings(arrays, f"atom{i}.")
+        if isinstance(atom, DictionaryAtom) and values != atom.values():
+            raise CorruptModelError("the places in entries of a dictionary are not the usual ones")
         atom.vocabulary = {value: code for code, value in enumerate(values)}
         if len(atom) != len(values):
             raise CorruptModelError(f"a value of {atom.column!r} stands twice")
@@ -97,6 +119,42 @@ def encoder_from_state(header: Mapping[str, Any], arrays: Mapping[str, NDArray[A
 
 def _distinct(numbers: NDArray[Any]) -> bool:
     return len(np.unique(numbers)) == len(numbers)
+
+
+def _clusters(arrays: Arrays) -> dict[str, str]:
+    words, paths = unpack_strings(arrays, "words."), unpack_strings(arrays, "paths.")
+    if len(set(words)) != len(words) or len(words) != len(paths):
+        raise CorruptModelError("a word has two clusters, or none")
+    if not set("".join(paths)) <= {"0", "1"}:
+        raise CorruptModelError("the names of clusters must be bits")
+    return dict(zip(words, paths, strict=True))
+
+
+def _dictionary(arrays: Arrays) -> Dictionary:
+    symbols = unpack_strings(arrays, "symbols.")
+    ptr = take(arrays, "ptr", np.int64, (None,))
+    fits = len(ptr) > 0 and ptr[0] == 0 and ptr[-1] == len(symbols)
+    if not fits or (np.diff(ptr) <= 0).any():
+        raise CorruptModelError("the entries of a dictionary do not fit its symbols")
+    entries = split(symbols, ptr)
+    dictionary = Dictionary(entries)
+    if len(dictionary.entries) != len(entries):
+        raise CorruptModelError("an entry of a dictionary stands twice")
+    return dictionary
+
+
+def _variety(template: Template, arrays: Arrays) -> AccessorVariety:
+    symbols = unpack_strings(arrays, "symbols.")
+    edges = take(arrays, "edges", np.int64, (None,))
+    strength = take(arrays, "strength", np.int64, (len(edges) + 1,))
+    check_range(strength, 0, MAX_CLASS, "strengths of n-grams")
+    check_range(edges, 0, max(1, len(edges)) * max(1, len(symbols)), "edges of n-grams")
+    if len(set(symbols)) != len(symbols) or not _distinct(edges):
+        raise CorruptModelError("a symbol or an edge of n-grams stands twice")
+    parents, used = np.divmod(edges, max(1, len(symbols)))
+    if np.any(parents > np.arange(len(edges))) or len(np.unique(used)) != len(symbols):
+        raise CorruptModelError("the edges of n-grams are not a tree of their symbols")
+    return AccessorVariety(template.low, template.high, Trie(symbols, edges), strength)
 
 
 def _column(encoder: TemplateEncoder, template: Template, arrays: Arrays) -> FeatureColumn:
@@ -124,15 +182,23 @@ def _column(encoder: TemplateEncoder, template: Template, arrays: Arrays) -> Fea
         column = WordListColumn(template, WordList(name, template.low, template.high, words, pairs))
         column.table = _key_table(arrays, column.table.space)
         size = len(column.table)
+    elif template.kind == "variety":
+        column = VarietyColumn(template, _variety(template, arrays))
+        column.table = _key_table(arrays, column.table.space)
+        size = len(column.table)
     else:
         size = 1
-        column = NumberColumn(template) if template.kind == "number" else FlagColumn(template)
+        column = (
+            NumberColumn(template)
+            if template.kind == "number"
+            else FlagColumn(template, encoder.new_atom)
+        )
         if isinstance(column, NumberColumn):
             column.scale = float(take(arrays, "scale", np.float64, (1,))[0])
             if not (column.scale < FLOAT32_LIMIT and np.float32(column.scale) > 0):
                 raise CorruptModelError("number scales must be positive float32 numbers")
     column.ids = take(arrays, "ids", np.int32, (None,))
-    may_be_unused = template.kind not in ("conjunction", "wordlist", "ngrams")
+    may_be_unused = template.kind not in ("conjunction", "wordlist", "variety", "ngrams")
     if len(column.ids) != size and not (may_be_unused and len(column.ids) == 0):
         raise CorruptModelError(f"{len(column.ids)} feature ids for {size} values")
     return column

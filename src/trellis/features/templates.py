@@ -11,18 +11,23 @@ offset from the current position; a template is a conjunction of terms:
     ngrams(word, 2..4)               all character n-grams of the word (a bag)
     number(height)                   the column's number is the feature's value
     wordlist(char, 2..6)             words of the training data that start or end here
+    variety(char, 2..4)              in how many contexts the n-grams around occur in the text
+    cluster(word, 4..8)              the word's cluster in the text, by its first bits
+    dictionary(word, "cities")       where in an entry of the user's list the position is
     bias / bos / eos                 always / only at the first / last position
     word & pos @ min_count=3         keep only values seen at least three times in training
     word @ edge                      cross with pairs of neighbouring labels, too (rich edges)
 
-Functions: lower, shape, short_shape, digits, prefix, suffix, has_digit, has_hyphen, has_upper,
-initial_upper, all_upper, test(column, "regex"), match(column, "regex").
+Functions: lower, shape, short_shape, char_type, digits, prefix, suffix, has_digit, has_hyphen,
+has_upper, initial_upper, all_upper, test(column, "regex"), match(column, "regex"), cluster,
+dictionary.
 
 A column whose name is not a plain word, or is a word of the language, stands in quotes:
 ``"pos-tag"[-1]``. In quotes, ``\"``, ``\\``, ``\n`` and ``\r`` stand for the character.
 
 A term that reaches beyond the sample gives no feature, unless the line ``edges = mark`` asks for
-boundary symbols (as CRF++ has them); ``min_count = n`` on its own line holds for all templates.
+boundary symbols (as CRF++ has them); ``min_count = n`` on its own line holds for all templates,
+``clusters = n`` says how many clusters there are.
 """
 
 from __future__ import annotations
@@ -36,7 +41,7 @@ from typing import Any
 
 from trellis.domains import flag, instance, one_of, samples, sequence_of, strings, whole
 from trellis.errors import ColumnError, TemplateError
-from trellis.features.functions import Argument, string_function
+from trellis.features.functions import Argument, check_call
 
 __all__ = ["Call", "Template", "Templates", "Term"]
 
@@ -46,15 +51,21 @@ _TOKEN = re.compile(
 )
 _NAME = re.compile(r"[^\W\d]\w*")
 _FLAGS = ("bias", "bos", "eos")
-_SPECIAL = ("ngrams", "number", "wordlist")
+_SPECIAL = ("ngrams", "number", "variety", "wordlist")
+_WITH_LENGTHS = ("ngrams", "variety", "wordlist")
 # Bounds that no sensible template meets, so that a slip (or a hostile model file) cannot ask for
-# millions of templates: of offsets and lengths, and of word lists, which need 2·n² columns.
-_MAX_NUMBER, _MAX_WORD = 1000, 20
+# millions of templates: of offsets and lengths, of word lists, which need 2·n² columns, and of
+# clusters, which take time in proportion to n².
+_MAX_NUMBER, _MAX_WORD, _MAX_CLUSTERS = 1000, 20, 4096
+_N_CLUSTERS = 256
 _ALIASES: dict[str, tuple[str, ...]] = {
     "word": ("word", "form", "token", "text"),
     "pos": ("pos", "xpos", "upos"),
     "char": ("char", "character", "word", "form"),
 }
+# What is added where there is unlabelled text: benchmarks/unlabelled.py shows what it brings.
+_OF_WORDS = ("cluster({0})[-1..1]", "cluster({0}, 4)[-1..1]", "cluster({0}, 8)[-1..1]")
+_OF_CHARACTERS = ("variety({0}, 2..4)",)
 # What the parser yields for a..b before expansion.
 _Range = tuple[int, ...]
 
@@ -88,7 +99,7 @@ class Term:
 # Kinds of templates, and the least and the greatest number of their terms.
 _TERMS: dict[str, tuple[int, float]] = {
     "conjunction": (1, math.inf), "equal": (2, 2), "ngrams": (1, 1), "number": (1, 1),
-    "wordlist": (1, 1), "bias": (0, 0), "bos": (0, 0), "eos": (0, 0),
+    "variety": (1, 1), "wordlist": (1, 1), "bias": (0, 0), "bos": (0, 0), "eos": (0, 0),
 }  # fmt: skip
 # Made once: there may be a template for each line of a long file.
 _KIND, _NUMBER = one_of(*_TERMS), whole(0)
@@ -100,7 +111,7 @@ class Template:
     """One template: a kind and its terms.
 
     Kinds: ``conjunction`` (one or more terms), ``equal`` (two terms of one column), ``ngrams``,
-    ``number``, ``wordlist`` (one term each), ``bias``, ``bos``, ``eos`` (no term).
+    ``number``, ``variety``, ``wordlist`` (one term each), ``bias``, ``bos``, ``eos`` (no term).
     """
 
     kind: str
@@ -126,7 +137,7 @@ class Template:
         """Return the template as a line of the language (without its count threshold)."""
         if self.kind == "equal":
             return f"{self.terms[0]} == {self.terms[1]}"
-        if self.kind in ("ngrams", "wordlist"):
+        if self.kind in _WITH_LENGTHS:
             return f"{self.kind}({self.terms[0]}, {self.low}..{self.high})"
         if self.kind == "number":
             term = self.terms[0]
@@ -155,6 +166,8 @@ class Templates:
     templates : tuple of Template
     mark_edges : bool
         Whether a term beyond the sample gives a boundary symbol (True) or no feature (False).
+    n_clusters : int
+        How many clusters ``cluster`` learns.
 
     See Also
     --------
@@ -175,10 +188,12 @@ class Templates:
 
     templates: tuple[Template, ...]
     mark_edges: bool = False
+    n_clusters: int = _N_CLUSTERS
 
     def __post_init__(self) -> None:
         sequence_of(instance(Template), "a tuple of templates").check("templates", self.templates)
         flag.check("mark_edges", self.mark_edges)
+        whole(1).check("n_clusters", self.n_clusters)
         object.__setattr__(self, "templates", tuple(dict.fromkeys(self.templates)))
 
     def __len__(self) -> int:
@@ -195,7 +210,7 @@ class Templates:
             raise TemplateError(f"templates are text or a list of lines, not {text!r:.60}")
         lines = _split_lines(text) if isinstance(text, str) else enumerate(text, 1)
         drafts: list[_Draft] = []
-        mark_edges, min_count = False, 1
+        mark_edges, min_count, n_clusters = False, 1, _N_CLUSTERS
         for number, raw in lines:
             if not isinstance(raw, str):
                 raise TemplateError(f"template line {number} is {raw!r}; expected a string")
@@ -203,16 +218,20 @@ class Templates:
             if not line:
                 continue
             try:
-                setting = re.fullmatch(r"(edges|min_count)\s*=\s*(\w+)", line)
+                setting = re.fullmatch(r"(edges|min_count|clusters)\s*=\s*(\w+)", line)
                 if setting is None:
                     drafts += _Parser(line).drafts()
                 elif setting[1] == "edges" and setting[2] in ("mark", "skip"):
                     mark_edges = setting[2] == "mark"
                 elif setting[1] == "min_count" and setting[2].isdecimal():
                     min_count = _count(setting[2])
+                elif setting[1] == "clusters" and setting[2].isdecimal():
+                    n_clusters = _integer(setting[2])
+                    if not 1 <= n_clusters <= _MAX_CLUSTERS:
+                        raise TemplateError(f"there may be 1 to {_MAX_CLUSTERS} clusters")
                 else:
                     raise TemplateError(
-                        "expected «edges = mark», «edges = skip» or «min_count = n»"
+                        "expected «edges = mark», «edges = skip», «min_count = n» or «clusters = n»"
                     )
             except TemplateError as error:
                 raise TemplateError(f"template line {number}, {line!r}: {error}") from None
@@ -222,7 +241,7 @@ class Templates:
             Template(kind, terms, low, high, count or min_count, edge)
             for kind, terms, low, high, count, edge in drafts
         ]
-        return cls(tuple(templates), mark_edges)
+        return cls(tuple(templates), mark_edges, n_clusters)
 
     @classmethod
     def named(cls, name: str) -> Templates:
@@ -251,6 +270,7 @@ class Templates:
     def text(self) -> str:
         """Return the templates in the template language; parses back to an equal set."""
         head = ["edges = mark"] if self.mark_edges else []
+        head += [f"clusters = {self.n_clusters}"] if self.n_clusters != _N_CLUSTERS else []
         return "\n".join([*head, *(t.line() for t in self.templates)])
 
     def resolved(self, columns: Sequence[str]) -> Templates:
@@ -261,6 +281,45 @@ class Templates:
     def columns(self) -> list[str]:
         """Names of the columns used."""
         return list(dict.fromkeys(term.column for t in self.templates for term in t.terms))
+
+    def clustered(self) -> list[str]:
+        """Names of the columns whose symbols have clusters."""
+        return [column for column, call in self._calls() if call.name == "cluster"]
+
+    def dictionaries(self) -> list[tuple[str, str]]:
+        """Columns and names of the dictionaries used."""
+        return [
+            (c, str(call.arguments[0])) for c, call in self._calls() if call.name == "dictionary"
+        ]
+
+    def from_text(self) -> list[str]:
+        """Names of the columns from whose text something is learned."""
+        variety = [t.terms[0].column for t in self.templates if t.kind == "variety"]
+        return list(dict.fromkeys(self.clustered() + variety))
+
+    def _calls(self) -> list[tuple[str, Call]]:
+        """Columns and functions, each pair once; clusters are one function for all bits."""
+        calls = [
+            (term.column, Call("cluster") if term.call.name == "cluster" else term.call)
+            for t in self.templates for term in t.terms if term.call is not None
+        ]  # fmt: skip
+        return list(dict.fromkeys(calls))
+
+    def with_text(self, *, of_characters: bool) -> Templates:
+        """The same and templates that learn from raw text, of the first column used."""
+        column = _column(self.columns()[0])
+        lines = _OF_CHARACTERS if of_characters else _OF_WORDS
+        return self._and([line.format(column) for line in lines])
+
+    def with_dictionaries(self, names: Sequence[str]) -> Templates:
+        """The same and places in entries of dictionaries, of the first column used."""
+        column = _column(self.columns()[0]) if names else ""
+        return self._and([f"dictionary({column}, {_quoted(name)})[-1..1]" for name in names])
+
+    def _and(self, lines: Sequence[str]) -> Templates:
+        if not lines:
+            return self
+        return replace(self, templates=(*self.templates, *Templates.parse(lines)))
 
 
 def named_sets() -> list[str]:
@@ -277,9 +336,7 @@ def as_templates(features: Any, columns: Sequence[str]) -> Templates:
     if isinstance(features, Templates):
         templates = features
     elif isinstance(features, str):
-        # One word is a set's name, unless it can only be a template.
-        is_template = features in (*_FLAGS, *columns, *_ALIASES) and features not in named_sets()
-        named = re.fullmatch(r"[\w-]+", features) and not is_template
+        named = is_set(features, columns)
         templates = Templates.named(features) if named else Templates.parse(features)
     elif isinstance(features, Iterable) and not isinstance(features, Mapping):
         templates = Templates.parse(features)
@@ -289,6 +346,16 @@ def as_templates(features: Any, columns: Sequence[str]) -> Templates:
             f"got {type(features).__name__}"
         )
     return templates.resolved(columns)
+
+
+def is_set(features: Any, columns: Sequence[str]) -> bool:
+    """Whether ``features=`` asks for the default or a named set, not for templates of one's own."""
+    if features is None or (isinstance(features, str) and features == "auto"):
+        return True
+    # One word is a set's name, unless it can only be a template.
+    if not isinstance(features, str) or not re.fullmatch(r"[\w-]+", features):
+        return False
+    return features in named_sets() or features not in (*_FLAGS, *columns, *_ALIASES)
 
 
 def _resolve(template: Template, columns: Sequence[str]) -> Template:
@@ -378,6 +445,10 @@ class _Parser:
             return True
         return False
 
+    def is_column(self) -> bool:
+        """Whether the line begins with a column named as a template that came later."""
+        return self.peek()[1] == "variety" and self.tokens[1] != ("symbol", "(")
+
     def drafts(self) -> list[_Draft]:
         """All templates of the line; a count of 0: what holds for all templates."""
         kind, value = self.peek()
@@ -386,7 +457,7 @@ class _Parser:
         low = high = min_count = 0
         if kind == "name" and value in _FLAGS and alone:
             kind = self.next("name")
-        elif kind == "name" and value in _SPECIAL and not alone:
+        elif kind == "name" and value in _SPECIAL and not alone and not self.is_column():
             kind = self.next("name")
             together, low, high = self.special(kind)
         else:
@@ -430,8 +501,8 @@ class _Parser:
             low, high = lengths[0], lengths[-1]
             if low < 1:
                 raise TemplateError(f"{name} takes lengths from 1, e.g. {name}({column}, 2..4)")
-            if name == "wordlist" and high > _MAX_WORD:
-                raise TemplateError(f"wordlist takes lengths up to {_MAX_WORD}")
+            if name in ("variety", "wordlist") and high > _MAX_WORD:
+                raise TemplateError(f"{name} takes lengths up to {_MAX_WORD}")
         self.next("symbol", ")")
         shifts = self.offsets() if name == "number" else (0,)
         return [(Term(column, offset=k),) for k in shifts], low, high
@@ -455,7 +526,7 @@ class _Parser:
             calls = [Call(name, (a,)) for a in arguments[0]] if arguments else [Call(name)]
             for call in calls:
                 assert call is not None
-                string_function(call.name, call.arguments)  # raises if it does not exist
+                check_call(call.name, call.arguments)
         offsets = self.offsets()
         return [Term(column, call, k) for call in calls for k in offsets]
 

@@ -19,7 +19,7 @@ from trellis.corpus.refinement import Refinement
 from trellis.corpus.schemes import get_scheme
 from trellis.errors import DataError
 from trellis.features import Encoded, Prepared
-from trellis.features.encoder import encoder_for
+from trellis.features.encoder import TemplateEncoder, encoder_for
 from trellis.models.prediction import Predictor, unknown_labels
 from trellis.problems import EdgeWeights, LabelProblem, Weights
 from trellis.problems.edge_weights import cross
@@ -92,6 +92,8 @@ class LearningProblems(Predictor):
         self._check_classes(classes)
         model = type(self)(**self.get_params(deep=False))
         model.classes_, model.encoder_ = classes, encoder_for(self.features, corpora[0])
+        if isinstance(model.encoder_, TemplateEncoder):  # all data are text, labelled or not
+            model.encoder_.unlabelled = tuple(corpora[1:])
         encoded = [model.encoder_.learn(corpus) for corpus in corpora]
         if len(corpora) > 1:  # features that came later count in those before
             encoded = [model.encoder_.encode(corpus) for corpus in corpora]
@@ -131,10 +133,13 @@ class LearningProblems(Predictor):
         weight: NDArray[np.float64],
         rng: np.random.Generator,
         prepared: Prepared | None = None,
+        unlabelled: Sequence[Corpus] | None = None,
+        dictionaries: Any = None,
     ) -> LabelProblem:
         """Forget everything learned; take the classes and the kind of features from the corpus.
 
-        The features are those that were prepared, if they were.
+        The features are those that were prepared, if they were; else they may use unlabelled text
+        and dictionaries.
         """
         assert corpus.labels is not None
         classes = corpus.labels.classes
@@ -143,7 +148,7 @@ class LearningProblems(Predictor):
         check_label_count(len(classes), self.max_labels)
         self._check_classes(classes)
         if prepared is None:
-            encoder = encoder_for(self.features, corpus)
+            encoder = encoder_for(self.features, corpus, unlabelled, dictionaries)
             encoded = encoder.learn(corpus)
         else:
             encoder, encoded = prepared.encoder_for(self.features), prepared.encoded

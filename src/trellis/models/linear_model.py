@@ -10,7 +10,7 @@ can do in :mod:`trellis.models.prediction`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -24,6 +24,7 @@ from trellis.decompose import GraphPieces, Partitioner, partitioner
 from trellis.errors import CheckpointError, DataError, TrellisError
 from trellis.estimator import fitted, fixed
 from trellis.features import Prepared
+from trellis.features.encoder import unlabelled_text
 from trellis.models.checkpoint import Checkpoint, Resumed, run_fingerprint
 from trellis.models.learning_problems import LearningProblems
 from trellis.models.model_file import StoredLinearModel
@@ -110,6 +111,26 @@ class LinearModel(LearningProblems, StoredLinearModel):
             )
         return corpus
 
+    def _beside(
+        self, unlabelled: Any, dictionaries: Any, prepared: Prepared | None
+    ) -> dict[str, Any]:
+        """What features are learned from beside the samples, checked."""
+        beside = {"unlabelled": unlabelled, "dictionaries": dictionaries}
+        given = {name: value for name, value in beside.items() if value is not None}
+        for name in given:
+            if prepared is not None:
+                raise DataError(
+                    f"a prepared corpus has its features; give {name}= to trellis.features.prepare"
+                )
+            if self.warm_start and self.__sklearn_is_fitted__():
+                raise DataError(
+                    f"{name}= cannot go with warm_start: what the features take from text is fixed "
+                    "by the first fit; leave it out, or fit afresh (warm_start=False)"
+                )
+        if unlabelled is not None:
+            given["unlabelled"] = unlabelled_text(unlabelled)
+        return given
+
     def _partitioner(self, problem: LabelProblem) -> Partitioner:
         """How samples are cut into pieces."""
         if self.structure == "chain":
@@ -126,6 +147,8 @@ class LinearModel(LearningProblems, StoredLinearModel):
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
         sample_weight: Sequence[float] | NDArray[Any] | None = None,
+        unlabelled: Any = None,
+        dictionaries: Mapping[str, Any] | None = None,
         dev: Any = None,
         checkpoint: str | os.PathLike[Any] | Checkpoint | None = None,
         checkpoint_minutes: float = 5.0,
@@ -149,6 +172,13 @@ class LinearModel(LearningProblems, StoredLinearModel):
             its own.
         sample_weight : array (S,), optional
             Weight of each sample in the objective.
+        unlabelled : Corpus, list of samples or list of corpora, optional
+            Raw text with the same columns, from which templates learn beside the samples: clusters
+            of words, contexts of n-grams. To a named set and to "auto" such templates are added.
+            Labels in it are ignored.
+        dictionaries : dict of list of str or path, optional
+            Lists of words, names or terms, or files with one a line, for the templates
+            ``dictionary(word, "name")``. To a named set and to "auto" these are added.
         dev : Corpus, (X, y) or (X, y, edges), optional
             Held-out data, scored after each pass, of Frank–Wolfe after every tenth (span F1 if the
             labels of a chain follow a tag scheme, else accuracy); the weights of the best pass are
@@ -182,6 +212,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
                     "prepare a corpus with edges"
                 )
         corpus = self.training_corpus(X, y, edges, edge_types)
+        beside = self._beside(unlabelled, dictionaries, prepared)
         weight = sample_weights(sample_weight, len(corpus))
         held_out = None if dev is None else self.dev_corpus(dev)
         fresh = not (self.warm_start and self.__sklearn_is_fitted__())
@@ -199,8 +230,10 @@ class LinearModel(LearningProblems, StoredLinearModel):
                 else resumed.seed
             )
         rng = np.random.default_rng(seed)
-        learn = self._learn_fresh if fresh else self._learn_more
-        problem = learn(corpus, weight, rng, prepared)
+        if fresh:
+            problem = self._learn_fresh(corpus, weight, rng, prepared, **beside)
+        else:
+            problem = self._learn_more(corpus, weight, rng, prepared)
         self.n_batches_, self.n_seen_, self._stream = 0, len(corpus), None
         self.stop_reason_ = "interrupted"  # until it has ended
         try:
