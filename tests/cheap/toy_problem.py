@@ -167,7 +167,7 @@ class ToyModel(Estimator):
 
     def trained_on(self, problem):
         objective = PartialObjective(problem, self.loss)
-        found = train([objective], l2=l2_of(self, None), tol=self.tol)
+        found = train([objective], l2=l2_of(self, None, problem), tol=self.tol)
         return self.with_weights(problem, found.shared)
 
     def flat_weights(self, problem):

@@ -152,7 +152,7 @@ def test_edge_features_that_are_all_zero_are_not_listed(run, toys, tmp_path):
 
 
 def test_the_course_of_training_is_told_if_it_is_known():
-    model = ChainCRF(random_state=0, solver="auto").fit([["a", "b"]], [["X", "Y"]])
+    model = ChainCRF(random_state=0, solver="lbfgs").fit([["a", "b"]], [["X", "Y"]])
     shown = lines_by_name(describe(model, 0, None))["training"]
     assert shown == "lbfgs, converged"
     del model.solver_, model.stop_reason_

@@ -133,7 +133,7 @@ def test_what_cannot_be_read(arguments, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--l2", "-1"], "--l2 must be auto or a number of at least 0, got -1"),
+        (["--l2", "-1"], "--l2 must be a number of at least 0, got -1"),
         (["--jobs", "0"], "--jobs must be a positive integer or -1, got 0"),
         (["--l2", "9", "--fast"], "--l2 must be at most 5 to be fast, got 9"),
         (["--edges", "--no-directed"], "--edges and --no-directed are for --solver lbfgs"),

@@ -357,9 +357,9 @@ def test_progress_is_one_line_a_pass(run, toys, tmp_path):
             r"20 passes \(kept pass \d+, dev 100.00; not converged\), ",
         ),
         ("--max-passes 50 --tol 0.5", r"[1-4]?\d passes \(converged\), "),
-        ("--l1 1", r"\d passes \(no more improvement\), "),
+        ("--l1 1 --l2 1", r"\d passes \(no more improvement\), "),
         ("--solver lbfgs", r"\d+ L-BFGS iterations \(converged\), "),
-        ("--solver auto", r"\d+ L-BFGS iterations \(converged\), "),
+        ("--solver lbfgs", r"\d+ L-BFGS iterations \(converged\), "),
         ("--solver lbfgs --max-passes 2", r"2 L-BFGS iterations \(not converged\), "),
         (
             "--solver lbfgs --dev DEV --patience 1",
@@ -593,7 +593,7 @@ CONTENT = {
         ("spaces", "--loss max --model crf", "--loss max is for --model max-margin, not for crf"),
         (
             "spaces",
-            "--loss hinge --l1 1",
+            "--loss hinge --l1 1 --l2 1",
             "one of l2 and l1 must be positive and the other 0, got --l2 1 and --l1 1",
         ),
         (

@@ -190,7 +190,7 @@ def test_wrong_usage(run, options, expected):
         ("--folds 1", "--folds must be at least 2, got 1"),
         ("--folds 3", "3 folds of 2 sequence(s): use fewer folds"),
         ("--jobs 0", "--jobs must not be 0; -1 makes one fit on each processor"),
-        ("--l2 1,-1", "--l2 must be a number of at least 0, got -1"),
+        ("--l2 1,-1", "--l2 must be auto or a number of at least 0, got -1"),
         ("--piece-size 0.5", "--piece-size must be a number of at least 1, got 0.5"),
         ("--model perceptron --l2 1", "--l2 is not for ChainPerceptron"),
         ("--model perceptron --l1 1", "--l1 is not for ChainPerceptron"),

@@ -83,13 +83,14 @@ def test_the_penalty_is_chosen_by_features():
 
 def test_averaging_is_the_default_where_nothing_speaks_against_it():
     def averaged(**options):
-        model = ChainCRF("word", max_passes=1, **options).fit(X, Y)
-        return model._is_averaged
+        model = ChainCRF("word", max_passes=1, **options).fit(X[:5], Y[:5])
+        return model.averaged_
 
     assert averaged(solver="sgd") and averaged(piece_size=2.5) and averaged(averaged=True)
     against = [{"solver": "lbfgs"}, {"solver": "adf"}, {"decay": 0.9}, {"averaged": False}]
     against += [{"solver": "sgd", "l1": 0.1}, {"group_lasso": 0.1}]
     assert not any(averaged(**options) for options in against)
+    assert not ChainCRF(solver="sgd", max_passes=1).fit(*dense()).averaged_
 
 
 def test_the_same_optimum():

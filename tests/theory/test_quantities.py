@@ -160,7 +160,7 @@ def test_the_bound_on_the_gradient_is_nearly_reached():
         ),
         (
             lambda m: Quantities.from_model(ChainCRF("word", l2=0).fit(X, Y), (X, Y)),
-            "the bounds divide by the strength of the penalty, but l2 is 0; fit with l2 > 0",
+            "the bounds divide by the strength of the penalty, but l2 is 0.0; fit with l2 > 0",
         ),
         (
             lambda m: Quantities.from_model(m, X),

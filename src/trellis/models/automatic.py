@@ -6,8 +6,9 @@ small alphabet), and sparse if most are met at a few (words and what is made of 
 .. math:: n \ge 20 F \quad\text{and}\quad n \ge N F / 100,
 
 n being the number of features of all positions together. Dense ones have few weights, each with
-much data, which want the optimum and a penalty; L-BFGS finds it in seconds. Of sparse ones the mean
-of weights on the way predicts better than the optimum, and comes sooner.
+much data, which want the optimum and a penalty; L-BFGS finds it in seconds. (A fixed rate is wrong
+for them: each step moves all weights.) Of sparse ones the mean of weights on the way predicts
+better than the optimum, and comes sooner.
 
 Passes of averaged steps: eight for 200,000 positions and more, the more for fewer, since weights
 must get from zero to where the mean is worth taking: :math:`8 \, (200{,}000 / N)^{0.27}`, at most 50. ``python -m benchmarks.defaults`` measures what these rules bring and what they miss.

@@ -121,7 +121,8 @@ class CRF(StochasticModel):
         self.solver_, self.l2_ = self._solver_for(problem), self.penalty_strength(problem)
         loss, penalty = LogLikelihood(problem, self._threads), self._penalty()
         self._auto_passes = _PASSES[self.solver_]
-        if self._is_averaged:
+        self.averaged_ = self._averages(problem)
+        if self.averaged_:
             self._auto_passes = passes_for(len(problem.labels))
         if self.solver_ == "lbfgs":
             pieces = self._partitioner(problem).draw(problem.offsets, rng)

@@ -202,6 +202,7 @@ class MaxMargin(StochasticModel):
         self.l2_ = self.penalty_strength(problem)
         if self.solver == "sgd":
             self.solver_, self._auto_passes = "sgd", _STEPS
+            self.averaged_ = self._averages(problem)
             self._find_rate(problem, start, rng)
             return self._passes(self._descent(problem, start), rng)
         if self.piece_size is not None:

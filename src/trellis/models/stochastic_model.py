@@ -12,7 +12,7 @@ import numpy as np
 
 from trellis.domains import flag, number, one_of
 from trellis.errors import ParametersError
-from trellis.estimator import fitted, parameter
+from trellis.estimator import fitted, fixed, parameter
 from trellis.models.automatic import is_dense
 from trellis.models.linear_model import LinearModel
 from trellis.problems import HingeSteps, LabelProblem, LogLikelihood, Penalty, Weights
@@ -49,31 +49,35 @@ class StochasticModel(LinearModel):
     averaged: bool | str = parameter(
         one_of("auto") | flag,
         """With "sgd", predict with the mean of the weights of the last two thirds of the passes,
-        all of which are made; not with penalties that make weights zero. "auto": where the rate
-        is not told to fall, and no such penalty is there.""",
+        all of which are made unless ``tol`` is given; not with penalties that make weights zero.
+        "auto": where features
+        are sparse (see :mod:`trellis.models.automatic`), the rate is not told to fall, and no such
+        penalty is there.""",
         default="auto",
     )
 
     learning_rate_: float = fitted()
     l2_: float = fitted()
+    averaged_: bool = fixed(False)
     _steps_of: ClassVar[type[LogLikelihood] | type[HingeSteps]]
     """The loss, as one that steps can be made for."""
 
-    @property
-    def _is_averaged(self) -> bool:
+    def _averages(self, problem: LabelProblem) -> bool:
         """Whether the steps of the solver used are averaged."""
         if self.solver_ != "sgd" or not isinstance(self.averaged, str):
             return self.solver_ == "sgd" and bool(self.averaged)
-        return isinstance(self.decay, str) and self._penalty().smooth
+        return isinstance(self.decay, str) and self._penalty().smooth and not is_dense(problem)
 
     @property
     def _tol(self) -> float:
-        return -np.inf if self._is_averaged else super()._tol
+        # At a fixed rate the objective met does not come to rest as the mean of weights does.
+        unasked = self.tol == self._parameter_table["tol"].default
+        return -np.inf if self.averaged_ and unasked else super()._tol
 
     @property
     def _rate_decay(self) -> float:
         if isinstance(self.decay, str):
-            return 1.0 if self._is_averaged else 0.75
+            return 1.0 if self.averaged_ else 0.75
         return float(self.decay)
 
     def _check_together(self) -> None:
@@ -102,7 +106,7 @@ class StochasticModel(LinearModel):
         if isinstance(self.learning_rate, str):
             best = calibrate(
                 problem, self._partitioner(problem), rng, l2=self.l2_, like=weights,
-                batch_size=self.batch_size, loss=self._steps_of, unseen=self._is_averaged,
+                batch_size=self.batch_size, loss=self._steps_of, unseen=self.averaged_,
             )  # fmt: skip
             self.learning_rate_ = _PUSH * best
         else:
@@ -113,7 +117,7 @@ class StochasticModel(LinearModel):
         """Gradient steps of a whole training."""
         return self._steps(
             problem, weights, decay=self._rate_decay, penalty=self._penalty(),
-            average_from=self._pass_limit() // 3 if self._is_averaged else None, **more,
+            average_from=self._pass_limit() // 3 if self.averaged_ else None, **more,
         )  # fmt: skip
 
     def _steps(self, problem: LabelProblem, weights: Weights, **more: Any) -> StochasticGradient:
@@ -126,7 +130,7 @@ class StochasticModel(LinearModel):
     def _stream_learner(
         self, problem: LabelProblem, weights: Weights, rng: np.random.Generator
     ) -> Learner:
-        self.solver_ = "sgd"
+        self.solver_, self.averaged_ = "sgd", False
         if self.n_batches_ == 1:
             self.l2_ = self.penalty_strength(problem)
             self._find_rate(problem, weights, rng)

@@ -50,10 +50,10 @@ from trellis.solvers.passes import Visitor
 
 __all__ = ["StochasticGradient", "calibrate"]
 
-# Trials of learning rates: fewest visits, and the range that is searched. The lower end is for a
+# Trials of learning rates: fewest visits, unless they are long, and the range that is searched. The lower end is for a
 # squared feature norm of one: where new samples cannot be predicted at all, the smallest rate would
 # look best, and nothing would be learned.
-_TRIAL_VISITS = 64
+_TRIAL_VISITS, _TRIAL_POSITIONS = 64, 50_000
 _SLOWEST, _FASTEST = 1e-3, 1.0
 
 _PLACES = 8  # of a pass, whose weights an average is of
@@ -224,7 +224,9 @@ def calibrate(
     compact, trial_visits, zero = problem.compact(trial_visits, like)
     few = len(trial_visits) < _TRIAL_VISITS
     # A few sequences are gone through several times: a single step says nothing about a rate.
-    trial_visits = trial_visits.repeated(-(-_TRIAL_VISITS // max(1, len(trial_visits))))
+    times = -(-_TRIAL_VISITS // max(1, len(trial_visits)))
+    length = int((trial_visits.ends - trial_visits.starts).sum())
+    trial_visits = trial_visits.repeated(min(times, max(2, _TRIAL_POSITIONS // max(1, length))))
     share = l2 / max(1, len(pieces))
     e = compact.encoded
     # Not np.square: samples with edges stay whole, and all their values may not fit into memory.
