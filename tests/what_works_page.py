@@ -175,7 +175,8 @@ class _Interrupted(Checkpoint):
 
     def save(self, *state: Any) -> None:
         super().save(*state)
-        raise KeyboardInterrupt
+        if self.path.exists():  # within a pass it is not yet due
+            raise KeyboardInterrupt
 
 
 def resumed(row: Row) -> None:

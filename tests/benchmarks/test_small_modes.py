@@ -26,6 +26,7 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
         (3, ["Trellis perceptron", "Trellis CRF, n' = 5.5", "Trellis CRF"]),
         (3, ["Trellis", "Trellis, from a corpus as read", "Trellis, from encoded features"]),
     ],
+    "defaults": [(10, ["conll2000", "dicts", "templates", "numbers", "quarter"])],
     "experts": [(5, METHODS), (5, METHODS), (5, METHODS)],
     "footprint": [(5, ["Trellis, encoded features"]), (3, ["import trellis", "trellis --help"])],
     "gcrf_scale": [

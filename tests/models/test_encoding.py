@@ -44,7 +44,7 @@ def test_predictions_are_in_the_labels_given(kind):
 
 @KINDS
 def test_auto_needs_enough_spans(kind, monkeypatch):
-    n = sum(label == "B-PER" for s in Y for label in s)
+    n = sum(label == "I-PER" for s in Y for label in s)  # spans of two words
     for limit, states in ((n, STATES), (n + 1, ("B-PER", "I-PER", "O"))):
         monkeypatch.setattr(problems_module, "_ENOUGH_SPANS", limit)
         assert kind(max_passes=1).fit(X, Y).states_ == states

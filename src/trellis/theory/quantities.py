@@ -167,7 +167,7 @@ class Quantities:
         >>> from trellis.theory import Quantities
         >>> X = [["the", "cat", "sat", "down"], ["the", "dog", "ran", "off"]] * 5
         >>> y = [["D", "N", "V", "P"]] * 10
-        >>> model = ChainCRF("word", piece_size=2, random_state=0).fit(X, y)
+        >>> model = ChainCRF("word", l2=1.0, piece_size=2, random_state=0).fit(X, y)
         >>> found = Quantities.from_model(model, (X, y))
         >>> found.m, found.n, found.d, found.alpha, found.lam
         (10, 4.0, 8, 2.0, 0.05)
