@@ -32,7 +32,7 @@ PEERS: dict[str, dict[str, Any]] = {
 
 
 def items(encoded: Encoded) -> Iterator[Any]:
-    """Features of each sample as attributes (ids, which are as good as names), with their values."""
+    """Features of each sample as attributes (ids, as good as names), with their values."""
 
     def item(t: int) -> list[str] | dict[str, float]:
         part = slice(encoded.indptr[t], encoded.indptr[t + 1])

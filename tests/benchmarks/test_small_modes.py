@@ -39,7 +39,7 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
         (4, ["1", "5", "20", "100"]),
     ],
     "large": [(4, ["read", "encode", "encode and one pass", "predict"])],
-    "ocr": [(14, ["Frank–Wolfe, gap 1 %", "bundle, gap 1 %", "CRF, L-BFGS"])],
+    "ocr": [(16, ["Frank–Wolfe, gap 1 %", "bundle, gap 1 %", "CRF, L-BFGS"])],
     "partial": [
         (2, ["complete", "one missing"]),
         (3, ["log-likelihood (ChainCRF)", "hinge (MaxMargin)", "perceptron (ChainPerceptron)"]),
@@ -48,7 +48,7 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
     "rich_edges": [(10, ["jnlpba", "sxu", "defaults", "rich_edges=True, piece_size=3.5"])],
     "same_features": [(3, ["conll2000", "ud_ewt", "jnlpba"])],
     "scaling": [(2, [])],
-    "solvers": [(6, ["Trellis L-BFGS, observed states", "Trellis ADF", "Trellis SGD, L1"])],
+    "solvers": [(7, ["Trellis L-BFGS, observed states", "Trellis ADF", "Trellis SGD, L1"])],
     "threads": [(11, [*SGD, "SGD, lock-free", "L-BFGS, states all", "same bits"])],
     "tracking": [(4, ["cell migration", "epidermis", "Trellis", "nearest neighbours"])],
     "tree_marginals": [

@@ -99,5 +99,7 @@ def test_chances_are_summed() -> None:
 @pytest.mark.parametrize("classes", [("A", "B"), ("B", "E", "M", "S"), ("B-X", "O"), ("O",)])
 def test_other_labels_are_refused(classes: tuple[str, ...]) -> None:
     assert not Refinement.applies(classes)
-    with pytest.raises(DataError, match="not written in BIO, or no span goes on"):
+    with pytest.raises(
+        DataError, match="only labels in BIO with spans of more than one position can be ref"
+    ):
         Refinement(classes)

@@ -63,7 +63,9 @@ def test_auto_leaves_other_labels_as_they_are(kind, monkeypatch):
 
 @KINDS
 def test_labels_that_are_not_bio_cannot_be_refined(kind):
-    with pytest.raises(DataError, match="the labels A, B are not written in BIO"):
+    with pytest.raises(
+        DataError, match=r"only labels in BIO .* can be refined, not A, B; leave encoding"
+    ):
         kind(encoding="iobes").fit([["a", "b"]], [["A", "B"]])
 
 

@@ -76,8 +76,8 @@ class Refinement:
     def __init__(self, classes: Sequence[str]) -> None:
         if not self.applies(classes):
             raise DataError(
-                f"the labels {', '.join(map(str, classes))[:80]} are not written in BIO, or no "
-                "span goes on; leave them as they are given"
+                "only labels in BIO with spans of more than one position can be refined, not "
+                f"{', '.join(map(str, classes)):.60}; leave encoding='auto'"
             )
         self.classes = tuple(classes)
         parsed = [get_scheme("BIO").parse(label) for label in self.classes]

@@ -50,9 +50,9 @@ from trellis.solvers.passes import Visitor
 
 __all__ = ["StochasticGradient", "calibrate"]
 
-# Trials of learning rates: fewest visits, unless they are long, and the range that is searched. The lower end is for a
-# squared feature norm of one: where new samples cannot be predicted at all, the smallest rate would
-# look best, and nothing would be learned.
+# Trials of learning rates: fewest visits, unless they are long, and the range that is searched. The
+# lower end is for a squared feature norm of one: where new samples cannot be predicted at all, the
+# smallest rate would look best, and nothing would be learned.
 _TRIAL_VISITS, _TRIAL_POSITIONS = 64, 50_000
 _SLOWEST, _FASTEST = 1e-3, 1.0
 
