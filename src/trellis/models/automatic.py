@@ -11,7 +11,8 @@ for them: each step moves all weights.) Of sparse ones the mean of weights on th
 better than the optimum, and comes sooner.
 
 Passes of averaged steps: eight for 200,000 positions and more, the more for fewer, since weights
-must get from zero to where the mean is worth taking: :math:`8 \, (200{,}000 / N)^{0.27}`, at most 50.
+must get from zero to where the mean is worth taking: :math:`8 \, (200{,}000 / N)^{0.27}`, at most
+50.
 ``python -m benchmarks.defaults`` measures what these rules bring and what they miss.
 """
 
