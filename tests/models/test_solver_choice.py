@@ -77,6 +77,9 @@ def test_the_penalty_is_chosen_by_features():
     assert ChainCRF(max_passes=1).fit(*dense()).l2_ == 1.0
     assert ChainCRF(max_passes=1).partial_fit(*dense()).l2_ == 1.0
     assert ChainCRF(l2=0.3, max_passes=1).fit(X, Y).l2_ == 0.3
+    stream = ChainCRF("word; word[-1]", max_passes=1).fit(X[:2], Y[:2])
+    assert stream.l2_ == 0.1 and stream.partial_fit(X, Y).l2_ == 0.1  # once chosen, it stays
+    assert stream.set_params(l2=3.0).partial_fit(X, Y).l2_ == 3.0
     assert MaxMargin(max_passes=1).fit(*dense()).l2_ > MaxMargin(max_passes=1).fit(X[:5], Y[:5]).l2_
     assert MaxMargin("word", l1=1.0, max_passes=1).fit(X, Y).l2_ == 0.0
 

@@ -131,8 +131,10 @@ class StochasticModel(LinearModel):
         self, problem: LabelProblem, weights: Weights, rng: np.random.Generator
     ) -> Learner:
         self.solver_, self.averaged_ = "sgd", False
-        if self.n_batches_ == 1:
+        # A small batch says little about features; what was chosen stays.
+        if not isinstance(self.l2, str) or not hasattr(self, "l2_"):
             self.l2_ = self.penalty_strength(problem)
+        if self.n_batches_ == 1:
             self._find_rate(problem, weights, rng)
         share = problem.n_samples / self.n_seen_
         sgd = self._steps(problem, weights, decay=1.0, penalty=self._penalty(share))
