@@ -179,7 +179,7 @@ class Contest:
         low, high = (100 * end for end in outcome.interval)
         star = "*" if low > 0 or high < 0 else ""
         difference = self.score(name) - self.score(other)
-        return f"{difference:+.2f} [{low:+.2f}, {high:+.2f}]{star}"
+        return f"{difference:+.2f} [{low:+.2f}, {high:+.2f}]{star}".replace("-", "−")
 
 
 def train(setting: Setting, these: Parts, corpus: Corpus, seed: int) -> tuple[LinearModel, float]:
@@ -213,7 +213,7 @@ def run(case: Case, part: str, seeds: int, peers: bool) -> list[str]:
     best = contest.best(ours)
     row = [case.task, case.form, str(case.size or "all"), case.labels]
     row += [f"{contest.score('default'):.2f}", f"{best} {contest.score(best):.2f}"]
-    row += ["0" if best == "default" else contest.compare("default", best)]
+    row += ["" if best == "default" else contest.compare("default", best)]
     row += [contest.compare("default", "of 0.1")]
     row += [f"{contest.score(n):.2f}" if n in chosen else "" for n in ("perceptron", "max-margin")]
     theirs = [name for name in contest.predicted if name.startswith("crfsuite")]
