@@ -12,7 +12,8 @@ In the letters of IOBES,
 Every labelling, valid or not, is that of exactly one sequence of states in which :math:`a^+` is
 followed by a state of I-X, :math:`a^-` by one of another label or by nothing. So the best states
 are the best labelling, k best states are k labellings, and the probability of a label is the sum
-of those of its states.
+of those of its states, where sequences that break these rules are left out. Training does not leave
+them out: their weights learn to be low, and the kernels need no rules.
 
 L. Ratinov and D. Roth, *Design challenges and misconceptions in named entity recognition*, 2009.
 """
