@@ -83,22 +83,19 @@ class Refinement:
         self.classes = tuple(classes)
         parsed = [get_scheme("BIO").parse(label) for label in self.classes]
         inside = {kind: a for a, (role, kind) in enumerate(parsed) if role == "I"}
-        goes_on: list[tuple[str, int, int]] = []  # name of a state, its label, the label after it
+        states: list[tuple[str, int, bool]] = []  # name, label, and whether the span ends here
         for a, (role, kind) in enumerate(parsed):
             rest = f"-{kind}" if kind else ""
-            if role == "O":
-                goes_on.append(("O", a, -1))
-                continue
-            goes_on.append(({"B": "S", "I": "E"}[role] + rest, a, -1))
-            if kind in inside:
-                goes_on.append((role + rest, a, inside[kind]))
-        goes_on.sort()
-        self.states = tuple(name for name, _, _ in goes_on)
-        self.label = np.array([a for _, a, _ in goes_on], np.int64)
-        self._next = np.array([after for *_, after in goes_on], np.int64)
-        self._inside = np.array([inside.get(kind, -1) if role != "O" else -1
-                                 for role, kind in parsed], np.int64)  # fmt: skip
-        closed = self._next < 0
+            states.append(({"B": "S", "I": "E", "O": "O"}[role] + rest, a, True))
+            if role != "O" and kind in inside:
+                states.append((role + rest, a, False))
+        states.sort()
+        self.states = tuple(name for name, _, _ in states)
+        self.label = np.array([a for _, a, _ in states], np.int64)
+        closed = np.array([ends for *_, ends in states])
+        # The label that goes on with the span of each, or -1.
+        goes_on = [-1 if role == "O" else inside.get(kind, -1) for role, kind in parsed]
+        self._inside = np.array(goes_on, np.int64)
         self._closed, self._open = (np.full(len(parsed), -1, np.int64) for _ in range(2))
         self._closed[self.label[closed]] = np.flatnonzero(closed)
         self._open[self.label[~closed]] = np.flatnonzero(~closed)
