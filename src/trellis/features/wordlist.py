@@ -8,7 +8,7 @@ position i has the features
     before-pair (E(i−1, ℓ), W(i, ℓ')) if in B, and
     after-pair  (E(i, ℓ), W(i+1, ℓ')) if in B             for ℓ, ℓ' in 1 .. high.
 
-Words are found by walking a trie whose edges are (node, character) keys.
+Words are found by walking a trie (:mod:`trellis.features.trie`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from trellis.corpus.corpus import split
 from trellis.corpus.schemes import tags_to_words
 from trellis.errors import DataError
 from trellis.features.keytable import KeyTable
+from trellis.features.trie import Trie
 
 __all__ = ["WordList"]
 
@@ -40,9 +41,9 @@ class WordList:
         self.column, self.low, self.high = column, low, high
         self.words = list(words)
         self.pairs = KeyTable(max(1, len(self.words)) ** 2, pairs)
-        characters = sorted({c for word in self.words for c in word})
-        self._character = {c: i for i, c in enumerate(characters)}
-        self._build_trie()
+        self._trie, nodes = Trie.of(self.words)
+        self._word_at = np.full(len(self._trie), -1, np.int64)  # the word that ends at each node
+        self._word_at[nodes] = np.arange(len(self.words))
 
     @classmethod
     def from_corpus(cls, corpus: Corpus, column: str, low: int, high: int) -> WordList:
@@ -76,20 +77,6 @@ class WordList:
             if n >= _MIN_COUNT and a in index and b in index
         )
         return cls(column, low, high, words, np.array(pairs, np.int64))
-
-    def _build_trie(self) -> None:
-        """Node 0 is the root; word_at[node] is the word that ends there or −1."""
-        radix = max(1, len(self._character))
-        n_nodes = 1 + sum(len(word) for word in self.words)
-        self._trie = KeyTable(n_nodes * radix)
-        codes = [[self._character[c] for c in word] for word in self.words]
-        node = np.zeros(len(self.words), np.int64)
-        for depth in range(max((len(c) for c in codes), default=0)):
-            active = np.array([i for i, c in enumerate(codes) if len(c) > depth], np.int64)
-            step = np.array([codes[i][depth] for i in active], np.int64)
-            node[active] = self._trie.code(node[active] * radix + step, grow=True) + 1
-        self._word_at = np.full(len(self._trie) + 1, -1, np.int64)
-        self._word_at[node] = np.arange(len(self.words))
 
     @property
     def n_columns(self) -> int:
@@ -136,21 +123,9 @@ class WordList:
 
     def _starts(self, corpus: Corpus) -> NDArray[np.int64]:
         column = corpus.columns[self.column]
-        known = np.array([self._character.get(v, -1) for v in column.values], np.int64)
-        codes = known[column.codes] if len(known) else np.zeros(0, np.int64)
-        end = np.repeat(corpus.offsets[1:], corpus.lengths)
-        position = np.arange(len(codes))
-        radix = max(1, len(self._character))
-        node = np.zeros(len(codes), np.int64)
+        codes = self._trie.codes(column)[column.codes]
         nodes = np.full((self.high + 1, len(codes)), -1, np.int64)
-        for length in range(1, self.high + 1):
-            where = position + length - 1
-            inside = where < end
-            step = np.where(inside, codes[np.minimum(where, len(codes) - 1)], -1)
-            alive = (node >= 0) & (step >= 0)
-            key = np.where(alive, node * radix + step, -1)
-            edge = self._trie.code(key, grow=False).astype(np.int64)
-            node = np.where(edge >= 0, edge + 1, -1)
+        for length, node in enumerate(self._trie.walk(codes, corpus.offsets, self.high), 1):
             nodes[length] = np.where(node >= 0, self._word_at[node], -1)
         return nodes
 
