@@ -9,8 +9,8 @@ all of a fold; sensors: 10 recordings and all), with all labels given or a quart
 anew with each seed. All settings are trained on the same data; the best of them, and the best of
 three settings of python-crfsuite, are those with the best score on development data (the last tenth
 of the training part where there is none). Then all are scored: on development data (the figures
-that defaults may be chosen by), or with ``--part test`` on test data, where the regret of the
-default against the best setting is one that nobody has optimised.
+that defaults may be chosen by), or with ``--parts dev test`` on test data too, where the regret of
+the default against the best setting is one that nobody has optimised.
 
 Regrets are in points of F1 (accuracy for tags, letters and sensors), with the 95 % interval of a
 paired bootstrap over the samples scored, the seeds of a sample together. Seconds are CPU seconds of
@@ -40,6 +40,7 @@ from studies.datasets.ocr import load_ocr
 from trellis import ChainCRF, ChainPerceptron, Corpus, MaxMargin
 from trellis.corpus import as_corpus
 from trellis.evaluation import paired_bootstrap, span_scores, token_accuracy
+from trellis.features.encoder import encoder_for
 from trellis.models.linear_model import LinearModel
 
 Labels = list[list[str]]
@@ -134,31 +135,34 @@ def drawn(train: Corpus, case: Case, seed: int) -> Corpus:
 
 
 class Contest:
-    """What the systems predicted on the development and the scored part, seed by seed."""
+    """What the systems predicted on development and test data, seed by seed."""
 
-    def __init__(self, these: Parts, part: str) -> None:
-        self.parts, self.scored = these, these.dev if part == "dev" else these.test
-        self.predicted: dict[str, list[tuple[Labels, Labels]]] = {}
+    def __init__(self, these: Parts, scored: list[str]) -> None:
+        self.parts, self.scored = these, {"dev", *scored}
+        self.predicted: dict[str, list[dict[str, Labels]]] = {}
         self.seconds: dict[str, list[float]] = {}
 
     def add(self, name: str, seconds: float, predict: Callable[[Corpus], Labels]) -> None:
         """Let a system predict that took so long to train."""
-        on_dev = predict(self.parts.dev)
-        on_scored = on_dev if self.scored is self.parts.dev else predict(self.scored)
-        self.predicted.setdefault(name, []).append((on_dev, on_scored))
+        run = {part: predict(getattr(self.parts, part)) for part in self.scored}
+        self.predicted.setdefault(name, []).append(run)
         self.seconds.setdefault(name, []).append(seconds)
 
-    def score(self, name: str, *, dev: bool = False) -> float:
+    def gold(self, part: str) -> Labels:
+        """The labels to find."""
+        labels: Labels = getattr(self.parts, part).label_lists()
+        return labels
+
+    def score(self, name: str, part: str) -> float:
         """Mean score of a system over seeds."""
-        gold = (self.parts.dev if dev else self.scored).label_lists()
-        both = self.predicted[name]
-        return float(np.mean([self.parts.score(gold, runs[not dev]) for runs in both]))
+        gold = self.gold(part)
+        return float(np.mean([self.parts.score(gold, run[part]) for run in self.predicted[name]]))
 
     def best(self, names: list[str]) -> str:
         """The system with the best score on development data."""
-        return max(names, key=lambda name: self.score(name, dev=True))
+        return max(names, key=lambda name: self.score(name, "dev"))
 
-    def compare(self, name: str, other: str) -> str:
+    def compare(self, name: str, other: str, part: str) -> str:
         """Difference of two systems and its interval; a star where it is not 0."""
         scheme, n = self.parts.scheme, len(self.predicted[name])
         between = [] if scheme is None else ["O"]
@@ -170,15 +174,15 @@ class Contest:
             ]
 
         outcome = paired_bootstrap(
-            joined([self.scored.label_lists()] * n),
-            *(joined([scored for _, scored in self.predicted[s]]) for s in (name, other)),
+            joined([self.gold(part)] * n),
+            *(joined([run[part] for run in self.predicted[s]]) for s in (name, other)),
             "accuracy" if scheme is None else "f1",
             scheme=scheme or "BIO",
             n_resamples=2000,
         )
         low, high = (100 * end for end in outcome.interval)
         star = "*" if low > 0 or high < 0 else ""
-        difference = self.score(name) - self.score(other)
+        difference = self.score(name, part) - self.score(other, part)
         return f"{difference:+.2f} [{low:+.2f}, {high:+.2f}]{star}".replace("-", "−")
 
 
@@ -189,10 +193,10 @@ def train(setting: Setting, these: Parts, corpus: Corpus, seed: int) -> tuple[Li
     return model, time.process_time() - started
 
 
-def run(case: Case, part: str, seeds: int, peers: bool) -> list[str]:
-    """The row of a case."""
+def held(case: Case, scored: list[str], seeds: int, peers: bool) -> Contest:
+    """The contest of a case."""
     these = parts(case.task, case.form)
-    contest = Contest(these, part)
+    contest = Contest(these, scored)
     dense = case.form == "numbers"
     chosen = {
         name: setting
@@ -207,39 +211,44 @@ def run(case: Case, part: str, seeds: int, peers: bool) -> list[str]:
             contest.add(name, seconds, model.predict)
         if peers and case.labels == "all":
             for name, told in PEERS.items():
-                with peer(model, corpus, told) as (predict, seconds):
+                with peer(these.features, corpus, told) as (predict, seconds):
                     contest.add(f"crfsuite {name}", seconds, predict)
-    ours = [name for name in chosen if SETTINGS[name][0] is ChainCRF]
-    best = contest.best(ours)
+    return contest
+
+
+def row_of(case: Case, contest: Contest, part: str) -> list[str]:
+    """What a contest says of the default, by the scores of a part."""
+    systems = list(contest.predicted)
+    best = contest.best([n for n in systems if n in SETTINGS and SETTINGS[n][0] is ChainCRF])
     row = [case.task, case.form, str(case.size or "all"), case.labels]
-    row += [f"{contest.score('default'):.2f}", f"{best} {contest.score(best):.2f}"]
-    row += ["" if best == "default" else contest.compare("default", best)]
-    row += [contest.compare("default", "of 0.1")]
-    row += [f"{contest.score(n):.2f}" if n in chosen else "" for n in ("perceptron", "max-margin")]
-    theirs = [name for name in contest.predicted if name.startswith("crfsuite")]
+    row += [f"{contest.score('default', part):.2f}", f"{best} {contest.score(best, part):.2f}"]
+    row += ["" if best == "default" else contest.compare("default", best, part)]
+    row += [contest.compare("default", "of 0.1", part)]
+    others = ("perceptron", "max-margin")
+    row += [f"{contest.score(name, part):.2f}" if name in systems else "" for name in others]
+    theirs = [name for name in systems if name.startswith("crfsuite")]
     if theirs:
         best = contest.best(theirs)
-        row += [contest.compare("default", "crfsuite default")]
-        row += [f"{best.removeprefix('crfsuite ')} {contest.compare('default', best)}"]
+        row += [contest.compare("default", "crfsuite default", part)]
+        row += [f"{best.removeprefix('crfsuite ')} {contest.compare('default', best, part)}"]
     else:
         row += ["", ""]
-    seconds = [*("default", "of 0.1"), "crfsuite default"]
-    row += [
-        short(float(np.mean(contest.seconds[n]))) if n in contest.seconds else "" for n in seconds
+    timed = ("default", "of 0.1", "crfsuite default")
+    return row + [
+        short(float(np.mean(contest.seconds[name]))) if name in systems else "" for name in timed
     ]
-    return row
 
 
 class peer:  # noqa: N801 (it reads as a statement)
-    """A model of python-crfsuite, trained on the features of one of ours, while it is needed."""
+    """A model of python-crfsuite, trained on the features that ours have, while it is needed."""
 
-    def __init__(self, model: LinearModel, corpus: Corpus, told: dict[str, Any]) -> None:
-        self.model, self.corpus, self.told = model, corpus, told
+    def __init__(self, features: str, corpus: Corpus, told: dict[str, Any]) -> None:
+        self.features, self.corpus, self.told = features, corpus, told
 
     def __enter__(self) -> tuple[Callable[[Corpus], Labels], float]:
-        encoder = self.model.encoder_
+        encoder = encoder_for(self.features, self.corpus)
         self.file = tempfile.NamedTemporaryFile(suffix=".crfsuite")
-        encoded = encoder.encode(self.corpus)
+        encoded = encoder.learn(self.corpus)
         _, seconds = crfsuite.train(
             self.file.name, items(encoded), self.corpus.label_lists(), **self.told
         )
@@ -278,26 +287,30 @@ def main() -> None:
         forms=(["dicts", "templates"], ["dicts", "templates"]),
         labels=(["all", "quarter"], ["all", "quarter"]),
         seeds=(5, 1, "of 200 samples; of 2,000 and of all there are fewer"),
-        part=("dev", "dev", "the part to score: dev or test"),
+        parts=(["dev"], ["dev"], "the parts to score: dev, test or both"),
         no_peers=(False, False, "without python-crfsuite"),
         peer_size=(2000, 2000, "python-crfsuite learns from up to so many samples; 0: from all"),
         log=("", "", "file of rows"),
     )
     peers = not args.no_peers and crfsuite.is_there()
     kept = _rows(args.log)
-    table = Table(f"Defaults, scored on {args.part} data", *HEADER)
+    tables = {part: Table(f"Defaults, scored on {part} data", *HEADER) for part in args.parts}
     for case in cases(args):
-        key = f"{case}, {args.part}, {peers}"
-        if key not in kept:
+        keys = {part: f"{case}, {part}, {peers}" for part in args.parts}
+        if not kept.keys() >= set(keys.values()):
             n = args.seeds if case.size and case.size <= 200 else max(1, 2 * args.seeds // 5)
             small = case.size or (10**9 if case.form != "numbers" else 0)
             with_peers = peers and (not args.peer_size or small <= args.peer_size)
-            kept[key] = run(case, args.part, n, with_peers)
-            if args.log:
-                with Path(args.log).open("a", encoding="utf-8") as file:
-                    file.write(json.dumps([key, kept[key]]) + "\n")
-        table.add(*kept[key])
-    table.show()
+            contest = held(case, args.parts, n, with_peers)
+            for part, key in keys.items():
+                kept[key] = row_of(case, contest, part)
+                if args.log:
+                    with Path(args.log).open("a", encoding="utf-8") as file:
+                        file.write(json.dumps([key, kept[key]]) + "\n")
+        for part, key in keys.items():
+            tables[part].add(*kept[key])
+    for table in tables.values():
+        table.show()
 
 
 def _rows(log: str) -> dict[str, list[str]]:

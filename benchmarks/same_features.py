@@ -19,6 +19,7 @@ from studies.datasets import DataSet, load
 from trellis import ChainCRF, ChainPerceptron
 from trellis.evaluation import span_scores, token_accuracy
 from trellis.features import Encoded
+from trellis.features.encoder import encoder_for
 
 MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
     "CRF": (ChainCRF, {}),
@@ -69,7 +70,8 @@ def main() -> None:
         for kind, options in MODELS.values():
             model = kind(data.features, random_state=0, **options).fit(data.train)
             scores.append(score(data, model.predict(data.test)))
-        train, test = model.encoder_.encode(data.train), model.encoder_.encode(data.test)
+        encoder = encoder_for(data.features, data.train)
+        train, test = encoder.learn(data.train), encoder.encode(data.test)
         for options in peers.values():
             with tempfile.NamedTemporaryFile(suffix=".crfsuite") as file:
                 crfsuite.train(file.name, items(train), data.train.label_lists(), **options)

@@ -79,6 +79,13 @@ TASKS = {
 
 _SHARE_HELD_OUT = {"har": 0.25}
 
+# The features of Sun, Wang & Li (2012) for word segmentation, as the paper has them.
+_SEGMENTATION = """
+char[-2..2]; char[-2..1] & char[-1..2]; char[-1] & char[1]
+char[-2..1] == char[-1..2]; char[-3..1] == char[-1..3]
+wordlist(char, 2..6); bos; eos
+"""
+
 
 @dataclass(frozen=True)
 class TaskData:
@@ -165,7 +172,7 @@ def task_data(name: str, protocol: Protocol) -> TaskData:
         dev=_spread(dev, protocol.test_limit),
         test=_spread(found.test, protocol.test_limit),
         whole=found.train.only_used_labels() if protocol.retrain else train,
-        features=found.features or "auto",
+        features=_SEGMENTATION if found.features == "wordseg" else found.features or "auto",
         scheme=found.scheme,
         held_out=held_out,
     )

@@ -31,6 +31,7 @@ KINDS = {
     "dictionary": 'dictionary(char, "a")[-1..1]; dictionary(h, "b") & char; dictionary(char, "b")',
     "equal places": 'dictionary(char, "a") == dictionary(char, "a")[1]; bias',
     "rare places": 'min_count = 4; dictionary(char, "a"); cluster(char); variety(char, 1..2)',
+    "lexicon": 'lexicon(char, "start")[1] & char; lexicon(char, "end"); lexicon(char, "inside")',
     "rare": "min_count = 4; char; char[-1]; bos; bias; ngrams(char, 1..2); wordlist(char, 1..2)",
     "never seen": "min_count = 99; bos; number(h); char; ngrams(char, 1..2); wordlist(char, 1..2)",
 }
@@ -116,7 +117,7 @@ def test_round_trip_of_attributes(tmp_path, sample):
 EVERYTHING = (
     "edges = mark; char; char[-1] & lower(char); char == char[1]; bos; number(h)[1]; "
     "ngrams(char, 1..2); wordlist(char, 1..2); variety(char, 1..2); cluster(char); "
-    'dictionary(char, "a"); dictionary(h, "b")'
+    'dictionary(char, "a"); dictionary(h, "b"); lexicon(char, "start")'
 )
 HEADER, ARRAYS = learned(EVERYTHING).state()
 ATTRIBUTES = AttributeEncoder()
@@ -248,7 +249,10 @@ DOUBLED = with_strings("dictionary0.symbols", "a", "a") | {"dictionary0.ptr": in
         ("templates", with_strings("cluster0.words", "a", "b", "c", "a"), "a word has two clust"),
         ("templates", with_strings("cluster0.words", "a", "b"), "a word has two clusters, or none"),
         ("templates", NO_BITS, "the names of clusters must be bits"),
-        ("templates", with_strings("atom3", "begin", "end"), "places in entries of a dictionary"),
+        ("templates", with_strings("atom3", "begin", "end"), "places in entries or words are not"),
+        ("templates", with_strings("atom5", "1", "2"), "places in entries or words are not"),
+        ("templates", with_strings("lexicon0", "ab", "ab"), "the lexicon holds a word twice"),
+        ("templates", with_strings("lexicon0", "ab", ""), "or an empty one"),
         ("templates", with_strings("dictionary0.symbols", "a"), "do not fit its symbols"),
         ("templates", {"dictionary0.ptr": ints(0, 0, 3)}, "do not fit its symbols"),
         ("templates", DOUBLED, "an entry of a dictionary stands twice"),

@@ -63,7 +63,7 @@ def test_values(name, arguments, expected):
 def test_all_names_are_listed():
     flags = {"has_digit", "has_hyphen", "has_upper", "initial_upper", "all_upper"}
     others = {"lower", "shape", "short_shape", "digits", "prefix", "suffix", "test", "match"}
-    others |= {"char_type", "cluster", "dictionary"}
+    others |= {"char_type", "cluster", "dictionary", "lexicon"}
     assert set(FUNCTIONS) == flags | others
     assert len(FUNCTIONS) == len(flags | others)
 

@@ -142,15 +142,15 @@ def test_typed_tags_are_fine():
         (Corpus.from_columns({"char": [["a"]]}), "need a labelled training corpus"),
         (
             Corpus.from_columns({"char": [["a", "bc"]]}, [["S", "S"]]),
-            "wordlist features need a column of single characters; 'char' holds 'bc'",
+            "features of training words need a column of single characters; 'char' holds 'bc'",
         ),
         (
             Corpus.from_columns({"char": [["a"], ["a", "b"]]}, [["S"], ["S", "X"]]),
-            "wordlist features, sample 1, position 1: label 'X' does not fit the tag scheme BMES",
+            "features of training words, sample 1, position 1: label 'X' does not fit the tag",
         ),
         (
             Corpus.from_columns({"char": [["a"], ["a", "b"]]}, [["S"], ["O", "S"]]),
-            "wordlist features, sample 1, position 0: tag 'O' belongs to no word",
+            "features of training words, sample 1, position 0: tag 'O' belongs to no word",
         ),
     ],
 )

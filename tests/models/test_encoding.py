@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich_models import same_model
 
-import trellis.models.learning_problems as problems_module
+import trellis.models.automatic as automatic
 from chain_problems import labelling_scores, states_of, toy_language
 from trellis import ChainCRF, ChainPerceptron, DataError, MaxMargin, load_model
 from trellis.errors import CorruptModelError
@@ -43,17 +43,30 @@ def test_predictions_are_in_the_labels_given(kind):
 
 
 @KINDS
-def test_auto_needs_enough_spans(kind, monkeypatch):
-    n = sum(label == "I-PER" for s in Y for label in s)  # spans of two words
-    for limit, states in ((n, STATES), (n + 1, ("B-PER", "I-PER", "O"))):
-        monkeypatch.setattr(problems_module, "_ENOUGH_SPANS", limit)
-        assert kind(max_passes=1).fit(X, Y).states_ == states
-    assert kind(encoding="given", max_passes=1).fit(X, Y).states_ == ("B-PER", "I-PER", "O")
+def test_auto_needs_spans_with_a_middle(kind, monkeypatch):
+    words, labels = ends(20)
+    n = sum(pair == ("I", "I") for s in labels for pair in itertools.pairwise(s))
+    for limit, states in ((n, ("B", "E", "I", "S")), (n + 1, ("B", "I"))):
+        monkeypatch.setattr(automatic, "_MIDDLES", limit)
+        assert kind(max_passes=1).fit(words, labels).states_ == states
+    assert kind(encoding="given", max_passes=1).fit(words, labels).states_ == ("B", "I")
+
+
+@KINDS
+def test_auto_needs_to_know_what_follows(kind, monkeypatch):
+    """Samples without labels do no harm, single labels here and there do."""
+    monkeypatch.setattr(automatic, "_MIDDLES", 1)
+    words, labels = ends(20)
+    rng = np.random.default_rng(0)
+    samples = [s if i % 4 == 0 else [None] * len(s) for i, s in enumerate(labels)]
+    single = [[y if rng.random() < 0.25 else None for y in s] for s in labels]
+    for known, states in ((samples, ("B", "E", "I", "S")), (single, ("B", "I"))):
+        assert kind(max_passes=1).fit(words, known).states_ == states
 
 
 @KINDS
 def test_auto_leaves_other_labels_as_they_are(kind, monkeypatch):
-    monkeypatch.setattr(problems_module, "_ENOUGH_SPANS", 0)
+    monkeypatch.setattr(automatic, "_MIDDLES", 0)
     one = [["B" if label[0] == "B" else "O" for label in s] for s in Y]
     tags = [[label.replace("-PER", "") + "x" for label in s] for s in Y]
     for labels in (one, tags, [states_of(s) for s in Y]):
@@ -173,7 +186,7 @@ def test_costs_are_those_of_the_labels_given(monkeypatch):
     cost = 1.0 - np.eye(3)
     with pytest.raises(DataError, match="encoding='iobes' needs cost='hamming'"):
         MaxMargin(encoding="iobes", cost=cost).fit(X, Y)
-    monkeypatch.setattr(problems_module, "_ENOUGH_SPANS", 0)
+    monkeypatch.setattr(automatic, "_MIDDLES", 0)
     model = MaxMargin(cost=cost, max_passes=2).fit(X, Y)
     assert model.states_ == model.classes_
     with pytest.raises(DataError, match="encoding='iobes' is for structure='chain'"):

@@ -1,8 +1,9 @@
 """Atoms: the distinct (column, function) pairs that templates are built from, coded once.
 
 An atom's vocabulary maps derived strings to codes. For a corpus it is applied to the column's
-table of *distinct* symbols, then gathered by the column's codes. Places in entries of a dictionary
-depend on the symbols around, too: their table only tells which symbols are in entries.
+table of *distinct* symbols, then gathered by the column's codes. Places in entries of a dictionary,
+or in training words, depend on the symbols around, too: their table only tells which symbols are in
+entries.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from trellis.errors import DataError
 from trellis.features.brown import normal_form
 from trellis.features.dictionary import PLACES, Dictionary
 from trellis.features.functions import StringFunction, ngrams, string_function
+from trellis.features.lexicon import LENGTHS, Lexicon
 from trellis.features.templates import Call
 
-__all__ = ["Atom", "DictionaryAtom", "ngram_table", "number_table"]
+__all__ = ["Atom", "DictionaryAtom", "LexiconAtom", "ngram_table", "number_table"]
 
 
 class Atom:
@@ -69,8 +71,13 @@ class Atom:
                 table[symbol] = code
         return table
 
-    def codes(self, chunk: Corpus, table: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Code of each position of a chunk, by the table of its corpus."""
+    def codes(
+        self, chunk: Corpus, table: NDArray[np.int32], first: int | None = None
+    ) -> NDArray[np.int32]:
+        """Code of each position of a chunk, by the table of its corpus.
+
+        ``first`` is the number of its first sample, if it is learned from.
+        """
         return table[chunk.columns[self.column].codes]
 
     def _function(self) -> StringFunction | None:
@@ -96,9 +103,31 @@ class DictionaryAtom(Atom):
         """Which symbol of the entries each distinct symbol of a column is, or −1."""
         return self.dictionary.symbols(column)
 
-    def codes(self, chunk: Corpus, table: NDArray[np.int32]) -> NDArray[np.int32]:
+    def codes(
+        self, chunk: Corpus, table: NDArray[np.int32], first: int | None = None
+    ) -> NDArray[np.int32]:
         """Place of each position of a chunk in an entry."""
         return self.dictionary.marks(super().codes(chunk, table), chunk.offsets)
+
+
+class LexiconAtom(Atom):
+    """Lengths of the training words at positions; the vocabulary is always the same."""
+
+    def __init__(self, column: str, call: Call, lexicon: Lexicon) -> None:
+        super().__init__(column, call)
+        self.lexicon, self.part = lexicon, str(call.arguments[0])
+        self.vocabulary = {length: code for code, length in enumerate(LENGTHS)}
+
+    def table(self, column: Column, *, grow: bool) -> NDArray[np.int32]:
+        """Which symbol of the words each distinct symbol of a column is, or −1."""
+        return self.lexicon.symbols(column)
+
+    def codes(
+        self, chunk: Corpus, table: NDArray[np.int32], first: int | None = None
+    ) -> NDArray[np.int32]:
+        """Length of the longest word at each position of a chunk."""
+        symbols = super().codes(chunk, table)
+        return self.lexicon.lengths(self.part, symbols, chunk.offsets, first)
 
 
 def _used(column: Column) -> NDArray[np.int64]:

@@ -21,7 +21,7 @@ from trellis.corpus import Corpus
 from trellis.corpus.graphs import as_any_corpus
 from trellis.domains import instance
 from trellis.errors import DataError, TemplateError
-from trellis.features.atoms import Atom, DictionaryAtom
+from trellis.features.atoms import Atom, DictionaryAtom, LexiconAtom
 from trellis.features.attributes import AttributeEncoder
 from trellis.features.brown import clusters_of
 from trellis.features.columns import (
@@ -34,6 +34,7 @@ from trellis.features.columns import (
 )
 from trellis.features.dictionary import Dictionary, given_dictionaries, is_of_characters
 from trellis.features.encoded import Encoded, Encoder, Parts, drop_unknown, joined
+from trellis.features.lexicon import Lexicon
 from trellis.features.templates import Call, Template, Templates, Term, as_templates, is_set
 
 __all__ = ["TemplateEncoder", "encoder_for"]
@@ -76,6 +77,7 @@ class TemplateEncoder(Encoder):
         self.entries = dict(dictionaries or {})
         self.clusters: dict[str, dict[str, str]] = {}
         self.dictionaries: dict[tuple[str, str], Dictionary] = {}
+        self.lexicons: dict[str, Lexicon] = {}
         self.atoms: dict[tuple[str, Call | None], Atom] = {}
         self.columns: list[FeatureColumn] = []
         self._n_features = 0
@@ -110,10 +112,12 @@ class TemplateEncoder(Encoder):
             return DictionaryAtom(
                 term.column, call, self.dictionaries[term.column, str(call.arguments[0])]
             )
+        if call is not None and call.name == "lexicon":
+            return LexiconAtom(term.column, call, self.lexicons[term.column])
         return Atom(term.column, call)
 
     def _learn_from_text(self, text: Sequence[Corpus]) -> list[FeatureColumn]:
-        """Clusters, dictionaries and word lists of the templates, and their columns."""
+        """Clusters, dictionaries, lexicons and word lists of the templates, and their columns."""
         self.atoms, self.clusters, self.dictionaries = {}, {}, {}  # of an attempt that was refused
         for name, corpus in itertools.product(self.templates.from_text(), text):
             if name not in corpus.columns:
@@ -131,6 +135,8 @@ class TemplateEncoder(Encoder):
                 )
             found = Dictionary.for_column(self.entries[name], text[0].columns[column])
             self.dictionaries[column, name] = found
+        for column in self.templates.lexicons():
+            self.lexicons[column] = Lexicon.from_corpus(text[0], column)
         return [
             compile_template(t, text, self.atoms_of, self.new_atom, self.marks)
             for t in self.templates
@@ -156,6 +162,9 @@ class TemplateEncoder(Encoder):
             for atom, n in zip(self.atoms.values(), n_symbols, strict=True):
                 atom.forget(n)
             raise
+        finally:
+            for lexicon in self.lexicons.values():
+                lexicon.forget_samples()  # what comes next are others
 
     def encode(self, corpus: Corpus) -> Encoded:
         instance(Corpus).check("corpus", corpus)
@@ -188,16 +197,19 @@ class TemplateEncoder(Encoder):
         for column in self.columns:
             column.prepare(corpus, grow=grow)
         new_ids = self._new_ids if grow else None
-        for chunk in _chunks(corpus):
-            yield self._chunk(chunk, tables, new_ids)
+        for first, chunk in _chunks(corpus):
+            codes = {
+                id(atom): atom.codes(chunk, tables[id(atom)], first if grow else None)
+                for atom in self.atoms.values()
+            }
+            yield self._chunk(chunk, codes, new_ids)
 
     def _chunk(
-        self, chunk: Corpus, tables: dict[int, NDArray[np.int32]], new_ids: NewIds | None
+        self, chunk: Corpus, codes: dict[int, NDArray[np.int32]], new_ids: NewIds | None
     ) -> Encoded:
         from trellis.kernels.coding import assemble
 
         n = chunk.n_positions
-        codes = {id(atom): atom.codes(chunk, tables[id(atom)]) for atom in self.atoms.values()}
         plain: list[NDArray[np.int32]] = []
         valued: list[NDArray[np.int32]] = []
         numbers: list[NDArray[np.float32]] = []
@@ -345,13 +357,13 @@ def _check_unlabelled(unlabelled: Sequence[Corpus], templates: Templates) -> Non
         )
 
 
-def _chunks(corpus: Corpus) -> Iterator[Corpus]:
-    """Consecutive samples with about ``_CHUNK`` positions in each chunk; arrays are views."""
+def _chunks(corpus: Corpus) -> Iterator[tuple[int, Corpus]]:
+    """Number of the first, and samples with about ``_CHUNK`` positions; arrays are views."""
     a = 0
     while a < len(corpus):
         target = corpus.offsets[a] + _CHUNK
         b = max(int(np.searchsorted(corpus.offsets, target, side="right")) - 1, a + 1)
         first, last = corpus.offsets[a], corpus.offsets[b]
         columns = {name: column.take(slice(first, last)) for name, column in corpus.columns.items()}
-        yield Corpus(corpus.offsets[a : b + 1] - first, columns)
+        yield a, Corpus(corpus.offsets[a : b + 1] - first, columns)
         a = b

@@ -99,9 +99,12 @@ PLAIN: dict[str, StringFunction] = {
 WITH_NUMBER: dict[str, Callable[[int], StringFunction]] = {"prefix": _prefix, "suffix": _suffix}
 WITH_PATTERN: dict[str, Callable[[str], StringFunction]] = {"test": _test, "match": _match}
 
-FROM_TEXT = ("cluster", "dictionary")
+FROM_TEXT = ("cluster", "dictionary", "lexicon")
 FUNCTIONS = (*PLAIN, *WITH_NUMBER, *WITH_PATTERN, *FROM_TEXT)
 """Names usable in templates, beside ngrams, number, variety and wordlist."""
+
+LEXICON_PARTS = ("start", "end", "inside")
+"""What of a training word a position may be."""
 
 
 def check_call(name: str, arguments: tuple[Argument, ...]) -> None:
@@ -120,6 +123,11 @@ def check_call(name: str, arguments: tuple[Argument, ...]) -> None:
         if len(arguments) != 1 or not isinstance(arguments[0], str) or not arguments[0]:
             raise TemplateError(
                 'dictionary takes a name in quotes, e.g. dictionary(word, "cities")'
+            )
+    elif name == "lexicon":
+        if len(arguments) != 1 or arguments[0] not in LEXICON_PARTS:
+            raise TemplateError(
+                'lexicon takes "start", "end" or "inside", e.g. lexicon(char, "start")'
             )
     else:
         string_function(name, arguments)

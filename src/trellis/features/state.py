@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trellis.corpus.corpus import FLOAT32_LIMIT, bounds, split
 from trellis.errors import CorruptModelError, TemplateError
-from trellis.features.atoms import Atom, DictionaryAtom
+from trellis.features.atoms import Atom, DictionaryAtom, LexiconAtom
 from trellis.features.attributes import AttributeEncoder
 from trellis.features.columns import (
     KEY_LIMIT,
@@ -27,6 +27,7 @@ from trellis.features.dictionary import Dictionary
 from trellis.features.encoded import Encoder, subset
 from trellis.features.encoder import TemplateEncoder
 from trellis.features.keytable import KeyTable
+from trellis.features.lexicon import Lexicon
 from trellis.features.templates import Template, Templates
 from trellis.features.trie import Trie
 from trellis.features.variety import MAX_CLASS, AccessorVariety
@@ -53,6 +54,8 @@ def encoder_state(encoder: TemplateEncoder) -> tuple[dict[str, Any], Arrays]:
         flat = [symbol for entry in dictionary.entries for symbol in entry]
         arrays |= pack_strings(flat, f"dictionary{i}.symbols.")
         arrays[f"dictionary{i}.ptr"] = bounds([len(entry) for entry in dictionary.entries])
+    for i, lexicon in enumerate(encoder.lexicons.values()):
+        arrays |= pack_strings(lexicon.words, f"lexicon{i}.")
     for i, atom in enumerate(encoder.atoms.values()):
         arrays |= pack_strings(atom.values(), f"atom{i}.")
     for j, column in enumerate(encoder.columns):
@@ -96,14 +99,19 @@ def encoder_from_state(header: Mapping[str, Any], arrays: Mapping[str, NDArray[A
         encoder.clusters[name] = _clusters(subset(arrays, f"cluster{i}."))
     for i, place in enumerate(templates.dictionaries()):
         encoder.dictionaries[place] = _dictionary(subset(arrays, f"dictionary{i}."))
+    for i, name in enumerate(templates.lexicons()):
+        words = unpack_strings(arrays, f"lexicon{i}.")
+        if len(set(words)) != len(words) or not all(words):
+            raise CorruptModelError("the lexicon holds a word twice, or an empty one")
+        encoder.lexicons[name] = Lexicon(words)
     encoder._n_features = header_value(header, "n_features", int, low=0, high=2**31)
     for template in templates:
         if template.kind == "conjunction":
             encoder.atoms_of(template)
     for i, atom in enumerate(encoder.atoms.values()):
         values = unpack_strings(arrays, f"atom{i}.")
-        if isinstance(atom, DictionaryAtom) and values != atom.values():
-            raise CorruptModelError("the places in entries of a dictionary are not the usual ones")
+        if isinstance(atom, DictionaryAtom | LexiconAtom) and values != atom.values():
+            raise CorruptModelError("the places in entries or words are not the usual ones")
         atom.vocabulary = {value: code for code, value in enumerate(values)}
         if len(atom) != len(values):
             raise CorruptModelError(f"a value of {atom.column!r} stands twice")

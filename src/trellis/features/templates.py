@@ -13,6 +13,7 @@ offset from the current position; a template is a conjunction of terms:
     wordlist(char, 2..6)             words of the training data that start or end here
     variety(char, 2..4)              in how many contexts the n-grams around occur in the text
     cluster(word, 4..8)              the word's cluster in the text, by its first bits
+    lexicon(char, "start")           length of the longest training word that starts here
     dictionary(word, "cities")       where in an entry of the user's list the position is
     bias / bos / eos                 always / only at the first / last position
     word & pos @ min_count=3         keep only values seen at least three times in training
@@ -20,7 +21,7 @@ offset from the current position; a template is a conjunction of terms:
 
 Functions: lower, shape, short_shape, char_type, digits, prefix, suffix, has_digit, has_hyphen,
 has_upper, initial_upper, all_upper, test(column, "regex"), match(column, "regex"), cluster,
-dictionary.
+dictionary, lexicon.
 
 A column whose name is not a plain word, or is a word of the language, stands in quotes:
 ``"pos-tag"[-1]``. In quotes, ``\"``, ``\\``, ``\n`` and ``\r`` stand for the character.
@@ -128,6 +129,8 @@ class Template:
         if not least <= len(self.terms) <= most:
             wanted = least if least == most else f"at least {least}"
             raise TemplateError(f"{self.kind} has {len(self.terms)} term(s); expected {wanted}")
+        if self.kind == "equal" and any(t.call and t.call.name == "lexicon" for t in self.terms):
+            raise TemplateError("lengths of the lexicon cannot be compared; combine them by &")
         for name in ("low", "high", "min_count"):
             _NUMBER.check(name, getattr(self, name))
         flag.check("edge", self.edge)
@@ -291,6 +294,10 @@ class Templates:
         return [
             (c, str(call.arguments[0])) for c, call in self._calls() if call.name == "dictionary"
         ]
+
+    def lexicons(self) -> list[str]:
+        """Names of the columns whose training words are used."""
+        return list(dict.fromkeys(c for c, call in self._calls() if call.name == "lexicon"))
 
     def from_text(self) -> list[str]:
         """Names of the columns from whose text something is learned."""

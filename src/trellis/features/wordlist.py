@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,30 @@ from trellis.errors import DataError
 from trellis.features.keytable import KeyTable
 from trellis.features.trie import Trie
 
-__all__ = ["WordList"]
+__all__ = ["WordList", "segmented"]
 
 _MIN_COUNT = 3  # the paper keeps words seen more than twice
+
+
+def segmented(corpus: Corpus, column: str) -> Iterator[tuple[int, list[str]]]:
+    """Number and words of each sample of a segmented corpus that is annotated as a whole."""
+    if corpus.labels is None:
+        raise DataError("features of training words need a labelled training corpus")
+    symbols = corpus.columns[column].strings()
+    for symbol in dict.fromkeys(symbols):
+        if len(symbol) != 1:
+            raise DataError(
+                f"features of training words need a column of single characters; {column!r} holds "
+                f"{symbol!r}"
+            )
+    sentences = zip(split(symbols, corpus.offsets), corpus.label_lists(), strict=True)
+    for s, (characters, tags) in enumerate(sentences):
+        if not all(isinstance(tag, str) for tag in tags):
+            continue  # partly annotated sentences have no known words
+        try:
+            yield s, tags_to_words(characters, [str(tag) for tag in tags])
+        except DataError as error:
+            raise DataError(f"features of training words, sample {s}, {error}") from None
 
 
 class WordList:
@@ -48,25 +69,9 @@ class WordList:
     @classmethod
     def from_corpus(cls, corpus: Corpus, column: str, low: int, high: int) -> WordList:
         """Collect the lists from a segmented corpus."""
-        if corpus.labels is None:
-            raise DataError("wordlist features need a labelled training corpus")
-        symbols = corpus.columns[column].strings()
-        for symbol in dict.fromkeys(symbols):
-            if len(symbol) != 1:
-                raise DataError(
-                    f"wordlist features need a column of single characters; {column!r} holds "
-                    f"{symbol!r}"
-                )
         single: Counter[str] = Counter()
         double: Counter[tuple[str, str]] = Counter()
-        sentences = zip(split(symbols, corpus.offsets), corpus.label_lists(), strict=True)
-        for s, (characters, tags) in enumerate(sentences):
-            if not all(isinstance(tag, str) for tag in tags):
-                continue  # partly annotated sentences have no known words
-            try:
-                words = tags_to_words(characters, [str(tag) for tag in tags])
-            except DataError as error:
-                raise DataError(f"wordlist features, sample {s}, {error}") from None
+        for _, words in segmented(corpus, column):
             single.update(words)
             double.update(itertools.pairwise(words))
         words = sorted(w for w, n in single.items() if n >= _MIN_COUNT and len(w) <= high)

@@ -19,7 +19,7 @@ from trellis.corpus import Corpus, Label
 from trellis.domains import flag, number, one_of
 from trellis.errors import ParametersError
 from trellis.estimator import changed, fixed, parameter
-from trellis.models.automatic import is_dense, passes_for
+from trellis.models.automatic import is_dense
 from trellis.models.linear_parameters import ChainModel, GraphModel, TreeModel
 from trellis.models.prediction import numbered
 from trellis.models.stochastic_model import StochasticModel
@@ -120,10 +120,7 @@ class CRF(StochasticModel):
     def _learner(self, problem: LabelProblem, start: Weights, rng: np.random.Generator) -> Learner:
         self.solver_, self.l2_ = self._solver_for(problem), self.penalty_strength(problem)
         loss, penalty = LogLikelihood(problem, self._threads), self._penalty()
-        self._auto_passes = _PASSES[self.solver_]
-        self.averaged_ = self._averages(problem)
-        if self.averaged_:
-            self._auto_passes = passes_for(len(problem.labels))
+        self._plan_passes(problem, _PASSES[self.solver_])
         if self.solver_ == "lbfgs":
             pieces = self._partitioner(problem).draw(problem.offsets, rng)
             return LimitedMemoryBFGS(

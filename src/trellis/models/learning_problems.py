@@ -20,6 +20,7 @@ from trellis.corpus.schemes import get_scheme
 from trellis.errors import DataError
 from trellis.features import Encoded, Prepared
 from trellis.features.encoder import TemplateEncoder, encoder_for
+from trellis.models.automatic import show_ends
 from trellis.models.prediction import Predictor, unknown_labels
 from trellis.problems import EdgeWeights, LabelProblem, Weights
 from trellis.problems.edge_weights import cross
@@ -29,10 +30,6 @@ __all__ = ["LearningProblems"]
 
 # Up to so many labels rich edges have all pairs: L² weights a feature fit a few cache lines.
 _FEW_LABELS = 8
-
-# So many spans of two positions and more teach how they end; with fewer, dividing the labels costs
-# more than that brings (news: it lost at 1,300 of them; chunks and terms gained from 2,600 on).
-_ENOUGH_SPANS = 2000
 
 
 class LearningProblems(Predictor):
@@ -154,22 +151,20 @@ class LearningProblems(Predictor):
         else:
             encoder, encoded = prepared.encoder_for(self.features), prepared.encoded
         self.classes_, self.encoder_, self.history_ = classes, encoder, []
-        self.refinement_ = Refinement(classes) if self._is_refined(corpus.labels) else None
+        self.refinement_ = Refinement(classes) if self._is_refined(corpus) else None
         labels = self._state_sets(corpus)
         self._learn_edge_types([corpus])
         self.weights_ = self._zeros()
         self.weights_.edge = self._cross(corpus, encoded, labels, rng, None)
         return self._problem(corpus, encoded, labels, weight)
 
-    def _is_refined(self, labels: Labels) -> bool:
-        """Whether labels are refined; by default where there are enough spans to learn from."""
+    def _is_refined(self, corpus: Corpus) -> bool:
+        """Whether labels are refined; by default where they show how spans end."""
         if self.encoding != "auto" or self.structure != "chain":
             return self.encoding == "iobes"
-        if not Refinement.applies(labels.classes):
-            return False
-        role = np.array([label[0] for label in (*labels.classes, "O")])
-        roles = role[np.minimum(labels.ids, len(labels.classes))]
-        return int(((roles[:-1] == "B") & (roles[1:] == "I")).sum()) >= _ENOUGH_SPANS
+        labels = corpus.labels
+        assert labels is not None
+        return Refinement.applies(labels.classes) and show_ends(labels, corpus.offsets)
 
     def _state_sets(self, corpus: Corpus) -> Labels:
         """What is known of the states of a corpus with labels."""

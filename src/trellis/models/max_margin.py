@@ -19,10 +19,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trellis.corpus import Labels
+from trellis.corpus import Corpus
 from trellis.domains import anything, nothing, number, one_of, whole
 from trellis.errors import DataError, ParametersError
 from trellis.estimator import changed, fitted, parameter, renamed, warn_of_old
+from trellis.models.automatic import is_dense
 from trellis.models.stochastic_model import StochasticModel
 from trellis.problems import (
     PARTIAL_LOSSES,
@@ -40,6 +41,8 @@ __all__ = ["MaxMargin"]
 
 # Passes of "sgd", and the share of ``tol``, which is about gaps, at which they end.
 _STEPS, _STEP_TOL = 12, 1e-2
+# Up to so many positions the optimum, and the proof that it is one, take a second.
+_LITTLE_DATA = 2000
 # What "auto" stands for: passes of Frank–Wolfe with complete and with partial labels; iterations
 # of the bundle method, and rounds where it is not convex.
 _PASSES, _PARTIAL_PASSES, _ITERATIONS, _ROUNDS = 200, 400, 1000, 50
@@ -97,8 +100,10 @@ class MaxMargin(StochasticModel):
         one_of("auto", "frank-wolfe", "bundle", "sgd"),
         """Block-coordinate Frank–Wolfe (fast, also with many features), the bundle method (a small
         gap in fewer iterations, all losses, L1, rich edges), or stochastic steps (fastest, without
-        a gap; pieces are redrawn in each pass, and training can go on from weights); "auto" is
-        Frank–Wolfe where it has a kernel or inference is not exact, else the bundle method.""",
+        a gap; pieces are redrawn in each pass, and training can go on from weights). "auto": steps
+        for chains and trees of more than 2,000 positions with sparse features (see
+        :mod:`trellis.models.automatic`), unless ``tol`` asks for a gap; else Frank–Wolfe where it
+        has a kernel or inference is not exact, else the bundle method.""",
         default="auto",
     )
     cost: Any = parameter(
@@ -129,7 +134,8 @@ class MaxMargin(StochasticModel):
     )
     max_passes = changed(
         help="""Most passes of Frank–Wolfe ("auto": 200; with label sets 400), iterations of the
-        bundle method (1000), or its rounds if the objective is not convex (50); of "sgd" 12."""
+        bundle method (1000), or its rounds if the objective is not convex (50); of "sgd" 8 to 50 if
+        weights are averaged, by the size of the data, else 12."""
     )
     partial = renamed("loss")
 
@@ -177,8 +183,8 @@ class MaxMargin(StochasticModel):
     def _is_hamming(self) -> bool:
         return isinstance(self.cost, str)
 
-    def _is_refined(self, labels: Labels) -> bool:
-        return self._is_hamming and super()._is_refined(labels)
+    def _is_refined(self, corpus: Corpus) -> bool:
+        return self._is_hamming and super()._is_refined(corpus)
 
     @property
     def _completes(self) -> bool:
@@ -200,9 +206,9 @@ class MaxMargin(StochasticModel):
 
     def _learner(self, problem: LabelProblem, start: Weights, rng: np.random.Generator) -> Learner:
         self.l2_ = self.penalty_strength(problem)
-        if self.solver == "sgd":
-            self.solver_, self._auto_passes = "sgd", _STEPS
-            self.averaged_ = self._averages(problem)
+        if self.solver == "sgd" or (self.solver == "auto" and self._is_for_steps(problem)):
+            self.solver_ = "sgd"
+            self._plan_passes(problem, _STEPS)
             self._find_rate(problem, start, rng)
             return self._passes(self._descent(problem, start), rng)
         if self.piece_size is not None:
@@ -220,6 +226,16 @@ class MaxMargin(StochasticModel):
             objective, l2=self.l2_, l1=float(self.l1), memory=self.memory,
             seed=self.random_state,
         )  # fmt: skip
+
+    def _is_for_steps(self, problem: LabelProblem) -> bool:
+        """Whether steps predict as well as the optimum, so that only a gap would be missed."""
+        return (
+            len(problem.labels) > _LITTLE_DATA
+            and self.structure != "graph"
+            and self._completes
+            and not self._is_asked("tol")
+            and not is_dense(problem)
+        )
 
     def _stream_learner(
         self, problem: LabelProblem, weights: Weights, rng: np.random.Generator

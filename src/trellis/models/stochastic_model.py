@@ -13,7 +13,7 @@ import numpy as np
 from trellis.domains import flag, number, one_of
 from trellis.errors import ParametersError
 from trellis.estimator import fitted, fixed, parameter
-from trellis.models.automatic import is_dense
+from trellis.models.automatic import is_dense, passes_for
 from trellis.models.linear_model import LinearModel
 from trellis.problems import HingeSteps, LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.solvers.passes import Learner
@@ -71,8 +71,16 @@ class StochasticModel(LinearModel):
     @property
     def _tol(self) -> float:
         # At a fixed rate the objective met does not come to rest as the mean of weights does.
-        unasked = self.tol == self._parameter_table["tol"].default
-        return -np.inf if self.averaged_ and unasked else super()._tol
+        return -np.inf if self.averaged_ and not self._is_asked("tol") else super()._tol
+
+    def _is_asked(self, name: str) -> bool:
+        """Whether a parameter has another value than its default."""
+        return bool(getattr(self, name) != self._parameter_table[name].default)
+
+    def _plan_passes(self, problem: LabelProblem, falling: int) -> None:
+        """Say whether weights are averaged, and how many passes there are, if not told."""
+        self.averaged_ = self._averages(problem)
+        self._auto_passes = passes_for(len(problem.labels)) if self.averaged_ else falling
 
     @property
     def _rate_decay(self) -> float:
