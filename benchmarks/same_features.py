@@ -1,9 +1,10 @@
-"""Scores against python-crfsuite given the same features, on three tasks.
+"""Scores on test data, against python-crfsuite given the same features.
 
     python -m benchmarks.same_features                    # 10-pass averaged perceptron and L-BFGS
     python -m benchmarks.same_features --no-lbfgs         # minutes instead of half an hour
 
-python-crfsuite gets the features that Trellis's templates give, by name, position by position.
+python-crfsuite gets the features that Trellis's templates give, by name, position by position. One
+column is transductive: the model has seen the text of the test data, not their labels.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from benchmarks import crfsuite
 from benchmarks.options import begin
 from benchmarks.side_by_side import Table
 from studies.datasets import DataSet, load
-from trellis import ChainCRF, ChainPerceptron
+from trellis import ChainCRF, ChainPerceptron, MaxMargin
 from trellis.evaluation import span_scores, token_accuracy
 from trellis.features import Encoded
 from trellis.features.encoder import encoder_for
@@ -25,6 +26,8 @@ MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
     "CRF": (ChainCRF, {}),
     "CRF, n' = 5.5": (ChainCRF, {"piece_size": 5.5}),
     "perceptron": (ChainPerceptron, {}),
+    "max-margin": (MaxMargin, {}),
+    "max-margin, n' = 2.5": (MaxMargin, {"piece_size": 2.5}),
 }
 PEERS: dict[str, dict[str, Any]] = {
     "crfsuite ap, 10": {"algorithm": "ap", "max_iterations": 10},
@@ -57,19 +60,21 @@ def main() -> None:
     args = begin(
         __doc__,
         no_lbfgs=(False, False, "without the slowest peer"),
-        tasks=(["conll2000", "ud_ewt", "jnlpba"], ["conll2000", "ud_ewt", "jnlpba"]),
+        tasks=(["conll2000", "ud_ewt", "jnlpba", "sxu"],) * 2,
     )
     peers = dict(PEERS) if crfsuite.is_there() else {}
     if args.no_lbfgs:
         peers.pop("crfsuite L-BFGS", None)
     title = "F1 (ud_ewt: accuracy), same features for all"
-    table = Table(title, "task", *MODELS, *peers)
+    table = Table(title, "task", *MODELS, "max-margin, transductive", *peers)
     for name in args.tasks:
         data = load(name)
         scores = []
         for kind, options in MODELS.values():
             model = kind(data.features, random_state=0, **options).fit(data.train)
             scores.append(score(data, model.predict(data.test)))
+        model = MaxMargin(data.features, random_state=0).fit(data.train, unlabelled=data.test)
+        scores.append(score(data, model.predict(data.test)))
         encoder = encoder_for(data.features, data.train)
         train, test = encoder.learn(data.train), encoder.encode(data.test)
         for options in peers.values():

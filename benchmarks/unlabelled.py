@@ -58,10 +58,10 @@ class Task:
         return templates.with_text(of_characters=is_of_characters(first))
 
     def predicted(
-        self, labelled: Corpus, features: Any, seed: int, passes: int, raw: Corpus | None = None
+        self, labelled: Corpus, features: Any, seed: int, raw: Corpus | None = None
     ) -> tuple[list[list[str]], float]:
         """Labels of the development data by a model, and the seconds of its training."""
-        crf = ChainCRF(features, l2=0.1, averaged=True, max_passes=passes, random_state=seed)
+        crf = ChainCRF(features, random_state=seed)
         known = labelled.only_used_labels()
         _, seconds = once(lambda: crf.fit(known, unlabelled=raw))
         return crf.predict(self.dev), seconds
@@ -76,15 +76,15 @@ def told(gain: float, low: float, high: float) -> str:
     return f"{gain:+.2f} [{low:+.2f}, {high:+.2f}]".replace("-", "−")
 
 
-def few(task: Task, n: int, seeds: int, passes: int, table: Table) -> None:
+def few(task: Task, n: int, seeds: int, table: Table) -> None:
     """A few labelled sentences, the rest as raw text."""
     scores: list[tuple[float, float]] = []
     spent: list[tuple[float, float]] = []
     for seed in range(seeds):
         order = np.random.default_rng(seed).permutation(len(task.train))
         labelled, rest = (task.train.take(np.sort(part)) for part in (order[:n], order[n:]))
-        plain, short = task.predicted(labelled, task.features, seed, passes)
-        with_text, long = task.predicted(labelled, task.features, seed, passes, rest)
+        plain, short = task.predicted(labelled, task.features, seed)
+        with_text, long = task.predicted(labelled, task.features, seed, rest)
         scores.append((task.score(plain), task.score(with_text)))
         spent.append((short, long))
     gains = [b - a for a, b in scores]
@@ -101,16 +101,16 @@ def few(task: Task, n: int, seeds: int, passes: int, table: Table) -> None:
     )
 
 
-def everything(task: Task, passes: int, table: Table) -> None:
+def everything(task: Task, table: Table) -> None:
     """All labelled sentences: raw text of the development data, or none."""
     gold = task.dev.label_lists()
-    plain, _ = task.predicted(task.train, task.features, 0, passes)
+    plain, _ = task.predicted(task.train, task.features, 0)
     runs: dict[str, tuple[Any, Corpus | None]] = {
         "development text (transductive)": (task.features, task.dev),
         "none (inductive)": (task.learned_from_text(), None),
     }
     for text, (features, raw) in runs.items():
-        found, seconds = task.predicted(task.train, features, 0, passes, raw)
+        found, seconds = task.predicted(task.train, features, 0, raw)
         metric = "accuracy" if task.scheme is None else "f1"
         compared = paired_bootstrap(gold, found, plain, metric, scheme=task.scheme or "BIO")
         low, high = (100 * bound for bound in compared.interval or (math.nan, math.nan))
@@ -131,7 +131,6 @@ def main() -> None:
         tasks=(["sxu", "jnlpba", "conll2000", "ud_ewt"],) * 2,
         sentences=([200, 1000], [10, 20], "labelled sentences"),
         seeds=(5, 2, "subsets of labelled sentences"),
-        passes=(12, 2),
     )
     heads = ("without", "with", "gain [95 %]")
     small = Table(
@@ -145,8 +144,8 @@ def main() -> None:
     for name in args.tasks:
         task = Task.of(name)
         for n in args.sentences:
-            few(task, n, args.seeds, args.passes, small)
-        everything(task, args.passes, large)
+            few(task, n, args.seeds, small)
+        everything(task, large)
     small.show()
     large.show()
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import trellis.models.max_margin as max_margin
 from chain_problems import same_bits, toy_language
 from trellis import MaxMargin
 from trellis.errors import DataError
+from trellis.models.automatic import passes_for
 from trellis.problems import HingeLoss
 from trellis.solvers import sgd
 
@@ -25,7 +27,8 @@ def model(**more):
 def test_it_learns(more):
     svm = model(**more).fit(X, Y)
     assert svm.score(*TEST) > 0.97
-    assert svm.solver_ == "sgd" and svm.n_passes_ == 12 and svm.stop_reason_ == "max_passes"
+    assert svm.solver_ == "sgd" and svm.n_passes_ == passes_for(sum(map(len, X)))
+    assert svm.stop_reason_ == "max_passes" and model(decay=0.9, **more).fit(X, Y).n_passes_ == 12
     assert svm.gap_ == np.inf and svm.exact_ and svm.objective_ == svm.history_[-1].objective
 
 
@@ -119,3 +122,50 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(tmp_path):
 def test_what_does_not_go_together(more, message):
     with pytest.raises(DataError, match=message):
         model(**more).fit(X, Y)
+
+
+# ------------------------------------------------------------------------- when it is chosen
+
+
+def rare(n: int = 30):
+    """A language most of whose words are met once, so that features are sparse."""
+    rng = np.random.default_rng(0)
+    words = [[f"{word}{rng.integers(10**9)}" for word in s] for s in X[:n]]
+    return words, Y[:n]
+
+
+def test_auto_takes_steps_for_much_sparse_data(monkeypatch):
+    words, labels = rare()
+    size = sum(map(len, labels))
+
+    def chosen(these=words, **options):
+        svm = MaxMargin("prefix(word, 1); word", max_passes=2, random_state=0, **options)
+        return svm.fit(these, labels).solver_
+
+    monkeypatch.setattr(max_margin, "_LITTLE_DATA", size)
+    assert chosen() == "frank-wolfe"
+    monkeypatch.setattr(max_margin, "_LITTLE_DATA", size - 1)
+    assert chosen() == chosen(rich_edges=True) == chosen(cost=1 - np.eye(3)) == "sgd"
+    assert chosen(cost=lambda y, classes: [[c != z for c in classes] for z in y]) == "sgd"
+    assert chosen(tol=0.1) == "frank-wolfe"  # a gap is asked for
+    assert chosen(loss="ramp") == "bundle"
+    assert chosen([["x"] * len(s) for s in words]) == "frank-wolfe"  # dense
+    tree = MaxMargin(structure="tree", max_passes=1).fit(
+        words, labels, edges=[[(i, i + 1) for i in range(len(s) - 1)] for s in words]
+    )
+    assert tree.solver_ == "frank-wolfe"
+
+
+def test_steps_that_were_chosen_are_those_asked_for(monkeypatch):
+    words, labels = rare()
+    partial = [[None if i % 3 == 1 else y for i, y in enumerate(s)] for s in labels]
+    monkeypatch.setattr(max_margin, "_LITTLE_DATA", 0)
+    for known in (labels, partial):
+        auto, sgd = (
+            MaxMargin("prefix(word, 1); word", random_state=0, **options).fit(words, known)
+            for options in ({}, {"solver": "sgd"})
+        )
+        assert auto.averaged_ and auto.n_passes_ == passes_for(sum(map(len, words)))
+        assert (auto.weights_.node == sgd.weights_.node).all()
+        assert auto.gap_ == np.inf and auto.stop_reason_ == "max_passes"
+        assert auto.score(words, labels) > 0.9

@@ -101,7 +101,7 @@ class MaxMargin(StochasticModel):
         """Block-coordinate Frank–Wolfe (fast, also with many features), the bundle method (a small
         gap in fewer iterations, all losses, L1, rich edges), or stochastic steps (fastest, without
         a gap; pieces are redrawn in each pass, and training can go on from weights). "auto": steps
-        for chains and trees of more than 2,000 positions with sparse features (see
+        for chains of more than 2,000 positions with sparse features (see
         :mod:`trellis.models.automatic`), unless ``tol`` asks for a gap; else Frank–Wolfe where it
         has a kernel or inference is not exact, else the bundle method.""",
         default="auto",
@@ -231,7 +231,7 @@ class MaxMargin(StochasticModel):
         """Whether steps predict as well as the optimum, so that only a gap would be missed."""
         return (
             len(problem.labels) > _LITTLE_DATA
-            and self.structure != "graph"
+            and self.structure == "chain"
             and self._completes
             and not self._is_asked("tol")
             and not is_dense(problem)
