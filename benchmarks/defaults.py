@@ -64,7 +64,7 @@ SETTINGS: dict[str, Setting] = {
 }
 """Settings that are tried; «of 0.1» is the default of version 0.1."""
 
-SLOW = {"lbfgs 0.1": 500, "lbfgs 1": 500, "max-margin": 2000, "slow": 2000}
+SLOW = {"lbfgs 0.1": 500, "lbfgs 1": 500, "slow": 2000}
 """Settings for up to so many samples of text, beyond which they take long and win nothing."""
 
 PEERS: dict[str, dict[str, Any]] = {

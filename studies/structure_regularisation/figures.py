@@ -58,7 +58,7 @@ def draw_all(outcome: Outcome, folder: Path) -> None:
 def _panels(
     studies: list[TaskStudy], path: Path, draw: Callable[[TaskStudy, Any], None], title: str
 ) -> None:
-    figure, axes = new_figure(len(studies))
+    figure, axes = new_figure(len(studies), columns=2 if len(studies) == 4 else 3)
     figure.suptitle(title)
     for study, ax in zip(studies, axes, strict=True):
         ax.set_title(TASKS[study.task].title)
@@ -191,8 +191,9 @@ def _theory(outcome: Outcome, path: Path) -> None:
 def _plain_ticks(ax: Any, values: list[float]) -> None:
     """Ticks of a logarithmic axis at the values themselves, leaving out those too near."""
     shown: list[float] = []
+    apart = max(1.15, (max(values) / min(values)) ** 0.09)
     for value in sorted(values):
-        if not shown or value > 1.15 * shown[-1]:
+        if not shown or value > apart * shown[-1]:
             shown.append(value)
     ax.set_xticks(shown, [f"{value:.3g}" for value in shown])
     ax.set_xticks([], minor=True)
