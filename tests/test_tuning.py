@@ -221,12 +221,12 @@ def test_the_best_model_has_a_seed():
 
 def test_default_grids():
     sizes = [None, 20.5, 15.5, 10.5, 5.5, 3.5, 2.5, 1.5]
-    assert default_grid(ChainCRF()) == {"l2": [0.1, 0.5, 1.0, 2.0, 5.0], "piece_size": sizes}
+    assert default_grid(ChainCRF()) == {"l2": [0.03, 0.1, 0.3, 1.0, 5.0], "piece_size": sizes}
     assert default_grid(ChainPerceptron()) == {"piece_size": sizes}
     few = [["a", "b"], ["b", "a"]]
     result = tune(ChainCRF("word", max_passes=1), few, few, dev=(few, few))
     assert [tuple(t.params.values()) for t in result.table] == [
-        (l2, size) for l2 in (0.1, 0.5, 1, 2, 5) for size in sizes
+        (l2, size) for l2 in (0.03, 0.1, 0.3, 1, 5) for size in sizes
     ]
     result = tune(ChainPerceptron("word", max_passes=1), few, few, folds=2)
     assert [t.params for t in result.table] == [{"piece_size": size} for size in sizes]
