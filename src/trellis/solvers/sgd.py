@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import for_kernels
 from trellis.decompose import Partitioner
 from trellis.domains import (
     flag,
@@ -57,7 +58,6 @@ _TRIAL_VISITS, _TRIAL_POSITIONS = 64, 50_000
 _SLOWEST, _FASTEST = 1e-3, 1.0
 
 _PLACES = 8  # of a pass, whose weights an average is of
-_BLOCK = 1 << 15  # weights that are taken into it at a time
 
 
 class StochasticGradient(Visitor):
@@ -158,9 +158,15 @@ class StochasticGradient(Visitor):
         """Take the weights as of now into the mean, if it is time."""
         if self._mean is None or self.average_from is None or number < self.average_from:
             return
+        from trellis.kernels.averages import scale_and_average
+
         self._n_met += 1
-        for mean, now in zip(self._mean.arrays(), self._scaled().arrays(), strict=True):
-            _take_in(mean.reshape(-1), now.reshape(-1), int(self._n_met[0]))
+        weights = self._weights
+        for mean, now in zip(self._mean.arrays(), weights.arrays(), strict=True):
+            scale = 1.0 if now is weights.transitions else float(self._state[0])
+            met, last = for_kernels(mean.reshape(-1)), for_kernels(now.reshape(-1))
+            scale_and_average(met, last, scale, int(self._n_met[0]))
+        self._state[0] = 1.0
 
     def weights(self) -> Weights:
         """The mean, or the weights as of now (valid until the next visit)."""
@@ -190,17 +196,6 @@ class StochasticGradient(Visitor):
             raise DataError("a mean of less than no weights")
         super().restore(state)
         self.learning_rate = float(state["rate"][0])
-
-
-def _take_in(mean: NDArray[Any], now: NDArray[Any], n: int) -> None:
-    """Make the mean of n − 1 arrays that of n, in blocks that stay in the processor's cache."""
-    change = np.empty(min(_BLOCK, len(mean)), mean.dtype)
-    with np.errstate(invalid="ignore", over="ignore"):  # whoever asks sees that it diverged
-        for first in range(0, len(mean), _BLOCK):
-            block = mean[first : first + _BLOCK]
-            step = np.subtract(now[first : first + _BLOCK], block, out=change[: len(block)])
-            step /= mean.dtype.type(n)
-            block += step
 
 
 @takes(

@@ -1,0 +1,25 @@
+"""The running mean of weights that are stored up to a common factor.
+
+With n − 1 arrays met, w ← scale · w, m ← m + (w − m) / n, in one walk through memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trellis.kernels._jit import kernel
+
+__all__ = ["scale_and_average"]
+
+Array = np.ndarray[Any, Any]
+
+
+@kernel
+def scale_and_average(mean: Array, w: Array, scale: float, n: int) -> None:
+    """Scale weights and take them into the mean of n arrays, which they are the last of."""
+    factor, share = w.dtype.type(scale), mean.dtype.type(1.0 / n)
+    for i in range(w.size):
+        w[i] *= factor
+        mean[i] += share * (w[i] - mean[i])

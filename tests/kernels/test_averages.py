@@ -1,0 +1,28 @@
+"""The running mean of scaled weights, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trellis.kernels.averages import scale_and_average
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [0, 1, 7, 1000])
+def test_it_is_the_mean(dtype, size):
+    rng = np.random.default_rng(size)
+    met, mean = [], np.full(size, 7, dtype)  # what was there before counts for nothing
+    for n in range(1, 6):
+        weights, scale = rng.normal(size=size).astype(dtype), rng.uniform(0.1, 1)
+        met.append(scale * weights)
+        scale_and_average(mean, weights, scale, n)
+        assert weights.dtype == mean.dtype == dtype
+        np.testing.assert_allclose(weights, met[-1], rtol=1e-6)
+        np.testing.assert_allclose(mean, np.mean(met, 0), rtol=1e-5, atol=1e-6)
+
+
+def test_what_diverged_shows():
+    mean, weights = np.zeros(2, np.float32), np.array([np.inf, 1], np.float32)
+    scale_and_average(mean, weights, 1.0, 2)
+    assert np.isinf(mean[0]) and mean[1] == 0.5
