@@ -46,7 +46,7 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
     ],
     "passes": [(10, ["sxu", "jnlpba", "conll2000", "ud_ewt"]), (4, ["sxu", "ud_ewt"])],
     "rich_edges": [(10, ["jnlpba", "sxu", "defaults", "rich_edges=True, piece_size=3.5"])],
-    "same_features": [(3, ["conll2000", "ud_ewt", "jnlpba"])],
+    "same_features": [(4, ["conll2000", "ud_ewt", "jnlpba", "sxu"])],
     "scaling": [(2, [])],
     "solvers": [(7, ["Trellis L-BFGS, observed states", "Trellis ADF", "Trellis SGD, L1"])],
     "threads": [(11, [*SGD, "SGD, lock-free", "L-BFGS, states all", "same bits"])],
