@@ -110,5 +110,5 @@ class Lexicon:
             else:
                 for by in range(1, length - 1):
                     longest[at + by] = length
-        codes_of: NDArray[np.int32] = np.minimum(longest, len(LENGTHS)) - np.int32(1)
-        return codes_of
+        capped: NDArray[np.int32] = np.minimum(longest, len(LENGTHS)) - np.int32(1)
+        return capped
