@@ -13,6 +13,7 @@ import numpy as np
 from trellis.kernels._jit import allocating, fragment
 from trellis.kernels.chain_lattice import GRADIENT, ChainSpace, U, piece_loss
 from trellis.kernels.rich_edges import add_to_dense_rows, score_dense_edges
+from trellis.kernels.row_products import scale_row
 from trellis.kernels.scoring import Features
 from trellis.kernels.sparse_edges import add_to_rows, hit_pairs
 from trellis.kernels.visits import LabelSets, Visits
@@ -59,18 +60,18 @@ def chain_gradient(
     work, edge, ranges = space.work, space.edge, space.ranges
     n = visits.ends[k] - visits.starts[k]
     row = visits.first[k] - visits.first[k0]
-    n_labels = work.shape[2]
+    n_labels = T.shape[0]
     if sparse is not None:
         hit_pairs(
-            features, sparse, visits, k, shares[k] - shares[k0], scale, space.tables, sets.ids,
-            hits, ranges,
+            features, sparse, visits, k, shares[k] - shares[k0], scale, space.tables, n_labels,
+            sets.ids, hits, ranges,
         )  # fmt: skip
     if dense is not None:
         score_dense_edges(features, T, dense, visits, k, scale, edge)
     loss = piece_loss(T, sets, visits, k, weight, dense, hits, space, shared.outer, shared.pairs, c)
-    for t in range(n):
-        for j in range(n_labels):
-            shared.gradient[row + t, j] = step * work[GRADIENT, t, j]
+    width = work.shape[2]
+    gradient = GRADIENT * work.shape[1] * width
+    scale_row(work, gradient, n * width, step, shared.gradient, row * width)
     if sparse is not None:
         for t in range(1, n):
             for h in range(ranges.begin[t], ranges.begin[t] + ranges.number[t]):
@@ -121,13 +122,17 @@ def apply_chain_steps(
     """Take what ``used`` chunks have collected off the transitions; ``total`` (L, L) is scratch."""
     tables, outer, pairs = space.tables, shared.outer, shared.pairs
     n_labels = total.shape[0]
-    for c in range(used):
+    for c in range(used - 1):
         for i in range(n_labels):
             for j in range(n_labels):
                 total[i, j] += tables[U, i, j] * outer[c, i, j] + pairs[c, i, j]
                 outer[c, i, j] = 0
                 pairs[c, i, j] = 0
+    c = used - 1  # most often the only one
     for i in range(n_labels):
         for j in range(n_labels):
-            T_into[i, j] = t_scale * (T_into[i, j] - total[i, j])
+            step = total[i, j] + (tables[U, i, j] * outer[c, i, j] + pairs[c, i, j])
+            T_into[i, j] = t_scale * (T_into[i, j] - step)
             total[i, j] = 0
+            outer[c, i, j] = 0
+            pairs[c, i, j] = 0

@@ -33,6 +33,17 @@ import numpy as np
 
 from trellis.kernels._jit import allocating, fragment, inner
 from trellis.kernels.fast_exp import fast_exp
+from trellis.kernels.lanes import WIDTH, highest, load, padded, spread, store, total, upper
+from trellis.kernels.row_products import (
+    add_outer_products,
+    copy_row,
+    exponentiate_table,
+    multiply_row,
+    relative_exponentials,
+    row_sum,
+    row_times,
+    scale_row,
+)
 from trellis.kernels.sparse_edges import HitRanges
 from trellis.kernels.visits import NOTHING, PARTLY, LabelSets, Visits, annotation
 
@@ -44,20 +55,27 @@ Array = np.ndarray[Any, Any]
 NODE, POTENTIAL, ALPHA, BETA, SCALED, GRADIENT, TARGET = range(7)
 N_WORK = 7
 U, U_TRANSPOSED = range(2)
+# Edges whose expectations wait to be summed together.
+_HELD = 64
 
 
 class ChainSpace(NamedTuple):
     """Room to work in on pieces of up to n positions, of each thread.
 
-    ``work`` (7, n, L) are rows of positions; ``tables`` (2, L, L) hold U and its transpose and
-    ``peak`` (1,) max T. Only dense edges need ``edge`` (n, L²), the scores of the edges and then
-    their gradient, and ``chances`` (2, n, L²), pair marginals over all and over the allowed
+    With rows of L labels padded to P, ``work`` (7, n, P) are those of positions (−inf beyond the
+    labels for the scores, else 0); ``tables`` (2, P, P) hold U and its transpose and ``peak`` (1,)
+    max T. ``held`` (2, M, P) are the rows α_{t-1}, weighted, and V_t of ``filled`` (1,) edges whose
+    outer products are still to be summed: over many edges at once that is done in registers. Only
+    dense edges need ``edge`` (n, L² + 8), the scores of the edges and then their gradient, followed
+    by −inf, and ``chances`` (2, n, P, P), U_t and then pair marginals over all and over the allowed
     labellings; only sparse ones need ``ranges``.
     """
 
     work: Array
     tables: Array
     peak: Array
+    held: Array
+    filled: Array
     edge: Array
     chances: Array
     ranges: HitRanges
@@ -70,12 +88,23 @@ def chain_space(W: Array, longest: int, dense: Any, sparse: Any) -> ChainSpace:
     n_pairs = n_labels * n_labels
     n_dense = 0 if dense is None else longest
     n_sparse = 0 if sparse is None else longest
+    width = padded(n_labels)
+    work = np.zeros((N_WORK, longest, width), W.dtype)
+    for t in range(longest):
+        for j in range(n_labels, width):
+            work[NODE, t, j] = -np.inf
+    edge = np.zeros((n_dense, n_pairs + WIDTH), W.dtype)
+    for t in range(n_dense):
+        for q in range(WIDTH):
+            edge[t, n_pairs + q] = -np.inf
     return ChainSpace(
-        np.empty((N_WORK, longest, n_labels), W.dtype),
-        np.zeros((2, n_labels, n_labels), W.dtype),
+        work,
+        np.zeros((2, width, width), W.dtype),
         np.zeros(1, W.dtype),
-        np.zeros((n_dense, n_pairs), W.dtype),
-        np.empty((2, n_dense, n_pairs), W.dtype),
+        np.zeros((2, _HELD + longest, width), W.dtype),
+        np.zeros(1, np.int64),
+        edge,
+        np.zeros((2, n_dense, width, width), W.dtype),
         HitRanges(
             np.empty(n_sparse, np.int64),
             np.empty(n_sparse, np.int64),
@@ -89,18 +118,9 @@ def chain_space(W: Array, longest: int, dense: Any, sparse: Any) -> ChainSpace:
 def exponentiate(T: Array, space: ChainSpace) -> None:
     """Refresh U = e^{T − max T}, its transpose and max T."""
     tables = space.tables
-    n_labels = T.shape[0]
-    top = T[0, 0]
-    for i in range(n_labels):
-        for j in range(n_labels):
-            top = max(top, T[i, j])
-    for i in range(n_labels):
-        for j in range(n_labels):
-            tables[U, i, j] = fast_exp(T[i, j] - top)
-    for i in range(n_labels):
-        for j in range(n_labels):
-            tables[U_TRANSPOSED, j, i] = tables[U, i, j]
-    space.peak[0] = top
+    n = T.shape[0]
+    turned = tables.shape[1] * tables.shape[2]
+    space.peak[0] = exponentiate_table(T, 0, n, n, tables, 0, turned)
 
 
 @fragment
@@ -127,7 +147,7 @@ def piece_loss(
     label = sets.ids
     start = visits.starts[k]
     n = visits.ends[k] - start
-    n_labels = work.shape[2]
+    n_labels = T.shape[0]
     n_pairs = n_labels * n_labels
     kind = annotation(sets, visits, k)
     if kind == NOTHING:
@@ -156,8 +176,10 @@ def piece_loss(
             for j in range(n_labels):
                 work[GRADIENT, t, j] -= work[TARGET, t, j]
             if dense is not None:
-                for q in range(n_pairs):
-                    edge[t, q] = space.chances[0, t, q] - space.chances[1, t, q]
+                for i in range(n_labels):
+                    for j in range(n_labels):
+                        both = space.chances[0, t, i, j] - space.chances[1, t, i, j]
+                        edge[t, i * n_labels + j] = both
         return loss
     gold = 0.0
     for t in range(n):
@@ -172,8 +194,9 @@ def piece_loss(
             pairs[c, before, y] -= weight
         else:
             gold += edge[t, before * n_labels + y]
-            for q in range(n_pairs):
-                edge[t, q] = space.chances[0, t, q]
+            for i in range(n_labels):
+                for j in range(n_labels):
+                    edge[t, i * n_labels + j] = space.chances[0, t, i, j]
             edge[t, before * n_labels + y] -= 1
         if hits is not None and ranges.gold[t] >= 0:
             gold += hits.delta[ranges.gold[t]]
@@ -205,13 +228,21 @@ def _expectations(
     work, tables, ranges = space.work, space.tables, space.ranges
     edge, chances = space.edge, space.chances
     plane = 1 if constrained else 0
-    n_labels = work.shape[2]
+    n_labels = T.shape[0]
+    width = work.shape[2]
+    # Where the rows of position 0 begin in each plane, and the table U_t or U (and its transpose).
+    size = work.shape[1] * width
+    node, potential, alpha = NODE * size, POTENTIAL * size, ALPHA * size
+    beta, scaled, chance = BETA * size, SCALED * size, into * size
+    turned = width * width
     zero = work.dtype.type(0)
     one = work.dtype.type(1)
     log_z = 0.0
     product = 1.0
     lost = False
     for t in range(n):
+        here = alpha + t * width
+        before = here - width
         top = work.dtype.type(-np.inf)
         if constrained:
             row = sets.ids[start + t]
@@ -222,18 +253,16 @@ def _expectations(
                 e = fast_exp(min(work[NODE, t, j] - top, zero))
                 work[POTENTIAL, t, j] = e if sets.table[row, j] else zero
         else:
-            for j in range(n_labels):
-                top = max(top, work[NODE, t, j])
-            for j in range(n_labels):
-                work[POTENTIAL, t, j] = fast_exp(work[NODE, t, j] - top)
+            top = relative_exponentials(work, node + t * width, width, work, potential + t * width)
         if t == 0:
-            for j in range(n_labels):
-                work[ALPHA, 0, j] = work[POTENTIAL, 0, j]
+            copy_row(work, potential, width, work, alpha)
         else:
             if dense is None:
-                _times(work, ALPHA, t - 1, tables, U, ALPHA, t)
+                row_times(work, before, tables, 0, n_labels, work, here)
             else:
-                log_z += _dense_forward(work, edge, chances, plane, t)
+                own = (plane * chances.shape[1] + t) * turned
+                log_z += _dense_potentials(edge, t, chances, own, n_labels)
+                row_times(work, before, chances, own, n_labels, work, here)
             if hits is not None:
                 for h in range(ranges.begin[t], ranges.begin[t] + ranges.number[t]):
                     work[ALPHA, t, hits.target[h]] += (
@@ -241,33 +270,28 @@ def _expectations(
                     )
                 for j in range(n_labels):  # rounding may leave less than nothing
                     work[ALPHA, t, j] = max(work[ALPHA, t, j], zero)
-            for j in range(n_labels):
-                work[ALPHA, t, j] *= work[POTENTIAL, t, j]
-        total = zero
-        for j in range(n_labels):
-            total += work[ALPHA, t, j]
-        if not 1e-15 < total < 1e30:  # underflow, or a sparse edge too large
+            multiply_row(work, here, work, potential + t * width, width, work, here)
+        mass = row_sum(work, here, width)
+        if not 1e-15 < mass < 1e30:  # underflow, or a sparse edge too large
             lost = True
             break
-        inverse = one / total
-        for j in range(n_labels):
-            work[ALPHA, t, j] *= inverse
-            work[SCALED, t, j] = work[POTENTIAL, t, j] * inverse
+        scale_row(work, here, width, one / mass, work, here)
+        scale_row(work, potential + t * width, width, one / mass, work, scaled + t * width)
         log_z += top
-        product *= total  # one logarithm for many positions
+        product *= mass  # one logarithm for many positions
         if not 1e-200 < product < 1e200:
             log_z += np.log(product)
             product = 1.0
-    for j in range(n_labels):
-        work[BETA, n - 1, j] = 1
-        work[into, n - 1, j] = work[ALPHA, n - 1, j]
+    copy_row(work, alpha + (n - 1) * width, width, work, chance + (n - 1) * width)
     for t in range(0 if lost else n - 1, 0, -1):
-        for j in range(n_labels):
-            work[SCALED, t, j] *= work[BETA, t, j]
+        here = t * width
+        before = here - width
+        if t < n - 1:  # the last β is 1
+            multiply_row(work, scaled + here, work, beta + here, width, work, scaled + here)
         future = zero
         cancelled = zero
         if dense is None:
-            _times(work, SCALED, t, tables, U_TRANSPOSED, BETA, t - 1)
+            row_times(work, scaled + here, tables, turned, n_labels, work, beta + before)
             if hits is not None:
                 for h in range(ranges.begin[t], ranges.begin[t] + ranges.number[t]):
                     x = hits.extra[h] * work[SCALED, t, hits.target[h]]
@@ -275,11 +299,11 @@ def _expectations(
                     cancelled -= work[ALPHA, t - 1, hits.source[h]] * min(x, zero)
                 for j in range(n_labels):
                     work[BETA, t - 1, j] = max(work[BETA, t - 1, j], zero)
-            for j in range(n_labels):
-                work[into, t - 1, j] = work[ALPHA, t - 1, j] * work[BETA, t - 1, j]
-                future += work[BETA, t - 1, j]
+            multiply_row(work, alpha + before, work, beta + before, width, work, chance + before)
+            future = row_sum(work, beta + before, width)
         else:
-            future = _dense_backward(work, chances, plane, t, into)
+            own = (plane * chances.shape[1] + t) * turned
+            future = _dense_backward(work, chances, own, t, n_labels, into)
         # What α lost to underflow is below 1e-38 / c, but a large β would make it count. And where
         # sparse edges take away far more than they leave (which is 1), roundings are left.
         if not (future < 1e15 and cancelled < 1e3):
@@ -292,7 +316,15 @@ def _expectations(
     log_z += float(np.log(product))
     if dense is not None:
         return log_z
-    _add_outer_products(work, outer, c, n, weight)
+    held = space.held
+    if space.filled[0] + n > held.shape[1]:
+        add_held(space, n_labels, outer, c)
+    for t in range(1, n):
+        here = (space.filled[0] + t - 1) * width
+        w = work.dtype.type(weight)
+        scale_row(work, alpha + (t - 1) * width, width, w, held, here)
+        copy_row(work, scaled + t * width, width, held, held.shape[1] * width + here)
+    space.filled[0] += n - 1
     if hits is not None:
         for t in range(1, n):
             for h in range(ranges.begin[t], ranges.begin[t] + ranges.number[t]):
@@ -307,37 +339,39 @@ def _expectations(
 
 
 @inner
-def _dense_forward(work: Array, edge: Array, chances: Array, plane: int, t: int) -> float:
-    """U_t into chances[plane, t] and U_tᵀ α_{t-1} into α_t; returns max S_t."""
-    n_labels = work.shape[2]
-    highest: float = edge[t, 0]
-    for q in range(n_labels * n_labels):
-        highest = max(highest, edge[t, q])
-    for q in range(n_labels * n_labels):
-        chances[plane, t, q] = fast_exp(edge[t, q] - highest)
-    x = work[ALPHA, t - 1, 0]
-    for j in range(n_labels):
-        work[ALPHA, t, j] = x * chances[plane, t, j]
-    for i in range(1, n_labels):
-        x = work[ALPHA, t - 1, i]
-        for j in range(n_labels):
-            work[ALPHA, t, j] += x * chances[plane, t, i * n_labels + j]
-    return highest
+def _dense_potentials(edge: Array, t: int, chances: Array, own: int, n_labels: int) -> float:
+    """Write U_t to the place ``own`` of ``chances``; returns max S_t."""
+    n_pairs = n_labels * n_labels
+    row = t * edge.shape[1]
+    width = chances.shape[3]
+    most = load(edge, row)  # a row is followed by −inf
+    for q in range(8, n_pairs, 8):
+        most = upper(most, load(edge, row + q))
+    top: float = highest(most)
+    for i in range(n_labels):
+        for j in range(0, n_labels, 8):
+            # What is read beyond the labels is of other pairs: no harm, since α is 0 there.
+            x = load(edge, row + i * n_labels + j)
+            store(chances, own + i * width + j, fast_exp(x - spread(top)))
+    return top
 
 
 @inner
-def _dense_backward(work: Array, chances: Array, plane: int, t: int, into: int) -> float:
+def _dense_backward(
+    work: Array, chances: Array, own: int, t: int, n_labels: int, into: int
+) -> float:
     """β_{t-1} and both marginals; returns the sum of β_{t-1}."""
-    n_labels = work.shape[2]
-    zero = work.dtype.type(0)
-    future: float = zero
+    width = work.shape[2]
+    scaled = (SCALED * work.shape[1] + t) * width
+    future: float = work.dtype.type(0)
     for i in range(n_labels):
         a = work[ALPHA, t - 1, i]
-        b = zero
-        for j in range(n_labels):
-            x = chances[plane, t, i * n_labels + j] * work[SCALED, t, j]
-            b += x
-            chances[plane, t, i * n_labels + j] = a * x
+        s = spread(work.dtype.type(0))
+        for j in range(0, width, 8):
+            x = load(chances, own + i * width + j) * load(work, scaled + j)
+            s += x
+            store(chances, own + i * width + j, spread(a) * x)
+        b = total(s)
         work[BETA, t - 1, i] = b
         work[into, t - 1, i] = a * b
         future += b
@@ -345,61 +379,13 @@ def _dense_backward(work: Array, chances: Array, plane: int, t: int, into: int) 
 
 
 @inner
-def _times(
-    work: Array, source: int, row: int, tables: Array, matrix: int, target: int, target_row: int
-) -> None:
-    """work[target] = work[source] · tables[matrix] for one row each, four matrix rows at a time."""
-    n_labels = tables.shape[1]
-    x0 = work[source, row, 0]
-    for j in range(n_labels):
-        work[target, target_row, j] = x0 * tables[matrix, 0, j]
-    i = 1
-    while i + 4 <= n_labels:
-        x0 = work[source, row, i]
-        x1 = work[source, row, i + 1]
-        x2 = work[source, row, i + 2]
-        x3 = work[source, row, i + 3]
-        for j in range(n_labels):
-            work[target, target_row, j] += (
-                x0 * tables[matrix, i, j]
-                + x1 * tables[matrix, i + 1, j]
-                + x2 * tables[matrix, i + 2, j]
-                + x3 * tables[matrix, i + 3, j]
-            )
-        i += 4
-    while i < n_labels:
-        x0 = work[source, row, i]
-        for j in range(n_labels):
-            work[target, target_row, j] += x0 * tables[matrix, i, j]
-        i += 1
-
-
-@inner
-def _add_outer_products(work: Array, outer: Array, chunk: int, n: int, weight: float) -> None:
-    """outer[chunk] += weight · Σ_t α_{t-1} V_tᵀ, four positions at a time."""
-    n_labels = outer.shape[1]
-    w = outer.dtype.type(weight)
-    t = 1
-    while t + 4 <= n:
-        for i in range(n_labels):
-            x0 = w * work[ALPHA, t - 1, i]
-            x1 = w * work[ALPHA, t, i]
-            x2 = w * work[ALPHA, t + 1, i]
-            x3 = w * work[ALPHA, t + 2, i]
-            for j in range(n_labels):
-                outer[chunk, i, j] += (
-                    x0 * work[SCALED, t, j]
-                    + x1 * work[SCALED, t + 1, j]
-                    + x2 * work[SCALED, t + 2, j]
-                    + x3 * work[SCALED, t + 3, j]
-                )
-        t += 4
-    while t < n:
-        for i in range(n_labels):
-            x0 = w * work[ALPHA, t - 1, i]
-            for j in range(n_labels):
-                outer[chunk, i, j] += x0 * work[SCALED, t, j]
-        t += 1
+def add_held(space: ChainSpace, n_labels: int, outer: Array, c: int) -> None:
+    """outer[c] += Σ α_{t-1} V_tᵀ over the pairs of rows held."""
+    held = space.held
+    second = held.shape[1] * held.shape[2]
+    to = c * outer.shape[1] * outer.shape[2]
+    add_outer_products(held, 0, held, second, space.filled[0], n_labels, outer, to)
+    space.filled[0] = 0
 
 
 @allocating
@@ -420,7 +406,7 @@ def _log_expectations(
     """Log-space twin of _expectations for pieces that underflow."""
     work, ranges = space.work, space.ranges
     plane = 1 if constrained else 0
-    n_labels = work.shape[2]
+    n_labels = T.shape[0]
     S = np.empty((n, n_labels), np.float64)
     edge = np.empty((n, n_labels, n_labels), np.float64)
     for t in range(n):
@@ -457,7 +443,7 @@ def _log_expectations(
                 if dense is None:
                     pairs[c, i, j] += weight * both
                 else:
-                    space.chances[plane, t, i * n_labels + j] = both
+                    space.chances[plane, t, i, j] = both
         if hits is not None:
             for h in range(ranges.begin[t], ranges.begin[t] + ranges.number[t]):
                 i = hits.source[h]

@@ -30,7 +30,8 @@ import numpy as np
 from trellis.kernels._jit import inner, kernel
 from trellis.kernels.barrier import meet, take
 from trellis.kernels.chain_crf import add_chain_edges, apply_chain_steps, chain_gradient, hit_bounds
-from trellis.kernels.chain_lattice import NODE, chain_space, exponentiate
+from trellis.kernels.chain_lattice import add_held, chain_space, exponentiate
+from trellis.kernels.prefetch import prefetch
 from trellis.kernels.scoring import Features, add_to_features, score_into
 from trellis.kernels.tree_crf import (
     add_tree_edges,
@@ -47,6 +48,8 @@ Array = np.ndarray[Any, Any]
 
 # Positions that are worth a chunk of their own: each costs an addition of L × L numbers.
 _CHUNK = 48
+# Pieces whose labels are fetched ahead.
+_PIECES_AHEAD = 2
 # Stored weights are multiplied by the scale when it falls below: long before float32 loses digits.
 _LEAST_SCALE = 1e-4
 
@@ -166,14 +169,16 @@ def crf_steps(
         c = 0 if n_threads == 1 else take(sync)
         while c < n_chunks:
             a = k0 + c * (k1 - k0) // n_chunks
-            r_k = r * rates.decay ** (a - k0)
+            r_k = r if a == k0 else r * rates.decay ** (a - k0)
             for k in range(a, k0 + (c + 1) * (k1 - k0) // n_chunks):
                 weight = pieces.weights[k]
+                soon = min(k + _PIECES_AHEAD, n_pieces - 1)
+                prefetch(sets.ids, visits.queue[first[soon]], 0)
                 pace = rates.gamma[rates.gamma.size - 1] if adaptive else r_k
                 step = kind.type(-weight) if adaptive else kind.type(-r_k * weight / scale)
                 score_into(
                     features, W, visits.queue, first[k], first[k + 1] - first[k],
-                    kind.type(scale), space.work, NODE,
+                    kind.type(scale), space.work, 0, space.work.shape[2],
                 )  # fmt: skip
                 if chain is not None:
                     loss = chain_gradient(
@@ -187,6 +192,10 @@ def crf_steps(
                     )  # fmt: skip
                 losses[c] += weight * loss
                 r_k *= rates.decay
+            # The next batch of one chunk and one thread adds to the same sums: that can wait.
+            last = pending + first[k1] - first[k0] >= refresh or k1 == n_pieces
+            if chain is not None and dense is None and (last or n_chunks > 1 or n_threads > 1):
+                add_held(space, T.shape[0], shared.outer, c)
             c = c + 1 if n_threads == 1 else take(sync)
         if not meet(sync, n_threads):
             return

@@ -17,6 +17,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
+from trellis.kernels.lanes import Lanes, at_least, floor, power_of_two, spread, upper
+
 __all__ = ["fast_exp"]
 
 
@@ -35,6 +37,8 @@ def fast_exp(x: float) -> float:
 
 @overload(fast_exp)  # type: ignore[untyped-decorator]  # Numba is untyped
 def _fast_exp_overload(x: Any) -> Any:
+    if isinstance(x, Lanes):
+        return _lanes_exp32 if x.of == types.float32 else _lanes_exp64
     if x != types.float32:
 
         def exp64(x: Any) -> Any:
@@ -58,3 +62,38 @@ def _fast_exp_overload(x: Any) -> Any:
         return p * power if x >= np.float32(-87.0) else np.float32(0.0)
 
     return exp32
+
+
+def _lanes_exp32(x: Any) -> Any:
+    clamped = upper(x, spread(np.float32(-87.0)))
+    k = floor(clamped * spread(np.float32(1.44269504)) + spread(np.float32(0.5)))
+    r = clamped - k * spread(np.float32(0.693359375))
+    r = r - k * spread(np.float32(-2.12194440e-4))
+    p = spread(np.float32(1.9875691500e-4))
+    p = p * r + spread(np.float32(1.3981999507e-3))
+    p = p * r + spread(np.float32(8.3334519073e-3))
+    p = p * r + spread(np.float32(4.1665795894e-2))
+    p = p * r + spread(np.float32(1.6666665459e-1))
+    p = p * r + spread(np.float32(5.0000001201e-1))
+    p = p * r * r + r + spread(np.float32(1.0))
+    return at_least(x, np.float32(-87.0), p * power_of_two(k))
+
+
+def _lanes_exp64(x: Any) -> Any:
+    clamped = upper(x, spread(-700.0))
+    k = floor(clamped * spread(1.4426950408889634) + spread(0.5))
+    r = clamped - k * spread(0.6931457519531250)
+    r = r - k * spread(1.4286068203094172e-6)
+    p = r * spread(1 / 479001600) + spread(1 / 39916800)
+    p = p * r + spread(1 / 3628800)
+    p = p * r + spread(1 / 362880)
+    p = p * r + spread(1 / 40320)
+    p = p * r + spread(1 / 5040)
+    p = p * r + spread(1 / 720)
+    p = p * r + spread(1 / 120)
+    p = p * r + spread(1 / 24)
+    p = p * r + spread(1 / 6)
+    p = p * r + spread(0.5)
+    p = p * r + spread(1.0)
+    p = p * r + spread(1.0)
+    return at_least(x, -700.0, p * power_of_two(k))

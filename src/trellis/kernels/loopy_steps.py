@@ -22,9 +22,8 @@ Array = np.ndarray[Any, Any]
 @kernel
 def score_nodes_at(features: Features, W: Array, nodes: Array) -> Array:
     """Node scores (n, L) of some nodes."""
-    work = np.empty((1, nodes.size, W.shape[1]), W.dtype)
-    score_into(features, W, nodes, 0, nodes.size, W.dtype.type(1), work, 0)
-    node: Array = work[0]
+    node = np.empty((nodes.size, W.shape[1]), W.dtype)
+    score_into(features, W, nodes, 0, nodes.size, W.dtype.type(1), node, 0, W.shape[1])
     return node
 
 

@@ -26,6 +26,7 @@ from trellis.kernels._jit import fragment, inner, kernel
 from trellis.kernels.barrier import meet
 from trellis.kernels.forest import Forest
 from trellis.kernels.rich_edges import feature_row, find_pair, score_edge_into
+from trellis.kernels.row_products import argmax_plus, row_max_plus
 from trellis.kernels.scoring import Features, score_into
 from trellis.kernels.tree_edges import score_edge
 from trellis.kernels.visits import (
@@ -118,6 +119,11 @@ def averaged_perceptron(
     longest = longest_piece(pieces)
     work = np.empty((2, longest, n_labels), W.dtype)
     edge = np.zeros((0 if rich is None else longest, n_labels * n_labels), W.dtype)
+    turned = np.empty((n_labels, n_labels), T.dtype)
+    if chain is not None:
+        for i in range(n_labels):
+            for j in range(n_labels):
+                turned[j, i] = T[i, j]
     edges: Any = None
     if forest is not None:
         edges = _Edges(
@@ -139,7 +145,7 @@ def averaged_perceptron(
             kind = annotation(sets, visits, k)
             if kind == NOTHING:
                 continue
-            score_into(features, W, queue, first[k], n, one, work, NODE)
+            score_into(features, W, queue, first[k], n, one, work, 0, n_labels)
             if forest is not None:
                 _score_tree_edges(T, forest, rich, symmetric, start, n, edges)
             if chain is not None and rich is not None:
@@ -174,7 +180,7 @@ def averaged_perceptron(
                                     work[NODE, i, j] = -np.inf
                 into = gold if constrained else path
                 if chain is not None and not known:
-                    _best_of_chain(work, T, edge, n, into, at)
+                    _best_of_chain(work, T, turned, edge, n, into, at)
                 if forest is not None and not known:
                     _best_of_tree(work, forest, start, n, edges, into, at)
             if margin is not None and wrong[k] > 0:
@@ -208,7 +214,7 @@ def averaged_perceptron(
                     and (gold[at + i] != path[at + i] or gold[at + i - 1] != path[at + i - 1])
                 ):
                     _update_chain_edge(
-                        features, start + i, T, rich, sums, low, high, thread, path, gold,
+                        features, start + i, T, turned, rich, sums, low, high, thread, path, gold,
                         at + i, step, late,
                     )  # fmt: skip
         if not meet(sync, n_threads):
@@ -273,44 +279,46 @@ def _score_tree_edges(
 
 
 @inner
-def _best_of_chain(work: Array, T: Array, edge: Array, n: int, path: Array, at: int) -> None:
+def _best_of_chain(
+    work: Array, T: Array, turned: Array, edge: Array, n: int, path: Array, at: int
+) -> None:
     """Viterbi of one piece without back-pointers: the winner is found again on the way back.
 
-    Edge scores are T, or edge[t] if that is not empty; the path goes to path[at:at + n].
+    Edge scores are T, whose transpose is ``turned``, or edge[t] if that is not empty; the path goes
+    to path[at:at + n].
     """
     n_labels = T.shape[0]
     rich = edge.size > 0
+    score = work.shape[1] * n_labels  # where the plane begins
     for j in range(n_labels):
         work[SCORE, 0, j] = work[NODE, 0, j]
     for t in range(1, n):
-        for j in range(n_labels):
-            work[SCORE, t, j] = -np.inf
-        if rich:
-            for i in range(n_labels):
-                a = work[SCORE, t - 1, i]
-                for j in range(n_labels):
-                    work[SCORE, t, j] = max(work[SCORE, t, j], a + edge[t, i * n_labels + j])
+        before = score + (t - 1) * n_labels
+        if n_labels < 8:
+            for j in range(n_labels):
+                top = -np.inf
+                for i in range(n_labels):
+                    s = work[SCORE, t - 1, i] + (edge[t, i * n_labels + j] if rich else T[i, j])
+                    top = max(top, s)
+                work[SCORE, t, j] = top
+        elif rich:
+            row = t * n_labels * n_labels
+            row_max_plus(work, before, n_labels, edge, row, n_labels, work, before + n_labels)
         else:
-            i = 0
-            while i + 2 <= n_labels:
-                a = work[SCORE, t - 1, i]
-                b = work[SCORE, t - 1, i + 1]
-                for j in range(n_labels):
-                    work[SCORE, t, j] = max(work[SCORE, t, j], a + T[i, j], b + T[i + 1, j])
-                i += 2
-            if i < n_labels:
-                a = work[SCORE, t - 1, i]
-                for j in range(n_labels):
-                    work[SCORE, t, j] = max(work[SCORE, t, j], a + T[i, j])
+            row_max_plus(work, before, n_labels, T, 0, n_labels, work, before + n_labels)
         for j in range(n_labels):
             work[SCORE, t, j] += work[NODE, t, j]
     path[at + n - 1] = np.argmax(work[SCORE, n - 1])
     for t in range(n - 2, -1, -1):
         y = path[at + t + 1]
-        best = -np.inf
+        if n_labels >= 8 and not rich:
+            row = score + t * n_labels
+            path[at + t] = argmax_plus(work, row, turned, y * n_labels, n_labels)
+            continue
+        best = work.dtype.type(-np.inf)
         path[at + t] = 0
         for i in range(n_labels):
-            s = work[SCORE, t, i] + (edge[t + 1, i * n_labels + y] if rich else T[i, y])
+            s = work[SCORE, t, i] + (edge[t + 1, i * n_labels + y] if rich else turned[y, i])
             if s > best:
                 best = s
                 path[at + t] = i
@@ -391,6 +399,7 @@ def _update_chain_edge(
     features: Features,
     t: int,
     T: Array,
+    turned: Array,
     rich: Any,
     sums: Any,
     low: int,
@@ -407,6 +416,8 @@ def _update_chain_edge(
     n_pairs = n_labels * n_labels
     good = gold[at - 1] * n_labels + gold[at]
     bad = path[at - 1] * n_labels + path[at]
+    turned[gold[at], gold[at - 1]] += step  # that of this thread
+    turned[path[at], path[at - 1]] -= step
     if thread == 0:
         T[gold[at - 1], gold[at]] += step
         T[path[at - 1], path[at]] -= step

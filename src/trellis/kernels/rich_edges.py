@@ -15,6 +15,7 @@ import numpy as np
 
 from trellis.kernels._jit import fragment, inner, kernel
 from trellis.kernels.prefetch import prefetch
+from trellis.kernels.row_products import add_scaled
 from trellis.kernels.scoring import Features
 from trellis.kernels.visits import Visits
 
@@ -104,8 +105,7 @@ def score_dense_edges(
                     continue
                 base = (i + back * n_crossed) * n_pairs
                 v = values[p] if values.size else edge.dtype.type(1)
-                for q in range(n_pairs):
-                    edge[at, q] += v * R[base + q]
+                add_scaled(edge, at * edge.shape[1], n_pairs, v, R, base)
         for i in range(n_labels):
             for j in range(n_labels):
                 edge[at, i * n_labels + j] = scale * edge[at, i * n_labels + j] + T[i, j]
@@ -139,8 +139,7 @@ def add_to_dense_rows(
             if gamma.size:
                 v *= R_into.dtype.type(gamma[f])
             base = (i + back * dense.n_crossed) * n_pairs
-            for q in range(n_pairs):
-                R_into[base + q] += v * gradient[at, q]
+            add_scaled(R_into, base, n_pairs, v, gradient, at * n_pairs)
 
 
 @inner
@@ -166,8 +165,7 @@ def score_edge_into(
                 for q in range(ptr[i], ptr[i + 1]):
                     edge[at, pair[q]] += v * R[q]
             else:
-                for q in range(n_pairs):
-                    edge[at, q] += v * R[i * n_pairs + q]
+                add_scaled(edge, at * edge.shape[1], n_pairs, v, R, i * n_pairs)
 
 
 @kernel

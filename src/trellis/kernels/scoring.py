@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trellis.kernels._jit import inner, kernel
+from trellis.kernels._jit import fragment, inner, kernel
+from trellis.kernels.lanes import load, load_half, put, spread, spread_half, store
 from trellis.kernels.prefetch import prefetch
+from trellis.kernels.row_products import add_scaled
 
 __all__ = ["Features", "add_to_features", "count_features", "score_into", "score_nodes"]
 
@@ -35,10 +37,11 @@ def score_nodes(
     indptr: Array, indices: Array, values: Array, W: Array, first: int, last: int
 ) -> Array:
     """Node scores (last − first, L) of positions first..last."""
-    work = np.empty((1, last - first, W.shape[1]), W.dtype)
+    n_labels = W.shape[1]
+    node = np.empty((last - first, n_labels), W.dtype)
     features = Features(indptr, indices, values)
-    score_into(features, W, np.arange(first, last), 0, last - first, W.dtype.type(1), work, 0)
-    node: Array = work[0]
+    queue = np.arange(first, last)
+    score_into(features, W, queue, 0, last - first, W.dtype.type(1), node, 0, n_labels)
     return node
 
 
@@ -61,41 +64,122 @@ def score_into(
     n: int,
     scale: float,
     work: Array,
-    plane: int,
+    to: int,
+    width: int,
 ) -> None:
-    """Write scale · node scores of the positions queue[done:done + n] to the rows of work[plane].
+    """Write scale · node scores of the positions queue[done:done + n] to rows of ``work``.
 
-    What the positions after them need is fetched on the way, whatever piece they are in.
+    These begin at the place ``to``, ``width`` numbers apart. What the positions after them need is
+    fetched on the way, whatever piece they are in.
     """
-    indptr, indices, values = features
+    indptr = features.indptr
     n_labels = W.shape[1]
     for r in range(n):
         _look_ahead(features, W, queue, done + r)
         t = queue[done + r]
-        start = indptr[t]
-        stop = indptr[t + 1]
-        if start == stop:
+        p0 = indptr[t]
+        p1 = indptr[t + 1]
+        j = 0
+        while n_labels - j > 16 and n_labels >= 8:
+            last = min(j + 16, n_labels - 8)
+            _sum_24(features, W, p0, p1, j, last, scale, work, to)
+            j += 24
+        if n_labels - j > 8:
+            _sum_16(features, W, p0, p1, j, n_labels - 8, scale, work, to)
+        elif n_labels - j > 0 and n_labels >= 8:
+            _sum_16(features, W, p0, p1, n_labels - 8, n_labels - 8, scale, work, to)
+        elif n_labels >= 4 and n_labels < 8:
+            _sum_8(features, W, p0, p1, n_labels - 4, scale, work, to)
+        elif n_labels < 4:
             for j in range(n_labels):
-                work[plane, r, j] = 0
-            continue
-        f = indices[start]
-        v = values[start] if values.size else W.dtype.type(1)
-        for j in range(n_labels):
-            work[plane, r, j] = v * W[f, j]
-        # The test stands outside of the loop, because indicators need no multiplication.
-        if values.size:
-            for p in range(start + 1, stop):
-                f = indices[p]
-                v = values[p]
-                for j in range(n_labels):
-                    work[plane, r, j] += v * W[f, j]
-        else:
-            for p in range(start + 1, stop):
-                f = indices[p]
-                for j in range(n_labels):
-                    work[plane, r, j] += W[f, j]
-        for j in range(n_labels):
-            work[plane, r, j] *= scale
+                sum_j = W.dtype.type(0)
+                for p in range(p0, p1):
+                    sum_j += _value(features, p, W) * W[features.indices[p], j]
+                put(work, to + j, scale * sum_j)
+        to += width
+
+
+@fragment
+def _value(features: Features, p: int, W: Array) -> float:
+    """Value of a feature."""
+    value: float = features.values[p] if features.values.size else W.dtype.type(1)
+    return value
+
+
+# Sums of some labels over the features p0 … p1 − 1 of a position, in registers.
+
+
+@fragment
+def _sum_24(
+    features: Features,
+    W: Array,
+    p0: int,
+    p1: int,
+    j: int,
+    last: int,
+    scale: float,
+    work: Array,
+    to: int,
+) -> None:
+    """Labels j … j + 15 and last … last + 7."""
+    x = y = z = spread(W.dtype.type(0))
+    for p in range(p0, p1):
+        row = np.int64(features.indices[p]) * W.shape[1]
+        v = spread(_value(features, p, W))
+        x += v * load(W, row + j)
+        y += v * load(W, row + j + 8)
+        z += v * load(W, row + last)
+    by = spread(scale)
+    store(work, to + j, by * x)
+    store(work, to + j + 8, by * y)
+    store(work, to + last, by * z)
+
+
+@fragment
+def _sum_16(
+    features: Features,
+    W: Array,
+    p0: int,
+    p1: int,
+    j: int,
+    last: int,
+    scale: float,
+    work: Array,
+    to: int,
+) -> None:
+    """Labels j … j + 7 and last … last + 7."""
+    x = y = spread(W.dtype.type(0))
+    for p in range(p0, p1):
+        row = np.int64(features.indices[p]) * W.shape[1]
+        v = spread(_value(features, p, W))
+        x += v * load(W, row + j)
+        y += v * load(W, row + last)
+    by = spread(scale)
+    store(work, to + j, by * x)
+    store(work, to + last, by * y)
+
+
+@fragment
+def _sum_8(
+    features: Features,
+    W: Array,
+    p0: int,
+    p1: int,
+    last: int,
+    scale: float,
+    work: Array,
+    to: int,
+) -> None:
+    """Labels 0 … 3 and last … last + 3."""
+    x = y = spread_half(W.dtype.type(0))
+    for p in range(p0, p1):
+        row = np.int64(features.indices[p]) * W.shape[1]
+        v = spread_half(_value(features, p, W))
+        x += v * load_half(W, row)
+        y += v * load_half(W, row + last)
+    by = spread_half(scale)
+    store(work, to, by * x)
+    store(work, to + last, by * y)
 
 
 @inner
@@ -111,6 +195,7 @@ def _look_ahead(features: Features, W: Array, queue: Array, i: int) -> None:
     for p in range(indptr[soon], indptr[soon + 1]):
         for j in range(0, W.shape[1], _LINE):
             prefetch(W, indices[p], j)
+        prefetch(W, indices[p], W.shape[1] - 1)  # rows do not begin where lines do
 
 
 @inner
@@ -132,6 +217,7 @@ def add_to_features(
     """
     indptr, indices, values = features
     kind = W_into.dtype
+    n = W_into.shape[1]
     for p in range(indptr[t], indptr[t + 1]):
         f = indices[p]
         if f < low or f >= high:
@@ -142,5 +228,4 @@ def add_to_features(
             if fired[1, f] != visit:
                 fired[1, f] = visit
                 fired[0, f] += 1
-        for j in range(W_into.shape[1]):
-            W_into[f, j] += v * steps[row, j]
+        add_scaled(W_into, np.int64(f) * n, n, v, steps, row * steps.shape[1])

@@ -109,6 +109,7 @@ def hit_pairs(
     base: int,
     scale: float,
     tables: Array,
+    n_labels: int,
     label: Array,
     hits: Hits,
     ranges: HitRanges,
@@ -124,7 +125,6 @@ def hit_pairs(
     begin, number, gold, mark = ranges
     first = visits.starts[k]
     last = visits.ends[k]
-    n_labels = tables.shape[1]
     highest = delta.dtype.type(60)
     begin[0] = base
     number[0] = 0

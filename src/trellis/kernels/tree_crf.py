@@ -14,6 +14,7 @@ import numpy as np
 
 from trellis.kernels._jit import fragment
 from trellis.kernels.forest import Forest
+from trellis.kernels.row_products import scale_row
 from trellis.kernels.tree_edges import add_to_edge_rows, make_symmetric, score_edge
 from trellis.kernels.tree_lattice import EXP, GRADIENT, RAW, TreeSpace, fill_table, tree_loss
 from trellis.kernels.visits import LabelSets, Visits
@@ -48,7 +49,7 @@ def tree_gradient(
     start = visits.starts[k]
     n = visits.ends[k] - start
     row = visits.first[k] - visits.first[k0]
-    n_labels = work.shape[2]
+    n_labels = T.shape[1]
     n_pairs = n_labels * n_labels
     for i in range(n):
         if forest.parent[start + i] < 0:
@@ -59,11 +60,14 @@ def tree_gradient(
         else:
             space.slot[i] = i
             score_edge(T, forest.types[e], rich, e, scale, symmetric, space.tables[RAW], i)
-            fill_table(space, i)
-    loss = tree_loss(sets, visits, k, forest, rich, weight, space, shared.outer, shared.pairs, c)
+            fill_table(space, i, n_labels)
+    loss = tree_loss(
+        sets, visits, k, forest, rich, weight, n_labels, space, shared.outer, shared.pairs, c
+    )
+    width = work.shape[2]
+    gradient = GRADIENT * work.shape[1] * width
     for i in range(n):
-        for j in range(n_labels):
-            shared.gradient[row + i, j] = step * work[GRADIENT, i, j]
+        scale_row(work, gradient + i * width, width, step, shared.gradient, (row + i) * width)
         if forest.parent[start + i] < 0:
             continue
         which = forest.types[forest.edge[start + i]]
@@ -151,4 +155,4 @@ def exponentiate_tables(
         if seen[k] != version[k]:
             seen[k] = version[k]
             score_edge(T, k, None, 0, T.dtype.type(1), symmetric, space.tables[RAW], k)
-            fill_table(space, k)
+            fill_table(space, k, T.shape[1])

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trellis.kernels._jit import inner
+from trellis.kernels.row_products import add_scaled
 
 __all__ = ["RichRows", "add_to_edge_rows", "make_symmetric", "score_edge"]
 
@@ -55,10 +56,10 @@ def score_edge(
                 for q in range(ptr[r], ptr[r + 1]):
                     out[at, pair[q] // n_labels, pair[q] % n_labels] += v * R[q]
             else:
-                base = r * n_labels * n_labels
+                base = np.int64(r) * n_labels * n_labels
+                first = at * out.shape[1] * out.shape[2]
                 for i in range(n_labels):
-                    for j in range(n_labels):
-                        out[at, i, j] += v * R[base + i * n_labels + j]
+                    add_scaled(out, first + i * out.shape[2], n_labels, v, R, base + i * n_labels)
     for i in range(n_labels):
         for j in range(n_labels):
             out[at, i, j] = out[at, i, j] * scale + T[k, i, j]
@@ -103,5 +104,4 @@ def add_to_edge_rows(
             for q in range(ptr[r], ptr[r + 1]):
                 R_into[q] += v * gradient[at, pair[q]]
         else:
-            for q in range(n_pairs):
-                R_into[r * n_pairs + q] += v * gradient[at, q]
+            add_scaled(R_into, r * n_pairs, n_pairs, v, gradient, at * n_pairs)

@@ -26,6 +26,18 @@ from trellis.kernels._jit import allocating, fragment, inner
 from trellis.kernels.chain_lattice import log_sum
 from trellis.kernels.fast_exp import fast_exp
 from trellis.kernels.forest import Forest
+from trellis.kernels.lanes import at_least, load, padded, store
+from trellis.kernels.row_products import (
+    add_scaled,
+    copy_row,
+    exponentiate_table,
+    multiply_row,
+    relative_exponentials,
+    row_max,
+    row_sum,
+    row_times,
+    scale_row,
+)
 from trellis.kernels.visits import FULLY, NOTHING, PARTLY, LabelSets, Visits, annotation
 
 __all__ = ["TreeSpace", "fill_table", "tree_loss", "tree_space"]
@@ -41,10 +53,11 @@ EXP, EXP_TRANSPOSED, RAW = range(3)
 class TreeSpace(NamedTuple):
     """Room to work in on pieces of up to n nodes, of each thread.
 
-    ``work`` (6, n, L) are rows of nodes; ``tables`` (3, slots, L, L) hold e^{S − max}, its
-    transpose and S itself, ``peak`` (slots,) max S; ``slot`` (n,) is the table of the edge above
-    each node. Only rich edges, each of which has a table of its own, need ``edge`` (n, L²), the
-    gradient of their scores, each as it is stored.
+    With rows of L labels padded to P, ``work`` (6, n, P) are those of nodes (−inf beyond the labels
+    for the scores, else 0); ``tables`` (3, slots, P, P) hold e^{S − max}, its transpose and S,
+    ``peak`` (slots,) max S; ``slot`` (n,) is the table of the edge above each node. Only rich
+    edges, each of which has a table of its own, need ``edge`` (n, L²), the gradient of their
+    scores, each as it is stored.
     """
 
     work: Array
@@ -58,11 +71,16 @@ class TreeSpace(NamedTuple):
 def tree_space(W: Array, n_types: int, longest: int, rich: Any) -> TreeSpace:
     """Room for pieces of up to ``longest`` nodes."""
     n_labels = W.shape[1]
+    width = padded(n_labels)
     n_slots = n_types if rich is None else longest
     n_edges = 0 if rich is None else longest
+    work = np.zeros((N_WORK, longest, width), W.dtype)
+    for i in range(longest):
+        for j in range(n_labels, width):
+            work[NODE, i, j] = -np.inf
     return TreeSpace(
-        np.empty((N_WORK, longest, n_labels), W.dtype),
-        np.zeros((3, n_slots, n_labels, n_labels), W.dtype),
+        work,
+        np.zeros((3, n_slots, width, width), W.dtype),
         np.zeros(n_slots, W.dtype),
         np.zeros(longest, np.int64),
         np.zeros((n_edges, n_labels * n_labels), W.dtype),
@@ -70,21 +88,15 @@ def tree_space(W: Array, n_types: int, longest: int, rich: Any) -> TreeSpace:
 
 
 @inner
-def fill_table(space: TreeSpace, slot: int) -> None:
+def fill_table(space: TreeSpace, slot: int, n_labels: int) -> None:
     """Refresh e^{S − max} and its transpose from S."""
     tables = space.tables
-    n_labels = tables.shape[2]
-    top = tables[RAW, slot, 0, 0]
-    for i in range(n_labels):
-        for j in range(n_labels):
-            top = max(top, tables[RAW, slot, i, j])
-    space.peak[slot] = top
-    for i in range(n_labels):
-        for j in range(n_labels):
-            tables[EXP, slot, i, j] = fast_exp(tables[RAW, slot, i, j] - top)
-    for i in range(n_labels):
-        for j in range(n_labels):
-            tables[EXP_TRANSPOSED, slot, j, i] = tables[EXP, slot, i, j]
+    _, n_slots, _, width = tables.shape
+    raw, to, turned = RAW * n_slots + slot, EXP * n_slots + slot, EXP_TRANSPOSED * n_slots + slot
+    size = width * width
+    space.peak[slot] = exponentiate_table(
+        tables, raw * size, width, n_labels, tables, to * size, turned * size
+    )
 
 
 @fragment
@@ -95,6 +107,7 @@ def tree_loss(
     forest: Forest,
     rich: Any,
     weight: float,
+    n_labels: int,
     space: TreeSpace,
     outer: Array,
     pairs: Array,
@@ -111,7 +124,6 @@ def tree_loss(
     start = visits.starts[k]
     base = visits.first[k]
     n = visits.ends[k] - start
-    n_labels = work.shape[2]
     kind = annotation(sets, visits, k)
     for i in range(n):
         for j in range(n_labels):
@@ -122,25 +134,29 @@ def tree_loss(
     if kind == NOTHING:
         return 0.0
     loss = 0.0
+    kind_of = work.dtype.type
+    size = work.shape[1] * work.shape[2]
+    gradient, chance = GRADIENT * size, CHANCE * size
     for constrained in range(2 if kind == PARTLY else 1):
         sign = 1.0 - 2.0 * constrained
-        log_z = _marginals_of_tree(sets, forest, start, n, constrained == 1, space)
+        log_z = _marginals_of_tree(sets, forest, start, n, constrained == 1, n_labels, space)
         if np.isfinite(log_z):
             for i in range(1, n):
                 if parent[start + i] < 0:
                     continue
                 if rich is None:
-                    _add_outer(work, down[start + i], slot[i], i, sign * weight, outer, c)
+                    _add_outer(work, down[start + i], slot[i], i, sign * weight, n_labels, outer, c)
                 else:
-                    _add_edge(work, space.tables, down[start + i], slot[i], i, sign, edge)
+                    _add_edge(work, space.tables, down[start + i], slot[i], i, sign, n_labels, edge)
         else:
             log_z = _log_marginals_of_tree(
-                sets, forest, start, n, constrained == 1, rich, sign, weight, space, pairs, c
-            )
+                sets, forest, start, n, constrained == 1, rich, sign, weight, n_labels, space,
+                pairs, c,
+            )  # fmt: skip
         loss += sign * log_z
         for i in range(n):
-            for j in range(n_labels):
-                work[GRADIENT, i, j] += work.dtype.type(sign) * work[CHANCE, i, j]
+            to = i * work.shape[2]
+            add_scaled(work, gradient + to, work.shape[2], kind_of(sign), work, chance + to)
     if kind == FULLY:
         for i in range(n):
             y = sets.ids[visits.queue[base + i]]
@@ -160,117 +176,129 @@ def tree_loss(
 
 @fragment
 def _marginals_of_tree(
-    sets: LabelSets, forest: Forest, start: int, n: int, constrained: bool, space: TreeSpace
+    sets: LabelSets,
+    forest: Forest,
+    start: int,
+    n: int,
+    constrained: bool,
+    n_labels: int,
+    space: TreeSpace,
 ) -> float:
     """Marginals into work[CHANCE]; b, m and q stay in the workspace. Returns log Z, or NaN."""
     work, tables, peak, slot, _ = space
     order, parent, _, down, _ = forest
-    n_labels = work.shape[2]
+    width = work.shape[2]
+    size = work.shape[1] * width
+    node, up, message, pull, chance = (
+        NODE * size,
+        UP * size,
+        MESSAGE * size,
+        PULL * size,
+        CHANCE * size,
+    )
+    n_slots, area = tables.shape[1], width * width
     kind = work.dtype.type
+    zero, one = kind(0), kind(1)
     log_z = 0.0
     for i in range(n):
-        top = -np.inf
-        for j in range(n_labels):
-            if not constrained or sets.table[sets.ids[order[start + i]], j]:
-                top = max(top, work[NODE, i, j])
-        for j in range(n_labels):
-            work[UP, i, j] = fast_exp(kind(work[NODE, i, j] - top))
         if constrained:
+            row = sets.ids[order[start + i]]
+            top = kind(-np.inf)
             for j in range(n_labels):
-                if not sets.table[sets.ids[order[start + i]], j]:
-                    work[UP, i, j] = 0
-        log_z += top
+                if sets.table[row, j]:
+                    top = max(top, work[NODE, i, j])
+            for j in range(n_labels):
+                e = fast_exp(min(work[NODE, i, j] - top, zero))
+                work[UP, i, j] = e if sets.table[row, j] else zero
+            log_z += top
+        else:
+            at = i * width
+            log_z += relative_exponentials(work, node + at, width, work, up + at)
     for i in range(n - 1, -1, -1):
-        total = kind(0)
-        for j in range(n_labels):
-            total += work[UP, i, j]
-        if not (total > 1e-30 and total < 1e30):
+        at = i * width
+        mass = row_sum(work, up + at, width)
+        if not (mass > 1e-30 and mass < 1e30):
             return np.nan
-        share = kind(1) / total
-        for j in range(n_labels):
-            work[UP, i, j] *= share
-        log_z += np.log(total)
+        scale_row(work, up + at, width, one / mass, work, up + at)
+        log_z += np.log(mass)
         p = parent[start + i] - start
         if parent[start + i] < 0:
             continue
         plane = EXP_TRANSPOSED if down[start + i] else EXP
         k = slot[i]
-        for j in range(n_labels):
-            work[MESSAGE, i, j] = 0
-        for y in range(n_labels):
-            b = work[UP, i, y]
-            for j in range(n_labels):
-                work[MESSAGE, i, j] += b * tables[plane, k, y, j]
-        top_m = kind(0)
-        for j in range(n_labels):
-            top_m = max(top_m, work[MESSAGE, i, j])
+        table = (plane * n_slots + k) * area
+        row_times(work, up + at, tables, table, n_labels, work, message + at)
+        top_m = row_max(work, message + at, width)
         if not top_m > 1e-30:
             return np.nan
-        share = kind(1) / top_m
-        most = kind(0)
-        for j in range(n_labels):
-            work[MESSAGE, i, j] *= share
-            work[UP, p, j] *= work[MESSAGE, i, j]
-            most = max(most, work[UP, p, j])
+        scale_row(work, message + at, width, one / top_m, work, message + at)
+        above = up + p * width
+        multiply_row(work, above, work, message + at, width, work, above)
+        most = row_max(work, above, width)
         log_z += np.log(top_m) + peak[k]
         if most < 1e-12:  # long before the product of many children's messages underflows
             if not most > 1e-36:
                 return np.nan
-            share = kind(1) / most
-            for j in range(n_labels):
-                work[UP, p, j] *= share
+            scale_row(work, above, width, one / most, work, above)
             log_z += np.log(most)
     for i in range(n):
+        at = i * width
         if parent[start + i] < 0:
-            for j in range(n_labels):
-                work[CHANCE, i, j] = work[UP, i, j]
+            copy_row(work, up + at, width, work, chance + at)
             continue
         p = parent[start + i] - start
         plane = EXP if down[start + i] else EXP_TRANSPOSED
         k = slot[i]
-        for j in range(n_labels):
-            m = work[MESSAGE, i, j]
-            work[PULL, i, j] = work[CHANCE, p, j] / m if m > 1e-30 else kind(0)
-            work[CHANCE, i, j] = 0
-        for y in range(n_labels):
-            q = work[PULL, i, y]
-            for j in range(n_labels):
-                work[CHANCE, i, j] += q * tables[plane, k, y, j]
-        total = kind(0)
-        for j in range(n_labels):
-            work[CHANCE, i, j] *= work[UP, i, j]
-            total += work[CHANCE, i, j]
+        for j in range(0, width, 8):
+            m = load(work, message + at + j)
+            q = load(work, chance + p * width + j) / m
+            store(work, pull + at + j, at_least(m, kind(1e-30), q))
+        table = (plane * n_slots + k) * area
+        row_times(work, pull + at, tables, table, n_labels, work, chance + at)
+        multiply_row(work, chance + at, work, up + at, width, work, chance + at)
         # q also has the scale that made m's maximum 1: the sum tells it.
-        if not (total > 1e-30 and total < 1e30):
+        mass = row_sum(work, chance + at, width)
+        if not (mass > 1e-30 and mass < 1e30):
             return np.nan
-        share = kind(1) / total
-        for j in range(n_labels):
-            work[CHANCE, i, j] *= share
-            work[PULL, i, j] *= share
+        scale_row(work, chance + at, width, one / mass, work, chance + at)
+        scale_row(work, pull + at, width, one / mass, work, pull + at)
     return log_z
 
 
 @inner
 def _add_outer(
-    work: Array, down: bool, k: int, i: int, weight: float, outer: Array, c: int
+    work: Array,
+    down: bool,
+    k: int,
+    i: int,
+    weight: float,
+    n_labels: int,
+    outer: Array,
+    c: int,
 ) -> None:
     """outer[c, k] += weight · q bᵀ, as the edge is stored."""
-    n_labels = work.shape[2]
     rows = PULL if down else UP
     columns = UP if down else PULL
     w = outer.dtype.type(weight)
+    width = work.shape[2]
+    at = (columns * work.shape[1] + i) * width
+    to = (c * outer.shape[1] + k) * width * width
     for a in range(n_labels):
-        x = w * work[rows, i, a]
-        for b in range(n_labels):
-            outer[c, k, a, b] += x * work[columns, i, b]
+        add_scaled(outer, to + a * width, width, w * work[rows, i, a], work, at)
 
 
 @inner
 def _add_edge(
-    work: Array, tables: Array, down: bool, k: int, i: int, sign: float, edge: Array
+    work: Array,
+    tables: Array,
+    down: bool,
+    k: int,
+    i: int,
+    sign: float,
+    n_labels: int,
+    edge: Array,
 ) -> None:
     """edge[i] += sign · P(y_first, y_second)."""
-    n_labels = work.shape[2]
     rows = PULL if down else UP
     columns = UP if down else PULL
     w = work.dtype.type(sign)
@@ -297,6 +325,7 @@ def _log_marginals_of_tree(
     rich: Any,
     sign: float,
     weight: float,
+    n_labels: int,
     space: TreeSpace,
     pairs: Array,
     c: int,
@@ -304,7 +333,6 @@ def _log_marginals_of_tree(
     """Log-space twin for pieces that underflow: marginals and pairs; returns log Z."""
     work, tables, _, slot, edge = space
     order, parent, _, down, _ = forest
-    n_labels = work.shape[2]
     up = np.empty((n, n_labels), np.float64)
     message = np.zeros((n, n_labels), np.float64)
     outside = np.zeros((n, n_labels), np.float64)

@@ -207,6 +207,7 @@ class LogLikelihood:
         steps: Schedule,
     ) -> float:
         from trellis.kernels.crf import Rates, Shared, Steps, crf_steps
+        from trellis.kernels.lanes import padded
 
         problem, n_labels = self.problem, self.problem.n_labels
         forest, refresh = None, steps.refresh
@@ -224,11 +225,12 @@ class LogLikelihood:
         dense, sparse, rich, hits = self._edges(weights, visits, steps.batch)
         tables = weights.transitions.shape
         n_types = 0 if forest is None else problem.n_types
+        width = padded(n_labels)
         shared = Shared(
             meeting(),
-            np.empty((positions, n_labels), kind),
+            np.empty((positions, width), kind),
             np.empty((0 if dense is rich is None else positions, n_labels * n_labels), kind),
-            np.zeros((n_chunks, *tables), kind),
+            np.zeros((n_chunks, *tables[:-2], width, width), kind),
             np.zeros((n_chunks, *tables), np.float64),
             np.zeros(n_chunks, np.float64),
             np.zeros((n_chunks if n_types else 0, n_types), np.uint8),
