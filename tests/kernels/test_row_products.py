@@ -63,10 +63,10 @@ def test_sums_maxima_and_products_of_rows(n, kind, seed):
     assert not inside(out)[n:].any()
 
 
-@given(st.integers(0, 70), KINDS, SEEDS)
-def test_a_row_is_added_to_a_row(n, kind, seed):
+@given(st.integers(0, 70), KINDS, KINDS, SEEDS)
+def test_a_row_is_added_to_a_row(n, kind, other, seed):
     rng = np.random.default_rng(seed)
-    W, x = room(n, kind), rng.normal(size=n + 3).astype(kind)
+    W, x = room(n, kind), rng.normal(size=n + 3).astype(other)
     before = rng.normal(size=n).astype(kind)
     W[GUARD : GUARD + n] = before
     rows["add_scaled"](W, GUARD, n, kind(-0.5), x, 3)
@@ -93,6 +93,9 @@ def test_a_row_times_a_table(n, kind, seed):
     M[1, :n] = padded_rows(rng, n, n, kind)
     rows["row_times"](x, P, M, P * P, n, out, GUARD)
     close(inside(out), x[1].astype(float) @ M[1].astype(float), kind)
+    out = room(n, kind)
+    rows["table_times"](M, P * P, x, P, n, out, GUARD)
+    close(inside(out), M[1].astype(float)[:n] @ x[1], kind)
 
 
 @given(st.integers(1, 60), st.integers(0, 9), KINDS, SEEDS)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
@@ -54,10 +55,8 @@ class Column:
     @classmethod
     def from_strings(cls, strings: Sequence[str]) -> Column:
         """Code a flat sequence of strings."""
-        table: dict[str, int] = {}
-        codes = np.fromiter(
-            (table.setdefault(s, len(table)) for s in strings), np.int32, count=len(strings)
-        )
+        table: defaultdict[str, int] = defaultdict(itertools.count().__next__)
+        codes = np.fromiter(map(table.__getitem__, strings), np.int32, count=len(strings))
         return cls(codes, list(table))
 
     def take(self, positions: NDArray[Any] | slice) -> Column:
@@ -218,10 +217,11 @@ class Corpus:
         coded = {}
         for name, samples in listed.items():
             check_lengths(lengths, samples, first, name)
-            flat = [symbol for sample in samples for symbol in sample]
-            for symbol in flat:
-                if not isinstance(symbol, str):
-                    raise DataError(f"column {name!r} holds {symbol!r}; expected strings")
+            flat = list(itertools.chain.from_iterable(samples))
+            for kind in set(map(type, flat)):
+                if not issubclass(kind, str):
+                    odd = next(symbol for symbol in flat if type(symbol) is kind)
+                    raise DataError(f"column {name!r} holds {odd!r}; expected strings")
             coded[name] = Column.from_strings(flat)
         coded_labels = None
         if labels is not None:

@@ -40,7 +40,10 @@ import numpy.typing as npt
 
 from trellis.kernels._jit import kernel, ordered, subkernel
 from trellis.kernels.chain_max import as_stack, kbest, viterbi
-from trellis.kernels.rows import draw, fill, longest_sample, padded_width, row_max, transpose
+from trellis.kernels.fast_exp import fast_exp
+from trellis.kernels.lanes import at_least, load, lower, lowest, padded, spread, store
+from trellis.kernels.row_products import row_times, table_times
+from trellis.kernels.rows import draw, fill, longest_sample, row_max
 
 __all__ = ["kbest", "posterior", "viterbi"]
 
@@ -70,22 +73,24 @@ def _relative_trans(trans: Floats, R: Float64s, E: Float64s) -> tuple[float, flo
     The padding of R and E is left as it is.
     """
     n_labels = trans.shape[1]
-    total = 0.0
-    spread = 0.0
+    width = R.shape[2]
+    sum_of_tops = 0.0
+    low = spread(0.0)
     for k in range(trans.shape[0]):
         top = -np.inf
         for i in range(n_labels):
             top = max(top, row_max(trans[k], i))
         if top == -np.inf:
             top = 0.0
-        total += top
+        sum_of_tops += top
         for i in range(n_labels):
             for j in range(n_labels):
                 R[k, i, j] = trans[k, i, j] - top
-                E[k, i, j] = np.exp(R[k, i, j])
-                if R[k, i, j] > -np.inf:
-                    spread = max(spread, -R[k, i, j])
-    return total, spread
+        for q in range(k * width * width, (k * width + n_labels) * width, 8):
+            r = load(R, q)
+            low = lower(low, at_least(r, -1e300, r))
+            store(E, q, fast_exp(r))
+    return sum_of_tops, -lowest(low)
 
 
 @subkernel
@@ -116,20 +121,19 @@ def _forward(
     E: Float64s,
     step: int,
     tops: float,
-    spread: float,
+    span: float,
     x: Float64s,
     alpha: Float64s,
 ) -> tuple[float, bool]:
     """Fill x and alpha for the sample at row ``first``; return log Z and whether it is scaled."""
-    total, fits = _relative_node(node, first, n, _SPAN - spread, x)
+    total, fits = _relative_node(node, first, n, _SPAN - span, x)
     total += tops if step == 1 else (n - 1) * tops
     if total == -np.inf:
         return total, True
-    if fits and spread <= _SPAN:
-        for t in range(n):
-            for j in range(x.shape[1]):
-                x[t, j] = np.exp(x[t, j])
-        log_z, fits = _forward_scaled(n, E, step, x, alpha)
+    if fits and span <= _SPAN:
+        for q in range(0, n * x.shape[1], 8):
+            store(x, q, fast_exp(load(x, q)))
+        log_z, fits = _forward_scaled(n, node.shape[1], E, step, x, alpha)
         if fits:
             return total + log_z, True
         _relative_node(node, first, n, _SPAN, x)
@@ -138,15 +142,17 @@ def _forward(
 
 @subkernel
 def _forward_scaled(
-    n: int, E: Float64s, step: int, x: Float64s, alpha: Float64s
+    n: int, n_labels: int, E: Float64s, step: int, x: Float64s, alpha: Float64s
 ) -> tuple[float, bool]:
     """Return log Z (-inf if infeasible) and whether all of alpha is safe from underflow."""
+    width = x.shape[1]
     log_z = 0.0
     for t in range(n):
         if t == 0:
             fill(alpha[0], 1.0)
         else:
-            _sum_step(alpha[t - 1], E[step * (t - 1)], alpha[t])
+            table = step * (t - 1) * width * width
+            row_times(alpha, (t - 1) * width, E, table, n_labels, alpha, t * width)
         norm = _normalise_times(alpha[t], x[t])
         if norm == 0.0:
             return -np.inf, True
@@ -158,34 +164,23 @@ def _forward_scaled(
 
 @subkernel
 def _backward_scaled(
-    n: int, E: Float64s, step: int, Et: Float64s, x: Float64s, beta: Float64s, w: Float64s
-) -> bool:
-    """Fill beta; return whether all of it is safe from underflow. Et is room for E transposed.
-
-    With shared transitions, Et holds E[0] transposed.
-    """
+    n: int, n_labels: int, E: Float64s, step: int, Et: Float64s, x: Float64s, beta: Float64s,
+    w: Float64s,
+) -> bool:  # fmt: skip
+    """Fill beta; return whether all of it is safe from underflow. Et is E[0] transposed."""
+    width = x.shape[1]
     fill(beta[n - 1], 1.0)
     for t in range(n - 1, 0, -1):
-        for j in range(w.shape[0]):
+        for j in range(width):
             w[j] = beta[t, j] * x[t, j]
         if step == 1:
-            transpose(E[t - 1], Et)
-        _sum_step(w, Et, beta[t - 1])
+            table_times(E, (t - 1) * width * width, w, 0, n_labels, beta, (t - 1) * width)
+        else:
+            row_times(w, 0, Et, 0, n_labels, beta, (t - 1) * width)
         fill(w, 1.0)
         if _normalise_times(beta[t - 1], w) < 0.0:
             return False
     return True
-
-
-@subkernel
-def _sum_step(previous: Float64s, M: Float64s, out: Float64s) -> None:
-    """Compute out = previous @ M, four rows of M at a time."""
-    width = M.shape[0]
-    fill(out, 0.0)
-    for i in range(0, width, 4):
-        a0, a1, a2, a3 = previous[i], previous[i + 1], previous[i + 2], previous[i + 3]
-        for j in range(width):
-            out[j] += (a0 * M[i, j] + a1 * M[i + 1, j]) + (a2 * M[i + 2, j] + a3 * M[i + 3, j])
 
 
 @subkernel
@@ -299,35 +294,35 @@ def _posterior(
     labels: Int32s,
 ) -> Float64s:
     """Do what posterior does: one loop for all, as each further copy costs seconds to compile."""
-    width = padded_width(node.shape[1])
+    width = padded(node.shape[1])
     step = 0 if trans.shape[0] == 1 else 1
     longest = longest_sample(offsets)
     R = np.full((max(longest - 1, 0) if step == 1 else 1, width, width), -np.inf)
     E, Et = np.zeros_like(R), np.empty((width, width))
-    tops = spread = 0.0
+    tops = span = 0.0
     x = np.empty((longest, width))
-    alpha, beta, w = np.empty_like(x), np.empty_like(x), np.empty(width)
+    alpha, beta, w = np.zeros_like(x), np.zeros_like(x), np.empty(width)
     pair = np.empty((node.shape[1], node.shape[1]))
     log_z = np.zeros(offsets.shape[0] - 1)
     for s in range(log_z.shape[0]):
         first = offsets[s]
         n = offsets[s + 1] - first
         if s == 0 or step == 1:
-            tops, spread = _relative_trans(
-                trans[first + 1 : first + n] if step == 1 else trans, R, E
-            )
+            tops, span = _relative_trans(trans[first + 1 : first + n] if step == 1 else trans, R, E)
         if s == 0 and step == 0:
-            transpose(E[0], Et)
+            for i in range(width):
+                for j in range(width):
+                    Et[j, i] = E[0, i, j]
         if n == 0:
             continue
-        log_z[s], scaled = _forward(node, first, n, R, E, step, tops, spread, x, alpha)
+        log_z[s], scaled = _forward(node, first, n, R, E, step, tops, span, x, alpha)
         if log_z[s] == -np.inf:
             continue
         for r in range(uniforms.shape[0]):
             _draw(first, n, R, E, step, scaled, alpha, w, uniforms, labels, r)
         if marginals.size + pairs.size + entropy.size == 0:
             continue
-        if scaled and not _backward_scaled(n, E, step, Et, x, beta, w):
+        if scaled and not _backward_scaled(n, node.shape[1], E, step, Et, x, beta, w):
             log_z[s], scaled = _forward(node, first, n, R, E, step, tops, np.inf, x, alpha)
         if not scaled:
             _backward_log(n, R, step, x, beta, w)

@@ -44,8 +44,12 @@ __all__ = [
     "get",
     "highest",
     "load",
+    "load_as",
     "load_half",
+    "load_half_as",
     "load_one",
+    "lower",
+    "lowest",
     "padded",
     "power_of_two",
     "put",
@@ -103,16 +107,20 @@ def _fits(array: Any, place: Any) -> bool:
     )
 
 
-def _load(array: Any, place: Any, n: int) -> Any:
+def _load(array: Any, place: Any, n: int, like: Any = None) -> Any:
     if not _fits(array, place):
         return None
-    kind = Lanes(array.dtype, n)
+    stored = Lanes(array.dtype, n)
+    kind = stored if like is None else Lanes(like.dtype, n)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        where = _address(context, builder, signature, args, _vector(kind))
-        return builder.load(where, align=kind.of.bitwidth // 8)
+        where = _address(context, builder, signature, args, _vector(stored))
+        x = builder.load(where, align=stored.of.bitwidth // 8)
+        if kind.of.bitwidth > stored.of.bitwidth:
+            return builder.fpext(x, _vector(kind))
+        return x if kind == stored else builder.fptrunc(x, _vector(kind))
 
-    return kind(array, place), codegen
+    return kind(array, place, *([] if like is None else [like])), codegen
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba is untyped
@@ -125,6 +133,18 @@ def load(typingctx: Any, array: Any, place: Any) -> Any:
 def load_half(typingctx: Any, array: Any, place: Any) -> Any:
     """The four numbers from a place on."""
     return _load(array, place, WIDTH // 2)
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # Numba is untyped
+def load_as(typingctx: Any, array: Any, place: Any, like: Any) -> Any:
+    """The eight numbers from a place on, in the type of another array."""
+    return _load(array, place, WIDTH, like)
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # Numba is untyped
+def load_half_as(typingctx: Any, array: Any, place: Any, like: Any) -> Any:
+    """The four numbers from a place on, in the type of another array."""
+    return _load(array, place, WIDTH // 2, like)
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba is untyped
@@ -255,6 +275,18 @@ def upper(typingctx: Any, a: Any, b: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba is untyped
+def lower(typingctx: Any, a: Any, b: Any) -> Any:
+    """The smaller one of each two numbers, the second if either is NaN."""
+    if not isinstance(a, Lanes) or a != b:
+        return None
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.select(builder.fcmp_ordered("<", *args), *args)
+
+    return a(a, b), codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # Numba is untyped
 def at_least(typingctx: Any, x: Any, bound: Any, y: Any) -> Any:
     """Y where x is at least the bound, elsewhere 0."""
     if not isinstance(x, Lanes) or x != y or bound != x.of:
@@ -298,6 +330,19 @@ def highest(typingctx: Any, x: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return _folded(builder, args[0], x.n, _larger)
+
+    return (x.of(x), codegen) if isinstance(x, Lanes) else None
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # Numba is untyped
+def lowest(typingctx: Any, x: Any) -> Any:
+    """Minimum of the numbers."""
+
+    def smaller(builder: Any, a: Any, b: Any) -> Any:
+        return builder.select(builder.fcmp_ordered("<", a, b), a, b)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _folded(builder, args[0], x.n, smaller)
 
     return (x.of(x), codegen) if isinstance(x, Lanes) else None
 

@@ -18,7 +18,9 @@ from trellis.kernels.lanes import (
     get,
     highest,
     load,
+    load_as,
     load_half,
+    load_half_as,
     load_one,
     padded,
     put,
@@ -42,6 +44,7 @@ __all__ = [
     "row_sum",
     "row_times",
     "scale_row",
+    "table_times",
 ]
 
 Array = np.ndarray[Any, Any]
@@ -100,19 +103,19 @@ def relative_exponentials(x: Array, at: int, n: int, out: Array, to: int) -> flo
 
 @fragment
 def add_scaled(W: Array, to: int, n: int, v: float, x: Array, at: int) -> None:
-    """Add v times a row of n numbers to a row; nothing is padded."""
+    """Add v times a row of n numbers, of either type, to a row; nothing is padded."""
     if n >= 8:
         last = n - 8
-        by = spread(v)
-        tail = load(W, to + last) + by * load(x, at + last)
+        by = spread(W.dtype.type(v))
+        tail = load(W, to + last) + by * load_as(x, at + last, W)
         for j in range(0, last, 8):
-            store(W, to + j, load(W, to + j) + by * load(x, at + j))
+            store(W, to + j, load(W, to + j) + by * load_as(x, at + j, W))
         store(W, to + last, tail)
     elif n >= 4:
         last = n - 4
-        half = spread_half(v)
-        rest = load_half(W, to + last) + half * load_half(x, at + last)
-        store(W, to, load_half(W, to) + half * load_half(x, at))
+        half = spread_half(W.dtype.type(v))
+        rest = load_half(W, to + last) + half * load_half_as(x, at + last, W)
+        store(W, to, load_half(W, to) + half * load_half_as(x, at, W))
         store(W, to + last, rest)
     else:
         for j in range(n):
@@ -216,6 +219,17 @@ def row_times(x: Array, at: int, M: Array, table: int, n: int, out: Array, to: i
         store(out, to + j, (x0 + x1) + (x2 + x3))
         store(out, to + j + more, (y0 + y1) + (y2 + y3))
         j += 16
+
+
+@fragment
+def table_times(M: Array, table: int, x: Array, at: int, n: int, out: Array, to: int) -> None:
+    """Write the product of a table and a row (as a column) of n labels, without the padding."""
+    width = padded(n)
+    for i in range(n):
+        s = load(M, table + i * width) * load(x, at)
+        for j in range(8, width, 8):
+            s += load(M, table + i * width + j) * load(x, at + j)
+        put(out, to + i, total(s))
 
 
 @fragment
