@@ -226,13 +226,14 @@ class Predictor:
         constraints : list of lists, optional
             For each position the label it must have, a set of allowed labels, or None.
         """
+        if constraints is not None and len(constraints) != len(samples):
+            raise ValueError(f"{len(constraints)} constraints for {len(samples)} samples")
         samples = [self.features.checked(sample, s) for s, sample in enumerate(samples)]
         lengths = [self.features.length(sample) for sample in samples]
         ends = np.cumsum([0, *lengths])
         self.features.prepare(samples)
-        size = _POSITIONS
-        if "edge_row" in self.arrays:
-            size = max(1, _PAIRS // len(self.labels) ** 2)
+        rich = "edge_row" in self.arrays
+        size = _PAIRS // len(self.labels) ** 2 if rich else _POSITIONS
         predicted: list[list[str]] = []
         a = 0
         while a < len(samples):
@@ -254,9 +255,9 @@ class Predictor:
                 node += added
             else:
                 node[rows] += added
-        pair = self.transitions
-        if "edge_row" in self.arrays:
-            pair = self._edges(slots, len(node))
+        if not np.isfinite(node).all():
+            raise ValueError("feature values are too large to be scored, or no numbers")
+        pair = self._edges(slots, len(node)) if "edge_row" in self.arrays else self.transitions
         filled = offsets[:-1][np.diff(offsets) > 0], offsets[1:][np.diff(offsets) > 0] - 1
         if "follow" in self.arrays:
             pair = np.where(self.arrays["follow"], pair, np.float32(-np.inf))
@@ -264,9 +265,8 @@ class Predictor:
                 node[np.ix_(at, ~may)] = -np.inf
         if constraints is not None:
             for s, sample in enumerate(constraints):
-                n = int(offsets[s + 1] - offsets[s])
-                if len(sample) != n:
-                    raise ValueError(f"sample {first + s} has {n} positions, not {len(sample)}")
+                if len(sample) != (n := int(offsets[s + 1] - offsets[s])):
+                    raise ValueError(f"sample {first + s}: {len(sample)} constraints, length {n}")
                 for t, label in enumerate(sample, int(offsets[s])):
                     if label is not None:
                         members = {label} if isinstance(label, str) else label
@@ -306,8 +306,8 @@ def _viterbi(node: Array, pair: Array, offsets: Array, first: int) -> Array:
     order = np.argsort(-lengths, kind="stable")  # the longest first: those that go on come first
     starts, longest = offsets[:-1][order], int(lengths.max(initial=0))
     going = [int(np.count_nonzero(lengths > t)) for t in range(longest + 1)]
+    pair = pair.astype(np.float64)
     shared = pair.ndim == 2
-    into = pair.T.astype(np.float64)  # into[y]: the scores of label y after each other
     # score[t]: the best labelling of positions 0..t that ends in each label.
     score = [node[starts[: going[0]]].astype(np.float64)] if longest else []
     for t in range(1, longest):
@@ -315,7 +315,7 @@ def _viterbi(node: Array, pair: Array, offsets: Array, first: int) -> Array:
         best = np.full(before.shape, -np.inf)
         tables = pair[None] if shared else pair[here]
         for i in range(before.shape[1]):
-            np.maximum(best, before[:, i, None] + tables[:, i].astype(np.float64), out=best)
+            np.maximum(best, before[:, i, None] + tables[:, i], out=best)
         score.append(best + node[here])
     labels = np.zeros(len(node), np.int64)
     after = np.zeros(0, np.int64)
@@ -325,7 +325,7 @@ def _viterbi(node: Array, pair: Array, offsets: Array, first: int) -> Array:
         if np.isneginf(last.max(axis=1)).any():
             s = first + int(order[m + int(np.argmin(last.max(axis=1)))])
             raise ValueError(f"sample {s} has no allowed labelling under its constraints")
-        step = into[after] if shared else pair[starts[:m] + t + 1, :, after]
+        step = pair.T[after] if shared else pair[starts[:m] + t + 1, :, after]
         goes_on = (score[t][:m] + step).argmax(axis=1)
         after = np.concatenate([goes_on, last.argmax(axis=1)])
         labels[starts[: len(after)] + t] = after
@@ -420,7 +420,7 @@ class _Templates:
             return sample
         if len(names) > 1 or isinstance(sample, str):
             raise ValueError(f"sample {s}: expected a dict with the columns {', '.join(names)}")
-        return dict.fromkeys(names, sample)
+        return dict.fromkeys(names or ["any"], sample)
 
     def length(self, sample: Any) -> int:
         return len(next(iter(sample.values()), ()))
@@ -447,8 +447,8 @@ class _Templates:
             for sample in samples:
                 text = sample[atom["column"]]
                 part = atom["argument"]
-                lexicon = atom["function"] == "lexicon"
-                found += _word_lengths(trie, text, part) if lexicon else _places(trie, text)
+                is_lexicon = atom["function"] == "lexicon"
+                found += _word_lengths(trie, text, part) if is_lexicon else _places(trie, text)
             return np.array(found, np.int64)
         table = np.full(len(symbols), -1, np.int64)
         for at, value in enumerate(self._values(atom, symbols)):
@@ -539,7 +539,7 @@ def _tagged(model: Predictor, text: str) -> str:
         sentences = [[c for c in line if c not in " \t\r"] for line in lines]
         sentences = [sentence for sentence in sentences if sentence]
         predicted = zip(sentences, model.predict(sentences), strict=True)
-        return "".join(_words(sentence, tags) + "\n" for sentence, tags in predicted)
+        return "".join(words(sentence, tags) + "\n" for sentence, tags in predicted)
     if kind not in ("conll", "crfsuite"):
         raise ValueError(
             "this model does not say how columns of a file are named, or was trained on files of "
@@ -571,7 +571,7 @@ def _tagged(model: Predictor, text: str) -> str:
     return "".join(out)
 
 
-def _words(sentence: list[str], tags: list[str]) -> str:
+def words(sentence: list[str], tags: list[str]) -> str:
     """Characters with spaces between words, by their tags B, M, E and S."""
     before = ["B", *tags]
     begins = [y in "BS" or b in "ES" for b, y in zip(before, tags, strict=False)]
@@ -601,9 +601,12 @@ def main(arguments: Sequence[str]) -> None:
     if len(arguments) > 1 or arguments[:1] in (["-h"], ["--help"]):
         sys.exit("usage: python predictor.py [FILE] > TAGGED")
     file = arguments[0] if arguments else "-"
-    text = (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()).decode("utf-8")
-    predict([])
-    sys.stdout.buffer.write(_tagged(_model[0], text).encode("utf-8"))
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        predict([])
+        sys.stdout.buffer.write(_tagged(_model[0], data.decode("utf-8")).encode("utf-8"))
+    except (OSError, ValueError) as error:
+        sys.exit(f"predictor.py: {error}")
 
 
 DATA = ""

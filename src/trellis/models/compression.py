@@ -49,7 +49,7 @@ def rounded(weights: Weights, precision: str) -> Weights:
     if precision == "float32":
         return weights
     largest = max(float(np.abs(a).max(initial=0)) for a in weights.arrays())
-    if largest > np.finfo(np.float16).max:
+    if largest > float(np.finfo(np.float16).max):
         raise DataError(
             f"the largest weight, {largest:.4g}, is too large for float16; "
             "use precision='float32', or train with a penalty (l2)"

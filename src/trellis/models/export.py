@@ -33,7 +33,7 @@ __all__ = ["export_predictor"]
 
 Arrays = dict[str, NDArray[Any]]
 _PLACE = 'DATA = ""\n'
-_LETTERS = 40  # of words that Python's own regular expressions must search at once
+_LETTERS = 20  # of words that Python's own regular expressions must search at once
 
 
 def export_predictor(model: LinearModel, path: str | os.PathLike[Any]) -> None:
