@@ -208,8 +208,7 @@ class Predictor:
         self.meta: dict[str, Any] = json.loads(arrays.pop("meta").tobytes())
         self.arrays = arrays
         self.labels: list[str] = self.meta["labels"]
-        nothing = np.zeros((1, len(self.labels)), np.float32)  # feature -1
-        self.node = np.concatenate([arrays["node"].astype(np.float32), nothing])
+        self.node = arrays["node"].astype(np.float32)  # the last row, of feature -1, is zero
         self.transitions = arrays["transitions"].astype(np.float32)
         self.features = _Attributes(self) if "names" in self.meta else _Templates(self)
 
@@ -229,9 +228,8 @@ class Predictor:
         if constraints is not None and len(constraints) != len(samples):
             raise ValueError(f"{len(constraints)} constraints for {len(samples)} samples")
         samples = [self.features.checked(sample, s) for s, sample in enumerate(samples)]
-        lengths = [self.features.length(sample) for sample in samples]
-        ends = np.cumsum([0, *lengths])
-        self.features.prepare(samples)
+        ends = np.cumsum([0, *map(self.features.length, samples)])
+        known = self.features.prepare(samples)
         rich = "edge_row" in self.arrays
         size = _PAIRS // len(self.labels) ** 2 if rich else _POSITIONS
         predicted: list[list[str]] = []
@@ -239,7 +237,7 @@ class Predictor:
         while a < len(samples):
             b = max(a + 1, int(np.searchsorted(ends, ends[a] + size, side="right")) - 1)
             offsets = ends[a : b + 1] - ends[a]
-            slots = self.features.slots(samples[a:b], offsets, int(ends[a]))
+            slots = self.features.slots(known, samples[a:b], offsets, int(ends[a]))
             allowed = None if constraints is None else constraints[a:b]
             predicted += self._block(slots, offsets, allowed, a)
             a = b
@@ -349,10 +347,10 @@ class _Attributes:
     def length(self, sample: Any) -> int:
         return len(sample)
 
-    def prepare(self, samples: list[Any]) -> None:
-        """Nothing is done once for all samples."""
+    def prepare(self, samples: list[Any]) -> Any:
+        """Nothing is known of all samples."""
 
-    def slots(self, samples: list[Any], offsets: Array, first: int) -> list[Slot]:
+    def slots(self, known: Any, samples: list[Any], offsets: Array, first: int) -> list[Slot]:
         ids: list[int] = []
         values: list[float] = []
         ends = [0]
@@ -402,12 +400,14 @@ class _Templates:
             for j, t in enumerate(self.meta["templates"]) if t["kind"] == "conjunction"
         }  # fmt: skip
         atoms = self.meta["atoms"]
-        self.vocabulary = [{v: i for i, v in enumerate(atom["values"])} for atom in atoms]
+        self.vocabulary: list[dict[str | None, int]] = [
+            {value: i for i, value in enumerate(atom["values"])} for atom in atoms
+        ]
         self.grams = {
             j: {gram: i for i, gram in enumerate(t["grams"])}
             for j, t in enumerate(self.meta["templates"]) if t["kind"] == "ngrams"
         }  # fmt: skip
-        self.tries = [_trie(a["entries"]) if "entries" in a else None for a in atoms]
+        self.tries: list[Any] = [_trie(a["entries"]) if "entries" in a else None for a in atoms]
 
     def checked(self, sample: Any, s: int) -> Any:
         names = self.meta["columns"]
@@ -425,36 +425,27 @@ class _Templates:
     def length(self, sample: Any) -> int:
         return len(next(iter(sample.values()), ()))
 
-    def prepare(self, samples: list[Any]) -> None:
-        """Work on the distinct symbols of all samples."""
-        self.columns: dict[str, tuple[Array, list[str]]] = {}
+    def prepare(self, samples: list[Any]) -> Any:
+        """Codes and distinct symbols of the columns, and codes of the atoms' values, or -1."""
+        columns: dict[str, tuple[Array, list[str]]] = {}
         for name in self.meta["columns"]:
-            known: dict[str, int] = {}
+            number: dict[str, int] = {}
             strings = itertools.chain.from_iterable(sample[name] for sample in samples)
-            codes = [known.setdefault(symbol, len(known)) for symbol in strings]
-            self.columns[name] = np.array(codes, np.int64), list(known)
-        atoms = enumerate(self.meta["atoms"])
-        self.codes = [self._codes(atom, self.vocabulary[i], samples, i) for i, atom in atoms]
-
-    def _codes(
-        self, atom: dict[str, Any], vocabulary: dict[str, int], samples: list[Any], i: int
-    ) -> Array:
-        """Code of an atom's value at each position, or -1."""
-        codes, symbols = self.columns[atom["column"]]
-        trie = self.tries[i]
-        if trie is not None:
-            found: list[int] = []
-            for sample in samples:
-                text = sample[atom["column"]]
-                part = atom["argument"]
-                is_lexicon = atom["function"] == "lexicon"
-                found += _word_lengths(trie, text, part) if is_lexicon else _places(trie, text)
-            return np.array(found, np.int64)
-        table = np.full(len(symbols), -1, np.int64)
-        for at, value in enumerate(self._values(atom, symbols)):
-            if value is not None:
-                table[at] = vocabulary.get(value, -1)
-        return table[codes]
+            codes = [number.setdefault(symbol, len(number)) for symbol in strings]
+            columns[name] = np.array(codes, np.int64), list(number)
+        values = []
+        for atom, trie, known in zip(self.meta["atoms"], self.tries, self.vocabulary, strict=True):
+            texts = (sample[atom["column"]] for sample in samples)
+            if atom["function"] == "lexicon":
+                found = [_word_lengths(trie, text, atom["argument"]) for text in texts]
+            elif atom["function"] == "dictionary":
+                found = [_places(trie, text) for text in texts]
+            else:
+                at, symbols = columns[atom["column"]]
+                found = [[known.get(value, -1) for value in self._values(atom, symbols)]]
+            flat = np.array([*itertools.chain.from_iterable(found)], np.int64)
+            values.append(flat if trie is not None else flat[at])
+        return columns, values
 
     def _values(self, atom: dict[str, Any], symbols: list[str]) -> Sequence[str | None]:
         if atom["function"] is None:
@@ -462,7 +453,8 @@ class _Templates:
         function = _function(atom["function"], atom["argument"], atom.get("table", {}))
         return [function(symbol) for symbol in symbols]
 
-    def slots(self, samples: list[Any], offsets: Array, first: int) -> list[Slot]:
+    def slots(self, known: Any, samples: list[Any], offsets: Array, first: int) -> list[Slot]:
+        columns, atoms = known
         n, lengths = int(offsets[-1]), np.diff(offsets)
         position = np.arange(n)
         left = position - np.repeat(offsets[:-1], lengths)
@@ -487,26 +479,24 @@ class _Templates:
                 continue
             if kind == "conjunction":
                 keys = np.zeros(n, np.int64)
-                for (atom, offset), radix in zip(
-                    template["terms"], template["radices"], strict=True
-                ):
-                    code = moved(self.codes[atom][here], offset, self.marks)
+                for atom, offset, radix in template["terms"]:
+                    code = moved(atoms[atom][here], offset, self.marks)
                     keys = np.where((keys < 0) | (code < 0), -1, keys * radix + code)
                 table = self.keys[j]
                 at = np.minimum(np.searchsorted(table, keys), len(table) - 1)
                 plain.append((None, np.where(table[at] == keys, number + at, -1), None))
             elif kind == "ngrams":
-                codes, symbols = self.columns[template["column"]]
+                codes, symbols = columns[template["column"]]
                 bags += self._ngrams(j, codes[here], symbols)
             elif kind == "number":
-                codes, symbols = self.columns[template["column"]]
+                codes, symbols = columns[template["column"]]
                 numbers = np.array([*map(float, symbols), 0], np.float32)  # the last: code -1
                 values = numbers[moved(codes[here], template["offset"], 0)]
                 valued.append((None, np.full(n, number), values / np.float32(template["scale"])))
             else:
                 on = {"bias": position >= 0, "bos": left == 0, "eos": right == 0}.get(kind)
                 if on is None:  # two equal values
-                    codes, symbols = self.columns[template["column"]]
+                    codes, symbols = columns[template["column"]]
                     seen: dict[str | None, int] = {None: -1}
                     found = self._values(template, symbols)
                     same = np.array([seen.setdefault(v, len(seen)) for v in found], np.int64)

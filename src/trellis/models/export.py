@@ -79,7 +79,8 @@ def export_predictor(model: LinearModel, path: str | os.PathLike[Any]) -> None:
     arrays: Arrays = {"transitions": _short(model.weights_.transitions)}
     described, more = _features(model.encoder_)
     meta |= described
-    arrays |= {"node": _short(model.weights_.node), **more}
+    nothing = np.zeros((1, len(meta["labels"])), np.float32)
+    arrays |= {"node": _short(np.concatenate([model.weights_.node, nothing])), **more}
     if meta["layout"] is None and len(meta.get("columns", [])) == 1:
         columns = [*meta["columns"], "label"]
         meta["layout"] = {"format": "conll", "columns": columns, "label": "label", "tabs": False}
@@ -125,9 +126,8 @@ def _features(encoder: Encoder) -> tuple[dict[str, Any], Arrays]:
         entry: dict[str, Any] = {"kind": template.kind, "first": first}
         terms = template.terms
         if isinstance(column, ConjunctionColumn):
-            entry["radices"] = column.radices
-            pairs = zip(column.atoms, terms, strict=True)
-            entry["terms"] = [[place[id(atom)], term.offset] for atom, term in pairs]
+            parts = zip(column.atoms, terms, column.radices, strict=True)
+            entry["terms"] = [[place[id(a)], term.offset, radix] for a, term, radix in parts]
             arrays[f"keys{j}"] = np.diff(column.table.keys, prepend=0)
         elif isinstance(column, NgramColumn):
             entry |= {"column": terms[0].column, "low": template.low, "high": template.high}
