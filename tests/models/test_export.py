@@ -7,6 +7,7 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -271,6 +272,21 @@ def test_sets_of_attributes_and_what_only_has_a_bias(tmp_path: Path) -> None:
     model = crf("bias; bos").fit([["u", "v"]], [["X", "Y"]])
     export_predictor(model, path)
     assert runpy.run_path(str(path))["predict"]([["u", "v"], []]) == [["X", "Y"], []]
+
+
+def test_the_same_bytes(tmp_path: Path) -> None:
+    model = fitted("ner, in a scheme")
+    for name in "ab":
+        export_predictor(model, tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_threads_share_a_file(made: Any) -> None:
+    model, predict = made("chunking")
+    corpora = [columns(np.random.default_rng(seed)) for seed in range(8)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(predict, map(plain, corpora)))
+    assert found == [model.predict(X) for X in corpora]
 
 
 def test_float16_weights_take_half_the_room(tmp_path: Path) -> None:

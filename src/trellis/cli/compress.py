@@ -106,7 +106,7 @@ def _table(model: Any, corpus: Corpus, asked: dict[str, float], precision: str) 
         predicted = small.predict(corpus)
         speed = corpus.n_positions / (time.perf_counter() - begin)
         name = "as it is" if trial is None else " ".join(f"{k} {v:g}" for k, v in trial.items())
-        line = f"{name:18s}{small.n_features_:10,d}{_bytes(_file_size(small)):>10s}{speed:11,.0f}"
+        line = f"{name:18s}{small.n_features_:10,d}{_bytes(_file_size(small)):>10s}{speed:11.0f}"
         line += f"{100 * token_accuracy(gold, predicted):10.2f}"
         if scheme:
             line += f"{100 * held_out_score(gold, predicted, scheme):8.2f}"

@@ -60,11 +60,12 @@ def packed(array: NDArray[Any]) -> Packed | None:
     """
     if array.nbytes < 2 * _OVERHEAD or array.dtype.kind not in "buif":
         return None
-    forms = [Packed("narrow", (_narrow(array),))]
+    narrow = _narrow(array)
+    forms = [Packed("narrow", (narrow,))]
     if (gaps := _gaps(array)) is not None:
         forms.append(Packed("gaps", (gaps,)))
     best = min(forms, key=lambda form: form.nbytes)
-    sparse = _sparse(array, best.nbytes)
+    sparse = _sparse(array, narrow.itemsize, best.nbytes)
     if sparse is not None:
         best = sparse
     return best if 4 * (best.nbytes + _OVERHEAD) <= 3 * array.nbytes else None
@@ -104,15 +105,18 @@ def _gaps(array: NDArray[Any]) -> NDArray[Any] | None:
     return _narrow(np.diff(array.astype(np.int64), prepend=np.int64(0)).astype("<u8"))
 
 
-def _sparse(array: NDArray[Any], nbytes: int) -> Packed | None:
-    """The array by its elements that are not zero, if that takes less than 3/4 of some bytes."""
+def _sparse(array: NDArray[Any], itemsize: int, nbytes: int) -> Packed | None:
+    """The array by its elements that are not zero, if that takes less than 3/4 of some bytes.
+
+    ``itemsize`` is that of its narrow type, which zeros do not change.
+    """
     flat = array.reshape(-1)
     bits = flat.view(f"<u{array.itemsize}")
     count = np.count_nonzero(bits)
-    if 4 * count * 2 > 3 * nbytes:  # a byte for the gap, and at least one for the element
+    if 4 * count * (1 + itemsize) > 3 * nbytes:  # a gap takes at least a byte
         return None
     places = np.flatnonzero(bits)
-    values = _narrow(flat[places])
+    values = flat[places] if itemsize == array.itemsize else _narrow(flat[places])
     gaps = np.diff(places, prepend=-1) - 1
     sizes = {n: (count + int((gaps >> (8 * n)).sum())) * (n + values.itemsize) for n in (1, 2, 4)}
     size = min(sizes, key=lambda n: sizes[n])

@@ -398,7 +398,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
 
         Features with small weights are forgotten, and their names or keys with them; of those that
         stay, weights below a tenth of the smallest that is kept become zero
-        (:mod:`trellis.models.compression`). See :doc:`/small-models` for what it costs.
+        (:mod:`trellis.models.compression`). The page «Small models» shows what it costs.
 
         Parameters
         ----------
@@ -425,7 +425,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         (10, 5, [['D', 'N']])
         """
         self._check_fitted()
-        (number(above=0, at_most=1)).check("keep", keep)
+        number(above=0, at_most=1).check("keep", keep)
         (nothing | number(at_least=0)).check("threshold", threshold)
         one_of("float16", "float32").check("precision", precision)
         model = type(self)(**self.get_params(deep=False))
