@@ -422,7 +422,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         >>> crf = ChainCRF("word; suffix(word, 1..2)", random_state=0).fit(X, y)
         >>> small = crf.compressed(keep=0.5)
         >>> crf.n_features_, small.n_features_, small.predict([["the", "dog"]])
-        (10, 5, [['D', 'N']])
+        (11, 6, [['D', 'N']])
         """
         self._check_fitted()
         number(above=0, at_most=1).check("keep", keep)
