@@ -70,6 +70,14 @@ class Task:
         """F1 or accuracy on the development data, in per cent."""
         return 100 * held_out_score(self.dev.label_lists(), predicted, self.scheme)
 
+    def gain(self, before: list[list[str]], after: list[list[str]]) -> str:
+        """Gain of one prediction over another, and its interval over sentences."""
+        metric: Any = "accuracy" if self.scheme is None else "f1"
+        gold, scheme = self.dev.label_lists(), self.scheme or "BIO"
+        compared = paired_bootstrap(gold, after, before, metric, scheme=scheme)
+        low, high = (100 * bound for bound in compared.interval or (math.nan, math.nan))
+        return told(100 * compared.difference, low, high)
+
 
 def told(gain: float, low: float, high: float) -> str:
     """A gain and its interval."""
@@ -103,7 +111,6 @@ def few(task: Task, n: int, seeds: int, table: Table) -> None:
 
 def everything(task: Task, table: Table) -> None:
     """All labelled sentences: raw text of the development data, or none."""
-    gold = task.dev.label_lists()
     plain, _ = task.predicted(task.train, task.features, 0)
     runs: dict[str, tuple[Any, Corpus | None]] = {
         "development text (transductive)": (task.features, task.dev),
@@ -111,16 +118,12 @@ def everything(task: Task, table: Table) -> None:
     }
     for text, (features, raw) in runs.items():
         found, seconds = task.predicted(task.train, features, 0, raw)
-        metric = "accuracy" if task.scheme is None else "f1"
-        compared = paired_bootstrap(gold, found, plain, metric, scheme=task.scheme or "BIO")
-        low, high = (100 * bound for bound in compared.interval or (math.nan, math.nan))
-        gain = 100 * compared.difference
         table.add(
             task.name,
             text,
             f"{task.score(plain):.2f}",
             f"{task.score(found):.2f}",
-            told(gain, low, high),
+            task.gain(plain, found),
             seconds,
         )
 

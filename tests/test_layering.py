@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 LAYERS = (
-    ("errors",),
+    ("errors", "predictor"),
     ("arrays", "progress", "kernels"),
     ("domains", "files"),
     ("estimator",),

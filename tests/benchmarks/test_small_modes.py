@@ -28,7 +28,11 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
     ],
     "defaults": [(10, ["conll2000", "dicts", "templates", "numbers", "quarter"])],
     "experts": [(5, METHODS), (5, METHODS), (5, METHODS)],
-    "footprint": [(5, ["Trellis, encoded features"]), (3, ["import trellis", "trellis --help"])],
+    "footprint": [
+        (5, ["Trellis, encoded features"]),
+        (10, ["as it is", "keep=0.2", "trained with l1=0.3"]),
+        (6, ["import trellis", "trellis --help", "exported file, a sentence"]),
+    ],
     "gcrf_scale": [
         (4, ["graph", "learning", "mean", "mean and standard deviations"]),
         (4, ["alpha", "gamma"]),

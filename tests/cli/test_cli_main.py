@@ -19,8 +19,8 @@ from trellis.cli.main import parser
 from trellis.cli.output import flush_stdout, write_stdout
 
 COMMANDS = (
-    "train", "prepare", "tune", "tag", "eval", "inspect", "combine", "regress", "track",
-    "demo", "reproduce", "warmup",
+    "train", "prepare", "tune", "tag", "eval", "inspect", "compress", "export", "combine",
+    "regress", "track", "demo", "reproduce", "warmup",
 )  # fmt: skip
 
 

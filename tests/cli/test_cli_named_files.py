@@ -142,7 +142,7 @@ def test_every_text_says_what_it_is():
 
 def test_the_commands_are_all_there():
     assert {command for command, *_ in PAIRS} == {
-        "train", "prepare", "tune", "tag", "combine", "regress", "track",
+        "train", "prepare", "tune", "tag", "compress", "export", "combine", "regress", "track",
     }  # fmt: skip
     assert len(PAIRS) > 30
     assert {(c, name_of(a), name_of(b)) for c, a, b in RESULTS} >= {

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trellis.errors import TemplateError
-from trellis.features.functions import FUNCTIONS, check_call, ngrams, string_function
+from trellis.features.functions import FUNCTIONS, check_call, string_function
+from trellis.predictor import ngrams
 
 
 @pytest.mark.parametrize(

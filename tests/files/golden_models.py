@@ -110,8 +110,17 @@ def sparse() -> tuple[Any, Callable[[Any], Any]]:
     return model.fit(words, tags), lambda m: m.predict(words[:9])
 
 
+def packed() -> tuple[Any, Callable[[Any], Any]]:
+    """A file with arrays that are narrow, by their gaps, and sparse."""
+    words = [[f"w{(7 * i + 31 * j * j) % 300}" for j in range(5)] for i in range(90)]
+    tags = [["UVWXYZ"[int(w[1:]) % 6] for w in s] for s in words]
+    model = ChainCRF("word[-1..1]; word[-1] & word", l1=0.2, l2=0.0, max_passes=5, random_state=0)
+    return model.fit(words, tags).compressed(keep=1), lambda m: m.predict(words[:9])
+
+
 RECIPES: dict[str, Callable[[], tuple[Any, Callable[[Any], Any]]]] = {
     "chain_crf_v2_sparse": sparse,
+    "chain_crf_v3_packed": packed,
     "gcrf_v1": lambda: regression(GCRF(make_pipeline(StandardScaler(), LinearRegression()))),
     "gcrf_v1_trees": lambda: regression(GCRF(least_squares_boosting(2, 0, max_leaf_nodes=4))),
     "glacer_v1": lambda: regression(

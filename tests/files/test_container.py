@@ -304,7 +304,7 @@ def test_missing_and_unreadable(tmp_path: Path) -> None:
         (b"TRELLIS\0" + bytes(35), "the file is truncated, it ends after 43 bytes"),
         (b"TRELLIS\0" + bytes(36), "the checksum does not match"),
         (seal(b""), "its table is not complete"),
-        (seal(b"", number=3), "has format 3, this Trellis reads up to 2: upgrade Trellis"),
+        (seal(b"", number=4), "has format 4, this Trellis reads up to 3: upgrade Trellis"),
         (seal(b"", number=2**32 - 1), "has format 4294967295, .*: upgrade Trellis"),
         (seal(b"", number=0), "has format 0, which does not exist"),
         (seal(tensors({}))[:-1], "the checksum does not match: the file is damaged or truncated"),

@@ -34,8 +34,15 @@ def test_every_kind_and_every_format_has_a_golden_file():
     without = {"ChainPerceptron", "TreePerceptron", "GraphPerceptron"}  # the same as their CRFs
     assert kinds == set(ESTIMATORS) - without
     numbers = {int.from_bytes(file.read_bytes()[8:12], "little") for file in files}
-    assert numbers == {1, 2}
+    assert numbers == {1, 2, 3}
     assert max(file.stat().st_size for file in files) < 20_000
+
+
+def test_the_packed_file_has_all_ways():
+    data = (FOLDER / "chain_crf_v3_packed.trellis").read_bytes()
+    table = json.loads(data[52 : 52 + int.from_bytes(data[44:52], "little")])
+    ways = json.loads(table["__metadata__"]["packed"])
+    assert {way for way, *_ in ways.values()} == {"narrow", "gaps", "sparse"}
 
 
 def test_the_sparse_file_is_one():

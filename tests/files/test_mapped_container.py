@@ -155,7 +155,7 @@ PLACE = "array 'a' does not lie where it should, or is cut off"
         (b"PK\x03\x04 a zip, long enough to be something at all", "not a Trellis model file"),
         (b"TRELL", "the file is truncated, it ends after 5 bytes"),
         (sealed(b"", b"TRELLISP"), "a Trellis prepared corpus, not a model file"),
-        (sealed(b"", number=3), "has format 3, this Trellis reads up to 2: upgrade"),
+        (sealed(b"", number=4), "has format 4, this Trellis reads up to 3: upgrade"),
         (sealed(b"", number=0), "has format 0, which does not exist"),
         (sealed(b""), "its table is not complete"),
         (sealed(tensors({}, length=2**63)), "its table is not complete"),

@@ -16,8 +16,10 @@ from typing import Any, NoReturn
 from trellis import __version__
 from trellis.cli import (
     combine,
+    compress,
     demo,
     evaluate,
+    export,
     inspect_model,
     prepare,
     regress,
@@ -90,8 +92,8 @@ def parser() -> argparse.ArgumentParser:
         title="commands", metavar="COMMAND", required=True, parser_class=_Command
     )
     for module in (
-        train, prepare, tune, tag, evaluate, inspect_model, combine, regress, track, demo,
-        reproduce, warm,
+        train, prepare, tune, tag, evaluate, inspect_model, compress, export, combine, regress,
+        track, demo, reproduce, warm,
     ):  # fmt: skip
         command = commands.add_parser(
             module.NAME,

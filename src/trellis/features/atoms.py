@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from trellis.corpus import Column, Corpus
 from trellis.corpus.corpus import FLOAT32_LIMIT, bounds
 from trellis.errors import DataError
-from trellis.features.brown import normal_form
 from trellis.features.dictionary import PLACES, Dictionary
-from trellis.features.functions import StringFunction, ngrams, string_function
+from trellis.features.functions import string_function
 from trellis.features.lexicon import LENGTHS, Lexicon
 from trellis.features.templates import Call
+from trellis.predictor import StringFunction, ngrams, normal_form
 
 __all__ = ["Atom", "DictionaryAtom", "LexiconAtom", "ngram_table", "number_table"]
 

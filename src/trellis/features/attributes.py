@@ -122,3 +122,7 @@ class AttributeEncoder(Encoder):
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         arrays = pack_strings(list(self.vocabulary), "names.")
         return {"kind": self.kind}, {**arrays, "scale": self.scale}
+
+    def only(self, keep: NDArray[np.bool_]) -> tuple[AttributeEncoder, NDArray[np.int64]]:
+        kept = np.flatnonzero(keep)
+        return AttributeEncoder(self.names(kept), self.scale[kept]), kept

@@ -7,13 +7,12 @@ from its root to a cluster, as a string of bits, is the cluster's name: a prefix
 wider cluster. Words seen fewer than ``min_count`` times belong to none, and pairs with them do not
 count.
 
-Templates look a word up by its :func:`normal_form`, so that ``IL-2``, ``IL-12`` and ``il-4`` are
-one word of the text: more words have a cluster, and each is seen more often.
+Templates look a word up by its :func:`~trellis.predictor.normal_form`, so that ``IL-2``, ``IL-12``
+and ``il-4`` are one word of the text: more words have a cluster, and each is seen more often.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -24,8 +23,9 @@ from trellis.corpus import Column, Corpus
 from trellis.corpus.corpus import bounds
 from trellis.domains import sequence_of, text, whole
 from trellis.errors import DataError
+from trellis.predictor import normal_form
 
-__all__ = ["brown_clusters", "clusters_of", "normal_form"]
+__all__ = ["brown_clusters", "clusters_of"]
 
 _STRINGS = sequence_of(text, "a list of strings")
 _TABLE = 1 << 18  # numbers whose n log n is looked up: nearly all counts, in two megabytes
@@ -71,17 +71,6 @@ def brown_clusters(
         raise DataError("there are no sentences to learn clusters from")
     corpus = Corpus.from_columns({"word": listed})
     return _clusters(*stacked([(corpus.columns["word"], corpus.offsets)]), n_clusters, min_count)
-
-
-def normal_form(word: str) -> str:
-    """Return a word in lower case, with 0 for each run of digits.
-
-    Examples
-    --------
-    >>> normal_form("IL-12")
-    'il-0'
-    """
-    return re.sub(r"\d+", "0", word.lower())
 
 
 def clusters_of(

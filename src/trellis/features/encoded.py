@@ -179,6 +179,10 @@ class Encoder(ABC):
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Everything needed to rebuild the encoder: a JSON header and arrays."""
 
+    @abstractmethod
+    def only(self, keep: NDArray[np.bool_]) -> tuple[Encoder, NDArray[np.int64]]:
+        """An encoder of the features ``keep`` (F,) alone, and their old numbers in its order."""
+
 
 def drop_unknown(encoded: Encoded) -> Encoded:
     """Remove entries whose id is negative."""

@@ -182,7 +182,8 @@ class TemplateEncoder(Encoder):
                     f"the corpus has {', '.join(corpus.columns) or 'none'}"
                 )
 
-    def _new_ids(self, n: int) -> NDArray[np.int32]:
+    def numbered(self, n: int) -> NDArray[np.int32]:
+        """Numbers of n new features."""
         first = self._n_features
         if first + n >= 2**31:
             raise TemplateError("more than 2^31 features; raise min_count")
@@ -196,7 +197,7 @@ class TemplateEncoder(Encoder):
         }
         for column in self.columns:
             column.prepare(corpus, grow=grow)
-        new_ids = self._new_ids if grow else None
+        new_ids = self.numbered if grow else None
         for first, chunk in _chunks(corpus):
             codes = {
                 id(atom): atom.codes(chunk, tables[id(atom)], first if grow else None)
@@ -287,6 +288,11 @@ class TemplateEncoder(Encoder):
         from trellis.features.state import encoder_state
 
         return encoder_state(self)
+
+    def only(self, keep: NDArray[np.bool_]) -> tuple[TemplateEncoder, NDArray[np.int64]]:
+        from trellis.features.reduction import reduced
+
+        return reduced(self, keep)
 
 
 def encoder_for(

@@ -5,66 +5,21 @@ enough. A function returns a string, or None for «this symbol has no such value
 
 Two functions are no function of the symbol alone: ``cluster`` is a table that is learned from text,
 ``dictionary`` finds entries of a list that the user gives. Encoders bring them
-(:mod:`trellis.features.encoder`); here it is only known which arguments they take.
+(:mod:`trellis.features.encoder`); here it is only known which arguments they take. Those without
+arguments are in :mod:`trellis.predictor`, which has to do without the rest of Trellis.
 """
 
 from __future__ import annotations
 
-import itertools
-import re
-import unicodedata
 from collections.abc import Callable
 
 from trellis.errors import TemplateError
 from trellis.features.linear_regex import LinearRegex
+from trellis.predictor import PLAIN, StringFunction
 
-__all__ = ["FUNCTIONS", "check_call", "ngrams", "string_function"]
+__all__ = ["FUNCTIONS", "check_call", "string_function"]
 
-StringFunction = Callable[[str], str | None]
 Argument = int | str
-
-
-def _shape(word: str) -> str:
-    return "".join(
-        "X" if c.isupper() else "x" if c.isalpha() else "0" if c.isdigit() else c for c in word
-    )
-
-
-def _short_shape(word: str) -> str:
-    return re.sub(r"(.)\1+", r"\1", _shape(word))
-
-
-_NUMERALS = frozenset("〇零一二三四五六七八九十百千万亿兆两壹贰叁肆伍陆柒捌玖拾佰仟萬億兩")
-_DATES = frozenset("年月日时分秒時")
-_SCRIPTS = (  # first and last character of blocks of Unicode
-    ("cjk", "\u3400", "\u4dbf"), ("cjk", "\u4e00", "\u9fff"), ("cjk", "\uf900", "\ufaff"),
-    ("cjk", "\U00020000", "\U0003ffff"), ("kana", "\u3041", "\u30ff"), ("kana", "\uff66", "\uff9f"),
-    ("hangul", "\u1100", "\u11ff"), ("hangul", "\uac00", "\ud7a3"),
-)  # fmt: skip
-
-
-def _character_type(c: str) -> str:
-    if c in _NUMERALS:
-        return "numeral"
-    if c in _DATES:
-        return "date"
-    category = unicodedata.category(c)
-    if category[0] == "N":
-        return "digit"
-    if category[0] in "LM":
-        for script, first, last in _SCRIPTS:
-            if first <= c <= last:
-                return script
-        return "latin" if "LATIN" in unicodedata.name(c, "") else "letter"
-    return {"P": "punctuation", "S": "symbol", "Z": "space"}.get(category[0], "other")
-
-
-def _char_type(word: str) -> str:
-    return "-".join(kind for kind, _ in itertools.groupby(map(_character_type, word)))
-
-
-def _flag(test: Callable[[str], bool]) -> StringFunction:
-    return lambda word: "yes" if test(word) else None
 
 
 def _prefix(n: int) -> StringFunction:
@@ -84,18 +39,6 @@ def _match(pattern: str) -> StringFunction:
     return LinearRegex(pattern).search
 
 
-PLAIN: dict[str, StringFunction] = {
-    "lower": str.lower,
-    "shape": _shape,
-    "short_shape": _short_shape,
-    "char_type": _char_type,
-    "digits": lambda word: re.sub(r"\d", "0", word),
-    "has_digit": _flag(lambda word: any(c.isdigit() for c in word)),
-    "has_hyphen": _flag(lambda word: "-" in word),
-    "has_upper": _flag(lambda word: any(c.isupper() for c in word)),
-    "initial_upper": _flag(lambda word: word[:1].isupper()),
-    "all_upper": _flag(str.isupper),
-}
 WITH_NUMBER: dict[str, Callable[[int], StringFunction]] = {"prefix": _prefix, "suffix": _suffix}
 WITH_PATTERN: dict[str, Callable[[str], StringFunction]] = {"test": _test, "match": _match}
 
@@ -158,16 +101,3 @@ def string_function(name: str, arguments: tuple[Argument, ...]) -> StringFunctio
             raise TemplateError(f'{name} takes a pattern in quotes, e.g. {name}(word, "[0-9]")')
         return WITH_PATTERN[name](arguments[0])
     raise TemplateError(f"unknown function {name!r}; known: {', '.join(sorted(FUNCTIONS))}")
-
-
-def ngrams(word: str, low: int, high: int) -> list[str]:
-    """Character n-grams of a word between ^ and $, each once, in order.
-
-    Examples
-    --------
-    >>> ngrams("cat", 2, 3)
-    ['^c', 'ca', 'at', 't$', '^ca', 'cat', 'at$']
-    """
-    marked = f"^{word}$"
-    grams = [marked[i : i + n] for n in range(low, high + 1) for i in range(len(marked) - n + 1)]
-    return list(dict.fromkeys(grams))

@@ -108,6 +108,16 @@ class LinearRegex:
                 "variable number of times"
             )
 
+    def is_quick(self, n: int) -> bool:
+        """Whether ``re`` takes few steps in every word of n letters.
+
+        Examples
+        --------
+        >>> LinearRegex("^[0-9]+$").is_quick(40), LinearRegex("^(a|a)*$").is_quick(40)
+        (True, False)
+        """
+        return self._short is None or self._short >= n
+
     def search(self, word: str) -> str | None:
         """What matches first in a word, as ``re.search`` finds it; None if nothing does."""
         if self._short is None or len(word) <= self._short:

@@ -17,10 +17,11 @@ is padded so that the arrays begin at a multiple of 64 bytes of the file: togeth
 larger types first, that aligns every array, and a file can be mapped into memory. Equal input gives
 equal bytes.
 
-Format 2 is format 1 with arrays of a model that are mostly zero kept as indices and values
-(:mod:`trellis.files.sparse`): ``__metadata__["sparse"]`` is a JSON object with the shape of each
-such array w, whose parts are the arrays ``w#index`` and ``w#values``. A file without any has
-format 1.
+Format 3 is format 1 with arrays of a model kept in fewer bytes where that loses nothing
+(:mod:`trellis.files.packing`): ``__metadata__["packed"]`` is a JSON object that has for each such
+array w the way, the type and the shape. Its parts are w itself or, if it is mostly zero, the arrays
+``w#gaps`` and ``w#values``. A file without any has format 1. Format 2 had arrays that are mostly
+zero as ``w#index`` and ``w#values``, and their shapes in ``__metadata__["sparse"]``.
 
 Reading checks the checksum before it looks at anything else, so that a changed file is never
 believed; but a checksum stops accidents, not malice, so everything behind it is checked too.
@@ -55,8 +56,8 @@ from numpy.typing import NDArray
 
 from trellis.errors import CorruptModelError, DataError, TrellisError
 from trellis.files.atomic import atomic_write
+from trellis.files.packing import packed, scattered, unpacked
 from trellis.files.paths import display_name
-from trellis.files.sparse import dense_array, sparse_parts
 from trellis.files.stored import check_text
 
 __all__ = [
@@ -82,7 +83,7 @@ class FileKind:
     error: type[TrellisError]
 
 
-FORMAT = 2
+FORMAT = 3
 MODEL = FileKind(b"TRELLIS\0", "model file", CorruptModelError)
 PREPARED = FileKind(b"TRELLISP", "prepared corpus", DataError)
 _PREFIX_SIZE = len(MODEL.magic) + 4 + 32
@@ -93,9 +94,9 @@ _MAX_DEPTH = 64
 # Well below the 100 MB that safetensors allows for its table, where quoting can double the text.
 _MAX_HEADER_BYTES = 10_000_000
 _MAX_REASON = 200
-_INDEX, _VALUES = "#index", "#values"
+_ENDINGS = {"narrow": ("",), "gaps": ("",), "sparse": ("#gaps", "#values")}  # of parts' names
 # A small file must not ask for more memory than this, or than so many times its own size.
-_MAX_ZEROS, _MAX_EXPANSION = 1 << 26, 1024
+_MAX_ROOM, _MAX_EXPANSION = 1 << 26, 1024
 _MAX_AXES = 32
 
 # safetensors' names of the types a container may hold; bytes are little-endian on any machine.
@@ -174,9 +175,9 @@ def stream_container(
     stored = {name: _storable(name, array) for name, array in arrays.items()}
     metadata, number = {"trellis": text}, 1
     if kind == MODEL:  # other files are mapped, or larger than memory
-        stored, shapes = _without_zeros(stored)
-        if shapes:
-            metadata["sparse"], number = json.dumps(shapes, separators=(",", ":")), 2
+        stored, ways = _packed_arrays(stored)
+        if ways:
+            metadata["packed"], number = json.dumps(ways, separators=(",", ":")), FORMAT
     order = sorted(stored, key=lambda name: (-stored[name].itemsize, name))
     table: dict[str, Any] = {"__metadata__": metadata}
     end = 0
@@ -197,24 +198,26 @@ def stream_container(
     file.write(sha.digest())
 
 
-def _without_zeros(
+def _packed_arrays(
     arrays: dict[str, NDArray[Any]],
-) -> tuple[dict[str, NDArray[Any]], dict[str, list[int]]]:
-    """Arrays with those that are mostly zero in parts, and the shapes of these."""
+) -> tuple[dict[str, NDArray[Any]], dict[str, list[Any]]]:
+    """Arrays with those that can be smaller packed, and how these are kept."""
     stored: dict[str, NDArray[Any]] = {}
-    shapes: dict[str, list[int]] = {}
+    ways: dict[str, list[Any]] = {}
     for name in sorted(arrays):
-        taken = name + _INDEX in arrays or name + _VALUES in arrays
-        parts = None if taken else sparse_parts(arrays[name])
-        if parts is None:
-            stored[name] = arrays[name]
-        else:
-            shapes[name] = list(arrays[name].shape)
-            stored[name + _INDEX], stored[name + _VALUES] = parts
+        array, taken = arrays[name], any(name + end in arrays for end in _ENDINGS["sparse"])
+        form = None if taken else packed(array)
+        if form is None:
+            stored[name] = array
+            continue
+        ways[name] = [form.way, _DTYPE_NAMES[array.dtype], list(array.shape)]
+        stored |= {
+            name + end: part for end, part in zip(_ENDINGS[form.way], form.parts, strict=True)
+        }
     length = sum(array.nbytes for array in stored.values())
-    if sum(arrays[name].nbytes for name in shapes) > max(_MAX_ZEROS, _MAX_EXPANSION * length):
+    if sum(arrays[name].nbytes for name in ways) > max(_MAX_ROOM, _MAX_EXPANSION * length):
         return arrays, {}
-    return stored, shapes
+    return stored, ways
 
 
 def _blocks(first: bytes, arrays: list[NDArray[Any]]) -> Iterator[bytes]:
@@ -441,7 +444,7 @@ def _parse(
             raise CorruptModelError(f"array {name!r} is not aligned")
     if covered != len(data):
         raise CorruptModelError("the file is longer than its arrays")
-    return header, _with_zeros(table, arrays, len(data))
+    return header, _unpacked_arrays(table["__metadata__"], arrays, len(data))
 
 
 def _entry(name: str, entry: Any) -> tuple[str, list[int], int, int]:
@@ -457,30 +460,57 @@ def _entry(name: str, entry: Any) -> tuple[str, list[int], int, int]:
 
 def _header_of(table: dict[str, Any]) -> dict[str, Any]:
     metadata = table.get("__metadata__")
-    if not isinstance(metadata, dict) or set(metadata) - {"sparse"} != {"trellis"}:
+    if not isinstance(metadata, dict) or set(metadata) - {"packed", "sparse"} != {"trellis"}:
         raise CorruptModelError("the payload holds no Trellis header")
     header = _load_json(metadata["trellis"])
     _check_json(header, "header", 0)
     return header
 
 
-def _with_zeros(
-    table: dict[str, Any], arrays: dict[str, NDArray[Any]], length: int
+def _unpacked_arrays(
+    metadata: dict[str, Any], arrays: dict[str, NDArray[Any]], length: int
 ) -> dict[str, NDArray[Any]]:
-    """Arrays in full, by name: those that the file keeps in parts are put together."""
-    shapes = _load_json(table["__metadata__"].get("sparse", "{}"))
-    room = max(_MAX_ZEROS, _MAX_EXPANSION * length)
-    for name, shape in shapes.items():
-        parts = [arrays.pop(name + end, None) for end in (_INDEX, _VALUES)]
-        if parts[0] is None or parts[1] is None or name in arrays:
+    """Arrays in full, by name: those that the file keeps packed are put together."""
+    room = max(_MAX_ROOM, _MAX_EXPANSION * length)
+    for name, shape in _load_json(metadata.get("sparse", "{}")).items():  # of format 2
+        parts = {end: arrays.pop(f"{name}#{end}", None) for end in ("index", "values")}
+        found = {end: part for end, part in parts.items() if part is not None}
+        if len(found) < 2 or name in arrays:
             raise CorruptModelError(f"array {name!r} is not kept as indices and values")
-        if not (isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)):
-            raise CorruptModelError(f"the shape of array {name!r} cannot be read")
-        room -= math.prod(shape) * parts[1].itemsize
-        if len(shape) > _MAX_AXES or room < 0:
-            raise CorruptModelError(f"array {name!r} is too large for a file of this size")
-        arrays[name] = dense_array(shape, parts[0], parts[1], name)
+        room -= _size(name, shape) * found["values"].itemsize
+        _check_room(name, shape, room)
+        arrays[name] = scattered(shape, found, name)
+    for name, entry in _load_json(metadata.get("packed", "{}")).items():
+        way, dtype, shape = _way(name, entry)
+        kept = [arrays.pop(name + end, None) for end in _ENDINGS[way]]
+        found_parts = [part for part in kept if part is not None]
+        if len(found_parts) < len(kept) or name in arrays:
+            raise CorruptModelError(f"the parts of array {name!r} are not there")
+        room -= _size(name, shape) * dtype.itemsize
+        _check_room(name, shape, room)
+        arrays[name] = unpacked(way, dtype, shape, found_parts, name)
     return dict(sorted(arrays.items()))
+
+
+def _way(name: str, entry: Any) -> tuple[str, np.dtype[Any], list[int]]:
+    """How an array is kept, its type and its shape."""
+    if isinstance(entry, list) and len(entry) == 3 and all(type(e) is str for e in entry[:2]):
+        way, dtype, shape = entry
+        if way in _ENDINGS and dtype in _DTYPES:
+            return way, _DTYPES[dtype], shape
+    raise CorruptModelError(f"how array {name!r} is kept cannot be read")
+
+
+def _size(name: str, shape: Any) -> int:
+    if not (isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)):
+        raise CorruptModelError(f"the shape of array {name!r} cannot be read")
+    return math.prod(shape)
+
+
+def _check_room(name: str, shape: list[int], room: int) -> None:
+    """Refuse an array before memory is asked for."""
+    if len(shape) > _MAX_AXES or room < 0:
+        raise CorruptModelError(f"array {name!r} is too large for a file of this size")
 
 
 def _array(name: str, dtype: str, shape: list[int], data: Any) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from trellis.models.checkpoint import Checkpoint
 from trellis.models.crf import ChainCRF, GraphCRF, TreeCRF
+from trellis.models.export import export_predictor
 from trellis.models.max_margin import MaxMargin
 from trellis.models.perceptron import ChainPerceptron, GraphPerceptron, TreePerceptron
 from trellis.models.prediction import Decoded
@@ -18,4 +19,5 @@ __all__ = [
     "RegularisedDecoder",
     "TreeCRF",
     "TreePerceptron",
+    "export_predictor",
 ]

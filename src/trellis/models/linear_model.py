@@ -21,11 +21,13 @@ from trellis.arrays import for_kernels
 from trellis.corpus import Corpus, Label
 from trellis.corpus.sample_weights import sample_weights
 from trellis.decompose import GraphPieces, Partitioner, partitioner
+from trellis.domains import nothing, number, one_of
 from trellis.errors import CheckpointError, DataError, TrellisError
 from trellis.estimator import fitted, fixed
 from trellis.features import Prepared
 from trellis.features.encoder import unlabelled_text
 from trellis.models.checkpoint import Checkpoint, Resumed, run_fingerprint
+from trellis.models.compression import reduced, rounded
 from trellis.models.learning_problems import LearningProblems
 from trellis.models.model_file import StoredLinearModel
 from trellis.problems import LabelProblem, Weights
@@ -388,6 +390,51 @@ class LinearModel(LearningProblems, StoredLinearModel):
         return lambda weights: held_out_score(
             gold, self.labellings(corpus, encoded, weights), scheme
         )
+
+    def compressed(
+        self, *, keep: float = 0.2, threshold: float | None = None, precision: str = "float16"
+    ) -> Self:
+        """Return a copy with fewer features and shorter weights, whose file is small.
+
+        Features with small weights are forgotten, and their names or keys with them; of those that
+        stay, weights below a tenth of the smallest that is kept become zero
+        (:mod:`trellis.models.compression`). The page «Small models» shows what it costs.
+
+        Parameters
+        ----------
+        keep : float
+            Share of the features that is kept, those with the largest weights; 1: all that have a
+            weight other than zero.
+        threshold : float, optional
+            Keep the features with a weight of at least this size instead.
+        precision : "float16" or "float32"
+            Precision that weights are rounded to.
+
+        Returns
+        -------
+        model
+            Of the same class. It predicts, explains and learns on as this one does.
+
+        Examples
+        --------
+        >>> from trellis import ChainCRF
+        >>> X, y = [["the", "cat"], ["a", "dog"], ["the", "dog"]], [["D", "N"]] * 3
+        >>> crf = ChainCRF("word; suffix(word, 1..2)", random_state=0).fit(X, y)
+        >>> small = crf.compressed(keep=0.5)
+        >>> crf.n_features_, small.n_features_, small.predict([["the", "dog"]])
+        (11, 6, [['D', 'N']])
+        """
+        self._check_fitted()
+        number(above=0, at_most=1).check("keep", keep)
+        (nothing | number(at_least=0)).check("threshold", threshold)
+        one_of("float16", "float32").check("precision", precision)
+        model = type(self)(**self.get_params(deep=False))
+        for name, value in vars(self).items():
+            if name.endswith("_"):
+                setattr(model, name, value)
+        weights = rounded(self.weights_, precision)
+        model.encoder_, model.weights_ = reduced(self.encoder_, weights, keep, threshold)
+        return model
 
     @property
     def n_passes_(self) -> int:

@@ -132,17 +132,21 @@ class EdgeWeights(OwnMemory):
 
     def only(self, features: NDArray[np.int64]) -> EdgeWeights:
         """Zero weights with the pairs of some features, which are numbered anew in this order."""
+        part = self.taken(features)
+        return part.like(np.zeros(part.values.size, np.float32))
+
+    def taken(self, features: NDArray[np.int64]) -> EdgeWeights:
+        """The weights of some features, which are numbered anew in this order."""
         old = self.row[features]
         row = np.where(old >= 0, np.cumsum(old >= 0) - 1, -1).astype(np.int32)
         kept = old[old >= 0].astype(np.int64)
         rows = np.concatenate([kept, kept + self.n_crossed]) if self.both else kept
         begins = self.rows()
         sizes = begins[rows + 1] - begins[rows]
-        values = np.zeros(int(sizes.sum()), np.float32)
+        places = ranges(begins[rows], sizes)
         if not self.ptr.size:
-            return EdgeWeights(row, self.ptr, self.pair, values, self.both)
-        pair = self.pair[ranges(begins[rows], sizes)]
-        return EdgeWeights(row, bounds(sizes), pair, values, self.both)
+            return EdgeWeights(row, self.ptr, self.pair, self.values[places], self.both)
+        return EdgeWeights(row, bounds(sizes), self.pair[places], self.values[places], self.both)
 
 
 def cross(
