@@ -63,8 +63,13 @@ class Plan:
 def make_plan(sizes: Sequence[int], edges: Pairs, limit: float = math.inf) -> Plan | None:
     """Find an order for nodes of given numbers of labels; None if its cost is above the limit."""
     kinds = ["size", "given", "fill"] if len(sizes) <= _FILL_LIMIT else ["size", "given"]
-    orders = [_greedy(sizes, edges, limit, kind) for kind in kinds]
-    return min((f for f in orders if f), key=lambda f: f.entries, default=None)
+    best = None
+    for kind in kinds:
+        # An order is given up as soon as it costs more than the best, which would take far longer.
+        plan = _greedy(sizes, edges, limit, kind)
+        if plan is not None and (best is None or plan.entries < best.entries):
+            best, limit = plan, plan.entries
+    return best
 
 
 def _greedy(sizes: Sequence[int], edges: Pairs, limit: float, kind: str) -> Plan | None:
