@@ -392,12 +392,14 @@ def others() -> Iterator[Growth]:
 
     def field(n: int, what: str) -> Run:
         rng = np.random.default_rng(0)
-        S = knn_graph(rng.uniform(size=(n, 2)), n_neighbors=5)
-        r = rng.normal(size=n)
+        places = rng.uniform(size=(n, 2))
+        S = knn_graph(places, n_neighbors=5)
+        y = np.sin(9 * places).sum(axis=1)
+        r = y + 0.5 * rng.normal(size=n)  # neighbours know better
         model = GCRF("precomputed", n_probes=4, random_state=0)
         if what == "fit":
-            return lambda: model.fit(r, r + 0.1 * rng.normal(size=n), graph=S)
-        model.fit(r, r + 0.1 * rng.normal(size=n), graph=S)
+            return lambda: model.fit(r, y, graph=S)
+        model.fit(r, y, graph=S)
         return lambda: model.predict(r, graph=S, return_std=True)
 
     def track(frames: int) -> Run:
