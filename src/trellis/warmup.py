@@ -52,13 +52,16 @@ def warm_inference() -> None:
     from trellis.features import AttributeEncoder
     from trellis.problems import LabelProblem, LogLikelihood, Weights
     from trellis.structures import ChainPotentials, best, entropy, kbest, marginals, sample
+    from trellis.structures.windows import window_probabilities
 
+    one, two = np.zeros(1, np.int64), np.arange(2)
     for trans in (np.zeros((2, 2)), np.zeros((3, 2, 2))):
         p = ChainPotentials(np.zeros((3, 2)), trans, np.array([0, 3]))
         for infer in (best, marginals, entropy):
             infer(p)
         kbest(p, 2)
         sample(p, 1, np.random.default_rng(0))
+        window_probabilities(p, one, two, one, np.ones((1, 2), np.bool_))
     corpus = as_corpus([[["a"], ["b"]]], [["X", "Y"]])
     assert corpus.labels is not None
     problem = LabelProblem(AttributeEncoder().learn(corpus), corpus.labels, 2)

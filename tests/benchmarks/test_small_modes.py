@@ -42,6 +42,7 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
         (20, ["elimination", "dual", "LP", "BP", "ILP", "grid 3×3, 3 labels, mixed"]),
         (4, ["1", "5", "20", "100"]),
     ],
+    "growth": [(47, ["read conll", "fit, SGD", "predict_spans", "k best", "track", "n^1", "n^0"])],
     "large": [(4, ["read", "encode", "encode and one pass", "predict"])],
     "ocr": [(16, ["Frank–Wolfe, gap 1 %", "bundle, gap 1 %", "CRF, L-BFGS"])],
     "partial": [

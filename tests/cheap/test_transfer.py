@@ -91,6 +91,16 @@ def test_joint_training_minimises_the_joint_objective():
     np.testing.assert_allclose(found.shared, best.weights[:n] / np.sqrt(l2), atol=0.02)
 
 
+@pytest.mark.parametrize("planes", [2, 10])
+def test_few_planes_of_each_domain_lead_as_low_as_all(planes, monkeypatch):
+    data = {str(s): domain(6, seed=s, true=BASE) for s in range(6)}
+    parts = list(objectives(data).values())
+    monkeypatch.setattr("trellis.cheap.training._PLANES", 1_000_000)
+    wanted = train(parts, l2=0.3, rho=0.5, tol=1e-4).objective
+    monkeypatch.setattr("trellis.cheap.training._PLANES", planes)
+    assert train(parts, l2=0.3, rho=0.5, tol=1e-4).objective == pytest.approx(wanted, rel=2e-4)
+
+
 @pytest.mark.parametrize("partial", [False, True])
 def test_the_objective_that_is_reported_is_the_one_reached(partial):
     parts = list(objectives(PARTIAL if partial else DATA).values())

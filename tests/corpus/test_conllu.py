@@ -189,3 +189,19 @@ def test_what_cannot_be_written_leaves_nothing_behind(tmp_path, corpus, message)
     with pytest.raises(DataError, match=re.escape(message)):
         write_conllu(tmp_path / "f", corpus)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_edges_are_those_of_the_heads_one_by_one(tmp_path):
+    rng = np.random.default_rng(0)
+    lines, expected, first = [], [], 0
+    for n in rng.integers(1, 12, 60):
+        for t in range(n):
+            head = rng.choice(["_", *(str(h) for h in range(n + 1) if h != t + 1)])
+            lines.append(row(t + 1, head=head))
+            if head not in ("_", "0"):
+                expected.append([first + t, first + int(head) - 1])
+        lines.append("")
+        first += int(n)
+    path = tmp_path / "random.conllu"
+    path.write_text("\n".join(lines) + "\n")
+    assert read_conllu(path).edges.tolist() == expected

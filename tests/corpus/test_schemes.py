@@ -297,3 +297,14 @@ def test_schemes_are_detected_in_lists_of_strings() -> None:
         detect_scheme(3)  # type: ignore[arg-type]
     with pytest.raises(DataError, match=r"classes must be a list of strings, got \['B', None\]"):
         detect_scheme(["B", None])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_boundaries_are_those_of_spans(name: str) -> None:
+    scheme, classes = get_scheme(name), labels_of(name, ("", "X", "Y"))
+    starts, within = scheme.boundaries(classes)
+    for (i, a), (j, b) in itertools.product(enumerate(classes), repeat=2):
+        assert starts[i, j] == any(start == 1 for _, start, _ in scheme.spans([a, b]))
+        assert within[j] == bool(scheme.spans([b]))
+    with pytest.raises(DataError, match="does not fit the tag scheme"):
+        scheme.boundaries(["O", "Q-X"])

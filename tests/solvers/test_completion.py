@@ -14,6 +14,7 @@ from margin_problems import make_problem
 from trellis.errors import DataError
 from trellis.problems import PartialObjective
 from trellis.solvers import CompletedFrankWolfe, Watch, minimise_bundle, minimise_partial
+from trellis.solvers.frank_wolfe import SparseDual
 
 STRUCTURES = [
     ("chain", {}),
@@ -233,6 +234,19 @@ def test_limits_and_refusals():
             CompletedFrankWolfe(partial_of(0, loss=loss), l2=1.0, rng=np.random.default_rng(0))
     with pytest.raises(DataError, match="nothing is annotated: there is nothing to learn from"):
         CompletedFrankWolfe(partial_of(0, known=-1.0), l2=1.0, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("inference", ["exact", "lp"])
+@pytest.mark.parametrize(("structure", "options"), STRUCTURES[2:])
+def test_the_objective_of_all_is_the_sum_of_each(structure, options, inference):
+    problem = make_problem(3, structure, 6, inference=inference, **options).problem
+    objective = PartialObjective(problem, sample_weight=problem.sample_weight)
+    dual = CompletedFrankWolfe(objective, l2=0.3, rng=np.random.default_rng(0))._dual
+    w = np.random.default_rng(0).normal(0, 1, objective.n_weights)
+    assert dual.objective(w) == pytest.approx(SparseDual.objective(dual, w), rel=1e-9)
+    together, dual.exact = dual.exact, True
+    SparseDual.objective(dual, w)
+    assert together == dual.exact
 
 
 def test_loops_that_are_not_solved_exactly_are_said():

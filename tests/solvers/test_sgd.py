@@ -27,10 +27,10 @@ from chain_problems import (
 )
 from rich_problems import partial_data, random_weights
 from trellis.corpus import Labels
-from trellis.decompose import ChainPieces, WholeSamples
+from trellis.decompose import ChainPieces, GraphPieces, WholeSamples
 from trellis.errors import DataError
 from trellis.features import Encoded
-from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
+from trellis.problems import HingeSteps, LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.visits import Visits
 from trellis.solvers import Passes, StochasticGradient, calibrate
 
@@ -536,7 +536,9 @@ def test_an_interrupt_leaves_the_weights_of_the_steps_taken(monkeypatch):
 
 def rate_of(data: LabelProblem, pieces, seed: int, **options) -> float:
     """The calibrated rate of a model without rich edges."""
+    types = () if data.structure == "chain" else (data.n_types,)
     like = Weights.zeros(data.n_features, data.n_labels)
+    like.transitions = like.transitions.reshape(*types, data.n_labels, data.n_labels)
     return calibrate(data, pieces, np.random.default_rng(seed), like=like, **options)
 
 
@@ -577,6 +579,48 @@ def test_calibration_learns_even_from_few_and_noisy_samples():
     noisy = altered(data, labels=noise)
     for seed in range(3):
         assert rate_of(noisy, WholeSamples(), seed, l2=0.01) > 0.01
+
+
+def one_long(structure: str, n: int) -> LabelProblem:
+    """One sample of n positions, each with a feature that tells its label most of the time."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, n)
+    features = np.where(rng.random(n) < 0.8, labels, rng.integers(0, 3, n))
+    encoded = Encoded(
+        np.array([0, n]), np.arange(n + 1), features.astype(np.int32), np.zeros(0, np.float32)
+    )
+    edges = None
+    if structure != "chain":
+        edges = np.stack([np.arange(1, n), rng.integers(0, np.arange(1, n))], axis=1)
+    known = Labels.from_codes(labels.astype(np.int32), list("ABC"))
+    return LabelProblem(encoded, known, 3, structure=structure, edges=edges)
+
+
+@pytest.mark.parametrize(
+    ("structure", "n"), [("chain", 9000), ("chain", 100_000), ("tree", 30_000)]
+)
+@pytest.mark.parametrize("loss", [LogLikelihood, HingeSteps])
+def test_trials_of_long_samples_are_bounded(structure, n, loss, monkeypatch):
+    """No rate is tried on more than some positions, and the longer a sample, the lower it is."""
+    data, visited = one_long(structure, n), []
+    real = loss.descend
+
+    def counted(self, weights, these, *arguments, **options):
+        visited.append(int((these.ends - these.starts).sum()))
+        return real(self, weights, these, *arguments, **options)
+
+    monkeypatch.setattr(loss, "descend", counted)
+    whole = WholeSamples() if structure == "chain" else GraphPieces(data.edges, None)
+    rates = [rate_of(data, whole, seed, l2=0.1, loss=loss, unseen=True) for seed in (0, 0)]
+    assert rates[0] == rates[1]
+    assert 1e-8 < rates[0] < 0.1
+    assert max(visited) <= 50_000
+    assert sum(visited) <= 2_000_000
+    # Taken as many short samples, the same positions have a higher rate.
+    if structure == "chain":
+        cuts = np.append(np.arange(0, n, 20), n)
+        parts = altered(data, encoded=data.encoded.cut(cuts), sample_weight=None)
+        assert rate_of(parts, WholeSamples(), 0, l2=0.1, loss=loss, unseen=True) > 10 * rates[0]
 
 
 def test_trials_on_the_compact_copy_are_trials_on_the_data():

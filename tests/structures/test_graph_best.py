@@ -12,6 +12,7 @@ from trellis.errors import DataError, InfeasibleError, TrellisError
 from trellis.structures import (
     GraphPotentials,
     best,
+    elimination,
     elimination_cost,
     kbest,
 )
@@ -261,6 +262,33 @@ def test_large_graphs_are_planned():
     n = 500  # above the number of nodes for which minimal fill is tried
     plan = make_plan([2] * n, [(i, (i + 1) % n) for i in range(n)])
     assert plan.width == 2
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_plan_is_the_cheapest_of_all_orders(seed):
+    """Orders that are given up half-way would not have been taken."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 15))
+    edges = [(i, j) for i in range(n) for j in range(i) if rng.random() < 0.3]
+    sizes = rng.integers(1, 5, n).tolist()
+    orders = [elimination._greedy(sizes, edges, np.inf, kind) for kind in ("size", "given", "fill")]
+    assert make_plan(sizes, edges) == min(orders, key=lambda plan: plan.entries)
+
+
+def test_the_cost_of_long_grids_is_told_at_once():
+    """In the order of the numbers a grid of 3 rows has tables of thousands of nodes."""
+    n = 1500
+    node = np.arange(3 * n).reshape(3, n)
+    edges = np.concatenate(
+        [
+            np.stack([node[:, :-1].ravel(), node[:, 1:].ravel()], axis=1),
+            np.stack([node[:-1].ravel(), node[1:].ravel()], axis=1),
+        ]
+    )
+    p = GraphPotentials(np.zeros((3 * n, 2)), np.zeros((2, 2)), edges, [0, 3 * n])
+    width, entries = elimination_cost(p)
+    assert width.tolist() == [3]
+    assert entries[0] < 16 * 3 * n
 
 
 # ----------------------------------------------------------------------------------------- errors

@@ -38,6 +38,10 @@ from trellis.solvers.solution import Solution
 
 __all__ = ["LEARNABLE", "Trained", "l2_of", "objective_of", "train"]
 
+# Planes kept of each domain: each step adds one of every domain, and its cost grows with the square
+# of all. Fewer take more steps, and the gap is as true.
+_PLANES = 10
+
 
 LEARNABLE = has(
     "learning_problems",
@@ -175,7 +179,8 @@ def _minimise_related(
     if all(objective.convex for objective in objectives):
         risks = [objective.risk for objective in objectives]
         n = objectives[0].n_weights
-        return minimise_bundle(risks, n, l2=l2, rho=rho, floor=0.0, tol=tol)
+        memory = _PLANES * len(risks)
+        return minimise_bundle(risks, n, l2=l2, rho=rho, floor=0.0, memory=memory, tol=tol)
     return minimise_cccp(
         _JointSurrogate(objectives, l2, rho), np.tile(_start(objectives), (len(objectives), 1)),
         first_tol=max(tol, 0.1), tol=tol, eta=tol, max_rounds=max_rounds,

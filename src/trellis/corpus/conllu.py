@@ -21,7 +21,7 @@ from trellis.corpus.columnfile import (
     label_strings,
     read_fields,
 )
-from trellis.corpus.corpus import Corpus, bounds
+from trellis.corpus.corpus import Column, Corpus, bounds
 from trellis.corpus.labels import Labels
 from trellis.errors import DataError
 from trellis.files.text import Source, write_text
@@ -84,7 +84,7 @@ def read_conllu(source: Source, label: str | None = "upos") -> Corpus:
     columns = {
         name: code_column(table, fields[kept, j]) for j, name in enumerate(_COLUMNS) if j > 0
     }
-    edges = _edges(table, columns["head"].strings(), kept, offsets)
+    edges = _edges(table, columns["head"], kept, offsets)
     labels = None
     if label is not None:
         column = columns.pop(label)
@@ -99,25 +99,27 @@ def read_conllu(source: Source, label: str | None = "upos") -> Corpus:
 
 
 def _edges(
-    table: FieldTable, heads: list[str], kept: NDArray[np.int64], offsets: NDArray[np.int64]
+    table: FieldTable, heads: Column, kept: NDArray[np.int64], offsets: NDArray[np.int64]
 ) -> NDArray[np.int64] | None:
-    if all(head == "_" for head in heads):
+    if all(head == "_" for head in heads.values):
         return None
+    numbers = [
+        -1 if head == "_" else int(head) if _NUMBER.fullmatch(head) else -2 for head in heads.values
+    ]  # -1: none is given; -2: no number
+    number = np.array(numbers, np.int64)[heads.codes]
     lengths = np.diff(offsets)
-    base = np.repeat(offsets[:-1], lengths)
-    size = np.repeat(lengths, lengths)
-    pairs = []
-    for t, head in enumerate(heads):
-        if head == "_":
-            continue
-        number = int(head) if _NUMBER.fullmatch(head) else -1
-        if not 0 <= number <= size[t] or base[t] + number - 1 == t:
-            raise table.fail(
-                int(kept[t]), f"HEAD {head!r} is neither another word of the sentence nor 0"
-            )
-        if number > 0:
-            pairs.append((t, base[t] + number - 1))
-    return np.array(pairs, np.int64).reshape(-1, 2)
+    base, word = np.repeat(offsets[:-1], lengths), np.arange(len(kept))
+    head = base + number - 1
+    wrong = (
+        (number == -2) | (number > np.repeat(lengths, lengths)) | ((number > 0) & (head == word))
+    )
+    if wrong.any():
+        t = int(np.argmax(wrong))
+        raise table.fail(
+            int(kept[t]),
+            f"HEAD {heads.values[heads.codes[t]]!r} is neither another word of the sentence nor 0",
+        )
+    return np.stack([word, head], axis=1)[number > 0]
 
 
 def write_conllu(path: str | os.PathLike[Any], corpus: Corpus) -> None:

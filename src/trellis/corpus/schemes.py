@@ -185,6 +185,41 @@ class Scheme:
             end = np.ones_like(continues)
         return ~continues, trans, end
 
+    def boundaries(self, classes: Sequence[str]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Where spans start, by labels and the labels before them, as :meth:`spans` reads them.
+
+        Parameters
+        ----------
+        classes : sequence of str
+            The L labels.
+
+        Returns
+        -------
+        starts : (L, L) bool array
+            ``starts[i, j]``: a span starts at label j right after label i. At the beginning of a
+            sequence one starts at any label that is within a span.
+        within : (L,) bool array
+            Whether a label is within a span. One ends before a label that starts another or is not
+            within a span, and at the end of a sequence.
+
+        Examples
+        --------
+        >>> starts, within = get_scheme("BIO").boundaries(["B-X", "I-X", "I-Y", "O"])
+        >>> starts[0]
+        array([ True, False,  True, False])
+        >>> within
+        array([ True,  True,  True, False])
+        """
+        parsed = [self.parse(label) for label in as_list(classes, "classes")]
+        roles = np.array([role for role, _ in parsed], dtype="<U1")
+        codes: dict[str, int] = {}
+        types = np.array([codes.setdefault(t, len(codes)) for _, t in parsed], dtype=np.int64)
+        within = roles != "O"
+        closed = ~np.isin(roles, ["B", "I"])
+        starts = np.isin(roles, ["B", "S"])[None, :] | closed[:, None]
+        starts |= types[:, None] != types[None, :]
+        return starts & within, within
+
     def spans(self, labels: Sequence[str], strict: bool = False) -> list[Span]:
         """Spans written by a sequence of labels, from left to right.
 

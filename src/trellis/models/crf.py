@@ -24,7 +24,7 @@ from trellis.models.linear_parameters import ChainModel, GraphModel, TreeModel
 from trellis.models.prediction import numbered
 from trellis.models.stochastic_model import StochasticModel
 from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
-from trellis.problems.confidence import span_probabilities
+from trellis.problems.confidence import spans
 from trellis.problems.log_objective import whole_samples
 from trellis.solvers import AdaptiveFrequency, LimitedMemoryBFGS
 from trellis.solvers.passes import Learner
@@ -311,13 +311,20 @@ class ChainCRF(CRF, ChainModel):
         self._check_fitted()
         corpus = self._corpus(X)
         rules = self._span_scheme(scheme)
-        predicted = iter(self.predict(corpus))
-        result: list[list[tuple[str, int, int, float]]] = []
-        for p, _ in self.potentials(corpus):
+        types = [rules.parse(label)[1] for label in self.state_labels]
+        result: list[list[tuple[str, int, int, float]]] = [[] for _ in range(len(corpus))]
+        for block in self._blocks(corpus, self._encode(corpus), self.weights_, None):
+            labels, p = self._best(block).labels, block.potentials()
             assert isinstance(p, ChainPotentials)
-            for s in range(len(p.offsets) - 1):
-                labels = next(predicted)
-                result.append(span_probabilities(p.alone(s), self.state_labels, rules, labels))
+            with numbered(block.first):
+                found = spans(p, self.state_labels, rules, labels)
+            begin = p.offsets[found.samples]
+            for s, label, start, end, chance in zip(
+                (found.samples + block.first).tolist(), labels[found.starts].tolist(),
+                (found.starts - begin).tolist(), (found.ends - begin).tolist(),
+                found.chances.tolist(), strict=True,
+            ):  # fmt: skip
+                result[s].append((types[label], start, end, chance))
         return result
 
 

@@ -13,21 +13,21 @@ positions, the measures are (larger is surer)
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import Float64s
+from trellis.arrays import Float64s, Int64s
+from trellis.corpus.corpus import bounds, ranges
 from trellis.corpus.schemes import Scheme, detect_scheme, get_scheme
 from trellis.errors import DataError
 from trellis.problems.label_inference import Batch, LabelInference
-from trellis.structures import (
-    ChainPotentials,
-    entropy,
-    event_probability,
-    marginals,
-)
+from trellis.structures import ChainPotentials, entropy, marginals
+from trellis.structures.windows import window_probabilities
 
-__all__ = ["PROBABILITIES", "confidence", "span_probabilities"]
+__all__ = ["PROBABILITIES", "Spans", "confidence", "spans"]
 
 
 PROBABILITIES = ("entropy", "token-entropy", "confidence", "span")
@@ -67,36 +67,63 @@ def confidence(problem: LabelInference, w: Float64s, measure: str, batch: Batch)
     if problem.structure != "chain" or name is None:
         raise DataError("the measure 'span' is for chains whose labels follow a tag scheme")
     assert isinstance(p, ChainPotentials)
-    rules, result = get_scheme(name), np.zeros(len(lengths))
-    for s in range(len(lengths)):
-        a, b = int(batch.offsets[s]), int(batch.offsets[s + 1])
-        names = [problem.classes[j] for j in labels[a:b]]
-        spans = span_probabilities(p.alone(s), problem.classes, rules, names)
-        each = chances[np.arange(a, b), labels[a:b]]
-        least = min(x for *_, x in spans) if spans else float(each.min(initial=1))
-        result[s] = np.log(max(least, 1e-300))
-    return result
+    found = spans(p, problem.classes, get_scheme(name), labels)
+    least = np.full(len(lengths), np.inf)
+    np.minimum.at(least, found.samples, found.chances)
+    at_position = np.full(len(lengths), 1.0)
+    np.minimum.at(at_position, batch.owner, chances[np.arange(len(labels)), labels])
+    return np.log(np.maximum(np.where(np.isinf(least), at_position, least), 1e-300))
 
 
-def span_probabilities(
-    alone: ChainPotentials, classes: tuple[str, ...], rules: Scheme, labels: list[str]
-) -> list[tuple[str, int, int, float]]:
-    """Spans of the labels of a sequence, each with the probability that it is as it is."""
-    return [
-        (*span, float(event_probability(alone, _span_event(classes, rules, labels, *span))[0]))
-        for span in rules.spans(labels)
-    ]
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """Spans of labellings: whose they are, their first rows and those past the last (m,).
+
+    ``chances`` are the probabilities that they are as they are.
+    """
+
+    samples: Int64s
+    starts: Int64s
+    ends: Int64s
+    chances: Float64s
 
 
-def _span_event(
-    classes: tuple[str, ...], rules: Scheme, labels: list[str], kind: str, start: int, end: int
-) -> NDArray[np.bool_]:
-    """Label sets (n, L) of the labellings that have a predicted span as it was predicted."""
-    within, n = labels[start:end], end - start
-    allowed = np.ones((len(labels), len(classes)), np.bool_)
-    allowed[start:end] = [[name == label for name in classes] for label in within]
-    if start > 0:
-        allowed[start - 1] = [(kind, 1, n + 1) in rules.spans([m, *within]) for m in classes]
-    if end < len(labels):
-        allowed[end] = [(kind, 0, n) in rules.spans([*within, m]) for m in classes]
-    return allowed
+def spans(
+    p: ChainPotentials, classes: tuple[str, ...], rules: Scheme, labels: NDArray[np.integer[Any]]
+) -> Spans:
+    """Spans of the labels of sequences, each with the probability that it is as it is.
+
+    Parameters
+    ----------
+    p : ChainPotentials
+        The scores, N rows.
+    classes : tuple of str
+        What is written for each of the L labels; labels that are written alike count as one.
+    rules : Scheme
+        How spans are written.
+    labels : int, shape (N,)
+        The labels. A span counts as it is where these, or others written alike, are at its
+        positions, and the labels before and after it let it begin and end there.
+    """
+    n_labels, n = len(classes), len(labels)
+    starts_at, within = rules.boundaries(classes)
+    ends_at = starts_at | ~within
+    first, last = (np.zeros(n, np.bool_) for _ in range(2))
+    filled = np.diff(p.offsets) > 0
+    first[p.offsets[:-1][filled]] = last[p.offsets[1:][filled] - 1] = True
+    inside = within[labels]
+    starts = np.flatnonzero(inside & (first | starts_at[np.roll(labels, 1), labels]))
+    ends = np.flatnonzero(inside & (last | ends_at[labels, np.roll(labels, -1)])) + 1
+
+    # Windows of the spans and their neighbours. Sets of labels: those written alike, those after
+    # which a span starts at a label, those before which one ends at a label.
+    _, written = np.unique(np.array(classes, dtype=object), return_inverse=True)
+    table = np.concatenate([written[:, None] == written, starts_at.T, ends_at])
+    before, after = ~first[starts], ~last[ends - 1]
+    begin, stop = starts - before, ends + after
+    offsets = bounds(stop - begin)
+    sets = labels[ranges(begin, stop - begin)].astype(np.int64)
+    sets[offsets[:-1][before]] = n_labels + labels[starts[before]]
+    sets[offsets[1:][after] - 1] = 2 * n_labels + labels[ends[after] - 1]
+    samples = np.searchsorted(p.offsets, starts, side="right") - 1
+    return Spans(samples, starts, ends, window_probabilities(p, begin, offsets, sets, table))

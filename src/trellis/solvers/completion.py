@@ -219,7 +219,7 @@ class CompletedFrankWolfe(Learner):
 
 
 class _OracleDual(SparseDual):
-    """A dual point of hinge losses whose best labellings are found one by one."""
+    """A dual point of hinge losses whose best labellings are found one by one in a sweep."""
 
     def __init__(self, loss: HingeLoss, l2: float) -> None:
         super().__init__(loss.best, loss.sample_weight, loss.n_weights, l2)
@@ -234,6 +234,13 @@ class _OracleDual(SparseDual):
             self.move(int(i), *problem.difference(batch, new, old))
         self.loss = self.loss.rewarding(gold)
         self._oracle = self.loss.best
+
+    def objective(self, w: Float64s) -> float:
+        """J(w), or an upper bound if inference is not exact: of all samples together."""
+        best, c = self.loss.problem.maxima(w, "all", loss=True), self.loss.sample_weight
+        slack = (best.bounds - best.values)[c > 0]
+        self.exact = self.exact and bool((slack <= 1e-9 * np.abs(best.bounds[c > 0]).clip(1)).all())
+        return self._l2 * float(w @ w) + float(c @ best.bounds - self.loss.gold_features @ w)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Nothing: parts of all sizes are not kept in a checkpoint."""

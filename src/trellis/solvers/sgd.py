@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import for_kernels
-from trellis.decompose import Partitioner
+from trellis.decompose import ChainPieces, GraphPieces, Partitioner, Pieces
 from trellis.domains import (
     flag,
     function,
@@ -55,6 +55,8 @@ __all__ = ["StochasticGradient", "calibrate"]
 # lower end is for a squared feature norm of one: where new samples cannot be predicted at all, the
 # smallest rate would look best, and nothing would be learned.
 _TRIAL_VISITS, _TRIAL_POSITIONS = 64, 50_000
+# Above a size, pieces are tried in short parts, then in long ones, of so many positions in all.
+_LONG, _SHORT_PART, _LONG_PART, _PART_POSITIONS = 1000, 256, 8192, 16_384
 _SLOWEST, _FASTEST = 1e-3, 1.0
 
 _PLACES = 8  # of a pass, whose weights an average is of
@@ -221,31 +223,69 @@ def calibrate(
     ``like`` are weights of the model to be trained, ``loss`` is what it is trained with. Where all
     samples are in the trial, the loss is that of a second pass, unless it is to be that of samples
     ``unseen``; from so little data that these cannot be predicted at all, it is that all the same.
+    Of pieces of thousands of positions some parts are tried, first short ones, then long ones, and
+    the rate is made smaller in proportion to the size.
     """
     n = len(problem.encoded.offsets) - 1
     chosen = np.sort(rng.choice(n, min(n, n_samples), replace=False))
     pieces = partitioner.draw(problem.encoded.offsets, rng)
     numbers = np.flatnonzero(np.isin(pieces.sample, chosen))
-    trial_visits = problem.visits(pieces, rng.permutation(numbers))
-    compact, trial_visits, zero = problem.compact(trial_visits, like)
-    few = len(trial_visits) < _TRIAL_VISITS
+    share, everything = l2 / max(1, len(pieces)), n <= n_samples
+
+    def trial(
+        pieces: Pieces, numbers: NDArray[np.int64], everything: bool, share: float, first: float
+    ) -> float:
+        these = problem.visits(pieces, rng.permutation(numbers))
+        compact, these, zero = problem.compact(these, like)
+        return _best_rate(loss(compact), these, zero, everything, unseen, share, first, batch_size)
+
+    usual = _usual_size(pieces, numbers)
+    if usual <= _LONG:
+        return trial(pieces, numbers, everything, share, first)
+    # A gradient is a sum over positions: the longer the piece, the smaller the rate. Rates that are
+    # too high for long pieces take a hundred times as long, and are found out by short ones.
+    total = int(np.diff(pieces.offsets)[numbers].sum())
+    before = 0.0
+    for size in (_SHORT_PART, _LONG_PART if total > _PART_POSITIONS else total):
+        pieces = _smaller(partitioner, problem, size).draw(problem.encoded.offsets, rng)
+        numbers = rng.permutation(np.flatnonzero(np.isin(pieces.sample, chosen)))
+        until = np.cumsum(np.diff(pieces.offsets)[numbers])
+        numbers = numbers[: max(1, int(np.searchsorted(until, _PART_POSITIONS, side="right")))]
+        now = _usual_size(pieces, numbers)
+        first = trial(
+            pieces, numbers, len(numbers) == len(pieces), share * now / usual,
+            first * (before or now) / now,
+        )  # fmt: skip
+        before = now
+    return first * before / usual
+
+
+def _best_rate(
+    objective: LogLikelihood | HingeSteps,
+    these: Visits,
+    zero: Weights,
+    everything: bool,
+    unseen: bool,
+    share: float,
+    first: float,
+    batch_size: int,
+) -> float:
+    """Rate of the lowest loss on some visits, found by doubling and halving the first."""
+    few = len(these) < _TRIAL_VISITS
     # A few sequences are gone through several times: a single step says nothing about a rate.
-    times = -(-_TRIAL_VISITS // max(1, len(trial_visits)))
-    length = int((trial_visits.ends - trial_visits.starts).sum())
-    trial_visits = trial_visits.repeated(min(times, max(2, _TRIAL_POSITIONS // max(1, length))))
-    share = l2 / max(1, len(pieces))
-    e = compact.encoded
+    times = -(-_TRIAL_VISITS // max(1, len(these)))
+    length = int((these.ends - these.starts).sum())
+    these = these.repeated(min(times, max(2, _TRIAL_POSITIONS // max(1, length))))
+    e = objective.problem.encoded
     # Not np.square: samples with edges stay whole, and all their values may not fit into memory.
     squares = float(
         np.einsum("i,i", e.values, e.values, dtype=np.float64) if e.values.size else len(e.indices)
     )
-    slowest = _SLOWEST * max(1, len(compact.labels)) / max(squares, 1.0)
+    slowest = _SLOWEST * max(1, len(objective.problem.labels)) / max(squares, 1.0)
 
-    half = len(trial_visits) // 2
+    half = len(these) // 2
     parts = [slice(0, half), slice(half, None)]
-    objective = loss(compact)
-    low = 10 * slowest
-    if n <= n_samples and (few or not unseen or not _teaches(objective, trial_visits, zero, low)):
+    if everything and (few or not unseen or not _teaches(objective, these, zero, 10 * slowest)):
         # All data are in the trial: measure in a second pass. Where few noisy samples say nothing
         # about the next, the best rate for what is new would be none at all.
         parts = [slice(None), slice(None)]
@@ -255,7 +295,7 @@ def calibrate(
         weights, state, met = zero.zeros_like(np.float32), np.array([1.0, 0.0]), np.inf
         for part in parts:
             met = objective.descend(
-                weights, trial_visits[part], state, rate=rate, shrink=share, batch_size=batch_size
+                weights, these[part], state, rate=rate, shrink=share, batch_size=batch_size
             )
         return met if np.isfinite(met) else np.inf
 
@@ -266,6 +306,20 @@ def calibrate(
         if rate != first:
             break
     return rate
+
+
+def _usual_size(pieces: Pieces, numbers: NDArray[np.int64]) -> float:
+    """Size of the piece that a position is in, on average."""
+    size = np.diff(pieces.offsets)[numbers].astype(np.float64)
+    return float((size * size).sum() / max(1.0, size.sum()))
+
+
+def _smaller(partitioner: Partitioner, problem: LabelProblem, size: int) -> Partitioner:
+    """A partitioner of the same kind for pieces of another size."""
+    if problem.structure == "chain":
+        return ChainPieces(size)
+    kind = partitioner.pieces if isinstance(partitioner, GraphPieces) else "tree"
+    return GraphPieces(problem.edges, size, kind)
 
 
 def _teaches(

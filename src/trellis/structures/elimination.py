@@ -27,7 +27,7 @@ import heapq
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -41,6 +41,7 @@ __all__ = ["Group", "Plan", "elimination_cost", "groups", "make_plan", "plans", 
 Pairs = Sequence[tuple[int, int]]
 
 _FILL_LIMIT = 400  # nodes; minimal fill takes too long to find beyond
+_REMEMBERED = 100  # nodes of graphs whose plans are kept for the next time
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,20 @@ class Plan:
 def make_plan(sizes: Sequence[int], edges: Pairs, limit: float = math.inf) -> Plan | None:
     """Find an order for nodes of given numbers of labels; None if its cost is above the limit."""
     kinds = ["size", "given", "fill"] if len(sizes) <= _FILL_LIMIT else ["size", "given"]
-    orders = [_greedy(sizes, edges, limit, kind) for kind in kinds]
-    return min((f for f in orders if f), key=lambda f: f.entries, default=None)
+    best = None
+    for kind in kinds:
+        # An order is given up as soon as it costs more than the best, which would take far longer.
+        plan = _greedy(sizes, edges, limit, kind)
+        if plan is not None and (best is None or plan.entries < best.entries):
+            best, limit = plan, plan.entries
+    return best
+
+
+@lru_cache(64)
+def _plan_of(n: int, edges: bytes, kind: str, n_labels: int, limit: float) -> Plan | None:
+    """Plan for a graph as one is asked for again and again, by solvers that go by samples."""
+    pairs = np.frombuffer(edges, kind).reshape(-1, 2).tolist()
+    return make_plan([n_labels] * n, [(a, b) for a, b in pairs], limit)
 
 
 def _greedy(sizes: Sequence[int], edges: Pairs, limit: float, kind: str) -> Plan | None:
@@ -314,7 +327,8 @@ def plans(
         if n_labels > 1:
             key = (int(stop - first), edges.tobytes())
             if key not in known:
-                known[key] = make_plan([n_labels] * key[0], edges.tolist(), limit)
+                make = _plan_of if key[0] <= _REMEMBERED else _plan_of.__wrapped__
+                known[key] = make(*key, edges.dtype.str, n_labels, limit)
             whole = known[key]
         allowed = np.isfinite(p.node[first:stop])
         if (whole is not None and limit < math.inf) or (allowed.all() and n_labels > 1):
