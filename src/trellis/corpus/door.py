@@ -35,7 +35,7 @@ from trellis.errors import DataError
 
 __all__ = ["as_corpus"]
 
-_NUMBERS = frozenset({float, int, np.float32, np.float64, np.int32, np.int64})
+_NUMBERS = frozenset({int, np.float32, np.float64, np.int32, np.int64})
 
 
 def as_corpus(X: Any, y: Sequence[Sequence[Label]] | None = None) -> Corpus:
@@ -146,20 +146,21 @@ def _from_attributes(samples: list[Any]) -> Corpus:
                     kind = type(value) if type(key) is str else None
                     if kind is str:
                         try:
-                            add(pairs[key][value])
+                            known_values = pairs[key]
                         except KeyError:
-                            add(names.of_pair(key, value))
+                            known_values = pairs[key] = {}
+                        attribute = known_values.get(value)
+                        if attribute is None:
+                            attribute = known_values[value] = names.of_pair(key, value)
+                        add(attribute)
                         continue
                     if kind is bool:
                         if value:
                             add(names[key])
                         continue
                     name, number = key, value
-                    if kind in _NUMBERS:
-                        try:
-                            number = float(value)
-                        except OverflowError:  # an int of hundreds of digits
-                            number = math.inf
+                    if kind is float or kind in _NUMBERS:
+                        number = value if kind is float else _as_float(value)
                         if not -FLOAT32_LIMIT < number < FLOAT32_LIMIT:
                             raise _not_finite(key, number, i, t)
                     else:
@@ -216,23 +217,25 @@ class _Names(dict[str, int]):
         self.valued: dict[str, int] = {}
 
     def __missing__(self, name: str) -> int:
-        number = len(self.by_number)
+        number = None
         if self.pairs and "=" in name:
             key, _, value = name.partition("=")
-            number = self.pairs.get(key, {}).get(value, number)
-        self[name] = number
-        if number == len(self.by_number):
+            number = self.pairs.get(key, {}).get(value)
+        if number is None:
+            number = len(self.by_number)
             self.by_number.append(name)
+        self[name] = number
         return number
 
     def of_pair(self, key: str, value: str) -> int:
-        """Number of «key=value», the first time that it is given like this."""
+        """Number of «key=value», which is not yet found under its key."""
         name = f"{key}={value}"
-        # Pairs that differ have the same name only if «=» is in a key.
-        number = self[name] if "=" in key else self.get(name, len(self.by_number))
-        if number == len(self.by_number):
+        if "=" in key:  # only then may another pair have the same name
+            return self[name]
+        number = self.get(name)
+        if number is None:
+            number = len(self.by_number)
             self.by_number.append(name)
-        self.pairs.setdefault(key, {})[value] = number
         return number
 
     def of_valued(self, name: str) -> int:
@@ -271,10 +274,7 @@ def _attribute(key: Any, value: Any, sample: int, position: int) -> tuple[str | 
     if isinstance(value, bool | np.bool_):
         return (key, 1.0) if value else (None, 0.0)
     if isinstance(value, numbers.Real):
-        try:
-            number = float(value)
-        except OverflowError:  # an int of hundreds of digits
-            number = math.inf
+        number = _as_float(value)
         if not abs(number) < FLOAT32_LIMIT:
             raise _not_finite(key, number, sample, position)
         return key, number
@@ -282,6 +282,13 @@ def _attribute(key: Any, value: Any, sample: int, position: int) -> tuple[str | 
         f"sample {sample}, position {position}: feature {key!r} is {value!r}; "
         "expected a string, a bool or a number"
     )
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an int of hundreds of digits
+        return math.inf
 
 
 def _not_finite(key: str, number: float, sample: int, position: int) -> DataError:
