@@ -671,9 +671,7 @@ def test_packed_strings_are_valid_each_by_itself(parts: list[bytes], data: Any) 
     pieces = [blob[a:b] for a, b in pairwise(arrays["offsets"].tolist())]
     bad = [i for i, piece in enumerate(pieces) if not _is_text(piece)]
     if bad:
-        with pytest.raises(
-            CorruptModelError, match=f"string {bad[0]} of a table is not valid"
-        ):
+        with pytest.raises(CorruptModelError, match=f"string {bad[0]} of a table is not valid"):
             packed_strings(arrays)
     else:
         assert unpack_strings(arrays) == [piece.decode() for piece in pieces]
