@@ -27,6 +27,10 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
         (3, ["Trellis", "Trellis, from a corpus as read", "Trellis, from encoded features"]),
     ],
     "defaults": [(10, ["conll2000", "dicts", "templates", "numbers", "quarter"])],
+    "door": [
+        (4, ["dicts of the tutorial", "dicts of floats", "lists of the chunking example"]),
+        (2, ["1,000", "2,000"]),
+    ],
     "experts": [(5, METHODS), (5, METHODS), (5, METHODS)],
     "footprint": [
         (5, ["Trellis, encoded features"]),

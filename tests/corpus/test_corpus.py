@@ -144,6 +144,38 @@ def test_take_shares_tables_of_strings():
     assert part[0].labels is None
 
 
+@given(naive_samples(min_size=1), st.data())
+def test_only_what_is_used(samples, data):
+    corpus = build(samples)
+    chosen = st.sampled_from(range(len(samples)))
+    part = corpus.take(data.draw(st.lists(chosen, max_size=2)))
+    for column in part.columns.values():
+        small = column.only_used()
+        assert small.strings() == column.strings()
+        assert len(small.values) <= len(column.codes)
+        assert small.codes.dtype == np.int32
+        assert [v for v in column.values if v in small.used()] == [
+            v for v in small.values if v in small.used()
+        ]  # in the same order
+        assert small.only_used() is small
+    features = part.features
+    if features is not None:
+        small = features.only_used()
+        names = [features.names[i] for i in features.indices]
+        assert [small.names[i] for i in small.indices] == names
+        assert len(small.names) <= len(names)
+        assert small.indptr.tolist() == features.indptr.tolist()
+        assert np.array_equal(small.values, features.values)
+        assert small.only_used() is small
+
+
+def test_a_table_that_is_used_is_kept():
+    column = Column(np.array([0, 1], np.int32), ["a", "b"])
+    assert column.only_used() is column
+    features = Features(np.array([0, 2]), np.array([0, 1], np.int32), None, ["a", "b"])
+    assert features.only_used() is features
+
+
 @pytest.mark.parametrize("index", [2, -3])
 def test_no_such_sample(index):
     corpus = Corpus.from_columns({"word": [["a"], ["b"]]})

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import collections
+import decimal
+import math
+import numbers
 import re
+import types
+from collections.abc import Iterable, Mapping, Set
 from fractions import Fraction
 
 import numpy as np
@@ -40,6 +46,151 @@ def test_dicts():
     ]
     assert not corpus.columns
     assert corpus.labels is None
+
+
+class Shouted(str):
+    """A string that is shown in another way than it compares."""
+
+    __slots__ = ()
+
+    def __str__(self):
+        return self.upper()
+
+
+class Float(float):
+    """A number of a class of its own."""
+
+
+class Alike:
+    """Equal to the string «a» without being one."""
+
+    def __eq__(self, other):
+        return other == "a"
+
+    def __hash__(self):
+        return hash("a")
+
+    def __repr__(self):
+        return "Alike()"
+
+
+def straightforward(samples):
+    """Names, rows of numbers of names, and rows of values, by the rules one after the other."""
+    names, rows, values = [], [], []
+
+    def row_of(position, place):
+        if isinstance(position, Mapping):
+            for key, value in position.items():
+                if not isinstance(key, str):
+                    raise DataError(f"{place}: feature key {key!r} is no string")
+                if isinstance(value, str):
+                    yield f"{key}={value}", 1.0
+                elif isinstance(value, (bool, np.bool_)):
+                    if value:
+                        yield key, 1.0
+                elif isinstance(value, numbers.Real):
+                    number = math.inf if value is HUGE else float(value)
+                    if not np.isfinite(np.float32(number)):
+                        raise DataError(
+                            f"{place}: feature {key!r} is {number}; must be a finite float32"
+                        )
+                    yield key, number
+                else:
+                    raise DataError(
+                        f"{place}: feature {key!r} is {value!r}; "
+                        "expected a string, a bool or a number"
+                    )
+        elif isinstance(position, Iterable) and not isinstance(position, (str, bytes)):
+            for name in sorted(position, key=str) if isinstance(position, Set) else position:
+                if not isinstance(name, str):
+                    raise DataError(f"{place}: attribute {name!r} is not a string")
+                yield name, 1.0
+        else:
+            raise DataError(
+                f"{place} is {position!r}; expected a dict of features or a list of strings"
+            )
+
+    for i, sample in enumerate(samples):
+        for t, position in enumerate(sample):
+            row = list(row_of(position, f"sample {i}, position {t}"))
+            for name, _ in row:
+                if name not in names:
+                    names.append(name)
+            rows.append([names.index(name) for name, _ in row])
+            values += [number for _, number in row]
+    return names, rows, np.array(values, np.float32)
+
+
+KEYS = ["a", "b", "a=b", "", "=", "b=", Shouted("a"), Shouted("a=b")]
+STRINGS = ["a", "b", "b=c", "c", "", "=", Shouted("b"), np.str_("c")]
+NUMBERS = [0, 1, 2, 0.0, -0.0, 1.0, 0.5, -3, 1 + 1e-12, True, False, np.True_, np.False_, 10**30]
+NUMBERS += [np.float32(0.5), np.float64(-2), np.int64(3), np.uint8(1), Float(1), Float(7)]
+NUMBERS += [Fraction(1, 2), Fraction(0)]
+HUGE = 10**5000
+REFUSED = [None, math.nan, -math.inf, 1e39, HUGE, np.float32(np.nan), np.float64(1e39), b"a"]
+REFUSED += [decimal.Decimal("0.5"), 1j, ["a"], {"a": 1}, Alike(), Float(math.nan)]
+NAMES = st.lists(st.sampled_from(["a", "b", "a=b", "a=b=c", "b=", "=a", *STRINGS]), max_size=4)
+
+
+def positions(keys, values, names):
+    dicts = st.dictionaries(st.sampled_from(keys), st.sampled_from(values), max_size=5)
+    kinds = [dict, collections.OrderedDict, types.MappingProxyType, collections.UserDict]
+    listed = names.flatmap(lambda n: st.sampled_from([n, tuple(n), set(n), dict.fromkeys(n, 1)]))
+    return st.one_of(
+        dicts, dicts, st.builds(lambda k, d: k(d), st.sampled_from(kinds), dicts), listed
+    )
+
+
+GOOD = positions(KEYS, STRINGS + NUMBERS, NAMES)
+BAD = st.one_of(
+    positions([*KEYS, 3, None, Alike()], STRINGS + NUMBERS + REFUSED, NAMES),
+    st.lists(st.sampled_from(["a", "b", Alike(), 3, None, b"a"]), max_size=3),
+    st.sampled_from(["a", b"a", 3, None, Alike()]),
+)
+
+
+def samples_of(position):
+    # The first decides that these are attributes.
+    return st.lists(st.lists(position, max_size=4), max_size=4).map(lambda s: [[{}], *s])
+
+
+@given(samples_of(GOOD))
+def test_attributes_by_the_rules(samples):
+    names, rows, values = straightforward(samples)
+    features = as_corpus(samples).features
+    assert list(features.names) == names
+    assert features.indptr.tolist() == np.cumsum([0, *map(len, rows)]).tolist()
+    assert features.indices.tolist() == [number for row in rows for number in row]
+    assert features.indptr.dtype == np.int64 and features.indices.dtype == np.int32
+    assert (features.values is None) == (values == 1).all()
+    if features.values is not None:
+        assert features.values.dtype == np.float32
+        assert features.values.tobytes() == values.tobytes()
+
+
+@given(samples_of(st.one_of(GOOD, GOOD, BAD)))
+def test_refusals_by_the_rules(samples):
+    try:
+        straightforward(samples)
+    except DataError as error:
+        with pytest.raises(DataError, match=f"^{re.escape(str(error))}$"):
+            as_corpus(samples)
+    else:
+        as_corpus(samples)
+
+
+def test_one_attribute_in_many_words():
+    # As a whole, from the first «=» on and from the second, in any order.
+    ways = [["a=b=c"], {"a": "b=c"}, {"a=b": "c"}, {"a=b=c": True}, {"a=b=c": 1}]
+    for k in range(len(ways)):
+        features = as_corpus([ways[k:] + ways[:k]]).features
+        assert features.names == ["a=b=c"]
+        assert features.indices.tolist() == [0] * len(ways)
+
+
+def test_attributes_given_once():
+    corpus = as_corpus([[{"a": "b"}, (name for name in ["a=b", "c"])]])
+    assert attributes(corpus) == [[("a=b", 1)], [("a=b", 1), ("c", 1)]]
 
 
 def test_indicators_need_no_values():

@@ -87,6 +87,22 @@ def test_only_attributes_that_occur_are_learned():
     assert encoder.names(range(encoder.n_features)) == ["b"]
 
 
+@given(SAMPLES, st.data())
+def test_parts_of_a_corpus_are_encoded_as_the_same_by_itself(samples, data):
+    corpus = as_corpus([*samples, [dict.fromkeys("vwxyzabcde", 3.0)]])
+    part = data.draw(st.lists(st.integers(0, len(samples) - 1), max_size=3))
+    alone = as_corpus([samples[i] for i in part])
+    encoders = AttributeEncoder(), AttributeEncoder()
+    for known in (corpus, corpus.take(part)):
+        encoded = encoders[0].learn(known), encoders[1].learn(known)
+        assert rows(encoders[0], encoded[0]) == rows(encoders[1], encoded[1])
+        found = encoders[0].encode(corpus.take(part)), encoders[1].encode(alone)
+        assert rows(encoders[0], found[0]) == rows(encoders[1], found[1])
+    learned, by_itself = AttributeEncoder(), AttributeEncoder()
+    first, second = learned.learn(corpus.take(part)), by_itself.learn(alone)
+    assert rows(learned, first) == rows(by_itself, second)
+
+
 def test_a_name_that_stands_twice_is_one_attribute():
     names = ["a", "b", "a"]
     features = Features(np.array([0, 3]), np.arange(3, dtype=np.int32), None, names)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_encoder import SYMBOLS, Ngrams, reference, samples, template_sets
 
-from trellis.corpus import Corpus
+from trellis.corpus import Column, Corpus
 from trellis.errors import DataError, TemplateError
 from trellis.features import TemplateEncoder, Templates
 from trellis.features.state import encoder_from_state
@@ -59,6 +59,20 @@ def test_learns_exactly_the_documented_features(templates, data):
 def flags(templates):
     """Templates of one value are known as soon as they are learned, seen or not."""
     return {str(t) for t in templates if not hasattr(t, "terms") and not isinstance(t, Ngrams)}
+
+
+@settings(max_examples=60)
+@given(template_sets(), samples().filter(len), st.data())
+def test_symbols_of_a_larger_corpus_make_no_difference(templates, data, draws):
+    part = corpus_of(data).take(draws.draw(st.lists(st.sampled_from(range(len(data))), max_size=2)))
+    found = []
+    for only_used in (Column.only_used, lambda column: column):
+        with mock.patch.object(Column, "only_used", only_used):
+            encoder, whole = encoder_for(templates[0]), encoder_for(templates[0])
+            whole.learn(corpus_of(data))
+            coded = encoder.learn(part).indices.tolist(), whole.encode(part).indices.tolist()
+            found.append((*coded, encoder.names(range(encoder.n_features))))
+    assert found[0] == found[1]
 
 
 @settings(max_examples=60)

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,14 @@ from safetensors.numpy import load
 from trellis.errors import CorruptModelError, DataError
 from trellis.files import container
 from trellis.files.container import loading, read_container, write_container
-from trellis.files.stored import check_range, header_value, pack_strings, take, unpack_strings
+from trellis.files.stored import (
+    check_range,
+    header_value,
+    pack_strings,
+    packed_strings,
+    take,
+    unpack_strings,
+)
 
 DTYPES = ["?", "u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8"]
 GOLDEN = Path(__file__).parents[1] / "golden" / "container_v1.trellis"
@@ -603,6 +611,17 @@ def test_any_table(scratch: Path, table: dict[str, Any], data: bytes, with_heade
 # ---------------------------------------------------------------------------- strings
 
 
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="surrogatepass")
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        return bool(data.decode()) or not data
+    except UnicodeDecodeError:
+        return False
+
+
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]))))
 def test_strings_round_trip(strings: list[str]) -> None:
     packed = pack_strings(strings)
@@ -642,6 +661,21 @@ def test_strings_that_cannot_be_packed() -> None:
 def test_bad_string_tables(blob: NDArray[Any], offsets: NDArray[Any], reason: str) -> None:
     with pytest.raises(CorruptModelError, match=reason):
         unpack_strings({"blob": blob, "offsets": offsets})
+
+
+@given(st.lists(st.binary(max_size=4) | st.text(max_size=2).map(_bytes)), st.data())
+def test_packed_strings_are_valid_each_by_itself(parts: list[bytes], data: Any) -> None:
+    blob = b"".join(parts)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(blob)), max_size=5)))
+    arrays = {"blob": np.frombuffer(blob, np.uint8), "offsets": np.array([0, *cuts, len(blob)])}
+    pieces = [blob[a:b] for a, b in pairwise(arrays["offsets"].tolist())]
+    bad = [i for i, piece in enumerate(pieces) if not _is_text(piece)]
+    if bad:
+        with pytest.raises(CorruptModelError, match=f"string {bad[0]} of a table is not valid"):
+            packed_strings(arrays)
+    else:
+        assert unpack_strings(arrays) == [piece.decode() for piece in pieces]
+        assert all(a is b for a, b in zip(packed_strings(arrays), arrays.values(), strict=True))
 
 
 # ---------------------------------------------------------------------------- checks after reading

@@ -64,6 +64,14 @@ class Column:
         codes = np.ascontiguousarray(self.codes[as_positions(positions, len(self.codes))])
         return known(Column, codes=codes, values=self.values)
 
+    def only_used(self) -> Column:
+        """The same with no more symbols than positions: without those of a larger corpus."""
+        if len(self.values) <= len(self.codes):
+            return self
+        used, codes = np.unique(self.codes, return_inverse=True)
+        values = [self.values[code] for code in used.tolist()]
+        return known(Column, codes=codes.astype(np.int32), values=values)
+
     def strings(self) -> list[str]:
         """The symbols as strings, one for each position."""
         values = self.values
@@ -139,6 +147,19 @@ class Features:
             indices=self.indices[where],
             values=values,
             names=self.names,
+        )
+
+    def only_used(self) -> Features:
+        """The same with no more names than entries: without those of a larger corpus."""
+        if len(self.names) <= len(self.indices):
+            return self
+        used, indices = np.unique(self.indices, return_inverse=True)
+        return known(
+            Features,
+            indptr=self.indptr,
+            indices=indices.astype(np.int32),
+            values=self.values,
+            names=[self.names[i] for i in used.tolist()],
         )
 
 
@@ -280,7 +301,7 @@ class Corpus:
     def take(self, samples: Sequence[int] | NDArray[Any]) -> Corpus:
         """Corpus of some samples, in that order; tables of strings are shared."""
         chosen = as_array(samples, np.int64, "samples", (None,), low=0, high=len(self))
-        lengths = self.lengths[chosen]
+        lengths = self.offsets[chosen + 1] - self.offsets[chosen]
         offsets = bounds(lengths)
         positions = ranges(self.offsets[chosen], lengths)
         edges, types = self.edges, self.edge_types
@@ -373,7 +394,8 @@ class Sample:
         return f"<Sample {self.index}: {len(self)} positions>"
 
     def __len__(self) -> int:
-        return int(self.corpus.lengths[self.index])
+        a, b = self.corpus.offsets[self.index : self.index + 2]
+        return int(b - a)
 
     @property
     def columns(self) -> dict[str, list[str]]:

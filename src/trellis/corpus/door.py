@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import as_list
+from trellis.arrays import as_list, known
 from trellis.corpus.corpus import (
     FLOAT32_LIMIT,
     Corpus,
@@ -34,6 +34,8 @@ from trellis.corpus.labels import Label, Labels
 from trellis.errors import DataError
 
 __all__ = ["as_corpus"]
+
+_NUMBERS = frozenset({int, np.float32, np.float64, np.int32, np.int64})
 
 
 def as_corpus(X: Any, y: Sequence[Sequence[Label]] | None = None) -> Corpus:
@@ -126,49 +128,141 @@ def _from_arrays(samples: list[Any]) -> Corpus:
 
 
 def _from_attributes(samples: list[Any]) -> Corpus:
-    vocabulary: dict[str, int] = {}
-    indices: list[int] = []
+    # Exact types first, and in place: a call, or a question to an abstract class, for each of
+    # millions of attributes would take longer than all else. Any other type goes the long way.
+    names = _Names()
+    pairs, valued = names.pairs, names.valued
+    indices: list[int] = []  # −1 − number of the attribute where it has a value
     values: list[float] = []
-    counts: list[int] = []
-    lengths: list[int] = []
+    ends, lengths = [0], []
+    add, add_value = indices.append, values.append
     for i, raw in enumerate(samples):
         sample = _sequence(raw, i)
         lengths.append(len(sample))
         for t, position in enumerate(sample):
-            before = len(indices)
-            if isinstance(position, Mapping):
+            given_as = type(position)
+            if given_as is dict or (given_as is not list and isinstance(position, Mapping)):
                 for key, value in position.items():
-                    name, number = _attribute(key, value, i, t)
-                    if name is not None:
-                        indices.append(vocabulary.setdefault(name, len(vocabulary)))
-                        values.append(number)
-            elif (
-                isinstance(position, Iterable)
-                and not isinstance(position, str | bytes)
-                and getattr(position, "ndim", 1) != 0  # an array without dimensions holds no names
-            ):
-                # Sets are sorted: their own order differs from run to run.
-                for name in sorted(position, key=str) if isinstance(position, Set) else position:
-                    if not isinstance(name, str):
-                        raise DataError(
-                            f"sample {i}, position {t}: attribute {name!r} is not a string"
-                        )
-                    indices.append(vocabulary.setdefault(name, len(vocabulary)))
-                    values.append(1.0)
+                    kind = type(value) if type(key) is str else None
+                    if kind is str:
+                        try:
+                            known_values = pairs[key]
+                        except KeyError:
+                            known_values = pairs[key] = {}
+                        attribute = known_values.get(value)
+                        if attribute is None:
+                            attribute = known_values[value] = names.of_pair(key, value)
+                        add(attribute)
+                        continue
+                    if kind is bool:
+                        if value:
+                            add(names[key])
+                        continue
+                    name, number = key, value
+                    if kind is float or kind in _NUMBERS:
+                        number = value if kind is float else _as_float(value)
+                        if not -FLOAT32_LIMIT < number < FLOAT32_LIMIT:
+                            raise _not_finite(key, number, i, t)
+                    else:
+                        name, number = _attribute(key, value, i, t)
+                        if name is None:
+                            continue
+                    add_value(number)
+                    try:
+                        add(valued[name])
+                    except KeyError:
+                        add(names.of_valued(name))
+            elif given_as is list or _holds_names(position):
+                listed = position if given_as is list else _in_order(position)
+                try:
+                    "".join(listed)  # nothing asks faster whether all are strings
+                except TypeError:
+                    _check_strings(listed, i, t)
+                indices += map(names.__getitem__, listed)
             else:
                 raise DataError(
                     f"sample {i}, position {t} is {position!r}; expected a dict of features "
                     "or a list of strings"
                 )
-            counts.append(len(indices) - before)
-    flat = np.array(values, np.float32)
-    features = Features(
-        bounds(counts),
-        np.array(indices, np.int32),
-        None if (flat == 1).all() else flat,
-        list(vocabulary),
+            ends.append(len(indices))
+    features = known(
+        Features,
+        indptr=np.array(ends, np.int64),
+        **_with_values(np.array(indices, np.int32), values),
+        names=names.by_number,
     )
     return Corpus(bounds(lengths), features=features)
+
+
+def _with_values(indices: NDArray[np.int32], given: list[float]) -> dict[str, Any]:
+    """Numbers and values of attributes; ``given`` are the values of those below 0."""
+    if not given:
+        return {"indices": indices, "values": None}
+    values = np.ones(len(indices), np.float32)
+    values[indices < 0] = given
+    indices = np.where(indices < 0, ~indices, indices)
+    return {"indices": indices, "values": None if (values == 1).all() else values}
+
+
+class _Names(dict[str, int]):
+    """Names of attributes and their numbers, in order of first appearance.
+
+    An attribute is found under what it was given as: its name, a key and a string, so that
+    «key=string» is put together once and not at each position, or a key with a value.
+    """
+
+    def __init__(self) -> None:
+        self.by_number: list[str] = []
+        self.pairs: dict[str, dict[str, int]] = {}
+        self.valued: dict[str, int] = {}
+
+    def __missing__(self, name: str) -> int:
+        number = None
+        if self.pairs and "=" in name:
+            key, _, value = name.partition("=")
+            number = self.pairs.get(key, {}).get(value)
+        if number is None:
+            number = len(self.by_number)
+            self.by_number.append(name)
+        self[name] = number
+        return number
+
+    def of_pair(self, key: str, value: str) -> int:
+        """Number of «key=value», which is not yet found under its key."""
+        name = f"{key}={value}"
+        if "=" in key:  # only then may another pair have the same name
+            return self[name]
+        number = self.get(name)
+        if number is None:
+            number = len(self.by_number)
+            self.by_number.append(name)
+        return number
+
+    def of_valued(self, name: str) -> int:
+        """What stands for an attribute with a value, the first time that it has one."""
+        self.valued[name] = mark = ~self[name]
+        return mark
+
+
+def _holds_names(position: Any) -> bool:
+    return (
+        isinstance(position, Iterable)
+        and not isinstance(position, str | bytes)
+        and getattr(position, "ndim", 1) != 0  # an array without dimensions holds no names
+    )
+
+
+def _in_order(names: Iterable[Any]) -> list[Any]:
+    # Sets are sorted: their own order differs from run to run.
+    return sorted(names, key=str) if isinstance(names, Set) else list(names)
+
+
+def _check_strings(names: list[Any], sample: int, position: int) -> None:
+    for name in names:
+        if not isinstance(name, str):
+            raise DataError(
+                f"sample {sample}, position {position}: attribute {name!r} is not a string"
+            )
 
 
 def _attribute(key: Any, value: Any, sample: int, position: int) -> tuple[str | None, float]:
@@ -180,17 +274,25 @@ def _attribute(key: Any, value: Any, sample: int, position: int) -> tuple[str | 
     if isinstance(value, bool | np.bool_):
         return (key, 1.0) if value else (None, 0.0)
     if isinstance(value, numbers.Real):
-        try:
-            number = float(value)
-        except OverflowError:  # an int of hundreds of digits
-            number = math.inf
+        number = _as_float(value)
         if not abs(number) < FLOAT32_LIMIT:
-            raise DataError(
-                f"sample {sample}, position {position}: feature {key!r} is {number}; "
-                "must be a finite float32"
-            )
+            raise _not_finite(key, number, sample, position)
         return key, number
     raise DataError(
         f"sample {sample}, position {position}: feature {key!r} is {value!r}; "
         "expected a string, a bool or a number"
+    )
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an int of hundreds of digits
+        return math.inf
+
+
+def _not_finite(key: str, number: float, sample: int, position: int) -> DataError:
+    return DataError(
+        f"sample {sample}, position {position}: feature {key!r} is {number}; "
+        "must be a finite float32"
     )

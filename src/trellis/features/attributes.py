@@ -17,7 +17,7 @@ from trellis.corpus import Corpus, Features
 from trellis.domains import instance, strings
 from trellis.errors import DataError
 from trellis.features.encoded import Encoded, Encoder, Parts, drop_unknown, joined
-from trellis.files.stored import pack_strings
+from trellis.features.nametable import NameTable
 
 __all__ = ["AttributeEncoder"]
 
@@ -40,14 +40,28 @@ class AttributeEncoder(Encoder):
 
     kind = "attributes"
 
-    def __init__(self, names: Sequence[str] = (), scale: NDArray[np.float32] | None = None) -> None:
-        strings.check("names", names)
-        self.vocabulary = {name: i for i, name in enumerate(names)}
-        self.scale: NDArray[np.float32] = np.ones(len(names), np.float32)
-        if scale is not None:
-            self.scale = as_array(scale, np.float32, "scale", (len(names),), finite=True)
-        if len(self.vocabulary) < len(names) or (self.scale <= 0).any():
+    def __init__(
+        self, names: Sequence[str] | NameTable = (), scale: NDArray[np.float32] | None = None
+    ) -> None:
+        if not isinstance(names, NameTable):
+            strings.check("names", names)
+        if scale is None:
+            scale = np.ones(len(names), np.float32)
+        self.scale = as_array(scale, np.float32, "scale", (len(names),), finite=True)
+        distinct = isinstance(names, NameTable) or len(set(names)) == len(names)
+        if not distinct or (self.scale <= 0).any():
             raise DataError("names must differ, and scales be positive")
+        self.vocabulary = names if isinstance(names, NameTable) else NameTable(names)
+
+    @property
+    def scale(self) -> NDArray[np.float32]:
+        """What values of each attribute are divided by (F,)."""
+        return self._divisor[:-1]
+
+    @scale.setter
+    def scale(self, scale: NDArray[np.float32]) -> None:
+        self._divisor = np.append(scale, np.float32(1))  # code −1, unknown, picks the 1
+        self._unscaled = not np.any(scale != 1)
 
     @property
     def n_features(self) -> int:
@@ -55,24 +69,24 @@ class AttributeEncoder(Encoder):
 
     def learn_into(self, corpus: Corpus, parts: Parts) -> None:
         features = self._features(corpus)
-        count = np.zeros(len(features.names), np.int64)
+        names, indices = features.names, features.indices
+        count = np.zeros(len(names), np.int64)
         total = np.zeros(len(count))
-        for a in range(0, len(features.indices), _CHUNK):
+        for a in range(0, len(indices), _CHUNK):
             here = slice(a, a + _CHUNK)
-            np.add.at(count, features.indices[here], 1)
+            np.add.at(count, indices[here], 1)
             if features.values is not None:
                 squares = features.values[here].astype(np.float64) ** 2
-                np.add.at(total, features.indices[here], squares)
+                np.add.at(total, indices[here], squares)
         scale = np.sqrt(np.divide(total, count, out=np.ones_like(total), where=total > 0))
+        known = self.n_features
         new: dict[str, int] = {}
-        for i in np.flatnonzero(count).tolist():
-            if features.names[i] not in self.vocabulary:
-                new.setdefault(features.names[i], i)
-        known = len(self.vocabulary)
+        for i in np.flatnonzero((count > 0) & (self.vocabulary.find(names) < 0)).tolist():
+            new.setdefault(names[i], i)
         # The scales first: if this is interrupted, spare ones do no harm.
         new_scale = scale[list(new.values())].astype(np.float32)
         self.scale = np.concatenate([self.scale[:known], new_scale])
-        self.vocabulary.update({name: known + k for k, name in enumerate(new)})
+        self.vocabulary.extend(list(new))
         for part in self._encode(corpus):
             parts.append(part)
 
@@ -81,10 +95,8 @@ class AttributeEncoder(Encoder):
 
     def _encode(self, corpus: Corpus) -> Iterator[Encoded]:
         features = self._features(corpus)
-        get = self.vocabulary.get
-        mapping = np.array([get(name, -1) for name in features.names], np.int32)
-        divisor = np.append(self.scale, np.float32(1))  # code −1, unknown, picks the 1
-        plain = features.values is None and not np.any(self.scale != 1)
+        mapping = self.vocabulary.find(features.names)
+        plain = features.values is None and self._unscaled
         for a in range(0, len(features.indptr) - 1, _CHUNK):
             indptr = features.indptr[a : a + _CHUNK + 1]
             here = slice(indptr[0], indptr[-1])
@@ -92,14 +104,14 @@ class AttributeEncoder(Encoder):
             values = np.zeros(0, np.float32)
             if not plain:
                 raw = np.float32(1) if features.values is None else features.values[here]
-                values = (raw / divisor[ids]).astype(np.float32)
+                values = (raw / self._divisor[ids]).astype(np.float32)
             bounds = np.array([0, len(indptr) - 1])  # where samples end is not looked at
             yield drop_unknown(Encoded.made(bounds, indptr - indptr[0], ids, values))
 
     def _features(self, corpus: Corpus) -> Features:
         instance(Corpus).check("corpus", corpus)
         if corpus.features is not None:
-            return corpus.features
+            return corpus.features.only_used()
         if corpus.n_positions == 0:  # nothing to predict, of whatever kind
             return Features(np.zeros(1, np.int64), np.zeros(0, np.int32), None, [])
         raise DataError(
@@ -108,8 +120,8 @@ class AttributeEncoder(Encoder):
         )
 
     def names(self, features: Sequence[int] | NDArray[Any]) -> list[str]:
-        names, n = list(self.vocabulary), self.n_features
-        return [names[i] for i in as_array(features, np.int64, "features", (None,), low=0, high=n)]
+        n = self.n_features
+        return self.vocabulary[as_array(features, np.int64, "features", (None,), low=0, high=n)]
 
     def crossed(self) -> NDArray[np.bool_]:
         return np.zeros(self.n_features, bool)  # attributes do not say
@@ -120,8 +132,7 @@ class AttributeEncoder(Encoder):
         return np.array([known.setdefault(name, len(known)) for name in names], np.int32)
 
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        arrays = pack_strings(list(self.vocabulary), "names.")
-        return {"kind": self.kind}, {**arrays, "scale": self.scale}
+        return {"kind": self.kind}, {**self.vocabulary.pack("names."), "scale": self.scale}
 
     def only(self, keep: NDArray[np.bool_]) -> tuple[AttributeEncoder, NDArray[np.int64]]:
         kept = np.flatnonzero(keep)

@@ -72,8 +72,9 @@ class FeatureColumn:
     def _to_ids(self, codes: NDArray[np.int32], n_codes: int, new_ids: NewIds | None) -> Ids:
         if new_ids is not None and n_codes > len(self.ids):
             self.ids = np.concatenate([self.ids, new_ids(n_codes - len(self.ids))])
-        # code −1 picks the sentinel at the end
-        return np.append(self.ids, np.int32(-1))[codes]
+        if not len(self.ids):
+            return np.full(len(codes), -1, np.int32)
+        return np.where(codes >= 0, self.ids[codes], np.int32(-1))
 
 
 class KeyedColumn(FeatureColumn):

@@ -191,6 +191,8 @@ class TemplateEncoder(Encoder):
         return np.arange(first, first + n, dtype=np.int32)
 
     def _encode(self, corpus: Corpus, *, grow: bool) -> Iterator[Encoded]:
+        columns = {name: corpus.columns[name].only_used() for name in self.templates.columns()}
+        corpus = Corpus(corpus.offsets, columns)
         tables = {
             id(atom): atom.table(corpus.columns[atom.column], grow=grow)
             for atom in self.atoms.values()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus.corpus import FLOAT32_LIMIT, bounds, split
-from trellis.errors import CorruptModelError, TemplateError
+from trellis.errors import CorruptModelError, DataError, TemplateError
 from trellis.features.atoms import Atom, DictionaryAtom, LexiconAtom
 from trellis.features.attributes import AttributeEncoder
 from trellis.features.columns import (
@@ -28,11 +28,19 @@ from trellis.features.encoded import Encoder, subset
 from trellis.features.encoder import TemplateEncoder
 from trellis.features.keytable import KeyTable
 from trellis.features.lexicon import Lexicon
+from trellis.features.nametable import NameTable, PackedNames
 from trellis.features.templates import Template, Templates
 from trellis.features.trie import Trie
 from trellis.features.variety import MAX_CLASS, AccessorVariety
 from trellis.features.wordlist import WordList
-from trellis.files.stored import check_range, header_value, pack_strings, take, unpack_strings
+from trellis.files.stored import (
+    check_range,
+    header_value,
+    pack_strings,
+    packed_strings,
+    take,
+    unpack_strings,
+)
 
 __all__ = ["encoder_from_state", "encoder_state"]
 
@@ -83,13 +91,14 @@ def encoder_from_state(header: Mapping[str, Any], arrays: Mapping[str, NDArray[A
     """Rebuild an encoder; raises CorruptModelError if anything does not fit."""
     kind = header_value(header, "kind", str, choices=("templates", "attributes"))
     if kind == "attributes":
-        names = unpack_strings(arrays, "names.")
-        if len(set(names)) != len(names):
-            raise CorruptModelError("an attribute is named twice")
+        try:
+            names = PackedNames(*packed_strings(arrays, "names."))
+        except DataError:
+            raise CorruptModelError("an attribute is named twice") from None
         scale = take(arrays, "scale", np.float32, (len(names),))
         if np.any(scale <= 0):
             raise CorruptModelError("attribute scales must be positive")
-        return AttributeEncoder(names, scale)
+        return AttributeEncoder(NameTable(names), scale)
     try:
         templates = Templates.parse(header_value(header, "templates", str))
     except TemplateError as error:

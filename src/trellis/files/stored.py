@@ -23,6 +23,7 @@ __all__ = [
     "header_value",
     "input_layout",
     "pack_strings",
+    "packed_strings",
     "take",
     "unpack_strings",
 ]
@@ -108,18 +109,59 @@ def unpack_strings(arrays: Mapping[str, NDArray[Any]], prefix: str = "") -> list
     >>> unpack_strings(pack_strings(["a", "", "é"]))
     ['a', '', 'é']
     """
-    data = take(arrays, f"{prefix}blob", np.uint8, (None,)).tobytes()
-    bounds = take(arrays, f"{prefix}offsets", np.int64, (None,))
-    if not len(bounds) or bounds[0] != 0 or bounds[-1] != len(data):
+    blob, offsets = packed_strings(arrays, prefix)
+    data = blob.tobytes()
+    return [data[begin:end].decode() for begin, end in pairwise(offsets.tolist())]
+
+
+def packed_strings(
+    arrays: Mapping[str, NDArray[Any]], prefix: str = ""
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Fetch the two arrays of :func:`pack_strings`, checking everything.
+
+    Parameters
+    ----------
+    arrays
+        Arrays by name, the two among them.
+    prefix
+        What their names begin with.
+
+    Returns
+    -------
+    blob, offsets : ndarray
+        String i is ``blob[offsets[i]:offsets[i + 1]]``, valid UTF-8.
+
+    Raises
+    ------
+    CorruptModelError
+        If an array is missing, the offsets do not divide the blob, or a string is not valid UTF-8.
+
+    Examples
+    --------
+    >>> packed_strings({"blob": np.array([97, 98], np.uint8), "offsets": np.array([0, 2, 1, 2])})
+    Traceback (most recent call last):
+    trellis.errors.CorruptModelError: the offsets of a string table are not in order
+    """
+    blob = take(arrays, f"{prefix}blob", np.uint8, (None,))
+    offsets = take(arrays, f"{prefix}offsets", np.int64, (None,))
+    if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(blob):
         raise CorruptModelError("the offsets of a string table do not begin and end with its blob")
-    if np.any(bounds[1:] < bounds[:-1]):
+    if np.any(offsets[1:] < offsets[:-1]):
         raise CorruptModelError("the offsets of a string table are not in order")
-    strings: list[str] = []
+    # Text that is valid as a whole is so in parts that begin where a character does.
+    data, first = blob.tobytes(), offsets[:-1][offsets[:-1] < len(blob)]
     try:
-        strings.extend(data[begin:end].decode() for begin, end in pairwise(bounds.tolist()))
-    except UnicodeDecodeError as error:
-        raise CorruptModelError(f"string {len(strings)} of a table is not valid UTF-8") from error
-    return strings
+        data.decode()
+        valid = not np.any(blob[first] & 0xC0 == 0x80)
+    except UnicodeDecodeError:
+        valid = False
+    if not valid:
+        for i, (begin, end) in enumerate(pairwise(offsets.tolist())):
+            try:
+                data[begin:end].decode()
+            except UnicodeDecodeError as error:
+                raise CorruptModelError(f"string {i} of a table is not valid UTF-8") from error
+    return blob, offsets
 
 
 # ---------------------------------------------------------------------------- checks after reading

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from trellis.arrays import for_kernels
 from trellis.corpus.refinement import Refinement
 from trellis.corpus.schemes import Scheme
 from trellis.errors import CorruptModelError, DataError
@@ -96,7 +97,7 @@ class StoredLinearModel(Storable):
         if "edges" in header:
             both = header_value(header_value(header, "edges", dict), "both", bool)
             edge = _edges(arrays, both, encoder.n_features, n)
-        model.weights_ = Weights(np.array(node), np.array(transitions), edge)
+        model.weights_ = Weights(for_kernels(node), for_kernels(transitions), edge)
         if hasattr(model, "edge_share_"):
             model.edge_share_ = header_value(header, "edge_share", float)
             if not 0 < model.edge_share_ <= 1:
