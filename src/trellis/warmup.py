@@ -39,7 +39,10 @@ def warm_training() -> None:
 
     KeyTable(1 << 60).code(np.zeros(1, np.int64), grow=True)  # what only large corpora need
     corpus = read_conll(io.BytesIO(_FILE), ["word", "pos", "chunk", "n"], "chunk")
-    ChainCRF(_TEMPLATES, piece_size=1.5, max_passes=1).fit(corpus).predict(corpus)
+    crf = ChainCRF(_TEMPLATES, piece_size=1.5, max_passes=1).fit(corpus)
+    crf.predict(corpus)
+    crf.predict(corpus, prune=1)  # what many labels need
+    crf.predict(corpus, constraints=[[None] * len(sample) for sample in corpus])
     ChainPerceptron(_TEMPLATES, max_passes=1).fit(corpus)
     lists = {"a": ["The cat"]}
     ChainPerceptron(_FROM_TEXT, max_passes=1).fit(corpus, unlabelled=_TEXT, dictionaries=lists)

@@ -1,11 +1,11 @@
-"""The running mean of scaled weights, against NumPy."""
+"""The running mean of scaled weights and their norm, against NumPy."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from trellis.kernels.averages import scale_and_average
+from trellis.kernels.averages import scale_and_average, squared_norm
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -26,3 +26,12 @@ def test_what_diverged_shows():
     mean, weights = np.zeros(2, np.float32), np.array([np.inf, 1], np.float32)
     scale_and_average(mean, weights, 1.0, 2)
     assert np.isinf(mean[0]) and mean[1] == 0.5
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [0, 1, 7, 1000])
+def test_the_norm_is_summed_in_float64(dtype, size):
+    w = np.random.default_rng(size).normal(size=size).astype(dtype)
+    assert squared_norm(w) == pytest.approx((w.astype(np.float64) ** 2).sum(), rel=1e-12)
+    large = np.full(3, 1e30, dtype)  # beyond float32 when squared
+    assert squared_norm(large) == pytest.approx(3e60, rel=1e-6)

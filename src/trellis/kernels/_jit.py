@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba import types
 from numba.core import caching, codegen, compiler, serialize
 
 __all__ = ["allocating", "cache_dir", "fragment", "inner", "kernel", "ordered", "subkernel"]
@@ -314,4 +315,15 @@ def allocating(function: F) -> F:
 
 def _inlined(function: F, **options: Any) -> F:
     settings = {"nogil": True, "fastmath": _FASTMATH, "error_model": "numpy"} | _INLINED | options
-    return cast(F, numba.njit(**settings)(function))
+    dispatcher = numba.njit(**settings)(function)
+    template = dispatcher.get_call_template
+
+    def without_literals(args: Any, kws: Any) -> Any:
+        """Compile for numbers: Numba would for each constant that is passed, too."""
+        return template(
+            tuple(types.unliteral(kind) for kind in args),
+            {name: types.unliteral(kind) for name, kind in kws.items()},
+        )
+
+    dispatcher.get_call_template = without_literals
+    return cast(F, dispatcher)

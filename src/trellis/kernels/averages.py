@@ -1,4 +1,4 @@
-"""The running mean of weights that are stored up to a common factor.
+"""Walks through all weights: their squared norm, and the running mean of several.
 
 With n − 1 arrays met, w ← scale · w, m ← m + (w − m) / n, in one walk through memory.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 from trellis.kernels._jit import kernel
 
-__all__ = ["scale_and_average"]
+__all__ = ["scale_and_average", "squared_norm"]
 
 Array = np.ndarray[Any, Any]
 
@@ -23,3 +23,13 @@ def scale_and_average(mean: Array, w: Array, scale: float, n: int) -> None:
     for i in range(w.size):
         w[i] *= factor
         mean[i] += share * (w[i] - mean[i])
+
+
+@kernel
+def squared_norm(w: Array) -> float:
+    """Σ w² of a flat array, in float64."""
+    total = 0.0
+    for i in range(w.size):
+        x = np.float64(w[i])
+        total += x * x
+    return total

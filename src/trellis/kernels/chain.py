@@ -39,13 +39,13 @@ import numpy as np
 import numpy.typing as npt
 
 from trellis.kernels._jit import kernel, ordered, subkernel
-from trellis.kernels.chain_max import as_stack, kbest, viterbi
+from trellis.kernels.chain_max import as_stack, kbest, pruned_viterbi, viterbi
 from trellis.kernels.fast_exp import fast_exp
 from trellis.kernels.lanes import at_least, load, lower, lowest, padded, spread, store
 from trellis.kernels.row_products import row_times, table_times
 from trellis.kernels.rows import draw, fill, longest_sample, row_max
 
-__all__ = ["kbest", "posterior", "viterbi"]
+__all__ = ["kbest", "posterior", "pruned_viterbi", "viterbi"]
 
 Floats = npt.NDArray[np.floating[Any]]
 Float64s = npt.NDArray[np.float64]

@@ -24,8 +24,12 @@ from trellis.kernels.rows import (
     padded_width,
     transpose,
 )
+from trellis.kernels.staggered import staggered_viterbi
 
-__all__ = ["as_stack", "kbest", "viterbi"]
+__all__ = ["as_stack", "kbest", "pruned_viterbi", "viterbi"]
+
+# Labels from which on few of them are looked at first: the table of fewer is in the cache.
+_MANY = 400
 
 Floats = npt.NDArray[np.floating[Any]]
 Float64s = npt.NDArray[np.float64]
@@ -52,8 +56,49 @@ def _copy(trans: Floats, out: Float64s) -> None:
 
 
 def viterbi(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Int32s, Float64s]:
-    """Find the best labelling of each sample: labels int32 (N,), scores float64 (S,)."""
-    return _viterbi(node, as_stack(trans), offsets)
+    """Find the best labelling of each sample: labels int32 (N,), scores float64 (S,).
+
+    Of many labels most need not be looked at (:mod:`trellis.kernels.staggered`).
+    """
+    if trans.ndim == 3 or len(trans) < _MANY:
+        return _viterbi(node, as_stack(trans), offsets)
+    labels, scores, bounds = staggered_viterbi(node, trans, offsets, 0, True)
+    _search_fully(node, trans, offsets, np.flatnonzero(bounds == np.inf), labels, scores)
+    return labels, scores
+
+
+def pruned_viterbi(
+    node: Floats, trans: Floats, offsets: Int64s, k: int
+) -> tuple[Int32s, Float64s, Float64s]:
+    """Find the best labellings among k labels a position: labels, scores and bounds of the best.
+
+    A sample with no feasible labelling among these is searched fully.
+    """
+    labels, scores, bounds = staggered_viterbi(node, trans, offsets, k, False)
+    lost = np.flatnonzero(bounds == np.inf)
+    _search_fully(node, trans, offsets, lost, labels, scores)
+    bounds[lost] = scores[lost]
+    return labels, scores, bounds
+
+
+def _search_fully(
+    node: Floats,
+    trans: Floats,
+    offsets: Int64s,
+    samples: Int64s,
+    labels: Int32s,
+    scores: Float64s,
+) -> None:
+    """Write the best labellings of some samples to those of all."""
+    a, b = 0, 0
+    while a < len(samples):  # a run of consecutive samples at a time
+        while b + 1 < len(samples) and samples[b + 1] == samples[b] + 1:
+            b += 1
+        first, last = samples[a], samples[b] + 1
+        rows = slice(offsets[first], offsets[last])
+        bounds = offsets[first : last + 1] - offsets[first]
+        labels[rows], scores[first:last] = _viterbi(node[rows], as_stack(trans), bounds)
+        a = b = b + 1
 
 
 @kernel

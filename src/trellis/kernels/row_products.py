@@ -153,9 +153,10 @@ def exponentiate_table(
         for i in range(n):
             for j in range(n):
                 put(E, to + i * width + j, fast_exp(get(S, at + i * step + j) - top))
-    for i in range(n):
+    for block in range(0, n, 16):  # so that what is read and written is in the cache
         for j in range(n):
-            put(E, turned + j * width + i, get(E, to + i * width + j))
+            for i in range(block, min(block + 16, n)):
+                put(E, turned + j * width + i, get(E, to + i * width + j))
     result: float = top
     return result
 
@@ -223,8 +224,10 @@ def row_times(x: Array, at: int, M: Array, table: int, n: int, out: Array, to: i
 
 @fragment
 def table_times(M: Array, table: int, x: Array, at: int, n: int, out: Array, to: int) -> None:
-    """Write the product of a table and a row (as a column) of n labels, without the padding."""
+    """Write the product of a table and a row (as a column) of n labels."""
     width = padded(n)
+    for j in range(0, width, 8):
+        store(out, to + j, spread(x.dtype.type(0)))
     for i in range(n):
         s = load(M, table + i * width) * load(x, at)
         for j in range(8, width, 8):

@@ -14,7 +14,14 @@ from trellis.kernels.lanes import load, load_half, put, spread, spread_half, sto
 from trellis.kernels.prefetch import prefetch
 from trellis.kernels.row_products import add_scaled
 
-__all__ = ["Features", "add_to_features", "count_features", "score_into", "score_nodes"]
+__all__ = [
+    "Features",
+    "add_to_features",
+    "count_features",
+    "score_allowed",
+    "score_into",
+    "score_nodes",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -42,6 +49,36 @@ def score_nodes(
     features = Features(indptr, indices, values)
     queue = np.arange(first, last)
     score_into(features, W, queue, 0, last - first, W.dtype.type(1), node, 0, n_labels)
+    return node
+
+
+@kernel
+def score_allowed(features: Features, W: Array, allowed: Array, first: int) -> Array:
+    """Node scores (n, L) of the positions from ``first`` on, −inf where not ``allowed`` (n, L).
+
+    What is not allowed costs nothing where it is most of the labels.
+    """
+    n, n_labels = allowed.shape
+    node = np.full((n, n_labels), -np.inf, W.dtype)
+    queue = np.arange(first, first + n)
+    few = np.empty(n_labels, np.int64)
+    for r in range(n):
+        k = 0
+        for j in range(n_labels):
+            few[k] = j
+            k += allowed[r, j]
+        if 8 * k > n_labels:
+            score_into(features, W, queue, r, 1, W.dtype.type(1), node, r * n_labels, n_labels)
+            for j in range(n_labels):
+                if not allowed[r, j]:
+                    node[r, j] = -np.inf
+            continue
+        p0, p1 = features.indptr[first + r], features.indptr[first + r + 1]
+        for q in range(k):
+            x = W.dtype.type(0)
+            for p in range(p0, p1):
+                x += _value(features, p, W) * W[features.indices[p], few[q]]
+            node[r, few[q]] = x
     return node
 
 

@@ -6,18 +6,19 @@ half of each is moved to the positions: labels are ranked by
 
     r_t(j) = node_tj + ½ in_j (unless t is the first) + ½ out_j (unless t is the last).
 
-The first k_t are *candidates*; all others are one more label ∗. What a labelling gains that ends in
-one of the others is at most, V_t(i) being the best score of positions 0 … t with y_t = i,
+The first k_t are *candidates*; all others are one more label ∗. With V_t(i) the best score of
+positions 0 … t that end in candidate i, what labellings that end in another label gain, and ½ out_j
+of that label, is at most
 
-    U_t = max_j r_t(j) + max( max_i V_{t−1}(i) + O_i,  U_{t−1} + M ),    V_t(j) ≤ U_{t−1} + I_j + node_tj,
-    O_i = max_j trans_ij − ½ in_j,   I_j = max_i trans_ij − ½ out_i,   M = max_ij trans_ij − ½ out_i − ½ in_j,
+    U_t = max_j r_t(j) + max( max_i V_{t−1}(i) + O_i,  U_{t−1} + M ),
+    O_i = max_j trans_ij − ½ in_j,   M = max_ij trans_ij − ½ out_i − ½ in_j,
 
-where U has ½ out_j of the label it stands for in it. So the best path through candidates and ∗ is at
-least as good as any labelling. If it goes through candidates alone, it is the best labelling;
-otherwise k_t is doubled where it goes through ∗, and the search begins anew (staggered decoding;
-Kaji, Fujiwara, Yoshinaga & Kitsuregawa, 2010). Where positions tell a lot, few labels are ever looked
-at: a thousand cost as much as some tens. Where they tell little, the search is given up after a share
-of the steps of a plain one.
+and from there a candidate j gains at most I_j = max_i trans_ij − ½ out_i more. So the best path
+through candidates and ∗ is at least as good as any labelling. If it goes through candidates alone,
+it is the best labelling; otherwise k_t is doubled where it goes through ∗, and the search begins
+anew (staggered decoding; Kaji, Fujiwara, Yoshinaga & Kitsuregawa, 2010). Where positions tell a
+lot, few labels are ever looked at: a thousand cost as much as some tens. Where they tell little,
+the search is given up after a share of the steps of a plain one.
 
 Ties between ∗ and candidates go to ∗, and between candidates to the lowest label at the last
 position, then at the one before, as in :mod:`trellis.kernels.chain_max`.
@@ -42,7 +43,8 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
 _FIRST = 8  # candidates at first
-_SHARE = 0.03  # of the steps of a plain search, each of which takes a tenth of the time
+_SHARE = 0.02  # of the steps of a plain search, each of which takes a tenth of the time
+_TRIES = 4  # samples given up, and more than half of all, before no other is tried
 _SLACK = 1e-6  # of bounds, for rounding errors
 
 
@@ -59,7 +61,7 @@ class _Best(NamedTuple):
 class _Lattice(NamedTuple):
     """Candidates of the positions of a sample.
 
-    Row t has ``count[t]`` of them in the order of labels, then ∗, −1 in ``member``, if there are
+    Row t has ``length[t]`` of them in the order of labels, then ∗, −1 in ``member``, if there are
     others: their scores, and those of the best paths that end there. ``wanted`` (n,) is k_t, and
     ``rank`` and ``heap`` (L,) are scratch.
     """
@@ -67,7 +69,7 @@ class _Lattice(NamedTuple):
     member: Int32s
     own: Float64s
     value: Float64s
-    count: Int64s
+    length: Int64s
     wanted: Int64s
     rank: Floats
     heap: Floats
@@ -99,14 +101,18 @@ def staggered_viterbi(
     labels = np.full(node.shape[0], -1, dtype=np.int32)
     scores = np.zeros(offsets.shape[0] - 1)
     bounds = np.zeros(offsets.shape[0] - 1)
+    given_up = 0
     for s in range(scores.shape[0]):
         first = offsets[s]
         n = offsets[s + 1] - first
         if n == 0:
             continue
+        if given_up >= _TRIES and 2 * given_up > s:
+            scores[s], bounds[s] = -np.inf, np.inf
+            continue
         for t in range(n):
             rows.wanted[t] = min(k if k > 0 else _FIRST, n_labels)
-            rows.count[t] = _choose(node, first, t, n, best, rows)
+            rows.length[t] = _choose(node, first, t, n, best, rows)
         spent = 0.0
         while True:
             spent += _forward(trans, best, rows, n)
@@ -119,17 +125,18 @@ def staggered_viterbi(
                 break
             if not exact:
                 for t in range(n):  # without ∗
-                    rows.count[t] -= rows.member[t, rows.count[t] - 1] < 0
+                    rows.length[t] -= rows.member[t, rows.length[t] - 1] < 0
                 _forward(trans, best, rows, n)
                 scores[s] = _trace(trans, best, rows, n, first, labels)
                 break
             if spent > _SHARE * n * n_labels * n_labels:
                 scores[s] = -np.inf
+                given_up += 1
                 break
             for t in range(n):
                 if labels[first + t] < 0:
                     rows.wanted[t] = min(2 * rows.wanted[t], n_labels)
-                    rows.count[t] = _choose(node, first, t, n, best, rows)
+                    rows.length[t] = _choose(node, first, t, n, best, rows)
         if scores[s] == -np.inf:
             if bounds[s] > -np.inf:
                 bounds[s] = np.inf
@@ -243,16 +250,16 @@ def _replace(heap: Floats, size: int, x: float) -> None:
 @subkernel
 def _forward(trans: Floats, best: _Best, rows: _Lattice, n: int) -> float:
     """Scores of the best paths; return the number of transitions looked at."""
-    member, own, value, count = rows.member, rows.own, rows.value, rows.count
+    member, own, value, length = rows.member, rows.own, rows.value, rows.length
     spent = 0.0
-    for j in range(count[0]):
+    for j in range(length[0]):
         value[0, j] = own[0, j]
     for t in range(1, n):
-        m = count[t]
+        m = length[t]
         named = m - (1 if m > 0 and member[t, m - 1] < 0 else 0)
         for j in range(m):
             value[t, j] = -np.inf
-        for i in range(count[t - 1]):
+        for i in range(length[t - 1]):
             x = value[t - 1, i]
             a = member[t - 1, i]
             if a >= 0:
@@ -265,20 +272,20 @@ def _forward(trans: Floats, best: _Best, rows: _Lattice, n: int) -> float:
                 value[t, j] = max(value[t, j], x + (best.out[a] if a >= 0 else best.top))
         for j in range(m):
             value[t, j] += own[t, j]
-        spent += m * count[t - 1]
+        spent += m * length[t - 1]
     return spent
 
 
 @subkernel
 def _trace(trans: Floats, best: _Best, rows: _Lattice, n: int, first: int, labels: Int32s) -> float:
     """Write the best path, −1 for ∗; return its score, −inf if there is none."""
-    member, value, count = rows.member, rows.value, rows.count
+    member, value, length = rows.member, rows.value, rows.length
     score = -np.inf
     later = -1
     for t in range(n - 1, -1, -1):
         most = -np.inf
         at = -1
-        for i in range(count[t]):
+        for i in range(length[t]):
             x = value[t, i]
             a = member[t, i]
             if t < n - 1:

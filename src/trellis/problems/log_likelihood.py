@@ -29,8 +29,9 @@ from trellis.problems.weights import Weights
 __all__ = ["FeatureRates", "LogLikelihood", "Schedule"]
 
 # Positions between two refreshes of e^transitions: long enough to make short pieces cheap, short
-# enough that transitions lag by no more than a sentence or two.
-_REFRESH = 48
+# enough that transitions lag by no more than a sentence or two. A refresh takes time in the square
+# of the number of labels and memory for it; beyond ``_LABELS`` it comes less often.
+_REFRESH, _LABELS = 48, 100
 
 # Numbers in the buffer of score gradients when the exact gradient is computed (some megabytes).
 _BUFFER = 1 << 18
@@ -210,7 +211,7 @@ class LogLikelihood:
         from trellis.kernels.lanes import padded
 
         problem, n_labels = self.problem, self.problem.n_labels
-        forest, refresh = None, steps.refresh
+        forest, refresh = None, steps.refresh * max(1, n_labels // _LABELS)
         if isinstance(visits, GraphVisits):
             if visits.forest is None:
                 from trellis.problems.loopy_likelihood import descend_loopy

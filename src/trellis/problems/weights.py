@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import OwnMemory
+from trellis.arrays import OwnMemory, for_kernels
 from trellis.domains import instance, nothing
 from trellis.errors import DataError
 from trellis.problems.edge_weights import EdgeWeights, as_weights
@@ -86,9 +86,7 @@ class Weights(OwnMemory):
         return Weights(np.concatenate([self.node, new]), self.transitions, edge)
 
     def squared_norm(self) -> float:
-        """‖w‖² over all weights, summed in float64 without a float64 copy of the weights."""
-        return sum(
-            float(np.square(flat[i : i + 65536], dtype=np.float64).sum())
-            for flat in (a.ravel() for a in self.arrays())
-            for i in range(0, flat.size, 65536)
-        )
+        """‖w‖² over all weights, summed in float64."""
+        from trellis.kernels.averages import squared_norm
+
+        return sum(squared_norm(for_kernels(a.reshape(-1))) for a in self.arrays())
