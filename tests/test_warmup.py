@@ -136,6 +136,7 @@ def test_parts_run_side_by_side(monkeypatch, capfd):
     start = module._start
     monkeypatch.setattr(module, "_start", spy)
     monkeypatch.setattr(module, "PARTS", (lambda: None, *PARTS[-2:]))  # all would take long
+    monkeypatch.setattr(module, "_cores", lambda: 3)
     warmup()
     assert [process.returncode for process in started] == [0, 0]
     assert capfd.readouterr() == ("", "")
@@ -157,8 +158,20 @@ def test_without_a_second_process_all_is_done_in_this_one(monkeypatch, executabl
     monkeypatch.setattr(sys, "executable", executable)
     calls = []
     monkeypatch.setattr(module, "PARTS", (recorder(calls, "first"), recorder(calls, "second")))
+    monkeypatch.setattr(module, "_cores", lambda: 2)
     warmup()
     assert calls == ["first", "second"]
+
+
+def test_there_are_no_more_processes_than_cores(monkeypatch):
+    calls, started = [], []
+    monkeypatch.setattr(module, "PARTS", [recorder(calls, k) for k in range(5)])
+    monkeypatch.setattr(module, "_start", lambda parts: started.append(len(parts)))
+    for cores, wanted in ((1, []), (2, [2]), (3, [2, 1]), (99, [1] * 4)):
+        calls.clear(), started.clear()
+        monkeypatch.setattr(module, "_cores", lambda cores=cores: cores)
+        warmup()
+        assert started == wanted and sorted(calls) == list(range(5))
 
 
 def test_interrupt_ends_the_other_process(monkeypatch):
@@ -173,6 +186,7 @@ def test_interrupt_ends_the_other_process(monkeypatch):
     monkeypatch.setattr(module, "_start", start)
     parts = (recorder(calls, "first", KeyboardInterrupt()), recorder(calls, "second"))
     monkeypatch.setattr(module, "PARTS", parts)
+    monkeypatch.setattr(module, "_cores", lambda: 2)
     with pytest.raises(KeyboardInterrupt):
         warmup()
     assert calls == ["first"]

@@ -1,15 +1,16 @@
 """Compile all kernels ahead, so that no later run pauses for it.
 
 A tiny problem is sent through everything that ends in a kernel, in the array types that real work
-uses. The parts share no machine code, so they compile side by side in processes of their own.
+uses. The parts share little machine code, so they compile side by side in processes of their own.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -42,7 +43,6 @@ def warm_training() -> None:
     crf = ChainCRF(_TEMPLATES, piece_size=1.5, max_passes=1).fit(corpus)
     crf.predict(corpus)
     crf.predict(corpus, prune=1)  # what many labels need
-    crf.predict(corpus, constraints=[[None] * len(sample) for sample in corpus])
     ChainPerceptron(_TEMPLATES, max_passes=1).fit(corpus)
     lists = {"a": ["The cat"]}
     ChainPerceptron(_FROM_TEXT, max_passes=1).fit(corpus, unlabelled=_TEXT, dictionaries=lists)
@@ -95,7 +95,7 @@ def _rich_edges(pairs: str) -> None:
             rich_edges=True, edge_pairs=pairs, l1=1e-3, group_lasso=1e-3, max_passes=1,
             solver=solver,
         )  # fmt: skip
-        crf.fit(_X, _Y).predict(_X)
+        crf.fit(_X, _Y).predict(_X, constraints=_Y)
     ChainPerceptron(rich_edges=True, edge_pairs=pairs, max_passes=1).fit(_X, _Y)
 
 
@@ -155,7 +155,7 @@ def warm_margin() -> None:
 
 
 PARTS: tuple[Callable[[], None], ...] = (
-    warm_training, warm_rich_edges, warm_sparse_edges, warm_inference, warm_trees, warm_graphs,
+    warm_training, warm_rich_edges, warm_sparse_edges, warm_trees, warm_inference, warm_graphs,
     warm_margin,
 )  # fmt: skip
 
@@ -168,12 +168,17 @@ def warmup() -> None:
     >>> from trellis.warmup import warmup
     >>> warmup()
     """
-    others = [_start(part) for part in PARTS[1:]]
+    # Parts in one process share what they have in common, so there is one for each core.
+    n = max(1, min(len(PARTS), _cores()))
+    shares = [PARTS[k::n] for k in range(n)]
+    others = [_start(share) for share in shares[1:]]
     try:
-        PARTS[0]()
-        for process, part in zip(others, PARTS[1:], strict=True):
+        for part in shares[0]:
+            part()
+        for process, share in zip(others, shares[1:], strict=True):
             if process is None or process.wait() != 0:  # say, no second process is allowed here
-                part()
+                for part in share:
+                    part()
     finally:
         for process in others:
             if process is not None and process.poll() is None:
@@ -181,15 +186,21 @@ def warmup() -> None:
                 process.wait()
 
 
-def _start(part: Callable[[], None]) -> subprocess.Popen[bytes] | None:
-    """Run a part in a Python of its own, silently; None if that cannot be started.
+def _cores() -> int:
+    """Cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _start(parts: Sequence[Callable[[], None]]) -> subprocess.Popen[bytes] | None:
+    """Run parts in a Python of their own, silently; None if that cannot be started.
 
     A new program, not a process of :mod:`multiprocessing`: that would run the caller's script once
     more if it has no ``if __name__ == "__main__"``.
     """
-    code = (
-        f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import {part.__name__} as f; f()"
-    )
+    calls = "; ".join(f"w.{part.__name__}()" for part in parts)
+    code = f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as w; {calls}"
     quiet = subprocess.DEVNULL
     if not sys.executable:  # Python inside another program
         return None

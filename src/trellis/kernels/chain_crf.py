@@ -42,6 +42,7 @@ def chain_gradient(
     k: int,
     k0: int,
     T: Array,
+    plain: Any,
     dense: Any,
     sparse: Any,
     hits: Any,
@@ -68,7 +69,7 @@ def chain_gradient(
         )  # fmt: skip
     if dense is not None:
         score_dense_edges(features, T, dense, visits, k, scale, edge)
-    loss = piece_loss(T, sets, visits, k, weight, dense, hits, space, shared.outer, shared.pairs, c)
+    loss = piece_loss(T, sets, visits, k, weight, plain, dense, hits, space, shared.pairs, c)
     width = work.shape[2]
     gradient = GRADIENT * work.shape[1] * width
     scale_row(work, gradient, n * width, step, shared.gradient, row * width)

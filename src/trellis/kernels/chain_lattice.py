@@ -55,7 +55,7 @@ Array = np.ndarray[Any, Any]
 NODE, POTENTIAL, ALPHA, BETA, SCALED, GRADIENT, TARGET = range(7)
 N_WORK = 7
 U, U_TRANSPOSED = range(2)
-# Edges whose expectations wait to be summed together.
+# Edges whose expectations wait to be summed together; a piece may add its edges twice.
 _HELD = 64
 
 
@@ -65,7 +65,7 @@ class ChainSpace(NamedTuple):
     With rows of L labels padded to P, ``work`` (7, n, P) are those of positions (−inf beyond the
     labels for the scores, else 0); ``tables`` (2, P, P) hold U and its transpose and ``peak`` (1,)
     max T. ``held`` (2, M, P) are the rows α_{t-1}, weighted, and V_t of ``filled`` (1,) edges whose
-    outer products are still to be summed: over many edges at once that is done in registers. Only
+    outer products are still to be summed, M ≥ 2n: over many edges that is done in registers. Only
     dense edges need ``edge`` (n, L² + 8), the scores of the edges and then their gradient, followed
     by −inf, and ``chances`` (2, n, P, P), U_t and then pair marginals over all and over the allowed
     labellings; only sparse ones need ``ranges``.
@@ -101,7 +101,7 @@ def chain_space(W: Array, longest: int, dense: Any, sparse: Any) -> ChainSpace:
         work,
         np.zeros((2, width, width), W.dtype),
         np.zeros(1, W.dtype),
-        np.zeros((2, _HELD + longest, width), W.dtype),
+        np.zeros((2, _HELD + 2 * longest, width), W.dtype),
         np.zeros(1, np.int64),
         edge,
         np.zeros((2, n_dense, width, width), W.dtype),
@@ -130,18 +130,19 @@ def piece_loss(
     visits: Visits,
     k: int,
     weight: float,
+    plain: Any,
     dense: Any,
     hits: Any,
     space: ChainSpace,
-    outer: Array,
     pairs: Array,
     c: int,
 ) -> float:
     """Loss of piece k, whose node scores are in work[NODE].
 
-    work[GRADIENT] becomes ∂loss/∂node (unweighted). Dense edges are replaced by ∂loss/∂edge. For
-    others weight · ∂loss/∂T is added to outer[c] (still to be multiplied by U) and to pairs[c], and
-    the hits of sparse ones get their ∂loss/∂δ.
+    Either ``plain`` is True or ``dense`` is given; the other is None. work[GRADIENT] becomes
+    ∂loss/∂node (unweighted). Dense edges are replaced by ∂loss/∂edge. For others weight · ∂loss/∂T
+    is added to pairs[c] or ``held`` (still to be multiplied by U), and the hits of sparse ones get
+    their ∂loss/∂δ.
     """
     work, edge, ranges = space.work, space.edge, space.ranges
     label = sets.ids
@@ -168,7 +169,7 @@ def piece_loss(
         sign = 1 - 2 * constrained
         into = TARGET if constrained else GRADIENT
         loss += sign * _expectations(
-            T, sets, start, n, constrained == 1, sign * weight, dense, hits, space, outer, pairs,
+            T, sets, start, n, constrained == 1, sign * weight, plain, dense, hits, space, pairs,
             c, into,
         )  # fmt: skip
     if kind == PARTLY:
@@ -189,10 +190,10 @@ def piece_loss(
         if t == 0:
             continue
         before = label[start + t - 1]
-        if dense is None:
+        if plain is not None:
             gold += T[before, y]
             pairs[c, before, y] -= weight
-        else:
+        if dense is not None:
             gold += edge[t, before * n_labels + y]
             for i in range(n_labels):
                 for j in range(n_labels):
@@ -216,10 +217,10 @@ def _expectations(
     n: int,
     constrained: bool,
     weight: float,
+    plain: Any,
     dense: Any,
     hits: Any,
     space: ChainSpace,
-    outer: Array,
     pairs: Array,
     c: int,
     into: int,
@@ -257,9 +258,9 @@ def _expectations(
         if t == 0:
             copy_row(work, potential, width, work, alpha)
         else:
-            if dense is None:
+            if plain is not None:
                 row_times(work, before, tables, 0, n_labels, work, here)
-            else:
+            if dense is not None:
                 own = (plane * chances.shape[1] + t) * turned
                 log_z += _dense_potentials(edge, t, chances, own, n_labels)
                 row_times(work, before, chances, own, n_labels, work, here)
@@ -290,7 +291,7 @@ def _expectations(
             multiply_row(work, scaled + here, work, beta + here, width, work, scaled + here)
         future = zero
         cancelled = zero
-        if dense is None:
+        if plain is not None:
             row_times(work, scaled + here, tables, turned, n_labels, work, beta + before)
             if hits is not None:
                 for h in range(ranges.begin[t], ranges.begin[t] + ranges.number[t]):
@@ -301,7 +302,7 @@ def _expectations(
                     work[BETA, t - 1, j] = max(work[BETA, t - 1, j], zero)
             multiply_row(work, alpha + before, work, beta + before, width, work, chance + before)
             future = row_sum(work, beta + before, width)
-        else:
+        if dense is not None:
             own = (plane * chances.shape[1] + t) * turned
             future = _dense_backward(work, chances, own, t, n_labels, into)
         # What α lost to underflow is below 1e-38 / c, but a large β would make it count. And where
@@ -311,31 +312,28 @@ def _expectations(
             break
     if lost:
         return _log_expectations(
-            T, sets, start, n, constrained, weight, dense, hits, space, pairs, c, into
+            T, sets, start, n, constrained, weight, plain, dense, hits, space, pairs, c, into
         )
     log_z += float(np.log(product))
-    if dense is not None:
-        return log_z
-    held = space.held
-    if space.filled[0] + n > held.shape[1]:
-        add_held(space, n_labels, outer, c)
-    for t in range(1, n):
-        here = (space.filled[0] + t - 1) * width
-        w = work.dtype.type(weight)
-        scale_row(work, alpha + (t - 1) * width, width, w, held, here)
-        copy_row(work, scaled + t * width, width, held, held.shape[1] * width + here)
-    space.filled[0] += n - 1
+    if plain is not None:
+        log_z += (n - 1) * space.peak[0]
+        held = space.held
+        for t in range(1, n):
+            here = (space.filled[0] + t - 1) * width
+            w = work.dtype.type(weight)
+            scale_row(work, alpha + (t - 1) * width, width, w, held, here)
+            copy_row(work, scaled + t * width, width, held, held.shape[1] * width + here)
+        space.filled[0] += n - 1
     if hits is not None:
         for t in range(1, n):
             for h in range(ranges.begin[t], ranges.begin[t] + ranges.number[t]):
                 i = hits.source[h]
                 j = hits.target[h]
                 both = work[ALPHA, t - 1, i] * work[SCALED, t, j]
-                here = both * (tables[U, i, j] + hits.extra[h])
-                hits.gradient[h] = hits.gradient[h] - here if constrained else here
+                own_share = both * (tables[U, i, j] + hits.extra[h])
+                hits.gradient[h] = hits.gradient[h] - own_share if constrained else own_share
                 pairs[c, i, j] += weight * (both * hits.extra[h])
-    total_log: float = log_z + (n - 1) * space.peak[0]
-    return total_log
+    return log_z
 
 
 @inner
@@ -396,6 +394,7 @@ def _log_expectations(
     n: int,
     constrained: bool,
     weight: float,
+    plain: Any,
     dense: Any,
     hits: Any,
     space: ChainSpace,
@@ -415,7 +414,10 @@ def _log_expectations(
             S[t, j] = work[NODE, t, j] if ok else -np.inf
         for i in range(n_labels):
             for j in range(n_labels):
-                edge[t, i, j] = T[i, j] if dense is None else space.edge[t, i * n_labels + j]
+                if plain is not None:
+                    edge[t, i, j] = T[i, j]
+                if dense is not None:
+                    edge[t, i, j] = space.edge[t, i * n_labels + j]
         if hits is not None:
             for h in range(ranges.begin[t], ranges.begin[t] + ranges.number[t]):
                 edge[t, hits.source[h], hits.target[h]] += hits.delta[h]
@@ -440,9 +442,9 @@ def _log_expectations(
             work[into, t, j] = np.exp(a[t, j] + b[t, j] - log_z)
             for i in range(n_labels if t > 0 else 0):
                 both = np.exp(a[t - 1, i] + edge[t, i, j] + S[t, j] + b[t, j] - log_z)
-                if dense is None:
+                if plain is not None:
                     pairs[c, i, j] += weight * both
-                else:
+                if dense is not None:
                     space.chances[plane, t, i, j] = both
         if hits is not None:
             for h in range(ranges.begin[t], ranges.begin[t] + ranges.number[t]):

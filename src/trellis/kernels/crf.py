@@ -108,6 +108,7 @@ def crf_steps(
     forest: Any,
     W: Array,
     T: Array,
+    plain: Any,
     dense: Any,
     sparse: Any,
     rich: Any,
@@ -128,7 +129,9 @@ def crf_steps(
     T (L, L) the transitions of chains and (K, L, L) the tables of trees.
     Of the rich edges ``dense`` and ``sparse`` with its ``hits`` are of chains
     (:mod:`trellis.kernels.rich_edges`), ``rich`` is of trees (:mod:`trellis.kernels.tree_edges`);
-    at most one is not None. Edges of trees may be ``symmetric``.
+    at most one is not None. ``plain`` is True if ``dense`` is None, else None, because Numba does
+    not drop a branch that is taken only if an argument is None. Edges of trees may be
+    ``symmetric``.
 
     True node and rich weights are ``state[0]`` times those stored, so that shrinking them costs
     one multiplication; ``state[1]`` counts pieces. Threads own the features
@@ -148,7 +151,8 @@ def crf_steps(
     if chain is not None:
         space = chain_space(W, longest_piece(pieces), dense, sparse)
         shares = hit_bounds(visits, hits)
-        exponentiate(T, space)
+        if plain is not None:
+            exponentiate(T, space)
     if forest is not None:
         space = tree_space(W, len(T), longest_piece(pieces), rich)
         seen = np.full(len(T), -1, np.int64)
@@ -165,12 +169,14 @@ def crf_steps(
         k1 = min(k0 + batch, n_pieces)
         n_chunks = min(losses.size, 1 + (first[k1] - first[k0]) // _CHUNK, k1 - k0)
         used = max(used, n_chunks)
+        last = pending + first[k1] - first[k0] >= refresh or k1 == n_pieces
         # 1. Gradients of the scores: whoever is free takes the next chunk.
         c = 0 if n_threads == 1 else take(sync)
         while c < n_chunks:
             a = k0 + c * (k1 - k0) // n_chunks
             r_k = r if a == k0 else r * rates.decay ** (a - k0)
-            for k in range(a, k0 + (c + 1) * (k1 - k0) // n_chunks):
+            end = k0 + (c + 1) * (k1 - k0) // n_chunks
+            for k in range(a, end):
                 weight = pieces.weights[k]
                 soon = min(k + _PIECES_AHEAD, n_pieces - 1)
                 prefetch(sets.ids, visits.queue[first[soon]], 0)
@@ -182,7 +188,7 @@ def crf_steps(
                 )  # fmt: skip
                 if chain is not None:
                     loss = chain_gradient(
-                        features, sets, visits, k, k0, T, dense, sparse, hits, shares,
+                        features, sets, visits, k, k0, T, plain, dense, sparse, hits, shares,
                         kind.type(scale), weight * pace, step, space, shared, c,
                     )  # fmt: skip
                 if forest is not None:
@@ -192,10 +198,12 @@ def crf_steps(
                     )  # fmt: skip
                 losses[c] += weight * loss
                 r_k *= rates.decay
-            # The next batch of one chunk and one thread adds to the same sums: that can wait.
-            last = pending + first[k1] - first[k0] >= refresh or k1 == n_pieces
-            if chain is not None and dense is None and (last or n_chunks > 1 or n_threads > 1):
-                add_held(space, T.shape[0], shared.outer, c)
+                if chain is not None and plain is not None:
+                    # The next batch of one chunk and one thread adds to the same sums: that can
+                    # wait, while there is room.
+                    over = space.filled[0] + 2 * space.work.shape[1] > space.held.shape[1]
+                    if over or (k + 1 == end and (last or n_chunks > 1 or n_threads > 1)):
+                        add_held(space, T.shape[0], shared.outer, c)
             c = c + 1 if n_threads == 1 else take(sync)
         if not meet(sync, n_threads):
             return
@@ -245,7 +253,7 @@ def crf_steps(
         if not meet(sync, n_threads):
             return
         if renew:
-            if chain is not None and dense is None:
+            if chain is not None and plain is not None:
                 exponentiate(T, space)
             if forest is not None and rich is None:
                 exponentiate_tables(T, symmetric, shared.version, seen, space)

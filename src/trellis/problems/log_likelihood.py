@@ -243,7 +243,8 @@ class LogLikelihood:
         def work(thread: int) -> None:
             crf_steps(
                 *problem.arguments(), visits.arguments(), True if forest is None else None, forest,
-                weights.node, weights.transitions, dense, sparse, rich, not problem.directed,
+                weights.node, weights.transitions, True if dense is None else None, dense, sparse,
+                rich, not problem.directed,
                 Steps(into.node, into.transitions, into_edge),
                 Rates(steps.rate, steps.decay, steps.shrink, rates.gamma, rates.fired),
                 state, refresh, steps.batch, bounds, thread, shared, hits,
