@@ -11,7 +11,7 @@ weights that their gradients are taken at. Penalties:
   gradient of a pass stays below l1 is then exactly zero, as optimality demands; steps after every
   visit would leave it to chance which weights are zero at the end.
 
-With ``average_from`` the weights to predict with are the mean of those met at eight places a pass,
+With ``average_from`` the weights to predict with are the mean of those met at four places a pass,
 from that pass on (Polyak & Juditsky 1992; Ruppert 1988). The mean is nearer to the optimum than any
 of them, so that the rate need not fall: β = 1. Where it is taken at a few places it costs next to
 nothing, and is as good as one over all steps, since weights change little between them.
@@ -59,7 +59,7 @@ _TRIAL_VISITS, _TRIAL_POSITIONS = 64, 50_000
 _LONG, _SHORT_PART, _LONG_PART, _PART_POSITIONS = 1000, 256, 8192, 16_384
 _SLOWEST, _FASTEST = 1e-3, 1.0
 
-_PLACES = 8  # of a pass, whose weights an average is of
+_PLACES = 4  # of a pass, whose weights an average is of
 
 
 class StochasticGradient(Visitor):
