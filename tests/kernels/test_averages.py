@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trellis.kernels.averages import scale_and_average, squared_norm
+from trellis.kernels.averages import averaged, scale_and_average, squared_norm
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -35,3 +35,12 @@ def test_the_norm_is_summed_in_float64(dtype, size):
     assert squared_norm(w) == pytest.approx((w.astype(np.float64) ** 2).sum(), rel=1e-12)
     large = np.full(3, 1e30, dtype)  # beyond float32 when squared
     assert squared_norm(large) == pytest.approx(3e60, rel=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_mean_of_a_perceptron(dtype):
+    rng = np.random.default_rng(0)
+    w, sums = rng.normal(size=9).astype(dtype), 100 * rng.normal(size=9)
+    mean = averaged(w, sums, 7.0)
+    assert mean.dtype == dtype
+    np.testing.assert_allclose(mean, w - sums / 7, rtol=1e-6)

@@ -599,19 +599,18 @@ def one_long(structure: str, n: int) -> LabelProblem:
 @pytest.mark.parametrize(
     ("structure", "n"), [("chain", 9000), ("chain", 100_000), ("tree", 30_000)]
 )
-@pytest.mark.parametrize("loss", [LogLikelihood, HingeSteps])
-def test_trials_of_long_samples_are_bounded(structure, n, loss, monkeypatch):
+def test_trials_of_long_samples_are_bounded(structure, n, monkeypatch):
     """No rate is tried on more than some positions, and the longer a sample, the lower it is."""
     data, visited = one_long(structure, n), []
-    real = loss.descend
+    real = LogLikelihood.descend
 
     def counted(self, weights, these, *arguments, **options):
         visited.append(int((these.ends - these.starts).sum()))
         return real(self, weights, these, *arguments, **options)
 
-    monkeypatch.setattr(loss, "descend", counted)
+    monkeypatch.setattr(LogLikelihood, "descend", counted)
     whole = WholeSamples() if structure == "chain" else GraphPieces(data.edges, None)
-    rates = [rate_of(data, whole, seed, l2=0.1, loss=loss, unseen=True) for seed in (0, 0)]
+    rates = [rate_of(data, whole, seed, l2=0.1, unseen=True) for seed in (0, 0)]
     assert rates[0] == rates[1]
     assert 1e-8 < rates[0] < 0.1
     assert max(visited) <= 50_000
@@ -620,7 +619,7 @@ def test_trials_of_long_samples_are_bounded(structure, n, loss, monkeypatch):
     if structure == "chain":
         cuts = np.append(np.arange(0, n, 20), n)
         parts = altered(data, encoded=data.encoded.cut(cuts), sample_weight=None)
-        assert rate_of(parts, WholeSamples(), 0, l2=0.1, loss=loss, unseen=True) > 10 * rates[0]
+        assert rate_of(parts, WholeSamples(), 0, l2=0.1, unseen=True) > 10 * rates[0]
 
 
 def test_trials_on_the_compact_copy_are_trials_on_the_data():

@@ -1,6 +1,7 @@
-"""Walks through all weights: their squared norm, and the running mean of several.
+"""Walks through all weights, each of them one walk through memory.
 
-With n − 1 arrays met, w ← scale · w, m ← m + (w − m) / n, in one walk through memory.
+Their squared norm; the running mean of several, with n − 1 arrays met w ← scale · w and
+m ← m + (w − m) / n; and that of a perceptron, w − sums / count.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import numpy as np
 
 from trellis.kernels._jit import kernel
 
-__all__ = ["scale_and_average", "squared_norm"]
+__all__ = ["averaged", "scale_and_average", "squared_norm"]
 
 Array = np.ndarray[Any, Any]
 
@@ -23,6 +24,16 @@ def scale_and_average(mean: Array, w: Array, scale: float, n: int) -> None:
     for i in range(w.size):
         w[i] *= factor
         mean[i] += share * (w[i] - mean[i])
+
+
+@kernel
+def averaged(w: Array, sums: Array, count: float) -> Array:
+    """w − sums / count of flat arrays, in the type of w."""
+    mean = np.empty(w.size, w.dtype)
+    share = 1.0 / count
+    for i in range(w.size):
+        mean[i] = w[i] - share * sums[i]
+    return mean
 
 
 @kernel

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import for_kernels
 from trellis.domains import flag, instance, takes, whole
 from trellis.problems import PerceptronLoss, Weights
 from trellis.problems.visits import Visits
@@ -63,14 +64,15 @@ class AveragedPerceptron(Visitor):
         """Average of the weights over all visits so far (a copy), or the last weights."""
         if not self.averaged:
             return self._weights.copy()
-        count = max(1.0, self._count[0])
+        from trellis.kernels.averages import averaged
+
+        count = max(1.0, float(self._count[0]))
         sums = iter(self._sums.arrays())
 
         def average(w: NDArray[Any]) -> NDArray[Any]:
-            mean = next(sums) / -count
-            mean += w
-            rounded: NDArray[Any] = mean.astype(w.dtype)
-            return rounded
+            flat, of = for_kernels(w.reshape(-1)), for_kernels(next(sums).reshape(-1))
+            mean: NDArray[Any] = averaged(flat, of, count)
+            return mean.reshape(w.shape)
 
         return self._weights.map(average)
 

@@ -223,8 +223,8 @@ def calibrate(
     ``like`` are weights of the model to be trained, ``loss`` is what it is trained with. Where all
     samples are in the trial, the loss is that of a second pass, unless it is to be that of samples
     ``unseen``; from so little data that these cannot be predicted at all, it is that all the same.
-    Of pieces of thousands of positions some parts are tried, first short ones, then long ones, and
-    the rate is made smaller in proportion to the size.
+    Of pieces of thousands of positions, and the log-likelihood, some parts are tried, first short
+    ones, then long ones, and the rate is made smaller in proportion to the size.
     """
     n = len(problem.encoded.offsets) - 1
     chosen = np.sort(rng.choice(n, min(n, n_samples), replace=False))
@@ -240,7 +240,7 @@ def calibrate(
         return _best_rate(loss(compact), these, zero, everything, unseen, share, first, batch_size)
 
     usual = _usual_size(pieces, numbers)
-    if usual <= _LONG:
+    if usual <= _LONG or loss is HingeSteps:  # whose steps take little time at any rate
         return trial(pieces, numbers, everything, share, first)
     # A gradient is a sum over positions: the longer the piece, the smaller the rate. Rates that are
     # too high for long pieces take a hundred times as long, and are found out by short ones.
