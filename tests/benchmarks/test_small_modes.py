@@ -48,6 +48,7 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
     ],
     "growth": [(47, ["read conll", "fit, SGD", "predict_spans", "k best", "track", "n^1", "n^0"])],
     "large": [(4, ["read", "encode", "encode and one pass", "predict"])],
+    "many_labels": [(5, ["all labels", "predict", "prune=8", "five labels allowed"])],
     "ocr": [(16, ["Frank–Wolfe, gap 1 %", "bundle, gap 1 %", "CRF, L-BFGS"])],
     "partial": [
         (2, ["complete", "one missing"]),

@@ -30,7 +30,7 @@ from trellis.corpus import Labels
 from trellis.decompose import ChainPieces, GraphPieces, WholeSamples
 from trellis.errors import DataError
 from trellis.features import Encoded
-from trellis.problems import HingeSteps, LabelProblem, LogLikelihood, Penalty, Weights
+from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.visits import Visits
 from trellis.solvers import Passes, StochasticGradient, calibrate
 

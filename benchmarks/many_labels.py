@@ -1,0 +1,99 @@
+"""Tagging with hundreds of labels: searching all of them, few, or those allowed. One core.
+
+    python -m benchmarks.many_labels
+
+Labels of ud_ewt are put together from the fine-grained tag, the dependency relation and the side
+that the head is on. A perceptron learns them from a part of the training data, and development data
+are tagged: by the search that looks at all labels (as below 400), by that of ``predict``, which
+finds the same labelling, by ``prune=k``, and with five labels allowed at each position (the right
+one and four others). ``same`` are sentences with the labelling of the full search, ``proven`` those
+whose bound says so. Seconds are from encoded features to labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.options import begin
+from benchmarks.side_by_side import Table, alternate, ratio, short
+from studies.datasets import data_folder
+from trellis import ChainPerceptron, Corpus, read_conll
+from trellis.corpus import Labels
+from trellis.kernels import chain_max
+
+COLUMNS = ["word", "upos", "xpos", "head", "relation"]
+
+
+def read(part: str) -> Corpus:
+    """Words with composed labels."""
+    corpus = read_conll(data_folder("ud_ewt") / f"{part}.tsv.xz", COLUMNS, separator="\t")
+    samples = []
+    for sample in corpus:
+        columns = sample.columns
+        rows = zip(columns["xpos"], columns["relation"], columns["head"], strict=True)
+        samples.append([f"{x} {r} {int(head) > t}" for t, (x, r, head) in enumerate(rows, 1)])
+    words = {"word": [sample.columns["word"] for sample in corpus]}
+    return Corpus.from_columns(words, samples)
+
+
+def main() -> None:
+    args = begin(
+        __doc__,
+        sentences=(6000, 60, "to learn from"),
+        tagged=(500, 20, "sentences to tag"),
+        passes=(4, 2),
+        rounds=(5, 1),
+        prune=([8, 32, 64], [2, 8]),
+    )
+    train, dev = read("train")[: args.sentences], read("dev")[: args.tagged]
+    model = ChainPerceptron("pos", max_passes=args.passes, max_labels=5000, random_state=0)
+    model.fit(train)
+    n_labels = len(model.classes_)
+    encoded = model.encoder_.encode(dev)
+    rng = np.random.default_rng(0)
+    allowed = [
+        [{y, *rng.choice(model.classes_, 4).tolist()} & set(model.classes_) for y in sample]
+        for sample in dev.label_lists()
+    ]
+    Labels.from_lists(allowed, model.classes_)  # refuses what the model cannot say
+
+    def search(limit: int, **options: Any) -> Callable[[], list[list[str]]]:
+        def run() -> list[list[str]]:
+            usual, chain_max._MANY = chain_max._MANY, limit
+            try:
+                return model.labellings(dev, encoded, model.weights_, **options)
+            finally:
+                chain_max._MANY = usual
+
+        return run
+
+    runs = {"all labels": search(1 << 60), "predict": search(1)}
+    runs |= {f"prune={k}": search(1, prune=k) for k in args.prune}
+    runs["five labels allowed"] = search(1, constraints=allowed)
+    gold = dev.label_lists()
+    title = f"tagging with {n_labels} labels, one core"
+    table = Table(title, "search", "tokens/s", "all labels takes", "accuracy", "same", "proven")
+    measured = alternate(runs, args.rounds, keep=lambda labels: labels)
+    full = measured[0]
+    for run in measured:
+        labels = run.kept[-1]
+        right = [
+            a == b for x, y in zip(labels, gold, strict=True) for a, b in zip(x, y, strict=True)
+        ]
+        same = np.mean([x == y for x, y in zip(labels, full.kept[-1], strict=True)])
+        proven = "all"
+        if run.name.startswith("prune"):
+            k = int(run.name.partition("=")[2])
+            proven = f"{np.mean([d.exact for d in model.decode(dev, prune=k)]):.3f}"
+        table.add(
+            run.name, short(dev.n_positions / run.wall.median), ratio(full.wall, run.wall),
+            f"{100 * np.mean(right):.2f}", f"{same:.3f}", proven,
+        )  # fmt: skip
+    table.show()
+
+
+if __name__ == "__main__":
+    main()
