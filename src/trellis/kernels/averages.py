@@ -28,7 +28,7 @@ def scale_and_average(mean: Array, w: Array, scale: float, n: int) -> None:
 
 @kernel
 def averaged(w: Array, sums: Array, count: float) -> Array:
-    """w − sums / count of flat arrays, in the type of w."""
+    """The mean w − sums / count of flat arrays, in the type of w."""
     mean = np.empty(w.size, w.dtype)
     share = 1.0 / count
     for i in range(w.size):
