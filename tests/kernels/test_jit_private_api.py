@@ -6,6 +6,7 @@ change ``_jit.py`` or keep the older Numba, and only then raise the bound in ``p
 
 from __future__ import annotations
 
+import gc
 import importlib
 import inspect
 import pkgutil
@@ -16,7 +17,8 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
-from numba.core import caching, codegen, compiler, cpu, serialize
+from numba import types
+from numba.core import caching, codegen, compiler, cpu, dispatcher, serialize
 from numba.core.errors import NumbaError
 
 import trellis.kernels
@@ -43,6 +45,10 @@ RELIED_UPON = [
     (codegen.JITCodeLibrary, "codegen", "is asked to set Python globals of code with an address"),
     (codegen.JITCPUCodegen, "set_env", "is what a fragment has no place for"),
     (compiler, "Compiler", "is told to put fragments into a library of ours"),
+    # no code for constants, no search for garbage
+    (dispatcher.Dispatcher, "get_call_template", "is asked for the types of a call"),
+    (dispatcher.Dispatcher, "compile", "makes code; meanwhile no garbage is looked for"),
+    (types, "unliteral", "tells the type of a constant"),
     # no counting of references
     (cpu.CPUTargetOptions, "_nrt", "switches the counting of references off"),
 ]
@@ -143,6 +149,43 @@ def test_a_fragment_has_no_machine_code(kernel):
     (compiled,) = _sum_of_doubled.overloads.values()
     assert isinstance(compiled.library, _jit._Fragment)
     assert compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name) == 0
+
+
+@pytest.mark.parametrize("decorator", [_jit.inner, _jit.fragment, _jit.subkernel, _jit.ordered])
+def test_constants_have_no_code_of_their_own(decorator):
+    @decorator
+    def power(x: float, k: int) -> float:
+        return x**k
+
+    @numba.njit
+    def powers(x, n):
+        return power(x, 0) + power(x, 1) + power(x, n) + power(x, k=2)
+
+    assert powers(3.0, 3) == 1 + 3 + 27 + 9
+    assert len(power.signatures) == 1
+
+
+@pytest.mark.parametrize("was_on", [True, False])
+def test_no_garbage_is_looked_for_while_compiling(was_on):
+    seen = []
+
+    def compiled(error):
+        seen.append(gc.isenabled())
+        if error:
+            raise error
+
+    at_once = _jit._without_collector(compiled)
+    try:
+        if not was_on:
+            gc.disable()
+        at_once(None)
+        assert gc.isenabled() == was_on
+        with pytest.raises(KeyboardInterrupt):
+            at_once(KeyboardInterrupt())
+        assert gc.isenabled() == was_on
+    finally:
+        gc.enable()
+    assert seen == [False, False]
 
 
 @pytest.mark.parametrize("decorator", [_jit.inner, _jit.fragment])
