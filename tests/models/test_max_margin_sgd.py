@@ -96,7 +96,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(tmp_path):
     def interrupted(self, *more):
         nonlocal calls
         calls += 1
-        if calls > 3 * 8:  # eight windows a pass
+        if calls > 3 * sgd._PLACES:  # windows of a pass
             raise KeyboardInterrupt
         return visit(self, *more)
 

@@ -33,6 +33,7 @@ from trellis.features import Encoded
 from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.visits import Visits
 from trellis.solvers import Passes, StochasticGradient, calibrate
+from trellis.solvers.sgd import _PLACES
 
 
 def naive_descent(
@@ -460,7 +461,7 @@ def test_the_average_is_the_mean_of_the_weights_met(monkeypatch):
     monkeypatch.setattr(StochasticGradient, "end_window", listening)
     data = random_data(np.random.default_rng(6), n_samples=40)
     learner = averaged(data, 2, n_passes=5)
-    assert len(met) == 5 * 8
+    assert len(met) == 5 * _PLACES
     late = [w for number, w in met if number >= 2]
     for name, mean in learner.weights().named().items():
         np.testing.assert_allclose(
