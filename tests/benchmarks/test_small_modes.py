@@ -56,6 +56,7 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
     ],
     "passes": [(10, ["sxu", "jnlpba", "conll2000", "ud_ewt"]), (4, ["sxu", "ud_ewt"])],
     "rich_edges": [(10, ["jnlpba", "sxu", "defaults", "rich_edges=True, piece_size=3.5"])],
+    "same_dicts": [(1, ["Trellis"])],
     "same_features": [(4, ["conll2000", "ud_ewt", "jnlpba", "sxu"])],
     "scaling": [(2, [])],
     "solvers": [(7, ["Trellis L-BFGS, observed states", "Trellis ADF", "Trellis SGD, L1"])],
@@ -73,7 +74,7 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
 """For each table of a benchmark, how many rows it has without those of peers, and some cells."""
 
 PEERS = ("python-crfsuite", "CRFsuite", "laptrack", "motile")
-AGAINST_CRFSUITE = ("chunking", "defaults", "same_features", "solvers")
+AGAINST_CRFSUITE = ("chunking", "defaults", "same_dicts", "same_features", "solvers")
 MAY_BE_ZERO = {"s, crfsuite", "gap", "mean gap", "below best", "division F1", "swap", "pairs"}
 
 Row = list[tuple[str, str]]

@@ -201,7 +201,7 @@ class Predictor(LinearParameters):
             For each position the label it must have, a set of allowed labels, or None.
         prune : int, optional
             Chains of many labels: look only at so many labels of each position, those of the
-            highest score with the best transitions. 16 to 64 seldom change a labelling, and
+            highest score with the best transitions. 32 to 64 seldom change a labelling, and
             :meth:`decode` tells how much better the best one may be. Edges must be plain.
 
         Returns
