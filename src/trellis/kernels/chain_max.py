@@ -28,8 +28,9 @@ from trellis.kernels.staggered import staggered_viterbi
 
 __all__ = ["as_stack", "kbest", "pruned_viterbi", "viterbi"]
 
-# Labels from which on few of them are looked at first: the table of fewer is in the cache.
-_MANY = 400
+# Labels from which on few of them are looked at first: the table of fewer is in the cache. Of
+# samples with more scores than ``_ROOM`` it would take more memory than the scores do.
+_MANY, _ROOM = 400, 1 << 23
 
 Floats = npt.NDArray[np.floating[Any]]
 Float64s = npt.NDArray[np.float64]
@@ -60,7 +61,8 @@ def viterbi(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Int32s, Float
 
     Of many labels most need not be looked at (:mod:`trellis.kernels.staggered`).
     """
-    if trans.ndim == 3 or len(trans) < _MANY:
+    longest = int(np.diff(offsets).max(initial=0))
+    if trans.ndim == 3 or len(trans) < _MANY or longest * len(trans) > _ROOM:
         return _viterbi(node, as_stack(trans), offsets)
     labels, scores, bounds = staggered_viterbi(node, trans, offsets, 0, True)
     _search_fully(node, trans, offsets, np.flatnonzero(bounds == np.inf), labels, scores)
