@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from trellis.kernels._jit import _FASTMATH
-from trellis.kernels.fast_exp import fast_exp
+from trellis.kernels.fast_exp import fast_exp, vector_exp
 
 
 # With the flags of the kernels: a compiler free to reorder sums undoes part of the split of ln 2.
@@ -69,3 +69,22 @@ def test_a_row_of_scores_keeps_its_sum(kind):
     below = scores - scores.max()
     share, exact = each(below).astype(np.float64), np.exp(below.astype(np.float64))
     np.testing.assert_allclose(share / share.sum(), exact / exact.sum(), rtol=5e-7)
+
+
+@numba.njit(fastmath=_FASTMATH, error_model="numpy")
+def each64(x):
+    out = np.empty_like(x)
+    for i in range(x.size):
+        out[i] = vector_exp(x[i])
+    return out
+
+
+@pytest.mark.parametrize(("lowest", "error"), [(-10.0, 1e-15), (-250.0, 1e-14), (-700.0, 3e-14)])
+def test_relative_error_of_vector_exp(lowest, error):
+    x = np.linspace(lowest, 0.0, 100_001)
+    assert np.abs(each64(x) / np.exp(x) - 1).max() < error
+
+
+def test_vector_exp_has_zero_one_and_minus_infinity():
+    x = np.array([0.0, -0.0, -np.inf, -700.1, -1e300, -1e-20])
+    assert each64(x).tolist() == [1, 1, 0, 0, 0, 1]

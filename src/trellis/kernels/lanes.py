@@ -235,21 +235,32 @@ def _splat(builder: Any, x: Any, n: int) -> Any:
 
 
 # --- arithmetic -----------------------------------------------------------------------------------
+#
+# What exponentials are made of (upper, at_least, floor, power_of_two) is for plain numbers, too.
 
 
 def _operate(function: Any, build: Callable[[Any, Any, Any], Any]) -> None:
-    """Make an operator of Python work on two Lanes of one type."""
+    """Make an operator of Python work on Lanes of one type, or Lanes and a number."""
 
     @type_callable(function)  # type: ignore[untyped-decorator]
     def _type(context: Any) -> Any:
         def typer(a: Any, b: Any) -> Any:
-            return a if isinstance(a, Lanes) and a == b else None
+            lanes = a if isinstance(a, Lanes) else b
+            fits = isinstance(lanes, Lanes) and all(x in (lanes, lanes.of) for x in (a, b))
+            return lanes if fits else None
 
         return typer
 
-    @lower_builtin(function, Lanes, Lanes)  # type: ignore[untyped-decorator]
     def _lower(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return build(builder, *args)
+        n = signature.return_type.n
+        spread_out = (
+            x if isinstance(kind, Lanes) else _splat(builder, x, n)
+            for x, kind in zip(args, signature.args, strict=True)
+        )
+        return build(builder, *spread_out)
+
+    for kinds in ((Lanes, Lanes), (Lanes, types.Float), (types.Float, Lanes)):
+        lower_builtin(function, *kinds)(_lower)
 
 
 def _larger(builder: Any, a: Any, b: Any) -> Any:
@@ -268,10 +279,15 @@ for _function, _build in (
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba is untyped
 def upper(typingctx: Any, a: Any, b: Any) -> Any:
-    """The larger one of each two numbers, the second if either is NaN."""
-    if not isinstance(a, Lanes) or a != b:
+    """The larger one of each two numbers, the second if either is NaN; b may be one for all."""
+    if not isinstance(a, Lanes | types.Float) or b not in (a, _element(a)):
         return None
-    return a(a, b), lambda context, builder, signature, args: _larger(builder, *args)
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        other = args[1] if a == b else _splat(builder, args[1], a.n)
+        return _larger(builder, args[0], other)
+
+    return a(a, b), codegen
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba is untyped
@@ -289,12 +305,13 @@ def lower(typingctx: Any, a: Any, b: Any) -> Any:
 @intrinsic  # type: ignore[untyped-decorator]  # Numba is untyped
 def at_least(typingctx: Any, x: Any, bound: Any, y: Any) -> Any:
     """Y where x is at least the bound, elsewhere 0."""
-    if not isinstance(x, Lanes) or x != y or bound != x.of:
+    if not isinstance(x, Lanes | types.Float) or x != y or bound != _element(x):
         return None
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        enough = builder.fcmp_ordered(">=", args[0], _splat(builder, args[1], x.n))
-        return builder.select(enough, args[2], ir.Constant(_vector(x), [0.0] * x.n))
+        kind = args[0].type
+        least = _splat(builder, args[1], x.n) if isinstance(x, Lanes) else args[1]
+        return builder.select(builder.fcmp_ordered(">=", args[0], least), args[2], _all(kind, 0.0))
 
     return x(x, bound, y), codegen
 
@@ -367,14 +384,14 @@ def floor(typingctx: Any, x: Any) -> Any:
     """The next lower whole numbers."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector = _vector(x)
-        suffix = "f32" if x.of == types.float32 else "f64"
-        function = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(vector, [vector]), f"llvm.floor.v{x.n}{suffix}"
-        )
+        kind = args[0].type
+        many = f"v{x.n}" if isinstance(x, Lanes) else ""
+        name = f"llvm.floor.{many}f{_element(x).bitwidth}"
+        function_type = ir.FunctionType(kind, [kind])
+        function = cgutils.get_or_insert_function(builder.module, function_type, name)
         return builder.call(function, args)
 
-    return (x(x), codegen) if isinstance(x, Lanes) else None
+    return (x(x), codegen) if isinstance(x, Lanes | types.Float) else None
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba is untyped
@@ -382,15 +399,27 @@ def power_of_two(typingctx: Any, k: Any) -> Any:
     """2^k of whole numbers k, by writing them into the exponent bits."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        small = k.of == types.float32
-        whole = ir.VectorType(ir.IntType(32), k.n)
-        bits = builder.fptosi(args[0], whole)  # float64 has a short way to int32 only
-        if not small:
-            whole = ir.VectorType(ir.IntType(64), k.n)
-            bits = builder.sext(bits, whole)
-        bias, shift = (127, 23) if small else (1023, 52)
-        bits = builder.add(bits, ir.Constant(whole, [bias] * k.n))
-        bits = builder.shl(bits, ir.Constant(whole, [shift] * k.n))
-        return builder.bitcast(bits, _vector(k))
+        def whole(bits: int) -> Any:
+            number = ir.IntType(bits)
+            return ir.VectorType(number, k.n) if isinstance(k, Lanes) else number
 
-    return (k(k), codegen) if isinstance(k, Lanes) else None
+        bits = builder.fptosi(args[0], whole(32))  # float64 has a short way to int32 only
+        bias, shift = 127, 23
+        if _element(k) == types.float64:
+            bits = builder.sext(bits, whole(64))
+            bias, shift = 1023, 52
+        bits = builder.add(bits, _all(bits.type, bias))
+        return builder.bitcast(builder.shl(bits, _all(bits.type, shift)), args[0].type)
+
+    return (k(k), codegen) if isinstance(k, Lanes | types.Float) else None
+
+
+def _element(kind: Any) -> Any:
+    """Type of the numbers of Lanes, or of a number."""
+    return kind.of if isinstance(kind, Lanes) else kind
+
+
+def _all(kind: Any, value: float) -> Any:
+    """A constant: the same in all places of a vector, or a number."""
+    is_vector = isinstance(kind, ir.VectorType)
+    return ir.Constant(kind, [value] * kind.count if is_vector else value)

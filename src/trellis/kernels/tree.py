@@ -36,9 +36,9 @@ import numpy as np
 import numpy.typing as npt
 
 from trellis.kernels._jit import kernel, ordered, subkernel
+from trellis.kernels.fast_exp import vector_exp
 from trellis.kernels.forest import Forest
 from trellis.kernels.rows import draw, longest_sample, padded_width, row_max
-from trellis.kernels.vector_exp import vector_exp
 
 __all__ = ["posterior"]
 
