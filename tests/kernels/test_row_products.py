@@ -123,6 +123,25 @@ def test_maxima_of_sums(n, more, kind, seed):
         assert rows["argmax_plus"](x, 0, M, i * (n + more), n) == np.argmax(x + M[i, :n])
 
 
+@given(
+    n=st.integers(8, 60),
+    spread=st.sampled_from([0.0, 1.0, 20.0]),
+    loose=st.sampled_from([0.0, 3.0, np.inf]),
+    forbidden=st.sampled_from([0.0, 0.2, 1.0]),
+    seed=st.integers(0, 99),
+)
+def test_few_rows_bring_the_same_maxima(n, spread, loose, forbidden, seed):
+    """However loose the bounds of the rows are."""
+    rng = np.random.default_rng(seed)
+    x = (spread * rng.normal(size=n)).astype(np.float32)
+    x[rng.random(n) < forbidden] = -np.inf
+    M = rng.integers(-3, 4, (n, n)).astype(np.float32)
+    out = room(n, np.float32)
+    tops = M.max(axis=1) + np.float32(loose)
+    rows["few_max_plus"](x, 0, n, M, tops, out, GUARD)
+    assert (inside(out) == (x[:, None] + M).max(axis=0)).all()
+
+
 @pytest.mark.parametrize("n", [8, 13, 24])
 def test_where_all_is_forbidden_the_first_place_is_named(n):
     x = np.full(n, -np.inf, np.float32)

@@ -57,7 +57,7 @@ def test_the_weights_keep_the_type_they_came_in():
     mine = solver(Penalty(l2=0.5))
     mine.run(max_passes=3, tol=0.0)
     assert mine.weights().node.dtype == np.float32
-    assert mine.state()["node"].dtype == np.float64  # nothing is lost between legs
+    assert mine.state()["point"].dtype == np.float64  # nothing is lost between legs
 
 
 # ------------------------------------------------------------------------- reasons to stop

@@ -45,6 +45,7 @@ def chain_gradient(
     plain: Any,
     dense: Any,
     sparse: Any,
+    listed: Any,
     hits: Any,
     shares: Array,
     scale: float,
@@ -69,7 +70,9 @@ def chain_gradient(
         )  # fmt: skip
     if dense is not None:
         score_dense_edges(features, T, dense, visits, k, scale, edge)
-    loss = piece_loss(T, sets, visits, k, weight, plain, dense, hits, space, shared.pairs, c)
+    loss = piece_loss(
+        T, sets, visits, k, weight, plain, dense, listed, hits, space, shared.pairs, c
+    )
     width = work.shape[2]
     gradient = GRADIENT * work.shape[1] * width
     scale_row(work, gradient, n * width, step, shared.gradient, row * width)

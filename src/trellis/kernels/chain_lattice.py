@@ -10,11 +10,13 @@ pass (α normalised at every position by c_t, V = E ∘ β / c):
     α_t ∝ E_t ∘ (U_tᵀ α_{t-1}),    β_{t-1} = U_t V_t,    P_t = α_t ∘ β_t,
     P(y_{t-1} = i, y_t = j) = α_{t-1}(i) U_t(i, j) V_t(j)
 
-with E = e^{s − row maximum} and U_t = e^{S_t − max S_t}. There are three kinds of edges:
+with E = e^{s − row maximum} and U_t = e^{S_t − max S_t}. There are four kinds of edges:
 
 plain
     S_t is T everywhere. Expected transition counts are U ∘ Σ_t α_{t-1} V_tᵀ, so only outer
     products are summed here and U is multiplied in once for many pieces (those of a chunk).
+listed
+    As plain ones, but T is zero for most pairs, and stays so (:mod:`trellis.kernels.listed_pairs`).
 sparse
     T and few pairs more at each position (``hits``, see :mod:`trellis.kernels.sparse_edges`):
     as plain ones, and corrections of the pairs that are hit.
@@ -34,6 +36,13 @@ import numpy as np
 from trellis.kernels._jit import allocating, fragment, inner
 from trellis.kernels.fast_exp import fast_exp
 from trellis.kernels.lanes import WIDTH, highest, load, padded, spread, store, total, upper
+from trellis.kernels.listed_pairs import (
+    add_listed_products,
+    exponentiate_listed,
+    find_listed,
+    listed_times,
+    times_listed,
+)
 from trellis.kernels.row_products import (
     add_outer_products,
     copy_row,
@@ -64,17 +73,21 @@ class ChainSpace(NamedTuple):
 
     With rows of L labels padded to P, ``work`` (7, n, P) are those of positions (−inf beyond the
     labels for the scores, else 0); ``tables`` (2, P, P) hold U and its transpose and ``peak`` (1,)
-    max T. ``held`` (2, M, P) are the rows α_{t-1}, weighted, and V_t of ``filled`` (1,) edges whose
-    outer products are still to be summed, M ≥ 2n: over many edges that is done in registers. Only
-    dense edges need ``edge`` (n, L² + 8), the scores of the edges and then their gradient, followed
-    by −inf, and ``chances`` (2, n, P, P), U_t and then pair marginals over all and over the allowed
-    labellings; only sparse ones need ``ranges``.
+    max T; of listed pairs ``extra`` (pairs,) holds M and ``base`` (1,) u instead. ``held``
+    (2, M, P) are the rows α_{t-1}, weighted, and V_t of ``filled`` (1,) edges whose outer products
+    are still to be summed, M ≥ 2n: over many edges that is done in registers (and, of listed pairs,
+    in ``turned``). Only dense edges need ``edge`` (n, L² + 8), the scores of the edges and then
+    their gradient, followed by −inf, and ``chances`` (2, n, P, P), U_t and then pair marginals over
+    all and over the allowed labellings; only sparse ones need ``ranges``.
     """
 
     work: Array
     tables: Array
     peak: Array
+    extra: Array
+    base: Array
     held: Array
+    turned: Array
     filled: Array
     edge: Array
     chances: Array
@@ -82,7 +95,7 @@ class ChainSpace(NamedTuple):
 
 
 @allocating
-def chain_space(W: Array, longest: int, dense: Any, sparse: Any) -> ChainSpace:
+def chain_space(W: Array, longest: int, dense: Any, sparse: Any, listed: Any) -> ChainSpace:
     """Room for pieces of up to ``longest`` positions."""
     n_labels = W.shape[1]
     n_pairs = n_labels * n_labels
@@ -93,15 +106,20 @@ def chain_space(W: Array, longest: int, dense: Any, sparse: Any) -> ChainSpace:
     for t in range(longest):
         for j in range(n_labels, width):
             work[NODE, t, j] = -np.inf
+    side = width if listed is None else 0
+    n_held = _HELD + 2 * longest
     edge = np.zeros((n_dense, n_pairs + WIDTH), W.dtype)
     for t in range(n_dense):
         for q in range(WIDTH):
             edge[t, n_pairs + q] = -np.inf
     return ChainSpace(
         work,
-        np.zeros((2, width, width), W.dtype),
+        np.zeros((2, side, side), W.dtype),
         np.zeros(1, W.dtype),
-        np.zeros((2, _HELD + 2 * longest, width), W.dtype),
+        np.zeros(0 if listed is None else listed.second.size, W.dtype),
+        np.zeros(1, W.dtype),
+        np.zeros((2, n_held, width), W.dtype),
+        np.zeros((2, 0 if side else width, padded(n_held)), W.dtype),
         np.zeros(1, np.int64),
         edge,
         np.zeros((2, n_dense, width, width), W.dtype),
@@ -114,9 +132,18 @@ def chain_space(W: Array, longest: int, dense: Any, sparse: Any) -> ChainSpace:
     )
 
 
+@fragment
+def exponentiate(T: Array, plain: Any, listed: Any, space: ChainSpace) -> None:
+    """Refresh U = e^{T − max T} and max T."""
+    if plain is not None and listed is None:
+        _exponentiate_tables(T, space)
+    if listed is not None:
+        space.peak[0] = exponentiate_listed(T, listed, space.extra, space.base)
+
+
 @inner
-def exponentiate(T: Array, space: ChainSpace) -> None:
-    """Refresh U = e^{T − max T}, its transpose and max T."""
+def _exponentiate_tables(T: Array, space: ChainSpace) -> None:
+    """Refresh U, its transpose and max T."""
     tables = space.tables
     n = T.shape[0]
     turned = tables.shape[1] * tables.shape[2]
@@ -132,6 +159,7 @@ def piece_loss(
     weight: float,
     plain: Any,
     dense: Any,
+    listed: Any,
     hits: Any,
     space: ChainSpace,
     pairs: Array,
@@ -169,8 +197,8 @@ def piece_loss(
         sign = 1 - 2 * constrained
         into = TARGET if constrained else GRADIENT
         loss += sign * _expectations(
-            T, sets, start, n, constrained == 1, sign * weight, plain, dense, hits, space, pairs,
-            c, into,
+            T, sets, start, n, constrained == 1, sign * weight, plain, dense, listed, hits, space,
+            pairs, c, into,
         )  # fmt: skip
     if kind == PARTLY:
         for t in range(n):
@@ -192,7 +220,10 @@ def piece_loss(
         before = label[start + t - 1]
         if plain is not None:
             gold += T[before, y]
+        if plain is not None and listed is None:
             pairs[c, before, y] -= weight
+        if listed is not None:
+            pairs[c, 0, find_listed(listed, before, y)] -= weight
         if dense is not None:
             gold += edge[t, before * n_labels + y]
             for i in range(n_labels):
@@ -219,6 +250,7 @@ def _expectations(
     weight: float,
     plain: Any,
     dense: Any,
+    listed: Any,
     hits: Any,
     space: ChainSpace,
     pairs: Array,
@@ -258,8 +290,10 @@ def _expectations(
         if t == 0:
             copy_row(work, potential, width, work, alpha)
         else:
-            if plain is not None:
+            if plain is not None and listed is None:
                 row_times(work, before, tables, 0, n_labels, work, here)
+            if listed is not None:
+                times_listed(work, before, listed, space.extra, space.base, n_labels, width, here)
             if dense is not None:
                 own = (plane * chances.shape[1] + t) * turned
                 log_z += _dense_potentials(edge, t, chances, own, n_labels)
@@ -291,7 +325,7 @@ def _expectations(
             multiply_row(work, scaled + here, work, beta + here, width, work, scaled + here)
         future = zero
         cancelled = zero
-        if plain is not None:
+        if plain is not None and listed is None:
             row_times(work, scaled + here, tables, turned, n_labels, work, beta + before)
             if hits is not None:
                 for h in range(ranges.begin[t], ranges.begin[t] + ranges.number[t]):
@@ -300,6 +334,12 @@ def _expectations(
                     cancelled -= work[ALPHA, t - 1, hits.source[h]] * min(x, zero)
                 for j in range(n_labels):
                     work[BETA, t - 1, j] = max(work[BETA, t - 1, j], zero)
+        if listed is not None:
+            cancelled = listed_times(
+                work, scaled + here, alpha + before, listed, space.extra, space.base, n_labels,
+                width, beta + before,
+            )  # fmt: skip
+        if plain is not None:
             multiply_row(work, alpha + before, work, beta + before, width, work, chance + before)
             future = row_sum(work, beta + before, width)
         if dense is not None:
@@ -312,8 +352,9 @@ def _expectations(
             break
     if lost:
         return _log_expectations(
-            T, sets, start, n, constrained, weight, plain, dense, hits, space, pairs, c, into
-        )
+            T, sets, start, n, constrained, weight, plain, dense, listed, hits, space, pairs, c,
+            into,
+        )  # fmt: skip
     log_z += float(np.log(product))
     if plain is not None:
         log_z += (n - 1) * space.peak[0]
@@ -377,9 +418,13 @@ def _dense_backward(
 
 
 @inner
-def add_held(space: ChainSpace, n_labels: int, outer: Array, c: int) -> None:
+def add_held(space: ChainSpace, n_labels: int, listed: Any, outer: Array, c: int) -> None:
     """outer[c] += Σ α_{t-1} V_tᵀ over the pairs of rows held."""
     held = space.held
+    if listed is not None:
+        add_listed_products(held, space.turned, space.filled[0], listed, outer, c)
+        space.filled[0] = 0
+        return
     second = held.shape[1] * held.shape[2]
     to = c * outer.shape[1] * outer.shape[2]
     add_outer_products(held, 0, held, second, space.filled[0], n_labels, outer, to)
@@ -396,6 +441,7 @@ def _log_expectations(
     weight: float,
     plain: Any,
     dense: Any,
+    listed: Any,
     hits: Any,
     space: ChainSpace,
     pairs: Array,
@@ -407,52 +453,71 @@ def _log_expectations(
     plane = 1 if constrained else 0
     n_labels = T.shape[0]
     S = np.empty((n, n_labels), np.float64)
-    edge = np.empty((n, n_labels, n_labels), np.float64)
     for t in range(n):
         for j in range(n_labels):
             ok = not constrained or sets.table[sets.ids[start + t], j]
             S[t, j] = work[NODE, t, j] if ok else -np.inf
-        for i in range(n_labels):
-            for j in range(n_labels):
-                if plain is not None:
-                    edge[t, i, j] = T[i, j]
-                if dense is not None:
-                    edge[t, i, j] = space.edge[t, i * n_labels + j]
-        if hits is not None:
-            for h in range(ranges.begin[t], ranges.begin[t] + ranges.number[t]):
-                edge[t, hits.source[h], hits.target[h]] += hits.delta[h]
+    # The scores of one edge at a time: those of all would be too many where labels are.
+    edge = T.astype(np.float64)
     terms = np.empty(n_labels, np.float64)
     a = np.empty((n, n_labels), np.float64)
     b = np.zeros((n, n_labels), np.float64)
     for j in range(n_labels):
         a[0, j] = S[0, j]
     for t in range(1, n):
+        _one_edge(T, dense, hits, space, t, True, edge)
         for j in range(n_labels):
             for i in range(n_labels):
-                terms[i] = a[t - 1, i] + edge[t, i, j]
+                terms[i] = a[t - 1, i] + edge[i, j]
             a[t, j] = S[t, j] + log_sum(terms)
-    for t in range(n - 1, 0, -1):
-        for i in range(n_labels):
-            for j in range(n_labels):
-                terms[j] = edge[t, i, j] + S[t, j] + b[t, j]
-            b[t - 1, i] = log_sum(terms)
+        _one_edge(T, dense, hits, space, t, False, edge)
     log_z = log_sum(a[n - 1])
-    for t in range(n):
+    for t in range(n - 1, -1, -1):
         for j in range(n_labels):
             work[into, t, j] = np.exp(a[t, j] + b[t, j] - log_z)
-            for i in range(n_labels if t > 0 else 0):
-                both = np.exp(a[t - 1, i] + edge[t, i, j] + S[t, j] + b[t, j] - log_z)
-                if plain is not None:
+        if t == 0:
+            break
+        _one_edge(T, dense, hits, space, t, True, edge)
+        for i in range(n_labels):
+            for j in range(n_labels):
+                terms[j] = edge[i, j] + S[t, j] + b[t, j]
+            b[t - 1, i] = log_sum(terms)
+            for j in range(n_labels):
+                both = np.exp(a[t - 1, i] + terms[j] - log_z)
+                if plain is not None and listed is None:
                     pairs[c, i, j] += weight * both
                 if dense is not None:
                     space.chances[plane, t, i, j] = both
+            if listed is not None:
+                for q in range(listed.ptr[i], listed.ptr[i + 1]):
+                    both = np.exp(a[t - 1, i] + terms[listed.second[q]] - log_z)
+                    pairs[c, 0, q] += weight * both
         if hits is not None:
             for h in range(ranges.begin[t], ranges.begin[t] + ranges.number[t]):
                 i = hits.source[h]
                 j = hits.target[h]
-                here = np.exp(a[t - 1, i] + edge[t, i, j] + S[t, j] + b[t, j] - log_z)
+                here = np.exp(a[t - 1, i] + edge[i, j] + S[t, j] + b[t, j] - log_z)
                 hits.gradient[h] = hits.gradient[h] - here if constrained else here
+        _one_edge(T, dense, hits, space, t, False, edge)
     return log_z
+
+
+@inner
+def _one_edge(
+    T: Array, dense: Any, hits: Any, space: ChainSpace, t: int, begins: bool, edge: Array
+) -> None:
+    """Make a copy of T the scores of the edge into t, or T again."""
+    if dense is not None:
+        n_labels = T.shape[0]
+        for i in range(n_labels):
+            for j in range(n_labels):
+                edge[i, j] = space.edge[t, i * n_labels + j]
+    if hits is not None:
+        ranges = space.ranges
+        for h in range(ranges.begin[t], ranges.begin[t] + ranges.number[t]):
+            i = hits.source[h]
+            j = hits.target[h]
+            edge[i, j] = T[i, j] + hits.delta[h] if begins else T[i, j]
 
 
 @inner

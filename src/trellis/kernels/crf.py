@@ -31,6 +31,7 @@ from trellis.kernels._jit import inner, kernel
 from trellis.kernels.barrier import meet, take
 from trellis.kernels.chain_crf import add_chain_edges, apply_chain_steps, chain_gradient, hit_bounds
 from trellis.kernels.chain_lattice import add_held, chain_space, exponentiate
+from trellis.kernels.listed_pairs import apply_listed_steps
 from trellis.kernels.prefetch import prefetch
 from trellis.kernels.scoring import Features, add_to_features, score_into
 from trellis.kernels.tree_crf import (
@@ -83,10 +84,10 @@ class Shared(NamedTuple):
 
     ``sync`` is that of :mod:`trellis.kernels.barrier`. For the P positions of the largest batch:
     ``gradient`` (P, L) and, for edges with scores of their own, ``edge_gradient`` (P, L²), else
-    (0, L²). For C chunks: ``outer`` and ``pairs``, (C, L, L) or (C, K, L, L), parts of the gradient
-    of the transitions, and ``losses`` (C,), the weighted losses. For the K tables of trees:
-    ``touched`` (C, K), those that chunks have added to, and ``version`` (K,), which counts the
-    changes of each.
+    (0, L²). For C chunks: ``outer`` and ``pairs``, (C, L, L), (C, K, L, L) or (C, 1, pairs listed),
+    parts of the gradient of the transitions, and ``losses`` (C,), the weighted losses. For the K
+    tables of trees: ``touched`` (C, K), those that chunks have added to, and ``version`` (K,),
+    which counts the changes of each.
     """
 
     sync: Array
@@ -111,6 +112,7 @@ def crf_steps(
     plain: Any,
     dense: Any,
     sparse: Any,
+    listed: Any,
     rich: Any,
     symmetric: bool,
     into: Steps,
@@ -128,9 +130,11 @@ def crf_steps(
     Either ``chain`` is True or a ``forest`` is given; the other is None. W (F, L) are node weights,
     T (L, L) the transitions of chains and (K, L, L) the tables of trees.
     Of the rich edges ``dense`` and ``sparse`` with its ``hits`` are of chains
-    (:mod:`trellis.kernels.rich_edges`), ``rich`` is of trees (:mod:`trellis.kernels.tree_edges`);
-    at most one is not None. ``plain`` is True if ``dense`` is None, else None, because Numba does
-    not drop a branch that is taken only if an argument is None. Edges of trees may be
+    (:mod:`trellis.kernels.rich_edges`), ``rich`` is of trees (:mod:`trellis.kernels.tree_edges`),
+    and ``listed`` are the pairs of labels that have transitions, if not all have
+    (:mod:`trellis.kernels.listed_pairs`); at most one is not None. ``plain`` is True if ``dense``
+    is None, else None, because Numba does not drop a branch that is taken only if an argument is
+    None. Edges of trees may be
     ``symmetric``.
 
     True node and rich weights are ``state[0]`` times those stored, so that shrinking them costs
@@ -149,10 +153,9 @@ def crf_steps(
     total = np.zeros(T.shape, np.float64)
     space: Any
     if chain is not None:
-        space = chain_space(W, longest_piece(pieces), dense, sparse)
+        space = chain_space(W, longest_piece(pieces), dense, sparse, listed)
         shares = hit_bounds(visits, hits)
-        if plain is not None:
-            exponentiate(T, space)
+        exponentiate(T, plain, listed, space)
     if forest is not None:
         space = tree_space(W, len(T), longest_piece(pieces), rich)
         seen = np.full(len(T), -1, np.int64)
@@ -188,8 +191,8 @@ def crf_steps(
                 )  # fmt: skip
                 if chain is not None:
                     loss = chain_gradient(
-                        features, sets, visits, k, k0, T, plain, dense, sparse, hits, shares,
-                        kind.type(scale), weight * pace, step, space, shared, c,
+                        features, sets, visits, k, k0, T, plain, dense, sparse, listed, hits,
+                        shares, kind.type(scale), weight * pace, step, space, shared, c,
                     )  # fmt: skip
                 if forest is not None:
                     loss = tree_gradient(
@@ -203,7 +206,7 @@ def crf_steps(
                     # wait, while there is room.
                     over = space.filled[0] + 2 * space.work.shape[1] > space.held.shape[1]
                     if over or (k + 1 == end and (last or n_chunks > 1 or n_threads > 1)):
-                        add_held(space, T.shape[0], shared.outer, c)
+                        add_held(space, T.shape[0], listed, shared.outer, c)
             c = c + 1 if n_threads == 1 else take(sync)
         if not meet(sync, n_threads):
             return
@@ -238,7 +241,12 @@ def crf_steps(
                 for k in range(k0, k1):
                     rates.fired[0, rates.gamma.size - 1] += first[k + 1] - first[k] > 1
             if renew:
-                if chain is not None:
+                if listed is not None:
+                    apply_listed_steps(
+                        listed, space.extra, space.base, shared.outer, shared.pairs, used, t_scale,
+                        into.transitions,
+                    )  # fmt: skip
+                elif chain is not None:
                     apply_chain_steps(space, shared, used, t_scale, total, into.transitions)
                 if forest is not None:
                     apply_tree_steps(
@@ -253,8 +261,8 @@ def crf_steps(
         if not meet(sync, n_threads):
             return
         if renew:
-            if chain is not None and plain is not None:
-                exponentiate(T, space)
+            if chain is not None:
+                exponentiate(T, plain, listed, space)
             if forest is not None and rich is None:
                 exponentiate_tables(T, symmetric, shared.version, seen, space)
             t_scale = 1.0

@@ -26,7 +26,7 @@ from trellis.kernels._jit import fragment, inner, kernel
 from trellis.kernels.barrier import meet
 from trellis.kernels.forest import Forest
 from trellis.kernels.rich_edges import feature_row, find_pair, score_edge_into
-from trellis.kernels.row_products import argmax_plus, row_max_plus
+from trellis.kernels.row_products import argmax_plus, few_max_plus, row_max_plus
 from trellis.kernels.scoring import Features, score_into
 from trellis.kernels.tree_edges import score_edge
 from trellis.kernels.visits import (
@@ -45,6 +45,10 @@ Array = np.ndarray[Any, Any]
 
 # Planes of the workspace (2, longest piece, L): node scores, and scores of the best paths so far.
 NODE, SCORE = range(2)
+
+
+# Labels from which on few rows of the transitions are looked at.
+_MANY = 64
 
 
 class Sums(NamedTuple):
@@ -120,10 +124,12 @@ def averaged_perceptron(
     work = np.empty((2, longest, n_labels), W.dtype)
     edge = np.zeros((0 if rich is None else longest, n_labels * n_labels), W.dtype)
     turned = np.empty((n_labels, n_labels), T.dtype)
+    tops = np.full(n_labels, -np.inf, T.dtype)
     if chain is not None:
         for i in range(n_labels):
             for j in range(n_labels):
                 turned[j, i] = T[i, j]
+                tops[i] = max(tops[i], T[i, j])
     edges: Any = None
     if forest is not None:
         edges = _Edges(
@@ -180,7 +186,7 @@ def averaged_perceptron(
                                     work[NODE, i, j] = -np.inf
                 into = gold if constrained else path
                 if chain is not None and not known:
-                    _best_of_chain(work, T, turned, edge, n, into, at)
+                    _best_of_chain(work, T, turned, tops, edge, n, into, at)
                 if forest is not None and not known:
                     _best_of_tree(work, forest, start, n, edges, into, at)
             if margin is not None and wrong[k] > 0:
@@ -214,8 +220,8 @@ def averaged_perceptron(
                     and (gold[at + i] != path[at + i] or gold[at + i - 1] != path[at + i - 1])
                 ):
                     _update_chain_edge(
-                        features, start + i, T, turned, rich, sums, low, high, thread, path, gold,
-                        at + i, step, late,
+                        features, start + i, T, turned, tops, rich, sums, low, high, thread, path,
+                        gold, at + i, step, late,
                     )  # fmt: skip
         if not meet(sync, n_threads):
             return
@@ -280,12 +286,12 @@ def _score_tree_edges(
 
 @inner
 def _best_of_chain(
-    work: Array, T: Array, turned: Array, edge: Array, n: int, path: Array, at: int
+    work: Array, T: Array, turned: Array, tops: Array, edge: Array, n: int, path: Array, at: int
 ) -> None:
     """Viterbi of one piece without back-pointers: the winner is found again on the way back.
 
-    Edge scores are T, whose transpose is ``turned``, or edge[t] if that is not empty; the path goes
-    to path[at:at + n].
+    Edge scores are T, whose transpose is ``turned`` and whose rows are nowhere above ``tops``, or
+    edge[t] if that is not empty; the path goes to path[at:at + n].
     """
     n_labels = T.shape[0]
     rich = edge.size > 0
@@ -304,8 +310,10 @@ def _best_of_chain(
         elif rich:
             row = t * n_labels * n_labels
             row_max_plus(work, before, n_labels, edge, row, n_labels, work, before + n_labels)
-        else:
+        elif n_labels < _MANY:
             row_max_plus(work, before, n_labels, T, 0, n_labels, work, before + n_labels)
+        else:
+            few_max_plus(work, before, n_labels, T, tops, work, before + n_labels)
         for j in range(n_labels):
             work[SCORE, t, j] += work[NODE, t, j]
     path[at + n - 1] = np.argmax(work[SCORE, n - 1])
@@ -400,6 +408,7 @@ def _update_chain_edge(
     t: int,
     T: Array,
     turned: Array,
+    tops: Array,
     rich: Any,
     sums: Any,
     low: int,
@@ -418,6 +427,7 @@ def _update_chain_edge(
     bad = path[at - 1] * n_labels + path[at]
     turned[gold[at], gold[at - 1]] += step  # that of this thread
     turned[path[at], path[at - 1]] -= step
+    tops[gold[at - 1]] = max(tops[gold[at - 1]], turned[gold[at], gold[at - 1]])
     if thread == 0:
         T[gold[at - 1], gold[at]] += step
         T[path[at - 1], path[at]] -= step

@@ -22,6 +22,8 @@ from trellis.kernels.lanes import (
     load_half,
     load_half_as,
     load_one,
+    lower,
+    lowest,
     padded,
     put,
     spread,
@@ -37,6 +39,7 @@ __all__ = [
     "argmax_plus",
     "copy_row",
     "exponentiate_table",
+    "few_max_plus",
     "multiply_row",
     "relative_exponentials",
     "row_max",
@@ -273,6 +276,43 @@ def row_max_plus(
         store(out, to + second, upper(y0, y1))
         store(out, to + third, upper(z0, z1))
         j += 24
+
+
+@fragment
+def few_max_plus(x: Array, at: int, n: int, M: Array, tops: Array, out: Array, to: int) -> None:
+    """Write what ``row_max_plus`` does of a whole table (n, n), looking at as few rows as it can.
+
+    ``tops`` (n,) are at least the maxima of the rows of M: a row i with x_i + tops_i below all that
+    the rows before have brought changes nothing.
+    """
+    last = n - 8
+    best = 0
+    top = get(x, at)
+    for i in range(1, n):
+        a = get(x, at + i)
+        if a > top:
+            top = a
+            best = i
+    first = spread(top)
+    least = first + load(M, best * n + last)
+    store(out, to + last, least)
+    for j in range(0, last, 8):
+        y = first + load(M, best * n + j)
+        least = lower(least, y)
+        store(out, to + j, y)
+    low = lowest(least)
+    for i in range(n):
+        a = get(x, at + i)
+        if a + get(tops, i) <= low:
+            continue
+        by = spread(a)
+        least = upper(by + load(M, i * n + last), load(out, to + last))
+        store(out, to + last, least)
+        for j in range(0, last, 8):
+            y = upper(by + load(M, i * n + j), load(out, to + j))
+            least = lower(least, y)
+            store(out, to + j, y)
+        low = lowest(least)
 
 
 @fragment

@@ -77,6 +77,13 @@ class CRF(StochasticModel):
         together (CRFsuite's default).""",
         default="all",
     )
+    transitions: str = parameter(
+        one_of("auto", "all", "observed"),
+        """Chains: pairs of labels whose transitions have weights. "observed": those seen, or to be
+        expected at least once by chance, which makes training with many labels several times as
+        fast; the others stay at zero. "auto": so from 400 labels on.""",
+        default="auto",
+    )
     lock_free: bool = parameter(
         flag,
         """With SGD on chains, let every thread take its own steps without waiting for the others:
@@ -101,6 +108,10 @@ class CRF(StochasticModel):
         super()._check_together()
         if self.states == "observed" and self.solver != "lbfgs":
             raise ParametersError("{states} is for {solver}", states="observed", solver="lbfgs")
+        if self.transitions == "observed" and self.structure != "chain":
+            raise ParametersError(
+                "{transitions} is for {structure}", transitions="observed", structure="chain"
+            )
         if self.lock_free and self.solver not in ("sgd", "auto"):
             raise ParametersError("{lock_free} is for {solver}", lock_free=True, solver="sgd")
         if self._wants_average and (self.l1 or self.group_lasso):

@@ -151,6 +151,8 @@ class LinearParameters(Estimator):
         option="--seed",
     )
 
+    transitions: str = fixed("all")  # CRFs may have fewer
+
     def _check_together(self) -> None:
         if self.structure == "chain":
             return

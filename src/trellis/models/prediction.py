@@ -445,7 +445,9 @@ class Predictor(LinearParameters):
         """Samples as a problem whose weights are those of the model; edges of known types."""
         if labels is None:
             labels = unknown_labels(corpus, self.states_)
-        shape: dict[str, Any] = {"sample_weight": weight, "cost": self._cost}
+        shape: dict[str, Any] = {
+            "sample_weight": weight, "cost": self._cost, "transitions": self.transitions,
+        }  # fmt: skip
         if labels.classes == self.states_:  # held-out samples may have others
             shape["rich"] = self.weights_.edge
         if self.structure != "chain":

@@ -62,6 +62,9 @@ class LabelProblem(LabelInference):
         not exact, values are those of the labellings found, and bounds are higher.
     cost : "hamming", array (L, L) or function
         Cost of a label in place of another, ``cost[gold, predicted]``.
+    transitions : "auto", "all" or "observed"
+        Pairs of labels whose transitions the log-likelihood of chains learns
+        (:mod:`trellis.problems.transition_pairs`).
 
     Examples
     --------

@@ -23,6 +23,7 @@ from trellis.problems.edge_rows import rich_arguments
 from trellis.problems.edge_weights import EdgeWeights
 from trellis.problems.label_problem import LabelProblem
 from trellis.problems.threads import N_CHUNKS, feature_bounds, meeting, run_threads
+from trellis.problems.transition_pairs import MANY_LABELS, observed_pairs, with_weights
 from trellis.problems.visits import GraphVisits, Visits, check_state
 from trellis.problems.weights import Weights
 
@@ -224,14 +225,18 @@ class LogLikelihood:
         n_threads = min(self.n_jobs, n_chunks)
         kind, positions = weights.node.dtype, visits.largest_batch(steps.batch)
         dense, sparse, rich, hits = self._edges(weights, visits, steps.batch)
-        tables = weights.transitions.shape
+        listed = self._listed(weights) if forest is None and weights.edge is None else None
+        tables: tuple[int, ...] = weights.transitions.shape
         n_types = 0 if forest is None else problem.n_types
         width = padded(n_labels)
+        sums = (*tables[:-2], width, width)
+        if listed is not None:
+            tables = sums = (1, len(listed.second))
         shared = Shared(
             meeting(),
             np.empty((positions, width), kind),
             np.empty((0 if dense is rich is None else positions, n_labels * n_labels), kind),
-            np.zeros((n_chunks, *tables[:-2], width, width), kind),
+            np.zeros((n_chunks, *sums), kind),
             np.zeros((n_chunks, *tables), np.float64),
             np.zeros(n_chunks, np.float64),
             np.zeros((n_chunks if n_types else 0, n_types), np.uint8),
@@ -244,7 +249,7 @@ class LogLikelihood:
             crf_steps(
                 *problem.arguments(), visits.arguments(), True if forest is None else None, forest,
                 weights.node, weights.transitions, True if dense is None else None, dense, sparse,
-                rich, not problem.directed,
+                listed, rich, not problem.directed,
                 Steps(into.node, into.transitions, into_edge),
                 Rates(steps.rate, steps.decay, steps.shrink, rates.gamma, rates.fired),
                 state, refresh, steps.batch, bounds, thread, shared, hits,
@@ -276,6 +281,21 @@ class LogLikelihood:
             slot=np.empty(room, np.int64),
         )
         return None, edge.arguments(), None, hits
+
+    def _listed(self, weights: Weights) -> Any:
+        """The pairs of labels that have transitions, if not all have."""
+        from trellis.kernels.listed_pairs import ListedPairs
+
+        problem, n_labels = self.problem, self.problem.n_labels
+        auto = "all" if n_labels < MANY_LABELS else "observed"
+        if (auto if problem.transitions == "auto" else problem.transitions) == "all":
+            return None
+        known = self._known.get("pairs")
+        if known is None or known[0] is not problem.labels:
+            known = self._known["pairs"] = (problem.labels, observed_pairs(problem))
+        pairs = with_weights(known[1], weights.transitions)
+        first, second = np.divmod(pairs, n_labels)
+        return ListedPairs(np.searchsorted(first, np.arange(n_labels + 1)), second.astype(np.int32))
 
     def _entries(self, edge: EdgeWeights) -> NDArray[np.int64]:
         """Running number of edge weights met at each position; the same for all steps of a run."""

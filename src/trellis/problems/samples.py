@@ -46,6 +46,9 @@ __all__ = ["LabelSamples", "taken"]
 STRUCTURES = ("chain", "tree", "graph")
 """What may join the positions of a sample."""
 
+TRANSITIONS = ("auto", "all", "observed")
+"""Which pairs of labels have transition weights in a CRF of chains."""
+
 _SOLVERS = ("auto", "exact", "tree", "elimination", "max-flow", "dual", "lp", "ilp")
 
 
@@ -56,7 +59,7 @@ class LabelSamples:
     ----------
     encoded, labels, n_features, sample_weight, structure, edges, types, n_types, directed
         As for :class:`trellis.problems.LabelProblem`.
-    rich, inference, cost
+    rich, inference, cost, transitions
         As for :class:`trellis.problems.LabelProblem`.
     """
 
@@ -78,6 +81,7 @@ class LabelSamples:
         rich: EdgeWeights | None = None,
         inference: str = "auto",
         cost: Any = "hamming",
+        transitions: str = "all",
     ) -> None:
         instance(Encoded).check("encoded", encoded)
         instance(Labels).check("labels", labels)
@@ -88,6 +92,7 @@ class LabelSamples:
         (nothing | instance(EdgeWeights)).check("rich", rich)
         one_of(*_SOLVERS).check("inference", inference)
         check_cost(cost)
+        one_of(*TRANSITIONS).check("transitions", transitions)
         if not labels.classes:
             raise DataError("there are no labels to learn")
         if len(labels) != encoded.offsets[-1]:
@@ -107,6 +112,7 @@ class LabelSamples:
         self.rich = rich
         self.inference = inference
         self.cost = cost
+        self.transitions = transitions
         weights = sample_weights(sample_weight, self.n_samples, all_zero=True)
         self.sample_weight: Float64s = held(weights, sample_weight)
         if rich is not None:

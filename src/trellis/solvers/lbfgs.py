@@ -78,14 +78,13 @@ class LimitedMemoryBFGS(Learner):
         self.penalty = penalty
         self.memory = memory
         self._kind = start.node.dtype
-        self._weights = start.map(lambda a: a.astype(np.float64))
         self._free = _observed(objective.problem, start) if observed else None
-        size = sum(a.size for a in start.arrays())
-        # Buffers that every evaluation uses again; the gradient is one flat array with views.
-        self._spare = np.zeros(size if observed else 0)
-        self._trial = self._weights.copy()
-        self._slope_flat = np.zeros(size)
-        self._slope = _views(self._slope_flat, self._weights)
+        flat = np.concatenate([a.ravel() for a in start.arrays()], dtype=np.float64)
+        # The weights as a point of the search: those that are free, one after the other.
+        self._x = flat if self._free is None else flat[self._free]
+        # Room that every evaluation uses again, flat arrays with views.
+        self._trial_flat, self._slope_flat = np.zeros(flat.size), np.zeros(flat.size)
+        self._trial, self._slope = (_views(a, start) for a in (self._trial_flat, self._slope_flat))
 
     def run(self, *, max_passes: int, tol: float, watch: Watch | None = None) -> Progress:
         """Iterate until the objective falls by less than ``tol`` of itself in one iteration.
@@ -103,7 +102,7 @@ class LimitedMemoryBFGS(Learner):
         def after(x: Float64s, objective: float) -> bool:
             nonlocal clock
             seconds = time.perf_counter() - clock
-            self._set(x)  # so that an interrupt finds the best point so far
+            self._x[:] = x  # so that an interrupt finds the best point so far
             enough = watch.record(self, objective, seconds, change=watch.change(objective))
             clock = time.perf_counter()
             return enough
@@ -111,7 +110,7 @@ class LimitedMemoryBFGS(Learner):
         while (finished := len(now.records)) < max_passes:
             leg = self._l1_leg if self.penalty.l1 else self._smooth_leg
             x, self.stop_reason = leg(min(LEG, max_passes - finished), max(tol, 0.0), after)
-            self._set(x)
+            self._x[:] = x
             if self.stop_reason != "max_passes" or len(now.records) == finished:
                 break  # not merely the end of a leg
             watch.save(now)
@@ -129,7 +128,7 @@ class LimitedMemoryBFGS(Learner):
                 raise StopIteration
 
         ending = scipy.optimize.minimize(
-            self._value_and_gradient, self._flat(), jac=True, method="L-BFGS-B", callback=then,
+            self._value_and_gradient, self._x.copy(), jac=True, method="L-BFGS-B", callback=then,
             options={
                 "maxiter": n, "maxcor": self.memory, "ftol": tol, "gtol": _GRADIENT,
                 "maxfun": 1 << 30, "maxls": 40,
@@ -144,39 +143,29 @@ class LimitedMemoryBFGS(Learner):
     ) -> tuple[Float64s, str]:
         """At most n iterations of OWL-QN: where it ended, and why."""
         ending = minimise_l1(
-            self._value_and_gradient, self._flat(), self.penalty.l1, memory=self.memory,
+            self._value_and_gradient, self._x.copy(), self.penalty.l1, memory=self.memory,
             max_iterations=n, tol=tol, gradient_tol=_GRADIENT, after=after,
         )  # fmt: skip
         return ending.x, _L1_ENDINGS.get(ending.reason, ending.reason)
 
     def weights(self) -> Weights:
         """The weights as of now, in the type of those given at the start."""
-        return self._weights.map(lambda a: a.astype(self._kind))
+        return self._at(self._x).map(lambda a: a.astype(self._kind))
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Weights at the start of a leg."""
-        return self._weights.named()
+        """The point at the start of a leg."""
+        return {"point": self._x}
 
-    # ---------------------------------------------------------------- flat weights
+    # ---------------------------------------------------------------- points
 
-    def _flat(self) -> Float64s:
-        """The weights as a point of the search."""
-        flat = np.concatenate([a.ravel() for a in self._weights.arrays()])
-        return flat if self._free is None else flat[self._free]
-
-    def _set(self, x: Float64s, weights: Weights | None = None) -> None:
-        """Make the weights those of a point of the search."""
-        if self._free is not None:
-            self._spare[self._free] = x
-            x = self._spare
-        into = self._weights if weights is None else weights
-        for array, part in zip(into.arrays(), _views(x, into).arrays(), strict=True):
-            array[...] = part
+    def _at(self, x: Float64s) -> Weights:
+        """The weights at a point, until they are asked for at another."""
+        self._trial_flat[slice(None) if self._free is None else self._free] = x
+        return self._trial
 
     def _value_and_gradient(self, x: Float64s) -> tuple[float, Float64s]:
         """The loss and the penalties other than L1."""
-        self._set(x, self._trial)
-        value, _ = self.objective.value_and_gradient(self._trial, self.visits, self._slope)
+        value, _ = self.objective.value_and_gradient(self._at(x), self.visits, self._slope)
         if self.penalty.group_lasso:
             value += self._add_group_lasso()
         slope = self._slope_flat if self._free is None else self._slope_flat[self._free]
@@ -199,19 +188,22 @@ class LimitedMemoryBFGS(Learner):
         """Set groups to zero that the smoothing kept from it."""
         if not self.penalty.group_lasso:
             return
-        norms, sizes = self.penalty.group_norms(self._weights)
+        trial = self._at(self._x)
+        norms, sizes = self.penalty.group_norms(trial)
         reach = self.penalty.group_lasso * np.sqrt(sizes)
         candidate = np.flatnonzero(norms < 100 * _SMOOTHING)
         if not len(candidate):
             return
         keep = np.ones(len(norms))
         keep[candidate] = 0
-        trial = self._weights.copy()
         self._scale(trial, keep)
-        _, slope = self.objective.value_and_gradient(trial, self.visits)
+        _, slope = self.objective.value_and_gradient(trial, self.visits, self._slope)
         pull, _ = self.penalty.group_norms(self._pull(slope))
         keep[candidate] = pull[candidate] > reach[candidate] * (1 + 1e-3)
-        self._scale(self._weights, keep)
+        trial = self._at(self._x)
+        self._scale(trial, keep)
+        flat = self._trial_flat
+        self._x[:] = flat if self._free is None else flat[self._free]
 
     def _scale(self, weights: Weights, factor: Float64s) -> None:
         """Multiply the weights of each group by a factor, in place."""
