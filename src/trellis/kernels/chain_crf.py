@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from trellis.kernels._jit import allocating, fragment
+from trellis.kernels.chain_edges import DENSE, SPARSE
 from trellis.kernels.chain_lattice import GRADIENT, ChainSpace, U, piece_loss
 from trellis.kernels.rich_edges import add_to_dense_rows, score_dense_edges
 from trellis.kernels.row_products import scale_row
@@ -24,13 +25,13 @@ Array = np.ndarray[Any, Any]
 
 
 @allocating
-def hit_bounds(visits: Visits, hits: Any) -> Array:
+def hit_bounds(visits: Visits, edges: Any) -> Array:
     """Where the share of each piece in the hits begins, counted through all batches (K + 1,)."""
     starts, ends = visits.starts, visits.ends
-    shares = np.zeros(0 if hits is None else starts.size + 1, np.int64)
-    if hits is not None:
+    shares = np.zeros(starts.size + 1, np.int64)
+    if edges is not None and edges.kind == SPARSE:
         for k in range(starts.size):
-            shares[k + 1] = shares[k] + hits.entries[ends[k]] - hits.entries[starts[k]]
+            shares[k + 1] = shares[k] + edges.hits.entries[ends[k]] - edges.hits.entries[starts[k]]
     return shares
 
 
@@ -42,11 +43,7 @@ def chain_gradient(
     k: int,
     k0: int,
     T: Array,
-    plain: Any,
-    dense: Any,
-    sparse: Any,
-    listed: Any,
-    hits: Any,
+    edges: Any,
     shares: Array,
     scale: float,
     weight: float,
@@ -63,24 +60,22 @@ def chain_gradient(
     n = visits.ends[k] - visits.starts[k]
     row = visits.first[k] - visits.first[k0]
     n_labels = T.shape[0]
-    if sparse is not None:
+    if edges is not None and edges.kind == SPARSE:
         hit_pairs(
-            features, sparse, visits, k, shares[k] - shares[k0], scale, space.tables, n_labels,
-            sets.ids, hits, ranges,
+            features, edges.rich, visits, k, shares[k] - shares[k0], scale, space.tables, n_labels,
+            sets.ids, edges.hits, ranges,
         )  # fmt: skip
-    if dense is not None:
-        score_dense_edges(features, T, dense, visits, k, scale, edge)
-    loss = piece_loss(
-        T, sets, visits, k, weight, plain, dense, listed, hits, space, shared.pairs, c
-    )
+    if edges is not None and edges.kind == DENSE:
+        score_dense_edges(features, T, edges.rich, visits, k, scale, edge)
+    loss = piece_loss(T, sets, visits, k, weight, edges, space, shared.pairs, c)
     width = work.shape[2]
     gradient = GRADIENT * work.shape[1] * width
     scale_row(work, gradient, n * width, step, shared.gradient, row * width)
-    if sparse is not None:
+    if edges is not None and edges.kind == SPARSE:
         for t in range(1, n):
             for h in range(ranges.begin[t], ranges.begin[t] + ranges.number[t]):
-                hits.gradient[h] *= step
-    if dense is not None:
+                edges.hits.gradient[h] *= step
+    if edges is not None and edges.kind == DENSE:
         for t in range(1, n):
             for q in range(n_labels * n_labels):
                 shared.edge_gradient[row + t, q] = step * edge[t, q]
@@ -96,9 +91,7 @@ def add_chain_edges(
     visits: Visits,
     k: int,
     k0: int,
-    dense: Any,
-    sparse: Any,
-    hits: Any,
+    edges: Any,
     shares: Array,
     edge_gradient: Array,
     low: int,
@@ -109,13 +102,22 @@ def add_chain_edges(
     """Add the steps of the rich edges of piece k for the features low … high − 1."""
     start = visits.starts[k]
     end = visits.ends[k]
-    if dense is not None:
+    if edges is not None and edges.kind == DENSE:
         for t in range(start + 1, end):
             row = visits.first[k] - visits.first[k0] + t - start
-            add_to_dense_rows(features, dense, t, edge_gradient, row, low, high, gamma, R_into)
-    if sparse is not None:
+            add_to_dense_rows(features, edges.rich, t, edge_gradient, row, low, high, gamma, R_into)
+    if edges is not None and edges.kind == SPARSE:
         add_to_rows(
-            features, sparse, start, end, hits, shares[k] - shares[k0], low, high, gamma, R_into
+            features,
+            edges.rich,
+            start,
+            end,
+            edges.hits,
+            shares[k] - shares[k0],
+            low,
+            high,
+            gamma,
+            R_into,
         )
 
 

@@ -10,7 +10,8 @@ pass (α normalised at every position by c_t, V = E ∘ β / c):
     α_t ∝ E_t ∘ (U_tᵀ α_{t-1}),    β_{t-1} = U_t V_t,    P_t = α_t ∘ β_t,
     P(y_{t-1} = i, y_t = j) = α_{t-1}(i) U_t(i, j) V_t(j)
 
-with E = e^{s − row maximum} and U_t = e^{S_t − max S_t}. There are four kinds of edges:
+with E = e^{s − row maximum} and U_t = e^{S_t − max S_t}. There are four kinds of edges
+(:mod:`trellis.kernels.chain_edges`):
 
 plain
     S_t is T everywhere. Expected transition counts are U ∘ Σ_t α_{t-1} V_tᵀ, so only outer
@@ -21,7 +22,7 @@ sparse
     T and few pairs more at each position (``hits``, see :mod:`trellis.kernels.sparse_edges`):
     as plain ones, and corrections of the pairs that are hit.
 dense
-    Each S_t is a matrix of its own (``dense``, see :mod:`trellis.kernels.rich_edges`), in
+    Each S_t is a matrix of its own (:mod:`trellis.kernels.rich_edges`), in
     ``edge``; U_t is replaced in place by the pair marginals.
 
 A piece whose scaling underflows is done again in log space.
@@ -34,6 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trellis.kernels._jit import allocating, fragment, inner
+from trellis.kernels.chain_edges import DENSE, LISTED, SPARSE
 from trellis.kernels.fast_exp import fast_exp
 from trellis.kernels.lanes import WIDTH, highest, load, padded, spread, store, total, upper
 from trellis.kernels.listed_pairs import (
@@ -95,18 +97,21 @@ class ChainSpace(NamedTuple):
 
 
 @allocating
-def chain_space(W: Array, longest: int, dense: Any, sparse: Any, listed: Any) -> ChainSpace:
+def chain_space(W: Array, longest: int, edges: Any) -> ChainSpace:
     """Room for pieces of up to ``longest`` positions."""
     n_labels = W.shape[1]
     n_pairs = n_labels * n_labels
-    n_dense = 0 if dense is None else longest
-    n_sparse = 0 if sparse is None else longest
     width = padded(n_labels)
+    side, n_listed, n_dense, n_sparse = width, 0, 0, 0
+    if edges is not None:
+        n_dense = longest if edges.kind == DENSE else 0
+        n_sparse = longest if edges.kind == SPARSE else 0
+        side = 0 if edges.kind == LISTED else width
+        n_listed = edges.listed.second.size
     work = np.zeros((N_WORK, longest, width), W.dtype)
     for t in range(longest):
         for j in range(n_labels, width):
             work[NODE, t, j] = -np.inf
-    side = width if listed is None else 0
     n_held = _HELD + 2 * longest
     edge = np.zeros((n_dense, n_pairs + WIDTH), W.dtype)
     for t in range(n_dense):
@@ -116,7 +121,7 @@ def chain_space(W: Array, longest: int, dense: Any, sparse: Any, listed: Any) ->
         work,
         np.zeros((2, side, side), W.dtype),
         np.zeros(1, W.dtype),
-        np.zeros(0 if listed is None else listed.second.size, W.dtype),
+        np.zeros(n_listed, W.dtype),
         np.zeros(1, W.dtype),
         np.zeros((2, n_held, width), W.dtype),
         np.zeros((2, 0 if side else width, padded(n_held)), W.dtype),
@@ -133,12 +138,12 @@ def chain_space(W: Array, longest: int, dense: Any, sparse: Any, listed: Any) ->
 
 
 @fragment
-def exponentiate(T: Array, plain: Any, listed: Any, space: ChainSpace) -> None:
+def exponentiate(T: Array, edges: Any, space: ChainSpace) -> None:
     """Refresh U = e^{T − max T} and max T."""
-    if plain is not None and listed is None:
+    if edges is None or edges.kind == SPARSE:
         _exponentiate_tables(T, space)
-    if listed is not None:
-        space.peak[0] = exponentiate_listed(T, listed, space.extra, space.base)
+    if edges is not None and edges.kind == LISTED:
+        space.peak[0] = exponentiate_listed(T, edges.listed, space.extra, space.base)
 
 
 @inner
@@ -157,20 +162,16 @@ def piece_loss(
     visits: Visits,
     k: int,
     weight: float,
-    plain: Any,
-    dense: Any,
-    listed: Any,
-    hits: Any,
+    edges: Any,
     space: ChainSpace,
     pairs: Array,
     c: int,
 ) -> float:
     """Loss of piece k, whose node scores are in work[NODE].
 
-    Either ``plain`` is True or ``dense`` is given; the other is None. work[GRADIENT] becomes
-    ∂loss/∂node (unweighted). Dense edges are replaced by ∂loss/∂edge. For others weight · ∂loss/∂T
-    is added to pairs[c] or ``held`` (still to be multiplied by U), and the hits of sparse ones get
-    their ∂loss/∂δ.
+    ``edges`` is None where they are plain. work[GRADIENT] becomes ∂loss/∂node (unweighted). Dense
+    edges are replaced by ∂loss/∂edge. For others weight · ∂loss/∂T is added to pairs[c] or ``held``
+    (still to be multiplied by U), and the hits of sparse ones get their ∂loss/∂δ.
     """
     work, edge, ranges = space.work, space.edge, space.ranges
     label = sets.ids
@@ -183,12 +184,12 @@ def piece_loss(
         for t in range(n):
             for j in range(n_labels):
                 work[GRADIENT, t, j] = 0
-            if dense is not None:
+            if edges is not None and edges.kind == DENSE:
                 for q in range(n_pairs):
                     edge[t, q] = 0
-            if hits is not None:
+            if edges is not None and edges.kind == SPARSE:
                 for h in range(ranges.begin[t], ranges.begin[t] + ranges.number[t]):
-                    hits.gradient[h] = 0
+                    edges.hits.gradient[h] = 0
         return 0.0
     loss = 0.0
     # First over all labellings, then over the allowed ones: one call in a loop, because two calls
@@ -197,14 +198,13 @@ def piece_loss(
         sign = 1 - 2 * constrained
         into = TARGET if constrained else GRADIENT
         loss += sign * _expectations(
-            T, sets, start, n, constrained == 1, sign * weight, plain, dense, listed, hits, space,
-            pairs, c, into,
-        )  # fmt: skip
+            T, sets, start, n, constrained == 1, sign * weight, edges, space, pairs, c, into
+        )
     if kind == PARTLY:
         for t in range(n):
             for j in range(n_labels):
                 work[GRADIENT, t, j] -= work[TARGET, t, j]
-            if dense is not None:
+            if edges is not None and edges.kind == DENSE:
                 for i in range(n_labels):
                     for j in range(n_labels):
                         both = space.chances[0, t, i, j] - space.chances[1, t, i, j]
@@ -218,21 +218,21 @@ def piece_loss(
         if t == 0:
             continue
         before = label[start + t - 1]
-        if plain is not None:
+        if edges is None or edges.kind != DENSE:
             gold += T[before, y]
-        if plain is not None and listed is None:
+        if edges is None or edges.kind == SPARSE:
             pairs[c, before, y] -= weight
-        if listed is not None:
-            pairs[c, 0, find_listed(listed, before, y)] -= weight
-        if dense is not None:
+        if edges is not None and edges.kind == LISTED:
+            pairs[c, 0, find_listed(edges.listed, before, y)] -= weight
+        if edges is not None and edges.kind == DENSE:
             gold += edge[t, before * n_labels + y]
             for i in range(n_labels):
                 for j in range(n_labels):
                     edge[t, i * n_labels + j] = space.chances[0, t, i, j]
             edge[t, before * n_labels + y] -= 1
-        if hits is not None and ranges.gold[t] >= 0:
-            gold += hits.delta[ranges.gold[t]]
-            hits.gradient[ranges.gold[t]] -= 1
+        if edges is not None and edges.kind == SPARSE and ranges.gold[t] >= 0:
+            gold += edges.hits.delta[ranges.gold[t]]
+            edges.hits.gradient[ranges.gold[t]] -= 1
     return loss - gold
 
 
@@ -248,10 +248,7 @@ def _expectations(
     n: int,
     constrained: bool,
     weight: float,
-    plain: Any,
-    dense: Any,
-    listed: Any,
-    hits: Any,
+    edges: Any,
     space: ChainSpace,
     pairs: Array,
     c: int,
@@ -290,18 +287,20 @@ def _expectations(
         if t == 0:
             copy_row(work, potential, width, work, alpha)
         else:
-            if plain is not None and listed is None:
+            if edges is None or edges.kind == SPARSE:
                 row_times(work, before, tables, 0, n_labels, work, here)
-            if listed is not None:
-                times_listed(work, before, listed, space.extra, space.base, n_labels, width, here)
-            if dense is not None:
+            if edges is not None and edges.kind == LISTED:
+                times_listed(
+                    work, before, edges.listed, space.extra, space.base, n_labels, width, here
+                )
+            if edges is not None and edges.kind == DENSE:
                 own = (plane * chances.shape[1] + t) * turned
                 log_z += _dense_potentials(edge, t, chances, own, n_labels)
                 row_times(work, before, chances, own, n_labels, work, here)
-            if hits is not None:
+            if edges is not None and edges.kind == SPARSE:
                 for h in range(ranges.begin[t], ranges.begin[t] + ranges.number[t]):
-                    work[ALPHA, t, hits.target[h]] += (
-                        work[ALPHA, t - 1, hits.source[h]] * hits.extra[h]
+                    work[ALPHA, t, edges.hits.target[h]] += (
+                        work[ALPHA, t - 1, edges.hits.source[h]] * edges.hits.extra[h]
                     )
                 for j in range(n_labels):  # rounding may leave less than nothing
                     work[ALPHA, t, j] = max(work[ALPHA, t, j], zero)
@@ -325,24 +324,24 @@ def _expectations(
             multiply_row(work, scaled + here, work, beta + here, width, work, scaled + here)
         future = zero
         cancelled = zero
-        if plain is not None and listed is None:
+        if edges is None or edges.kind == SPARSE:
             row_times(work, scaled + here, tables, turned, n_labels, work, beta + before)
-            if hits is not None:
+            if edges is not None and edges.kind == SPARSE:
                 for h in range(ranges.begin[t], ranges.begin[t] + ranges.number[t]):
-                    x = hits.extra[h] * work[SCALED, t, hits.target[h]]
-                    work[BETA, t - 1, hits.source[h]] += x
-                    cancelled -= work[ALPHA, t - 1, hits.source[h]] * min(x, zero)
+                    x = edges.hits.extra[h] * work[SCALED, t, edges.hits.target[h]]
+                    work[BETA, t - 1, edges.hits.source[h]] += x
+                    cancelled -= work[ALPHA, t - 1, edges.hits.source[h]] * min(x, zero)
                 for j in range(n_labels):
                     work[BETA, t - 1, j] = max(work[BETA, t - 1, j], zero)
-        if listed is not None:
+        if edges is not None and edges.kind == LISTED:
             cancelled = listed_times(
-                work, scaled + here, alpha + before, listed, space.extra, space.base, n_labels,
-                width, beta + before,
+                work, scaled + here, alpha + before, edges.listed, space.extra, space.base,
+                n_labels, width, beta + before,
             )  # fmt: skip
-        if plain is not None:
+        if edges is None or edges.kind != DENSE:
             multiply_row(work, alpha + before, work, beta + before, width, work, chance + before)
             future = row_sum(work, beta + before, width)
-        if dense is not None:
+        if edges is not None and edges.kind == DENSE:
             own = (plane * chances.shape[1] + t) * turned
             future = _dense_backward(work, chances, own, t, n_labels, into)
         # What α lost to underflow is below 1e-38 / c, but a large β would make it count. And where
@@ -352,11 +351,10 @@ def _expectations(
             break
     if lost:
         return _log_expectations(
-            T, sets, start, n, constrained, weight, plain, dense, listed, hits, space, pairs, c,
-            into,
-        )  # fmt: skip
+            T, sets, start, n, constrained, weight, edges, space, pairs, c, into
+        )
     log_z += float(np.log(product))
-    if plain is not None:
+    if edges is None or edges.kind != DENSE:
         log_z += (n - 1) * space.peak[0]
         held = space.held
         for t in range(1, n):
@@ -365,15 +363,17 @@ def _expectations(
             scale_row(work, alpha + (t - 1) * width, width, w, held, here)
             copy_row(work, scaled + t * width, width, held, held.shape[1] * width + here)
         space.filled[0] += n - 1
-    if hits is not None:
+    if edges is not None and edges.kind == SPARSE:
         for t in range(1, n):
             for h in range(ranges.begin[t], ranges.begin[t] + ranges.number[t]):
-                i = hits.source[h]
-                j = hits.target[h]
+                i = edges.hits.source[h]
+                j = edges.hits.target[h]
                 both = work[ALPHA, t - 1, i] * work[SCALED, t, j]
-                own_share = both * (tables[U, i, j] + hits.extra[h])
-                hits.gradient[h] = hits.gradient[h] - own_share if constrained else own_share
-                pairs[c, i, j] += weight * (both * hits.extra[h])
+                own_share = both * (tables[U, i, j] + edges.hits.extra[h])
+                edges.hits.gradient[h] = (
+                    edges.hits.gradient[h] - own_share if constrained else own_share
+                )
+                pairs[c, i, j] += weight * (both * edges.hits.extra[h])
     return log_z
 
 
@@ -418,11 +418,11 @@ def _dense_backward(
 
 
 @inner
-def add_held(space: ChainSpace, n_labels: int, listed: Any, outer: Array, c: int) -> None:
+def add_held(space: ChainSpace, n_labels: int, edges: Any, outer: Array, c: int) -> None:
     """outer[c] += Σ α_{t-1} V_tᵀ over the pairs of rows held."""
     held = space.held
-    if listed is not None:
-        add_listed_products(held, space.turned, space.filled[0], listed, outer, c)
+    if edges is not None and edges.kind == LISTED:
+        add_listed_products(held, space.turned, space.filled[0], edges.listed, outer, c)
         space.filled[0] = 0
         return
     second = held.shape[1] * held.shape[2]
@@ -439,10 +439,7 @@ def _log_expectations(
     n: int,
     constrained: bool,
     weight: float,
-    plain: Any,
-    dense: Any,
-    listed: Any,
-    hits: Any,
+    edges: Any,
     space: ChainSpace,
     pairs: Array,
     c: int,
@@ -465,59 +462,57 @@ def _log_expectations(
     for j in range(n_labels):
         a[0, j] = S[0, j]
     for t in range(1, n):
-        _one_edge(T, dense, hits, space, t, True, edge)
+        _one_edge(T, edges, space, t, True, edge)
         for j in range(n_labels):
             for i in range(n_labels):
                 terms[i] = a[t - 1, i] + edge[i, j]
             a[t, j] = S[t, j] + log_sum(terms)
-        _one_edge(T, dense, hits, space, t, False, edge)
+        _one_edge(T, edges, space, t, False, edge)
     log_z = log_sum(a[n - 1])
     for t in range(n - 1, -1, -1):
         for j in range(n_labels):
             work[into, t, j] = np.exp(a[t, j] + b[t, j] - log_z)
         if t == 0:
             break
-        _one_edge(T, dense, hits, space, t, True, edge)
+        _one_edge(T, edges, space, t, True, edge)
         for i in range(n_labels):
             for j in range(n_labels):
                 terms[j] = edge[i, j] + S[t, j] + b[t, j]
             b[t - 1, i] = log_sum(terms)
             for j in range(n_labels):
                 both = np.exp(a[t - 1, i] + terms[j] - log_z)
-                if plain is not None and listed is None:
+                if edges is None or edges.kind == SPARSE:
                     pairs[c, i, j] += weight * both
-                if dense is not None:
+                if edges is not None and edges.kind == DENSE:
                     space.chances[plane, t, i, j] = both
-            if listed is not None:
-                for q in range(listed.ptr[i], listed.ptr[i + 1]):
-                    both = np.exp(a[t - 1, i] + terms[listed.second[q]] - log_z)
+            if edges is not None and edges.kind == LISTED:
+                for q in range(edges.listed.ptr[i], edges.listed.ptr[i + 1]):
+                    both = np.exp(a[t - 1, i] + terms[edges.listed.second[q]] - log_z)
                     pairs[c, 0, q] += weight * both
-        if hits is not None:
+        if edges is not None and edges.kind == SPARSE:
             for h in range(ranges.begin[t], ranges.begin[t] + ranges.number[t]):
-                i = hits.source[h]
-                j = hits.target[h]
+                i = edges.hits.source[h]
+                j = edges.hits.target[h]
                 here = np.exp(a[t - 1, i] + edge[i, j] + S[t, j] + b[t, j] - log_z)
-                hits.gradient[h] = hits.gradient[h] - here if constrained else here
-        _one_edge(T, dense, hits, space, t, False, edge)
+                edges.hits.gradient[h] = edges.hits.gradient[h] - here if constrained else here
+        _one_edge(T, edges, space, t, False, edge)
     return log_z
 
 
 @inner
-def _one_edge(
-    T: Array, dense: Any, hits: Any, space: ChainSpace, t: int, begins: bool, edge: Array
-) -> None:
+def _one_edge(T: Array, edges: Any, space: ChainSpace, t: int, begins: bool, edge: Array) -> None:
     """Make a copy of T the scores of the edge into t, or T again."""
-    if dense is not None:
+    if edges is not None and edges.kind == DENSE:
         n_labels = T.shape[0]
         for i in range(n_labels):
             for j in range(n_labels):
                 edge[i, j] = space.edge[t, i * n_labels + j]
-    if hits is not None:
+    if edges is not None and edges.kind == SPARSE:
         ranges = space.ranges
         for h in range(ranges.begin[t], ranges.begin[t] + ranges.number[t]):
-            i = hits.source[h]
-            j = hits.target[h]
-            edge[i, j] = T[i, j] + hits.delta[h] if begins else T[i, j]
+            i = edges.hits.source[h]
+            j = edges.hits.target[h]
+            edge[i, j] = T[i, j] + edges.hits.delta[h] if begins else T[i, j]
 
 
 @inner

@@ -30,6 +30,7 @@ import numpy as np
 from trellis.kernels._jit import inner, kernel
 from trellis.kernels.barrier import meet, take
 from trellis.kernels.chain_crf import add_chain_edges, apply_chain_steps, chain_gradient, hit_bounds
+from trellis.kernels.chain_edges import DENSE, LISTED
 from trellis.kernels.chain_lattice import add_held, chain_space, exponentiate
 from trellis.kernels.listed_pairs import apply_listed_steps
 from trellis.kernels.prefetch import prefetch
@@ -109,10 +110,7 @@ def crf_steps(
     forest: Any,
     W: Array,
     T: Array,
-    plain: Any,
-    dense: Any,
-    sparse: Any,
-    listed: Any,
+    edges: Any,
     rich: Any,
     symmetric: bool,
     into: Steps,
@@ -123,18 +121,13 @@ def crf_steps(
     bounds: Array,
     thread: int,
     shared: Shared,
-    hits: Any,
 ) -> None:
     """Go through the pieces in batches; every thread runs this with its own number ``thread``.
 
     Either ``chain`` is True or a ``forest`` is given; the other is None. W (F, L) are node weights,
     T (L, L) the transitions of chains and (K, L, L) the tables of trees.
-    Of the rich edges ``dense`` and ``sparse`` with its ``hits`` are of chains
-    (:mod:`trellis.kernels.rich_edges`), ``rich`` is of trees (:mod:`trellis.kernels.tree_edges`),
-    and ``listed`` are the pairs of labels that have transitions, if not all have
-    (:mod:`trellis.kernels.listed_pairs`); at most one is not None. ``plain`` is True if ``dense``
-    is None, else None, because Numba does not drop a branch that is taken only if an argument is
-    None. Edges of trees may be
+    ``edges`` are those of chains that are not plain (:mod:`trellis.kernels.chain_edges`), ``rich``
+    those of trees (:mod:`trellis.kernels.tree_edges`), else None. Edges of trees may be
     ``symmetric``.
 
     True node and rich weights are ``state[0]`` times those stored, so that shrinking them costs
@@ -153,9 +146,9 @@ def crf_steps(
     total = np.zeros(T.shape, np.float64)
     space: Any
     if chain is not None:
-        space = chain_space(W, longest_piece(pieces), dense, sparse, listed)
-        shares = hit_bounds(visits, hits)
-        exponentiate(T, plain, listed, space)
+        space = chain_space(W, longest_piece(pieces), edges)
+        shares = hit_bounds(visits, edges)
+        exponentiate(T, edges, space)
     if forest is not None:
         space = tree_space(W, len(T), longest_piece(pieces), rich)
         seen = np.full(len(T), -1, np.int64)
@@ -191,8 +184,8 @@ def crf_steps(
                 )  # fmt: skip
                 if chain is not None:
                     loss = chain_gradient(
-                        features, sets, visits, k, k0, T, plain, dense, sparse, listed, hits,
-                        shares, kind.type(scale), weight * pace, step, space, shared, c,
+                        features, sets, visits, k, k0, T, edges, shares, kind.type(scale),
+                        weight * pace, step, space, shared, c,
                     )  # fmt: skip
                 if forest is not None:
                     loss = tree_gradient(
@@ -201,12 +194,12 @@ def crf_steps(
                     )  # fmt: skip
                 losses[c] += weight * loss
                 r_k *= rates.decay
-                if chain is not None and plain is not None:
+                if chain is not None and (edges is None or edges.kind != DENSE):
                     # The next batch of one chunk and one thread adds to the same sums: that can
                     # wait, while there is room.
                     over = space.filled[0] + 2 * space.work.shape[1] > space.held.shape[1]
                     if over or (k + 1 == end and (last or n_chunks > 1 or n_threads > 1)):
-                        add_held(space, T.shape[0], listed, shared.outer, c)
+                        add_held(space, T.shape[0], edges, shared.outer, c)
             c = c + 1 if n_threads == 1 else take(sync)
         if not meet(sync, n_threads):
             return
@@ -219,8 +212,8 @@ def crf_steps(
                 )  # fmt: skip
             if chain is not None:
                 add_chain_edges(
-                    features, visits, k, k0, dense, sparse, hits, shares, shared.edge_gradient,
-                    low, high, rates.gamma, into.rich,
+                    features, visits, k, k0, edges, shares, shared.edge_gradient, low, high,
+                    rates.gamma, into.rich,
                 )  # fmt: skip
             if forest is not None:
                 add_tree_edges(
@@ -234,17 +227,19 @@ def crf_steps(
         scale *= keep
         t_scale *= keep
         pending += first[k1] - first[k0]
-        renew = pending >= refresh or k1 == n_pieces or dense is not None or rich is not None
+        renew = pending >= refresh or k1 == n_pieces or rich is not None
+        if edges is not None and edges.kind == DENSE:
+            renew = True
         if thread == 0:
             sync[2] = 0  # no chunk of the next batch is taken
             if adaptive:
                 for k in range(k0, k1):
                     rates.fired[0, rates.gamma.size - 1] += first[k + 1] - first[k] > 1
             if renew:
-                if listed is not None:
+                if edges is not None and edges.kind == LISTED:
                     apply_listed_steps(
-                        listed, space.extra, space.base, shared.outer, shared.pairs, used, t_scale,
-                        into.transitions,
+                        edges.listed, space.extra, space.base, shared.outer, shared.pairs, used,
+                        t_scale, into.transitions,
                     )  # fmt: skip
                 elif chain is not None:
                     apply_chain_steps(space, shared, used, t_scale, total, into.transitions)
@@ -262,7 +257,7 @@ def crf_steps(
             return
         if renew:
             if chain is not None:
-                exponentiate(T, plain, listed, space)
+                exponentiate(T, edges, space)
             if forest is not None and rich is None:
                 exponentiate_tables(T, symmetric, shared.version, seen, space)
             t_scale = 1.0

@@ -208,6 +208,7 @@ class LogLikelihood:
         rates: FeatureRates,
         steps: Schedule,
     ) -> float:
+        from trellis.kernels.chain_edges import DENSE, LISTED
         from trellis.kernels.crf import Rates, Shared, Steps, crf_steps
         from trellis.kernels.lanes import padded
 
@@ -224,18 +225,18 @@ class LogLikelihood:
         n_chunks = min(N_CHUNKS, steps.batch)
         n_threads = min(self.n_jobs, n_chunks)
         kind, positions = weights.node.dtype, visits.largest_batch(steps.batch)
-        dense, sparse, rich, hits = self._edges(weights, visits, steps.batch)
-        listed = self._listed(weights) if forest is None and weights.edge is None else None
+        edges, rich = self._edges(weights, visits, steps.batch)
         tables: tuple[int, ...] = weights.transitions.shape
         n_types = 0 if forest is None else problem.n_types
         width = padded(n_labels)
         sums = (*tables[:-2], width, width)
-        if listed is not None:
-            tables = sums = (1, len(listed.second))
+        own_scores = rich is not None or (edges is not None and edges.kind == DENSE)
+        if edges is not None and edges.kind == LISTED:
+            tables = sums = (1, len(edges.listed.second))
         shared = Shared(
             meeting(),
             np.empty((positions, width), kind),
-            np.empty((0 if dense is rich is None else positions, n_labels * n_labels), kind),
+            np.empty((positions if own_scores else 0, n_labels * n_labels), kind),
             np.zeros((n_chunks, *sums), kind),
             np.zeros((n_chunks, *tables), np.float64),
             np.zeros(n_chunks, np.float64),
@@ -248,29 +249,37 @@ class LogLikelihood:
         def work(thread: int) -> None:
             crf_steps(
                 *problem.arguments(), visits.arguments(), True if forest is None else None, forest,
-                weights.node, weights.transitions, True if dense is None else None, dense, sparse,
-                listed, rich, not problem.directed,
+                weights.node, weights.transitions, edges, rich, not problem.directed,
                 Steps(into.node, into.transitions, into_edge),
                 Rates(steps.rate, steps.decay, steps.shrink, rates.gamma, rates.fired),
-                state, refresh, steps.batch, bounds, thread, shared, hits,
+                state, refresh, steps.batch, bounds, thread, shared,
             )  # fmt: skip
 
         run_threads(n_threads, work, shared.sync)
         return float(shared.losses.sum())
 
-    def _edges(self, weights: Weights, visits: Visits, batch: int) -> tuple[Any, Any, Any, Any]:
-        """Rich edges as the kernel takes them: dense, sparse (with room for hits), or of a tree."""
+    def _edges(self, weights: Weights, visits: Visits, batch: int) -> tuple[Any, Any]:
+        """Edges of chains as the kernel takes them (None: plain), and rich ones of trees."""
+        from trellis.kernels.chain_edges import DENSE, LISTED, SPARSE, ChainEdges
+        from trellis.kernels.listed_pairs import ListedPairs
+        from trellis.kernels.rich_edges import RichEdges
         from trellis.kernels.sparse_edges import Hits
 
         edge, kind = weights.edge, weights.node.dtype
-        if edge is None or not edge.n_crossed:  # the kernel takes it that there is a row
-            return None, None, None, None
+        crossed = edge is not None and edge.n_crossed > 0  # the kernel takes it that there is a row
         if isinstance(visits, GraphVisits):
-            return None, None, rich_arguments(self.problem.rows, edge), None
-        if not edge.ptr.size:
-            return edge.arguments(), None, None, None
-        entries = self._entries(edge)
-        room = visits.largest_batch(batch, entries)
+            return None, rich_arguments(self.problem.rows, edge) if crossed else None
+        pairs = None if crossed else self._pairs(weights)
+        if not crossed and pairs is None:
+            return None, None
+        ids, ints, numbers = np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, kind)
+        rich, room, entries = RichEdges(ids, ints, ids, numbers, 0, False), 0, ints
+        form = LISTED
+        if edge is not None and crossed:
+            rich, form = edge.arguments(), SPARSE if edge.ptr.size else DENSE
+        if edge is not None and form == SPARSE:
+            entries = self._entries(edge)
+            room = visits.largest_batch(batch, entries)
         hits = Hits(
             entries,
             source=np.empty(room, np.int32),
@@ -280,22 +289,23 @@ class LogLikelihood:
             gradient=np.empty(room, kind),
             slot=np.empty(room, np.int64),
         )
-        return None, edge.arguments(), None, hits
+        listed = ListedPairs(ints, ids)
+        if pairs is not None:
+            first, second = np.divmod(pairs, self.problem.n_labels)
+            ptr = np.searchsorted(first, np.arange(self.problem.n_labels + 1))
+            listed = ListedPairs(ptr, second.astype(np.int32))
+        return ChainEdges(form, rich, hits, listed), None
 
-    def _listed(self, weights: Weights) -> Any:
-        """The pairs of labels that have transitions, if not all have."""
-        from trellis.kernels.listed_pairs import ListedPairs
-
-        problem, n_labels = self.problem, self.problem.n_labels
-        auto = "all" if n_labels < MANY_LABELS else "observed"
+    def _pairs(self, weights: Weights) -> NDArray[np.int64] | None:
+        """The pairs of labels that have transitions, ascending, if not all have."""
+        problem = self.problem
+        auto = "all" if problem.n_labels < MANY_LABELS else "observed"
         if (auto if problem.transitions == "auto" else problem.transitions) == "all":
             return None
         known = self._known.get("pairs")
         if known is None or known[0] is not problem.labels:
             known = self._known["pairs"] = (problem.labels, observed_pairs(problem))
-        pairs = with_weights(known[1], weights.transitions)
-        first, second = np.divmod(pairs, n_labels)
-        return ListedPairs(np.searchsorted(first, np.arange(n_labels + 1)), second.astype(np.int32))
+        return with_weights(known[1], weights.transitions)
 
     def _entries(self, edge: EdgeWeights) -> NDArray[np.int64]:
         """Running number of edge weights met at each position; the same for all steps of a run."""
