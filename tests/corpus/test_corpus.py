@@ -8,6 +8,7 @@ import pkgutil
 import re
 import sys
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -206,6 +207,34 @@ def test_from_columns():
     assert len(Corpus.from_columns({"word": []}, [])) == 0
 
 
+ODD_STRINGS = st.text("ab", max_size=3) | st.text("\0aé中\ud800\udc00😀", max_size=12)
+
+
+@given(st.lists(st.lists(ODD_STRINGS, max_size=6) | st.lists(ODD_STRINGS, max_size=6).map(tuple)))
+def test_many_strings_are_coded_as_few_are(samples):
+    few = Corpus.from_columns({"word": samples})
+    with mock.patch("trellis.corpus.corpus._MANY", 0):
+        many = Corpus.from_columns({"word": samples})
+        flat = Column.from_strings([symbol for sample in samples for symbol in sample])
+    assert many.offsets.tolist() == few.offsets.tolist()
+    for column in (many.columns["word"], flat):
+        assert column.codes.dtype == np.int32
+        assert not column.codes.flags.writeable
+        assert column.codes.tolist() == few.columns["word"].codes.tolist()
+        assert column.values == few.columns["word"].values
+
+
+def test_many_strings_of_other_kinds():
+    """Strings of a class of one's own, arrays and what can only be gone through."""
+    kept = type("Word", (str,), {})
+    samples = [[kept("a"), "b"], np.array(["b", "c"]), dict.fromkeys("ab"), "ab", []]
+    with mock.patch("trellis.corpus.corpus._MANY", 0):
+        corpus = Corpus.from_columns({"w": samples, "v": [list(s) for s in samples]})
+    assert corpus.columns["w"].strings() == list("abbcabab")
+    assert corpus.columns["v"].codes.tolist() == corpus.columns["w"].codes.tolist()
+    assert type(corpus.columns["v"].values[0]) is kept
+
+
 def test_with_labels():
     corpus = Corpus.from_columns({"word": [["a"], ["b", "c"]]})
     assert corpus.labels is None
@@ -242,8 +271,12 @@ def test_with_labels():
         ({"a": [["x"]]}, ["L"], "labels of sample 0 are of type str"),
     ],
 )
-def test_bad_columns(columns, labels, message):
-    with pytest.raises(DataError, match=re.escape(message)):
+@pytest.mark.parametrize("many", [0, 512])
+def test_bad_columns(columns, labels, message, many):
+    with (
+        mock.patch("trellis.corpus.corpus._MANY", many),
+        pytest.raises(DataError, match=re.escape(message)),
+    ):
         Corpus.from_columns(columns, labels)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections import Counter
@@ -73,6 +74,31 @@ def test_symbols_of_a_larger_corpus_make_no_difference(templates, data, draws):
             coded = encoder.learn(part).indices.tolist(), whole.encode(part).indices.tolist()
             found.append((*coded, encoder.names(range(encoder.n_features))))
     assert found[0] == found[1]
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(["word", "lower(word)", "prefix(word, 2)", "word[-1] & pos"]),
+    st.lists(samples([*SYMBOLS, "a\0b", "\ud800"]), min_size=1, max_size=3),
+    samples([*SYMBOLS, "a\0", "b", "\ud800", "中"]),
+)
+def test_symbols_are_found_by_their_bytes_as_in_a_dict(text, train, test):
+    """Also in a vocabulary that has grown, or lost what it had begun to learn."""
+    found = []
+    for times in (0, 1000):
+        encoder = encoder_for(text)
+        with mock.patch.multiple("trellis.features.atoms", _MANY=1, _TIMES=times):
+            for batch in train:
+                encoder.learn(corpus_of(batch))
+                found.append(rows(encoder, encoder.encode(corpus_of(test))))
+            with (
+                mock.patch.object(TemplateEncoder, "_chunk", side_effect=KeyboardInterrupt),
+                contextlib.suppress(KeyboardInterrupt),
+            ):
+                encoder.learn(corpus_of([{"word": ["one", "more"], "pos": ["1", "2"]}]))
+            encoder.learn(corpus_of([{"word": ["other", "ones"], "pos": ["3", "4"]}]))
+            found.append(rows(encoder, encoder.encode(corpus_of(test))))
+    assert found[: len(train) + 1] == found[len(train) + 1 :]
 
 
 @settings(max_examples=60)

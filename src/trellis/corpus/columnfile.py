@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import known
 from trellis.corpus.corpus import Column, split
 from trellis.corpus.labels import Labels
 from trellis.errors import DataError
@@ -78,15 +79,15 @@ def code_column(table: FieldTable, fields: NDArray[np.int64]) -> Column:
 
     first, last = table.first[fields], table.last[fields]
     codes, where = code_fields(table.buffer, first, last)
-    data = table.buffer
+    data = table.buffer.data
     values = []
-    for k in where:
+    for k, a, b in zip(where.tolist(), first[where].tolist(), last[where].tolist(), strict=True):
         try:
-            values.append(data[first[k] : last[k]].tobytes().decode("utf-8"))
+            values.append(str(data[a:b], "utf-8"))
         except UnicodeDecodeError:
             line = int(np.searchsorted(table.line_ptr, fields[k], side="right")) - 1
             raise table.fail(line, NOT_UTF8) from None
-    return Column(codes, values)
+    return known(Column, codes=codes, values=values)
 
 
 def check_columns(columns: Sequence[str], label: str | None) -> list[str]:

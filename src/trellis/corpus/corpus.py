@@ -35,6 +35,7 @@ __all__ = ["Column", "Corpus", "Features", "Sample"]
 
 T = TypeVar("T")
 
+_MANY = 512  # strings from which on kernels are faster than a dict
 FLOAT32_LIMIT = 2.0**128 * (1 - 2.0**-25)
 """Numbers smaller than this in size round to a finite float32, which is how values are kept."""
 
@@ -55,6 +56,11 @@ class Column:
     @classmethod
     def from_strings(cls, strings: Sequence[str]) -> Column:
         """Code a flat sequence of strings."""
+        column = _coded_together([strings], bounds([len(strings)]))
+        return cls._one_by_one(strings) if column is None else column
+
+    @classmethod
+    def _one_by_one(cls, strings: Sequence[str]) -> Column:
         table: defaultdict[str, int] = defaultdict(itertools.count().__next__)
         codes = np.fromiter(map(table.__getitem__, strings), np.int32, count=len(strings))
         return cls(codes, list(table))
@@ -235,21 +241,17 @@ class Corpus:
         listed = {name: as_list(given, f"samples of {name}") for name, given in columns.items()}
         first = next(iter(listed))
         lengths = lengths_of(listed[first], first)
+        offsets = bounds(lengths)
         coded = {}
         for name, samples in listed.items():
             check_lengths(lengths, samples, first, name)
-            flat = list(itertools.chain.from_iterable(samples))
-            for kind in set(map(type, flat)):
-                if not issubclass(kind, str):
-                    odd = next(symbol for symbol in flat if type(symbol) is kind)
-                    raise DataError(f"column {name!r} holds {odd!r}; expected strings")
-            coded[name] = Column.from_strings(flat)
+            coded[name] = _coded_together(samples, offsets) or _coded_alone(samples, name)
         coded_labels = None
         if labels is not None:
             labels = as_list(labels, "samples of labels")
             check_lengths(lengths, labels, first, "labels")
             coded_labels = Labels.from_lists(labels)
-        return cls(bounds(lengths), coded, labels=coded_labels)
+        return cls(offsets, coded, labels=coded_labels)
 
     @property
     def n_positions(self) -> int:
@@ -429,6 +431,61 @@ def _strings(values: Any, what: str) -> list[str]:
     return listed
 
 
+def _coded_together(samples: list[Any], offsets: NDArray[np.int64]) -> Column | None:
+    """Column of the symbols of samples, by the bytes of all: a fraction of the time of a dict.
+
+    ``offsets`` are the bounds of the samples. None if they are few, or cannot be told apart by
+    bytes: some are no strings, or hold a NUL.
+    """
+    n = int(offsets[-1])
+    if n < _MANY or not set(map(type, samples)) <= {list, tuple}:
+        return None
+    try:
+        # A sample at a time, so that its strings are near when they are looked at again.
+        text = "\0".join(map("\0".join, filter(None, samples)))
+    except TypeError:
+        return None
+    coded = code_joined(text.encode("utf-8", "surrogatepass"), n)
+    if coded is None:
+        return None
+    codes, where = coded
+    sample = np.searchsorted(offsets, where, side="right") - 1
+    at = (where - offsets[sample]).tolist()
+    holders = map(samples.__getitem__, sample.tolist())
+    return known(Column, codes=codes, values=list(map(operator.getitem, holders, at)))
+
+
+def code_joined(data: bytes, n: int) -> tuple[NDArray[np.int32], NDArray[np.int64]] | None:
+    r"""Codes of n strings joined by NUL, in order of first appearance, and where each first stands.
+
+    None if there are not so many, because one of them holds a NUL.
+
+    Examples
+    --------
+    >>> code_joined(b"b\0a\0b", 3)
+    (array([0, 1, 0], dtype=int32), array([0, 1]))
+    """
+    from trellis.kernels.text import code_fields
+
+    buffer = np.frombuffer(data, np.uint8)
+    last = np.append(np.flatnonzero(buffer == 0), len(buffer))
+    if len(last) != n:
+        return None
+    first = np.empty_like(last)
+    first[0], first[1:] = 0, last[:-1] + 1
+    return code_fields(buffer, first, last)
+
+
+def _coded_alone(samples: list[Any], name: str) -> Column:
+    """Column of the symbols of samples, one by one; refuses what is no string."""
+    flat = list(itertools.chain.from_iterable(samples))
+    for kind in set(map(type, flat)):
+        if not issubclass(kind, str):
+            odd = next(symbol for symbol in flat if type(symbol) is kind)
+            raise DataError(f"column {name!r} holds {odd!r}; expected strings")
+    return Column._one_by_one(flat)
+
+
 def _float32s(values: Any, what: str) -> NDArray[np.float32]:
     """Numbers as a read-only array; those beyond float32 become infinite."""
     try:
@@ -470,15 +527,18 @@ def ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.i
 
 def lengths_of(samples: Any, what: str) -> list[int]:
     """Number of positions of each sample; refuses samples that have none."""
-    lengths = []
-    for s, sample in enumerate(as_list(samples, f"samples of {what}")):
-        try:
-            lengths.append(len(sample))
-        except TypeError:
-            raise DataError(
-                f"{what} of sample {s}: expected a list of positions, got {sample!r:.80}"
-            ) from None
-    return lengths
+    listed = as_list(samples, f"samples of {what}")
+    try:
+        return list(map(len, listed))
+    except TypeError:
+        for s, sample in enumerate(listed):
+            try:
+                len(sample)
+            except TypeError:
+                raise DataError(
+                    f"{what} of sample {s}: expected a list of positions, got {sample!r:.80}"
+                ) from None
+        raise
 
 
 def check_lengths(expected: Sequence[int], samples: Any, of: str, what: str) -> None:
@@ -488,6 +548,7 @@ def check_lengths(expected: Sequence[int], samples: Any, of: str, what: str) -> 
         raise DataError(
             f"{of} and {what} differ in number: {len(expected)} and {len(lengths)} samples"
         )
-    for s, (a, b) in enumerate(zip(expected, lengths, strict=True)):
-        if a != b:
-            raise DataError(f"sample {s}: {of} has {a} positions, {what} has {b}")
+    if list(expected) != lengths:
+        s = next(s for s, a in enumerate(expected) if a != lengths[s])
+        a, b = expected[s], lengths[s]
+        raise DataError(f"sample {s}: {of} has {a} positions, {what} has {b}")

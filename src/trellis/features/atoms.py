@@ -8,14 +8,16 @@ entries.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Column, Corpus
-from trellis.corpus.corpus import FLOAT32_LIMIT, bounds
+from trellis.corpus.corpus import FLOAT32_LIMIT, bounds, code_joined
 from trellis.errors import DataError
 from trellis.features.dictionary import PLACES, Dictionary
 from trellis.features.functions import string_function
@@ -25,12 +27,18 @@ from trellis.predictor import StringFunction, ngrams, normal_form
 
 __all__ = ["Atom", "DictionaryAtom", "LexiconAtom", "ngram_table", "number_table"]
 
+# A vocabulary of so many values, and at most so many times those looked up, is searched as bytes.
+_MANY, _TIMES = 512, 4
+
 
 class Atom:
     """One function of one column, with its vocabulary of values.
 
     ``clusters`` are those of the normal forms of symbols, for the function of this name.
     """
+
+    _joined: tuple[int, bytes] = 0, b""
+    """So many values as bytes, joined by NUL."""
 
     def __init__(
         self, column: str, call: Call | None, clusters: Mapping[str, str] | None = None
@@ -47,29 +55,47 @@ class Atom:
         """Distinct values, by code."""
         return list(self.vocabulary)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_joined": (0, b"")}  # it is made of the vocabulary
+
     def forget(self, n: int) -> None:
         """Keep only the first n values."""
+        self._joined = 0, b""
         while len(self.vocabulary) > n:
             self.vocabulary.popitem()
 
     def table(self, column: Column, *, grow: bool) -> NDArray[np.int32]:
         """Code for each distinct symbol of a column; −1 for nothing or an unknown value."""
-        table = np.full(len(column.values), -1, np.int32)
-        vocabulary = self.vocabulary
+        used = _used(column)
+        symbols = map(column.values.__getitem__, used.tolist())
         function = self._function()
-        for symbol in _used(column):
-            value = column.values[symbol]
-            if function is not None:
-                value = function(value)
-            if value is None:
-                continue
-            code = vocabulary.get(value)
-            if code is None and grow:
-                code = len(vocabulary)
-                vocabulary[value] = code
-            if code is not None:
-                table[symbol] = code
+        values: list[Any] = list(symbols if function is None else map(function, symbols))
+        vocabulary = self.vocabulary
+        if grow:
+            fresh = dict.fromkeys(itertools.filterfalse(vocabulary.__contains__, values))
+            fresh.pop(None, None)  # nothing is no value
+            vocabulary.update(zip(fresh, itertools.count(len(vocabulary)), strict=False))
+        table = np.full(len(column.values), -1, np.int32)
+        table[used] = self._find(values)
         return table
+
+    def _find(self, values: list[Any]) -> NDArray[np.int32]:
+        """Codes of values; −1 for what is not in the vocabulary."""
+        n = len(self.vocabulary)
+        if _MANY <= n <= _TIMES * len(values):
+            # Each look into a large dict waits for memory several times; bytes are read in a row.
+            if self._joined[0] != n:
+                self._joined = n, _bytes(self.vocabulary)
+            try:
+                data = b"\0".join([self._joined[1], _bytes(values)])
+            except TypeError:  # some have no value
+                data = b""
+            if (coded := code_joined(data, n + len(values))) is not None:
+                codes = coded[0][n:]
+                codes[codes >= n] = -1
+                return codes
+        found = map(self.vocabulary.get, values, itertools.repeat(-1))
+        return np.fromiter(found, np.int32, len(values))
 
     def codes(
         self, chunk: Corpus, table: NDArray[np.int32], first: int | None = None
@@ -128,6 +154,10 @@ class LexiconAtom(Atom):
         """Length of the longest word at each position of a chunk."""
         symbols = super().codes(chunk, table)
         return self.lexicon.lengths(self.part, symbols, chunk.offsets, first)
+
+
+def _bytes(strings: Iterable[str]) -> bytes:
+    return "\0".join(strings).encode("utf-8", "surrogatepass")
 
 
 def _used(column: Column) -> NDArray[np.int64]:

@@ -8,12 +8,12 @@ and works on integer codes. New values get ids from ``new_ids`` while learning.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import for_kernels
+from trellis.arrays import OwnMemory, for_kernels
 from trellis.corpus import Column, Corpus
 from trellis.corpus.corpus import bounds, ranges
 from trellis.errors import TemplateError
@@ -41,8 +41,11 @@ KEY_LIMIT = 1 << 62
 """Keys of conjunctions lie below this, well inside int64."""
 
 
-class FeatureColumn:
+class FeatureColumn(OwnMemory):
     """Base: a template, and the feature id of each of its values, by code."""
+
+    n_rows = 1
+    """How many rows of ids there are."""
 
     def __init__(self, template: Template) -> None:
         self.template = template
@@ -70,11 +73,13 @@ class FeatureColumn:
             self.select(self.ids >= 0)
 
     def _to_ids(self, codes: NDArray[np.int32], n_codes: int, new_ids: NewIds | None) -> Ids:
+        """Ids in place of codes."""
+        from trellis.kernels.coding import take_ids
+
         if new_ids is not None and n_codes > len(self.ids):
             self.ids = np.concatenate([self.ids, new_ids(n_codes - len(self.ids))])
-        if not len(self.ids):
-            return np.full(len(codes), -1, np.int32)
-        return np.where(codes >= 0, self.ids[codes], np.int32(-1))
+        take_ids(codes, for_kernels(self.ids))
+        return codes
 
 
 class KeyedColumn(FeatureColumn):
@@ -86,8 +91,10 @@ class KeyedColumn(FeatureColumn):
         super().select(which)
         self.table = KeyTable(self.table.space, self.table.keys[which])
 
-    def _coded(self, keys: NDArray[np.int64], new_ids: NewIds | None) -> Ids:
-        codes = self.table.code(keys, grow=new_ids is not None)
+    def _coded(
+        self, keys: NDArray[np.int64], new_ids: NewIds | None, out: Ids | None = None
+    ) -> Ids:
+        codes = self.table.code(keys, grow=new_ids is not None, out=out)
         return self._to_ids(codes, len(self.table), new_ids)
 
 
@@ -132,18 +139,28 @@ class ConjunctionColumn(KeyedColumn):
             rest, digits[i] = np.divmod(rest, self.radices[i])
         return digits
 
-    def rows_from(
-        self, chunk: Corpus, codes: dict[int, NDArray[np.int32]], new_ids: NewIds | None
-    ) -> Ids:
-        """Feature ids of a chunk from the codes of the atoms (by identity)."""
-        from trellis.kernels.coding import fold_term
+    def fill_row(
+        self,
+        row: Ids,
+        offsets: NDArray[np.int64],
+        codes: NDArray[np.int32],
+        place: Mapping[int, int],
+        new_ids: NewIds | None,
+    ) -> None:
+        """Write the feature ids of a chunk.
 
-        keys, offsets = np.empty(chunk.n_positions, np.int64), for_kernels(chunk.offsets)
-        for i, (atom, term) in enumerate(zip(self.atoms, self.template.terms, strict=True)):
-            fold_term(
-                keys, codes[id(atom)], offsets, term.offset, self.radices[i], i == 0, self.marks
-            )
-        return self._coded(keys, new_ids)
+        ``codes`` (atoms, n) are those of its positions; ``place`` has the row of each atom, by
+        identity.
+        """
+        from trellis.kernels.coding import fold_terms
+
+        terms = [
+            (place[id(atom)], term.offset, radix)
+            for atom, term, radix in zip(self.atoms, self.template.terms, self.radices, strict=True)
+        ]
+        keys = np.empty(len(row), np.int64)
+        fold_terms(codes, np.array(terms, np.int64), for_kernels(offsets), self.marks, keys)
+        self._coded(keys, new_ids, row)
 
     def value_names(self, codes: NDArray[np.int64]) -> list[str]:
         parts = []
@@ -155,7 +172,7 @@ class ConjunctionColumn(KeyedColumn):
 
 
 def _boundary(mark: int) -> str:
-    """Name of a boundary symbol (see ``fold_term``)."""
+    """Name of a boundary symbol (see ``fold_terms``)."""
     return f"<{('before', 'after')[mark % 2]} {mark // 2 + 1}>"
 
 
@@ -194,10 +211,10 @@ class FlagColumn(FeatureColumn):
 
 def _shifted(codes: Ids, offsets: NDArray[np.int64], by: int) -> NDArray[np.int64]:
     """Codes of the positions that lie ``by`` further on; −1 beyond the sample."""
-    from trellis.kernels.coding import fold_term
+    from trellis.kernels.coding import fold_terms
 
     keys = np.empty(len(codes), np.int64)
-    fold_term(keys, for_kernels(codes), for_kernels(offsets), by, 1, True, 0)
+    fold_terms(for_kernels(codes)[None], np.array([[0, by, 1]]), for_kernels(offsets), 0, keys)
     return keys
 
 
@@ -265,6 +282,7 @@ class WordListColumn(KeyedColumn):
     def __init__(self, template: Template, words: WordList) -> None:
         super().__init__(template)
         self.words = words
+        self.n_rows = words.n_columns
         self.table = KeyTable(words.key_space)
 
     def rows(self, chunk: Corpus, new_ids: NewIds | None) -> Ids:
@@ -281,6 +299,7 @@ class VarietyColumn(KeyedColumn):
     def __init__(self, template: Template, variety: AccessorVariety) -> None:
         super().__init__(template)
         self.variety = variety
+        self.n_rows = variety.n_columns
         self.table = KeyTable(variety.key_space)
 
     def prepare(self, corpus: Corpus, *, grow: bool) -> None:

@@ -131,6 +131,8 @@ class PartList(list[Encoded]):
 def joined(offsets: NDArray[np.int64], parts: Iterable[Encoded]) -> Encoded:
     """One :class:`Encoded` of all parts; ``offsets`` are those of the whole corpus."""
     kept = list(parts)
+    if len(kept) == 1:
+        return kept[0].cut(offsets)
     shift = np.cumsum([0] + [len(part.indices) for part in kept])
     indptr = [part.indptr[1:] + s for part, s in zip(kept, shift[:-1], strict=True)]
     return Encoded.made(

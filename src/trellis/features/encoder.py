@@ -201,43 +201,45 @@ class TemplateEncoder(Encoder):
             column.prepare(corpus, grow=grow)
         new_ids = self.numbered if grow else None
         for first, chunk in _chunks(corpus):
-            codes = {
-                id(atom): atom.codes(chunk, tables[id(atom)], first if grow else None)
-                for atom in self.atoms.values()
-            }
+            codes = np.empty((len(self.atoms), chunk.n_positions), np.int32)
+            for row, atom in zip(codes, self.atoms.values(), strict=True):
+                row[:] = atom.codes(chunk, tables[id(atom)], first if grow else None)
             yield self._chunk(chunk, codes, new_ids)
 
-    def _chunk(
-        self, chunk: Corpus, codes: dict[int, NDArray[np.int32]], new_ids: NewIds | None
-    ) -> Encoded:
+    def _chunk(self, chunk: Corpus, codes: NDArray[np.int32], new_ids: NewIds | None) -> Encoded:
         from trellis.kernels.coding import assemble
 
         n = chunk.n_positions
-        plain: list[NDArray[np.int32]] = []
-        valued: list[NDArray[np.int32]] = []
-        numbers: list[NDArray[np.float32]] = []
+        place = {id(atom): i for i, atom in enumerate(self.atoms.values())}
+        plain = [c for c in self.columns if not isinstance(c, NgramColumn | NumberColumn)]
+        n_plain = sum(column.n_rows for column in plain)
+        n_numbers = sum(isinstance(column, NumberColumn) for column in self.columns)
+        single = np.empty((n_plain + n_numbers, n), np.int32)
+        numbers = np.empty((n_numbers, n), np.float32)
         bags: list[tuple[NDArray[np.int64], NDArray[np.int32]]] = []
-        for column in self.columns:
+        at, valued = 0, 0
+        for column in self.columns:  # in this order, in which new ids are given
             if isinstance(column, ConjunctionColumn):
-                plain.append(column.rows_from(chunk, codes, new_ids)[None])
+                column.fill_row(single[at], chunk.offsets, codes, place, new_ids)
+                at += 1
             elif isinstance(column, NgramColumn):
                 bags.append(column.bag(chunk, new_ids))
             elif isinstance(column, NumberColumn):
-                valued.append(column.rows(chunk, new_ids))
-                numbers.append(column.numbers(chunk))
+                single[n_plain + valued] = column.rows(chunk, new_ids)
+                numbers[valued] = column.numbers(chunk)
+                valued += 1
             else:
-                plain.append(column.rows(chunk, new_ids))
-        empty = np.zeros((0, n), np.int32)
-        single = np.concatenate([empty, *plain, *valued])
+                single[at : at + column.n_rows] = column.rows(chunk, new_ids)
+                at += column.n_rows
         shift = np.cumsum([0] + [len(ids) for _, ids in bags])
         bag_ptr = np.array([p + s for (p, _), s in zip(bags, shift[:-1], strict=True)], np.int64)
         rows = assemble(
             single,
-            np.array(numbers, np.float32).reshape(len(numbers), n),
+            numbers,
             bag_ptr.reshape(len(bags), n + 1),
             np.concatenate([np.zeros(0, np.int32), *(ids for _, ids in bags)]),
-            len(single) - len(numbers),
-            bool(numbers),
+            n_plain,
+            n_numbers > 0,
         )
         return Encoded.made(chunk.offsets, *rows)
 

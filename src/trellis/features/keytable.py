@@ -57,21 +57,21 @@ class KeyTable:
         self._slot_codes = np.full(capacity, -1, np.int32)
         rebuild_hash(self.keys, self._slot_keys, self._slot_codes)
 
-    def code(self, keys: NDArray[np.int64], *, grow: bool) -> NDArray[np.int32]:
+    def code(
+        self, keys: NDArray[np.int64], *, grow: bool, out: NDArray[np.int32] | None = None
+    ) -> NDArray[np.int32]:
         """Codes of keys (−1 stays −1); unknown keys get new codes if ``grow``, else −1."""
         from trellis.kernels.coding import code_direct, code_hashed
 
-        out = np.empty(len(keys), np.int32)
+        out = np.empty(len(keys), np.int32) if out is None else out
+        new = np.empty(len(keys) if grow else 0, np.int64)
         n = len(self.keys)
         if self.space <= _DIRECT:
-            total = code_direct(keys, self._direct, n, grow, out)
+            total = code_direct(keys, self._direct, n, new, out)
         else:
             if grow and 2 * (n + len(keys)) > len(self._slot_keys):
                 self._index(room=len(keys))
-            total = code_hashed(keys, self._slot_keys, self._slot_codes, n, grow, out)
+            total = code_hashed(keys, self._slot_keys, self._slot_codes, n, new, out)
         if total > n:
-            new = np.empty(total - n, np.int64)
-            fresh = out >= n
-            new[out[fresh] - n] = keys[fresh]
-            self.keys = np.concatenate([self.keys, new])
+            self.keys = np.concatenate([self.keys, new[: total - n]])
         return out

@@ -13,55 +13,105 @@ from typing import Any
 import numpy as np
 
 from trellis.kernels._jit import kernel, subkernel
+from trellis.kernels.prefetch import prefetch
+from trellis.kernels.rows import fill
 
-__all__ = ["assemble", "code_direct", "code_hashed", "fold_term", "rebuild_hash"]
+__all__ = ["assemble", "code_direct", "code_hashed", "fold_terms", "rebuild_hash", "take_ids"]
 
 Array = np.ndarray[Any, Any]
 
+_AHEAD = 16  # keys whose slots are fetched before they are looked at
+
 
 @kernel
-def fold_term(
-    keys: Array, codes: Array, offsets: Array, shift: int, radix: int, first: bool, marks: int
-) -> None:
-    """keys[t] ← keys[t] · radix + code of position t + shift, or −1 where there is nothing.
+def fold_terms(codes: Array, terms: Array, offsets: Array, marks: int, keys: Array) -> None:
+    """keys[t] ← the mixed-radix number of the terms' codes, or −1 where one of them is nothing.
 
+    A row of ``terms`` is (row of ``codes``, shift, radix): its code at t is codes[row, t + shift].
     Positions beyond the sample give nothing, or, with marks > 0, the boundary symbols
     0 .. marks − 1 (two for each distance: before, after), real codes then start at ``marks``.
     ``offsets`` are sample bounds relative to ``codes``.
     """
+    low = high = 0
+    for i in range(len(terms)):
+        low = min(low, terms[i, 1])
+        high = max(high, terms[i, 1])
+    # As if all were one sample: loops over slices from 0 on run several positions at a time.
+    n = max(0, keys.size + low - high)
+    inside = keys[-low : n - low]
+    fill(inside, 0)
+    for i in range(len(terms)):
+        row, start, radix = terms[i, 0], terms[i, 1] - low, terms[i, 2]
+        source = codes[row, start : start + n]
+        for t in range(n):
+            code = np.int64(source[t])
+            inside[t] = inside[t] * radix + (code + marks) if (inside[t] | code) >= 0 else -1
     for s in range(offsets.size - 1):
-        a = offsets[s]
-        b = offsets[s + 1]
-        for t in range(a, b):
-            u = t + shift
-            if u < a:
-                code = 2 * (a - u - 1) if marks > 0 else -1
-            elif u >= b:
-                code = 2 * (u - b) + 1 if marks > 0 else -1
-            else:
-                code = np.int64(codes[u])
-                if code >= 0:
-                    code += marks
-            if first:
-                keys[t] = code
-            elif keys[t] < 0 or code < 0:
-                keys[t] = -1
-            else:
-                keys[t] = keys[t] * radix + code
+        a, b = offsets[s], offsets[s + 1]
+        left = min(a - low, b)
+        for t in range(a, left):
+            keys[t] = _key(codes, terms, a, b, marks, t)
+        for t in range(max(left, b - high), b):
+            keys[t] = _key(codes, terms, a, b, marks, t)
+
+
+@subkernel
+def _key(codes: Array, terms: Array, a: int, b: int, marks: int, t: int) -> int:
+    """Key of position t of the sample a .. b − 1."""
+    key = 0
+    for i in range(len(terms)):
+        u = t + terms[i, 1]
+        if a <= u < b:
+            code = int(codes[terms[i, 0], u])
+            if code >= 0:
+                code += marks
+        elif marks > 0:
+            code = 2 * (a - u - 1) if u < a else 2 * (u - b) + 1
+        else:
+            code = -1
+        if code < 0:
+            return -1
+        key = key * terms[i, 2] + code
+    return key
 
 
 @kernel
-def code_direct(keys: Array, table: Array, n_codes: int, grow: bool, out: Array) -> int:
-    """out[t] ← table[keys[t]], giving new keys the next codes if ``grow``; number of codes."""
+def take_ids(codes: Array, ids: Array) -> None:
+    """codes[t] ← ids[codes[t]]; −1 stays −1."""
+    if ids.size == 0:
+        fill(codes, -1)
+        return
+    for t in range(codes.size):
+        at = ids[max(codes[t], 0)]
+        codes[t] = at if codes[t] >= 0 else -1
+
+
+@kernel
+def code_direct(keys: Array, table: Array, n_codes: int, new_keys: Array, out: Array) -> int:
+    """out[t] ← table[keys[t]]; number of codes.
+
+    Keys that are new get the next codes, and are written to ``new_keys``, if that is as long as
+    ``keys``; they have none if it is empty.
+    """
+    if new_keys.size == 0:
+        if table.size == 0:
+            fill(out, -1)
+            return n_codes
+        for t in range(keys.size):
+            code = table[max(keys[t], 0)]
+            out[t] = code if keys[t] >= 0 else -1
+        return n_codes
+    n_known = n_codes
     for t in range(keys.size):
         key = keys[t]
         if key < 0:
             out[t] = -1
             continue
         code = table[key]
-        if code < 0 and grow:
+        if code < 0:
             code = n_codes
             table[key] = code
+            new_keys[n_codes - n_known] = key
             n_codes += 1
         out[t] = code
     return n_codes
@@ -78,11 +128,15 @@ def _slot(key: int, capacity: int) -> np.int64:
 
 @kernel
 def code_hashed(
-    keys: Array, slot_keys: Array, slot_codes: Array, n_codes: int, grow: bool, out: Array
+    keys: Array, slot_keys: Array, slot_codes: Array, n_codes: int, new_keys: Array, out: Array
 ) -> int:
     """As ``code_direct`` with a hash table, which must have room: 2 · (n_codes + keys) slots."""
     capacity = slot_keys.size
+    n_known = n_codes
     for t in range(keys.size):
+        ahead = _slot(keys[min(t + _AHEAD, keys.size - 1)], capacity)
+        prefetch(slot_keys, ahead, 0)
+        prefetch(slot_codes, ahead, 0)
         key = keys[t]
         if key < 0:
             out[t] = -1
@@ -90,9 +144,10 @@ def code_hashed(
         slot = _slot(key, capacity)
         while slot_codes[slot] >= 0 and slot_keys[slot] != key:
             slot = (slot + 1) & (capacity - 1)
-        if slot_codes[slot] < 0 and grow:
+        if slot_codes[slot] < 0 and new_keys.size > 0:
             slot_keys[slot] = key
             slot_codes[slot] = n_codes
+            new_keys[n_codes - n_known] = key
             n_codes += 1
         out[t] = slot_codes[slot]
     return n_codes
@@ -127,31 +182,36 @@ def assemble(
     """
     n_columns, n = single.shape
     indptr = np.zeros(n + 1, np.int64)
+    counts = indptr[1:]
+    for j in range(n_plain):
+        row = single[j]
+        for t in range(n):
+            counts[t] += row[t] >= 0
     for t in range(n):
-        count = 0
-        for j in range(n_columns):
-            if single[j, t] >= 0 and (j < n_plain or numbers[j - n_plain, t] != 0):
-                count += 1
+        for j in range(n_plain, n_columns):
+            counts[t] += single[j, t] >= 0 and numbers[j - n_plain, t] != 0
         for b in range(bag_ptr.shape[0]):
             for p in range(bag_ptr[b, t], bag_ptr[b, t + 1]):
-                if bag_ids[p] >= 0:
-                    count += 1
-        indptr[t + 1] = indptr[t] + count
-    indices = np.empty(indptr[n], np.int32)
-    values = np.empty(indptr[n] if with_values else 0, np.float32)
+                counts[t] += bag_ids[p] >= 0
+        counts[t] += indptr[t]
+    # With room for one more: what there is not is written, too, and written over by what follows.
+    indices = np.empty(indptr[n] + 1, np.int32)
+    values = np.empty(indptr[n] + 1 if with_values else 1, np.float32)
+    q = 0
     for t in range(n):
-        q = indptr[t]
-        for j in range(n_columns):
-            if single[j, t] >= 0 and (j < n_plain or numbers[j - n_plain, t] != 0):
-                indices[q] = single[j, t]
+        for j in range(n_plain):
+            indices[q] = single[j, t]
+            if with_values:
+                values[q] = 1
+            q += single[j, t] >= 0
+        for j in range(n_plain, n_columns):
+            indices[q] = single[j, t]
+            values[q] = numbers[j - n_plain, t]
+            q += single[j, t] >= 0 and values[q] != 0
+        for b in range(bag_ptr.shape[0]):
+            for p in range(bag_ptr[b, t], bag_ptr[b, t + 1]):
+                indices[q] = bag_ids[p]
                 if with_values:
-                    values[q] = numbers[j - n_plain, t] if j >= n_plain else 1
-                q += 1
-        for b in range(bag_ptr.shape[0]):
-            for p in range(bag_ptr[b, t], bag_ptr[b, t + 1]):
-                if bag_ids[p] >= 0:
-                    indices[q] = bag_ids[p]
-                    if with_values:
-                        values[q] = 1
-                    q += 1
-    return indptr, indices, values
+                    values[q] = 1
+                q += bag_ids[p] >= 0
+    return indptr, indices[:q], values[: q if with_values else 0]
