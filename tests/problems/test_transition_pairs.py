@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from counted_problems import COUNTS, oracle, problem
 from rich_problems import random_weights
-from trellis import ChainCRF, TreeCRF
+from trellis import ChainCRF
 from trellis.decompose import ChainPieces
-from trellis.errors import ParametersError
+from trellis.errors import ParameterError
 from trellis.problems import LogLikelihood
 from trellis.problems.transition_pairs import MANY_LABELS, observed_pairs, with_weights
 
@@ -142,9 +142,11 @@ def test_many_labels_have_few_transitions(n_labels, transitions, few):
     assert (np.count_nonzero(crf.weights_.transitions) <= n_labels) == few
 
 
-def test_fewer_transitions_are_for_chains():
-    with pytest.raises(ParametersError, match="transitions='observed' is for structure='chain'"):
-        TreeCRF(transitions="observed").fit([[["a"], ["b"]]], [["X", "Y"]], edges=[[(0, 1)]])
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ParameterError, match="transitions"):
+        ChainCRF(transitions="some").fit(*samples(3))
+    with pytest.raises(ParameterError, match="transitions"):
+        problem(3, False, transitions="some")
 
 
 def test_a_long_sample_with_many_labels_takes_no_table_a_position():

@@ -79,7 +79,7 @@ class CRF(StochasticModel):
     )
     transitions: str = parameter(
         one_of("auto", "all", "observed"),
-        """Chains: pairs of labels whose transitions have weights. "observed": those seen, or to be
+        """Pairs of labels whose transitions have weights. "observed": those seen, or to be
         expected at least once by chance, which makes training with many labels several times as
         fast; the others stay at zero. "auto": so from 400 labels on.""",
         default="auto",
@@ -108,10 +108,6 @@ class CRF(StochasticModel):
         super()._check_together()
         if self.states == "observed" and self.solver != "lbfgs":
             raise ParametersError("{states} is for {solver}", states="observed", solver="lbfgs")
-        if self.transitions == "observed" and self.structure != "chain":
-            raise ParametersError(
-                "{transitions} is for {structure}", transitions="observed", structure="chain"
-            )
         if self.lock_free and self.solver not in ("sgd", "auto"):
             raise ParametersError("{lock_free} is for {solver}", lock_free=True, solver="sgd")
         if self._wants_average and (self.l1 or self.group_lasso):
@@ -365,6 +361,7 @@ class TreeCRF(CRF, TreeModel):
     (2, 3)
     """
 
+    transitions: str = fixed("all")
     lock_free: bool = fixed(False)
 
 
@@ -394,6 +391,7 @@ class GraphCRF(CRF, GraphModel):
     True
     """
 
+    transitions: str = fixed("all")
     lock_free: bool = fixed(False)
 
     edge_share_: float = fixed(1.0)
