@@ -121,6 +121,7 @@ def test_maxima_of_sums(n, more, kind, seed):
     assert (inside(out) == (x[:, None] + M[:, :n]).max(axis=0)).all()
     for i in range(n):
         assert rows["argmax_plus"](x, 0, M, i * (n + more), n) == np.argmax(x + M[i, :n])
+        assert rows["max_plus"](x, 0, M, i * (n + more), n) == (x + M[i, :n]).max()
 
 
 @given(

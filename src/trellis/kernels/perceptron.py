@@ -26,7 +26,7 @@ from trellis.kernels._jit import fragment, inner, kernel
 from trellis.kernels.barrier import meet
 from trellis.kernels.forest import Forest
 from trellis.kernels.rich_edges import feature_row, find_pair, score_edge_into
-from trellis.kernels.row_products import argmax_plus, few_max_plus, row_max_plus
+from trellis.kernels.row_products import argmax_plus, few_max_plus, max_plus, row_max_plus
 from trellis.kernels.scoring import Features, score_into
 from trellis.kernels.tree_edges import score_edge
 from trellis.kernels.visits import (
@@ -73,13 +73,13 @@ class _Edges(NamedTuple):
 
     ``scores`` (slots, L, L) has the tables of T, or with rich edges one table for each node, and
     ``slot`` the one above each node. ``stale`` marks tables of T that have changed since they were
-    copied; ``choice`` (longest, L) is a node's best label for each label of its parent.
+    copied; ``message`` (L,) is what a node says to its parent.
     """
 
     scores: Array
     slot: Array
     stale: Array
-    choice: Array
+    message: Array
 
 
 @kernel
@@ -136,7 +136,7 @@ def averaged_perceptron(
             np.zeros((T.shape[0] if rich is None else longest, n_labels, n_labels), W.dtype),
             np.zeros(longest, np.int64),
             np.ones(T.shape[0], np.bool_),
-            np.zeros((longest, n_labels), np.int32),
+            np.zeros(n_labels, W.dtype),
         )
     one = W.dtype.type(1)
     count = state[0]
@@ -338,8 +338,10 @@ def _best_of_tree(
 ) -> None:
     """Best labels of a piece into path[at:at + n]; node scores are in work[NODE]."""
     _, parent, _, down, _ = forest
-    scores, slot, _, choice = edges
+    scores, slot, _, message = edges
     n_labels = work.shape[2]
+    n_pairs = n_labels * n_labels
+    plane = work.shape[1] * n_labels  # where that of the scores begins
     for i in range(n):
         for j in range(n_labels):
             work[SCORE, i, j] = work[NODE, i, j]
@@ -348,22 +350,36 @@ def _best_of_tree(
             continue
         p = parent[start + i] - start
         k = slot[i]
+        here = plane + i * n_labels
+        if n_labels < 8:
+            for x in range(n_labels):
+                top = work.dtype.type(-np.inf)
+                for y in range(n_labels):
+                    edge = scores[k, x, y] if down[start + i] else scores[k, y, x]
+                    top = max(top, work[SCORE, i, y] + edge)
+                message[x] = top
+        elif down[start + i]:
+            for x in range(n_labels):
+                row = k * n_pairs + x * n_labels
+                message[x] = max_plus(work, here, scores, row, n_labels)
+        else:
+            row_max_plus(work, here, n_labels, scores, k * n_pairs, n_labels, message, 0)
         for x in range(n_labels):
-            top = -np.inf
-            arg = 0
-            for y in range(n_labels):
-                edge = scores[k, x, y] if down[start + i] else scores[k, y, x]
-                s = work[SCORE, i, y] + edge
-                if s > top:
-                    top = s
-                    arg = y
-            choice[i, x] = arg
-            work[SCORE, p, x] += top
+            work[SCORE, p, x] += message[x]
+    # A node's best label is found again for its parent's alone.
     for i in range(n):
         if parent[start + i] < 0:
             path[at + i] = np.argmax(work[SCORE, i])
-        else:
-            path[at + i] = choice[i, path[at + parent[start + i] - start]]
+            continue
+        x = path[at + parent[start + i] - start]
+        k = slot[i]
+        best = work.dtype.type(-np.inf)
+        path[at + i] = 0
+        for y in range(n_labels):
+            s = work[SCORE, i, y] + (scores[k, x, y] if down[start + i] else scores[k, y, x])
+            if s > best:
+                best = s
+                path[at + i] = y
 
 
 @fragment

@@ -40,6 +40,7 @@ __all__ = [
     "copy_row",
     "exponentiate_table",
     "few_max_plus",
+    "max_plus",
     "multiply_row",
     "relative_exponentials",
     "row_max",
@@ -316,13 +317,21 @@ def few_max_plus(x: Array, at: int, n: int, M: Array, tops: Array, out: Array, t
 
 
 @fragment
-def argmax_plus(x: Array, at: int, y: Array, by: int, n: int) -> int:
-    """The first place of the maximum of the sum of two rows of n ≥ 8; nothing is padded."""
+def max_plus(x: Array, at: int, y: Array, by: int, n: int) -> float:
+    """The maximum of the sum of two rows of n ≥ 8; nothing is padded."""
     last = n - 8
     most = load(x, at + last) + load(y, by + last)
     for j in range(0, last, 8):
         most = upper(most, load(x, at + j) + load(y, by + j))
-    top = spread(highest(most))
+    top: float = highest(most)
+    return top
+
+
+@fragment
+def argmax_plus(x: Array, at: int, y: Array, by: int, n: int) -> int:
+    """The first place of the maximum of the sum of two rows of n ≥ 8; nothing is padded."""
+    last = n - 8
+    top = spread(max_plus(x, at, y, by, n))
     for j in range(0, last, 8):
         q = first_equal(load(x, at + j) + load(y, by + j), top)
         if q < 8:
