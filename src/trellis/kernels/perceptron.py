@@ -303,9 +303,11 @@ def _best_of_chain(
                 work[SCORE, t, j] = top
         elif rich:
             row = t * n_labels * n_labels
-            row_max_plus(work, before, n_labels, edge, row, n_labels, work, before + n_labels)
+            row_max_plus(
+                work, before, n_labels, edge, row, n_labels, n_labels, work, before + n_labels
+            )
         else:
-            row_max_plus(work, before, n_labels, T, 0, n_labels, work, before + n_labels)
+            row_max_plus(work, before, n_labels, T, 0, n_labels, n_labels, work, before + n_labels)
         for j in range(n_labels):
             work[SCORE, t, j] += work[NODE, t, j]
     path[at + n - 1] = np.argmax(work[SCORE, n - 1])
