@@ -55,7 +55,10 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
         (3, ["log-likelihood (ChainCRF)", "hinge (MaxMargin)", "perceptron (ChainPerceptron)"]),
     ],
     "passes": [(10, ["sxu", "jnlpba", "conll2000", "ud_ewt"]), (4, ["sxu", "ud_ewt"])],
-    "rich_edges": [(10, ["jnlpba", "sxu", "defaults", "rich_edges=True, piece_size=3.5"])],
+    "rich_edges": [
+        (10, ["jnlpba", "sxu", "defaults", "rich_edges=True, piece_size=3.5"]),
+        (6, ["jnlpba", "conll2000", "ud_ewt", "predict", "predict_marginals"]),
+    ],
     "same_dicts": [(1, ["Trellis"])],
     "same_features": [(4, ["conll2000", "ud_ewt", "jnlpba", "sxu"])],
     "scaling": [(2, [])],

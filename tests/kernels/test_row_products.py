@@ -110,15 +110,16 @@ def test_outer_products_are_added_up(n, m, kind, seed):
     close(inside(out).reshape(P, P), start + a.astype(float).T @ b, kind)
 
 
-@given(st.integers(8, 70), st.integers(0, 3), KINDS, SEEDS)
-def test_maxima_of_sums(n, more, kind, seed):
+@given(st.integers(8, 70), st.integers(0, 3), st.integers(0, 7), KINDS, SEEDS)
+def test_maxima_of_sums(n, more, fewer, kind, seed):
     rng = np.random.default_rng(seed)
     # Few values, so that there are ties, and some that are forbidden.
     x = rng.choice([0, 1, 2, -np.inf], size=n, p=[0.3, 0.3, 0.3, 0.1]).astype(kind)
     M = rng.choice([0, 1, 2, -np.inf], size=(n, n + more), p=[0.3, 0.3, 0.3, 0.1]).astype(kind)
-    out = room(n, kind)
-    rows["row_max_plus"](x, 0, n, M, 0, n + more, out, GUARD)
-    assert (inside(out) == (x[:, None] + M[:, :n]).max(axis=0)).all()
+    for m in (n, n - fewer):
+        out = room(n, kind)
+        rows["row_max_plus"](x, 0, m, M, 0, n, n + more, out, GUARD)
+        assert (inside(out) == (x[:m, None] + M[:m, :n]).max(axis=0)).all()
     for i in range(n):
         assert rows["argmax_plus"](x, 0, M, i * (n + more), n) == np.argmax(x + M[i, :n])
         assert rows["max_plus"](x, 0, M, i * (n + more), n) == (x + M[i, :n]).max()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from trellis.kernels import chain_max
 from trellis.kernels.chain_max import _viterbi, pruned_viterbi, viterbi
 from trellis.kernels.staggered import staggered_viterbi
+from trellis.kernels.step_changes import none
 
 
 @st.composite
@@ -35,7 +36,7 @@ def chains(draw):
 @given(chains(), st.integers(0, 6))
 def test_what_is_found_is_the_best(chain, k):
     node, trans, offsets = chain
-    labels, scores = _viterbi(node, trans[None], offsets)
+    labels, scores = _viterbi(node, trans[None], offsets, none(trans))
     found, value, bound = staggered_viterbi(node, trans, offsets, k, True)
     for s in range(len(scores)):
         rows = slice(offsets[s], offsets[s + 1])
@@ -49,7 +50,7 @@ def test_what_is_found_is_the_best(chain, k):
 @given(chains(), st.integers(1, 30))
 def test_pruned_labellings_are_bounded(chain, k):
     node, trans, offsets = chain
-    labels, scores = _viterbi(node, trans[None], offsets)
+    labels, scores = _viterbi(node, trans[None], offsets, none(trans))
     found, value, bound = pruned_viterbi(node, trans, offsets, k)
     assert (value <= scores).all() and (bound >= scores).all()
     for s in range(len(scores)):
@@ -71,7 +72,7 @@ def test_with_many_labels_the_best_is_found_in_either_way(monkeypatch):
     trans = rng.normal(size=(450, 450)).astype(np.float32)
     node = rng.normal(size=(200, 450)).astype(np.float32)
     node[:100] *= 30
-    plain = _viterbi(node, trans[None], offsets)
+    plain = _viterbi(node, trans[None], offsets, none(trans))
     bounds = staggered_viterbi(node, trans, offsets, 0, True)[2]
     assert np.isfinite(bounds[:10]).all() and not np.isfinite(bounds[10:]).any()
     for room in (1 << 23, 100):  # a sample of more scores is searched fully

@@ -12,6 +12,7 @@ from rich_models import edge_weight, rich_scores, same_model, switches
 import trellis.models.prediction as predictor
 from chain_problems import in_scheme, log_sum, probabilities, toy_language
 from trellis import ChainCRF, ChainPerceptron, Corpus, DataError, InfeasibleError
+from trellis.corpus import as_corpus
 from trellis.corpus.schemes import get_scheme
 from trellis.features import prepare
 
@@ -228,10 +229,15 @@ def test_constraints(crf):
         assert marginals[t, j] == pytest.approx(expected, abs=1e-5)
 
 
-def test_a_scheme_rules_rich_edges_too():
+PAIRS = pytest.mark.parametrize("pairs", ["all", "observed"])
+
+
+@PAIRS
+def test_a_scheme_rules_rich_edges_too(pairs):
     model = ChainCRF(
-        "word", scheme="BIO", rich_edges="both", max_passes=1, l2=5.0, random_state=0
-    ).fit(BIO, BIO_Y)
+        "word", scheme="BIO", rich_edges="both", edge_pairs=pairs, max_passes=1, l2=5.0,
+        random_state=0,
+    ).fit(BIO, BIO_Y)  # fmt: skip
     for sample in SHORT:
         valid = {y: s for y, s in rich_scores(model, sample).items() if in_scheme("BIO", y)}
         (found,) = model.predict([sample])
@@ -262,19 +268,32 @@ def test_blocks_of_samples_change_nothing(crf, monkeypatch, block):
     assert answers() == at_once
 
 
-def test_real_values_weigh_edges():
+def test_potentials_have_the_same_tables_in_either_form(crf):
+    corpus = as_corpus([*BIO[:6], [], ["Ada"]])
+    ((plain, _),) = crf.potentials(corpus)
+    ((compact, _),) = crf.potentials(corpus, compact=True)
+    assert plain.changes is None and plain.trans.ndim == 3
+    assert (compact.changes is None) == (not crf.weights_.edge.ptr.size)
+    assert (compact.tables()[plain.steps] == plain.trans[plain.steps]).all()
+    assert (compact.node == plain.node).all()
+
+
+@PAIRS
+def test_real_values_weigh_edges(pairs):
     rng = np.random.default_rng(0)
     samples = [[{"x": rng.normal(), "y": rng.normal()} for _ in range(4)] for _ in range(40)]
     labels = [["A" if p["x"] > p["y"] else "B" for p in s] for s in samples]
-    model = ChainCRF(rich_edges="both", max_passes=4, random_state=0).fit(samples, labels)
+    model = ChainCRF(rich_edges="both", edge_pairs=pairs, max_passes=4, random_state=0)
+    model.fit(samples, labels)
     scores = rich_scores(model, samples[0])
     for y, score in model.predict_kbest(samples[:1], 100)[0]:
         assert score == pytest.approx(scores[tuple(y)], abs=1e-4)
 
 
-def test_edges_too_large_to_be_scored_are_named():
+@PAIRS
+def test_edges_too_large_to_be_scored_are_named(pairs):
     samples = [[{"x": 1.0}, {"x": -1.0}, {"x": 2.0}]] * 5
-    model = ChainCRF(rich_edges=True, max_passes=3, random_state=0)
+    model = ChainCRF(rich_edges=True, edge_pairs=pairs, max_passes=3, random_state=0)
     model.fit(samples, [["A", "B", "A"]] * 5)
     model.weights_.node[:] = 0  # nodes can be scored, edges cannot
     model.weights_.edge.values[:] = 1e3

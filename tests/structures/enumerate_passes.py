@@ -13,7 +13,7 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from trellis.structures import ChainPotentials, Forest, GraphPotentials
+from trellis.structures import ChainPotentials, Forest, GraphPotentials, StepChanges
 
 # Multiples of 1/8, also the extreme ones: their sums are exact in float32 and float64, so ties are
 # true ties and labels can be compared, not only scores.
@@ -78,7 +78,14 @@ def links(p) -> list[tuple[int, int, int]]:
 def table(p, place: int) -> np.ndarray:
     if isinstance(p, GraphPotentials):
         return p.pair[p.types[place]]
-    return p.trans if p.trans.ndim == 2 else p.trans[place]
+    if p.trans.ndim == 3:
+        return p.trans[place]
+    result = p.trans.copy()
+    if p.changes is not None:
+        c = p.changes
+        for q in range(c.ptr[place], c.ptr[place + 1]):
+            result[c.source[q], c.target[q]] = c.score[q]
+    return result
 
 
 def enumerated(p) -> list[Enumeration]:
@@ -160,8 +167,26 @@ def forests(draw):
     return GraphPotentials(node, array(draw, shape, elements), edges, offsets, types)
 
 
-def chains():
-    return chain_arrays().map(lambda arrays: ChainPotentials(*arrays))
+@st.composite
+def step_changes(draw, n, n_labels, elements, most=6):
+    """Up to so many pairs at each of n positions, the first ones of samples too; some twice."""
+    label = st.integers(0, n_labels - 1)
+    pairs = st.lists(st.tuples(label, label, elements), max_size=most)
+    each = [draw(pairs) for _ in range(n)]
+    flat = [pair for some in each for pair in some]
+    ptr = np.cumsum([0, *map(len, each)])
+    return StepChanges(ptr, *(np.array([pair[k] for pair in flat]) for k in range(3)))
+
+
+@st.composite
+def chains(draw):
+    """Chains whose transitions are shared, changed at some positions, or those of each position."""
+    node, trans, offsets = draw(chain_arrays())
+    changes = None
+    if trans.ndim == 2 and draw(st.booleans()):
+        elements = SCORES[draw(st.sampled_from(sorted(SCORES)))]
+        changes = draw(step_changes(*node.shape, elements))
+    return ChainPotentials(node, trans, offsets, changes)
 
 
 @st.composite

@@ -173,8 +173,8 @@ def test_many_labels_against_plain_recursions(n_labels, per_position):
 
 
 def repeated(p):
-    """The same scores, with the shared transitions written out for each position."""
-    trans = np.repeat(p.trans[None], len(p.node), axis=0)
+    """The same scores, with the shared transitions and their changes written out."""
+    trans = np.broadcast_to(p.tables(), (len(p.node), *p.trans.shape)).copy()
     trans[p.offsets[:-1][np.diff(p.offsets) > 0]] = np.nan
     return ChainPotentials(p.node, trans, p.offsets)
 

@@ -16,15 +16,18 @@ import numpy as np
 import numpy.typing as npt
 
 from trellis.kernels._jit import kernel, subkernel
-from trellis.kernels.rows import (
-    list_depth,
-    longest_sample,
-    max_step,
-    merge,
-    padded_width,
-    transpose,
-)
+from trellis.kernels.lanes import get
+from trellis.kernels.row_products import argmax_plus, row_max_plus
+from trellis.kernels.rows import copy, list_depth, longest_sample, merge, transpose
 from trellis.kernels.staggered import staggered_viterbi
+from trellis.kernels.step_changes import (
+    StepChanges,
+    change,
+    change_back,
+    change_row,
+    none,
+    turned,
+)
 
 __all__ = ["as_stack", "kbest", "pruned_viterbi", "viterbi"]
 
@@ -56,14 +59,16 @@ def _copy(trans: Floats, out: Float64s) -> None:
             out[i, j] = trans[i, j]
 
 
-def viterbi(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Int32s, Float64s]:
+def viterbi(
+    node: Floats, trans: Floats, offsets: Int64s, changes: StepChanges | None = None
+) -> tuple[Int32s, Float64s]:
     """Find the best labelling of each sample: labels int32 (N,), scores float64 (S,).
 
     Of many labels most need not be looked at (:mod:`trellis.kernels.staggered`).
     """
     longest = int(np.diff(offsets).max(initial=0))
-    if trans.ndim == 3 or len(trans) < _MANY or longest * len(trans) > _ROOM:
-        return _viterbi(node, as_stack(trans), offsets)
+    if changes is not None or trans.ndim == 3 or len(trans) < _MANY or longest * len(trans) > _ROOM:
+        return _viterbi(node, as_stack(trans), offsets, changes or none(trans))
     labels, scores, bounds = staggered_viterbi(node, trans, offsets, 0, True)
     _search_fully(node, trans, offsets, np.flatnonzero(bounds == np.inf), labels, scores)
     return labels, scores
@@ -99,22 +104,26 @@ def _search_fully(
         first, last = samples[a], samples[b] + 1
         rows = slice(offsets[first], offsets[last])
         bounds = offsets[first : last + 1] - offsets[first]
-        labels[rows], scores[first:last] = _viterbi(node[rows], as_stack(trans), bounds)
+        found = _viterbi(node[rows], as_stack(trans), bounds, none(trans))
+        labels[rows], scores[first:last] = found
         a = b = b + 1
 
 
 @kernel
-def _viterbi(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Int32s, Float64s]:
+def _viterbi(
+    node: Floats, trans: Floats, offsets: Int64s, changes: StepChanges
+) -> tuple[Int32s, Float64s]:
     n_samples = offsets.shape[0] - 1
     n_labels = node.shape[1]
-    width = padded_width(n_labels)
+    width = max(n_labels, 8)
     shared = trans.shape[0] == 1
-    T = np.full((1, 1, width, width), -np.inf)
+    T = np.full((width, width), -np.inf)
     into = np.full((width, width), -np.inf)  # into[j]: the transitions into label j
     if shared:
-        _copy(trans[0], T[0, 0])
+        _copy(trans[0], T)
         transpose(trans[0], into)
-    nothing = np.zeros(width)
+    across, column = turned(changes), np.full((1, width), -np.inf)
+    nothing = np.zeros((1, width))
     # Row t: score of the best labelling of positions 0..t that ends in each label.
     v = np.full((longest_sample(offsets), width), -np.inf)
     labels = np.full(node.shape[0], -1, dtype=np.int32)
@@ -128,46 +137,66 @@ def _viterbi(node: Floats, trans: Floats, offsets: Int64s) -> tuple[Int32s, Floa
             v[0, j] = node[first, j]
         for t in range(1, n):
             if not shared:
-                _copy(trans[first + t], T[0, 0])
-            max_step(v, t - 1, T, 0, 0, v[t])
+                _copy(trans[first + t], T)
+            change(changes, first + t, T)
+            if n_labels <= 4:
+                for j in range(n_labels):
+                    top = -np.inf
+                    for i in range(n_labels):
+                        top = max(top, v[t - 1, i] + T[i, j])
+                    v[t, j] = top
+            else:
+                row_max_plus(v, (t - 1) * width, n_labels, T, 0, width, width, v, t * width)
+            change_back(changes, first + t, into, T)
             for j in range(n_labels):
                 v[t, j] += node[first + t, j]
-        label = _argmax_sum(v[n - 1], nothing)
+        label = _argmax_sum(v, (n - 1) * width, nothing, 0, n_labels)
         scores[s] = v[n - 1, label]
         if scores[s] == -np.inf:
             continue
         labels[first + n - 1] = label
         for t in range(n - 1, 0, -1):
             if not shared:
-                for i in range(n_labels):
-                    into[label, i] = trans[first + t, i, label]
-            label = _argmax_sum(v[t - 1], into[label])
+                copy(trans[first + t, :, label], into[label])
+            row, by = into, label * width
+            if changes.ptr.size:
+                copy(into[label], column[0])
+                change_row(across, first + t, label, column[0])
+                row, by = column, 0
+            label = _argmax_sum(v, (t - 1) * width, row, by, n_labels)
             labels[first + t - 1] = label
     return labels, scores
 
 
 @subkernel
-def _argmax_sum(a: Float64s, b: Float64s) -> int:
-    best = -np.inf
-    arg = 0
-    for i in range(a.shape[0]):
-        x = a[i] + b[i]
-        if x > best:
-            best = x
-            arg = i
-    return arg
+def _argmax_sum(x: Float64s, at: int, y: Float64s, by: int, n_labels: int) -> int:
+    """Label of the largest sum of two rows; one of the labels even if a sum is NaN."""
+    if n_labels <= 4:
+        best = -np.inf
+        arg = 0
+        for i in range(n_labels):
+            s = get(x, at + i) + get(y, by + i)
+            if s > best:
+                best = s
+                arg = i
+        return arg
+    return min(argmax_plus(x, at, y, by, max(n_labels, 8)), n_labels - 1)
 
 
-def kbest(node: Floats, trans: Floats, offsets: Int64s, k: int) -> tuple[Int32s, Float64s]:
+def kbest(
+    node: Floats, trans: Floats, offsets: Int64s, k: int, changes: StepChanges | None = None
+) -> tuple[Int32s, Float64s]:
     """Find the k best labellings of each sample: labels int32 (k, N), scores float64 (S, k).
 
     Where a sample has fewer than k feasible labellings, the rest has score -inf and labels -1.
     """
-    return _kbest(node, as_stack(trans), offsets, k)
+    return _kbest(node, as_stack(trans), offsets, k, changes or none(trans))
 
 
 @kernel
-def _kbest(node: Floats, trans: Floats, offsets: Int64s, k: int) -> tuple[Int32s, Float64s]:
+def _kbest(
+    node: Floats, trans: Floats, offsets: Int64s, k: int, changes: StepChanges
+) -> tuple[Int32s, Float64s]:
     n_samples = offsets.shape[0] - 1
     n_labels = node.shape[1]
     longest = longest_sample(offsets)
@@ -176,6 +205,7 @@ def _kbest(node: Floats, trans: Floats, offsets: Int64s, k: int) -> tuple[Int32s
     into = np.empty((n_labels, n_labels))  # into[j]: the transitions into label j
     if shared:
         transpose(trans[0], into)
+    across = turned(changes)
     nothing = np.zeros(n_labels)
     # Row [t, j]: scores of the best labellings of positions 0..t that end in label j, descending,
     # and for each its previous label i and its place r in the list of i, kept as i * depth + r.
@@ -200,6 +230,7 @@ def _kbest(node: Floats, trans: Floats, offsets: Int64s, k: int) -> tuple[Int32s
         for t in range(1, n):
             if not shared:
                 transpose(trans[first + t], into)
+            change(across, first + t, into)
             for j in range(n_labels):
                 counts[t, j] = 0
                 if node[first + t, j] == -np.inf:
@@ -209,6 +240,7 @@ def _kbest(node: Floats, trans: Floats, offsets: Int64s, k: int) -> tuple[Int32s
                 )
                 for r in range(counts[t, j]):
                     values[t, j, r] += node[first + t, j]
+            change_back(across, first + t, trans[0], into)
         n_lists = merge(values[n - 1], counts[n - 1], nothing, heads, last_values, last_origins)
         for r in range(n_lists):
             scores[s, r] = last_values[r]

@@ -309,9 +309,11 @@ def _best_of_chain(
                 work[SCORE, t, j] = top
         elif rich:
             row = t * n_labels * n_labels
-            row_max_plus(work, before, n_labels, edge, row, n_labels, work, before + n_labels)
+            row_max_plus(
+                work, before, n_labels, edge, row, n_labels, n_labels, work, before + n_labels
+            )
         elif n_labels < _MANY:
-            row_max_plus(work, before, n_labels, T, 0, n_labels, work, before + n_labels)
+            row_max_plus(work, before, n_labels, T, 0, n_labels, n_labels, work, before + n_labels)
         else:
             few_max_plus(work, before, n_labels, T, tops, work, before + n_labels)
         for j in range(n_labels):
@@ -363,7 +365,7 @@ def _best_of_tree(
                 row = k * n_pairs + x * n_labels
                 message[x] = max_plus(work, here, scores, row, n_labels)
         else:
-            row_max_plus(work, here, n_labels, scores, k * n_pairs, n_labels, message, 0)
+            row_max_plus(work, here, n_labels, scores, k * n_pairs, n_labels, n_labels, message, 0)
         for x in range(n_labels):
             work[SCORE, p, x] += message[x]
     # A node's best label is found again for its parent's alone.

@@ -241,42 +241,64 @@ def table_times(M: Array, table: int, x: Array, at: int, n: int, out: Array, to:
 
 @fragment
 def row_max_plus(
-    x: Array, at: int, n: int, M: Array, table: int, step: int, out: Array, to: int
+    x: Array, at: int, n: int, M: Array, table: int, width: int, step: int, out: Array, to: int
 ) -> None:
-    """Write max_i x_i + M_ij of a row of n ≥ 8 labels and a table whose rows are ``step`` apart.
+    """Write max_i x_i + M_ij of a row of n labels and a table of n rows, ``step`` apart.
 
-    Up to 24 columns at a time; nothing is padded.
+    Of its columns ``width`` ≥ 8 count, up to 24 at a time; nothing is padded.
     """
+    last = width - 8
     j = 0
-    while j < n:
-        # Where fewer than 24 columns are left, some are done twice.
-        first, second, third = min(j, n - 8), min(j + 8, n - 8), min(j + 16, n - 8)
+    while width - j > 16:
+        third = min(j + 16, last)  # where fewer than 24 columns are left, some are done twice
         a = load_one(x, at)
-        x0 = a + load(M, table + first)
-        y0 = a + load(M, table + second)
+        x0 = a + load(M, table + j)
+        y0 = a + load(M, table + j + 8)
         z0 = a + load(M, table + third)
         x1, y1, z1 = x0, y0, z0
         for i in range(1, n - 1, 2):
             q = table + i * step
             a = load_one(x, at + i)
-            x0 = upper(x0, a + load(M, q + first))
-            y0 = upper(y0, a + load(M, q + second))
+            x0 = upper(x0, a + load(M, q + j))
+            y0 = upper(y0, a + load(M, q + j + 8))
             z0 = upper(z0, a + load(M, q + third))
             q += step
             a = load_one(x, at + i + 1)
-            x1 = upper(x1, a + load(M, q + first))
-            y1 = upper(y1, a + load(M, q + second))
+            x1 = upper(x1, a + load(M, q + j))
+            y1 = upper(y1, a + load(M, q + j + 8))
             z1 = upper(z1, a + load(M, q + third))
         if n % 2 == 0:
             q = table + (n - 1) * step
             a = load_one(x, at + n - 1)
-            x0 = upper(x0, a + load(M, q + first))
-            y0 = upper(y0, a + load(M, q + second))
+            x0 = upper(x0, a + load(M, q + j))
+            y0 = upper(y0, a + load(M, q + j + 8))
             z0 = upper(z0, a + load(M, q + third))
-        store(out, to + first, upper(x0, x1))
-        store(out, to + second, upper(y0, y1))
+        store(out, to + j, upper(x0, x1))
+        store(out, to + j + 8, upper(y0, y1))
         store(out, to + third, upper(z0, z1))
         j += 24
+    if j < width:
+        first = min(j, last)
+        a = load_one(x, at)
+        x0 = a + load(M, table + first)
+        y0 = a + load(M, table + last)
+        x1, y1 = x0, y0
+        for i in range(1, n - 1, 2):
+            q = table + i * step
+            a = load_one(x, at + i)
+            x0 = upper(x0, a + load(M, q + first))
+            y0 = upper(y0, a + load(M, q + last))
+            q += step
+            a = load_one(x, at + i + 1)
+            x1 = upper(x1, a + load(M, q + first))
+            y1 = upper(y1, a + load(M, q + last))
+        if n % 2 == 0:
+            q = table + (n - 1) * step
+            a = load_one(x, at + n - 1)
+            x0 = upper(x0, a + load(M, q + first))
+            y0 = upper(y0, a + load(M, q + last))
+        store(out, to + first, upper(x0, x1))
+        store(out, to + last, upper(y0, y1))
 
 
 @fragment

@@ -117,7 +117,7 @@ def score_into(
         p0 = indptr[t]
         p1 = indptr[t + 1]
         j = 0
-        while n_labels - j > 16 and n_labels >= 8:
+        while n_labels - j > 16:
             last = min(j + 16, n_labels - 8)
             _sum_24(features, W, p0, p1, j, last, scale, work, to)
             j += 24

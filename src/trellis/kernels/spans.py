@@ -12,8 +12,8 @@ labels lie in sets :math:`A_a, \dots, A_b` has
 
 so that a window takes time by its own length, wherever it lies. Everything is a logarithm, but a
 step of the messages is a product of a vector and a matrix of exponentials; only what has become so
-small there that digits could be missing is summed once more as logarithms are. So -inf always
-means «forbidden». Nothing is checked here.
+small there that digits could be missing, or too large, is summed once more as logarithms are. So
+-inf always means «forbidden». Nothing is checked here.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from trellis.kernels._jit import kernel, ordered
 from trellis.kernels.rows import longest_sample
+from trellis.kernels.step_changes import StepChanges, change, change_back, turned
 
 __all__ = ["window_probabilities"]
 
@@ -30,8 +31,9 @@ Bools = npt.NDArray[np.bool_]
 Float64s = npt.NDArray[np.float64]
 Int64s = npt.NDArray[np.int64]
 
-# Terms that vanish (below 1e-308) are nothing beside a sum as large as this.
-_SMALL = 1e-250
+# Terms that vanish (below 1e-308, times exponentials of at most _HIGH) are nothing beside a sum as
+# large as this.
+_SMALL, _HIGH = 1e-250, 50.0
 
 
 @ordered
@@ -66,6 +68,19 @@ def _exponentials(trans: Float64s, turned: bool, T: Float64s, E: Float64s) -> fl
 
 
 @ordered
+def _change(changes: StepChanges, t: int, high: float, T: Float64s, E: Float64s) -> None:
+    """Write the scores of the pairs of position t to T, and exp(scores - high) to E.
+
+    Exponentials that are too large are infinite.
+    """
+    change(changes, t, T)
+    if changes.ptr.size:
+        for q in range(changes.ptr[t], changes.ptr[t + 1]):
+            r = changes.score[q] - high
+            E[changes.source[q], changes.target[q]] = np.exp(r) if r <= _HIGH else np.inf
+
+
+@ordered
 def _step(a: Float64s, T: Float64s, E: Float64s, high: float, every: Int64s, out: Float64s) -> None:
     """Fill out[j] with the logarithm of the sum of exp(a[i] + T[i, j]) over all i."""
     n = a.shape[0]
@@ -79,7 +94,7 @@ def _step(a: Float64s, T: Float64s, E: Float64s, high: float, every: Int64s, out
             for j in range(n):
                 out[j] += x * E[i, j]
     for j in range(n):
-        if out[j] > _SMALL:
+        if _SMALL < out[j] < np.inf:
             out[j] = np.log(out[j]) + high + top
         else:
             out[j] = _log_sum(a, T[:, j], every, 0, n)
@@ -87,20 +102,27 @@ def _step(a: Float64s, T: Float64s, E: Float64s, high: float, every: Int64s, out
 
 @ordered
 def _window(
-    node: Float64s, trans: Float64s, step: int, first: int, sets: Int64s, ptr: Int64s,
-    labels: Int64s, alpha: Float64s, beta: Float64s, norm: Float64s, v: Float64s, u: Float64s,
-    every: Int64s,
+    node: Float64s, trans: Float64s, step: int, changes: StepChanges, T: Float64s, across: Float64s,
+    first: int, sets: Int64s, ptr: Int64s, labels: Int64s, alpha: Float64s, beta: Float64s,
+    norm: Float64s, v: Float64s, u: Float64s, every: Int64s,
 ) -> float:  # fmt: skip
-    """Probability of one window from row ``first`` on; messages are those of its own rows."""
+    """Probability of one window from row ``first`` on; messages are those of its own rows.
+
+    T is a copy of the transitions that are shared, and ``across`` one that is transposed.
+    """
     for j in labels[ptr[sets[0]] : ptr[sets[0] + 1]]:
         v[j] = alpha[0, j]
     n = sets.shape[0]
     for t in range(1, n):
         before, here = sets[t - 1], sets[t]
+        table = T
+        if step == 1:
+            table = trans[first + t]
+        change(changes, first + t, T)
         for j in labels[ptr[here] : ptr[here + 1]]:
-            into = trans[step * (first + t), :, j]
-            summed = _log_sum(v, into, labels, ptr[before], ptr[before + 1])
+            summed = _log_sum(v, table[:, j], labels, ptr[before], ptr[before + 1])
             u[j] = summed + node[first + t, j] - norm[t]
+        change_back(changes, first + t, across, T)
         for j in labels[ptr[here] : ptr[here + 1]]:
             v[j] = u[j]
     last = sets[n - 1]
@@ -112,9 +134,9 @@ def _window(
 
 @ordered
 def _messages(
-    node: Float64s, trans: Float64s, step: int, first: int, n: int, tables: Float64s,
-    high: Float64s, every: Int64s, alpha: Float64s, beta: Float64s, norm: Float64s, w: Float64s,
-    none: Float64s,
+    node: Float64s, trans: Float64s, step: int, changes: StepChanges, first: int, n: int,
+    tables: Float64s, high: Float64s, every: Int64s, alpha: Float64s, beta: Float64s,
+    norm: Float64s, w: Float64s, none: Float64s,
 ) -> float:  # fmt: skip
     """Fill the messages of the sample at row ``first``; -inf if it has no labelling, else 0.
 
@@ -129,7 +151,10 @@ def _messages(
         else:
             if step == 1:
                 high[0] = _exponentials(trans[first + t], False, tables[0], tables[1])
+            _change(changes, first + t, high[0], tables[0], tables[1])
             _step(alpha[t - 1], tables[0], tables[1], high[0], every, alpha[t])
+            for k in range(2):
+                change_back(changes, first + t, tables[2 + k], tables[k])
             for j in range(n_labels):
                 alpha[t, j] += node[first + t, j]
         norm[t] = _log_sum(alpha[t], none, every, 0, n_labels)
@@ -137,6 +162,7 @@ def _messages(
             return -np.inf
         for j in range(n_labels):
             alpha[t, j] -= norm[t]
+    back = turned(changes)
     for j in range(n_labels):
         beta[n - 1, j] = 0.0
     for t in range(n - 1, 0, -1):
@@ -144,7 +170,10 @@ def _messages(
             high[1] = _exponentials(trans[first + t], True, tables[2], tables[3])
         for j in range(n_labels):
             w[j] = beta[t, j] + node[first + t, j]
+        _change(back, first + t, high[1], tables[2], tables[3])
         _step(w, tables[2], tables[3], high[1], every, beta[t - 1])
+        for k in range(2):
+            change_back(back, first + t, tables[k], tables[2 + k])
         top = -np.inf
         for i in range(n_labels):
             top = max(top, beta[t - 1, i])
@@ -156,7 +185,7 @@ def _messages(
 @kernel
 def window_probabilities(
     node: Float64s, trans: Float64s, offsets: Int64s, first: Int64s, sets: Int64s,
-    set_offsets: Int64s, table: Bools, chances: Float64s,
+    set_offsets: Int64s, table: Bools, chances: Float64s, changes: StepChanges,
 ) -> Float64s:  # fmt: skip
     """Fill the probabilities of windows (M,); return -inf for samples without a labelling, else 0.
 
@@ -172,6 +201,8 @@ def window_probabilities(
         The label sets.
     chances : float64 (M,)
         What is filled. Samples without a window are not looked at.
+    changes : StepChanges
+        Pairs that have other scores at some positions than shared transitions have.
     """
     n_labels = node.shape[1]
     step = 0 if trans.shape[0] == 1 else 1
@@ -198,14 +229,16 @@ def window_probabilities(
         if m == first.shape[0] or first[m] >= end:
             continue
         feasible[s] = _messages(
-            node, trans, step, start, end - start, tables, high, every, alpha, beta, norm, w, none
-        )
+            node, trans, step, changes, start, end - start, tables, high, every, alpha, beta, norm,
+            w, none,
+        )  # fmt: skip
         while m < first.shape[0] and first[m] < end:
             if feasible[s] == 0.0:
                 a = first[m] - start
                 chances[m] = _window(
-                    node, trans, step, first[m], sets[set_offsets[m] : set_offsets[m + 1]], ptr,
-                    labels, alpha[a:], beta[a:], norm[a:], v, u, every,
+                    node, trans, step, changes, tables[0], tables[2], first[m],
+                    sets[set_offsets[m] : set_offsets[m + 1]], ptr, labels, alpha[a:], beta[a:],
+                    norm[a:], v, u, every,
                 )  # fmt: skip
             m += 1
     return feasible

@@ -23,9 +23,10 @@ from trellis.kernels.fast_exp import fast_exp
 from trellis.kernels.prefetch import prefetch
 from trellis.kernels.rich_edges import RichEdges, feature_row
 from trellis.kernels.scoring import Features
+from trellis.kernels.step_changes import StepChanges
 from trellis.kernels.visits import Visits
 
-__all__ = ["HitRanges", "Hits", "add_to_rows", "count_entries", "hit_pairs"]
+__all__ = ["HitRanges", "Hits", "add_to_rows", "changed_steps", "count_entries", "hit_pairs"]
 
 Array = np.ndarray[Any, Any]
 
@@ -50,6 +51,67 @@ def count_entries(features: Features, sparse: RichEdges) -> Array:
                     met += ptr[i + 1] - ptr[i]
         total[t + 1] = total[t] + met
     return total
+
+
+@kernel
+def changed_steps(
+    features: Features,
+    T: Array,
+    sparse: RichEdges,
+    follow: Array,
+    offsets: Array,
+    first: int,
+    n_entries: int,
+) -> tuple[StepChanges, int]:
+    """What the pairs that are hit have instead of T, in samples from position ``first`` on.
+
+    ``offsets`` are the bounds of the samples, from 0; they meet at most ``n_entries`` weights.
+    Pairs that may not ``follow`` (L, L) have −inf. Also the first position with a score that was
+    not finite before, −1 if there is none.
+    """
+    indptr, indices, values = features
+    row, ptr, pair, R, n_crossed, both = sparse
+    n_labels = T.shape[0]
+    n = offsets[-1]
+    ends = np.zeros(n + 1, np.int64)
+    source, target = np.empty(n_entries + 1, np.int32), np.empty(n_entries + 1, np.int32)
+    score = np.empty(n_entries + 1, T.dtype)
+    table = T.copy().reshape(T.size)
+    met = np.full(T.size, -1, np.int32)  # the last position that hit a pair
+    labels = np.arange(n_labels).astype(np.int32)
+    first_label = np.repeat(labels, n_labels)
+    queue = np.arange(first, first + n)
+    unsound = -1
+    h = 0
+    for s in range(offsets.size - 1):
+        for at in range(offsets[s], offsets[s + 1]):
+            _look_ahead(features, sparse, queue, at)
+            begin = h
+            for back in range(2 if both else 1):
+                t = first + at - back
+                for p in range(indptr[t], indptr[t + 1] if at > offsets[s] else indptr[t]):
+                    i = feature_row(row, indices[p])
+                    if i < 0:
+                        continue
+                    i += back * n_crossed
+                    v = values[p] if values.size else T.dtype.type(1)
+                    for q in range(ptr[i], ptr[i + 1]):
+                        pr = np.uint32(pair[q])
+                        table[pr] += v * R[q]
+                        source[h] = pr
+                        h += met[pr] != at  # no branch: whether a pair is new cannot be foreseen
+                        met[pr] = at
+            for q in range(begin, h):
+                pr = np.uint32(source[q])
+                x = table[pr]
+                source[q] = first_label[pr]
+                target[q] = pr - source[q] * n_labels
+                if not np.isfinite(x) and unsound < 0:
+                    unsound = at
+                score[q] = x if follow[source[q], target[q]] else -np.inf
+                table[pr] = T[source[q], target[q]]
+            ends[at + 1] = h
+    return StepChanges(ends, source[:h], target[:h], score[:h]), unsound
 
 
 class Hits(NamedTuple):

@@ -216,7 +216,7 @@ class CRF(StochasticModel):
         self._check_fitted()
         corpus = self._corpus(X, None, edges, edge_types)
         result: list[tuple[NDArray[np.float64], bool]] = []
-        for p, first in self.potentials(corpus, constraints):
+        for p, first in self.potentials(corpus, constraints, compact=True):
             with numbered(first):
                 chances = marginals(p)
             node = chances.node
@@ -244,7 +244,7 @@ class CRF(StochasticModel):
         rng = np.random.default_rng(random_state)
         names = np.array(self.state_labels, object)
         result: list[list[list[str]]] = []
-        for p, first in self.potentials(corpus):
+        for p, first in self.potentials(corpus, compact=True):
             with numbered(first):
                 drawn = sample(p, n_samples, rng)
             for a, b in zip(p.offsets[:-1], p.offsets[1:], strict=True):
@@ -265,7 +265,7 @@ class CRF(StochasticModel):
         self._check_fitted()
         corpus = self._corpus(X, None, edges, edge_types)
         parts = [np.zeros(0)]
-        for p, first in self.potentials(corpus):
+        for p, first in self.potentials(corpus, compact=True):
             with numbered(first):
                 parts.append(entropy(p))
         return np.concatenate(parts)
@@ -320,7 +320,8 @@ class ChainCRF(CRF, ChainModel):
         rules = self._span_scheme(scheme)
         types = [rules.parse(label)[1] for label in self.state_labels]
         result: list[list[tuple[str, int, int, float]]] = [[] for _ in range(len(corpus))]
-        for block in self._blocks(corpus, self._encode(corpus), self.weights_, None):
+        encoded = self._encode(corpus)
+        for block in self._blocks(corpus, encoded, self.weights_, None, compact=True):
             labels, p = self._best(block).labels, block.potentials()
             assert isinstance(p, ChainPotentials)
             with numbered(block.first):

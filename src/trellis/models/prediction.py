@@ -41,11 +41,18 @@ from trellis.features import Encoded, Encoder, Prepared
 from trellis.models.explain import Explanation, explain_sample
 from trellis.models.linear_parameters import LinearParameters
 from trellis.problems import LabelProblem, Weights
-from trellis.structures import Best, ChainPotentials, GraphPotentials, best, kbest
+from trellis.structures import (
+    Best,
+    ChainPotentials,
+    GraphPotentials,
+    StepChanges,
+    best,
+    kbest,
+)
 
 __all__ = ["Block", "Decoded", "Predictor", "numbered", "unknown_labels"]
 
-# Positions of chains scored at once; numbers in the scores of edges, and of graphs, at once.
+# Positions of chains scored at once; numbers in the scores of rich edges, and of graphs, at once.
 _POSITIONS = 1 << 16
 _EDGES = 1 << 22
 _GRAPHS = 1 << 20
@@ -96,6 +103,8 @@ class Block:
         Bounds of the samples, from 0.
     edges, types : int64 arrays (E, 2) and (E,), or None for chains
         Ends of the edges, and their tables.
+    changes : trellis.kernels.step_changes.StepChanges, optional
+        Chains: pairs that have other scores at some positions than in ``pair`` (L, L).
     """
 
     first: int
@@ -104,11 +113,13 @@ class Block:
     offsets: NDArray[np.int64]
     edges: NDArray[np.int64] | None = None
     types: NDArray[np.int64] | None = None
+    changes: Any = None
 
     def potentials(self) -> ChainPotentials | GraphPotentials:
         """The same in float64, checked."""
         if self.edges is None:
-            return ChainPotentials(self.node, self.pair, self.offsets)
+            changes = None if self.changes is None else StepChanges.found(*self.changes)
+            return ChainPotentials(self.node, self.pair, self.offsets, changes)
         assert self.types is not None
         return GraphPotentials(self.node, self.pair, self.edges, self.offsets, self.types)
 
@@ -228,7 +239,8 @@ class Predictor(LinearParameters):
         corpus = self._corpus(X, None, edges, edge_types)
         names = np.array(self.state_labels, object)
         result = []
-        for block in self._blocks(corpus, self._encode(corpus), self.weights_, constraints):
+        encoded = self._encode(corpus)
+        for block in self._blocks(corpus, encoded, self.weights_, constraints, compact=True):
             decoded = self._best(block, prune)
             for s in range(len(block.offsets) - 1):
                 a, b = block.offsets[s], block.offsets[s + 1]
@@ -263,7 +275,7 @@ class Predictor(LinearParameters):
         corpus = self._corpus(X, None, edges, edge_types)
         names = np.array(self.state_labels, object)
         result: list[list[tuple[list[str], float]]] = []
-        for p, first in self.potentials(corpus, constraints):
+        for p, first in self.potentials(corpus, constraints, compact=True):
             with numbered(first):
                 labels, scores = kbest(p, int(k))
             for s in range(len(p.offsets) - 1):
@@ -365,7 +377,7 @@ class Predictor(LinearParameters):
         names = np.array(self.state_labels, object)
         ids = np.empty(corpus.n_positions, np.int32)
         at = 0
-        for block in self._blocks(corpus, encoded, weights, constraints):
+        for block in self._blocks(corpus, encoded, weights, constraints, compact=True):
             ids[at : at + len(block.node)] = self._best(block, prune).labels
             at += len(block.node)
         named, offsets = names[ids].tolist(), corpus.offsets.tolist()
@@ -385,7 +397,7 @@ class Predictor(LinearParameters):
             from trellis.kernels.chain import pruned_viterbi, viterbi  # in float32, without checks
 
             if prune is None:
-                labels, scores = viterbi(block.node, block.pair, block.offsets)
+                labels, scores = viterbi(block.node, block.pair, block.offsets, block.changes)
                 limits = scores
             else:
                 labels, scores, limits = pruned_viterbi(
@@ -414,14 +426,16 @@ class Predictor(LinearParameters):
         corpus: Corpus,
         constraints: Sequence[Sequence[Label]] | None = None,
         small: bool = False,
+        compact: bool = False,
     ) -> Iterator[tuple[ChainPotentials | GraphPotentials, int]]:
         """Return blocks of samples as checked potentials, each with its first sample's number.
 
-        Every sample of a chain model can be labelled. ``small``: as few samples at once as if edges
-        were rich.
+        Every sample of a chain model can be labelled. ``small``: as few samples at once as if every
+        position had a table of transitions. ``compact``: where the rich edges of a chain have few
+        pairs, they are ``changes`` of one table, in place of a table for each position.
         """
         encoded = self._encode(corpus)
-        for block in self._blocks(corpus, encoded, self.weights_, constraints, small):
+        for block in self._blocks(corpus, encoded, self.weights_, constraints, small, compact):
             if block.edges is None and (constraints is not None or self.scheme is not None):
                 self._best(block)
             yield block.potentials(), block.first
@@ -468,9 +482,10 @@ class Predictor(LinearParameters):
         weights: Weights,
         constraints: Sequence[Sequence[Label]] | None,
         small: bool = False,
+        compact: bool = False,
         free: bool = False,
     ) -> Iterator[Block]:
-        """Scores of all samples, some at a time; ``small``: as few as if edges were rich.
+        """Scores of all samples, some at a time; ``small`` and ``compact`` as for potentials.
 
         ``free``: as if every state could follow every other.
         """
@@ -482,7 +497,7 @@ class Predictor(LinearParameters):
                 allowed = allowed[:, self.refinement_.label]
         if self.structure == "chain":
             rules = None if free else self._rules()
-            yield from self._chain_blocks(corpus, encoded, weights, small, rules, allowed)
+            yield from self._chain_blocks(corpus, encoded, weights, small, compact, rules, allowed)
             return
         for block in self._graph_blocks(corpus, encoded, weights):
             first = int(corpus.offsets[block.first])
@@ -496,43 +511,58 @@ class Predictor(LinearParameters):
         encoded: Encoded,
         weights: Weights,
         small: bool,
+        compact: bool,
         rules: Rules | None,
         allowed: NDArray[np.bool_] | None,
     ) -> Iterator[Block]:
         from trellis.kernels.rich_edges import score_edges
         from trellis.kernels.scoring import score_allowed, score_nodes
+        from trellis.kernels.sparse_edges import changed_steps, count_entries
 
-        edge, n_labels = weights.edge, len(self.states_)
-        size = _EDGES // n_labels**2 if edge is not None or small else _POSITIONS
-        features = encoded.arguments()
-        for a, b in _runs(corpus.offsets, size):
+        n_labels, features = len(self.states_), encoded.arguments()
+        rich: Any = None if weights.edge is None else weights.edge.arguments()
+        cost, size = corpus.offsets, _POSITIONS
+        entries = None
+        if small or (rich is not None and not (compact and rich.ptr.size)):
+            size = _EDGES // n_labels**2
+        elif rich is not None:
+            entries = count_entries(features, rich)[corpus.offsets]
+            cost, size = corpus.offsets * n_labels + 3 * entries, _EDGES
+        follow = np.ones((n_labels, n_labels), np.bool_) if rules is None else rules[1]
+        for a, b in _runs(cost, size):
             first, last = int(corpus.offsets[a]), int(corpus.offsets[b])
             indptr, indices, values = features
-            pair = weights.transitions
+            pair, changes = weights.transitions, None
             offsets = corpus.offsets[a : b + 1] - first
             # Scores of real values are looked at before some are forbidden.
             if allowed is None or encoded.values.size:
                 node = score_nodes(indptr, indices, values, weights.node, first, last)
             else:
                 node = score_allowed(features, weights.node, allowed[first:last], first)
-            if edge is not None:
-                pair = score_edges(features, pair, edge.arguments(), first, last)
+            unsound = -1
+            if entries is not None:
+                changes, unsound = changed_steps(
+                    features, pair, rich, follow, offsets, first, entries[b] - entries[a]
+                )
+            elif rich is not None:
+                pair = score_edges(features, pair, rich, first, last)
             if encoded.values.size:
                 fine = np.isfinite(node).all(axis=1)
                 if pair.ndim == 3:
                     sound = np.isfinite(pair).all(axis=(1, 2))
                     sound[offsets[:-1][np.diff(offsets) > 0]] = True  # no edge leads there
                     fine &= sound
+                fine &= np.arange(len(node)) != unsound
                 _check_finite(corpus, first, fine)
                 if allowed is not None:
                     node[~allowed[first:last]] = -np.inf
             if rules is not None:
-                start, follow, end = rules
+                start, _, end = rules
                 pair = np.where(follow, pair, pair.dtype.type(-np.inf))
                 filled = np.diff(offsets) > 0
                 for at, may in ((offsets[:-1], start), (offsets[1:] - 1, end)):
                     node[np.ix_(at[filled], ~may)] = -np.inf
-            yield Block(a, node, pair, offsets)
+            yield Block(a, node, pair, offsets, changes=changes)
 
     def _rules(self) -> Rules | None:
         """Which states may begin a sequence, follow one another and end it, if not all may."""

@@ -48,9 +48,7 @@ def confidence(problem: LabelInference, w: Float64s, measure: str, batch: Batch)
     batch : Batch
         The samples asked for.
     """
-    node, pair = problem.scores(w, batch)
-    node[~problem.allowed(batch)] = -np.inf
-    p = problem.potentials(node, pair, batch)
+    p = problem.compatible(w, batch)
     lengths = np.maximum(np.diff(batch.offsets), 1)
     if measure == "entropy":
         return -entropy(p) / lengths
@@ -59,7 +57,7 @@ def confidence(problem: LabelInference, w: Float64s, measure: str, batch: Batch)
         logs = np.log(chances, out=np.zeros_like(chances), where=chances > 0)
         each = (chances * logs).sum(axis=1)
         return np.bincount(batch.owner, each, len(lengths)) / lengths
-    labels, scores, _ = problem.best(node, pair, batch)
+    labels, scores, _ = problem.best_of(p)
     if measure == "confidence":
         sure: Float64s = np.minimum(scores - log_z, 0.0) / lengths
         return sure

@@ -21,7 +21,7 @@ from trellis.problems.costs import Costs, additive_costs
 from trellis.problems.edge_rows import rich_arguments
 from trellis.problems.samples import LabelSamples, taken
 from trellis.problems.weights import Weights
-from trellis.structures import ChainPotentials, GraphPotentials, best, kbest
+from trellis.structures import ChainPotentials, GraphPotentials, StepChanges, best, kbest
 
 __all__ = ["Batch", "LabelInference", "LabelMaxima", "LabelMeans"]
 
@@ -323,6 +323,30 @@ class LabelInference(LabelSamples):
             node=node, pair=pair, edges=b.edges, offsets=b.offsets, types=types
         )
 
+    def compatible(self, w: Float64s, b: Batch) -> ChainPotentials | GraphPotentials:
+        """Potentials of a batch that only compatible labellings have; no table is written out.
+
+        Rich edges of chains that have few pairs are changes of one table.
+        """
+        weights = self.weights(w)
+        edge, is_chain = weights.edge, self.structure == "chain"
+        if not (is_chain and self.is_rich and edge is not None and edge.ptr.size):
+            node, pair = self.scores(w, b)
+            node[~self.allowed(b)] = -np.inf
+            return self.potentials(node, pair, b)
+        from trellis.kernels.scoring import Features, score_nodes
+        from trellis.kernels.sparse_edges import changed_steps, count_entries
+
+        indptr, indices, values = self._features(b)
+        node = score_nodes(indptr, indices, values, weights.node, 0, len(b.rows))
+        node[~self.allowed(b)] = -np.inf
+        features, rich = Features(indptr, indices, values), edge.arguments()
+        table = self.tables(weights)[0]
+        n_entries = count_entries(features, rich)[-1]
+        follow, offsets = np.ones(table.shape, np.bool_), for_kernels(b.offsets)
+        changes, _ = changed_steps(features, table, rich, follow, offsets, 0, n_entries)
+        return ChainPotentials(node, table, b.offsets, StepChanges.found(*changes))
+
     def best(self, node: Float64s, pair: Float64s, b: Batch) -> tuple[Int64s, Float64s, Float64s]:
         """Labels (rows,) and scores (n,) of the best labellings, and bounds of the scores (n,)."""
         if self.structure == "chain":
@@ -332,9 +356,13 @@ class LabelInference(LabelSamples):
             if not np.isfinite(values).all():
                 raise DataError("scores are not finite: weights or feature values are too large")
             return labels.astype(np.int64), values, values
+        return self.best_of(self.potentials(node, pair, b))
+
+    def best_of(self, p: ChainPotentials | GraphPotentials) -> tuple[Int64s, Float64s, Float64s]:
+        """The same, of potentials."""
         exact = self.inference == "exact"
-        by = "auto" if exact or self.is_forest else self.inference
-        decoded = best(self.potentials(node, pair, b), method=by, exact=exact)
+        by = "auto" if exact or self.structure == "chain" or self.is_forest else self.inference
+        decoded = best(p, method=by, exact=exact)
         return decoded.labels.astype(np.int64), decoded.scores, decoded.bounds
 
     def mean(self, node: Float64s, pair: Float64s, b: Batch) -> LabelMeans:
@@ -397,9 +425,7 @@ class LabelInference(LabelSamples):
 
     def two_best(self, w: Float64s, b: Batch) -> tuple[Int64s, Float64s]:
         """Labels (2, rows) and scores (n, 2) of the two best compatible labellings."""
-        node, pair = self.scores(w, b)
-        node[~self.allowed(b)] = -np.inf
-        labels, scores = kbest(self.potentials(node, pair, b), 2)
+        labels, scores = kbest(self.compatible(w, b), 2)
         if len(labels) == 1:  # no sample has a second
             labels = np.vstack([labels, np.full_like(labels, -1)])
             scores = np.hstack([scores, np.full_like(scores, -np.inf)])

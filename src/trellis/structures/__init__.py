@@ -31,6 +31,7 @@ from trellis.structures.probability import (
     span_probability,
 )
 from trellis.structures.results import Best, Marginals
+from trellis.structures.step_changes import StepChanges
 
 __all__ = [
     "Assignment",
@@ -40,6 +41,7 @@ __all__ = [
     "Forest",
     "GraphPotentials",
     "Marginals",
+    "StepChanges",
     "best",
     "best_assignment",
     "best_incompatible_assignment",

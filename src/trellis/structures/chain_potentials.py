@@ -2,22 +2,25 @@
 
 All samples are stacked: sample ``s`` is the rows ``offsets[s]:offsets[s + 1]`` of ``node`` (N, L),
 the scores of the labels. ``trans`` holds the scores of the steps from one label to the next: one
-matrix (L, L) for all positions, or (N, L, L), of which matrix t is for the step into position t.
+matrix (L, L) for all positions, or (N, L, L), of which matrix t is for the step into position t. A
+matrix for all positions may have ``changes``: other scores of some pairs at some positions.
 A score of ``-inf`` forbids a label or a transition.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from trellis.arrays import Int64s, as_array
+from trellis.arrays import Float64s, Int64s, as_array
 from trellis.errors import DataError
 from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.potentials import Potentials, largest, place
+from trellis.structures.step_changes import StepChanges
 
 __all__ = ["ChainPotentials"]
 
@@ -37,6 +40,9 @@ class ChainPotentials(Potentials):
         looked at and may hold anything. Held in float64.
     offsets : array of int, shape (S + 1,)
         Sample s is the rows ``offsets[s]:offsets[s + 1]``.
+    changes : StepChanges, optional
+        Pairs of labels that have other scores at some positions than in ``trans``, which is (L, L)
+        then; :meth:`tables` are both together.
 
     Raises
     ------
@@ -64,6 +70,12 @@ class ChainPotentials(Potentials):
     >>> labels, scores = best(ChainPotentials(p.node, trans, p.offsets))
     >>> labels.tolist(), scores.tolist()
     ([1, 0, 0], [5.0, 0.0])
+
+    The same, by the one pair that is not zero:
+
+    >>> changes = StepChanges(ptr=[0, 0, 1, 1], source=[1], target=[0], score=[5.0])
+    >>> best(ChainPotentials(p.node, np.zeros((2, 2)), p.offsets, changes))[0].tolist()
+    [1, 0, 0]
     """
 
     unit: ClassVar[str] = "position"
@@ -72,6 +84,7 @@ class ChainPotentials(Potentials):
     node: npt.NDArray[Any]
     trans: npt.NDArray[Any]
     offsets: npt.NDArray[Any]
+    changes: StepChanges | None = None
 
     def __post_init__(self) -> None:
         self._hold_nodes()
@@ -96,10 +109,67 @@ class ChainPotentials(Potentials):
                 f"transition score from label {i} to label {j}{into} is {trans[tuple(bad[0])]}; "
                 "scores must be finite, or -inf to forbid"
             )
+        if self.changes is not None:
+            self._check_changes(self.changes)
 
-    def _largest(self) -> float:
-        steps = self.trans if self.trans.ndim == 2 else self.trans[self.steps]
-        return max(largest(self.node), largest(steps))
+    def _check_changes(self, changes: StepChanges) -> None:
+        if not isinstance(changes, StepChanges):
+            raise DataError(f"changes are of type {type(changes).__name__}; expected StepChanges")
+        if self.trans.ndim == 3:
+            raise DataError("transitions that differ from position to position have no changes")
+        changes.check(*self.node.shape)
+        bad = np.flatnonzero(~(changes.score < np.inf))
+        if len(bad) > 0:
+            q = bad[0]
+            into = place(self.offsets, changes.position[q], self.unit)
+            raise DataError(
+                f"transition score from label {changes.source[q]} to label {changes.target[q]} "
+                f"into {into} is {changes.score[q]}; scores must be finite, or -inf to forbid"
+            )
+
+    def tables(self) -> Float64s:
+        """Compute all transitions: (N, L, L), or (L, L) where all positions share them.
+
+        Returns
+        -------
+        float64
+            ``trans``, with the changes written into it.
+        """
+        return self.trans if self.changes is None else self.changes.written_to(self.trans)
+
+    def with_scores(self, function: Callable[[Float64s], Float64s]) -> Self:
+        """Exchange all scores for those that a function of them gives.
+
+        Parameters
+        ----------
+        function : callable
+            From an array of scores to one of the same shape.
+
+        Returns
+        -------
+        ChainPotentials
+            The new scores.
+        """
+        new = super().with_scores(function)
+        if self.changes is None:
+            return new
+        return new.with_arrays(changes=self.changes.with_scores(function(self.changes.score)))
+
+    def _scores(self) -> list[Float64s]:
+        changed = [] if self.changes is None else [self.changes.score]
+        return [*super()._scores(), *changed]
+
+    def largest_score(self) -> float:
+        """Find the largest finite score that counts.
+
+        Returns
+        -------
+        float
+            Its size, whatever its sign.
+        """
+        if self.trans.ndim == 2:
+            return super().largest_score()
+        return max(largest(self.node), largest(self.trans[self.steps]))
 
     @property
     def steps(self) -> Int64s:
@@ -110,8 +180,8 @@ class ChainPotentials(Potentials):
 
     def as_graph(self) -> GraphPotentials:
         """The same scores as those of graphs, whose edges are the :attr:`steps`, in order."""
-        steps = self.steps
-        pair = self.trans if self.trans.ndim == 2 else self.trans[steps]
+        steps, tables = self.steps, self.tables()
+        pair = tables if tables.ndim == 2 else tables[steps]
         edges = np.stack([steps - 1, steps], axis=1)
         return GraphPotentials(self.node, pair, edges, self.offsets)
 
@@ -131,4 +201,6 @@ class ChainPotentials(Potentials):
         rows = self.rows(sample)
         node = self.node[rows]
         trans = self.trans if self.trans.ndim == 2 else self.trans[rows]
-        return self.with_arrays(node=node, trans=trans, offsets=np.array([0, len(node)]))
+        changes = None if self.changes is None else self.changes.at(rows)
+        offsets = np.array([0, len(node)])
+        return self.with_arrays(node=node, trans=trans, offsets=offsets, changes=changes)

@@ -232,7 +232,8 @@ def labelling_score(p: ChainPotentials | GraphPotentials, labels: npt.ArrayLike)
     if isinstance(q, ChainPotentials):
         t = q.steps
         pair = (ids[t - 1], ids[t])
-        terms[t] += q.trans[pair] if q.trans.ndim == 2 else q.trans[(t, *pair)]
+        tables = q.tables()
+        terms[t] += tables[pair] if tables.ndim == 2 else tables[(t, *pair)]
     else:
         a, b = q.edges.T
         np.add.at(terms, a, q.pair[q.types, ids[a], ids[b]])

@@ -67,7 +67,7 @@ class MessagePasses:
         if isinstance(p, ChainPotentials):
             from trellis.kernels.chain import viterbi
 
-            return viterbi(*self._scores())
+            return viterbi(*self._scores(), self._changes())
         from trellis.kernels import tree_max
 
         assert self.forest is not None
@@ -83,7 +83,7 @@ class MessagePasses:
             if isinstance(p, ChainPotentials):
                 from trellis.kernels.chain import kbest
 
-                return kbest(*self._scores(), k)
+                return kbest(*self._scores(), k, self._changes())
             from trellis.kernels import tree_max
 
             assert self.forest is not None
@@ -103,7 +103,7 @@ class MessagePasses:
         and ``labels`` (K, N), drawn by the numbers ``uniforms`` (K, N) from [0, 1); all but these
         numbers zero at first.
         """
-        wanted: Any = (
+        wanted: tuple[Any, Any, Any, Any, Any] = (
             np.empty((0, 0)) if marginals is None else marginals,
             np.empty((0, 0, 0)) if pairs is None else pairs,
             np.empty(0) if entropy is None else entropy,
@@ -114,7 +114,7 @@ class MessagePasses:
         if isinstance(p, ChainPotentials):
             from trellis.kernels import chain
 
-            return chain.posterior(*self._scores(), *wanted)
+            return chain.posterior(*self._scores(), *wanted, self._changes())
         from trellis.kernels import tree
 
         assert self.forest is not None
@@ -126,15 +126,16 @@ class MessagePasses:
 
         Where every score is 0 or -inf, Z is the number of labellings.
         """
-        p = self.p
-        name = "trans" if isinstance(p, ChainPotentials) else "pair"
-        arrays = {
-            key: np.where(np.isfinite(a), 0.0, -np.inf)
-            for key, a in (("node", p.node), (name, getattr(p, name)))
-        }
-        log_z = MessagePasses(p.with_arrays(**arrays), self.forest).posterior()
+        allowed = self.p.with_scores(lambda scores: np.where(np.isfinite(scores), 0.0, -np.inf))
+        log_z = MessagePasses(allowed, self.forest).posterior()
         most = float(log_z.max(initial=0.0))
         return limit if most > math.log(limit) else int(np.exp(most) * (1 + 1e-9)) + 1
+
+    def _changes(self) -> Any:
+        """Pairs that some positions of chains have other scores of, as kernels take them."""
+        if isinstance(self.p, ChainPotentials) and self.p.changes is not None:
+            return self.p.changes.arguments()
+        return None
 
     def _scores(self) -> tuple[Array, Array, Array]:
         p = self.p

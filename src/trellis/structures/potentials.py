@@ -8,6 +8,7 @@ Sample ``s`` is the rows ``offsets[s]:offsets[s + 1]`` of ``node`` (N, L), the s
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -77,12 +78,12 @@ class Potentials:
         new._refuse(new.node, "node score")
         return new
 
-    def with_arrays(self, **changes: npt.NDArray[Any]) -> Self:
+    def with_arrays(self, **changes: Any) -> Self:
         """Exchange arrays that are known to fit, without the checks of the constructor.
 
         Parameters
         ----------
-        **changes : array
+        **changes : array, or StepChanges
             The new arrays by name, as they are held: contiguous and of the right kind.
 
         Returns
@@ -91,6 +92,21 @@ class Potentials:
             The scores with these arrays.
         """
         return known(type(self), **vars(self) | changes)
+
+    def with_scores(self, function: Callable[[Float64s], Float64s]) -> Self:
+        """Exchange all scores for those that a function of them gives.
+
+        Parameters
+        ----------
+        function : callable
+            From an array of scores to one of the same shape.
+
+        Returns
+        -------
+        ChainPotentials or GraphPotentials
+            The new scores.
+        """
+        return self.with_arrays(**{name: function(vars(self)[name]) for name in self._score_names})
 
     def in_unit(self, limit: float) -> tuple[Self, float]:
         """Measure scores beyond a limit in a larger unit, so that sums of them stay finite.
@@ -108,11 +124,10 @@ class Potentials:
         float
             That power of two; 1.0 where no score is beyond the limit.
         """
-        arrays = {name: vars(self)[name] for name in self._score_names}
-        if max(map(largest, arrays.values())) <= limit or (size := self._largest()) <= limit:
+        if max(map(largest, self._scores())) <= limit or (size := self.largest_score()) <= limit:
             return self, 1.0
         unit = 2.0 ** (math.frexp(limit)[1] - math.frexp(size)[1])
-        return self.with_arrays(**{name: a * unit for name, a in arrays.items()}), unit
+        return self.with_scores(lambda scores: scores * unit), unit
 
     def rows(self, sample: int) -> slice:
         """Rows of one sample.
@@ -152,9 +167,19 @@ class Potentials:
                 sample=int(first + s),
             )
 
-    def _largest(self) -> float:
-        """The largest finite score that counts, whatever its sign."""
-        return max(largest(vars(self)[name]) for name in self._score_names)
+    def _scores(self) -> list[Float64s]:
+        """The arrays that hold scores."""
+        return [vars(self)[name] for name in self._score_names]
+
+    def largest_score(self) -> float:
+        """Find the largest finite score that counts.
+
+        Returns
+        -------
+        float
+            Its size, whatever its sign.
+        """
+        return max(map(largest, self._scores()))
 
     def _hold(self, **arrays: Any) -> None:
         """Hold arrays that were checked in place of those that were given."""

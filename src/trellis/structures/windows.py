@@ -12,7 +12,6 @@ import numpy as np
 
 from trellis.arrays import Bools, Float64s, Int64s, for_kernels
 from trellis.structures.chain_potentials import ChainPotentials
-from trellis.structures.potentials import largest
 from trellis.structures.probability import event_probability
 
 __all__ = ["window_probabilities"]
@@ -59,7 +58,7 @@ def window_probabilities(
     [0.667, 0.667]
     """
     chances = np.zeros(len(first))
-    if max(largest(p.node), largest(p.trans)) > _LARGE:
+    if p.largest_score() > _LARGE:
         owner = np.searchsorted(p.offsets, first, side="right") - 1
         for m, s in enumerate(owner.tolist()):
             alone, here = p.alone(s), table[sets[offsets[m] : offsets[m + 1]]]
@@ -70,10 +69,13 @@ def window_probabilities(
         return chances
     from trellis.kernels import spans
     from trellis.kernels.chain_max import as_stack
+    from trellis.kernels.step_changes import none
 
     trans = as_stack(for_kernels(p.trans)).astype(np.float64, copy=False)
+    changes = none(trans) if p.changes is None else p.changes.arguments()
     feasible = spans.window_probabilities(
-        for_kernels(p.node), trans, for_kernels(p.offsets), first, sets, offsets, table, chances
-    )
+        for_kernels(p.node), trans, for_kernels(p.offsets), first, sets, offsets, table, chances,
+        changes,
+    )  # fmt: skip
     p.require_feasible(feasible)
     return chances
