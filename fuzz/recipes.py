@@ -267,6 +267,19 @@ def _chains(touch: Touch, node: Any, trans: Any, offsets: Any, **o: Any) -> Any:
 
 
 @_steps(
+    "structures.StepChanges", ptr=np.array([0, 0, 2, 3, 3, 4, 4]), source=np.array([0, 1, 1, 0]),
+    target=np.array([1, 0, 1, 1]), score=np.array([1.5, -np.inf, -3.0, 0.25]), often=3, **_ASKED,
+)  # fmt: skip
+def _changed_chains(
+    touch: Touch, ptr: Any, source: Any, target: Any, score: Any, node: Any, offsets: Any, **o: Any
+) -> Any:
+    from trellis.structures import ChainPotentials, StepChanges
+
+    changes = StepChanges(ptr, source, target, score)
+    return _inference(touch, ChainPotentials(node, _PAIR, offsets, changes), **o)
+
+
+@_steps(
     "structures.GraphPotentials", *(f"structures.{q}" for q in _QUESTIONS),
     "structures.elimination_cost", pair=_PAIR, edges=_LOOPS, types=None, directed=True, **_ASKED,
     often=3,

@@ -13,7 +13,12 @@ from trellis import ChainCRF
 from trellis.decompose import ChainPieces
 from trellis.errors import ParameterError
 from trellis.problems import LogLikelihood
-from trellis.problems.transition_pairs import MANY_LABELS, observed_pairs, with_weights
+from trellis.problems.transition_pairs import (
+    MANY_LABELS,
+    is_listed,
+    observed_pairs,
+    with_weights,
+)
 
 
 def masked(weights, pairs):
@@ -34,16 +39,18 @@ def listed(n_labels, partly, seed=0, size=0.7, dtype=np.float64):
 
 def slow_pairs(data):
     """What observed_pairs finds, one edge after the other."""
-    n, ids, pairs = data.n_labels, data.labels.ids, []
-    for a, b in zip(data.offsets[:-1], data.offsets[1:], strict=True):
-        for t in range(a + 1, b):
-            if ids[t - 1] < n and ids[t] < n:
-                pairs.append((int(ids[t - 1]), int(ids[t])))
-    found = set(pairs)
-    for i in range(n):
-        for j in range(n):
-            here = sum(p[0] == i for p in pairs) * sum(p[1] == j for p in pairs)
-            if pairs and here >= len(pairs):
+    n, ids = data.n_labels, data.labels.ids
+    edges = [
+        (int(ids[t - 1]), int(ids[t]))
+        for a, b in zip(data.offsets[:-1], data.offsets[1:], strict=True)
+        for t in range(a + 1, b)
+    ]
+    found = {(i, j) for i, j in edges if i < n and j < n}
+    ends = [[edge[k] for edge in edges if edge[k] < n] for k in (0, 1)]
+    for i in set(ends[0]):
+        for j in set(ends[1]):
+            by_chance = len(edges) * ends[0].count(i) * ends[1].count(j)
+            if by_chance >= len(ends[0]) * len(ends[1]):
                 found.add((i, j))
     return sorted(i * n + j for i, j in found)
 
@@ -122,6 +129,13 @@ def test_pairs_with_weights_stay_free():
     assert gradient.transitions[8, 8] == pytest.approx(exact.transitions[8, 8], rel=1e-7)
 
 
+def test_samples_of_one_position_have_no_pairs():
+    crf = ChainCRF(transitions="observed", max_passes=2, learning_rate=0.1)
+    crf.fit([[["a"]], [["b"]]], [["X"], ["Y"]])
+    assert not crf.weights_.transitions.any()
+    assert crf.predict([[["a"]], [["b"]]]) == [["X"], ["Y"]]
+
+
 def samples(n_labels):
     X = [[[f"w{k}"] for k in range(n_labels)]]
     return X, [[f"L{k}" for k in range(n_labels)]]
@@ -140,6 +154,15 @@ def test_many_labels_have_few_transitions(n_labels, transitions, few):
     crf = ChainCRF(transitions=transitions, max_passes=1, learning_rate=0.1, max_labels=5000)
     crf.fit(*samples(n_labels))
     assert (np.count_nonzero(crf.weights_.transitions) <= n_labels) == few
+
+
+@pytest.mark.parametrize(("share", "few"), [(1.0, True), (0.6, True), (0.2, False)])
+def test_of_few_annotations_all_transitions_are_learned(share, few):
+    X, (labels,) = samples(2 * MANY_LABELS)
+    n = round(share * len(labels))
+    y = [label if t < n else None for t, label in enumerate(labels)]
+    data = ChainCRF(max_labels=5000).learning_problems({"a": (X, [y])}, labels=labels)["a"]
+    assert is_listed(data) == few
 
 
 def test_an_unknown_kind_is_refused():

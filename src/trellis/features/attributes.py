@@ -104,7 +104,8 @@ class AttributeEncoder(Encoder):
             values = np.zeros(0, np.float32)
             if not plain:
                 raw = np.float32(1) if features.values is None else features.values[here]
-                values = (raw / self._divisor[ids]).astype(np.float32)
+                with np.errstate(over="ignore"):  # what is infinite is refused later on
+                    values = (raw / self._divisor[ids]).astype(np.float32)
             bounds = np.array([0, len(indptr) - 1])  # where samples end is not looked at
             yield drop_unknown(Encoded.made(bounds, indptr - indptr[0], ids, values))
 

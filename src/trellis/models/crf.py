@@ -81,7 +81,8 @@ class CRF(StochasticModel):
         one_of("auto", "all", "observed"),
         """Pairs of labels whose transitions have weights. "observed": those seen, or to be
         expected at least once by chance, which makes training with many labels several times as
-        fast; the others stay at zero. "auto": so from 400 labels on.""",
+        fast; the others stay at zero. "auto": so from 400 labels on, unless most are not
+        annotated.""",
         default="auto",
     )
     lock_free: bool = parameter(
@@ -103,6 +104,10 @@ class CRF(StochasticModel):
     _steps_of: ClassVar = LogLikelihood
 
     # ---------------------------------------------------------------- training
+
+    @property
+    def _transitions(self) -> str:
+        return self.transitions
 
     def _check_together(self) -> None:
         super()._check_together()

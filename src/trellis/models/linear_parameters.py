@@ -151,8 +151,6 @@ class LinearParameters(Estimator):
         option="--seed",
     )
 
-    transitions: str = fixed("all")  # CRFs may have fewer
-
     def _check_together(self) -> None:
         if self.structure == "chain":
             return

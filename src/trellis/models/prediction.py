@@ -169,6 +169,11 @@ class Predictor(LinearParameters):
         return self.structure != "graph" if isinstance(self.directed, str) else bool(self.directed)
 
     @property
+    def _transitions(self) -> str:
+        """Pairs of labels that transitions are learned for; CRFs of chains may have fewer."""
+        return "all"
+
+    @property
     def _edge_share(self) -> float:
         """Share ρ of the edges that the tables were learned for; only CRFs of graphs have one."""
         return float(getattr(self, "edge_share_", 1.0))
@@ -460,7 +465,7 @@ class Predictor(LinearParameters):
         if labels is None:
             labels = unknown_labels(corpus, self.states_)
         shape: dict[str, Any] = {
-            "sample_weight": weight, "cost": self._cost, "transitions": self.transitions,
+            "sample_weight": weight, "cost": self._cost, "transitions": self._transitions,
         }  # fmt: skip
         if labels.classes == self.states_:  # held-out samples may have others
             shape["rich"] = self.weights_.edge

@@ -23,7 +23,7 @@ from trellis.problems.edge_rows import rich_arguments
 from trellis.problems.edge_weights import EdgeWeights
 from trellis.problems.label_problem import LabelProblem
 from trellis.problems.threads import N_CHUNKS, feature_bounds, meeting, run_threads
-from trellis.problems.transition_pairs import MANY_LABELS, observed_pairs, with_weights
+from trellis.problems.transition_pairs import is_listed, observed_pairs, with_weights
 from trellis.problems.visits import GraphVisits, Visits, check_state
 from trellis.problems.weights import Weights
 
@@ -298,14 +298,11 @@ class LogLikelihood:
 
     def _pairs(self, weights: Weights) -> NDArray[np.int64] | None:
         """The pairs of labels that have transitions, ascending, if not all have."""
-        problem = self.problem
-        auto = "all" if problem.n_labels < MANY_LABELS else "observed"
-        if (auto if problem.transitions == "auto" else problem.transitions) == "all":
-            return None
-        known = self._known.get("pairs")
+        problem, known = self.problem, self._known.get("pairs")
         if known is None or known[0] is not problem.labels:
-            known = self._known["pairs"] = (problem.labels, observed_pairs(problem))
-        return with_weights(known[1], weights.transitions)
+            pairs = observed_pairs(problem) if is_listed(problem) else None
+            known = self._known["pairs"] = (problem.labels, pairs)
+        return None if known[1] is None else with_weights(known[1], weights.transitions)
 
     def _entries(self, edge: EdgeWeights) -> NDArray[np.int64]:
         """Running number of edge weights met at each position; the same for all steps of a run."""

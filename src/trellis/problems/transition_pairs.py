@@ -1,10 +1,11 @@
 """Which pairs of labels have transition weights, where not all have.
 
 Of the L² pairs of many labels few follow each other in the data. The others would learn from their
-absence alone, and that is evidence only where a pair is to be expected: with n₁(i) and n₂(j) the
-numbers of edges that begin in i and end in j, and n that of all edges, the pairs are
+absence alone, and that is evidence only where a pair is to be expected: with p(i) and q(j) the
+shares of the labels that edges begin and end with, as far as they are known, and n edges, the
+pairs are
 
-    {(i, j) : seen, or n₁(i) n₂(j) ≥ n, or with a weight already};
+    {(i, j) : seen, or n p(i) q(j) ≥ 1, or with a weight already};
 
 the transitions of all others are zero.
 """
@@ -19,10 +20,21 @@ from numpy.typing import NDArray
 from trellis.arrays import Int64s
 from trellis.problems.samples import LabelSamples
 
-__all__ = ["MANY_LABELS", "observed_pairs", "with_weights"]
+__all__ = ["MANY_LABELS", "is_listed", "observed_pairs", "with_weights"]
 
 MANY_LABELS = 400
 """Labels from which on "auto" is "observed"."""
+
+# "auto" is so only if this share of the edges is known: of few edges too few pairs were seen.
+_KNOWN = 0.2
+
+
+def is_listed(samples: LabelSamples) -> bool:
+    """Whether some pairs only have transition weights."""
+    if samples.transitions != "auto" or samples.n_labels < MANY_LABELS:
+        return samples.transitions == "observed"
+    edges, known = _edges(samples)
+    return len(known) >= _KNOWN * len(edges)
 
 
 def observed_pairs(samples: LabelSamples) -> Int64s:
@@ -40,13 +52,22 @@ def observed_pairs(samples: LabelSamples) -> Int64s:
     ['X Y', 'Y Y', 'Y Z']
     """
     n_labels, ids = samples.n_labels, samples.labels.ids.astype(np.int64)
-    after = np.ones(len(ids), np.bool_)
-    after[samples.offsets[:-1][np.diff(samples.offsets) > 0]] = False
-    t = np.flatnonzero(after)
-    t = t[(ids[t - 1] < n_labels) & (ids[t] < n_labels)]
-    first, second = (np.bincount(ids[t - back], minlength=n_labels) for back in (1, 0))
-    expected = np.flatnonzero(np.outer(first, second) >= max(len(t), 1))
-    return np.union1d(ids[t - 1] * n_labels + ids[t], expected)
+    edges, known = _edges(samples)
+    shares = []
+    for end in (edges - 1, edges):
+        count = np.bincount(ids[end[ids[end] < n_labels]], minlength=n_labels)
+        shares.append(count / max(count.sum(), 1))
+    expected = np.flatnonzero(len(edges) * np.outer(*shares) >= 1 - 1e-9)
+    return np.union1d(ids[known - 1] * n_labels + ids[known], expected)
+
+
+def _edges(samples: LabelSamples) -> tuple[Int64s, Int64s]:
+    """Positions where edges end: all, and those of edges that both labels are known of."""
+    inside = np.ones(len(samples.labels.ids), np.bool_)
+    inside[samples.offsets[:-1][np.diff(samples.offsets) > 0]] = False
+    edges = np.flatnonzero(inside)
+    known = samples.labels.ids < samples.n_labels
+    return edges, edges[known[edges - 1] & known[edges]]
 
 
 def with_weights(pairs: Int64s, transitions: NDArray[Any]) -> Int64s:

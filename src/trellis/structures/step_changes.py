@@ -48,6 +48,14 @@ class StepChanges:
     ------
     DataError
         If the arrays do not fit each other.
+
+    Examples
+    --------
+    Of three positions the second has one other score:
+
+    >>> changes = StepChanges(ptr=[0, 0, 1, 1], source=[1], target=[0], score=[5.0])
+    >>> changes.written_to(np.zeros((2, 2)))[1].tolist()
+    [[0.0, 0.0], [5.0, 0.0]]
     """
 
     ptr: npt.NDArray[Any]
