@@ -42,7 +42,6 @@ from trellis.kernels.listed_pairs import (
     add_listed_products,
     exponentiate_listed,
     find_listed,
-    listed_times,
     times_listed,
 )
 from trellis.kernels.row_products import (
@@ -75,7 +74,7 @@ class ChainSpace(NamedTuple):
 
     With rows of L labels padded to P, ``work`` (7, n, P) are those of positions (−inf beyond the
     labels for the scores, else 0); ``tables`` (2, P, P) hold U and its transpose and ``peak`` (1,)
-    max T; of listed pairs ``extra`` (pairs,) holds M and ``base`` (1,) u instead. ``held``
+    max T; of listed pairs ``extra`` (3, pairs) holds M and ``base`` (1,) u instead. ``held``
     (2, M, P) are the rows α_{t-1}, weighted, and V_t of ``filled`` (1,) edges whose outer products
     are still to be summed, M ≥ 2n: over many edges that is done in registers (and, of listed pairs,
     in ``turned``). Only dense edges need ``edge`` (n, L² + 8), the scores of the edges and then
@@ -112,7 +111,7 @@ def chain_space(W: Array, longest: int, edges: Any) -> ChainSpace:
     for t in range(longest):
         for j in range(n_labels, width):
             work[NODE, t, j] = -np.inf
-    n_held = _HELD + 2 * longest
+    n_held = (_HELD if side else _HELD // 2) + 2 * longest
     edge = np.zeros((n_dense, n_pairs + WIDTH), W.dtype)
     for t in range(n_dense):
         for q in range(WIDTH):
@@ -121,7 +120,7 @@ def chain_space(W: Array, longest: int, edges: Any) -> ChainSpace:
         work,
         np.zeros((2, side, side), W.dtype),
         np.zeros(1, W.dtype),
-        np.zeros(n_listed, W.dtype),
+        np.zeros((3, n_listed), W.dtype),
         np.zeros(1, W.dtype),
         np.zeros((2, n_held, width), W.dtype),
         np.zeros((2, 0 if side else width, padded(n_held)), W.dtype),
@@ -291,8 +290,9 @@ def _expectations(
                 row_times(work, before, tables, 0, n_labels, work, here)
             if edges is not None and edges.kind == LISTED:
                 times_listed(
-                    work, before, edges.listed, space.extra, space.base, n_labels, width, here
-                )
+                    work, before, edges.listed.forward, space.extra, 1, space.base, n_labels,
+                    width, here,
+                )  # fmt: skip
             if edges is not None and edges.kind == DENSE:
                 own = (plane * chances.shape[1] + t) * turned
                 log_z += _dense_potentials(edge, t, chances, own, n_labels)
@@ -334,9 +334,9 @@ def _expectations(
                 for j in range(n_labels):
                     work[BETA, t - 1, j] = max(work[BETA, t - 1, j], zero)
         if edges is not None and edges.kind == LISTED:
-            cancelled = listed_times(
-                work, scaled + here, alpha + before, edges.listed, space.extra, space.base,
-                n_labels, width, beta + before,
+            cancelled = times_listed(
+                work, scaled + here, edges.listed.backward, space.extra, 2, space.base, n_labels,
+                width, beta + before,
             )  # fmt: skip
         if edges is None or edges.kind != DENSE:
             multiply_row(work, alpha + before, work, beta + before, width, work, chance + before)

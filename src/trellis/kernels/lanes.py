@@ -98,11 +98,14 @@ def _address(context: Any, builder: Any, signature: Any, args: Any, kind: Any) -
     return builder.bitcast(builder.gep(array.data, [place]), kind.as_pointer())
 
 
-def _fits(array: Any, place: Any) -> bool:
+_NUMBERS = (types.float32, types.float64)
+
+
+def _fits(array: Any, place: Any, of: tuple[Any, ...] = _NUMBERS) -> bool:
     return (
         isinstance(array, types.Array)
         and array.layout == "C"
-        and array.dtype in (types.float32, types.float64)
+        and array.dtype in of
         and isinstance(place, types.Integer)
     )
 
@@ -178,8 +181,8 @@ def store(typingctx: Any, array: Any, place: Any, x: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba is untyped
 def get(typingctx: Any, array: Any, place: Any) -> Any:
-    """The number at a place."""
-    if not _fits(array, place):
+    """The number at a place, which may be an int16 or int32."""
+    if not _fits(array, place, (*_NUMBERS, types.int16, types.int32)):
         return None
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

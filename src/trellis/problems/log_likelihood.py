@@ -23,7 +23,12 @@ from trellis.problems.edge_rows import rich_arguments
 from trellis.problems.edge_weights import EdgeWeights
 from trellis.problems.label_problem import LabelProblem
 from trellis.problems.threads import N_CHUNKS, feature_bounds, meeting, run_threads
-from trellis.problems.transition_pairs import is_listed, observed_pairs, with_weights
+from trellis.problems.transition_pairs import (
+    is_listed,
+    listed_pairs,
+    observed_pairs,
+    with_weights,
+)
 from trellis.problems.visits import GraphVisits, Visits, check_state
 from trellis.problems.weights import Weights
 
@@ -261,7 +266,6 @@ class LogLikelihood:
     def _edges(self, weights: Weights, visits: Visits, batch: int) -> tuple[Any, Any]:
         """Edges of chains as the kernel takes them (None: plain), and rich ones of trees."""
         from trellis.kernels.chain_edges import DENSE, LISTED, SPARSE, ChainEdges
-        from trellis.kernels.listed_pairs import ListedPairs
         from trellis.kernels.rich_edges import RichEdges
         from trellis.kernels.sparse_edges import Hits
 
@@ -289,11 +293,7 @@ class LogLikelihood:
             gradient=np.empty(room, kind),
             slot=np.empty(room, np.int64),
         )
-        listed = ListedPairs(ints, ids)
-        if pairs is not None:
-            first, second = np.divmod(pairs, self.problem.n_labels)
-            ptr = np.searchsorted(first, np.arange(self.problem.n_labels + 1))
-            listed = ListedPairs(ptr, second.astype(np.int32))
+        listed = listed_pairs(ints if pairs is None else pairs, self.problem.n_labels)
         return ChainEdges(form, rich, hits, listed), None
 
     def _pairs(self, weights: Weights) -> NDArray[np.int64] | None:

@@ -18,12 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import Int64s
+from trellis.corpus.corpus import bounds
 from trellis.problems.samples import LabelSamples
 
-__all__ = ["MANY_LABELS", "is_listed", "observed_pairs", "with_weights"]
+__all__ = ["MANY_LABELS", "is_listed", "listed_pairs", "observed_pairs", "with_weights"]
 
 MANY_LABELS = 400
 """Labels from which on "auto" is "observed"."""
+
+# Pairs of a label from which on it has a loop of its own.
+_LOOP = 16
 
 # "auto" is so only if this share of the edges is known: of few edges too few pairs were seen.
 _KNOWN = 0.2
@@ -73,3 +77,22 @@ def _edges(samples: LabelSamples) -> tuple[Int64s, Int64s]:
 def with_weights(pairs: Int64s, transitions: NDArray[Any]) -> Int64s:
     """The pairs, and those whose transitions (L, L) are not zero: learned from other data."""
     return np.union1d(pairs, np.flatnonzero(transitions))
+
+
+def listed_pairs(pairs: Int64s, n_labels: int) -> Any:
+    """Pairs i · L + j, ascending, as kernels take them (:mod:`trellis.kernels.listed_pairs`)."""
+    from trellis.kernels.listed_pairs import ListedPairs, PairOrder
+
+    ends = np.divmod(pairs, n_labels)
+    number = [np.bincount(end, minlength=n_labels) for end in ends]
+    orders = []
+    for k in (0, 1):
+        many = number[k] >= _LOOP
+        pair = np.lexsort((pairs, ends[k], ~many[ends[k]]))
+        label = np.flatnonzero(many)
+        # The fewer bytes the better: all pairs are gone through at each position.
+        small = np.int16 if n_labels < 1 << 15 else np.int32
+        start, end = (ends[e][pair].astype(small) for e in (k, 1 - k))
+        ptr = bounds(number[k][label])
+        orders.append(PairOrder(label.astype(np.int32), ptr, pair, start, end))
+    return ListedPairs(bounds(number[0]), ends[1].astype(np.int32), *orders)
