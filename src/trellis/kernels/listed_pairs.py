@@ -141,6 +141,8 @@ def add_listed_products(
     ``held`` (2, M, P) are n rows a_r and b_r. They are turned first, in ``turned``, so that the
     products of a pair are summed eight at a time.
     """
+    if n == 0:
+        return
     n_labels = listed.ptr.size - 1
     length = padded(n)
     half = n_labels * length
