@@ -24,7 +24,7 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
     "cccp": [(8, ["plain", "recycled", "adaptive", "both"])],
     "chunking": [
         (3, ["Trellis perceptron", "Trellis CRF, n' = 5.5", "Trellis CRF"]),
-        (3, ["Trellis", "Trellis, from a corpus as read", "Trellis, from encoded features"]),
+        (5, ["Trellis", "Trellis, from a corpus as read", "Trellis, labels as given"]),
     ],
     "defaults": [(10, ["conll2000", "dicts", "templates", "numbers", "quarter"])],
     "door": [
@@ -48,7 +48,10 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
     ],
     "growth": [(47, ["read conll", "fit, SGD", "predict_spans", "k best", "track", "n^1", "n^0"])],
     "large": [(4, ["read", "encode", "encode and one pass", "predict"])],
-    "many_labels": [(5, ["all labels", "predict", "prune=8", "five labels allowed"])],
+    "many_labels": [
+        (2, ["all", "observed"]),
+        (5, ["all labels", "predict", "prune=8", "five labels allowed"]),
+    ],
     "ocr": [(16, ["Frank–Wolfe, gap 1 %", "bundle, gap 1 %", "CRF, L-BFGS"])],
     "partial": [
         (2, ["complete", "one missing"]),
