@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from trellis.kernels._jit import kernel, subkernel
 from trellis.kernels.lanes import get
-from trellis.kernels.row_products import argmax_plus, row_max_plus
+from trellis.kernels.row_products import argmax_plus, few_max_plus, row_max_plus
 from trellis.kernels.rows import copy, list_depth, longest_sample, merge, transpose
 from trellis.kernels.staggered import staggered_viterbi
 from trellis.kernels.step_changes import (
@@ -34,6 +34,9 @@ __all__ = ["as_stack", "kbest", "pruned_viterbi", "viterbi"]
 # Labels from which on few of them are looked at first: the table of fewer is in the cache. Of
 # samples with more scores than ``_ROOM`` it would take more memory than the scores do.
 _MANY, _ROOM = 400, 1 << 23
+# Labels from which on few rows of the transitions are looked at, unless it is a quarter of them; so
+# many steps are tried.
+_FEW, _TRIED = 64, 50
 
 Floats = npt.NDArray[np.floating[Any]]
 Float64s = npt.NDArray[np.float64]
@@ -122,6 +125,12 @@ def _viterbi(
     if shared:
         _copy(trans[0], T)
         transpose(trans[0], into)
+    plain = shared and changes.ptr.size == 0
+    tops = np.full(width, -np.inf)  # of the rows of T
+    looked = steps = 0  # at so many rows, in so many steps
+    for i in range(n_labels if plain else 0):
+        for j in range(n_labels):
+            tops[i] = max(tops[i], T[i, j])
     across, column = turned(changes), np.full((1, width), -np.inf)
     nothing = np.zeros((1, width))
     # Row t: score of the best labelling of positions 0..t that ends in each label.
@@ -145,6 +154,9 @@ def _viterbi(
                     for i in range(n_labels):
                         top = max(top, v[t - 1, i] + T[i, j])
                     v[t, j] = top
+            elif plain and n_labels >= _FEW and 4 * looked <= n_labels * (steps + _TRIED):
+                looked += few_max_plus(v, (t - 1) * width, n_labels, T, tops, v, t * width)
+                steps += 1
             else:
                 row_max_plus(v, (t - 1) * width, n_labels, T, 0, width, width, v, t * width)
             change_back(changes, first + t, into, T)

@@ -302,11 +302,11 @@ def row_max_plus(
 
 
 @fragment
-def few_max_plus(x: Array, at: int, n: int, M: Array, tops: Array, out: Array, to: int) -> None:
+def few_max_plus(x: Array, at: int, n: int, M: Array, tops: Array, out: Array, to: int) -> int:
     """Write what ``row_max_plus`` does of a whole table (n, n), looking at as few rows as it can.
 
     ``tops`` (n,) are at least the maxima of the rows of M: a row i with x_i + tops_i below all that
-    the rows before have brought changes nothing.
+    the rows before have brought changes nothing. Returns the number of rows.
     """
     last = n - 8
     best = 0
@@ -324,10 +324,12 @@ def few_max_plus(x: Array, at: int, n: int, M: Array, tops: Array, out: Array, t
         least = lower(least, y)
         store(out, to + j, y)
     low = lowest(least)
+    rows = 1
     for i in range(n):
         a = get(x, at + i)
         if a + get(tops, i) <= low:
             continue
+        rows += 1
         by = spread(a)
         least = upper(by + load(M, i * n + last), load(out, to + last))
         store(out, to + last, least)
@@ -336,6 +338,7 @@ def few_max_plus(x: Array, at: int, n: int, M: Array, tops: Array, out: Array, t
             least = lower(least, y)
             store(out, to + j, y)
         low = lowest(least)
+    return rows
 
 
 @fragment
