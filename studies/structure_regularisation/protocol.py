@@ -52,6 +52,7 @@ FIXED: dict[str, dict[str, Any]] = {
         "l1": 0.0,
         "group_lasso": 0.0,
         "l2_once": False,
+        "transitions": "all",
     },
     "perceptron": _ALL | {"averaged": True, "max_passes": 10, "tol": 0.0},
 }
