@@ -325,6 +325,9 @@ print(doubled(np.full(1, 1.5)), sum(doubled.stats.cache_hits.values()), cache_di
 @needs_root
 def test_an_install_that_cannot_be_written_and_no_home(tmp_path):
     """As a service runs: the package belongs to root, the user is nobody and lives nowhere."""
+    closed = [p for p in Path(_jit.__file__).resolve().parents if not p.stat().st_mode & 0o001]
+    if closed:
+        pytest.skip("nobody may not look into the folder of the package")
     program, kept = tmp_path / "program.py", ("PATH", "PYTHONPATH")
     program.write_text(AS_NOBODY)
     environment = {name: value for name, value in os.environ.items() if name in kept}
