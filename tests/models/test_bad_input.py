@@ -57,7 +57,7 @@ BAD_TRAINING = {
         [*Y[:3], Y[3][:-1], *Y[4:]],
         rf"sample 3: X has {len(X[3])} positions, y has {len(X[3]) - 1}",
     ),
-    "number as label": ([["a"]], [[1]], r"label at sample 0, position 0 is 1 of type int"),
+    "list as label": ([["a"]], [[[1]]], r"label at sample 0, position 0 is \[1\] of type list"),
     "labels as a text": ([["a", "b"]], ["AB"], r"labels of sample 0"),
     "empty label set": ([["a"]], [[set()]], r"label set at sample 0, position 0 is empty"),
     "no annotation": (X[:1], [[None] * len(X[0])], r"no position is annotated: there is nothing"),
@@ -184,7 +184,7 @@ def test_number_of_draws():
         ([], r"X and constraints differ in number: 1 and 0 samples"),
         ([None], r"constraints of sample 0"),
         (5, r"samples of constraints are of type int; expected a list"),
-        ([[None, 3]], r"label at sample 0, position 1 is 3 of type int"),
+        ([[None, 3]], r"label 3 at sample 0, position 1 is unknown; known labels: 'B-PER'"),
     ],
 )
 @BOTH
@@ -224,7 +224,7 @@ def test_an_unknown_label_when_training_goes_on(kind):
     ("classes", "message"),
     [
         (["B-PER", "O"], "label 'I-PER' is unknown; known labels: B-PER, O"),
-        ([1, 2], "classes hold 1; expected the labels, all strings"),
+        ([1, 2], "label 'B-PER' is unknown; known labels: 1, 2"),
         ("B-PER", "label 'I-PER' is unknown; known labels: B-PER"),
     ],
 )

@@ -63,4 +63,4 @@ def held_out_score(
     """
     if scheme is None:
         return token_accuracy(gold, predicted)
-    return span_scores(gold, predicted, scheme).f1  # type: ignore[arg-type]  # complete: all str
+    return span_scores(gold, predicted, scheme).f1

@@ -39,6 +39,7 @@ from numpy.typing import DTypeLike, NDArray
 from trellis.corpus import Column, Corpus, Label, Labels
 from trellis.corpus.corpus import FLOAT32_LIMIT
 from trellis.corpus.graphs import as_any_corpus
+from trellis.corpus.label_values import packed_labels, unpacked_labels
 from trellis.corpus.labels import check_label_count
 from trellis.domains import instance, nothing, sequence_of, text
 from trellis.errors import ColumnError, CorruptModelError, DataError
@@ -285,7 +286,9 @@ def prepare(
         }
         arrays = {"offsets": corpus.offsets, **parts.arrays()}
         arrays |= {"labels.ids": labels.ids, "labels.table": labels.table}
-        arrays |= pack_strings(labels.classes, "classes.")
+        described, packed = packed_labels(labels.classes)
+        header |= described
+        arrays |= packed
         arrays |= {f"encoder.{key}": array for key, array in encoder_arrays.items()}
         if corpus.edges is not None:
             arrays["edges"] = corpus.edges.astype(np.int64)
@@ -421,13 +424,11 @@ def _build(
     if verify:
         check_range(indices, 0, encoder.n_features, "feature ids")
         check_range(values, -FLOAT32_LIMIT, FLOAT32_LIMIT, "feature values")
-    classes = unpack_strings(arrays, "classes.")
-    if not classes or len(set(classes)) != len(classes):
-        raise CorruptModelError("classes must be distinct, and at least one")
+    classes = unpacked_labels(header, arrays)
     labels = Labels.from_table(
         take(arrays, "labels.ids", np.int32, (n,)),
         np.array(take(arrays, "labels.table", np.bool_, (None, len(classes)))),
-        tuple(classes),
+        classes,
     )
     features = header.get("features")
     if not isinstance(features, str):

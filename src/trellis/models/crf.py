@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from trellis.arrays import for_kernels
 from trellis.corpus import Corpus, Label
+from trellis.corpus.label_values import as_objects
 from trellis.domains import flag, number, one_of
 from trellis.errors import ParametersError
 from trellis.estimator import changed, fixed, parameter
@@ -239,7 +240,7 @@ class CRF(StochasticModel):
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
         random_state: int | None = None,
-    ) -> list[list[list[str]]]:
+    ) -> list[list[list[Any]]]:
         """Labellings drawn from p(y | x): for each sample, ``n_samples`` of them.
 
         On graphs with loops it needs exact inference, and says so if a graph is too dense for it.
@@ -247,8 +248,8 @@ class CRF(StochasticModel):
         self._check_fitted()
         corpus = self._corpus(X, None, edges, edge_types)
         rng = np.random.default_rng(random_state)
-        names = np.array(self.state_labels, object)
-        result: list[list[list[str]]] = []
+        names = as_objects(self.state_labels)
+        result: list[list[list[Any]]] = []
         for p, first in self.potentials(corpus, compact=True):
             with numbered(first):
                 drawn = sample(p, n_samples, rng)
@@ -285,7 +286,7 @@ class ChainCRF(CRF, ChainModel):
 
     Attributes
     ----------
-    classes_ : tuple of str
+    classes_ : tuple
         The labels, sorted; the order of the columns of marginals.
     history_ : list of PassRecord
         What each pass brought.

@@ -29,9 +29,9 @@ class PositionExplanation:
     """One position: label, rival, and what spoke for the label (positive) or the rival."""
 
     symbol: str
-    label: str
+    label: Any
     probability: float | None
-    rival: str | None
+    rival: Any
     transitions: float
     features: list[tuple[str, float]]
     unknown: bool
@@ -62,7 +62,7 @@ def explain_sample(
     encoded: Encoded,
     encoder: Encoder,
     weights: Weights,
-    classes: Sequence[str],
+    classes: Sequence[Any],
     y: NDArray[Any],
     p: ChainPotentials | GraphPotentials,
     n_features: int,
@@ -74,7 +74,8 @@ def explain_sample(
     has another label. What is forbidden is none. What rich edge features add in trees and graphs
     counts with the edges, under ``transitions``.
     """
-    names = np.array(classes, object)
+    first = {label: i for i, label in reversed(list(enumerate(classes)))}
+    same = np.array([first[label] for label in classes])  # states of one label have one number
     edges = np.zeros(p.node.shape)
     for a, b, table in _edges(p):
         edges[a] += table[:, y[b]]
@@ -95,7 +96,7 @@ def explain_sample(
         if chain and t + 1 < len(y):
             rich += _crossed(weights.edge, len(classes), ids, back=1)[:, :, y[t + 1]]
         node, around = weights.node[ids] + rich, edges[t] - values @ rich
-        others = np.where(names == names[label], -np.inf, p.node[t] + edges[t])
+        others = np.where(same == same[label], -np.inf, p.node[t] + edges[t])
         rival = int(np.argmax(others)) if np.isfinite(others).any() else None
         contribution = values * (node[:, label] - (0.0 if rival is None else node[:, rival]))
         order = np.argsort(-np.abs(contribution), kind="stable")[:n_features]

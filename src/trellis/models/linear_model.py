@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import for_kernels
-from trellis.corpus import Corpus, Label
+from trellis.corpus import Corpus, Label, Labels
 from trellis.corpus.sample_weights import sample_weights
 from trellis.decompose import GraphPieces, Partitioner, partitioner
 from trellis.domains import nothing, number, one_of
@@ -264,7 +264,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
-        classes: Sequence[str] | None = None,
+        classes: Sequence[Any] | None = None,
         sample_weight: Sequence[float] | NDArray[Any] | None = None,
     ) -> Self:
         """Learn from one batch of a stream: one pass over it.
@@ -284,7 +284,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         else:
             if classes is not None:
                 assert corpus.labels is not None
-                corpus = replace(corpus, labels=corpus.labels.recoded(_class_names(classes)))
+                corpus = replace(corpus, labels=corpus.labels.recoded(_distinct(classes)))
             problem = self._learn_fresh(corpus, weight, rng)
         self.n_seen_ += len(corpus)
         self.n_batches_ += 1
@@ -464,9 +464,6 @@ def format_record(record: PassRecord) -> str:
     )
 
 
-def _class_names(classes: Sequence[str]) -> tuple[str, ...]:
-    names = [classes] if isinstance(classes, str) else list(classes)
-    for name in names:
-        if not isinstance(name, str):
-            raise DataError(f"classes hold {name!r}; expected the labels, all strings")
-    return tuple(sorted(set(names)))
+def _distinct(classes: Any) -> tuple[Any, ...]:
+    """Labels that a user named, each once and in order; a string is one label."""
+    return Labels.from_lists([[classes] if isinstance(classes, str) else list(classes)]).classes

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from trellis.arrays import for_kernels
 from trellis.corpus import Corpus, Label, Labels, as_corpus, as_graph_corpus
 from trellis.corpus.corpus import check_lengths
+from trellis.corpus.label_values import as_objects
 from trellis.corpus.refinement import Refinement, Rules
 from trellis.corpus.sample_weights import sample_weights
 from trellis.corpus.schemes import Scheme, detect_scheme, get_scheme
@@ -64,7 +65,7 @@ class Decoded:
 
     Parameters
     ----------
-    labels : list of str
+    labels : list
     score : float
         Its score s(x, y).
     bound : float
@@ -75,7 +76,7 @@ class Decoded:
         How it was found: "chain", "tree", or one of :func:`trellis.structures.best`.
     """
 
-    labels: list[str]
+    labels: list[Any]
     score: float
     bound: float
     exact: bool
@@ -127,14 +128,14 @@ class Block:
 class Predictor(LinearParameters):
     """What every fitted linear model can do; how it is fitted is up to the classes below it."""
 
-    classes_: tuple[str, ...] = fitted()
+    classes_: tuple[Any, ...] = fitted()
     encoder_: Encoder = fitted()
     weights_: Weights = fitted()
     edge_types_: tuple[str, ...] = fitted()
     refinement_: Refinement | None = fixed(None)
 
     @property
-    def states_(self) -> tuple[str, ...]:
+    def states_(self) -> tuple[Any, ...]:
         """What the columns of the weights are for: the labels, or the states they are refined to.
 
         Examples
@@ -150,7 +151,7 @@ class Predictor(LinearParameters):
         return self.classes_ if self.refinement_ is None else self.refinement_.states
 
     @property
-    def state_labels(self) -> tuple[str, ...]:
+    def state_labels(self) -> tuple[Any, ...]:
         """The label of each state."""
         if self.refinement_ is None:
             return self.classes_
@@ -203,7 +204,7 @@ class Predictor(LinearParameters):
         edge_types: Sequence[Sequence[str]] | None = None,
         constraints: Sequence[Sequence[Label]] | None = None,
         prune: int | None = None,
-    ) -> list[list[str]]:
+    ) -> list[list[Any]]:
         """Best labels of each sample.
 
         Parameters
@@ -222,7 +223,7 @@ class Predictor(LinearParameters):
 
         Returns
         -------
-        list of lists of str
+        list of lists of labels
         """
         self._check_fitted()
         self._check_prune(prune)
@@ -242,7 +243,7 @@ class Predictor(LinearParameters):
         self._check_fitted()
         self._check_prune(prune)
         corpus = self._corpus(X, None, edges, edge_types)
-        names = np.array(self.state_labels, object)
+        names = as_objects(self.state_labels)
         result = []
         encoded = self._encode(corpus)
         for block in self._blocks(corpus, encoded, self.weights_, constraints, compact=True):
@@ -268,7 +269,7 @@ class Predictor(LinearParameters):
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
         constraints: Sequence[Sequence[Label]] | None = None,
-    ) -> list[list[tuple[list[str], float]]]:
+    ) -> list[list[tuple[list[Any], float]]]:
         """Return the k best labellings of each sample, best first, each with its score.
 
         The score is s(x, y); differences of scores are log ratios of probabilities for a CRF.
@@ -278,8 +279,8 @@ class Predictor(LinearParameters):
         self._check_fitted()
         whole(1).check("k", k)
         corpus = self._corpus(X, None, edges, edge_types)
-        names = np.array(self.state_labels, object)
-        result: list[list[tuple[list[str], float]]] = []
+        names = as_objects(self.state_labels)
+        result: list[list[tuple[list[Any], float]]] = []
         for p, first in self.potentials(corpus, constraints, compact=True):
             with numbered(first):
                 labels, scores = kbest(p, int(k))
@@ -377,9 +378,9 @@ class Predictor(LinearParameters):
         weights: Weights,
         constraints: Sequence[Sequence[Label]] | None = None,
         prune: int | None = None,
-    ) -> list[list[str]]:
+    ) -> list[list[Any]]:
         """Best labels of each sample of an encoded corpus, with some weights."""
-        names = np.array(self.state_labels, object)
+        names = as_objects(self.state_labels)
         ids = np.empty(corpus.n_positions, np.int32)
         at = 0
         for block in self._blocks(corpus, encoded, weights, constraints, compact=True):
@@ -618,7 +619,7 @@ class numbered:  # noqa: N801 (it reads as a statement)
             error.sample += self.first
 
 
-def unknown_labels(corpus: Corpus, classes: tuple[str, ...]) -> Labels:
+def unknown_labels(corpus: Corpus, classes: tuple[Any, ...]) -> Labels:
     """Label sets of all classes at all positions of a corpus."""
     n = len(classes)
     return Labels(np.full(corpus.n_positions, n, np.int32), (), classes)
