@@ -139,9 +139,8 @@ class Labels:
             label = plain_label(label, _place(s, t))
             if label not in known:
                 if closed:
-                    raise DataError(
-                        f"label {label!r} at {_place(s, t)} is unknown; {_list(known, type(label) is not str)}"
-                    )
+                    among = _list(known, quoted=type(label) is not str)
+                    raise DataError(f"label {label!r} at {_place(s, t)} is unknown; {among}")
                 known[label] = len(known)
             return known[label]
 

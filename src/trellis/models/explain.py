@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Corpus
 from trellis.features import Encoded, Encoder
+from trellis.html_view import labelled_text
 from trellis.problems import EdgeWeights, Weights
 from trellis.structures import ChainPotentials, GraphPotentials
 
@@ -37,11 +38,23 @@ class PositionExplanation:
     unknown: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
-    """Explanation of one sequence; prints as a table."""
+    """Explanation of one sequence; prints as a table, and is coloured text in a notebook."""
 
     positions: list[PositionExplanation]
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """The labelled text; what spoke for a label shows while the pointer is on it."""
+        return labelled_text(
+            [p.symbol for p in self.positions],
+            [p.label for p in self.positions],
+            [p.probability for p in self.positions],
+            [str(Explanation([p])) for p in self.positions],
+        )
 
     def __str__(self) -> str:
         lines = []

@@ -72,13 +72,15 @@ class LearningProblems(Predictor):
         self._check_parameters()
         if not isinstance(data, Mapping) or not data:
             raise DataError("learning problems are made of a dict of data sets, at least one")
-        corpora = []
+        corpora: list[Corpus] = []
+        fields: tuple[str, ...] = ()
         listed = [] if labels is None else list(labels) if isinstance(labels, Set) else labels
         names = set(Labels.from_lists([as_list(listed, "labels")]).classes)
         for name, given in data.items():
             X, y = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
             try:
-                corpus = self._corpus(X, y)
+                taken = self._given(X, y, fresh=True, columns=fields)
+                corpus, fields = taken.corpus, fields or taken.fields
                 corpus.check_samples("learning")
             except DataError as error:
                 raise DataError(f"data set {name!r}: {error}") from None
@@ -91,6 +93,7 @@ class LearningProblems(Predictor):
         self._check_classes(classes)
         model = type(self)(**self.get_params(deep=False))
         model.classes_, model.encoder_ = classes, encoder_for(self.features, corpora[0])
+        model.columns_ = fields
         if isinstance(model.encoder_, TemplateEncoder):  # all data are text, labelled or not
             model.encoder_.unlabelled = tuple(corpora[1:])
         encoded = [model.encoder_.learn(corpus) for corpus in corpora]

@@ -19,7 +19,7 @@ from trellis.corpus.schemes import Scheme
 from trellis.errors import CorruptModelError, DataError
 from trellis.features import Templates
 from trellis.features.encoded import subset
-from trellis.features.state import encoder_from_state
+from trellis.features.state import columns_used, encoder_from_state
 from trellis.files.storable import Arrays, Storable, Stored
 from trellis.files.stored import (
     check_range,
@@ -50,6 +50,8 @@ class StoredLinearModel(Storable):
             "input_format": model.input_format_ or {},
             "training": {"solver": model.solver_, "stop_reason": model.stop_reason_},
         }
+        if model.columns_ != columns_used(model.encoder_):
+            header["columns"] = list(model.columns_)
         if hasattr(model, "l2_"):
             header["training"]["l2"] = model.l2_
         described, arrays = packed_labels(model.classes_)
@@ -93,6 +95,7 @@ class StoredLinearModel(Storable):
             tables = (max(1, len(model.edge_types_)), n, n)
         transitions = take(arrays, "transitions", np.float32, tables)
         model.encoder_ = encoder
+        model.columns_ = columns_used(encoder, header)
         edge = None
         if "edges" in header:
             both = header_value(header_value(header, "edges", dict), "both", bool)
