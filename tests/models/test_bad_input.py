@@ -132,7 +132,7 @@ def test_held_out_data_of_another_length():
 
 def test_samples_of_another_kind_than_the_models():
     by_column = ChainCRF(max_passes=1, random_state=0).fit(X, Y)
-    with pytest.raises(DataError, match="the templates need the column 'word'; the corpus has"):
+    with pytest.raises(DataError, match="the columns are word, but position 0 of sample 0 has x"):
         by_column.predict([[{"x": 1.0}]])
     by_features = ChainCRF(max_passes=1, random_state=0).fit(NUMBERS, ROWS)
     with pytest.raises(DataError, match="this model learned from ready-made features"):
@@ -354,8 +354,12 @@ def test_templates(kind, features, message):
 
 
 def test_templates_for_ready_made_features():
-    with pytest.raises(DataError, match="the samples are ready-made features; leave features='au"):
+    with pytest.raises(
+        DataError, match="template 'word' needs the column 'word'; the corpus has"
+    ):
         ChainCRF("word").fit([[{"w": "a"}]], [["A"]])
+    with pytest.raises(DataError, match="the samples are ready-made features; leave features='au"):
+        ChainCRF("word").fit(NUMBERS, ROWS)
 
 
 def test_a_number_template_over_words():
@@ -366,7 +370,11 @@ def test_a_number_template_over_words():
 def test_a_column_missing_at_prediction():
     corpus = Corpus.from_columns({"word": X, "pos": [["x"] * len(s) for s in X]}, Y)
     model = ChainCRF("word; pos", max_passes=1, random_state=0).fit(corpus)
-    with pytest.raises(DataError, match="the templates need the column 'pos'; the corpus has word"):
+    message = "the templates need the column 'pos'; the "
+    with pytest.raises(DataError, match=message + "corpus has word"):
+        model.predict(Corpus.from_columns({"word": X}))
+    remedy = r"samples have word. Give each position a tuple \(word, pos\) or a dict with the names"
+    with pytest.raises(DataError, match=message + remedy):
         model.predict(X)
 
 

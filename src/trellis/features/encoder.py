@@ -185,11 +185,9 @@ class TemplateEncoder(Encoder):
         instance(Corpus).check("corpus", corpus)
         for name in self.templates.columns():
             if name not in corpus.columns:
-                needed = self.templates.columns()
                 raise DataError(
                     f"the templates need the column {name!r}; "
-                    f"the samples have {', '.join(corpus.columns) or 'none'}. Give each position a "
-                    f"dict with {', '.join(needed)}, or Corpus.from_columns({{{name!r}: ...}})"
+                    f"the corpus has {', '.join(corpus.columns) or 'none'}"
                 )
 
     def numbered(self, n: int) -> NDArray[np.int32]:

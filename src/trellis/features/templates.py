@@ -61,7 +61,7 @@ _MAX_NUMBER, _MAX_WORD, _MAX_CLUSTERS = 1000, 20, 4096
 _N_CLUSTERS = 256
 _ALIASES: dict[str, tuple[str, ...]] = {
     "word": ("word", "form", "token", "text", "tokens", "words"),
-    "pos": ("pos", "xpos", "upos", "tag", "pos_tags", "postag"),
+    "pos": ("pos", "xpos", "upos", "pos_tags", "postag"),
     "char": ("char", "character", "word", "form", "chars", "tokens"),
 }
 # What is added where there is unlabelled text: benchmarks/unlabelled.py shows what it brings.

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import for_kernels
-from trellis.corpus import Corpus, Label, Labels
+from trellis.corpus import Corpus, Label, Labels, Sample
 from trellis.corpus.corpus import check_lengths
 from trellis.corpus.door import take_in
 from trellis.corpus.form import Given
@@ -41,7 +41,7 @@ from trellis.corpus.schemes import Scheme, detect_scheme, get_scheme
 from trellis.domains import one_of, whole
 from trellis.errors import DataError, InfeasibleError
 from trellis.estimator import fitted, fixed
-from trellis.features import AttributeEncoder, Encoded, Encoder, Prepared
+from trellis.features import AttributeEncoder, Encoded, Encoder, Prepared, TemplateEncoder
 from trellis.features.templates import is_default
 from trellis.models.explain import Explanation, explain_sample
 from trellis.models.linear_parameters import LinearParameters
@@ -207,20 +207,38 @@ class Predictor(LinearParameters):
         if isinstance(X, Prepared):
             raise DataError("a prepared corpus is for fit alone; pass the samples themselves")
         how: dict[str, Any] = {"columns": self.columns, "group": self.group}
-        if fresh or not self.__sklearn_is_fitted__():
+        fresh = fresh or not self.__sklearn_is_fitted__()
+        if fresh:
             how["columns"] = list(columns) or self.columns
             if not is_default(self.features):
                 how["symbols"] = True
         else:
             how["columns"] = list(self.columns_) or None
             how["symbols"] = not isinstance(self.encoder_, AttributeEncoder)
-        if self.structure != "chain":
+        if self.structure == "chain":
+            if edges is not None or edge_types is not None:
+                raise DataError("edges are for trees and graphs; chains have none")
+            given = take_in(X, y, **how)
+        else:
             given = take_in_any(X, y, edges, edge_types, **how)
             check_edges(given.corpus)
-            return given
-        if edges is not None or edge_types is not None:
-            raise DataError("edges are for trees and graphs; chains have none")
-        return take_in(X, y, **how)
+        if how.get("symbols") and not fresh and not isinstance(X, Corpus | Sample):
+            self._check_columns(given.corpus)
+        return given
+
+    def _check_columns(self, corpus: Corpus) -> None:
+        """Say how samples are given the columns that the templates need, if they lack some."""
+        if not isinstance(self.encoder_, TemplateEncoder) or not corpus.n_positions:
+            return
+        needed = self.encoder_.templates.columns()
+        missing = [name for name in needed if name not in corpus.columns]
+        if missing:
+            columns = ", ".join(self.columns_ or needed)
+            has = ", ".join(corpus.columns) or "none"
+            raise DataError(
+                f"the templates need the column {missing[0]!r}; the samples have {has}. Give each "
+                f"position a tuple ({columns}) or a dict with the names {', '.join(needed)}"
+            )
 
     def _corpus(self, X: Any, y: Any = None, edges: Any = None, edge_types: Any = None) -> Corpus:
         """What a user passes, as a corpus."""
