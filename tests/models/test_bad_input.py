@@ -354,9 +354,7 @@ def test_templates(kind, features, message):
 
 
 def test_templates_for_ready_made_features():
-    with pytest.raises(
-        DataError, match="template 'word' needs the column 'word'; the corpus has"
-    ):
+    with pytest.raises(DataError, match="template 'word' needs the column 'word'; the corpus has"):
         ChainCRF("word").fit([[{"w": "a"}]], [["A"]])
     with pytest.raises(DataError, match="the samples are ready-made features; leave features='au"):
         ChainCRF("word").fit(NUMBERS, ROWS)
