@@ -126,8 +126,10 @@ class CRF(StochasticModel):
         return super()._tol * (_LBFGS_TOL if self.solver_ == "lbfgs" else 1.0)
 
     def _penalty(self, share: float = 1.0) -> Penalty:
-        groups = self.encoder_.groups() if self.group_lasso else None
-        return Penalty(share * self.l2_, share * self.l1, share * self.group_lasso, groups)
+        groups, own = self.encoder_.groups() if self.group_lasso else None, None
+        if self.group_lasso and self.edge_encoder_ is not None:
+            own = self.edge_encoder_.groups()
+        return Penalty(share * self.l2_, share * self.l1, share * self.group_lasso, groups, own)
 
     def _learner(self, problem: LabelProblem, start: Weights, rng: np.random.Generator) -> Learner:
         self.solver_, self.l2_ = self._solver_for(problem), self.penalty_strength(problem)
@@ -194,6 +196,7 @@ class CRF(StochasticModel):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
         constraints: Sequence[Sequence[Label]] | None = None,
     ) -> list[NDArray[np.float64]]:
         """Probability of every label at every position.
@@ -206,7 +209,10 @@ class CRF(StochasticModel):
         list of arrays (n, L)
             Columns in the order of ``classes_``; rows sum to one.
         """
-        both = self.marginals(X, edges=edges, edge_types=edge_types, constraints=constraints)
+        both = self.marginals(
+            X, edges=edges, edge_types=edge_types, edge_features=edge_features,
+            constraints=constraints,
+        )  # fmt: skip
         return [array for array, _ in both]
 
     def marginals(
@@ -215,11 +221,12 @@ class CRF(StochasticModel):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
         constraints: Sequence[Sequence[Label]] | None = None,
     ) -> list[tuple[NDArray[np.float64], bool]]:
         """Marginals (n, L) of each sample, and whether they are exact."""
         self._check_fitted()
-        corpus = self._corpus(X, None, edges, edge_types)
+        corpus = self._corpus(X, None, edges, edge_types, edge_features)
         result: list[tuple[NDArray[np.float64], bool]] = []
         for p, first in self.potentials(corpus, constraints, compact=True):
             with numbered(first):
@@ -238,6 +245,7 @@ class CRF(StochasticModel):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
         random_state: int | None = None,
     ) -> list[list[list[str]]]:
         """Labellings drawn from p(y | x): for each sample, ``n_samples`` of them.
@@ -245,7 +253,7 @@ class CRF(StochasticModel):
         On graphs with loops it needs exact inference, and says so if a graph is too dense for it.
         """
         self._check_fitted()
-        corpus = self._corpus(X, None, edges, edge_types)
+        corpus = self._corpus(X, None, edges, edge_types, edge_features)
         rng = np.random.default_rng(random_state)
         names = np.array(self.state_labels, object)
         result: list[list[list[str]]] = []
@@ -262,13 +270,14 @@ class CRF(StochasticModel):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
     ) -> NDArray[np.float64]:
         """Entropy of p(y | x) of each sample, in nats: how unsure the model is.
 
         On graphs whose marginals are not exact it is that of belief propagation.
         """
         self._check_fitted()
-        corpus = self._corpus(X, None, edges, edge_types)
+        corpus = self._corpus(X, None, edges, edge_types, edge_features)
         parts = [np.zeros(0)]
         for p, first in self.potentials(corpus, compact=True):
             with numbered(first):
@@ -348,9 +357,11 @@ class TreeCRF(CRF, TreeModel):
     ----------
     edge_types_ : tuple of str
         The types of edges, sorted; empty if they have none.
+    edge_encoder_ : AttributeEncoder or None
+        The features of edges, if they have any.
     weights_ : Weights
-        Node weights (F, L), tables of transitions (K, L, L), one for each type of edges, and rich
-        edge weights if there are any.
+        Node weights (F, L), tables of transitions (K, L, L), one for each type of edges, and
+        weights of rich edges and features of edges if there are any.
     classes_, history_, learning_rate_, solver_, stop_reason_
         As for :class:`trellis.ChainCRF`.
 

@@ -28,6 +28,7 @@ from trellis.features import Prepared
 from trellis.features.encoder import unlabelled_text
 from trellis.models.checkpoint import Checkpoint, Resumed, run_fingerprint
 from trellis.models.compression import reduced, rounded
+from trellis.models.edge_features import encoded_edges
 from trellis.models.learning_problems import LearningProblems
 from trellis.models.model_file import StoredLinearModel
 from trellis.problems import LabelProblem, Weights
@@ -87,10 +88,15 @@ class LinearModel(LearningProblems, StoredLinearModel):
     # ---------------------------------------------------------------- checks
 
     def training_corpus(
-        self, X: Any, y: Any = None, edges: Any = None, edge_types: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        edges: Any = None,
+        edge_types: Any = None,
+        edge_features: Any = None,
     ) -> Corpus:
         """What :meth:`fit` takes, as a corpus that can be learned from; refuses others."""
-        corpus = self._corpus(X, y, edges, edge_types)
+        corpus = self._corpus(X, y, edges, edge_types, edge_features)
         if corpus.labels is None:
             raise DataError("fit needs labels: pass y or a corpus that carries them")
         corpus.check_samples("fit")
@@ -148,6 +154,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
         sample_weight: Sequence[float] | NDArray[Any] | None = None,
         unlabelled: Any = None,
         dictionaries: Mapping[str, Any] | None = None,
@@ -172,6 +179,9 @@ class LinearModel(LearningProblems, StoredLinearModel):
         edge_types : list of lists of str, optional
             Trees and graphs: type of each edge; each type gets a table of transition weights of
             its own.
+        edge_features : list of arrays (m, d), or of lists of dicts or lists of str, optional
+            Trees and graphs: features of each edge, numbers or what a position may have; each gets
+            weights of label pairs. Edges may carry them, too: (a, b, {name: value}).
         sample_weight : array (S,), optional
             Weight of each sample in the objective.
         unlabelled : Corpus, list of samples or list of corpora, optional
@@ -202,10 +212,10 @@ class LinearModel(LearningProblems, StoredLinearModel):
         self._check_parameters()
         prepared = X if isinstance(X, Prepared) else None
         if prepared is not None:
-            if y is not None or edges is not None or edge_types is not None:
+            if any(given is not None for given in (y, edges, edge_types, edge_features)):
                 raise DataError(
-                    "a prepared corpus carries its labels and edges; leave out y, edges and "
-                    "edge_types"
+                    "a prepared corpus carries its labels and edges; leave out y, edges, "
+                    "edge_types and edge_features"
                 )
             X = prepared.corpus
             if self.structure != "chain" and X.edges is None:
@@ -213,7 +223,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
                     f"the corpus was prepared without edges, but a {self.structure} has some; "
                     "prepare a corpus with edges"
                 )
-        corpus = self.training_corpus(X, y, edges, edge_types)
+        corpus = self.training_corpus(X, y, edges, edge_types, edge_features)
         beside = self._beside(unlabelled, dictionaries, prepared)
         weight = sample_weights(sample_weight, len(corpus))
         held_out = None if dev is None else self.dev_corpus(dev)
@@ -264,6 +274,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
         classes: Sequence[str] | None = None,
         sample_weight: Sequence[float] | NDArray[Any] | None = None,
     ) -> Self:
@@ -275,7 +286,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         samples seen so far; a perceptron averages over all batches.
         """
         self._check_parameters()
-        corpus = self.training_corpus(X, y, edges, edge_types)
+        corpus = self.training_corpus(X, y, edges, edge_types, edge_features)
         weight = sample_weights(sample_weight, len(corpus))
         seed = None if self.random_state is None else [self.n_batches_, self.random_state]
         rng = np.random.default_rng(seed)
@@ -385,6 +396,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         from trellis.evaluation.held_out import held_out_score, scoring_scheme
 
         encoded, gold, scheme = self._encode(corpus), corpus.label_lists(), None
+        encoded_edges(self.edge_encoder_, corpus)  # raises, before training, if they do not fit
         if self.structure == "chain":
             scheme = scoring_scheme(self.scheme, self.classes_, gold, corpus.labels.classes)
         return lambda weights: held_out_score(
@@ -433,7 +445,9 @@ class LinearModel(LearningProblems, StoredLinearModel):
             if name.endswith("_"):
                 setattr(model, name, value)
         weights = rounded(self.weights_, precision)
-        model.encoder_, model.weights_ = reduced(self.encoder_, weights, keep, threshold)
+        model.encoder_, model.edge_encoder_, model.weights_ = reduced(
+            self.encoder_, self.edge_encoder_, weights, keep, threshold
+        )
         return model
 
     @property

@@ -4,10 +4,10 @@ A model scores a labelling y of a sample x by
 
 .. math:: s(x, y) = \sum_v \sum_{f \in x_v} x_{vf} W_{f, y_v} + \sum_{e = (a, b)} S_e(y_a, y_b),
 
-:math:`S_e` being the table of the edge's type and what rich edge features add to it, and predicts
-the best y under whatever label sets and tag-scheme rules are asked for. The edges of a chain join
-neighbours. Edges without direction have :math:`S_e + S_e^\top`; an edge of a type never seen in
-training couples nothing.
+:math:`S_e` being the table of the edge's type and what rich edge features and features of the edge
+itself add to it, and predicts the best y under whatever label sets and tag-scheme rules are asked
+for. The edges of a chain join neighbours. Edges without direction have :math:`S_e + S_e^\top`; an
+edge of a type never seen in training couples nothing.
 
 Inside, labels may be refined into states (:mod:`trellis.corpus.refinement`): the y of the formula
 are then states, which say the same as labels, and what is asked and answered is in terms of labels.
@@ -37,10 +37,12 @@ from trellis.corpus.schemes import Scheme, detect_scheme, get_scheme
 from trellis.domains import whole
 from trellis.errors import DataError, InfeasibleError
 from trellis.estimator import fitted, fixed
-from trellis.features import Encoded, Encoder, Prepared
+from trellis.features import AttributeEncoder, Encoded, Encoder, Prepared
+from trellis.models.edge_features import encoded_edges, shares_of_edges
 from trellis.models.explain import Explanation, explain_sample
 from trellis.models.linear_parameters import LinearParameters
 from trellis.problems import LabelProblem, Weights
+from trellis.problems.samples import taken
 from trellis.structures import (
     Best,
     ChainPotentials,
@@ -131,6 +133,7 @@ class Predictor(LinearParameters):
     encoder_: Encoder = fitted()
     weights_: Weights = fitted()
     edge_types_: tuple[str, ...] = fitted()
+    edge_encoder_: AttributeEncoder | None = fixed(None)
     refinement_: Refinement | None = fixed(None)
 
     @property
@@ -183,13 +186,20 @@ class Predictor(LinearParameters):
         """The task loss; only max-margin models have a choice."""
         return "hamming"
 
-    def _corpus(self, X: Any, y: Any = None, edges: Any = None, edge_types: Any = None) -> Corpus:
+    def _corpus(
+        self,
+        X: Any,
+        y: Any = None,
+        edges: Any = None,
+        edge_types: Any = None,
+        edge_features: Any = None,
+    ) -> Corpus:
         """What a user passes, as a corpus."""
         if isinstance(X, Prepared):
             raise DataError("a prepared corpus is for fit alone; pass the samples themselves")
         if self.structure != "chain":
-            return as_graph_corpus(X, y, edges, edge_types)
-        if edges is not None or edge_types is not None:
+            return as_graph_corpus(X, y, edges, edge_types, edge_features)
+        if edges is not None or edge_types is not None or edge_features is not None:
             raise DataError("edges are for trees and graphs; chains have none")
         return as_corpus(X, y)
 
@@ -201,6 +211,7 @@ class Predictor(LinearParameters):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
         constraints: Sequence[Sequence[Label]] | None = None,
         prune: int | None = None,
     ) -> list[list[str]]:
@@ -213,6 +224,8 @@ class Predictor(LinearParameters):
             Trees and graphs: edges of each sample, unless ``X`` has them.
         edge_types : list of lists of str, optional
             Trees and graphs: type of each edge.
+        edge_features : list of arrays (m, d), or of lists of dicts or lists of str, optional
+            Trees and graphs: features of each edge; those never seen in training are ignored.
         constraints : list of lists, optional
             For each position the label it must have, a set of allowed labels, or None.
         prune : int, optional
@@ -226,7 +239,7 @@ class Predictor(LinearParameters):
         """
         self._check_fitted()
         self._check_prune(prune)
-        corpus = self._corpus(X, None, edges, edge_types)
+        corpus = self._corpus(X, None, edges, edge_types, edge_features)
         return self.labellings(corpus, self._encode(corpus), self.weights_, constraints, prune)
 
     def decode(
@@ -235,13 +248,14 @@ class Predictor(LinearParameters):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
         constraints: Sequence[Sequence[Label]] | None = None,
         prune: int | None = None,
     ) -> list[Decoded]:
         """Labelling of each sample as :meth:`predict` finds it, with score, bound and exactness."""
         self._check_fitted()
         self._check_prune(prune)
-        corpus = self._corpus(X, None, edges, edge_types)
+        corpus = self._corpus(X, None, edges, edge_types, edge_features)
         names = np.array(self.state_labels, object)
         result = []
         encoded = self._encode(corpus)
@@ -267,6 +281,7 @@ class Predictor(LinearParameters):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
         constraints: Sequence[Sequence[Label]] | None = None,
     ) -> list[list[tuple[list[str], float]]]:
         """Return the k best labellings of each sample, best first, each with its score.
@@ -277,7 +292,7 @@ class Predictor(LinearParameters):
         """
         self._check_fitted()
         whole(1).check("k", k)
-        corpus = self._corpus(X, None, edges, edge_types)
+        corpus = self._corpus(X, None, edges, edge_types, edge_features)
         names = np.array(self.state_labels, object)
         result: list[list[tuple[list[str], float]]] = []
         for p, first in self.potentials(corpus, constraints, compact=True):
@@ -302,6 +317,7 @@ class Predictor(LinearParameters):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
     ) -> float:
         """Accuracy: the share of annotated positions labelled right.
 
@@ -309,7 +325,7 @@ class Predictor(LinearParameters):
         ``sample_weight`` weighs samples.
         """
         self._check_fitted()
-        corpus = self._corpus(X, y, edges, edge_types)
+        corpus = self._corpus(X, y, edges, edge_types, edge_features)
         if corpus.labels is None:
             raise DataError("score needs labels: pass y or a corpus that carries them")
         annotated = corpus.labels.ids != len(corpus.labels.classes)
@@ -328,6 +344,7 @@ class Predictor(LinearParameters):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
         n_features: int = 5,
     ) -> Explanation:
         """Say why a sample got its labels: the features and edges that spoke for each.
@@ -335,7 +352,7 @@ class Predictor(LinearParameters):
         Parameters
         ----------
         X : Sample, or a corpus or list of one sample
-        edges, edge_types
+        edges, edge_types, edge_features
             As for :meth:`predict`.
         n_features : int
             How many features to list for each position.
@@ -346,7 +363,7 @@ class Predictor(LinearParameters):
             Prints as a readable table; ``.positions`` holds the numbers.
         """
         self._check_fitted()
-        corpus = self._corpus(X, None, edges, edge_types)
+        corpus = self._corpus(X, None, edges, edge_types, edge_features)
         if len(corpus) != 1:
             raise DataError(f"explain takes one sample, got {len(corpus)}; pass corpus[i]")
         encoded = self._encode(corpus)
@@ -358,6 +375,10 @@ class Predictor(LinearParameters):
         return explain_sample(
             corpus, encoded, self.encoder_, self.weights_, self.state_labels, states, p, n_features,
             None if marginals is None else marginals[:, self._label_of_state],
+            None if self.edge_encoder_ is None else shares_of_edges(
+                self._problem(corpus, encoded), self.weights_, self.edge_encoder_, states,
+                self._edge_share,
+            ),
         )  # fmt: skip
 
     def _marginals_or_none(self, corpus: Corpus) -> NDArray[np.float64] | None:
@@ -471,9 +492,13 @@ class Predictor(LinearParameters):
             shape["rich"] = self.weights_.edge
         if self.structure != "chain":
             edges, types = _coded(corpus, self.edge_types_)
+            own = encoded_edges(self.edge_encoder_, corpus)
             if types.min(initial=0) < 0:
+                if own is not None:
+                    own = taken(own, np.flatnonzero(types >= 0))
                 edges, types = edges[types >= 0], types[types >= 0]
             shape |= {
+                "edge_features": own,
                 "structure": self.structure, "edges": edges, "types": types,
                 "n_types": max(1, len(self.edge_types_)), "directed": self._is_directed,
                 "inference": self.inference,
@@ -590,6 +615,7 @@ class Predictor(LinearParameters):
             ids = np.arange(ends[a], ends[b])
             if problem.is_rich:
                 pair, types = problem.edge_tables(weights, ids), np.arange(len(ids))
+                _check_finite_edges(corpus, problem.edges[ids], pair)
             else:
                 pair, types = problem.tables(weights).astype(np.float64), problem.types[ids]
             if share != 1.0:
@@ -633,6 +659,20 @@ def _check_finite(corpus: Corpus, first: int, fine: Any) -> None:
     raise DataError(
         f"sample {s}, position {t - corpus.offsets[s]}: feature values are too large to be scored; "
         "rescale them as for training"
+    )
+
+
+def _check_finite_edges(corpus: Corpus, edges: Any, pair: Any) -> None:
+    """Refuse feature values that make the scores of an edge infinite."""
+    fine = np.isfinite(pair).all(axis=(1, 2))
+    if fine.all():
+        return
+    ends = edges[int(np.argmin(fine))]
+    s = int(np.searchsorted(corpus.offsets, ends[0], side="right")) - 1
+    a, b = ends - corpus.offsets[s]
+    raise DataError(
+        f"sample {s}, the edge between nodes {a} and {b}: feature values are too large to be "
+        "scored; rescale them as for training"
     )
 
 
