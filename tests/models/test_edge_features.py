@@ -451,7 +451,7 @@ def test_damaged_prepared_features_are_refused(tmp_path):
     arrays["edge_features.indices"] = arrays["edge_features.indices"] + 5
     with atomic_write(tmp_path / "d") as file:
         stream_container(file, header, arrays, PREPARED)
-    with pytest.raises(DataError, match="feature indices must lie in 0..1"):
+    with pytest.raises(DataError, match=r"feature indices must lie in 0\.\.1"):
         Prepared.open(tmp_path / "d")
 
 
