@@ -301,11 +301,12 @@ class LearningProblems(Predictor):
         for corpus, features, labels in zip(corpora, encoded, known, strict=True):
             self.weights_.edge = self._cross(corpus, features, labels, rng, self.weights_.edge)
             self._cross_edges(corpus, labels, rng)
-            if self.weights_.edge is not None and self.weights_.edge.ptr.size:
+            edge = self.weights_.edge
+            if edge is not None and edge.ptr.size:
+                what = "rich edges" if edge.n_crossed else "features of edges"
                 raise DataError(
-                    "rich edges and features of edges of more than 8 labels know the pairs that "
-                    "they were seen with, which is not known before all is annotated; give "
-                    "edge_pairs='all'"
+                    f"{what} of more than 8 labels know the pairs that they were seen with, "
+                    "which is not known before all is annotated; give edge_pairs='all'"
                 )
 
     def _check_classes(self, classes: Sequence[str]) -> None:

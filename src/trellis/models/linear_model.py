@@ -214,8 +214,8 @@ class LinearModel(LearningProblems, StoredLinearModel):
         if prepared is not None:
             if any(given is not None for given in (y, edges, edge_types, edge_features)):
                 raise DataError(
-                    "a prepared corpus carries its labels and edges; leave out y, edges, "
-                    "edge_types and edge_features"
+                    "a prepared corpus carries its labels and edges; leave out y, edges and "
+                    "edge_types, and edge_features"
                 )
             X = prepared.corpus
             if self.structure != "chain" and X.edges is None:

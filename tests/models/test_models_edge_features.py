@@ -440,7 +440,7 @@ def test_a_prepared_corpus_gives_the_same_bits(kind, tmp_path):
     if not kind.endswith("margin"):
         again = model.set_params(warm_start=True).fit(made)
         assert again.weights_.edge.n_own == 2
-    with pytest.raises(DataError, match="leave out y, edges, edge_types and edge_features"):
+    with pytest.raises(DataError, match="leave out y, edges and edge_types, and edge_features"):
         model.fit(made, edge_features=SMALL["edge_features"])
 
 
