@@ -450,7 +450,9 @@ class LinearModel(LearningProblems, StoredLinearModel):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-_PROBABILITIES = ("entropy", "marginals", "predict_marginals", "predict_spans", "sample")
+_PROBABILITIES = (
+    "entropy", "log_prob", "marginals", "predict_marginals", "predict_spans", "sample",
+)  # fmt: skip
 
 
 def format_record(record: PassRecord) -> str:
