@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
@@ -78,15 +79,18 @@ class BaseTrainer:
 
     verbose: bool = True
     model: ChainCRF | None = None
-    _sequences: list[tuple[list[Any], list[Any], int]]
-    _event: tuple[str, str, Any] | None
+    _algorithm = ALGORITHMS["lbfgs"]
+    _event: tuple[str, str, Any] | None = None
 
-    def __new__(cls, *args: Any, **named: Any) -> Self:
-        """Make a trainer that works even where a subclass does not call our constructor."""
-        self = super().__new__(cls)
-        self._sequences, self._event = [], None
-        self.select("lbfgs")
-        return self
+    # Subclasses need not call our constructor, so that these are made when they are needed.
+
+    @cached_property
+    def _sequences(self) -> list[tuple[list[Any], list[Any], int]]:
+        return []
+
+    @cached_property
+    def _options(self) -> dict[str, Any]:
+        return {name: option.default for name, option in self._algorithm.parameters.items()}
 
     def __init__(
         self,
@@ -134,7 +138,7 @@ class BaseTrainer:
                 "ap, pa or arow, and crf1d"
             )
         self._algorithm = ALGORITHMS[name]
-        self._options = {key: o.default for key, o in self._algorithm.parameters.items()}
+        vars(self).pop("_options", None)
 
     def params(self) -> list[str]:
         """Names of the parameters of the algorithm."""
