@@ -45,7 +45,9 @@ def contest(task: str, rounds: int, libraries: dict[str, str], table: Table) -> 
         crf, metrics = run.kept[-1], import_module(f"{libraries[run.name]}.metrics")
         found = crf.predict(unseen)
         labels = [label for label in crf.classes_ if label != "O"]
-        flat = metrics.flat_f1_score(gold, found, average="weighted", labels=labels)
+        flat = metrics.flat_f1_score(
+            gold, found, average="weighted", labels=labels, zero_division=0
+        )
         spans = span_scores(gold, list(map(list, found)), data.scheme).f1
         table.add(
             task, run.name, f"{100 * flat:.2f}", f"{100 * spans:.2f}", len(crf.state_features_),
