@@ -95,6 +95,9 @@ def test_the_fast_way_is_taken(monkeypatch):
     assert list(corpus_of([dicts]).features.names) == ["w:a=b", "n", "f", "x", "w:c"]
     assert list(corpus_of([[["w=a", "b"], ("c",)]]).features.names) == ["w=a", "b", "c"]
     assert list(corpus_of([[{"a": 1}.keys()]]).features.names) == ["a"]
+    nested = [{"w": "a=b", "in": {"k": b"v", "x": ["y"], "n": 2}, "b": b"c"}]
+    names = ["w:a=b", "in:k:v", "in:x:y", "in:n", "b:c"]
+    assert list(corpus_of([nested]).features.names) == names
 
 
 def test_one_name_from_two_ways():
