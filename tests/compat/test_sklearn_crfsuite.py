@@ -155,6 +155,15 @@ def test_unfitted():
         check_is_fitted(crf)
 
 
+def test_forms_of_data(crf):
+    """Any iterables of sequences, items that were worked out, arrays of labels."""
+    labels = [np.array(y) for y in Y]
+    for data in (iter(X), map(ItemSequence, X), tuple(X), np.array([*X, None], object)[:-1]):
+        twin = clone(crf).fit(data, iter(labels), iter(X[:2]), iter(Y[:2]))
+        assert twin.state_features_ == crf.state_features_
+    assert [list(y) for y in crf.predict(map(ItemSequence, X))] == Y
+
+
 def test_fitting_anew_forgets():
     crf = CRF().fit(X, Y)
     crf.fit([[["a"], ["b"]]] * 3, [["P", "Q"]] * 3)

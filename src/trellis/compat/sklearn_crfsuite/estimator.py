@@ -208,6 +208,7 @@ class CRF(Estimator):
             raise ValueError("Pass both X_dev and y_dev to use the holdout data")
         self._check_parameters()
         self.__post_init__()
+        X, y = list(X), list(y)
         check_lengths([0] * len(X), [[]] * len(y), "X", "y")
         kind: Any = self.trainer_cls or LinePerIterationTrainer
         trainer = kind(
@@ -216,6 +217,7 @@ class CRF(Estimator):
         for items, labels in zip(X, y, strict=True):
             trainer.append(items, labels)
         if X_dev is not None:
+            X_dev, y_dev = list(X_dev), list(y_dev)
             check_lengths([0] * len(X_dev), [[]] * len(y_dev), "X_dev", "y_dev")
             for items, labels in zip(X_dev, y_dev, strict=True):
                 trainer.append(items, labels, 1)
