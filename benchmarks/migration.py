@@ -27,7 +27,8 @@ SETTINGS: dict[str, Any] = {
     "all_possible_transitions": True,
 }  # fmt: skip
 HEADER = (
-    "task", "library", "flat F1", "span F1", "weights", "fit, CPU s (median)", "takes, times Trellis",
+    "task", "library", "flat F1", "span F1", "weights", "fit, CPU s (median)",
+    "takes, times Trellis",
 )  # fmt: skip
 
 

@@ -20,11 +20,22 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from trellis.corpus import Corpus, Labels, as_corpus
 from trellis.corpus.corpus import check_lengths
 from trellis.errors import DataError
 
-__all__ = ["ItemError", "ItemSequence", "as_items", "as_labels", "corpus_of", "labelled"]
+__all__ = [
+    "ItemError",
+    "ItemSequence",
+    "as_items",
+    "as_labels",
+    "corpus_of",
+    "labelled",
+    "with_entries",
+]
 
 _LISTS = {list, tuple, set, frozenset, type({}.keys())}
 
@@ -125,9 +136,23 @@ def corpus_of(sequences: Iterable[Any]) -> Corpus:
         )
     elif kinds <= _LISTS:
         fast = _as_they_are(samples)
-    if fast is not None:
-        return fast
-    return as_corpus([[_sums(_attributes(item)) for item in items] for items in samples])
+    if fast is None:
+        fast = as_corpus([[_sums(_attributes(item)) for item in items] for items in samples])
+    # A value of 0 says nothing, but would count where values are scaled: no matter who wrote it.
+    values = None if fast.features is None else fast.features.values
+    return fast if values is None or values.all() else with_entries(fast, values != 0)
+
+
+def with_entries(corpus: Corpus, keep: NDArray[np.bool_]) -> Corpus:
+    """The corpus with some of the entries of its attributes."""
+    f = corpus.features
+    assert f is not None
+    item = np.repeat(np.arange(corpus.n_positions), np.diff(f.indptr))
+    counts = np.bincount(item[keep], minlength=corpus.n_positions)
+    values = None if f.values is None or (f.values[keep] == 1).all() else f.values[keep]
+    indptr = np.concatenate([[0], counts.cumsum()])
+    fewer = replace(f, indptr=indptr, indices=f.indices[keep], values=values)
+    return replace(corpus, features=fewer)
 
 
 def _opened(item: dict[Any, Any]) -> dict[Any, Any]:

@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from trellis.compat.items import with_entries
 from trellis.corpus import Corpus
 from trellis.errors import DataError
 from trellis.models import ChainCRF, ChainPerceptron, MaxMargin
@@ -256,14 +257,7 @@ def _frequent(corpus: Corpus, least: float) -> Corpus:
         return corpus
     values = np.ones(len(features.indices)) if features.values is None else features.values
     total = np.bincount(features.indices, values, len(features.names))
-    keep = total[features.indices] >= least
-    item = np.repeat(np.arange(corpus.n_positions), np.diff(features.indptr))
-    ends = np.bincount(item[keep], minlength=corpus.n_positions).cumsum()
-    fewer = replace(
-        features, indptr=np.concatenate([[0], ends]), indices=features.indices[keep],
-        values=None if features.values is None else features.values[keep],
-    )  # fmt: skip
-    return replace(corpus, features=fewer)
+    return with_entries(corpus, total[features.indices] >= least)
 
 
 def as_chain_crf(model: Any) -> ChainCRF:
