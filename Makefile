@@ -16,7 +16,8 @@ QUICK  := tests/test_layering.py tests/test_domains.py tests/test_estimator.py \
 
 # Where the tests marked «extras» are: heavy, or in need of what developers need not have. An extra
 # to install for them is one more stamp that the target test-extras stands on.
-EXTRAS := tests/benchmarks tests/studies tests/test_pairs_of_services.py
+EXTRAS := tests/benchmarks tests/studies tests/test_pairs_of_services.py tests/corpus \
+          tests/test_inputs.py
 
 BENCHMARKS := $(basename $(notdir $(shell grep -l __main__ benchmarks/*.py)))
 
@@ -27,7 +28,7 @@ test: lint
 	@$(MAKE) --no-print-directory -j2 types kernels
 	@$(MAKE) --no-print-directory unit
 
-test-extras: $(VENV)/.dev $(VENV)/.bench
+test-extras: $(VENV)/.dev $(VENV)/.bench $(VENV)/.interop
 	$(BIN)/pytest -n 2 -m extras $(EXTRAS)
 	@rm -rf .quick
 	$(BIN)/python -m studies structure-regularisation --quick --tasks roles --out .quick --quiet
@@ -53,6 +54,11 @@ $(VENV)/.dev: $(VENV)/.user
 
 $(VENV)/.bench: $(VENV)/.user
 	@$(PIP) -e ".[bench]"
+	@touch $@
+
+$(VENV)/.interop: $(VENV)/.user
+	@echo "installing the libraries that data may come from …"
+	@$(PIP) -e ".[interop]"
 	@touch $@
 
 # Where atheris cannot be installed, no attack is guided by coverage.

@@ -200,7 +200,15 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+# Pages about libraries that need not be there.
+FOREIGN = {"inputs": pytest.mark.extras}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=FOREIGN.get(page.stem, ())) for page in PAGES],
+    ids=lambda page: page.stem,
+)
 def test_page_runs(page: Path, workplace: Path) -> None:
     Session(page).run()
 

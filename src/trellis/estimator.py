@@ -29,6 +29,7 @@ import numpy as np
 
 from trellis.domains import Domain, anything, nothing, whole
 from trellis.errors import DataError
+from trellis.metadata_routing import MetadataRequests
 
 __all__ = [
     "REQUIRED",
@@ -191,7 +192,7 @@ def fitted(*, init: Literal[False] = False) -> Any:
 @dataclass_transform(
     kw_only_default=True, eq_default=False, field_specifiers=(parameter, fixed, fitted)
 )
-class Estimator:
+class Estimator(MetadataRequests):
     """Base of all estimators.
 
     A class declares its parameters in its body with :func:`parameter`; it inherits those of its
@@ -334,34 +335,26 @@ class Estimator:
         return f"{type(self).__name__}({shown})"
 
     def _repr_html_(self) -> str:
-        """Parameters, those that differ from their defaults in bold, and what was learned."""
-        special = self._not_default()
-        parameters = [
-            (
-                f"<b>{name}</b>" if name in special else name,
-                f"{value!r:.200}",
-                self._parameter_table[name],
-            )
+        """Parameters that differ from their defaults, what was learned, and all parameters."""
+        rows = {
+            name: f'<tr title="{html.escape(self._parameter_table[name].help)}"><td>{name}</td>'
+            f"<td>{html.escape(f'{value!r:.200}')}</td></tr>"
             for name, value in self.get_params(deep=False).items()
-        ]
+        }
         learned = [
-            (name, _summary(value))
+            f"<tr><td>{html.escape(name)}</td><td>{html.escape(_summary(value))}</td></tr>"
             for name, value in sorted(vars(self).items())
             if name.endswith("_") and not name.startswith("_")
         ]
-        rows = [
-            f'<tr title="{html.escape(declared.help)}"><td>{name}</td>'
-            f"<td>{html.escape(value)}</td></tr>"
-            for name, value, declared in parameters
-        ]
+        shown = [row for name, row in rows.items() if name in self._not_default()]
         if learned:
-            rows.append('<tr><th colspan="2">learned</th></tr>')
-        rows += [
-            f"<tr><td>{html.escape(name)}</td><td>{html.escape(value)}</td></tr>"
-            for name, value in learned
-        ]
+            shown += ['<tr><th colspan="2">learned</th></tr>', *learned]
         title = html.escape(type(self).__name__)
-        return f'<table><tr><th colspan="2">{title}</th></tr>{"".join(rows)}</table>'
+        return (
+            f'<table><tr><th colspan="2">{title}</th></tr>{"".join(shown)}</table>'
+            f"<details><summary>all parameters</summary><table>{''.join(rows.values())}</table>"
+            "</details>"
+        )
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import InputTags, Tags, TargetTags

@@ -23,7 +23,7 @@ import json
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -207,7 +207,7 @@ class Predictor:
         arrays = dict(np.load(io.BytesIO(data)))
         self.meta: dict[str, Any] = json.loads(arrays.pop("meta").tobytes())
         self.arrays = arrays
-        self.labels: list[str] = self.meta["labels"]
+        self.labels: list[Any] = self.meta["labels"]
         self.node = arrays["node"].astype(np.float32)  # the last row, of feature -1, is zero
         self.transitions = arrays["transitions"].astype(np.float32)
         self.features = _Attributes(self) if "names" in self.meta else _Templates(self)
@@ -267,7 +267,7 @@ class Predictor:
                     raise ValueError(f"sample {first + s}: {len(sample)} constraints, length {n}")
                 for t, label in enumerate(sample, int(offsets[s])):
                     if label is not None:
-                        members = {label} if isinstance(label, str) else label
+                        members = label if isinstance(label, Set) else {label}
                         node[t, [y not in members for y in self.labels]] = -np.inf
         best = _viterbi(node, pair, offsets, first)
         names = np.array(self.labels, object)[best].tolist()

@@ -32,9 +32,10 @@ from numpy.typing import NDArray
 
 from trellis import __version__
 from trellis.corpus import Corpus, Label
+from trellis.corpus.form import Given
 from trellis.errors import DataError, ParameterError, ParametersError
 from trellis.estimator import check_parameters
-from trellis.evaluation.held_out import held_out_score, scoring_scheme
+from trellis.evaluation.held_out import held_out_score, metric_name, scoring_scheme
 from trellis.files import display_name, fingerprint
 from trellis.files.tuning_log import TuningLog, plain
 from trellis.models.linear_model import LinearModel
@@ -104,7 +105,7 @@ class Tuning:
     best: Trial
     metric: str
     _model: LinearModel = field(repr=False, compare=False)
-    _corpus: Corpus = field(repr=False, compare=False)
+    _given: Given = field(repr=False, compare=False)
 
     @property
     def best_params_(self) -> dict[str, Any]:
@@ -118,7 +119,7 @@ class Tuning:
 
     def best_model(self) -> LinearModel:
         """Train a model with the parameters chosen on all the training data, and return it."""
-        return _with(self._model, self.best.params).fit(self._corpus)
+        return _with(self._model, self.best.params).fit(self._given)
 
     def __str__(self) -> str:
         folds = len(self.best.scores)
@@ -219,8 +220,9 @@ def tune(
     if search not in ("grid", "coordinate"):
         raise DataError(f"search must be 'grid' or 'coordinate', got {search!r}")
     values = _checked_grid(model, default_grid(model) if grid is None else grid)
-    corpus = model.training_corpus(X, y, edges, edge_types)
-    held_out = None if dev is None else model.dev_corpus(dev).only_used_labels()
+    given = model.training_data(X, y, edges, edge_types)
+    corpus, fields = given.corpus, given.fields
+    held_out = None if dev is None else model.dev_corpus(dev, fields).only_used_labels()
     splits = [None] if held_out is not None else _folds(corpus, folds, random_state)
     task = _Task(model, corpus.only_used_labels(), held_out, splits, int(random_state))
     trials = _Trials(
@@ -250,8 +252,8 @@ def tune(
         if model.random_state is not None
         else _with(model, {"random_state": int(random_state)})
     )
-    metric = "accuracy" if task.scheme is None else "span F1"
-    return Tuning(trials.table, best, metric, refit, corpus)
+    metric = metric_name("auto", task.scheme)
+    return Tuning(trials.table, best, metric, refit, given)
 
 
 def _coordinate_search(trials: _Trials, values: dict[str, list[Any]]) -> Trial:

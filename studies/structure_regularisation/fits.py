@@ -194,7 +194,7 @@ def _mean_loss(model: ChainCRF, corpus: Corpus) -> tuple[float, float]:
     known = [i for i, labels in enumerate(gold) if all(label in number for label in labels)]
     if not known:
         raise DataError("no test sequence has only labels of the training part; take more data")
-    ids = np.array([number[label] for i in known for label in gold[i]])  # type: ignore[index]
+    ids = np.array([number[label] for i in known for label in gold[i]])
     total, largest = 0.0, 0.0
     last = 0
     for p, _ in model.potentials(corpus.take(known)):

@@ -348,7 +348,7 @@ def test_bad_samples(X, message):
         ("XY", "samples of y are of type str; expected a list"),
         ([["X"], 3], "y of sample 1: expected a list of positions, got 3"),
         (["X", "YZ"], "labels of sample 0 are of type str; expected a list"),
-        ([["X"], ["Y", 3]], "label at sample 1, position 1 is 3 of type int"),
+        ([["X"], ["Y", [3]]], "label at sample 1, position 1 is [3] of type list"),
     ],
 )
 def test_bad_labels(y, message):

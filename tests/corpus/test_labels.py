@@ -146,10 +146,10 @@ def test_labels_are_compared_by_identity():
         ([["B"], 3], "labels of sample 1 are of type int; expected a list"),
         ([np.array("B")], "labels of sample 0 are of type ndarray; expected a list"),
         (3, "labels of the samples are of type int; expected a list"),
-        ([["B", 3]], "label at sample 0, position 1 is 3 of type int; expected a string, None"),
+        ([["B", {}]], "label at sample 0, position 1 is {} of type dict; expected a label"),
         ([["B", ["I"]]], "label at sample 0, position 1 is ['I'] of type list"),
         ([[], ["B", set()]], "label set at sample 1, position 1 is empty"),
-        ([["B", {"I", 3}]], "label set at sample 0, position 1 holds 3; expected strings"),
+        ([["B", {"I", None}]], "label set at sample 0, position 1 holds None; expected labels"),
     ],
 )
 def test_bad_lists(y, message):
@@ -262,8 +262,8 @@ def test_bad_sets(sets, message):
     [
         ({"A", "B"}, "classes are of type set; expected a list"),
         (3, "classes are of type int; expected a list"),
-        ([1, 2], "classes must be strings, got 1"),
-        ([["A"]], r"classes must be strings, got \['A'\]"),
+        ([1, None], "classes hold None; expected labels"),
+        ([["A"]], r"label at classes is \['A'\] of type list"),
     ],
 )
 def test_bad_class_names(classes, message):

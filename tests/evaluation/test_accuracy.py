@@ -58,7 +58,11 @@ def test_empty_samples_are_allowed_beside_others() -> None:
         ([[], []], [[], []], "all samples are empty"),
         ([[None]], [["A"]], "no position of gold is annotated"),
         (["A", "B"], ["A", "B"], "sample 0 of gold is 'A': expected a list of labels"),
-        ([["A"], [0.5]], [["A"], ["A"]], "sample 1, position 0 of gold is 0.5: expected a label"),
+        (
+            [["A"], [[0]]],
+            [["A"], ["A"]],
+            r"sample 1, position 0 of gold is \[0\]: expected a label",
+        ),
         ([["A", set()]], [["A", "A"]], r"sample 0, position 1 of gold is set\(\)"),
         ([["A"]], [3], "sample 0 of predicted is 3: expected a list of labels"),
     ],

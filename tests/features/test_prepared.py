@@ -472,7 +472,7 @@ def shorter(name):
         (put("labels.ids", 0, -1), "label ids must lie in"),
         (shorter("labels.ids"), "array 'labels.ids' has shape"),
         (put("labels.table", (0, 0), False), "must start with the single labels"),
-        (put("classes.blob", slice(None), 65), "classes must be distinct, and at least one"),
+        (put("classes.blob", slice(None), 65), "classes must be distinct"),
         (put("edges", (0, 1), 2**40), "edges hold 1099511627776 at index (0, 1); expected 0 to"),
         (put("edges", (0, 0), -1), "edges hold -1 at index (0, 0); expected 0 to"),
         (put("edges", (0, 1), 40), "edge 0 joins samples 0 and"),

@@ -83,7 +83,7 @@ def test_parameters_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"cannot save this ChainCRF, .* l2 must be"):
         crf.save(tmp_path / "m")
     crf.l2 = 1.0
-    crf.classes_ = ("Y", "X")
-    with pytest.raises(DataError, match="classes must be distinct and sorted"):
+    crf.classes_ = ("X", "X")
+    with pytest.raises(DataError, match="classes must be distinct"):
         crf.save(tmp_path / "m")
     assert not list(tmp_path.iterdir())

@@ -57,7 +57,7 @@ BAD_TRAINING = {
         [*Y[:3], Y[3][:-1], *Y[4:]],
         rf"sample 3: X has {len(X[3])} positions, y has {len(X[3]) - 1}",
     ),
-    "number as label": ([["a"]], [[1]], r"label at sample 0, position 0 is 1 of type int"),
+    "list as label": ([["a"]], [[[1]]], r"label at sample 0, position 0 is \[1\] of type list"),
     "labels as a text": ([["a", "b"]], ["AB"], r"labels of sample 0"),
     "empty label set": ([["a"]], [[set()]], r"label set at sample 0, position 0 is empty"),
     "no annotation": (X[:1], [[None] * len(X[0])], r"no position is annotated: there is nothing"),
@@ -132,7 +132,7 @@ def test_held_out_data_of_another_length():
 
 def test_samples_of_another_kind_than_the_models():
     by_column = ChainCRF(max_passes=1, random_state=0).fit(X, Y)
-    with pytest.raises(DataError, match="the templates need the column 'word'; the corpus has"):
+    with pytest.raises(DataError, match="the columns are word, but position 0 of sample 0 has x"):
         by_column.predict([[{"x": 1.0}]])
     by_features = ChainCRF(max_passes=1, random_state=0).fit(NUMBERS, ROWS)
     with pytest.raises(DataError, match="this model learned from ready-made features"):
@@ -184,7 +184,7 @@ def test_number_of_draws():
         ([], r"X and constraints differ in number: 1 and 0 samples"),
         ([None], r"constraints of sample 0"),
         (5, r"samples of constraints are of type int; expected a list"),
-        ([[None, 3]], r"label at sample 0, position 1 is 3 of type int"),
+        ([[None, 3]], r"label 3 at sample 0, position 1 is unknown; known labels: 'B-PER'"),
     ],
 )
 @BOTH
@@ -224,7 +224,7 @@ def test_an_unknown_label_when_training_goes_on(kind):
     ("classes", "message"),
     [
         (["B-PER", "O"], "label 'I-PER' is unknown; known labels: B-PER, O"),
-        ([1, 2], "classes hold 1; expected the labels, all strings"),
+        ([1, 2], "label 'B-PER' is unknown; known labels: 1, 2"),
         ("B-PER", "label 'I-PER' is unknown; known labels: B-PER"),
     ],
 )
@@ -354,8 +354,10 @@ def test_templates(kind, features, message):
 
 
 def test_templates_for_ready_made_features():
-    with pytest.raises(DataError, match="the samples are ready-made features; leave features='au"):
+    with pytest.raises(DataError, match="template 'word' needs the column 'word'; the corpus has"):
         ChainCRF("word").fit([[{"w": "a"}]], [["A"]])
+    with pytest.raises(DataError, match="the samples are ready-made features; leave features='au"):
+        ChainCRF("word").fit(NUMBERS, ROWS)
 
 
 def test_a_number_template_over_words():
@@ -366,7 +368,11 @@ def test_a_number_template_over_words():
 def test_a_column_missing_at_prediction():
     corpus = Corpus.from_columns({"word": X, "pos": [["x"] * len(s) for s in X]}, Y)
     model = ChainCRF("word; pos", max_passes=1, random_state=0).fit(corpus)
-    with pytest.raises(DataError, match="the templates need the column 'pos'; the corpus has word"):
+    message = "the templates need the column 'pos'; the "
+    with pytest.raises(DataError, match=message + "corpus has word"):
+        model.predict(Corpus.from_columns({"word": X}))
+    remedy = r"samples have word. Give each position a tuple \(word, pos\) or a dict with the names"
+    with pytest.raises(DataError, match=message + remedy):
         model.predict(X)
 
 

@@ -103,8 +103,8 @@ class ActiveLearner(Seeded):
         default="best-vs-second",
         kw_only=False,
     )
-    labels: Sequence[str] | None = parameter(
-        nothing | sequence_of(text, "a list of labels"),
+    labels: Sequence[Any] | None = parameter(
+        nothing | sequence_of(anything, "a list of labels"),
         "All labels, unless the pool shows them.",
         default=None,
     )

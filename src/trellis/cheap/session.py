@@ -55,7 +55,7 @@ class Session:
         pool: Pool,
         *,
         strategy: str,
-        labels: Sequence[str] | None,
+        labels: Sequence[Any] | None,
         retrain_every: int | None,
         start: Float64s | None,
         experts: Sequence[Any] | None,

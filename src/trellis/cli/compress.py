@@ -90,12 +90,9 @@ def run(args: argparse.Namespace) -> int:
 def _table(model: Any, corpus: Corpus, asked: dict[str, float], precision: str) -> str:
     """A line for each model: how large, fast and good it is."""
     from trellis.evaluation import token_accuracy
-    from trellis.evaluation.held_out import held_out_score, scoring_scheme
+    from trellis.evaluation.held_out import held_out_score
 
-    assert corpus.labels is not None
-    gold, scheme = corpus.label_lists(), None
-    if model.structure == "chain":
-        scheme = scoring_scheme(model.scheme, model.classes_, gold, corpus.labels.classes)
+    gold, scheme = corpus.label_lists(), model._scoring_scheme(corpus)
     lines = [f"{'':18s}{'features':>10s}{'size':>10s}{'tokens/s':>11s}{'accuracy':>10s}"]
     lines[0] += f"{'F1':>8s}" if scheme else ""
     model.predict(corpus.take([0]))  # reads kernels from the cache, or compiles them

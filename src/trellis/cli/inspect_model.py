@@ -46,8 +46,9 @@ def run(args: argparse.Namespace) -> int:
             raise DataError(f"a {type(model).__name__} has no weights of labels; leave out --label")
         write_stdout(describe_learned(model) + "\n")
         return 0
-    if args.label is not None and args.label not in model.classes_:
-        raise DataError(f"no label {args.label!r}; the model has {', '.join(model.classes_)}")
+    if args.label is not None and args.label not in map(str, model.classes_):
+        known = ", ".join(map(str, model.classes_))
+        raise DataError(f"no label {args.label!r}; the model has {known}")
     write_stdout(describe(model, args.top, args.label) + "\n")
     return 0
 
@@ -75,7 +76,10 @@ def describe(model: LinearModel, top: int, label: str | None) -> str:
     """Text of the summary."""
     from trellis.features import TemplateEncoder
 
-    lines = [repr(model), f"labels      {len(model.classes_)}: {', '.join(model.classes_)}"]
+    lines = [
+        repr(model),
+        f"labels      {len(model.classes_)}: {', '.join(map(str, model.classes_))}",
+    ]
     if model.refinement_ is not None:
         lines.append(f"states      {len(model.states_)}: {', '.join(model.states_)}")
     if types := getattr(model, "edge_types_", ()):
@@ -160,7 +164,7 @@ def _weights_text(model: LinearModel, top: int, label: str | None) -> list[str]:
     import numpy as np
 
     node = model.weights_.node
-    shown = [j for j, name in enumerate(model.state_labels) if label in (None, name)]
+    shown = [j for j, name in enumerate(model.state_labels) if label in (None, str(name))]
     strongest = {j: np.argsort(-node[:, j], kind="stable")[:top] for j in shown}
     # All names at once: an encoder goes through its whole vocabulary for each request.
     ids = np.unique(np.concatenate(list(strongest.values())))
@@ -186,7 +190,7 @@ def _transitions_text(model: LinearModel, top: int, label: str | None) -> list[s
     if model.refinement_ is not None:  # what cannot follow has weights that nobody will see
         places = places[model.refinement_.rules[1].ravel()[places % (n * n)]]
     if label is not None:
-        it = np.array([name == label for name in model.state_labels])
+        it = np.array([str(name) == label for name in model.state_labels])
         places = places[it[places // n % n] | it[places % n]]
     lines = []
     for flat in places[:top].tolist():
@@ -204,7 +208,7 @@ def _edges_text(model: LinearModel, edge: EdgeWeights, top: int, label: str | No
     pair = edge.pair if edge.ptr.size else np.tile(np.arange(n * n), edge.n_rows)
     strength = np.abs(edge.values)
     if label is not None:
-        it = np.array([name == label for name in model.state_labels])
+        it = np.array([str(name) == label for name in model.state_labels])
         strength = np.where(it[pair // n] | it[pair % n], strength, 0)
     strongest = np.argsort(-strength, kind="stable")[:top]
     strongest = strongest[strength[strongest] > 0]

@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 M = TypeVar("M", bound=Estimator)
+_OF_PYTHON = ("columns", "group")  # about data in Python; --columns is about the fields of a file
 _NONE: Mapping[str, str] = MappingProxyType({})
 _ROLE = re.compile(r"( \((?:see )?|, see )?:\w+:`[^`]*`\)?")  # a place in the documentation
 _SENTENCE = re.compile(r"\. (?=[A-Z\"`])")
@@ -145,7 +146,7 @@ def given_parameters(
     table = parameters_of(kind)
     given = {}
     for name, (declared, *_) in _declarations([kind, *classes]).items():
-        value = getattr(args, name, None)
+        value = None if name in _OF_PYTHON else getattr(args, name, None)
         if value is None:
             continue
         if name not in table:

@@ -407,7 +407,7 @@ class Tagger:
         if xseq is not None:
             self.set(xseq)
         (labels,) = model.predict(self._corpus)
-        return labels
+        return list(labels)
 
     def probability(self, yseq: Any) -> float:
         """p(yseq | xseq) of the sequence that was given last (1 if it is empty)."""

@@ -15,6 +15,7 @@ dicts has no columns. No Python object is kept per position.
 
 from __future__ import annotations
 
+import html
 import itertools
 import operator
 from collections import defaultdict
@@ -30,6 +31,7 @@ from trellis.arrays import as_array, as_list, as_offsets, held, known
 from trellis.corpus.labels import Label, Labels, as_positions
 from trellis.domains import has, instance, nothing, strings, text
 from trellis.errors import DataError
+from trellis.html_view import labelled_text
 
 __all__ = ["Column", "Corpus", "Features", "Sample"]
 
@@ -42,10 +44,11 @@ FLOAT32_LIMIT = 2.0**128 * (1 - 2.0**-25)
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One symbol for each position: ``values[codes[t]]``."""
+    """One symbol for each position: ``values[codes[t]]``; ``numbers`` if they stand for numbers."""
 
     codes: NDArray[np.int32]
     values: Sequence[str]
+    numbers: bool = False
 
     def __post_init__(self) -> None:
         values = _strings(self.values, "column values")
@@ -54,10 +57,11 @@ class Column:
         object.__setattr__(self, "values", values)
 
     @classmethod
-    def from_strings(cls, strings: Sequence[str]) -> Column:
-        """Code a flat sequence of strings."""
+    def from_strings(cls, strings: Sequence[str], *, numbers: bool = False) -> Column:
+        """Code a flat sequence of strings, which may be numbers."""
         column = _coded_together([strings], bounds([len(strings)]))
-        return cls._one_by_one(strings) if column is None else column
+        column = cls._one_by_one(strings) if column is None else column
+        return known(Column, codes=column.codes, values=column.values, numbers=numbers)
 
     @classmethod
     def _one_by_one(cls, strings: Sequence[str]) -> Column:
@@ -68,7 +72,7 @@ class Column:
     def take(self, positions: NDArray[Any] | slice) -> Column:
         """Symbols of some positions, in that order; the table of strings is shared."""
         codes = np.ascontiguousarray(self.codes[as_positions(positions, len(self.codes))])
-        return known(Column, codes=codes, values=self.values)
+        return known(Column, codes=codes, values=self.values, numbers=self.numbers)
 
     def only_used(self) -> Column:
         """The same with no more symbols than positions: without those of a larger corpus."""
@@ -76,7 +80,8 @@ class Column:
             return self
         used, codes = np.unique(self.codes, return_inverse=True)
         values = [self.values[code] for code in used.tolist()]
-        return known(Column, codes=codes.astype(np.int32), values=values)
+        codes = codes.astype(np.int32)
+        return known(Column, codes=codes, values=values, numbers=self.numbers)
 
     def strings(self) -> list[str]:
         """The symbols as strings, one for each position."""
@@ -282,6 +287,11 @@ class Corpus:
             parts.append(f"{len(self.edges)} edges")
         return f"<Corpus: {'; '.join(parts)}>"
 
+    def _repr_html_(self) -> str:
+        """What there is, and the first samples."""
+        shown = "".join(sample._repr_html_() for sample in self[:3])
+        return f"<p>{html.escape(repr(self))}</p>{shown}"
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -393,7 +403,14 @@ class Sample:
         return self.corpus.take([self.index]).identity()
 
     def __repr__(self) -> str:
-        return f"<Sample {self.index}: {len(self)} positions>"
+        text = " ".join(next(iter(self.columns.values()), []))
+        shown = f"{text[:57]}…" if len(text) > 60 else text
+        return f"<Sample {self.index}: {len(self)} positions{shown and f'; {shown}'}>"
+
+    def _repr_html_(self) -> str:
+        """The first column, or numbers of positions, with the labels."""
+        symbols = next(iter(self.columns.values()), list(map(str, range(len(self)))))
+        return labelled_text(symbols, self.labels)
 
     def __len__(self) -> int:
         a, b = self.corpus.offsets[self.index : self.index + 2]
@@ -452,7 +469,8 @@ def _coded_together(samples: list[Any], offsets: NDArray[np.int64]) -> Column | 
     sample = np.searchsorted(offsets, where, side="right") - 1
     at = (where - offsets[sample]).tolist()
     holders = map(samples.__getitem__, sample.tolist())
-    return known(Column, codes=codes, values=list(map(operator.getitem, holders, at)))
+    values = list(map(operator.getitem, holders, at))
+    return known(Column, codes=codes, values=values, numbers=False)
 
 
 def code_joined(data: bytes, n: int) -> tuple[NDArray[np.int32], NDArray[np.int64]] | None:

@@ -3,11 +3,18 @@
 Accepted samples (all of one kind within a call):
 
     Sample or Corpus          as they are
-    [str, …]                  one symbol a position: becomes the column ``word``
+    [str, …]                  one symbol a position: the column ``word``, or the one that is named
     [[str, …], …]             attributes of each position, all indicators
     [{str: value}, …]         attributes of each position: a string value means the indicator
                               «key=value», a bool an indicator if true, a number the value itself
-    (n, d) array              d real-valued attributes a position, named x0 … x(d-1)
+    {str: [str, …]}           the columns of a sample
+    (n, d) array or matrix    d real-valued attributes a position, named x0 … x(d-1); also sparse
+    table                     a row a position (:mod:`trellis.corpus.tables`); one long table, too
+    datasets of Hugging Face  :mod:`trellis.corpus.huggingface`
+    documents of spaCy        :mod:`trellis.corpus.spacy_docs`
+
+Where templates are to be used, what stands at a position is not attributes but symbols of columns:
+a tuple with a symbol for each of the ``columns``, or a dict with their names.
 """
 
 from __future__ import annotations
@@ -24,22 +31,40 @@ from numpy.typing import NDArray
 from trellis.arrays import as_list, known
 from trellis.corpus.corpus import (
     FLOAT32_LIMIT,
+    Column,
     Corpus,
     Features,
     Sample,
     bounds,
-    check_lengths,
 )
-from trellis.corpus.labels import Label, Labels
+from trellis.corpus.form import Given
+from trellis.corpus.huggingface import dataset, is_dataset
+from trellis.corpus.spacy_docs import docs, is_docs
+from trellis.corpus.tables import dense_features, is_table, long_table, tables
+from trellis.domains import strings
 from trellis.errors import DataError
 
-__all__ = ["as_corpus"]
+__all__ = ["as_corpus", "take_in"]
 
 _NUMBERS = frozenset({int, np.float32, np.float64, np.int32, np.int64})
 
 
-def as_corpus(X: Any, y: Sequence[Sequence[Label]] | None = None) -> Corpus:
+def as_corpus(
+    X: Any, y: Any = None, *, columns: Sequence[str] | None = None, group: str | None = None
+) -> Corpus:
     """Turn samples (and labels) in any accepted form into a corpus.
+
+    Parameters
+    ----------
+    X
+        Samples (see above).
+    y : list of label lists, or as the form of the samples has them, optional
+        Of tables also the name of a column, or a series with the labels of all rows.
+    columns : list of str, optional
+        Names of the columns: those that the tuples of positions are for, or those of a table that
+        are to be taken.
+    group : str, optional
+        The column of a long table that says which rows are one sample.
 
     Examples
     --------
@@ -49,20 +74,51 @@ def as_corpus(X: Any, y: Sequence[Sequence[Label]] | None = None) -> Corpus:
     ['w=the', 'w=Cat', 'cap', 'len']
     >>> corpus.features.values
     array([1., 1., 1., 3.], dtype=float32)
+    >>> corpus = as_corpus([[("the", "DT"), ("cat", "NN")]], columns=["word", "pos"])
+    >>> corpus[0].columns
+    {'word': ['the', 'cat'], 'pos': ['DT', 'NN']}
     """
-    corpus = _samples(X)
-    if y is not None:
-        y = as_list(y, "samples of y")
-        check_lengths(corpus.lengths.tolist(), y, "X", "y")
-        corpus = replace(corpus, labels=Labels.from_lists(y))
-    return corpus
+    return take_in(X, y, columns=columns, group=group).corpus
 
 
-def _samples(X: Any) -> Corpus:
-    if isinstance(X, Corpus):
+def take_in(
+    X: Any,
+    y: Any = None,
+    *,
+    columns: Sequence[str] | None = None,
+    group: str | None = None,
+    symbols: bool | None = None,
+) -> Given:
+    """Take samples in, and remember their form; as :func:`as_corpus`.
+
+    ``symbols``: whether tuples and dicts at positions are symbols of columns, not attributes; by
+    default they are if ``columns`` are given.
+    """
+    if columns is not None:
+        columns = as_list(columns, "columns")
+        strings.check("columns", columns)
+        if not columns or len(set(columns)) < len(columns):
+            raise DataError(f"columns must be different names, at least one; got {columns}")
+    given = _taken(X, y, columns, group, columns is not None if symbols is None else symbols)
+    if y is None or (isinstance(y, str) and given.corpus.labels is not None):
+        return given
+    return replace(given, corpus=replace(given.corpus, labels=given.labelled(y)))
+
+
+def _taken(X: Any, y: Any, columns: list[str] | None, group: str | None, symbols: bool) -> Given:
+    if isinstance(X, Given):  # which a service has taken in before
         return X
+    if isinstance(X, Corpus):
+        return Given(X, fields=tuple(X.columns))
     if isinstance(X, Sample):
-        return X.corpus.take([X.index])
+        return Given(X.corpus.take([X.index]), fields=tuple(X.corpus.columns))
+    besides = (y,) if isinstance(y, str) else ()
+    if is_table(X):
+        return long_table(X, columns, group, besides, symbols)
+    if is_dataset(X):
+        return dataset(X, y, columns)
+    if is_docs(X):
+        return docs(X, y, columns)
     try:
         samples = as_list(X, "samples")
     except DataError:
@@ -70,16 +126,33 @@ def _samples(X: Any) -> Corpus:
             f"expected a corpus or a list of samples, got {type(X).__name__}; "
             "read files with read_conll and its relatives"
         ) from None
+    if any(map(is_table, samples)):
+        return tables(samples, columns, besides, symbols)
+    if isinstance(y, str):
+        raise DataError(
+            f"y={y!r} names a column, but the samples are no tables; pass a list of label lists"
+        )
+    return _lists(samples, columns, symbols)
+
+
+def _lists(samples: list[Any], columns: list[str] | None, symbols: bool) -> Given:
     if not samples:
-        return Corpus(np.zeros(1, np.int64))
+        return Given(Corpus(np.zeros(1, np.int64)))
     if all(isinstance(s, Sample) for s in samples):
-        return _from_views(samples)
-    if any(isinstance(s, np.ndarray) for s in samples):
-        return _from_arrays(samples)
+        corpus = _from_views(samples)
+        return Given(corpus, fields=tuple(corpus.columns))
+    if any(isinstance(s, np.ndarray) or _is_sparse(s) for s in samples):
+        return _from_arrays(samples, columns)
+    if any(isinstance(s, Mapping) for s in samples):
+        return _from_column_dicts(samples, columns)
     first = next((s[0] for s in samples if isinstance(s, Sequence) and len(s)), None)
     if isinstance(first, str) and not isinstance(samples[0], str):
-        return Corpus.from_columns({"word": [_sequence(s, i) for i, s in enumerate(samples)]})
-    return _from_attributes(samples)
+        listed = [_sequence(s, i) for i, s in enumerate(samples)]
+        name = "word" if columns is None else columns[0]
+        return Given(Corpus.from_columns({name: listed}), fields=(name,))
+    if symbols and first is not None:
+        return _from_symbols(samples, first, columns)
+    return Given(_from_attributes(samples))
 
 
 def _sequence(sample: Any, index: int) -> Sequence[Any]:
@@ -91,6 +164,89 @@ def _sequence(sample: Any, index: int) -> Sequence[Any]:
     return sample
 
 
+def _from_column_dicts(samples: list[Any], columns: list[str] | None) -> Given:
+    """Samples that are dicts of columns: of those named, the ones that the first sample has."""
+    first = samples[0]
+    if not isinstance(first, Mapping):
+        raise DataError("sample 0 is no dict of columns, but others are; give all in one form")
+    names = [name for name in first if columns is None or name in columns]
+    if not names:
+        raise DataError(f"the columns {', '.join(columns or ())} are missing from sample 0")
+    for i, sample in enumerate(samples):
+        missing = [n for n in names if not isinstance(sample, Mapping) or n not in sample]
+        if missing:
+            raise DataError(f"sample {i} has no column {missing[0]!r}; sample 0 has")
+    listed = {name: [sample[name] for sample in samples] for name in names}
+    return Given(Corpus.from_columns(listed), fields=tuple(names))
+
+
+def _from_symbols(samples: list[Any], first: Any, columns: list[str] | None) -> Given:
+    """Samples whose positions are tuples or dicts of the symbols of columns."""
+    by_name = isinstance(first, Mapping)
+    if by_name:
+        names = [name for name in (columns or first) if name in first]
+        if not names:
+            raise DataError(
+                f"the columns are {', '.join(columns or ())}, but position 0 of sample 0 has "
+                f"{', '.join(map(str, first)) or 'none'}"
+            )
+    elif columns is None:
+        raise DataError(
+            "the features are templates over columns: say which column each entry of a position "
+            f"is, {first!r:.60} being the first: columns=['word', ...]; or give dicts with the "
+            "names of columns"
+        )
+    else:
+        names = columns
+    flat: dict[str, list[str]] = {name: [] for name in names}
+    lengths, numeric = [], dict.fromkeys(names, True)
+    for i, raw in enumerate(samples):
+        sample = _sequence(raw, i)
+        lengths.append(len(sample))
+        for t, position in enumerate(sample):
+            symbols = _of_names(position, names, by_name, f"sample {i}, position {t}")
+            for name, symbol in zip(names, symbols, strict=True):
+                if type(symbol) is not str:
+                    symbol = _symbol(symbol, name, f"sample {i}, position {t}")  # noqa: PLW2901
+                else:
+                    numeric[name] = False
+                flat[name].append(symbol)
+    coded = {
+        name: Column.from_strings(flat[name], numbers=numeric[name] and len(flat[name]) > 0)
+        for name in names
+    }
+    return Given(Corpus(bounds(lengths), coded), fields=tuple(names))
+
+
+def _of_names(position: Any, names: list[str], by_name: bool, where: str) -> Sequence[Any]:
+    """The symbols of a position, in the order of the columns."""
+    expected = f"a {'dict' if by_name else 'tuple'} of {', '.join(names)}"
+    if by_name:
+        if not isinstance(position, Mapping):
+            raise DataError(f"{where} is {position!r:.60}; expected {expected}")
+        missing = [name for name in names if name not in position]
+        if missing:
+            raise DataError(f"{where} has no {missing[0]!r}; expected {expected}")
+        return [position[name] for name in names]
+    if isinstance(position, str | bytes | Mapping) or not isinstance(position, Sequence):
+        raise DataError(f"{where} is {position!r:.60}; expected {expected}")
+    if len(position) != len(names):
+        raise DataError(f"{where} has {len(position)} entries; expected {expected}")
+    return position
+
+
+def _symbol(value: Any, name: str, where: str) -> str:
+    """A symbol that is not given as a string."""
+    if isinstance(value, numbers.Real | np.bool_):
+        number = _as_float(value)
+        if not abs(number) < FLOAT32_LIMIT:
+            raise DataError(f"{where}: {name!r} is {number}; must be a finite float32")
+        return repr(number)
+    if isinstance(value, str):
+        return str(value)
+    raise DataError(f"{where}: {name!r} is {value!r:.60}; expected a string or a number")
+
+
 def _from_views(samples: list[Sample]) -> Corpus:
     parent = samples[0].corpus
     if any(s.corpus is not parent for s in samples):
@@ -98,33 +254,62 @@ def _from_views(samples: list[Sample]) -> Corpus:
     return parent.take([s.index for s in samples])
 
 
-def _from_arrays(samples: list[Any]) -> Corpus:
-    width = None
+def _is_sparse(sample: Any) -> bool:
+    return hasattr(sample, "tocsr") and hasattr(sample, "nnz")
+
+
+def _from_arrays(samples: list[Any], columns: list[str] | None = None) -> Given:
+    width = None if columns is None else len(columns)
+    others = "sample 0 has" if columns is None else "there are names for"
     for i, sample in enumerate(samples):
-        if not isinstance(sample, np.ndarray) or sample.ndim != 2:
+        if not (isinstance(sample, np.ndarray) or _is_sparse(sample)) or sample.ndim != 2:
             shape = getattr(sample, "shape", type(sample).__name__)
             raise DataError(f"sample {i} is {shape}; expected an (n, d) array like the others")
         width = sample.shape[1] if width is None else width
         if sample.shape[1] != width:
-            raise DataError(f"sample {i} has {sample.shape[1]} columns, sample 0 has {width}")
+            raise DataError(f"sample {i} has {sample.shape[1]} columns, {others} {width}")
         if sample.dtype.kind not in "biuf":
             raise DataError(f"sample {i} has dtype {sample.dtype}; expected numbers")
+    names = [f"x{j}" for j in range(width or 0)] if columns is None else columns
+    offsets = bounds([sample.shape[0] for sample in samples])
+    if any(map(_is_sparse, samples)):  # of a million columns, maybe: their names are not kept
+        return Given(Corpus(offsets, features=_sparse_features(samples, offsets, names)))
+    for i, sample in enumerate(samples):
         bad = np.argwhere(~(np.abs(sample.astype(np.float64)) < FLOAT32_LIMIT))
         if len(bad):
             t, j = bad[0]
-            raise DataError(
-                f"sample {i}, position {t}, column {j} is {sample[t, j]}; must be a finite float32"
-            )
+            raise _no_float32(i, t, j, sample[t, j])
     stacked: NDArray[np.float32] = np.concatenate([s.astype(np.float32) for s in samples])
-    rows, columns = np.nonzero(stacked)
-    values = stacked[rows, columns]
-    features = Features(
-        bounds(np.bincount(rows, minlength=len(stacked))),
-        columns.astype(np.int32),
+    return Given(Corpus(offsets, features=dense_features(stacked, names)), fields=tuple(names))
+
+
+def _sparse_features(samples: list[Any], offsets: NDArray[np.int64], names: list[str]) -> Features:
+    """Features of matrices of one width, of which some are sparse."""
+    from scipy.sparse import csr_array, vstack
+
+    matrix = vstack([csr_array(sample).astype(np.float64) for sample in samples], format="csr")
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    bad = np.flatnonzero(~(np.abs(matrix.data) < FLOAT32_LIMIT))
+    if bad.size:
+        row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
+        i = int(np.searchsorted(offsets, row, side="right")) - 1
+        at = matrix.indices[bad[0]]
+        raise _no_float32(i, row - offsets[i], at, matrix.data[bad[0]])
+    values = matrix.data.astype(np.float32)
+    return Features(
+        matrix.indptr.astype(np.int64),
+        matrix.indices.astype(np.int32),
         None if (values == 1).all() else values,
-        [f"x{j}" for j in range(width or 0)],
+        names,
     )
-    return Corpus(bounds([len(s) for s in samples]), features=features)
+
+
+def _no_float32(sample: int, position: int, column: int, value: Any) -> DataError:
+    return DataError(
+        f"sample {sample}, position {position}, column {column} is {value}; "
+        "must be a finite float32"
+    )
 
 
 def _from_attributes(samples: list[Any]) -> Corpus:

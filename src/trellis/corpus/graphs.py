@@ -26,8 +26,13 @@ from numpy.typing import NDArray
 from trellis.arrays import as_array, as_list
 from trellis.corpus.conll import Fields, format_conll, read_conll
 from trellis.corpus.corpus import Column, Corpus, Sample, bounds, split
-from trellis.corpus.door import as_corpus
+from trellis.corpus.door import take_in
+from trellis.corpus.form import Given, One
+from trellis.corpus.huggingface import is_dataset
 from trellis.corpus.labels import Label
+from trellis.corpus.networks import Links, Networks, is_network, plain_edges
+from trellis.corpus.spacy_docs import is_docs
+from trellis.corpus.tables import is_table, node_names
 from trellis.errors import DataError
 from trellis.files.text import ReadText, Source, read_bytes, write_text
 
@@ -63,28 +68,82 @@ def as_graph_corpus(
     [[0, 1], [3, 2]]
     """
     corpus = as_any_corpus(X, y, edges, edge_types)
+    check_edges(corpus)
+    return corpus
+
+
+def check_edges(corpus: Corpus) -> None:
+    """Refuse a corpus without edges, and edges that lead nowhere or are there twice."""
     if corpus.edges is None:
         raise DataError(
             "there are no edges: pass edges=, samples (features, edges), or a corpus with edges "
             "(read_conllu, read_graphs)"
         )
     _refuse_loops(corpus.edges, corpus.offsets)
-    return corpus
 
 
 def as_any_corpus(X: Any, y: Any = None, edges: Any = None, edge_types: Any = None) -> Corpus:
     """Do the same for chains, trees and graphs: there may be no edges, and any are taken."""
-    if edges is None and not isinstance(X, Corpus | Sample | str) and isinstance(X, Iterable):
+    return take_in_any(X, y, edges, edge_types).corpus
+
+
+def take_in_any(
+    X: Any, y: Any = None, edges: Any = None, edge_types: Any = None, **how: Any
+) -> Given:
+    """Take in samples that may have edges, and remember their form.
+
+    ``how`` are the keywords of :func:`trellis.corpus.door.take_in`. A graph of NetworkX is a
+    sample, and a list of them is several. A table, an (n, d) array or a sparse matrix by itself is
+    one sample if edges come with it.
+    """
+    alone = is_network(X) or (edges is not None and _is_one(X, how.get("group")))
+    if alone:
+        X, edges, edge_types = (
+            [part] if part is not None else None for part in (X, edges, edge_types)
+        )
+        y = y if y is None or isinstance(y, str) else [y]
+    if edges is None and not isinstance(X, Corpus | Sample | str) and _is_listed(X):
         X = list(X)
         if X and all(_is_pair(sample) for sample in X):
             X, edges = [s for s, _ in X], [e for _, e in X]
-    corpus = as_corpus(X, y)
+    if isinstance(X, list) and X and all(map(is_network, X)):
+        form = Networks(X)
+        edges = X if edges is None else edges
+        positions = form.positions([y] if isinstance(y, str) else [])
+        given = take_in(positions, None if y is None else form.label_lists(y), **how)
+        given = replace(given, form=form)
+    else:
+        given = take_in(X, y, **how)
+    corpus = given.corpus
     if edges is not None:
-        stacked = _stacked(edges, corpus)
-        corpus = replace(corpus, edges=stacked, edge_types=None)
+        links = _links(edges, X, corpus)
+        edges = [link.edges for link in links]
+        if edge_types is None and any(link.types is not None for link in links):
+            edge_types = [link.types or [] for link in links]
+        corpus = replace(corpus, edges=_stacked(edges, corpus), edge_types=None)
     if edge_types is not None:
         corpus = replace(corpus, edge_types=_types(edge_types, edges, corpus))
-    return corpus
+    return replace(given, corpus=corpus, form=One(given.form) if alone else given.form)
+
+
+def _is_one(X: Any, group: str | None) -> bool:
+    """Whether this is the features of one sample, not a list of samples."""
+    if is_table(X):
+        return group is None
+    return hasattr(X, "tocsr") or (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype != object)
+
+
+def _is_listed(X: Any) -> bool:
+    return isinstance(X, Iterable) and not (is_table(X) or is_dataset(X) or is_docs(X))
+
+
+def _links(edges: Any, X: Any, corpus: Corpus) -> list[Links]:
+    """Edges of each sample in this library's form."""
+    listed = as_list(edges, "edges of the samples")
+    if len(listed) != len(corpus):
+        raise DataError(f"there are edges for {len(listed)} samples, but {len(corpus)} samples")
+    names = [node_names(sample) for sample in X] if isinstance(X, list) else [None] * len(listed)
+    return plain_edges(listed, names)
 
 
 def _is_pair(sample: Any) -> bool:
@@ -103,11 +162,8 @@ def _is_pair(sample: Any) -> bool:
 
 
 def _stacked(edges: Sequence[Any], corpus: Corpus) -> NDArray[np.int64]:
-    given = as_list(edges, "edges of the samples")
-    if len(given) != len(corpus):
-        raise DataError(f"there are edges for {len(given)} samples, but {len(corpus)} samples")
     parts = [np.zeros((0, 2), np.int64)]
-    for s, pairs in enumerate(given):
+    for s, pairs in enumerate(edges):
         array = as_array(pairs, np.int64, f"edges of sample {s}", (None, 2))
         n = int(corpus.lengths[s])
         outside = np.flatnonzero((array < 0).any(axis=1) | (array >= n).any(axis=1))

@@ -16,7 +16,7 @@ those it names, while «not annotated» means all of them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Hashable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,13 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import Int64s, as_array, as_list, for_kernels, held
+from trellis.corpus.label_values import in_order, is_missing, plain_label
 from trellis.errors import DataError
 
 __all__ = ["Label", "Labels", "as_positions", "check_label_count"]
 
 _log = logging.getLogger("trellis")
 
-Label = str | None | Set[str]
+Label = Hashable | Set[Hashable] | None
 """What a user may say of one position: its label, nothing, or the set of allowed labels."""
 
 # Supertags and full morphological tags can be more than a thousand, so these only ask; a column of
@@ -49,8 +50,8 @@ class Labels:
         The set of each position: a class, L for «not annotated», or L + 1 + k for ``sets[k]``.
     sets : tuple of frozenset of int
         Further sets of classes.
-    classes : tuple of str
-        The L label names.
+    classes : tuple
+        The L labels (:mod:`trellis.corpus.label_values`).
 
     Examples
     --------
@@ -66,10 +67,10 @@ class Labels:
 
     ids: NDArray[np.int32]
     sets: tuple[frozenset[int], ...]
-    classes: tuple[str, ...]
+    classes: tuple[Any, ...]
 
     def __post_init__(self) -> None:
-        classes = _class_names(self.classes)
+        classes = _classes(self.classes)
         n = len(classes)
         ids = held(as_array(self.ids, np.int32, "label ids"), self.ids)
         sets = tuple(_label_set(members, n) for members in as_list(self.sets, "label sets"))
@@ -81,9 +82,9 @@ class Labels:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def from_table(cls, ids: Any, table: Any, classes: Sequence[str]) -> Labels:
+    def from_table(cls, ids: Any, table: Any, classes: Sequence[Any]) -> Labels:
         """Labels from the table that :attr:`table` is."""
-        names = _class_names(classes, letters=True)
+        names = _classes(classes, letters=True)
         rows, n = as_array(table, np.bool_, "entries of the label table"), len(names)
         if rows.ndim != 2 or rows.shape[1] != n or rows.shape[0] <= n:
             raise DataError(f"label table must be (more than {n}, {n}), got {rows.shape}")
@@ -109,50 +110,56 @@ class Labels:
         return len(self.ids)
 
     @classmethod
-    def from_codes(cls, codes: NDArray[np.int32], names: Sequence[str]) -> Labels:
+    def from_codes(cls, codes: NDArray[np.int32], names: Sequence[Any]) -> Labels:
         """Gold labels from integer codes into ``names``; classes come out sorted."""
-        names = _class_names(names, letters=True)
-        order = sorted(range(len(names)), key=names.__getitem__)
-        rank = np.empty(len(names), np.int32)
-        rank[order] = np.arange(len(names), dtype=np.int32)
+        names = _classes(names, letters=True)
+        ordered = in_order(names)
+        place = {name: i for i, name in enumerate(ordered)}
+        rank = np.array([place[name] for name in names], np.int32)
         codes = as_array(codes, np.int64, "label codes", (None,), low=0, high=len(names))
-        return cls(rank[codes], (), tuple(names[i] for i in order))
+        return cls(rank[codes], (), ordered)
 
     @classmethod
     def from_lists(
-        cls, y: Iterable[Sequence[Label]], classes: Sequence[str] | None = None, *, first: int = 0
+        cls, y: Iterable[Sequence[Label]], classes: Sequence[Any] | None = None, *, first: int = 0
     ) -> Labels:
-        """Labels from lists of str, None or sets of str; with ``classes``, others are refused.
+        """Labels from lists of labels, None or sets of them; with ``classes``, others are refused.
 
         ``first`` is the number of the first sample, for messages.
         """
         closed = classes is not None
-        given = () if classes is None else _class_names(classes, letters=True)
-        known: dict[str, int] = {name: i for i, name in enumerate(given)}
+        given = () if classes is None else _classes(classes, letters=True)
+        known: dict[Any, int] = {label: i for i, label in enumerate(given)}
         if len(known) != len(given):
-            raise DataError(f"a class is named twice: {', '.join(given)}")
-        sets: dict[frozenset[str], int] = {}
+            raise DataError(f"a class is named twice: {', '.join(map(str, given))}")
+        sets: dict[frozenset[Any], int] = {}
         raw: list[int] = []  # a label's code, -1 for None, -2 - k for the k-th set
 
-        def code(label: str, s: int, t: int) -> int:
+        def code(label: Any, s: int, t: int) -> int:
+            label = plain_label(label, _place(s, t))
             if label not in known:
                 if closed:
-                    raise DataError(f"label {label!r} at {_place(s, t)} is unknown; {_list(known)}")
-                known[str(label)] = len(known)
+                    among = _list(known, quoted=type(label) is not str)
+                    raise DataError(f"label {label!r} at {_place(s, t)} is unknown; {among}")
+                known[label] = len(known)
             return known[label]
+
+        def code_of_entry(entry: Any, s: int, t: int) -> int:
+            if is_missing(entry):
+                return -1
+            if not isinstance(entry, Set):
+                return code(entry, s, t)
+            members = _members(entry, _place(s, t))
+            codes = [code(member, s, t) for member in in_order(members)]
+            return codes[0] if len(codes) == 1 else -2 - sets.setdefault(members, len(sets))
 
         for s, sample in enumerate(as_list(y, "labels of the samples"), first):
             for t, label in enumerate(as_list(sample, f"labels of sample {s}")):
-                if isinstance(label, str):  # the common case first; np.str_ is a str
-                    raw.append(known[label] if label in known else code(label, s, t))
-                elif label is None:
-                    raw.append(-1)
-                else:
-                    members = _as_set(label, s, t)
-                    codes = [code(member, s, t) for member in sorted(members)]
-                    only_one = len(codes) == 1
-                    raw.append(codes[0] if only_one else -2 - sets.setdefault(members, len(sets)))
-        names = tuple(known) if closed else tuple(sorted(known))
+                try:  # the common case first: a label that was there before
+                    raw.append(known[label])
+                except (KeyError, TypeError):  # a set has no hash
+                    raw.append(code_of_entry(label, s, t))
+        names = tuple(known) if closed else in_order(known)
         position = {name: i for i, name in enumerate(names)}
         n = len(names)
         # Negative codes count from the end of the lookup: None is -1, the k-th set -2 - k.
@@ -174,9 +181,9 @@ class Labels:
         named += [frozenset(self.classes[i] for i in members) for members in self.sets]
         return [named[i] for i in self.ids]
 
-    def recoded(self, classes: Sequence[str]) -> Labels:
+    def recoded(self, classes: Sequence[Any]) -> Labels:
         """The same labels in terms of other classes, which must contain every class used."""
-        classes = _class_names(classes, letters=True)
+        classes = _classes(classes, letters=True)
         if classes == self.classes:
             return self
         n_old, n_new = len(self.classes), len(classes)
@@ -256,15 +263,15 @@ def as_positions(positions: Any, n: int) -> Int64s | slice:
     return as_array(positions, np.int64, "positions", (None,), low=0, high=n)
 
 
-def _class_names(classes: Any, *, letters: bool = False) -> tuple[str, ...]:
-    """Names of classes, checked; with ``letters``, a string is a list of them."""
+def _classes(classes: Any, *, letters: bool = False) -> tuple[Any, ...]:
+    """Classes, checked; with ``letters``, a string is a list of them."""
     if letters and isinstance(classes, str):
         return tuple(classes)
-    names = tuple(as_list(classes, "classes"))
-    for name in names:
-        if not isinstance(name, str):
-            raise DataError(f"classes must be strings, got {name!r}")
-    return names
+    labels = as_list(classes, "classes")
+    for label in labels:
+        if is_missing(label) or isinstance(label, Set):
+            raise DataError(f"classes hold {label!r:.80}; expected labels")
+    return tuple(plain_label(label, "classes") for label in labels)
 
 
 def _label_set(members: Any, n: int) -> frozenset[int]:
@@ -280,8 +287,9 @@ def _label_set(members: Any, n: int) -> frozenset[int]:
     return numbers
 
 
-def _list(classes: Iterable[str]) -> str:
-    names = sorted(classes)
+def _list(classes: Iterable[Any], quoted: bool = False) -> str:
+    ordered = in_order(classes)
+    names = list(map(repr, ordered)) if quoted else list(map(str, ordered))
     more = f", … ({len(names)} in all)" if len(names) > 12 else ""
     return f"known labels: {', '.join(names[:12])}{more}"
 
@@ -290,16 +298,11 @@ def _place(sample: int, position: int) -> str:
     return f"sample {sample}, position {position}"
 
 
-def _as_set(label: Any, sample: int, position: int) -> frozenset[str]:
-    where = _place(sample, position)
-    if not isinstance(label, Set):
-        raise DataError(
-            f"label at {where} is {label!r} of type {type(label).__name__}; "
-            "expected a string, None (not annotated) or a set of strings"
-        )
-    if not label:
+def _members(labels: Set[Any], where: str) -> frozenset[Any]:
+    """The labels of a set, as they are kept."""
+    if not labels:
         raise DataError(f"label set at {where} is empty: allow at least one label or use None")
-    for member in label:
-        if not isinstance(member, str):
-            raise DataError(f"label set at {where} holds {member!r}; expected strings")
-    return frozenset(label)
+    for label in labels:
+        if is_missing(label) or isinstance(label, Set):
+            raise DataError(f"label set at {where} holds {label!r}; expected labels")
+    return frozenset(plain_label(label, where) for label in labels)

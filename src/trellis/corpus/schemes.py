@@ -399,7 +399,7 @@ SCHEME = nothing | Domain(tuple(map(_alternative, _SCHEMES))) | instance(Scheme)
 """What the parameter ``scheme`` of a model may be."""
 
 
-def detect_scheme(classes: Iterable[str]) -> str | None:
+def detect_scheme(classes: Iterable[Any]) -> str | None:
     """Name of the tag scheme a set of labels is written in, judged by the letters.
 
     Letters cannot tell everything. IOB1 (where ``B-`` only separates neighbours) has the labels of
@@ -408,13 +408,13 @@ def detect_scheme(classes: Iterable[str]) -> str | None:
 
     Parameters
     ----------
-    classes : iterable of str
+    classes : iterable
 
     Returns
     -------
     str or None
         ``"BIO"``, ``"BILOU"``, ``"IOBES"`` or ``"BMES"``; None if the labels fit none of them, are
-        nothing but ``O``, or continue spans that no label begins.
+        nothing but ``O``, continue spans that no label begins, or are not all strings.
 
     Examples
     --------
@@ -426,7 +426,8 @@ def detect_scheme(classes: Iterable[str]) -> str | None:
     True
     """
     classes = list(classes) if isinstance(classes, Set) else as_list(classes, "classes")
-    strings.check("classes", classes)
+    if not all(isinstance(label, str) for label in classes):
+        return None
     letters = {label[:1] for label in classes}
     if letters <= {"O"} or (letters & set("IMEL") and "B" not in letters):
         return None

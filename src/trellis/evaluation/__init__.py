@@ -4,6 +4,7 @@ from trellis.evaluation.accuracy import hamming_loss, sequence_accuracy, token_a
 from trellis.evaluation.calibration import Calibration, calibration
 from trellis.evaluation.confusion import Confusion, confusion
 from trellis.evaluation.edit_distance import edit_distance, normalised_edit_distance
+from trellis.evaluation.scorers import Scorer, scorer
 from trellis.evaluation.significance import (
     Comparison,
     mcnemar,
@@ -24,6 +25,7 @@ __all__ = [
     "Comparison",
     "Confusion",
     "PrecisionRecall",
+    "Scorer",
     "SegmentationScores",
     "SpanScores",
     "calibration",
@@ -35,6 +37,7 @@ __all__ = [
     "paired_bootstrap",
     "paired_permutation",
     "paired_t_test",
+    "scorer",
     "sequence_accuracy",
     "span_scores",
     "token_accuracy",

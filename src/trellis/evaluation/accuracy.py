@@ -15,11 +15,13 @@ is in it: an *optimistic* count where the set is large, since the full set is ne
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.corpus.label_values import is_missing
 from trellis.domains import one_of
 from trellis.errors import DataError
 from trellis.evaluation.pairs import Gold, Labels, check_lengths, single_label
@@ -110,13 +112,14 @@ def verdicts(gold: Gold, predicted: Labels, name: str = "predicted") -> list[lis
     for i, (g, p) in enumerate(zip(gold, predicted, strict=True)):
         sample: list[bool | None] = []
         for t, (entry, label) in enumerate(zip(g, p, strict=True)):
-            if entry is None:
+            if isinstance(entry, str):
+                sample.append(bool(entry == label))
+            elif is_missing(entry):
                 sample.append(None)
-            elif isinstance(entry, str):
-                sample.append(isinstance(label, str) and entry == label)
             else:
                 single_label(entry, i, t)  # refuses what is neither label nor set
-                sample.append(isinstance(label, str) and label in entry)
+                allowed = isinstance(entry, AbstractSet)
+                sample.append(label in entry if allowed else bool(entry == label))
         samples.append(sample)
     if all(verdict is None for sample in samples for verdict in sample):
         raise DataError("nothing to evaluate: no position of gold is annotated")

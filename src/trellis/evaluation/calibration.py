@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import as_array
-from trellis.domains import samples, strings, whole
+from trellis.arrays import as_array, as_list
+from trellis.domains import samples, whole
 from trellis.errors import DataError
 from trellis.evaluation.pairs import Gold, check_samples, single_label
 
@@ -119,7 +119,7 @@ class Calibration:
 def calibration(
     marginals: Sequence[NDArray[np.floating[Any]]],
     gold: Gold,
-    classes: Sequence[str],
+    classes: Sequence[Any],
     n_bins: int = 10,
 ) -> Calibration:
     """Compare the probabilities of the labels with how often they are right.
@@ -131,7 +131,7 @@ def calibration(
     gold : list of lists of labels
         An entry may be None or a set of labels; unless the set is of one label it is skipped.
         A label outside `classes` is one that the model gives probability 0.
-    classes : sequence of str
+    classes : sequence
         Labels of the L columns.
     n_bins : int, default=10
         Number of bins of equal width.
@@ -150,7 +150,7 @@ def calibration(
     (0.35, 0.37)
     """
     whole(1, 10**6).check("n_bins", n_bins)
-    strings.check("classes", classes)
+    classes = as_list(classes, "classes")
     if len(set(classes)) < len(classes):
         raise DataError("classes names a label twice: expected each label once")
     check_samples(gold, marginals, "marginals")

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.domains import nothing, strings, text
+from trellis.arrays import as_list
+from trellis.corpus.label_values import in_order, plain_label
 from trellis.errors import DataError
 from trellis.evaluation.pairs import Gold, Labels, check_lengths, single_label
 
@@ -32,14 +34,14 @@ class Confusion:
     ----------
     matrix : (L, L) int64 array
         ``matrix[a, b]``: positions with gold label a and predicted label b.
-    classes : tuple of str
+    classes : tuple
         Labels of rows and columns.
     """
 
     matrix: NDArray[np.int64]
-    classes: tuple[str, ...]
+    classes: tuple[Any, ...]
 
-    def most_confused(self, n: int = 10) -> list[tuple[str, str, int]]:
+    def most_confused(self, n: int = 10) -> list[tuple[Any, Any, int]]:
         """Up to `n` most frequent mistakes.
 
         Parameters
@@ -70,18 +72,19 @@ class Confusion:
             lines = [f"{len(self.classes)} labels; most frequent mistakes (gold -> predicted):"]
             lines += [f"{count:8}  {a} -> {b}" for a, b, count in self.most_confused()]
             return "\n".join(lines)
-        first = max(len("gold"), *map(len, self.classes))
+        names = list(map(str, self.classes))
+        first = max(len("gold"), *map(len, names))
         digits = len(str(self.matrix.max()))
-        widths = [max(digits, len(label)) for label in self.classes]
-        header = "  ".join(f"{c:>{w}}" for c, w in zip(self.classes, widths, strict=True))
+        widths = [max(digits, len(name)) for name in names]
+        header = "  ".join(f"{c:>{w}}" for c, w in zip(names, widths, strict=True))
         lines = [f"{'gold':>{first}}  {header}"]
-        for label, row in zip(self.classes, self.matrix, strict=True):
+        for label, row in zip(names, self.matrix, strict=True):
             cells = "  ".join(f"{count:>{w}}" for count, w in zip(row, widths, strict=True))
             lines.append(f"{label:>{first}}  {cells}")
         return "\n".join(lines)
 
 
-def confusion(gold: Gold, predicted: Labels, classes: Sequence[str] | None = None) -> Confusion:
+def confusion(gold: Gold, predicted: Labels, classes: Sequence[Any] | None = None) -> Confusion:
     """Count how often each gold label is predicted as each label.
 
     Parameters
@@ -89,9 +92,9 @@ def confusion(gold: Gold, predicted: Labels, classes: Sequence[str] | None = Non
     gold : list of lists of labels
         An entry may be None or a set of labels; unless the set is of one label it is skipped.
     predicted : list of lists of labels
-    classes : sequence of str, optional
+    classes : sequence, optional
         Order of the labels. Labels that occur but are not listed (gold labels never seen in
-        training, say) follow in alphabetical order, as do all labels if there is no list.
+        training, say) follow in order, as do all labels if there is no list.
 
     Raises
     ------
@@ -106,23 +109,21 @@ def confusion(gold: Gold, predicted: Labels, classes: Sequence[str] | None = Non
        B  0  0  1
        C  0  0  0
     """
-    (nothing | strings).check("classes", classes)
+    listed = [] if classes is None else as_list(classes, "classes")
     check_lengths(gold, predicted)
-    pairs: Counter[tuple[str, str]] = Counter()
+    pairs: Counter[tuple[Any, Any]] = Counter()
     for i, (g, p) in enumerate(zip(gold, predicted, strict=True)):
         for t, (entry, label) in enumerate(zip(g, p, strict=True)):
             single = single_label(entry, i, t)
             if single is not None:
-                text.check(f"sample {i}, position {t} of predicted", label)
-                pairs[single, label] += 1
+                pairs[single, plain_label(label, f"sample {i}, position {t} of predicted")] += 1
     if not pairs:
         raise DataError("nothing to evaluate: no position of gold has exactly one label")
-    listed = [] if classes is None else list(classes)
     if len(set(listed)) < len(listed):
         twice = next(label for label, n in Counter(listed).items() if n > 1)
         raise DataError(f"classes names {twice!r} twice: expected each label once")
     seen = {label for pair in pairs for label in pair}
-    labels = [*listed, *sorted(seen.difference(listed))]
+    labels = [*listed, *in_order(seen.difference(listed))]
     index = {label: i for i, label in enumerate(labels)}
     matrix = np.zeros((len(labels), len(labels)), dtype=np.int64)
     for (a, b), count in pairs.items():

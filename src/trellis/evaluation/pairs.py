@@ -6,18 +6,19 @@ Labels that no model knows are labels like any other: no prediction equals them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from trellis.corpus.label_values import is_missing
 from trellis.domains import samples
 from trellis.errors import DataError
 
 __all__ = ["Gold", "GoldLabel", "Labels", "check_lengths", "check_samples", "single_label"]
 
-GoldLabel = str | AbstractSet[str] | None
+GoldLabel = Any
 Gold = Sequence[Sequence[GoldLabel]]
-Labels = Sequence[Sequence[str]]
+Labels = Sequence[Sequence[Any]]
 
 
 def check_samples(gold: Sequence[Any], other: Sequence[Any], name: str = "predicted") -> None:
@@ -50,13 +51,18 @@ def check_lengths(
         raise DataError("nothing to evaluate: all samples are empty")
 
 
-def single_label(entry: GoldLabel, sample: int, position: int) -> str | None:
+def single_label(entry: GoldLabel, sample: int, position: int) -> Any:
     """Label of a gold entry, or None if it leaves a choice."""
-    if entry is None or isinstance(entry, str):
+    if isinstance(entry, str):
         return entry
-    if not isinstance(entry, AbstractSet) or len(entry) == 0:
+    if is_missing(entry):
+        return None
+    is_set = isinstance(entry, AbstractSet)
+    if not (is_set or isinstance(entry, Hashable)) or (is_set and len(entry) == 0):
         raise DataError(
             f"sample {sample}, position {position} of gold is {entry!r:.80}: expected a label, "
             "None (not annotated) or a set of at least one allowed label"
         )
+    if not is_set:
+        return entry
     return next(iter(entry)) if len(entry) == 1 else None

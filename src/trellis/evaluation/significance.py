@@ -337,10 +337,7 @@ def _scorer(
         return _score_by_call(metric, [*gold, *gold], [*pred_a, *pred_b])
     if metric == "f1":
         # Gold entries that are no labels are refused by the tag scheme, hence the «ignore».
-        counts = [
-            spans.sample_counts(gold, pred, scheme, name)  # type: ignore[arg-type]  # see above
-            for pred, name in systems
-        ]
+        counts = [spans.sample_counts(gold, pred, scheme, name) for pred, name in systems]
         correct, predicted, support = np.concatenate(counts).T
         return _score_by_counts(2 * correct, predicted + support)
     counts = [accuracy.sample_counts(gold, pred, name) for pred, name in systems]

@@ -35,7 +35,15 @@ from trellis.features.columns import (
 from trellis.features.dictionary import Dictionary, given_dictionaries, is_of_characters
 from trellis.features.encoded import Encoded, Encoder, Parts, drop_unknown, joined
 from trellis.features.lexicon import Lexicon
-from trellis.features.templates import Call, Template, Templates, Term, as_templates, is_set
+from trellis.features.templates import (
+    Call,
+    Template,
+    Templates,
+    Term,
+    as_templates,
+    is_default,
+    is_set,
+)
 
 __all__ = ["TemplateEncoder", "encoder_for"]
 
@@ -310,7 +318,7 @@ def encoder_for(
     With unlabelled text or dictionaries, templates that use them are added to a named set and to
     the default.
     """
-    automatic = features is None or (isinstance(features, str) and features == "auto")
+    automatic = is_default(features)
     entries = given_dictionaries(dictionaries)
     if corpus.features is not None:
         if not automatic:
@@ -325,7 +333,8 @@ def encoder_for(
                 "your own instead, e.g. its word's cluster of trellis.features.brown_clusters"
             )
         return AttributeEncoder()
-    templates = as_templates(features, list(corpus.columns))
+    numbers = [name for name, column in corpus.columns.items() if column.numbers]
+    templates = as_templates(features, list(corpus.columns), numbers)
     if is_set(features, list(corpus.columns)):
         if unlabelled is not None:
             first = corpus.columns[templates.columns()[0]]

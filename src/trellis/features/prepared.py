@@ -38,14 +38,15 @@ from numpy.typing import DTypeLike, NDArray
 
 from trellis.corpus import Column, Corpus, Label, Labels
 from trellis.corpus.corpus import FLOAT32_LIMIT
-from trellis.corpus.graphs import as_any_corpus
+from trellis.corpus.graphs import take_in_any
+from trellis.corpus.label_values import packed_labels, unpacked_labels
 from trellis.corpus.labels import check_label_count
 from trellis.domains import instance, nothing, sequence_of, text
 from trellis.errors import ColumnError, CorruptModelError, DataError
 from trellis.features.encoded import Encoded, Encoder, subset
 from trellis.features.encoder import TemplateEncoder, encoder_for, unlabelled_text
-from trellis.features.state import encoder_from_state
-from trellis.features.templates import as_templates
+from trellis.features.state import columns_used, encoder_from_state
+from trellis.features.templates import as_templates, is_default
 from trellis.files import atomic_write
 from trellis.files.container import PREPARED, loading, map_container, stream_container
 from trellis.files.stored import (
@@ -79,6 +80,8 @@ class Prepared:
         What was given to :func:`prepare`.
     input_format : dict or None
         How the command line read the corpus.
+    columns : tuple of str
+        The columns that the samples had.
 
     Examples
     --------
@@ -98,6 +101,7 @@ class Prepared:
     corpus: Corpus
     features: str | list[str] = "auto"
     input_format: dict[str, Any] | None = None
+    columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         instance(Encoder).check("encoder", self.encoder)
@@ -264,7 +268,9 @@ def prepare(
     [['N', 'V']]
     """
     (nothing | instance(dict)).check("input_format", input_format)
-    corpus = as_any_corpus(corpus, y, edges, edge_types)
+    symbols = None if is_default(features) else True
+    given = take_in_any(corpus, y, edges, edge_types, symbols=symbols)
+    corpus = given.corpus
     labels = _checked_labels(corpus)
     check_label_count(len(labels.classes), max_labels)
     raw = None if unlabelled is None else unlabelled_text(unlabelled)
@@ -285,7 +291,11 @@ def prepare(
         }
         arrays = {"offsets": corpus.offsets, **parts.arrays()}
         arrays |= {"labels.ids": labels.ids, "labels.table": labels.table}
-        arrays |= pack_strings(labels.classes, "classes.")
+        if given.fields != columns_used(encoder):
+            header["columns"] = list(given.fields)
+        described, packed = packed_labels(labels.classes)
+        header |= described
+        arrays |= packed
         arrays |= {f"encoder.{key}": array for key, array in encoder_arrays.items()}
         if corpus.edges is not None:
             arrays["edges"] = corpus.edges.astype(np.int64)
@@ -403,7 +413,7 @@ def _mapped(file: IO[bytes], dtype: DTypeLike, n: int) -> NDArray[Any]:
 
 def _build(
     header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, verify: bool
-) -> tuple[Encoder, Encoded, Corpus, str | list[str], dict[str, Any] | None]:
+) -> tuple[Encoder, Encoded, Corpus, str | list[str], dict[str, Any] | None, tuple[str, ...]]:
     """Check everything and put it together; without ``verify``, entries are taken on trust."""
     offsets = take(arrays, "offsets", np.int64, (None,))
     if len(offsets) < 2:
@@ -421,13 +431,11 @@ def _build(
     if verify:
         check_range(indices, 0, encoder.n_features, "feature ids")
         check_range(values, -FLOAT32_LIMIT, FLOAT32_LIMIT, "feature values")
-    classes = unpack_strings(arrays, "classes.")
-    if not classes or len(set(classes)) != len(classes):
-        raise CorruptModelError("classes must be distinct, and at least one")
+    classes = unpacked_labels(header, arrays)
     labels = Labels.from_table(
         take(arrays, "labels.ids", np.int32, (n,)),
         np.array(take(arrays, "labels.table", np.bool_, (None, len(classes)))),
-        tuple(classes),
+        classes,
     )
     features = header.get("features")
     if not isinstance(features, str):
@@ -440,7 +448,7 @@ def _build(
         codes = take(arrays, "edge_types.codes", np.int32, (None,))
         types = Column(codes, unpack_strings(arrays, "edge_types."))
     corpus = Corpus(offsets, labels=labels, edges=edges, edge_types=types)  # checks the rest
-    return encoder, encoded, corpus, features, input_layout(header)
+    return encoder, encoded, corpus, features, input_layout(header), columns_used(encoder, header)
 
 
 def _check_bounds(array: NDArray[np.int64], wrong: Callable[[Any, Any], Any], what: str) -> None:

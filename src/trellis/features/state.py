@@ -42,9 +42,19 @@ from trellis.files.stored import (
     unpack_strings,
 )
 
-__all__ = ["encoder_from_state", "encoder_state"]
+__all__ = ["columns_used", "encoder_from_state", "encoder_state"]
 
 Arrays = dict[str, NDArray[Any]]
+
+
+def columns_used(encoder: Encoder, header: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+    """Columns that samples had: those that a header names, or those that the templates use."""
+    if header is not None and "columns" in header:
+        columns = tuple(header_value(header, "columns", list, items=str))
+        if len(set(columns)) < len(columns):
+            raise CorruptModelError("columns must be distinct")
+        return columns
+    return tuple(encoder.templates.columns()) if isinstance(encoder, TemplateEncoder) else ()
 
 
 def encoder_state(encoder: TemplateEncoder) -> tuple[dict[str, Any], Arrays]:

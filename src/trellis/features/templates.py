@@ -60,9 +60,9 @@ _WITH_LENGTHS = ("ngrams", "variety", "wordlist")
 _MAX_NUMBER, _MAX_WORD, _MAX_CLUSTERS = 1000, 20, 4096
 _N_CLUSTERS = 256
 _ALIASES: dict[str, tuple[str, ...]] = {
-    "word": ("word", "form", "token", "text"),
-    "pos": ("pos", "xpos", "upos"),
-    "char": ("char", "character", "word", "form"),
+    "word": ("word", "form", "token", "text", "tokens", "words"),
+    "pos": ("pos", "xpos", "upos", "pos_tags", "postag"),
+    "char": ("char", "character", "word", "form", "chars", "tokens"),
 }
 # What is added where there is unlabelled text: benchmarks/unlabelled.py shows what it brings.
 _OF_WORDS = ("cluster({0})[-1..1]", "cluster({0}, 4)[-1..1]", "cluster({0}, 8)[-1..1]")
@@ -255,9 +255,19 @@ class Templates:
         return cls.parse((folder / f"{name}.txt").read_text(encoding="utf-8"))
 
     @classmethod
-    def default_for(cls, columns: Sequence[str]) -> Templates:
-        """Return templates that suit any columns: windows, neighbour pairs, affixes and shape."""
+    def default_for(cls, columns: Sequence[str], numbers: Sequence[str] = ()) -> Templates:
+        """Return templates that suit any columns: windows, neighbour pairs, affixes and shape.
+
+        Columns of ``numbers`` are taken at their value.
+        """
         strings.check("columns", columns)
+        strings.check("numbers", numbers)
+        if numbers:
+            lines = [f"number({_column(name)})[-1..1]" for name in numbers]
+            texts = [name for name in columns if name not in numbers]
+            return cls.parse(
+                [*(cls.default_for(texts).text().split("\n") if texts else []), *lines]
+            )
         if not columns:
             raise TemplateError("the corpus has neither columns nor features to learn from")
         if "form" in columns:  # CoNLL-U: the other columns are annotation that new text lacks
@@ -335,11 +345,14 @@ def named_sets() -> list[str]:
     return sorted(f.name.removesuffix(".txt") for f in folder.iterdir() if f.name.endswith(".txt"))
 
 
-def as_templates(features: Any, columns: Sequence[str]) -> Templates:
-    """What a user passed as ``features=``, as templates over the given columns."""
+def as_templates(features: Any, columns: Sequence[str], numbers: Sequence[str] = ()) -> Templates:
+    """What a user passed as ``features=``, as templates over the given columns.
+
+    ``numbers`` are those of the columns that hold numbers.
+    """
     strings.check("columns", columns)
-    if features is None or (isinstance(features, str) and features == "auto"):
-        return Templates.default_for(columns)
+    if is_default(features):
+        return Templates.default_for(columns, numbers)
     if isinstance(features, Templates):
         templates = features
     elif isinstance(features, str):
@@ -355,9 +368,14 @@ def as_templates(features: Any, columns: Sequence[str]) -> Templates:
     return templates.resolved(columns)
 
 
+def is_default(features: Any) -> bool:
+    """Whether ``features=`` leaves the choice of features to the data."""
+    return features is None or (isinstance(features, str) and features == "auto")
+
+
 def is_set(features: Any, columns: Sequence[str]) -> bool:
     """Whether ``features=`` asks for the default or a named set, not for templates of one's own."""
-    if features is None or (isinstance(features, str) and features == "auto"):
+    if is_default(features):
         return True
     # One word is a set's name, unless it can only be a template.
     if not isinstance(features, str) or not re.fullmatch(r"[\w-]+", features):

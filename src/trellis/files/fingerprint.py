@@ -10,6 +10,7 @@ others, with a method ``identity()`` that gives a sequence of such things.
 from __future__ import annotations
 
 import dataclasses
+import enum
 import functools
 import hashlib
 import json
@@ -57,6 +58,8 @@ def _written(value: Any) -> Any:
     """Write a thing in JSON's terms; marks begin with NUL, which no name of a field does."""
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, enum.Enum):
+        return {f"\0{_name(type(value))}": value.name}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, bytes):

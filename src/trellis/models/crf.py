@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import for_kernels
-from trellis.corpus import Corpus, Label
+from trellis.corpus import Corpus
+from trellis.corpus.label_values import as_objects
 from trellis.domains import flag, number, one_of
 from trellis.errors import DataError, ParametersError
 from trellis.estimator import changed, fixed, parameter
@@ -200,8 +201,8 @@ class CRF(StochasticModel):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
-        constraints: Sequence[Sequence[Label]] | None = None,
-    ) -> list[NDArray[np.float64]]:
+        constraints: Any = None,
+    ) -> Any:
         """Probability of every label at every position.
 
         Exact on chains and trees, and on graphs that allow it, else by loopy belief propagation;
@@ -210,10 +211,17 @@ class CRF(StochasticModel):
         Returns
         -------
         list of arrays (n, L)
-            Columns in the order of ``classes_``; rows sum to one.
+            Columns in the order of ``classes_``; rows sum to one. Of tables and graphs of other
+            libraries in their form: a table with the index of the one given, dicts of nodes.
         """
-        both = self.marginals(X, edges=edges, edge_types=edge_types, constraints=constraints)
-        return [array for array, _ in both]
+        self._check_fitted()
+        given = self._given(X, None, edges, edge_types)
+        limits = self._limits(given, constraints)
+        found = [array for array, _ in self._marginals(given.corpus, limits)]
+        return given.form.chances(found, self.classes_)
+
+    predict_proba = predict_marginals
+    """As scikit-learn calls them."""
 
     def marginals(
         self,
@@ -221,11 +229,16 @@ class CRF(StochasticModel):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
-        constraints: Sequence[Sequence[Label]] | None = None,
+        constraints: Any = None,
     ) -> list[tuple[NDArray[np.float64], bool]]:
         """Marginals (n, L) of each sample, and whether they are exact."""
         self._check_fitted()
-        corpus = self._corpus(X, None, edges, edge_types)
+        given = self._given(X, None, edges, edge_types)
+        return self._marginals(given.corpus, self._limits(given, constraints))
+
+    def _marginals(
+        self, corpus: Corpus, constraints: Any = None
+    ) -> list[tuple[NDArray[np.float64], bool]]:
         result: list[tuple[NDArray[np.float64], bool]] = []
         for p, first in self.potentials(corpus, constraints, compact=True):
             with numbered(first):
@@ -240,7 +253,7 @@ class CRF(StochasticModel):
     def log_prob(
         self,
         X: Any,
-        y: Sequence[Sequence[Label]] | None = None,
+        y: Any = None,
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
@@ -296,7 +309,7 @@ class CRF(StochasticModel):
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
         random_state: int | None = None,
-    ) -> list[list[list[str]]]:
+    ) -> list[list[list[Any]]]:
         """Labellings drawn from p(y | x): for each sample, ``n_samples`` of them.
 
         On graphs with loops it needs exact inference, and says so if a graph is too dense for it.
@@ -304,8 +317,8 @@ class CRF(StochasticModel):
         self._check_fitted()
         corpus = self._corpus(X, None, edges, edge_types)
         rng = np.random.default_rng(random_state)
-        names = np.array(self.state_labels, object)
-        result: list[list[list[str]]] = []
+        names = as_objects(self.state_labels)
+        result: list[list[list[Any]]] = []
         for p, first in self.potentials(corpus, compact=True):
             with numbered(first):
                 drawn = sample(p, n_samples, rng)
@@ -333,8 +346,8 @@ class CRF(StochasticModel):
         return np.concatenate(parts)
 
     def _marginals_or_none(self, corpus: Corpus) -> NDArray[np.float64] | None:
-        each = self.predict_marginals(corpus)
-        return each[0] if each else None
+        each = self._marginals(corpus)
+        return each[0][0] if each else None
 
 
 class ChainCRF(CRF, ChainModel):
@@ -342,7 +355,7 @@ class ChainCRF(CRF, ChainModel):
 
     Attributes
     ----------
-    classes_ : tuple of str
+    classes_ : tuple
         The labels, sorted; the order of the columns of marginals.
     history_ : list of PassRecord
         What each pass brought.

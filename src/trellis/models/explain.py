@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Corpus
 from trellis.features import Encoded, Encoder
+from trellis.html_view import labelled_text
 from trellis.problems import EdgeWeights, Weights
 from trellis.structures import ChainPotentials, GraphPotentials
 
@@ -29,19 +30,31 @@ class PositionExplanation:
     """One position: label, rival, and what spoke for the label (positive) or the rival."""
 
     symbol: str
-    label: str
+    label: Any
     probability: float | None
-    rival: str | None
+    rival: Any
     transitions: float
     features: list[tuple[str, float]]
     unknown: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
-    """Explanation of one sequence; prints as a table."""
+    """Explanation of one sequence; prints as a table, and is coloured text in a notebook."""
 
     positions: list[PositionExplanation]
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """The labelled text; what spoke for a label shows while the pointer is on it."""
+        return labelled_text(
+            [p.symbol for p in self.positions],
+            [p.label for p in self.positions],
+            [p.probability for p in self.positions],
+            [str(Explanation([p])) for p in self.positions],
+        )
 
     def __str__(self) -> str:
         lines = []
@@ -62,7 +75,7 @@ def explain_sample(
     encoded: Encoded,
     encoder: Encoder,
     weights: Weights,
-    classes: Sequence[str],
+    classes: Sequence[Any],
     y: NDArray[Any],
     p: ChainPotentials | GraphPotentials,
     n_features: int,
@@ -74,7 +87,8 @@ def explain_sample(
     has another label. What is forbidden is none. What rich edge features add in trees and graphs
     counts with the edges, under ``transitions``.
     """
-    names = np.array(classes, object)
+    first = {label: i for i, label in reversed(list(enumerate(classes)))}
+    same = np.array([first[label] for label in classes])  # states of one label have one number
     edges = np.zeros(p.node.shape)
     for a, b, table in _edges(p):
         edges[a] += table[:, y[b]]
@@ -95,7 +109,7 @@ def explain_sample(
         if chain and t + 1 < len(y):
             rich += _crossed(weights.edge, len(classes), ids, back=1)[:, :, y[t + 1]]
         node, around = weights.node[ids] + rich, edges[t] - values @ rich
-        others = np.where(names == names[label], -np.inf, p.node[t] + edges[t])
+        others = np.where(same == same[label], -np.inf, p.node[t] + edges[t])
         rival = int(np.argmax(others)) if np.isfinite(others).any() else None
         contribution = values * (node[:, label] - (0.0 if rival is None else node[:, rival]))
         order = np.argsort(-np.abs(contribution), kind="stable")[:n_features]

@@ -12,12 +12,14 @@ import base64
 import io
 import json
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis import predictor
+from trellis.corpus.label_values import label_in_json
 from trellis.domains import instance
 from trellis.errors import DataError
 from trellis.features import AttributeEncoder, Encoder, TemplateEncoder
@@ -75,7 +77,7 @@ def export_predictor(model: LinearModel, path: str | os.PathLike[Any]) -> None:
         )
     # All features, in the order that files have them; what is zero is not missed.
     model = model.compressed(keep=1.0, precision="float32")
-    meta: dict[str, Any] = {"labels": list(model.state_labels), "layout": model.input_format_}
+    meta: dict[str, Any] = {"labels": _labels(model.state_labels), "layout": model.input_format_}
     arrays: Arrays = {"transitions": _short(model.weights_.transitions)}
     described, more = _features(model.encoder_)
     meta |= described
@@ -99,6 +101,16 @@ def export_predictor(model: LinearModel, path: str | os.PathLike[Any]) -> None:
     source = read_text(predictor.__file__)[1]
     assert source.count(_PLACE) == 1
     write_text(path, source.replace(_PLACE, f'DATA = "{text}"\n'))
+
+
+def _labels(labels: Sequence[Any]) -> list[Any]:
+    """Labels as JSON has them; of a tuple it would make a list, which is no label."""
+    for label in labels:
+        if isinstance(label_in_json(label), dict):
+            raise DataError(
+                f"the label {label!r} cannot be exported; strings, numbers and bools can"
+            )
+    return [label_in_json(label) for label in labels]
 
 
 def _short(weights: NDArray[Any]) -> NDArray[Any]:

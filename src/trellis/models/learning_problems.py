@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from trellis.arrays import as_list, for_kernels
 from trellis.corpus import Corpus, Labels
+from trellis.corpus.label_values import in_order
 from trellis.corpus.labels import check_label_count
 from trellis.corpus.refinement import Refinement
 from trellis.corpus.schemes import get_scheme
@@ -39,7 +40,7 @@ class LearningProblems(Predictor):
     stop_reason_: str
 
     def learning_problems(
-        self, data: Mapping[str, Any], *, labels: Sequence[str] | None = None
+        self, data: Mapping[str, Any], *, labels: Sequence[Any] | None = None
     ) -> dict[str, LabelProblem]:
         """Make learning problems of data sets, for active learning and transfer.
 
@@ -48,7 +49,7 @@ class LearningProblems(Predictor):
         data : dict of Corpus, X or (X, y)
             Samples, with labels as for :meth:`fit` or without any. Trees and graphs: corpora with
             edges, or samples (features, edges).
-        labels : list of str, optional
+        labels : list, optional
             Labels there may be beyond those that the data shows.
 
         Returns
@@ -71,25 +72,28 @@ class LearningProblems(Predictor):
         self._check_parameters()
         if not isinstance(data, Mapping) or not data:
             raise DataError("learning problems are made of a dict of data sets, at least one")
-        corpora = []
-        ordered = sorted(labels) if isinstance(labels, Set) else labels
-        names = set() if ordered is None else set(as_list(ordered, "labels"))
+        corpora: list[Corpus] = []
+        fields: tuple[str, ...] = ()
+        listed = [] if labels is None else list(labels) if isinstance(labels, Set) else labels
+        names = set(Labels.from_lists([as_list(listed, "labels")]).classes)
         for name, given in data.items():
             X, y = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
             try:
-                corpus = self._corpus(X, y)
+                taken = self._given(X, y, fresh=True, columns=fields)
+                corpus, fields = taken.corpus, fields or taken.fields
                 corpus.check_samples("learning")
             except DataError as error:
                 raise DataError(f"data set {name!r}: {error}") from None
             corpora.append(corpus)
             names |= set(() if corpus.labels is None else corpus.labels.classes)
-        classes = tuple(sorted(names))
+        classes = in_order(names)
         if not classes:
             raise DataError("no position is annotated; say which labels there are: labels=[...]")
         check_label_count(len(classes), self.max_labels)
         self._check_classes(classes)
         model = type(self)(**self.get_params(deep=False))
         model.classes_, model.encoder_ = classes, encoder_for(self.features, corpora[0])
+        model.columns_ = fields
         if isinstance(model.encoder_, TemplateEncoder):  # all data are text, labelled or not
             model.encoder_.unlabelled = tuple(corpora[1:])
         encoded = [model.encoder_.learn(corpus) for corpus in corpora]
@@ -269,6 +273,6 @@ class LearningProblems(Predictor):
                     "which is not known before all is annotated; give edge_pairs='all'"
                 )
 
-    def _check_classes(self, classes: Sequence[str]) -> None:
+    def _check_classes(self, classes: Sequence[Any]) -> None:
         if self.scheme is not None:
             get_scheme(self.scheme).validity(classes)  # raises if a label does not fit

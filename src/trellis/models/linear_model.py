@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import for_kernels
-from trellis.corpus import Corpus, Label
+from trellis.corpus import Corpus, Labels
+from trellis.corpus.form import Given
 from trellis.corpus.sample_weights import sample_weights
 from trellis.decompose import GraphPieces, Partitioner, partitioner
 from trellis.domains import nothing, number, one_of
@@ -86,11 +87,21 @@ class LinearModel(LearningProblems, StoredLinearModel):
 
     # ---------------------------------------------------------------- checks
 
-    def training_corpus(
-        self, X: Any, y: Any = None, edges: Any = None, edge_types: Any = None
-    ) -> Corpus:
-        """What :meth:`fit` takes, as a corpus that can be learned from; refuses others."""
-        corpus = self._corpus(X, y, edges, edge_types)
+    def training_data(
+        self,
+        X: Any,
+        y: Any = None,
+        edges: Any = None,
+        edge_types: Any = None,
+        *,
+        fresh: bool = True,
+    ) -> Given:
+        """What :meth:`fit` takes, with a corpus that can be learned from; refuses others.
+
+        ``fresh``: nothing that was learned before says what is in it.
+        """
+        given = self._given(X, y, edges, edge_types, fresh=fresh)
+        corpus = given.corpus
         if corpus.labels is None:
             raise DataError("fit needs labels: pass y or a corpus that carries them")
         corpus.check_samples("fit")
@@ -98,13 +109,15 @@ class LinearModel(LearningProblems, StoredLinearModel):
             assert corpus.edges is not None
             offsets, links = for_kernels(corpus.offsets), for_kernels(corpus.edges)
             Forest.of(offsets, links)  # raises if there is a cycle
-        return corpus
+        return given
 
-    def dev_corpus(self, dev: Any) -> Corpus:
-        """Held-out data, as a corpus that models can be scored on; refuses others."""
+    def dev_corpus(self, dev: Any, columns: Sequence[str] = ()) -> Corpus:
+        """Held-out data beside training data with these columns; refuses what has no labels."""
         parts = dev if isinstance(dev, tuple) else (dev, None)
         most = 2 if self.structure == "chain" else 3
-        corpus = self._corpus(*parts) if 2 <= len(parts) <= most else None
+        corpus = None
+        if 2 <= len(parts) <= most:
+            corpus = self._given(*parts, fresh=True, columns=columns).corpus
         labels = None if corpus is None else corpus.labels
         if corpus is None or labels is None or np.all(labels.ids == len(labels.classes)):
             more = "" if self.structure == "chain" else ", or (X, y, edges)"
@@ -144,7 +157,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
     def fit(
         self,
         X: Any,
-        y: Sequence[Sequence[Label]] | None = None,
+        y: Any = None,
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
@@ -160,12 +173,13 @@ class LinearModel(LearningProblems, StoredLinearModel):
 
         Parameters
         ----------
-        X : Corpus, list of samples, list of pairs (sample, edges), or Prepared
+        X : Corpus, list of samples, list of pairs (sample, edges), table, graph, or Prepared
             See :func:`trellis.corpus.as_corpus` for what a sample may be, and
             :func:`trellis.features.prepare` for what does not fit into memory.
         y : list of label lists, optional
-            Needed unless the corpus carries its labels. A label may be None (not annotated) or a
-            set of allowed labels.
+            Needed unless the corpus carries its labels; of tables the name of a column, or a
+            series. A label may be of any hashable type; None or NaN means not annotated, a set the
+            labels that are allowed.
         edges : list of integer arrays (m, 2), optional
             Trees and graphs: edges of each sample, unless ``X`` has them; nodes are numbered from
             0 in each.
@@ -213,11 +227,12 @@ class LinearModel(LearningProblems, StoredLinearModel):
                     f"the corpus was prepared without edges, but a {self.structure} has some; "
                     "prepare a corpus with edges"
                 )
-        corpus = self.training_corpus(X, y, edges, edge_types)
+        fresh = not (self.warm_start and self.__sklearn_is_fitted__())
+        given = self.training_data(X, y, edges, edge_types, fresh=fresh)
+        corpus = given.corpus
         beside = self._beside(unlabelled, dictionaries, prepared)
         weight = sample_weights(sample_weight, len(corpus))
-        held_out = None if dev is None else self.dev_corpus(dev)
-        fresh = not (self.warm_start and self.__sklearn_is_fitted__())
+        held_out = None if dev is None else self.dev_corpus(dev, given.fields)
         saved = checkpoint if isinstance(checkpoint, Checkpoint) else None
         if checkpoint is not None and saved is None:
             saved = Checkpoint(checkpoint, checkpoint_minutes)  # type: ignore[arg-type]  # a path
@@ -234,6 +249,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         rng = np.random.default_rng(seed)
         if fresh:
             problem = self._learn_fresh(corpus, weight, rng, prepared, **beside)
+            self.columns_ = given.fields if prepared is None else prepared.columns
         else:
             problem = self._learn_more(corpus, weight, rng, prepared)
         self.n_batches_, self.n_seen_, self._stream = 0, len(corpus), None
@@ -260,11 +276,11 @@ class LinearModel(LearningProblems, StoredLinearModel):
     def partial_fit(
         self,
         X: Any,
-        y: Sequence[Sequence[Label]] | None = None,
+        y: Any = None,
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
-        classes: Sequence[str] | None = None,
+        classes: Sequence[Any] | None = None,
         sample_weight: Sequence[float] | NDArray[Any] | None = None,
     ) -> Self:
         """Learn from one batch of a stream: one pass over it.
@@ -275,7 +291,8 @@ class LinearModel(LearningProblems, StoredLinearModel):
         samples seen so far; a perceptron averages over all batches.
         """
         self._check_parameters()
-        corpus = self.training_corpus(X, y, edges, edge_types)
+        given = self.training_data(X, y, edges, edge_types, fresh=False)
+        corpus = given.corpus
         weight = sample_weights(sample_weight, len(corpus))
         seed = None if self.random_state is None else [self.n_batches_, self.random_state]
         rng = np.random.default_rng(seed)
@@ -284,8 +301,9 @@ class LinearModel(LearningProblems, StoredLinearModel):
         else:
             if classes is not None:
                 assert corpus.labels is not None
-                corpus = replace(corpus, labels=corpus.labels.recoded(_class_names(classes)))
+                corpus = replace(corpus, labels=corpus.labels.recoded(_distinct(classes)))
             problem = self._learn_fresh(corpus, weight, rng)
+            self.columns_ = given.fields
         self.n_seen_ += len(corpus)
         self.n_batches_ += 1
         self.stop_reason_ = "interrupted"  # until it has ended
@@ -382,11 +400,10 @@ class LinearModel(LearningProblems, StoredLinearModel):
         if corpus is None:
             return None
         assert corpus.labels is not None
-        from trellis.evaluation.held_out import held_out_score, scoring_scheme
+        from trellis.evaluation.held_out import held_out_score
 
-        encoded, gold, scheme = self._encode(corpus), corpus.label_lists(), None
-        if self.structure == "chain":
-            scheme = scoring_scheme(self.scheme, self.classes_, gold, corpus.labels.classes)
+        encoded, gold = self._encode(corpus), corpus.label_lists()
+        scheme = self._scoring_scheme(corpus)
         return lambda weights: held_out_score(
             gold, self.labellings(corpus, encoded, weights), scheme
         )
@@ -451,7 +468,8 @@ class LinearModel(LearningProblems, StoredLinearModel):
 
 
 _PROBABILITIES = (
-    "entropy", "log_prob", "marginals", "predict_marginals", "predict_spans", "sample",
+    "entropy", "log_prob", "marginals", "predict_marginals", "predict_proba", "predict_spans",
+    "sample",
 )  # fmt: skip
 
 
@@ -466,9 +484,6 @@ def format_record(record: PassRecord) -> str:
     )
 
 
-def _class_names(classes: Sequence[str]) -> tuple[str, ...]:
-    names = [classes] if isinstance(classes, str) else list(classes)
-    for name in names:
-        if not isinstance(name, str):
-            raise DataError(f"classes hold {name!r}; expected the labels, all strings")
-    return tuple(sorted(set(names)))
+def _distinct(classes: Any) -> tuple[Any, ...]:
+    """Labels that a user named, each once and in order; a string is one label."""
+    return Labels.from_lists([[classes] if isinstance(classes, str) else list(classes)]).classes

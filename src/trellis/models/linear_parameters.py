@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from trellis.corpus.schemes import SCHEME
 from trellis.decompose import VISITS
-from trellis.domains import anything, flag, nothing, number, one_of, whole
+from trellis.domains import anything, flag, has, instance, nothing, number, one_of, whole
 from trellis.errors import ParametersError
 from trellis.estimator import Estimator, fixed, parameter
 from trellis.problems.threads import n_cores
@@ -27,6 +28,17 @@ class LinearParameters(Estimator):
         the nodes, in trees and graphs).""",
         default="auto",
         kw_only=False,
+    )
+    columns: Sequence[str] | None = parameter(
+        nothing | has("__len__", "__iter__", words="a list of names"),
+        """Names of the columns where positions are tuples, one symbol a column, or the columns of a
+        table that are taken; None: all of a table but the group and the labels.""",
+        default=None,
+    )
+    group: str | None = parameter(
+        nothing | instance(str),
+        "Tables: the column that says which rows are one sample.",
+        default=None,
     )
     structure: str = parameter(
         one_of("chain", "tree", "graph"),

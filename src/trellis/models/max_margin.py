@@ -53,7 +53,7 @@ class MaxMargin(StochasticModel):
 
     Attributes
     ----------
-    classes_ : tuple of str
+    classes_ : tuple
         The labels, sorted.
     edge_types_ : tuple of str
         The types of edges, sorted; empty if they have none.

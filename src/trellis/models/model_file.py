@@ -13,12 +13,13 @@ from typing import Any, Self
 import numpy as np
 
 from trellis.arrays import for_kernels
+from trellis.corpus.label_values import packed_labels, unpacked_labels
 from trellis.corpus.refinement import Refinement
 from trellis.corpus.schemes import Scheme
 from trellis.errors import CorruptModelError, DataError
 from trellis.features import Templates
 from trellis.features.encoded import subset
-from trellis.features.state import encoder_from_state
+from trellis.features.state import columns_used, encoder_from_state
 from trellis.files.storable import Arrays, Storable, Stored
 from trellis.files.stored import (
     check_range,
@@ -49,9 +50,12 @@ class StoredLinearModel(Storable):
             "input_format": model.input_format_ or {},
             "training": {"solver": model.solver_, "stop_reason": model.stop_reason_},
         }
+        if model.columns_ != columns_used(model.encoder_):
+            header["columns"] = list(model.columns_)
         if hasattr(model, "l2_"):
             header["training"]["l2"] = model.l2_
-        arrays = pack_strings(model.classes_, "classes.")
+        described, arrays = packed_labels(model.classes_)
+        header |= described
         arrays |= {f"encoder.{key}": array for key, array in encoder_arrays.items()}
         arrays["node"] = np.ascontiguousarray(model.weights_.node, np.float32)
         arrays["transitions"] = np.ascontiguousarray(model.weights_.transitions, np.float32)
@@ -72,9 +76,7 @@ class StoredLinearModel(Storable):
     def _restored(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
         # A file of an earlier version lacks parameters that were added since; their defaults hold.
         model: Any = cls._unfitted(header, {})
-        classes = _names(arrays, "classes")
-        if not classes:
-            raise CorruptModelError("it has no classes")
+        classes = unpacked_labels(header, arrays)
         model._check_classes(classes)
         encoder = encoder_from_state(
             header_value(header, "encoder", dict), subset(dict(arrays), "encoder.")
@@ -93,6 +95,7 @@ class StoredLinearModel(Storable):
             tables = (max(1, len(model.edge_types_)), n, n)
         transitions = take(arrays, "transitions", np.float32, tables)
         model.encoder_ = encoder
+        model.columns_ = columns_used(encoder, header)
         edge = None
         if "edges" in header:
             both = header_value(header_value(header, "edges", dict), "both", bool)
@@ -137,7 +140,7 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _names(arrays: Mapping[str, Any], what: str) -> tuple[str, ...]:
-    """Labels or types of edges, checked."""
+    """Types of edges, checked."""
     names = unpack_strings(arrays, f"{what}.")
     if names != sorted(set(names)):
         raise CorruptModelError(f"{what.replace('_', ' ')} must be distinct and sorted")

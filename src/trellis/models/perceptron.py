@@ -58,7 +58,7 @@ class ChainPerceptron(Perceptron, ChainModel):
 
     Attributes
     ----------
-    classes_ : tuple of str
+    classes_ : tuple
         The labels, sorted.
     history_ : list of PassRecord
         What each pass brought; the objective is the number of positions labelled wrong.

@@ -29,15 +29,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import for_kernels
-from trellis.corpus import Corpus, Label, Labels, as_corpus, as_graph_corpus
+from trellis.corpus import Corpus, Label, Labels, Sample
 from trellis.corpus.corpus import check_lengths
+from trellis.corpus.door import take_in
+from trellis.corpus.form import Given
+from trellis.corpus.graphs import check_edges, take_in_any
+from trellis.corpus.label_values import as_objects
 from trellis.corpus.refinement import Refinement, Rules
 from trellis.corpus.sample_weights import sample_weights
 from trellis.corpus.schemes import Scheme, detect_scheme, get_scheme
-from trellis.domains import whole
+from trellis.domains import one_of, whole
 from trellis.errors import DataError, InfeasibleError
 from trellis.estimator import fitted, fixed
-from trellis.features import Encoded, Encoder, Prepared
+from trellis.features import AttributeEncoder, Encoded, Encoder, Prepared, TemplateEncoder
+from trellis.features.templates import is_default
 from trellis.models.explain import Explanation, explain_sample
 from trellis.models.linear_parameters import LinearParameters
 from trellis.problems import LabelProblem, Weights
@@ -64,7 +69,7 @@ class Decoded:
 
     Parameters
     ----------
-    labels : list of str
+    labels : list
     score : float
         Its score s(x, y).
     bound : float
@@ -75,7 +80,7 @@ class Decoded:
         How it was found: "chain", "tree", or one of :func:`trellis.structures.best`.
     """
 
-    labels: list[str]
+    labels: list[Any]
     score: float
     bound: float
     exact: bool
@@ -127,14 +132,15 @@ class Block:
 class Predictor(LinearParameters):
     """What every fitted linear model can do; how it is fitted is up to the classes below it."""
 
-    classes_: tuple[str, ...] = fitted()
+    classes_: tuple[Any, ...] = fitted()
+    columns_: tuple[str, ...] = fixed(())  # that the samples had, in order
     encoder_: Encoder = fitted()
     weights_: Weights = fitted()
     edge_types_: tuple[str, ...] = fitted()
     refinement_: Refinement | None = fixed(None)
 
     @property
-    def states_(self) -> tuple[str, ...]:
+    def states_(self) -> tuple[Any, ...]:
         """What the columns of the weights are for: the labels, or the states they are refined to.
 
         Examples
@@ -150,7 +156,7 @@ class Predictor(LinearParameters):
         return self.classes_ if self.refinement_ is None else self.refinement_.states
 
     @property
-    def state_labels(self) -> tuple[str, ...]:
+    def state_labels(self) -> tuple[Any, ...]:
         """The label of each state."""
         if self.refinement_ is None:
             return self.classes_
@@ -183,15 +189,60 @@ class Predictor(LinearParameters):
         """The task loss; only max-margin models have a choice."""
         return "hamming"
 
-    def _corpus(self, X: Any, y: Any = None, edges: Any = None, edge_types: Any = None) -> Corpus:
-        """What a user passes, as a corpus."""
+    def _given(
+        self,
+        X: Any,
+        y: Any = None,
+        edges: Any = None,
+        edge_types: Any = None,
+        *,
+        fresh: bool = False,
+        columns: Sequence[str] = (),
+    ) -> Given:
+        """What a user passes, as a corpus, and the form that answers have.
+
+        ``fresh``: it is to be learned from afresh, so what was learned does not say what is in it;
+        ``columns`` are those of the training data if it comes beside them.
+        """
         if isinstance(X, Prepared):
             raise DataError("a prepared corpus is for fit alone; pass the samples themselves")
-        if self.structure != "chain":
-            return as_graph_corpus(X, y, edges, edge_types)
-        if edges is not None or edge_types is not None:
-            raise DataError("edges are for trees and graphs; chains have none")
-        return as_corpus(X, y)
+        how: dict[str, Any] = {"columns": self.columns, "group": self.group}
+        fresh = fresh or not self.__sklearn_is_fitted__()
+        if fresh:
+            how["columns"] = list(columns) or self.columns
+            if not is_default(self.features):
+                how["symbols"] = True
+        else:
+            how["columns"] = list(self.columns_) or None
+            how["symbols"] = not isinstance(self.encoder_, AttributeEncoder)
+        if self.structure == "chain":
+            if edges is not None or edge_types is not None:
+                raise DataError("edges are for trees and graphs; chains have none")
+            given = take_in(X, y, **how)
+        else:
+            given = take_in_any(X, y, edges, edge_types, **how)
+            check_edges(given.corpus)
+        if how.get("symbols") and not fresh and not isinstance(X, Corpus | Sample):
+            self._check_columns(given.corpus)
+        return given
+
+    def _check_columns(self, corpus: Corpus) -> None:
+        """Say how samples are given the columns that the templates need, if they lack some."""
+        if not isinstance(self.encoder_, TemplateEncoder) or not corpus.n_positions:
+            return
+        needed = self.encoder_.templates.columns()
+        missing = [name for name in needed if name not in corpus.columns]
+        if missing:
+            columns = ", ".join(self.columns_ or needed)
+            has = ", ".join(corpus.columns) or "none"
+            raise DataError(
+                f"the templates need the column {missing[0]!r}; the samples have {has}. Give each "
+                f"position a tuple ({columns}) or a dict with the names {', '.join(needed)}"
+            )
+
+    def _corpus(self, X: Any, y: Any = None, edges: Any = None, edge_types: Any = None) -> Corpus:
+        """What a user passes, as a corpus."""
+        return self._given(X, y, edges, edge_types).corpus
 
     # ---------------------------------------------------------------- predictions
 
@@ -201,9 +252,9 @@ class Predictor(LinearParameters):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
-        constraints: Sequence[Sequence[Label]] | None = None,
+        constraints: Any = None,
         prune: int | None = None,
-    ) -> list[list[str]]:
+    ) -> Any:
         """Best labels of each sample.
 
         Parameters
@@ -222,12 +273,20 @@ class Predictor(LinearParameters):
 
         Returns
         -------
-        list of lists of str
+        list of lists of labels
+            Of tables and graphs of other libraries in their form: a series with the index of the
+            table, a dict of nodes.
         """
         self._check_fitted()
         self._check_prune(prune)
-        corpus = self._corpus(X, None, edges, edge_types)
-        return self.labellings(corpus, self._encode(corpus), self.weights_, constraints, prune)
+        given = self._given(X, None, edges, edge_types)
+        corpus, limits = given.corpus, self._limits(given, constraints)
+        found = self.labellings(corpus, self._encode(corpus), self.weights_, limits, prune)
+        return given.form.labels(found)
+
+    def _limits(self, given: Given, constraints: Any) -> Any:
+        """Constraints that came in the form of the samples, as lists."""
+        return None if constraints is None else given.form.label_lists(constraints, "constraints")
 
     def decode(
         self,
@@ -235,17 +294,18 @@ class Predictor(LinearParameters):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
-        constraints: Sequence[Sequence[Label]] | None = None,
+        constraints: Any = None,
         prune: int | None = None,
     ) -> list[Decoded]:
         """Labelling of each sample as :meth:`predict` finds it, with score, bound and exactness."""
         self._check_fitted()
         self._check_prune(prune)
-        corpus = self._corpus(X, None, edges, edge_types)
-        names = np.array(self.state_labels, object)
+        given = self._given(X, None, edges, edge_types)
+        corpus, limits = given.corpus, self._limits(given, constraints)
+        names = as_objects(self.state_labels)
         result = []
         encoded = self._encode(corpus)
-        for block in self._blocks(corpus, encoded, self.weights_, constraints, compact=True):
+        for block in self._blocks(corpus, encoded, self.weights_, limits, compact=True):
             decoded = self._best(block, prune)
             for s in range(len(block.offsets) - 1):
                 a, b = block.offsets[s], block.offsets[s + 1]
@@ -267,8 +327,8 @@ class Predictor(LinearParameters):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
-        constraints: Sequence[Sequence[Label]] | None = None,
-    ) -> list[list[tuple[list[str], float]]]:
+        constraints: Any = None,
+    ) -> list[list[tuple[list[Any], float]]]:
         """Return the k best labellings of each sample, best first, each with its score.
 
         The score is s(x, y); differences of scores are log ratios of probabilities for a CRF.
@@ -277,10 +337,11 @@ class Predictor(LinearParameters):
         """
         self._check_fitted()
         whole(1).check("k", k)
-        corpus = self._corpus(X, None, edges, edge_types)
-        names = np.array(self.state_labels, object)
-        result: list[list[tuple[list[str], float]]] = []
-        for p, first in self.potentials(corpus, constraints, compact=True):
+        given = self._given(X, None, edges, edge_types)
+        limits = self._limits(given, constraints)
+        names = as_objects(self.state_labels)
+        result: list[list[tuple[list[Any], float]]] = []
+        for p, first in self.potentials(given.corpus, limits, compact=True):
             with numbered(first):
                 labels, scores = kbest(p, int(k))
             for s in range(len(p.offsets) - 1):
@@ -297,30 +358,52 @@ class Predictor(LinearParameters):
     def score(
         self,
         X: Any,
-        y: Sequence[Sequence[Label]] | None = None,
+        y: Any = None,
         sample_weight: Sequence[float] | NDArray[Any] | None = None,
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        metric: str = "auto",
     ) -> float:
-        """Accuracy: the share of annotated positions labelled right.
+        """How good predictions are, from 0 to 1.
 
-        Labels never seen in training count as wrong; a set of labels is met by any of its members.
-        ``sample_weight`` weighs samples.
+        Parameters
+        ----------
+        X, y, edges, edge_types
+            Labelled samples, as for :meth:`fit`. Labels never seen in training count as wrong; a
+            set of labels is met by any of its members; what is not annotated does not count.
+        sample_weight : array (S,), optional
+            Weights of samples.
+        metric : str
+            "f1": F1 of spans; "accuracy": share of the positions that are right; "auto": "f1" of
+            chains whose labels follow a tag scheme, as ``dev=`` and :func:`trellis.tuning.tune`
+            score, else "accuracy"; "sequences", "macro_f1", "weighted_f1": see
+            :mod:`trellis.evaluation.held_out`.
         """
+        from trellis.evaluation.held_out import METRICS, held_out_score
+
         self._check_fitted()
+        one_of(*METRICS).check("metric", metric)
         corpus = self._corpus(X, y, edges, edge_types)
         if corpus.labels is None:
             raise DataError("score needs labels: pass y or a corpus that carries them")
-        annotated = corpus.labels.ids != len(corpus.labels.classes)
         weights = sample_weights(sample_weight, len(corpus))
-        weight = np.repeat(weights, corpus.lengths)[annotated]
-        if not weight.sum() > 0:
+        annotated = corpus.labels.ids != len(corpus.labels.classes)
+        if not np.repeat(weights, corpus.lengths)[annotated].sum() > 0:
             raise DataError("score needs at least one annotated position")
-        position = {name: i for i, name in enumerate(corpus.labels.classes)}
-        predicted = [position.get(p, -1) for sample in self.predict(corpus) for p in sample]
-        allowed = corpus.labels.allow(np.array(predicted, np.int64))
-        return float(np.average(allowed[annotated], weights=weight))
+        gold, scheme = corpus.label_lists(), self._scoring_scheme(corpus)
+        predicted = self.labellings(corpus, self._encode(corpus), self.weights_)
+        return held_out_score(gold, predicted, scheme, metric, weights)
+
+    def _scoring_scheme(self, corpus: Corpus) -> str | None:
+        """Tag scheme whose spans are scored on labelled data; None: positions are."""
+        from trellis.evaluation.held_out import scoring_scheme
+
+        assert corpus.labels is not None
+        if self.structure != "chain":
+            return None
+        used = [corpus.labels.classes[i] for i in corpus.labels.used()]
+        return scoring_scheme(self.scheme, self.classes_, corpus.label_lists(), used)
 
     def explain(
         self,
@@ -368,6 +451,20 @@ class Predictor(LinearParameters):
         """Number of features the model knows."""
         return self.encoder_.n_features
 
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns that the samples had: of tables, arrays, tuples."""
+        return len(self.feature_names_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """Names of the columns that the samples had."""
+        if not self.__sklearn_is_fitted__() or not self.columns_:
+            raise AttributeError(
+                f"this {type(self).__name__} has not learned from samples that have columns"
+            )
+        return as_objects(self.columns_)
+
     # ---------------------------------------------------------------- inference
 
     def labellings(
@@ -377,9 +474,9 @@ class Predictor(LinearParameters):
         weights: Weights,
         constraints: Sequence[Sequence[Label]] | None = None,
         prune: int | None = None,
-    ) -> list[list[str]]:
+    ) -> list[list[Any]]:
         """Best labels of each sample of an encoded corpus, with some weights."""
-        names = np.array(self.state_labels, object)
+        names = as_objects(self.state_labels)
         ids = np.empty(corpus.n_positions, np.int32)
         at = 0
         for block in self._blocks(corpus, encoded, weights, constraints, compact=True):
@@ -618,7 +715,7 @@ class numbered:  # noqa: N801 (it reads as a statement)
             error.sample += self.first
 
 
-def unknown_labels(corpus: Corpus, classes: tuple[str, ...]) -> Labels:
+def unknown_labels(corpus: Corpus, classes: tuple[Any, ...]) -> Labels:
     """Label sets of all classes at all positions of a corpus."""
     n = len(classes)
     return Labels(np.full(corpus.n_positions, n, np.int32), (), classes)

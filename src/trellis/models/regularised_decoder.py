@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Label, as_corpus
 from trellis.corpus.corpus import split
+from trellis.corpus.label_values import as_objects
 from trellis.domains import number
 from trellis.errors import DataError
 from trellis.estimator import check_fitted
@@ -75,7 +76,7 @@ class RegularisedDecoder:
     ) -> list[list[str]]:
         """Best labels of each sequence by the sum of both scores."""
         corpus = as_corpus(X)
-        names = np.array(self.complex_model.state_labels, object)
+        names = as_objects(self.complex_model.state_labels)
         ids = np.empty(corpus.n_positions, np.int32)
         blocks = (
             model.potentials(corpus, constraints, small=True)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from trellis.arrays import Float64s, Int64s
 from trellis.corpus import Labels
+from trellis.corpus.label_values import as_objects
 from trellis.errors import DataError
 
 __all__ = ["Costs", "additive_costs", "check_cost"]
@@ -114,7 +115,7 @@ def _from_function(cost: Any, labels: Labels, offsets: NDArray[np.int64]) -> Cos
             "a cost that is a function needs one label at each position; give "
             "an array, cost[gold, predicted]"
         )
-    names, table = np.array(classes, object), np.empty((len(gold), len(classes)))
+    names, table = as_objects(classes), np.empty((len(gold), len(classes)))
     for s in range(len(offsets) - 1):
         rows = slice(offsets[s], offsets[s + 1])
         answer = _asked(cost, names[gold[rows]].tolist(), tuple(classes))
