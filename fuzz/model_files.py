@@ -119,6 +119,7 @@ def _ask_everything(model: Any) -> None:
     if hasattr(model, "predict_marginals"):
         model.predict_marginals(X, **more)
         model.entropy(X, **more)
+        model.log_prob(X, model.predict(X, **more), **more)
         model.sample(X, 2, **more)
 
 

@@ -241,6 +241,7 @@ def _inference(touch: Touch, p: Any, **o: Any) -> Any:
         st.sample(p, o["n_samples"], o["rng"]),
         st.entropy(p, known),
         st.event_probability(p, o["allowed"]),
+        st.log_event_probability(p, o["allowed"]),
         st.best(p.constrained(o["allowed"])),
         st.best(p.with_costs(o["costs"])),
         p.alone(0),
@@ -248,7 +249,7 @@ def _inference(touch: Touch, p: Any, **o: Any) -> Any:
 
 
 _QUESTIONS = ("best", "kbest", "marginals", "labelling_score", "sample", "entropy",
-              "event_probability", "Marginals")  # fmt: skip
+              "event_probability", "log_event_probability", "Marginals")  # fmt: skip
 _ASKED: dict[str, Any] = {
     "offsets": _OFFSETS, "budget": 1000, "exact": False, "k": 3,
     "labels": np.array([0, 1, 1, 0, 0, 1]),

@@ -34,7 +34,7 @@ LAYERS = (
     ("theory",),  # estimates the quantities in its bounds from CRFs and regressions
     ("experts",),  # says what its bounds promise, from theory
     ("cheap", "datasets"),
-    ("tuning", "warmup"),
+    ("tuning", "warmup", "compat"),
     ("cli",),
     ("__main__",),
     ("studies",),

@@ -55,6 +55,7 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
         (2, ["all", "observed"]),
         (5, ["all labels", "predict", "prune=8", "five labels allowed"]),
     ],
+    "migration": [(2, ["conll2000", "jnlpba", "trellis.compat"])],
     "ocr": [(16, ["Frank–Wolfe, gap 1 %", "bundle, gap 1 %", "CRF, L-BFGS"])],
     "partial": [
         (2, ["complete", "one missing"]),
@@ -82,7 +83,7 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
 }
 """For each table of a benchmark, how many rows it has without those of peers, and some cells."""
 
-PEERS = ("python-crfsuite", "CRFsuite", "laptrack", "motile")
+PEERS = ("python-crfsuite", "sklearn-crfsuite", "CRFsuite", "laptrack", "motile")
 AGAINST_CRFSUITE = ("chunking", "defaults", "same_dicts", "same_features", "solvers")
 MAY_BE_ZERO = {"s, crfsuite", "gap", "mean gap", "below best", "division F1", "swap", "pairs"}
 

@@ -152,6 +152,7 @@ def test_the_division_into_blocks_does_not_change_predictions(crf, monkeypatch, 
             crf.predict_kbest(samples, 3),
             [m.tolist() for m in crf.predict_marginals(samples)],
             crf.entropy(samples).tolist(),
+            crf.log_prob(samples, crf.predict(samples)).tolist(),
             crf.predict_spans(samples),
         )
 
@@ -176,6 +177,9 @@ def test_predictions_are_those_of_enumeration(crf, sample):
     for t, j in np.ndindex(marginals.shape):
         expected = sum(p for y, p in share.items() if y[t] == crf.classes_[j])
         assert marginals[t, j] == pytest.approx(expected, abs=1e-6)
+
+    found = crf.log_prob([sample] * len(share), [list(y) for y in share])
+    np.testing.assert_allclose(np.exp(found), list(share.values()), atol=1e-6)
 
     (ranked,) = crf.predict_kbest([sample], len(scores) + 5)
     assert len(ranked) == len(scores)  # no more than there are

@@ -413,6 +413,9 @@ def test_entropy_and_draws_agree_with_enumeration(model, options, types):
         entropy = -sum(q * np.log(q) for q in p.values() if q > 0)
         assert entropies[i] == pytest.approx(entropy, abs=1e-5)
         assert entropy > 0.01
+        alone = {name: [value[s]] * len(p) for name, value in given.items()}
+        found = crf.log_prob([X[s]] * len(p), list(map(list, p)), **alone)
+        np.testing.assert_allclose(np.exp(found), list(p.values()), atol=1e-6)
         counts = Counter(map(tuple, drawn[i]))
         assert sum(counts.values()) == 3000
         for labels, q in p.items():

@@ -18,7 +18,7 @@ from trellis.arrays import for_kernels
 from trellis.corpus import Corpus
 from trellis.corpus.label_values import as_objects
 from trellis.domains import flag, number, one_of
-from trellis.errors import ParametersError
+from trellis.errors import DataError, ParametersError
 from trellis.estimator import changed, fixed, parameter
 from trellis.models.automatic import is_dense
 from trellis.models.linear_parameters import ChainModel, GraphModel, TreeModel
@@ -29,7 +29,13 @@ from trellis.problems.confidence import spans
 from trellis.problems.log_objective import whole_samples
 from trellis.solvers import AdaptiveFrequency, LimitedMemoryBFGS
 from trellis.solvers.passes import Learner
-from trellis.structures import ChainPotentials, entropy, marginals, sample
+from trellis.structures import (
+    ChainPotentials,
+    entropy,
+    log_event_probability,
+    marginals,
+    sample,
+)
 
 __all__ = ["CRF", "ChainCRF", "GraphCRF", "TreeCRF"]
 
@@ -247,6 +253,58 @@ class CRF(StochasticModel):
             each = np.split(node, p.offsets[1:-1])
             result += zip(each, chances.exact.tolist(), strict=True)
         return result
+
+    def log_prob(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        edges: Sequence[Any] | None = None,
+        edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
+    ) -> NDArray[np.float64]:
+        """Log-probability log p(y | x) of the labels of each sample.
+
+        Exact. On graphs with loops it needs exact inference, and says so if a graph is too dense
+        for it.
+
+        Parameters
+        ----------
+        X : Corpus, list of samples, or (trees and graphs) list of pairs (sample, edges)
+        y : list of label lists, optional
+            Needed unless the corpus carries its labels. Where a label is None or a set, the
+            probabilities of all labellings that agree are summed.
+        edges, edge_types, edge_features
+            As for :meth:`predict`.
+
+        Returns
+        -------
+        array (S,)
+            At most 0; -inf for a labelling that the tag scheme forbids.
+
+        Examples
+        --------
+        >>> from trellis import ChainCRF
+        >>> X, y = [["the", "cat"], ["a", "dog"]] * 5, [["D", "N"]] * 10
+        >>> crf = ChainCRF("word", random_state=0).fit(X, y)
+        >>> every = [[a, b] for a in "DN" for b in "DN"]
+        >>> float(np.exp(crf.log_prob([["the", "dog"]] * 4, every)).sum().round(6))
+        1.0
+        >>> crf.log_prob([["the", "dog"]], [[None, {"D", "N"}]])
+        array([0.])
+        """
+        self._check_fitted()
+        corpus = self._corpus(X, y, edges, edge_types, edge_features)
+        if corpus.labels is None:
+            raise DataError("log_prob needs labels: pass y or a corpus that carries them")
+        labels = corpus.labels.recoded(self.classes_)
+        parts = [np.zeros(0)]
+        for p, first in self.potentials(corpus, compact=True):
+            begin = int(corpus.offsets[first])
+            allowed = labels.take(slice(begin, begin + len(p.node))).allowed()
+            with numbered(first):
+                parts.append(log_event_probability(p, allowed[:, self._label_of_state]))
+        return np.concatenate(parts)
 
     def sample(
         self,

@@ -26,6 +26,7 @@ from trellis.structures.labelling import best, kbest, labelling_score
 from trellis.structures.probability import (
     entropy,
     event_probability,
+    log_event_probability,
     marginals,
     sample,
     span_probability,
@@ -52,6 +53,7 @@ __all__ = [
     "kbest",
     "kbest_assignments",
     "labelling_score",
+    "log_event_probability",
     "marginals",
     "sample",
     "second_best_assignment",

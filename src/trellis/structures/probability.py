@@ -463,20 +463,60 @@ def event_probability(
     >>> event_probability(p, np.array([[True, True], [False, True]])).round(3).tolist()
     [0.667]
     """
-    return _event_probability(p, allowed, budget)
+    return np.exp(_log_event_probability(p, allowed, budget))
 
 
-def _event_probability(
+@takes(p=POTENTIALS, budget=whole(1))
+def log_event_probability(
+    p: ChainPotentials | GraphPotentials, allowed: Bools, *, budget: int = 10_000_000
+) -> Float64s:
+    """Compute the logarithm of :func:`event_probability`, which long samples do not round to 0.
+
+    Parameters
+    ----------
+    p : ChainPotentials or GraphPotentials
+        The scores.
+    allowed : array of bool, shape (N, L)
+        The label sets.
+    budget : int
+        Most table entries that elimination may take for a sample with cycles, of 8 bytes each.
+
+    Returns
+    -------
+    float64, shape (S,)
+        At most 0; -inf where the label sets leave no feasible labelling.
+
+    Raises
+    ------
+    DataError
+        If the label sets have a wrong shape or type, or elimination is beyond the budget.
+    InfeasibleError
+        If a sample has no feasible labelling even without the label sets.
+
+    Examples
+    --------
+    >>> from trellis.structures import ChainPotentials
+    >>> p = ChainPotentials(np.zeros((2000, 2)), np.zeros((2, 2)), [0, 2000])
+    >>> first = np.tile([True, False], (2000, 1))
+    >>> event_probability(p, first).tolist()
+    [0.0]
+    >>> (log_event_probability(p, first) / np.log(2)).round(6).tolist()
+    [-2000.0]
+    """
+    return _log_event_probability(p, allowed, budget)
+
+
+def _log_event_probability(
     p: ChainPotentials | GraphPotentials, allowed: Bools, budget: int, first: int = 0
 ) -> Float64s:
-    """Do the work of event_probability; ``first`` is the number of the first sample in errors."""
+    """Do the work of both; ``first`` is the number of the first sample in errors."""
     no_draws = np.empty((0, len(p.node)))
     q, unit = p.in_unit(_LIMIT)
     log_z, _ = _drawn(q, unit, no_draws, budget)
     p.require_feasible(log_z, first)
     log_event, _ = _drawn(q.constrained(allowed), unit, no_draws, budget)
     # An event as good as certain may come out a rounding error above 1.
-    return np.exp(in_unit(np.minimum(log_event - log_z, 0.0), unit))
+    return in_unit(np.minimum(log_event - log_z, 0.0), unit)
 
 
 @takes(p=instance(ChainPotentials), sample=whole(0), start=whole())
@@ -542,4 +582,4 @@ def span_probability(
         excluded = label_ids(not_followed_by, n_labels, "not_followed_by")
         if end < n:
             allowed[end, excluded] = False
-    return float(_event_probability(alone, allowed, budget=1, first=sample)[0])
+    return float(np.exp(_log_event_probability(alone, allowed, budget=1, first=sample)[0]))
