@@ -44,7 +44,7 @@ from trellis import (
 )
 from trellis.cheap import AnnotationLog
 from trellis.cheap.annotation_log import from_json, to_json
-from trellis.corpus import get_scheme, write_graphs, write_jsonl
+from trellis.corpus import Features, get_scheme, write_graphs, write_jsonl
 from trellis.corpus.schemes import tags_to_words
 from trellis.errors import DataError, TrellisError
 from trellis.estimator import parameters_of
@@ -129,7 +129,8 @@ def _alike(a: Corpus, b: Corpus) -> bool:
         == (None if b.labels is None else b.labels.tolist())
         and np.array_equal(_edges(a), _edges(b))
         and _types(a) == _types(b)
-        and _attributes(a) == _attributes(b)
+        and _attributes(a.features) == _attributes(b.features)
+        and _edge_attributes(a) == _edge_attributes(b)
     )
 
 
@@ -149,9 +150,17 @@ def _types(corpus: Corpus) -> list[str]:
     return [names[e] for e in np.argsort(owner, kind="stable")]
 
 
-def _attributes(corpus: Corpus) -> list[dict[str, float]]:
+def _edge_attributes(corpus: Corpus) -> list[dict[str, float]]:
+    """Attributes of each edge, sample by sample; nothing if no edge has any."""
+    if corpus.edges is None or corpus.edge_features is None:
+        return []
+    owner = np.searchsorted(corpus.offsets, corpus.edges[:, 0], side="right")
+    rows = _attributes(corpus.edge_features)
+    return [rows[e] for e in np.argsort(owner, kind="stable")] if any(rows) else []
+
+
+def _attributes(features: Features | None) -> list[dict[str, float]]:
     """Attributes of each position; one that stands there twice counts as the sum."""
-    features = corpus.features
     if features is None:
         return []
     values = np.ones(len(features.indices)) if features.values is None else features.values
@@ -220,7 +229,10 @@ _FEATURES = (
     '{"features": [["a", "b"]], "labels": ["D"]}\n'
 )
 _SEGMENTED = "我 喜欢 吃 苹果\nab c def\n\n我们 吃 了\n"
-_GRAPHS = "a p X\nb q Y\nc p X\n@edge 1 2 left\n@edge 3 2\n\nd p X\ne q Y\n@edge 2 1 right\n"
+_GRAPHS = (
+    "a p X\nb q Y\nc p X\n@edge 1 2 left | far:2.5 near\n@edge 3 2\n\nd p X\ne q Y\n"
+    "@edge 2 1 right | a\\:b\n"
+)
 
 
 def _use_segmented(data: bytes, scratch: Scratch) -> None:

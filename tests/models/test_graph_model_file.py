@@ -17,6 +17,7 @@ from trellis.files.container import read_container, write_container
 FOLDER = Path(__file__).parents[1] / "golden"
 X, Y, EDGES, TYPES = toy_trees(12)
 SQUARES = toy_squares(8)
+OWN = [[{"pull": 2.0 if k == "same" else -1.5, k: True} for k in kinds] for kinds in TYPES]
 
 RECIPES = {
     "tree_crf_v1": lambda: TreeCRF(random_state=0, rich_edges="both").fit(
@@ -24,16 +25,21 @@ RECIPES = {
     ),
     "graph_crf_v1": lambda: GraphCRF(random_state=0).fit(*SQUARES[:2], edges=SQUARES[2]),
     "max_margin_v1": lambda: MaxMargin(structure="tree", random_state=0).fit(X, Y, edges=EDGES),
+    "tree_crf_v3_edge_features": lambda: TreeCRF(random_state=0, edge_pairs="observed").fit(
+        X, Y, edges=EDGES, edge_features=OWN
+    ),
 }
 ASKED = {
     "tree_crf_v1": ([X[0]], {"edges": EDGES[:1], "edge_types": TYPES[:1]}),
     "graph_crf_v1": ([[["A"], ["?"], ["?"], ["A"]]], {"edges": [SQUARE]}),
     "max_margin_v1": ([X[0]], {"edges": EDGES[:1]}),
+    "tree_crf_v3_edge_features": ([X[0]], {"edges": EDGES[:1], "edge_features": OWN[:1]}),
 }
 ANSWERS = {
     "tree_crf_v1": [["A", "A", "A", "B", "B", "B", "B"]],
     "graph_crf_v1": [["A", "A", "A", "A"]],
     "max_margin_v1": [["B", "B", "B", "B", "B", "B", "B"]],
+    "tree_crf_v3_edge_features": [["A", "A", "A", "B", "B", "B", "B"]],
 }
 
 
