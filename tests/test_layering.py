@@ -18,8 +18,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 LAYERS = (
-    ("errors", "predictor"),
-    ("arrays", "progress", "kernels"),
+    ("errors", "html_view", "predictor"),
+    ("arrays", "metadata_routing", "progress", "kernels"),
     ("domains", "files"),
     ("estimator",),
     ("corpus",),

@@ -92,7 +92,7 @@ def _table(model: Any, corpus: Corpus, asked: dict[str, float], precision: str) 
     from trellis.evaluation import token_accuracy
     from trellis.evaluation.held_out import held_out_score
 
-    gold, scheme = corpus.label_lists(), model._scoring_scheme(corpus)
+    gold, scheme = corpus.label_lists(), model.scoring_scheme(corpus)
     lines = [f"{'':18s}{'features':>10s}{'size':>10s}{'tokens/s':>11s}{'accuracy':>10s}"]
     lines[0] += f"{'F1':>8s}" if scheme else ""
     model.predict(corpus.take([0]))  # reads kernels from the cache, or compiles them

@@ -410,7 +410,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         from trellis.evaluation.held_out import held_out_score
 
         encoded, gold = self._encode(corpus), corpus.label_lists()
-        scheme = self._scoring_scheme(corpus)
+        scheme = self.scoring_scheme(corpus)
         encoded_edges(self.edge_encoder_, corpus)  # raises, before training, if they do not fit
         return lambda weights: held_out_score(
             gold, self.labellings(corpus, encoded, weights), scheme

@@ -408,11 +408,11 @@ class Predictor(LinearParameters):
         annotated = corpus.labels.ids != len(corpus.labels.classes)
         if not np.repeat(weights, corpus.lengths)[annotated].sum() > 0:
             raise DataError("score needs at least one annotated position")
-        gold, scheme = corpus.label_lists(), self._scoring_scheme(corpus)
+        gold, scheme = corpus.label_lists(), self.scoring_scheme(corpus)
         predicted = self.labellings(corpus, self._encode(corpus), self.weights_)
         return held_out_score(gold, predicted, scheme, metric, weights)
 
-    def _scoring_scheme(self, corpus: Corpus) -> str | None:
+    def scoring_scheme(self, corpus: Corpus) -> str | None:
         """Tag scheme whose spans are scored on labelled data; None: positions are."""
         from trellis.evaluation.held_out import scoring_scheme
 
