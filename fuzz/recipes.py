@@ -734,7 +734,8 @@ def _toy_corpus() -> Any:
 
 
 @_steps("features.prepare", corpus=_Lazy(_toy_corpus), features="word[-1..1]", y=None, edges=None,
-        edge_types=None, unlabelled=None, dictionaries=None, input_format=None,
+        edge_types=None, edge_features=None, unlabelled=None, dictionaries=None,
+        input_format=None,
         often=0.3)  # fmt: skip
 def _prepare(touch: Touch, corpus: Any, **arguments: Any) -> Any:
     from trellis.features import prepare
@@ -823,8 +824,9 @@ _EDGES = [[(0, 1), (1, 2)], [(0, 1)], []]
 _TYPES = [["x", "y"], ["x"], []]
 
 _call("corpus.as_corpus", X=_X, y=_Y, use=lambda c: c.label_lists())
-_call("corpus.as_graph_corpus", X=_X, y=_Y, edges=_EDGES, edge_types=_TYPES,
-      use=lambda c: [c.label_lists(), c.edges])  # fmt: skip
+_OWN = [[{"far": 2.5, "near": True}, {}], [{"far": 1}], []]
+_call("corpus.as_graph_corpus", X=_X, y=_Y, edges=_EDGES, edge_types=_TYPES, edge_features=_OWN,
+      use=lambda c: [c.label_lists(), c.edges, c.edge_features])  # fmt: skip
 
 
 @_steps("corpus.Corpus", columns={"word": _X}, labels=_Y, y=_Y)

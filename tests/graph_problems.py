@@ -48,6 +48,16 @@ def edge_entries(data: LabelProblem, weights: Weights, e: int):
             else:
                 for pair in range(n_pairs):
                     yield int(row) * n_pairs + pair, pair, v
+    own = data.edge_features
+    for p in range(0) if own is None else range(own.indptr[e], own.indptr[e + 1]):
+        row = edge.n_rows - edge.n_own + int(own.indices[p])
+        v = float(own.values[p]) if own.values.size else 1.0
+        if edge.ptr.size:
+            for place in range(edge.ptr[row], edge.ptr[row + 1]):
+                yield place, int(edge.pair[place]), v
+        else:
+            for pair in range(n_pairs):
+                yield row * n_pairs + pair, pair, v
 
 
 def tables(data: LabelProblem, weights: Weights) -> np.ndarray:
@@ -119,6 +129,19 @@ def brute_force(problem: GraphProblem) -> tuple[float, Weights]:
 
 
 @st.composite
+def edge_features(draw, n_edges, n_own):
+    """Up to two features of each edge, indicators or numbers."""
+    counts = draw(st.lists(st.integers(0, 2), min_size=n_edges, max_size=n_edges))
+    size = sum(counts)
+    indices = draw(st.lists(st.integers(0, n_own - 1), min_size=size, max_size=size))
+    real = draw(st.booleans())
+    values = draw(st.lists(VALUES, min_size=size, max_size=size)) if real else []
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    given = np.array(indices, np.int32), np.array(values, np.float32)
+    return Encoded(np.array([0, n_edges]), indptr, *given)
+
+
+@st.composite
 def graph_problems(draw, loops=False, numbers=ORDINARY, partial=True, rich=None):
     """Up to two trees (or graphs) of up to five nodes and three labels, cut into pieces."""
     n_labels = draw(st.integers(1, 3))
@@ -160,11 +183,15 @@ def graph_problems(draw, loops=False, numbers=ORDINARY, partial=True, rich=None)
         return np.array(draw(st.lists(numbers, min_size=n, max_size=n))).reshape(shape)
 
     weights = Weights(many(n_features, n_labels), many(n_types, n_labels, n_labels))
+    own, n_own = None, 0
     if draw(st.booleans()) if rich is None else rich:
+        n_own = draw(st.integers(0, 2))
+        if n_own:
+            own = draw(edge_features(len(edges), n_own))
         crossed = draw(st.lists(st.booleans(), min_size=n_features, max_size=n_features))
         row = np.where(crossed, np.cumsum(crossed) - 1, -1).astype(np.int32)
         both = draw(st.booleans()) and directed
-        n_rows = (2 if both else 1) * sum(crossed)
+        n_rows = (2 if both else 1) * sum(crossed) + n_own
         if draw(st.booleans()):
             ptr, pair = np.zeros(0, np.int64), np.zeros(0, np.int32)
             size = n_rows * n_labels**2
@@ -173,11 +200,12 @@ def graph_problems(draw, loops=False, numbers=ORDINARY, partial=True, rich=None)
             ptr = np.concatenate([[0], np.cumsum([len(x) for x in sets])]).astype(np.int64)
             pair = np.array([p for x in sets for p in x], np.int32)
             size = len(pair)
-        weights.edge = EdgeWeights(row, ptr, pair, many(size), both)
+        weights.edge = EdgeWeights(row, ptr, pair, many(size), both, n_own)
     data = LabelProblem(
         encoded, Labels.from_lists([y], CLASSES[:n_labels]), n_features,
         sample_weight=np.array(weight), structure="graph" if loops else "tree", edges=edges,
         types=types, n_types=n_types, directed=directed, rich=weights.edge,
+        edge_features=own,
     )  # fmt: skip
     piece_size = draw(st.one_of(st.none(), st.floats(1, 4)))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))

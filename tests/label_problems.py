@@ -92,4 +92,8 @@ STRUCTURES = [
     ("tree", {"rich": "sparse", "both": True, "n_types": 2}),
     ("graph", {"rich": "sparse", "directed": False, "n_types": 2}),
     ("graph", {"rich": "dense", "both": True}),
+    ("tree", {"rich": "dense alone", "own": 2, "n_types": 2}),
+    ("tree", {"rich": "sparse", "both": True, "own": 3}),
+    ("graph", {"rich": "sparse alone", "own": 3, "directed": False}),
+    ("graph", {"rich": "dense", "own": 1, "directed": False, "n_types": 2}),
 ]

@@ -18,10 +18,11 @@ CLASSES = ("a", "b", "c")
 
 @dataclass
 class MarginProblem:
-    """A problem and its features as a dense matrix (N, F)."""
+    """A problem, its features as a dense matrix (N, F), and those of its edges (E, G)."""
 
     problem: LabelProblem
     dense: np.ndarray
+    own: np.ndarray | None = None
     _features: dict = field(default_factory=dict)
 
     @property
@@ -45,12 +46,14 @@ class MarginProblem:
         found = np.zeros(p.n_weights)
         for t, label in enumerate(y):
             found[label:n:L] += self.dense[a + t]
-        for (u, v), k in zip(p.edges, p.types, strict=True):
+        for e, ((u, v), k) in enumerate(zip(p.edges, p.types, strict=True)):
             if a <= u < self.offsets[s + 1]:
                 i, j = y[u - a], y[v - a]
                 for b, c in ((i, j),) if p.directed else ((i, j), (j, i)):
                     found[n + (k * L + b) * L + c] += 1
                     self._count_rich(found[m:], u, v, b * L + c)
+                    for g, value in enumerate(() if self.own is None else self.own[e]):
+                        self._add_to_row(found[m:], p.rich.n_joined + g, b * L + c, value)
         return found
 
     def _count_rich(self, values: np.ndarray, u: int, v: int, pair: int) -> None:
@@ -61,13 +64,17 @@ class MarginProblem:
         second = rich.both or not self.problem.directed
         for node, shift in ((v, 0), (u, rich.n_crossed if rich.both else 0))[: 1 + second]:
             for f in np.flatnonzero(rich.row >= 0):
-                r = rich.row[f] + shift
-                if not rich.ptr.size:
-                    values[r * len(CLASSES) ** 2 + pair] += self.dense[node, f]
-                    continue
-                for q in range(rich.ptr[r], rich.ptr[r + 1]):
-                    if rich.pair[q] == pair:
-                        values[q] += self.dense[node, f]
+                self._add_to_row(values, rich.row[f] + shift, pair, self.dense[node, f])
+
+    def _add_to_row(self, values: np.ndarray, r: int, pair: int, value: float) -> None:
+        """Add a value to the weight of a pair in row r, if it has one."""
+        rich = self.problem.rich
+        if not rich.ptr.size:
+            values[r * len(CLASSES) ** 2 + pair] += value
+            return
+        for q in range(rich.ptr[r], rich.ptr[r + 1]):
+            if rich.pair[q] == pair:
+                values[q] += value
 
     def score(self, w: np.ndarray, s: int, y: tuple[int, ...]) -> float:
         """Score of a labelling of sample s."""
@@ -95,12 +102,13 @@ class MarginProblem:
 def make_problem(
     seed: int, structure: str = "chain", n_samples: int = 3, *, directed: bool = True,
     n_types: int = 1, indicators: bool = False, longest: int = 4, rich: str | None = None,
-    both: bool = False, inference: str = "auto",
+    both: bool = False, inference: str = "auto", own: int = 0,
 ) -> MarginProblem:  # fmt: skip
     """Draw a problem; edges of trees are in random directions.
 
     What is asked of a chain that chains do not have, types of edges or edges without direction, it
-    has as a tree. ``rich`` edges are "dense" or "sparse"; the last feature is not crossed.
+    has as a tree. ``rich`` edges are "dense" or "sparse"; the last feature is not crossed, or none
+    if it ends with "alone". Edges have ``own`` features, the last of them indicators.
     """
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, longest + 1, n_samples)
@@ -134,28 +142,42 @@ def make_problem(
     types = rng.integers(0, n_types, len(pairs))
     plain = structure == "chain" and directed and n_types == 1
     more = {} if plain else {"edges": pairs, "types": types}
+    of_edges = np.zeros((len(pairs), own), np.float32)
+    crossed = None if rich is None else _crossed(rng, F, L, rich, both, own)
+    if own:
+        met = rng.random(of_edges.shape) < 0.7
+        of_edges[met] = rng.normal(size=met.sum())
+        of_edges[:, -1] = met[:, -1]
+        more["edge_features"] = Encoded(
+            [0, len(pairs)],
+            np.append(0, np.cumsum(met.sum(axis=1))),
+            np.nonzero(met)[1],
+            of_edges[met],
+        )
     problem = LabelProblem(
         encoded, Labels(gold.astype(np.int32), (), CLASSES), F,
         sample_weight=weight.astype(float), n_types=n_types, directed=directed,
         structure="tree" if structure == "chain" and not plain else structure,
-        rich=None if rich is None else _crossed(rng, F, L, rich, both), inference=inference, **more,
+        rich=crossed, inference=inference, **more,
     )  # fmt: skip
     problem.costs = Costs(table, np.arange(N))
-    return MarginProblem(problem, dense.astype(float))
+    return MarginProblem(problem, dense.astype(float), of_edges.astype(float))
 
 
-def _crossed(rng, n_features: int, n_labels: int, kind: str, both: bool) -> EdgeWeights:
-    """All features but the last crossed with all pairs, or with some."""
+def _crossed(rng, n_features: int, n_labels: int, kind: str, both: bool, own: int) -> EdgeWeights:
+    """All features but the last crossed with all pairs, or with some; rows of edges' own."""
     row = np.append(np.arange(n_features - 1), -1).astype(np.int32)
-    n_rows, n_pairs = (n_features - 1) * (1 + both), n_labels**2
-    if kind == "dense":
+    if kind.endswith("alone"):
+        row[:] = -1
+    n_rows, n_pairs = (row >= 0).sum() * (1 + both) + own, n_labels**2
+    if kind.startswith("dense"):
         none = np.zeros(0, np.int64), np.zeros(0, np.int32)
-        return EdgeWeights(row, *none, np.zeros(n_rows * n_pairs), both)
+        return EdgeWeights(row, *none, np.zeros(n_rows * n_pairs), both, own)
     # Some rows have no pair, and pairs come in no order.
     rows = [rng.permutation(n_pairs)[: rng.integers(0, 7)] for _ in range(n_rows)]
     ptr = np.concatenate([[0], np.cumsum([len(r) for r in rows])]).astype(np.int64)
     pair = np.concatenate(rows).astype(np.int32)
-    return EdgeWeights(row, ptr, pair, np.zeros(len(pair)), both)
+    return EdgeWeights(row, ptr, pair, np.zeros(len(pair)), both, own)
 
 
 def nodes_of(p: MarginProblem) -> SimpleNamespace:

@@ -152,6 +152,14 @@ def rich(row: Row) -> None:
     assert model.weights_.edge is not None
 
 
+def edge_features(row: Row) -> None:
+    row.need_argument("edge_features")
+    samples = row.complete[0]
+    pairs = [[] if row.structure == "chain" else sample[1] for sample in samples]
+    own = [[{"far": abs(a - b)} for a, b in edges] for edges in pairs]
+    row.fit(edge_features=own).predict(samples, edge_features=own)
+
+
 def held_out(row: Row) -> None:
     row.need_argument("dev")
     model = row.with_parameters(patience=1).fit(*row.complete, dev=row.complete)
@@ -268,6 +276,7 @@ SERVICES: dict[str, Callable[[Row], None]] = {
     "`sample_weight`": weighted,
     "pieces": pieces,
     "rich edges": rich,
+    "features of edges": edge_features,
     "`dev`, `patience`": held_out,
     "warm start": warm,
     "`partial_fit`": stream,

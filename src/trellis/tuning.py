@@ -148,6 +148,7 @@ def tune(
     *,
     edges: Sequence[Any] | None = None,
     edge_types: Sequence[Sequence[str]] | None = None,
+    edge_features: Sequence[Any] | None = None,
     grid: Mapping[str, Iterable[Any]] | None = None,
     search: str = "grid",
     dev: Any = None,
@@ -168,7 +169,7 @@ def tune(
     model : ChainCRF, TreePerceptron, MaxMargin, ...
         Any linear model. Gives the parameters that are not in the grid; it is not changed itself.
         Its ``random_state`` serves :meth:`Tuning.best_model` only (None: the one given here).
-    X, y, edges, edge_types
+    X, y, edges, edge_types, edge_features
         Training data, as for ``fit``.
     grid : dict of parameter names to values, optional
         By default the paper's, see :func:`default_grid`.
@@ -220,7 +221,7 @@ def tune(
     if search not in ("grid", "coordinate"):
         raise DataError(f"search must be 'grid' or 'coordinate', got {search!r}")
     values = _checked_grid(model, default_grid(model) if grid is None else grid)
-    given = model.training_data(X, y, edges, edge_types)
+    given = model.training_data(X, y, edges, edge_types, edge_features)
     corpus, fields = given.corpus, given.fields
     held_out = None if dev is None else model.dev_corpus(dev, fields).only_used_labels()
     splits = [None] if held_out is not None else _folds(corpus, folds, random_state)

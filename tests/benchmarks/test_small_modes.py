@@ -31,6 +31,9 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
         (4, ["dicts of the tutorial", "dicts of floats", "lists of the chunking example"]),
         (2, ["1,000", "2,000"]),
     ],
+    "edge_features": [
+        (18, ["GraphCRF", "GraphPerceptron", "MaxMargin, SGD", "contrast", "five useless numbers"])
+    ],
     "experts": [(5, METHODS), (5, METHODS), (5, METHODS)],
     "footprint": [
         (5, ["Trellis, encoded features"]),

@@ -232,3 +232,26 @@ def test_tuning_of_trees_and_graphs(run, trees, graphs, tmp_path, structure, kin
 def test_tuning_needs_edges(fails, toys):
     message = fails("tune", toys / "train.txt", "--structure", "tree")
     assert "has no edges, which --structure tree needs" in message
+
+
+def test_features_of_edges(run, tmp_path):
+    text = GRAPHS.replace("1 2 above", "1 2 above | far:2.5 steep").replace("beside", "| far:-1")
+    (tmp_path / "graphs.txt").write_text(text * 3)
+    model, graphs = tmp_path / "graph.trellis", tmp_path / "graphs.txt"
+    trained = run(
+        "train", graphs, "--format", "graphs", "--columns", "thing,colour,label", "--structure",
+        "graph", "--features", "thing", "--group-lasso", 0.1, "-o", model,
+    )  # fmt: skip
+    assert trained.code == 0, trained.err
+    assert load_model(model).edge_encoder_.names([0, 1]) == ["far", "steep"]
+    tagged = run("tag", model, graphs)
+    assert tagged.code == 0, tagged.err
+    assert "@edge 1 2 above | far:2.5 steep" in tagged.out
+    shown = run("inspect", model, "--top", 3)
+    assert "of edges    2" in shown.out
+    assert "→" in shown.out.split("strongest edge features")[1]
+    bare = tmp_path / "bare.txt"
+    bare.write_text(GRAPHS)
+    refused = run("tag", model, bare)
+    assert refused.code != 0
+    assert "the model has features of edges, but these edges have none" in refused.err[-1]

@@ -12,6 +12,7 @@ from trellis.cli.words import ending
 from trellis.errors import DataError
 
 if TYPE_CHECKING:
+    from trellis.features import Encoder
     from trellis.models.linear_model import LinearModel
     from trellis.problems import EdgeWeights
 
@@ -85,6 +86,8 @@ def describe(model: LinearModel, top: int, label: str | None) -> str:
     if types := getattr(model, "edge_types_", ()):
         lines.append(f"edge types  {len(types)}: {', '.join(types)}")
     lines.append(f"features    {model.n_features_}")
+    if model.edge_encoder_ is not None:
+        lines.append(f"of edges    {model.edge_encoder_.n_features}")
     lines.append(f"weights     {_sparsity_text(model)}")
     if getattr(model, "group_lasso", 0):
         lines.append(f"dropped     {_dropped_text(model)}")
@@ -135,28 +138,33 @@ def _dropped_text(model: LinearModel) -> str:
     members = {"": groups}
     if weights.edge is not None:
         before = np.concatenate([[0], np.cumsum(weights.edge.values != 0)])
-        used["edges of "] = np.diff(before[weights.edge.rows()])
-        crossed = groups[weights.edge.row >= 0]
-        members["edges of "] = np.tile(crossed, 2 if weights.edge.both else 1)
+        counts, feature = np.diff(before[weights.edge.rows()]), weights.edge.features_of_rows()
+        used["edges of "] = counts[: weights.edge.n_joined]
+        members["edges of "] = groups[feature[feature >= 0]]
+        if model.edge_encoder_ is not None:
+            used["edge feature "] = counts[weights.edge.n_joined :]
+            members["edge feature "] = model.edge_encoder_.groups()
     names, n_groups = [], 1
     for prefix, member in members.items():
         there = np.bincount(member) > 0
         n_groups += int(there.sum())
+        named = model.edge_encoder_ if prefix == "edge feature " else model.encoder_
+        assert named is not None
         for group in np.flatnonzero(there & (np.bincount(member, used[prefix]) == 0)):
-            names.append(prefix + _group_name(model, int(group)))
+            names.append(prefix + _group_name(named, int(group)))
     if not weights.transitions.any():
         names.append("transitions")
     return f"{len(names)} of {n_groups} groups{': ' if names else ''}{'; '.join(names)}"
 
 
-def _group_name(model: LinearModel, group: int) -> str:
+def _group_name(encoder: Encoder, group: int) -> str:
     """The template of a group, or what ready-made features have before «=»."""
     from trellis.features import TemplateEncoder
 
-    if isinstance(model.encoder_, TemplateEncoder):
-        return str(list(model.encoder_.templates)[group])
-    first = int((model.encoder_.groups() == group).argmax())
-    return model.encoder_.names([first])[0].split("=", 1)[0]
+    if isinstance(encoder, TemplateEncoder):
+        return str(list(encoder.templates)[group])
+    first = int((encoder.groups() == group).argmax())
+    return encoder.names([first])[0].split("=", 1)[0]
 
 
 def _weights_text(model: LinearModel, top: int, label: str | None) -> list[str]:
@@ -201,7 +209,7 @@ def _transitions_text(model: LinearModel, top: int, label: str | None) -> list[s
 
 
 def _edges_text(model: LinearModel, edge: EdgeWeights, top: int, label: str | None) -> list[str]:
-    """Strongest weights of features crossed with pairs of labels."""
+    """Strongest weights of features crossed with pairs of labels, and of features of edges."""
     import numpy as np
 
     n = len(model.states_)
@@ -213,12 +221,17 @@ def _edges_text(model: LinearModel, edge: EdgeWeights, top: int, label: str | No
     strongest = np.argsort(-strength, kind="stable")[:top]
     strongest = strongest[strength[strongest] > 0]
     row = np.searchsorted(edge.rows(), strongest, side="right") - 1
-    feature = np.flatnonzero(edge.row >= 0)[row % max(1, edge.n_crossed)]
-    ids = np.unique(feature)
+    feature = edge.features_of_rows()[row]
+    ids = np.unique(feature[feature >= 0])
     name_of = dict(zip(ids.tolist(), model.encoder_.names(ids), strict=True))
+    own = np.unique(row[feature < 0])
+    if model.edge_encoder_ is not None:
+        names = model.edge_encoder_.names(own - edge.n_joined)
+        own_name = dict(zip(own.tolist(), names, strict=True))
     lines = ["", "strongest edge features"] if len(strongest) else []
     for i, r, f in zip(strongest.tolist(), row.tolist(), feature.tolist(), strict=True):
         first, second = (model.states_[k] for k in divmod(int(pair[i]), n))
-        where = f" at {first}" if r >= edge.n_crossed else ""
-        lines.append(f"  {edge.values[i]:+8.3f}  {first} → {second}  {name_of[f]}{where}")
+        where = f" at {first}" if edge.n_crossed <= r < edge.n_joined else ""
+        name = own_name[r] if f < 0 else name_of[f]
+        lines.append(f"  {edge.values[i]:+8.3f}  {first} → {second}  {name}{where}")
     return lines

@@ -8,6 +8,7 @@ A corpus of S samples with N positions in all is
     labels                    a label set for each position (see :mod:`trellis.corpus.labels`)
     edges (m, 2)              pairs of positions; None for chains, whose neighbours are implied
     edge_types                a symbol for each edge, or None
+    edge_features             attributes in CSR over edges, with their names, or None
 
 Everything but ``offsets`` is optional: a file of columns has no features yet, a list of feature
 dicts has no columns. No Python object is kept per position.
@@ -160,6 +161,13 @@ class Features:
             names=self.names,
         )
 
+    def identity(self) -> tuple[Any, ...]:
+        """What the features say, however their names are numbered."""
+        values = self.values
+        if values is not None and (values == 1).all():
+            values = None
+        return (self.indptr.astype(np.int64), *_by_first_use(self.indices, self.names), values)
+
     def only_used(self) -> Features:
         """The same with no more names than entries: without those of a larger corpus."""
         if len(self.names) <= len(self.indices):
@@ -200,12 +208,14 @@ class Corpus:
     edges: NDArray[np.int64] | None = None
     label_name: str = "label"
     edge_types: Column | None = None
+    edge_features: Features | None = None
 
     def __post_init__(self) -> None:
         _COLUMNS.check("columns", self.columns)
         _FEATURES.check("features", self.features)
         _LABELS.check("labels", self.labels)
         _EDGE_TYPES.check("edge_types", self.edge_types)
+        _FEATURES.check("edge_features", self.edge_features)
         text.check("label_name", self.label_name)
         offsets = held(as_offsets(self.offsets, "corpus offsets"), self.offsets)
         object.__setattr__(self, "offsets", offsets)
@@ -232,6 +242,9 @@ class Corpus:
         if self.edge_types is not None and len(self.edge_types.codes) != n_edges:
             n_types = len(self.edge_types.codes)
             raise DataError(f"there are {n_types} edge types for {n_edges} edges")
+        if self.edge_features is not None and self.edge_features.indptr.size != n_edges + 1:
+            n_own = self.edge_features.indptr.size - 1
+            raise DataError(f"edge features cover {n_own} edges, not {n_edges}")
 
     @classmethod
     def from_columns(
@@ -271,7 +284,10 @@ class Corpus:
     @property
     def nbytes(self) -> int:
         """Bytes held by the flat arrays (the tables of distinct strings not counted)."""
-        parts = (self, *self.columns.values(), self.features, self.labels, self.edge_types)
+        parts = (
+            self, *self.columns.values(), self.features, self.labels, self.edge_types,
+            self.edge_features,
+        )  # fmt: skip
         values = [value for part in parts if part is not None for value in vars(part).values()]
         return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
 
@@ -284,7 +300,9 @@ class Corpus:
         if self.labels is not None:
             parts.append(f"{len(self.labels.classes)} labels")
         if self.edges is not None:
-            parts.append(f"{len(self.edges)} edges")
+            own = self.edge_features
+            what = "" if own is None else f" with {len(own.names)} attributes"
+            parts.append(f"{len(self.edges)} edges{what}")
         return f"<Corpus: {'; '.join(parts)}>"
 
     def _repr_html_(self) -> str:
@@ -316,12 +334,14 @@ class Corpus:
         lengths = self.offsets[chosen + 1] - self.offsets[chosen]
         offsets = bounds(lengths)
         positions = ranges(self.offsets[chosen], lengths)
-        edges, types = self.edges, self.edge_types
+        edges, types, own = self.edges, self.edge_types, self.edge_features
         if edges is not None:
             numbers, shift = self._edges_of(chosen, offsets)
             edges = edges[numbers] + shift[:, None]
             if types is not None:
                 types = types.take(numbers)
+            if own is not None:
+                own = own.take(numbers)
         return replace(
             self,
             offsets=offsets,
@@ -330,6 +350,7 @@ class Corpus:
             labels=None if self.labels is None else self.labels.take(positions),
             edges=edges,
             edge_types=types,
+            edge_features=own,
         )
 
     def _edges_of(
@@ -374,13 +395,8 @@ class Corpus:
     def identity(self) -> tuple[Any, ...]:
         """What the corpus says, however it came about (file, lists, a part of a larger one)."""
         columns = [(name, *_by_first_use(c.codes, c.values)) for name, c in self.columns.items()]
-        features = labels = types = None
-        if self.features is not None:
-            values = self.features.values
-            if values is not None and (values == 1).all():
-                values = None
-            used = _by_first_use(self.features.indices, self.features.names)
-            features = (self.features.indptr.astype(np.int64), *used, values)
+        labels = types = None
+        features, own = (f and f.identity() for f in (self.features, self.edge_features))
         if self.labels is not None:
             classes = self.labels.classes
             sets: list[Any] = [[name] for name in classes]
@@ -388,7 +404,9 @@ class Corpus:
             labels = _by_first_use(self.labels.ids, sets)
         if self.edge_types is not None:
             types = _by_first_use(self.edge_types.codes, self.edge_types.values)
-        return self.offsets, sorted(columns, key=itemgetter(0)), features, labels, self.edges, types
+        known = self.offsets, sorted(columns, key=itemgetter(0)), features, labels
+        # What has no features of edges is what it was before there were any.
+        return (*known, self.edges, types) if own is None else (*known, self.edges, types, own)
 
 
 @dataclass(frozen=True, repr=False)

@@ -48,7 +48,7 @@ def read_crfsuite(source: Source) -> Corpus:
     values = np.empty(len(raw.values), np.float32)
     for code, text in enumerate(raw.values):
         try:
-            name, values[code] = _parse(text)
+            name, values[code] = parse_attribute(text)
         except ValueError as error:
             field = fields[np.flatnonzero(raw.codes == code)[0]]
             line = int(np.searchsorted(table.line_ptr, field, side="right")) - 1
@@ -65,7 +65,14 @@ def read_crfsuite(source: Source) -> Corpus:
     return Corpus(table.sample_ptr, features=features, labels=labels)
 
 
-def _parse(text: str) -> tuple[str, float]:
+def parse_attribute(text: str) -> tuple[str, float]:
+    r"""Name and value of an attribute; raises ValueError if the value is no number.
+
+    Examples
+    --------
+    >>> parse_attribute("len:3"), parse_attribute(r"a\:b")
+    (('len', 3.0), ('a:b', 1.0))
+    """
     name: list[str] = []
     characters = iter(enumerate(text))
     for i, c in characters:
@@ -93,6 +100,18 @@ def _named(name: str) -> str:
     return name
 
 
+def format_attribute(name: str, value: float) -> str:
+    r"""What :func:`parse_attribute` reads.
+
+    Examples
+    --------
+    >>> format_attribute("len", 3.0), format_attribute("a:b", 1.0)
+    ('len:3', 'a\\:b')
+    """
+    text = name.replace("\\", "\\\\").replace(":", "\\:")
+    return text if value == 1 else f"{text}:{value:.9g}"
+
+
 def write_crfsuite(path: str | os.PathLike[Any], corpus: Corpus) -> None:
     """Write features and labels in CRFsuite's text format, whole or not at all."""
     if corpus.features is None or corpus.labels is None:
@@ -106,14 +125,12 @@ def write_crfsuite(path: str | os.PathLike[Any], corpus: Corpus) -> None:
     check_writable(labels, "the label column", _FILE, "\t")
     used = np.unique(features.indices)
     check_writable((features.names[i] for i in used), "the list of attributes", _FILE, "\t")
-    names = [name.replace("\\", "\\\\").replace(":", "\\:") for name in features.names]
     lines = []
     for t, label in enumerate(labels):
         fields = [label]
         for p in range(features.indptr[t], features.indptr[t + 1]):
             value = 1.0 if features.values is None else float(features.values[p])
-            text = names[features.indices[p]]
-            fields.append(text if value == 1 else f"{text}:{value:.9g}")
+            fields.append(format_attribute(features.names[features.indices[p]], value))
         lines.append("\t".join(fields))
     if not all(line.strip(" \t") for line in lines):
         raise DataError("a label of nothing but spaces cannot be written without attributes")

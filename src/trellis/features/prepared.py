@@ -13,6 +13,8 @@ training takes from a corpus of S samples, N positions and E feature entries:
     edges (m, 2) int64           pairs of positions, if the samples are trees or graphs
     edge_types.codes (m,) int32  the type of each edge, if they have types: number of a name
     edge_types.blob, .offsets    in this table
+    edge_features.indptr (m+1,), .indices, .values    features of edges, if they have any: CSR
+    edge_features.blob, .offsets                      and their names
 
 A file without edges is, byte for byte, what releases before them wrote.
 
@@ -36,7 +38,7 @@ from typing import IO, Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from trellis.corpus import Column, Corpus, Label, Labels
+from trellis.corpus import Column, Corpus, Features, Label, Labels
 from trellis.corpus.corpus import FLOAT32_LIMIT
 from trellis.corpus.graphs import take_in_any
 from trellis.corpus.label_values import packed_labels, unpacked_labels
@@ -206,6 +208,7 @@ def prepare(
     y: Sequence[Sequence[Label]] | None = None,
     edges: Sequence[Any] | None = None,
     edge_types: Sequence[Sequence[str]] | None = None,
+    edge_features: Sequence[Any] | None = None,
     unlabelled: Any = None,
     dictionaries: Mapping[str, Any] | None = None,
     input_format: dict[str, Any] | None = None,
@@ -225,8 +228,8 @@ def prepare(
         The file; an old one is replaced only when the new one is complete.
     features
         Templates, or ``"auto"``, as a model takes them.
-    y, edges, edge_types
-        Labels, edges and their types, as ``fit`` takes them, unless the corpus has them.
+    y, edges, edge_types, edge_features
+        Labels, edges, their types and features, as ``fit`` takes them, unless the corpus has them.
     unlabelled, dictionaries
         Raw text and lists that features are learned from, too, as ``fit`` takes them.
     input_format
@@ -269,7 +272,7 @@ def prepare(
     """
     (nothing | instance(dict)).check("input_format", input_format)
     symbols = None if is_default(features) else True
-    given = take_in_any(corpus, y, edges, edge_types, symbols=symbols)
+    given = take_in_any(corpus, y, edges, edge_types, edge_features, symbols=symbols)
     corpus = given.corpus
     labels = _checked_labels(corpus)
     check_label_count(len(labels.classes), max_labels)
@@ -302,6 +305,14 @@ def prepare(
         if (types := corpus.edge_types) is not None:
             arrays["edge_types.codes"] = types.codes.astype(np.int32)
             arrays |= pack_strings(types.values, "edge_types.")
+        if (own := corpus.edge_features) is not None:
+            none = np.zeros(0, np.float32)
+            arrays |= {
+                "edge_features.indptr": own.indptr.astype(np.int64),
+                "edge_features.indices": own.indices.astype(np.int32),
+                "edge_features.values": none if own.values is None else own.values,
+                **pack_strings(own.names, "edge_features."),
+            }
         stream_container(file, header, arrays, PREPARED)
     return Prepared.open(path, verify=False)
 
@@ -447,7 +458,18 @@ def _build(
     if "edge_types.codes" in arrays:
         codes = take(arrays, "edge_types.codes", np.int32, (None,))
         types = Column(codes, unpack_strings(arrays, "edge_types."))
-    corpus = Corpus(offsets, labels=labels, edges=edges, edge_types=types)  # checks the rest
+    attributes = None
+    if "edge_features.indptr" in arrays:
+        stored = take(arrays, "edge_features.values", np.float32, (None,), finite=False)
+        attributes = Features(
+            take(arrays, "edge_features.indptr", np.int64, (None,)),
+            take(arrays, "edge_features.indices", np.int32, (None,)),
+            stored if stored.size else None,
+            unpack_strings(arrays, "edge_features."),
+        )
+    corpus = Corpus(  # checks the rest
+        offsets, labels=labels, edges=edges, edge_types=types, edge_features=attributes
+    )
     return encoder, encoded, corpus, features, input_layout(header), columns_used(encoder, header)
 
 

@@ -6,8 +6,9 @@ weights,
 .. math:: m_f = \max_y |W_{fy}|,
 
 and only features with :math:`m_f \ge \tau` are kept, τ being given or such that a share of them is.
-Of these, weights below :math:`\tau / 10` become zero: most features speak for a few labels, and
-training gives them a little of all others. Transitions stay. What is zero takes no room in a file
+Features of edges are ranked with those of positions. Of those kept, weights below
+:math:`\tau / 10` become zero: most features speak for a few labels, and training gives them a
+little of all others. Transitions stay. What is zero takes no room in a file
 (:mod:`trellis.files.packing`), nor do names and keys of features that are forgotten.
 
 In float16 a weight keeps 11 of its 24 bits, a relative error of at most :math:`2^{-11}`. Arithmetic
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 
 from trellis.corpus.corpus import bounds
 from trellis.errors import DataError
-from trellis.features import Encoder
+from trellis.features import AttributeEncoder, Encoder
 from trellis.problems import EdgeWeights, Weights
 
 __all__ = ["reduced", "rounded"]
@@ -58,13 +59,17 @@ def rounded(weights: Weights, precision: str) -> Weights:
 
 
 def reduced(
-    encoder: Encoder, weights: Weights, keep: float, threshold: float | None
-) -> tuple[Encoder, Weights]:
+    encoder: Encoder,
+    edge_encoder: AttributeEncoder | None,
+    weights: Weights,
+    keep: float,
+    threshold: float | None,
+) -> tuple[Encoder, AttributeEncoder | None, Weights]:
     """Features with the greatest say, and their weights.
 
     Parameters
     ----------
-    encoder, weights : Encoder, Weights
+    encoder, edge_encoder, weights : Encoder, AttributeEncoder or None, Weights
     keep : float
         Share of the features, if no threshold is given.
     threshold : float or None
@@ -81,25 +86,31 @@ def reduced(
         kept = say >= threshold
     kept &= say > 0
     least = _FINE * threshold
-    small, old = encoder.only(kept)
-    node = _cut(weights.node[old], least)
-    edge = None if weights.edge is None else _cut_edges(weights.edge.taken(old), least)
-    return small, Weights(node, weights.transitions, edge)
+    n = encoder.n_features
+    small, old = encoder.only(kept[:n])
+    node, edge = _cut(weights.node[old], least), weights.edge
+    own = np.zeros(0, np.int64)
+    if edge_encoder is not None:
+        edge_encoder, own = edge_encoder.only(kept[n:])
+    if edge is not None:
+        edge = _cut_edges(edge.taken(old, own), least)
+    return small, edge_encoder, Weights(node, weights.transitions, edge)
 
 
 def _say(weights: Weights) -> NDArray[Any]:
-    """The largest weight of each feature (F,)."""
+    """The largest weight of each feature (F,), then of each that edges have of their own."""
     say: NDArray[Any] = np.abs(weights.node).max(axis=1, initial=0)
     edge = weights.edge
-    if edge is not None and edge.values.size:
-        ends = edge.rows()
-        filled = np.flatnonzero(np.diff(ends))
-        of_row = np.zeros(edge.n_rows, say.dtype)
+    if edge is None:
+        return say
+    ends, of_row = edge.rows(), np.zeros(edge.n_rows, say.dtype)
+    filled = np.flatnonzero(np.diff(ends))
+    if len(filled):
         of_row[filled] = np.maximum.reduceat(np.abs(edge.values), ends[filled])
-        of_feature = of_row.reshape(-1, edge.n_crossed).max(axis=0)
-        crossed = edge.row >= 0
-        say[crossed] = np.maximum(say[crossed], of_feature[edge.row[crossed]])
-    return say
+    feature = edge.features_of_rows()
+    crossed = feature >= 0
+    np.maximum.at(say, feature[crossed], of_row[crossed])
+    return np.append(say, of_row[edge.n_joined :])
 
 
 def _cut(values: NDArray[Any], least: float) -> NDArray[Any]:
@@ -115,4 +126,4 @@ def _cut_edges(edge: EdgeWeights, least: float) -> EdgeWeights:
         return edge.like(values)
     left = values != 0
     ptr = bounds(left)[edge.ptr]
-    return EdgeWeights(edge.row, ptr, edge.pair[left], values[left], edge.both)
+    return EdgeWeights(edge.row, ptr, edge.pair[left], values[left], edge.both, edge.n_own)

@@ -133,8 +133,10 @@ class CRF(StochasticModel):
         return super()._tol * (_LBFGS_TOL if self.solver_ == "lbfgs" else 1.0)
 
     def _penalty(self, share: float = 1.0) -> Penalty:
-        groups = self.encoder_.groups() if self.group_lasso else None
-        return Penalty(share * self.l2_, share * self.l1, share * self.group_lasso, groups)
+        groups, own = self.encoder_.groups() if self.group_lasso else None, None
+        if self.group_lasso and self.edge_encoder_ is not None:
+            own = self.edge_encoder_.groups()
+        return Penalty(share * self.l2_, share * self.l1, share * self.group_lasso, groups, own)
 
     def _learner(self, problem: LabelProblem, start: Weights, rng: np.random.Generator) -> Learner:
         self.solver_, self.l2_ = self._solver_for(problem), self.penalty_strength(problem)
@@ -201,6 +203,7 @@ class CRF(StochasticModel):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
         constraints: Any = None,
     ) -> Any:
         """Probability of every label at every position.
@@ -215,7 +218,7 @@ class CRF(StochasticModel):
             libraries in their form: a table with the index of the one given, dicts of nodes.
         """
         self._check_fitted()
-        given = self._given(X, None, edges, edge_types)
+        given = self._given(X, None, edges, edge_types, edge_features)
         limits = self._limits(given, constraints)
         found = [array for array, _ in self._marginals(given.corpus, limits)]
         return given.form.chances(found, self.classes_)
@@ -229,11 +232,12 @@ class CRF(StochasticModel):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
         constraints: Any = None,
     ) -> list[tuple[NDArray[np.float64], bool]]:
         """Marginals (n, L) of each sample, and whether they are exact."""
         self._check_fitted()
-        given = self._given(X, None, edges, edge_types)
+        given = self._given(X, None, edges, edge_types, edge_features)
         return self._marginals(given.corpus, self._limits(given, constraints))
 
     def _marginals(
@@ -257,6 +261,7 @@ class CRF(StochasticModel):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
     ) -> NDArray[np.float64]:
         """Log-probability log p(y | x) of the labels of each sample.
 
@@ -269,7 +274,7 @@ class CRF(StochasticModel):
         y : list of label lists, optional
             Needed unless the corpus carries its labels. Where a label is None or a set, the
             probabilities of all labellings that agree are summed.
-        edges, edge_types
+        edges, edge_types, edge_features
             As for :meth:`predict`.
 
         Returns
@@ -289,7 +294,7 @@ class CRF(StochasticModel):
         array([0.])
         """
         self._check_fitted()
-        corpus = self._corpus(X, y, edges, edge_types)
+        corpus = self._corpus(X, y, edges, edge_types, edge_features)
         if corpus.labels is None:
             raise DataError("log_prob needs labels: pass y or a corpus that carries them")
         labels = corpus.labels.recoded(self.classes_)
@@ -308,6 +313,7 @@ class CRF(StochasticModel):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
         random_state: int | None = None,
     ) -> list[list[list[Any]]]:
         """Labellings drawn from p(y | x): for each sample, ``n_samples`` of them.
@@ -315,7 +321,7 @@ class CRF(StochasticModel):
         On graphs with loops it needs exact inference, and says so if a graph is too dense for it.
         """
         self._check_fitted()
-        corpus = self._corpus(X, None, edges, edge_types)
+        corpus = self._corpus(X, None, edges, edge_types, edge_features)
         rng = np.random.default_rng(random_state)
         names = as_objects(self.state_labels)
         result: list[list[list[Any]]] = []
@@ -332,13 +338,14 @@ class CRF(StochasticModel):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
     ) -> NDArray[np.float64]:
         """Entropy of p(y | x) of each sample, in nats: how unsure the model is.
 
         On graphs whose marginals are not exact it is that of belief propagation.
         """
         self._check_fitted()
-        corpus = self._corpus(X, None, edges, edge_types)
+        corpus = self._corpus(X, None, edges, edge_types, edge_features)
         parts = [np.zeros(0)]
         for p, first in self.potentials(corpus, compact=True):
             with numbered(first):
@@ -418,9 +425,11 @@ class TreeCRF(CRF, TreeModel):
     ----------
     edge_types_ : tuple of str
         The types of edges, sorted; empty if they have none.
+    edge_encoder_ : AttributeEncoder or None
+        The features of edges, if they have any.
     weights_ : Weights
-        Node weights (F, L), tables of transitions (K, L, L), one for each type of edges, and rich
-        edge weights if there are any.
+        Node weights (F, L), tables of transitions (K, L, L), one for each type of edges, and
+        weights of rich edges and features of edges if there are any.
     classes_, history_, learning_rate_, solver_, stop_reason_
         As for :class:`trellis.ChainCRF`.
 

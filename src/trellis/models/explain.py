@@ -2,9 +2,9 @@
 
 For the predicted label ŷ_t and the strongest other label r_t at position t, each feature
 contributes v_tf · (node[f, ŷ_t] − node[f, r_t]), and what its rich edge weights add to the edges
-from and to the predicted neighbours; the transitions, with what the features of the positions after
-and before add to those edges, contribute likewise. The strongest other label is the one with the
-next best score given those neighbours.
+from and to the predicted neighbours; so do the features of edges, for their ends. The transitions,
+with what the features of the positions after and before add to those edges, contribute likewise.
+The strongest other label is the one with the next best score given those neighbours.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from trellis.corpus import Corpus
 from trellis.features import Encoded, Encoder
 from trellis.html_view import labelled_text
+from trellis.models.edge_features import EdgeShare
 from trellis.problems import EdgeWeights, Weights
 from trellis.structures import ChainPotentials, GraphPotentials
 
@@ -80,12 +81,14 @@ def explain_sample(
     p: ChainPotentials | GraphPotentials,
     n_features: int,
     marginals: NDArray[np.float64] | None,
+    own: Sequence[Sequence[EdgeShare]] | None = None,
 ) -> Explanation:
     """Explain the labels ``y`` of the only sample of a corpus, whose scores are ``p``.
 
     ``classes`` are the labels of the states that ``y`` and the columns of scores are about; a rival
     has another label. What is forbidden is none. What rich edge features add in trees and graphs
-    counts with the edges, under ``transitions``.
+    counts with the edges, under ``transitions``; ``own`` are the features of edges at each
+    position.
     """
     first = {label: i for i, label in reversed(list(enumerate(classes)))}
     same = np.array([first[label] for label in classes])  # states of one label have one number
@@ -102,7 +105,7 @@ def explain_sample(
     for t, label in enumerate(y.tolist()):
         part = slice(encoded.indptr[t], encoded.indptr[t + 1])
         ids = encoded.indices[part]
-        values = encoded.values[part] if encoded.values.size else np.ones(len(ids))
+        values: NDArray[Any] = encoded.values[part] if encoded.values.size else np.ones(len(ids))
         rich = np.zeros((len(ids), len(classes)))
         if chain and t > 0:
             rich += _crossed(weights.edge, len(classes), ids)[:, y[t - 1], :]
@@ -111,6 +114,13 @@ def explain_sample(
         node, around = weights.node[ids] + rich, edges[t] - values @ rich
         others = np.where(same == same[label], -np.inf, p.node[t] + edges[t])
         rival = int(np.argmax(others)) if np.isfinite(others).any() else None
+        listed = [name_of[f] for f in ids.tolist()]
+        if own is not None and own[t]:
+            listed += [name for name, _ in own[t]]
+            added = np.array([share for _, share in own[t]])
+            around = around - added.sum(axis=0)
+            node = np.concatenate([node, added])
+            values = np.append(values, np.ones(len(added)))
         contribution = values * (node[:, label] - (0.0 if rival is None else node[:, rival]))
         order = np.argsort(-np.abs(contribution), kind="stable")[:n_features]
         positions.append(
@@ -120,7 +130,7 @@ def explain_sample(
                 probability=None if marginals is None else float(marginals[t, label]),
                 rival=None if rival is None else classes[rival],
                 transitions=float(around[label] - (0.0 if rival is None else around[rival])),
-                features=[(name_of[int(ids[i])], float(contribution[i])) for i in order],
+                features=[(listed[i], float(contribution[i])) for i in order.tolist()],
                 unknown=len(ids) == 0,
             )
         )

@@ -14,17 +14,19 @@ from numpy.typing import NDArray
 
 from trellis.arrays import as_list, for_kernels
 from trellis.corpus import Corpus, Labels
+from trellis.corpus.edge_features import edges_as_positions
 from trellis.corpus.label_values import in_order
 from trellis.corpus.labels import check_label_count
 from trellis.corpus.refinement import Refinement
 from trellis.corpus.schemes import get_scheme
 from trellis.errors import DataError
-from trellis.features import Encoded, Prepared
+from trellis.features import AttributeEncoder, Encoded, Prepared
 from trellis.features.encoder import TemplateEncoder, encoder_for
 from trellis.models.automatic import show_ends
+from trellis.models.edge_features import encoded_edges, have_features
 from trellis.models.prediction import Predictor, unknown_labels
 from trellis.problems import EdgeWeights, LabelProblem, Weights
-from trellis.problems.edge_weights import cross
+from trellis.problems.edge_weights import cross, cross_own
 
 __all__ = ["LearningProblems"]
 
@@ -158,8 +160,10 @@ class LearningProblems(Predictor):
         self.refinement_ = Refinement(classes) if self._is_refined(corpus) else None
         labels = self._state_sets(corpus)
         self._learn_edge_types([corpus])
+        self._learn_edge_features([corpus])
         self.weights_ = self._zeros()
         self.weights_.edge = self._cross(corpus, encoded, labels, rng, None)
+        self._cross_edges(corpus, labels, rng)
         return self._problem(corpus, encoded, labels, weight)
 
     def _is_refined(self, corpus: Corpus) -> bool:
@@ -186,7 +190,8 @@ class LearningProblems(Predictor):
     ) -> LabelProblem:
         """Add the features of more data to those known; the classes stay."""
         assert corpus.labels is not None
-        if self.weights_.edge is None and self.rich_edges:
+        known = self.weights_.edge
+        if self.rich_edges and (known is None or (known.n_own and not known.n_crossed)):
             raise DataError(
                 "rich_edges is set, but the model was fitted without rich edges; fit it afresh "
                 "(warm_start=False)"
@@ -197,17 +202,19 @@ class LearningProblems(Predictor):
                 raise DataError(
                     f"edge type {new[0]!r} is unknown; the model has {', '.join(self.edge_types_)}"
                 )
+        encoded_edges(self.edge_encoder_, corpus)  # raises before anything is learned
         labels = self._state_sets(corpus)
         if prepared is not None:
             prepared.check_made_by(self.encoder_)
-            return self._problem(corpus, prepared.encoded, labels, weight)
-        known = self.weights_.edge
-        try:
-            encoded = self.encoder_.learn(corpus)
-        finally:  # a feature without weights would be read from beyond their end
-            self.weights_ = self.weights_.grown(self.encoder_.n_features)
-        if known is not None:
-            self.weights_.edge = self._cross(corpus, encoded, labels, rng, known)
+            encoded = prepared.encoded
+        else:
+            try:
+                encoded = self.encoder_.learn(corpus)
+            finally:  # a feature without weights would be read from beyond their end
+                self.weights_ = self.weights_.grown(self.encoder_.n_features)
+            if known is not None:
+                self.weights_.edge = self._cross(corpus, encoded, labels, rng, known)
+        self._cross_edges(corpus, labels, rng)
         return self._problem(corpus, encoded, labels, weight)
 
     def _learn_edge_types(self, corpora: Sequence[Corpus]) -> None:
@@ -222,6 +229,35 @@ class LearningProblems(Predictor):
             )
         used = set[str]().union(*(column.used() for column in columns if column is not None))
         self.edge_types_ = tuple(sorted(used))
+
+    def _learn_edge_features(self, corpora: Sequence[Corpus]) -> None:
+        """Take the features of edges from corpora."""
+        self.edge_encoder_ = None
+        if self.structure == "chain" or not any(map(have_features, corpora)):
+            return
+        for corpus in corpora:
+            if corpus.edge_features is None and corpus.edges is not None and len(corpus.edges):
+                raise DataError(
+                    "some data sets have features of edges and others have none; give all features"
+                )
+        self.edge_encoder_ = AttributeEncoder()
+        for corpus in corpora:
+            self.edge_encoder_.learn(edges_as_positions(corpus))
+
+    def _cross_edges(self, corpus: Corpus, labels: Labels, rng: np.random.Generator) -> None:
+        """Add rows for the features of edges that are new."""
+        if self.edge_encoder_ is None:
+            return
+        assert corpus.edges is not None and self.weights_.edge is not None
+        everything = np.ones(self.edge_encoder_.n_features, bool)
+        encoder, _ = self.edge_encoder_.only(everything)  # a copy, until it has weights
+        own = encoder.learn(edges_as_positions(corpus))
+        self.weights_.edge = cross_own(
+            self.weights_.edge, own, encoder.n_features, labels, for_kernels(corpus.edges),
+            negatives=int(self.edge_negatives), least=float(self.edge_min_share), rng=rng,
+            directed=self._is_directed,
+        )  # fmt: skip
+        self.edge_encoder_ = encoder
 
     def _zeros(self) -> Weights:
         """Weights to start from, without rich edges."""
@@ -240,7 +276,7 @@ class LearningProblems(Predictor):
         crossed = self.encoder_.crossed()
         if self.rich_edges:
             crossed[:] = True
-        if not crossed.any() and known is None:
+        if not crossed.any() and known is None and self.edge_encoder_ is None:
             return None
         edges = None
         if self.structure != "chain":
@@ -262,14 +298,18 @@ class LearningProblems(Predictor):
     ) -> None:
         """Zero weights for all data sets."""
         self._learn_edge_types(corpora)
+        self._learn_edge_features(corpora)
         self.weights_, self.history_ = self._zeros(), []
         self.stop_reason_ = ""
         rng = np.random.default_rng(self.random_state)
         for corpus, features, labels in zip(corpora, encoded, known, strict=True):
             self.weights_.edge = self._cross(corpus, features, labels, rng, self.weights_.edge)
-            if self.weights_.edge is not None and self.weights_.edge.ptr.size:
+            self._cross_edges(corpus, labels, rng)
+            edge = self.weights_.edge
+            if edge is not None and edge.ptr.size:
+                what = "rich edges" if edge.n_crossed else "features of edges"
                 raise DataError(
-                    "rich edges of more than 8 labels know the pairs that they were seen with, "
+                    f"{what} of more than 8 labels know the pairs that they were seen with, "
                     "which is not known before all is annotated; give edge_pairs='all'"
                 )
 

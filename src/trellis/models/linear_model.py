@@ -29,6 +29,7 @@ from trellis.features import Prepared
 from trellis.features.encoder import unlabelled_text
 from trellis.models.checkpoint import Checkpoint, Resumed, run_fingerprint
 from trellis.models.compression import reduced, rounded
+from trellis.models.edge_features import encoded_edges
 from trellis.models.learning_problems import LearningProblems
 from trellis.models.model_file import StoredLinearModel
 from trellis.problems import LabelProblem, Weights
@@ -93,6 +94,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         y: Any = None,
         edges: Any = None,
         edge_types: Any = None,
+        edge_features: Any = None,
         *,
         fresh: bool = True,
     ) -> Given:
@@ -100,7 +102,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
 
         ``fresh``: nothing that was learned before says what is in it.
         """
-        given = self._given(X, y, edges, edge_types, fresh=fresh)
+        given = self._given(X, y, edges, edge_types, edge_features, fresh=fresh)
         corpus = given.corpus
         if corpus.labels is None:
             raise DataError("fit needs labels: pass y or a corpus that carries them")
@@ -161,6 +163,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
         sample_weight: Sequence[float] | NDArray[Any] | None = None,
         unlabelled: Any = None,
         dictionaries: Mapping[str, Any] | None = None,
@@ -186,6 +189,9 @@ class LinearModel(LearningProblems, StoredLinearModel):
         edge_types : list of lists of str, optional
             Trees and graphs: type of each edge; each type gets a table of transition weights of
             its own.
+        edge_features : list of arrays (m, d), or of lists of dicts or lists of str, optional
+            Trees and graphs: features of each edge, numbers or what a position may have; each gets
+            weights of label pairs. Edges may carry them, too: (a, b, {name: value}).
         sample_weight : array (S,), optional
             Weight of each sample in the objective.
         unlabelled : Corpus, list of samples or list of corpora, optional
@@ -216,10 +222,10 @@ class LinearModel(LearningProblems, StoredLinearModel):
         self._check_parameters()
         prepared = X if isinstance(X, Prepared) else None
         if prepared is not None:
-            if y is not None or edges is not None or edge_types is not None:
+            if any(given is not None for given in (y, edges, edge_types, edge_features)):
                 raise DataError(
                     "a prepared corpus carries its labels and edges; leave out y, edges and "
-                    "edge_types"
+                    "edge_types, and edge_features"
                 )
             X = prepared.corpus
             if self.structure != "chain" and X.edges is None:
@@ -228,7 +234,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
                     "prepare a corpus with edges"
                 )
         fresh = not (self.warm_start and self.__sklearn_is_fitted__())
-        given = self.training_data(X, y, edges, edge_types, fresh=fresh)
+        given = self.training_data(X, y, edges, edge_types, edge_features, fresh=fresh)
         corpus = given.corpus
         beside = self._beside(unlabelled, dictionaries, prepared)
         weight = sample_weights(sample_weight, len(corpus))
@@ -280,6 +286,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
         classes: Sequence[Any] | None = None,
         sample_weight: Sequence[float] | NDArray[Any] | None = None,
     ) -> Self:
@@ -291,7 +298,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         samples seen so far; a perceptron averages over all batches.
         """
         self._check_parameters()
-        given = self.training_data(X, y, edges, edge_types, fresh=False)
+        given = self.training_data(X, y, edges, edge_types, edge_features, fresh=False)
         corpus = given.corpus
         weight = sample_weights(sample_weight, len(corpus))
         seed = None if self.random_state is None else [self.n_batches_, self.random_state]
@@ -404,6 +411,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
 
         encoded, gold = self._encode(corpus), corpus.label_lists()
         scheme = self._scoring_scheme(corpus)
+        encoded_edges(self.edge_encoder_, corpus)  # raises, before training, if they do not fit
         return lambda weights: held_out_score(
             gold, self.labellings(corpus, encoded, weights), scheme
         )
@@ -450,7 +458,9 @@ class LinearModel(LearningProblems, StoredLinearModel):
             if name.endswith("_"):
                 setattr(model, name, value)
         weights = rounded(self.weights_, precision)
-        model.encoder_, model.weights_ = reduced(self.encoder_, weights, keep, threshold)
+        model.encoder_, model.edge_encoder_, model.weights_ = reduced(
+            self.encoder_, self.edge_encoder_, weights, keep, threshold
+        )
         return model
 
     @property

@@ -57,9 +57,11 @@ class MaxMargin(StochasticModel):
         The labels, sorted.
     edge_types_ : tuple of str
         The types of edges, sorted; empty if they have none.
+    edge_encoder_ : AttributeEncoder or None
+        The features of edges, if they have any.
     weights_ : Weights
-        Node weights (F, L), transitions: (L, L) for chains, else (K, L, L), and rich edge weights
-        if there are any.
+        Node weights (F, L), transitions: (L, L) for chains, else (K, L, L), and weights of rich
+        edges and features of edges if there are any.
     history_ : list of PassRecord
         What each pass, iteration or round brought.
     solver_ : str

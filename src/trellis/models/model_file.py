@@ -17,7 +17,7 @@ from trellis.corpus.label_values import packed_labels, unpacked_labels
 from trellis.corpus.refinement import Refinement
 from trellis.corpus.schemes import Scheme
 from trellis.errors import CorruptModelError, DataError
-from trellis.features import Templates
+from trellis.features import AttributeEncoder, Templates
 from trellis.features.encoded import subset
 from trellis.features.state import columns_used, encoder_from_state
 from trellis.files.storable import Arrays, Storable, Stored
@@ -68,6 +68,9 @@ class StoredLinearModel(Storable):
         edge = model.weights_.edge
         if edge is not None:
             header["edges"] = {"both": edge.both}
+            if model.edge_encoder_ is not None:
+                header["edge_encoder"], own = model.edge_encoder_.state()
+                arrays |= {f"edge_encoder.{key}": array for key, array in own.items()}
             arrays |= {"edge.row": edge.row, "edge.ptr": edge.ptr, "edge.pair": edge.pair}
             arrays["edge.values"] = np.ascontiguousarray(edge.values, np.float32)
         return header, arrays
@@ -99,7 +102,9 @@ class StoredLinearModel(Storable):
         edge = None
         if "edges" in header:
             both = header_value(header_value(header, "edges", dict), "both", bool)
-            edge = _edges(arrays, both, encoder.n_features, n)
+            model.edge_encoder_ = _edge_encoder(header, arrays, model.structure)
+            n_own = 0 if model.edge_encoder_ is None else model.edge_encoder_.n_features
+            edge = _edges(arrays, both, encoder.n_features, n, n_own)
         model.weights_ = Weights(for_kernels(node), for_kernels(transitions), edge)
         if hasattr(model, "edge_share_"):
             model.edge_share_ = header_value(header, "edge_share", float)
@@ -147,7 +152,22 @@ def _names(arrays: Mapping[str, Any], what: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _edges(arrays: Mapping[str, Any], both: bool, n_features: int, n_labels: int) -> EdgeWeights:
+def _edge_encoder(
+    header: Mapping[str, Any], arrays: Arrays, structure: str
+) -> AttributeEncoder | None:
+    """The names of features of edges; None if there are none."""
+    if "edge_encoder" not in header:
+        return None
+    stored = header_value(header, "edge_encoder", dict)
+    encoder = encoder_from_state(stored, subset(dict(arrays), "edge_encoder."))
+    if structure == "chain" or not isinstance(encoder, AttributeEncoder):
+        raise CorruptModelError("features of edges must be attributes, of a tree or graph")
+    return encoder
+
+
+def _edges(
+    arrays: Mapping[str, Any], both: bool, n_features: int, n_labels: int, n_own: int
+) -> EdgeWeights:
     """Rich edge weights, checked: kernels trust rows, pointers and pairs."""
     row = take(arrays, "edge.row", np.int32, (n_features,))
     ptr = take(arrays, "edge.ptr", np.int64, (None,))
@@ -156,7 +176,7 @@ def _edges(arrays: Mapping[str, Any], both: bool, n_features: int, n_labels: int
     crossed = row[row >= 0]
     if row.min(initial=0) < -1 or not np.array_equal(crossed, np.arange(len(crossed))):
         raise CorruptModelError("rows of edge features are not numbered in order")
-    n_rows = (2 if both else 1) * len(crossed)
+    n_rows = (2 if both else 1) * len(crossed) + n_own
     n_pairs = n_labels * n_labels
     if not ptr.size:
         if pair.size or values.size != n_rows * n_pairs:
@@ -166,4 +186,5 @@ def _edges(arrays: Mapping[str, Any], both: bool, n_features: int, n_labels: int
         if not fits or (np.diff(ptr) < 0).any():
             raise CorruptModelError("pointers to edge weights do not fit them")
         check_range(pair, 0, n_pairs, "pairs of edge features")
-    return EdgeWeights(np.array(row), np.array(ptr), np.array(pair), np.array(values), both)
+    arrays_of = np.array(row), np.array(ptr), np.array(pair), np.array(values)
+    return EdgeWeights(*arrays_of, both, n_own)

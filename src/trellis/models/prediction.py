@@ -4,10 +4,10 @@ A model scores a labelling y of a sample x by
 
 .. math:: s(x, y) = \sum_v \sum_{f \in x_v} x_{vf} W_{f, y_v} + \sum_{e = (a, b)} S_e(y_a, y_b),
 
-:math:`S_e` being the table of the edge's type and what rich edge features add to it, and predicts
-the best y under whatever label sets and tag-scheme rules are asked for. The edges of a chain join
-neighbours. Edges without direction have :math:`S_e + S_e^\top`; an edge of a type never seen in
-training couples nothing.
+:math:`S_e` being the table of the edge's type and what rich edge features and features of the edge
+itself add to it, and predicts the best y under whatever label sets and tag-scheme rules are asked
+for. The edges of a chain join neighbours. Edges without direction have :math:`S_e + S_e^\top`; an
+edge of a type never seen in training couples nothing.
 
 Inside, labels may be refined into states (:mod:`trellis.corpus.refinement`): the y of the formula
 are then states, which say the same as labels, and what is asked and answered is in terms of labels.
@@ -43,9 +43,11 @@ from trellis.errors import DataError, InfeasibleError
 from trellis.estimator import fitted, fixed
 from trellis.features import AttributeEncoder, Encoded, Encoder, Prepared, TemplateEncoder
 from trellis.features.templates import is_default
+from trellis.models.edge_features import encoded_edges, shares_of_edges
 from trellis.models.explain import Explanation, explain_sample
 from trellis.models.linear_parameters import LinearParameters
 from trellis.problems import LabelProblem, Weights
+from trellis.problems.samples import taken
 from trellis.structures import (
     Best,
     ChainPotentials,
@@ -137,6 +139,7 @@ class Predictor(LinearParameters):
     encoder_: Encoder = fitted()
     weights_: Weights = fitted()
     edge_types_: tuple[str, ...] = fitted()
+    edge_encoder_: AttributeEncoder | None = fixed(None)
     refinement_: Refinement | None = fixed(None)
 
     @property
@@ -195,6 +198,7 @@ class Predictor(LinearParameters):
         y: Any = None,
         edges: Any = None,
         edge_types: Any = None,
+        edge_features: Any = None,
         *,
         fresh: bool = False,
         columns: Sequence[str] = (),
@@ -216,11 +220,11 @@ class Predictor(LinearParameters):
             how["columns"] = list(self.columns_) or None
             how["symbols"] = not isinstance(self.encoder_, AttributeEncoder)
         if self.structure == "chain":
-            if edges is not None or edge_types is not None:
+            if any(part is not None for part in (edges, edge_types, edge_features)):
                 raise DataError("edges are for trees and graphs; chains have none")
             given = take_in(X, y, **how)
         else:
-            given = take_in_any(X, y, edges, edge_types, **how)
+            given = take_in_any(X, y, edges, edge_types, edge_features, **how)
             check_edges(given.corpus)
         if how.get("symbols") and not fresh and not isinstance(X, Corpus | Sample):
             self._check_columns(given.corpus)
@@ -240,9 +244,16 @@ class Predictor(LinearParameters):
                 f"position a tuple ({columns}) or a dict with the names {', '.join(needed)}"
             )
 
-    def _corpus(self, X: Any, y: Any = None, edges: Any = None, edge_types: Any = None) -> Corpus:
+    def _corpus(
+        self,
+        X: Any,
+        y: Any = None,
+        edges: Any = None,
+        edge_types: Any = None,
+        edge_features: Any = None,
+    ) -> Corpus:
         """What a user passes, as a corpus."""
-        return self._given(X, y, edges, edge_types).corpus
+        return self._given(X, y, edges, edge_types, edge_features).corpus
 
     # ---------------------------------------------------------------- predictions
 
@@ -252,6 +263,7 @@ class Predictor(LinearParameters):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
         constraints: Any = None,
         prune: int | None = None,
     ) -> Any:
@@ -264,6 +276,8 @@ class Predictor(LinearParameters):
             Trees and graphs: edges of each sample, unless ``X`` has them.
         edge_types : list of lists of str, optional
             Trees and graphs: type of each edge.
+        edge_features : list of arrays (m, d), or of lists of dicts or lists of str, optional
+            Trees and graphs: features of each edge; those never seen in training are ignored.
         constraints : list of lists, optional
             For each position the label it must have, a set of allowed labels, or None.
         prune : int, optional
@@ -279,7 +293,7 @@ class Predictor(LinearParameters):
         """
         self._check_fitted()
         self._check_prune(prune)
-        given = self._given(X, None, edges, edge_types)
+        given = self._given(X, None, edges, edge_types, edge_features)
         corpus, limits = given.corpus, self._limits(given, constraints)
         found = self.labellings(corpus, self._encode(corpus), self.weights_, limits, prune)
         return given.form.labels(found)
@@ -294,13 +308,14 @@ class Predictor(LinearParameters):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
         constraints: Any = None,
         prune: int | None = None,
     ) -> list[Decoded]:
         """Labelling of each sample as :meth:`predict` finds it, with score, bound and exactness."""
         self._check_fitted()
         self._check_prune(prune)
-        given = self._given(X, None, edges, edge_types)
+        given = self._given(X, None, edges, edge_types, edge_features)
         corpus, limits = given.corpus, self._limits(given, constraints)
         names = as_objects(self.state_labels)
         result = []
@@ -327,6 +342,7 @@ class Predictor(LinearParameters):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
         constraints: Any = None,
     ) -> list[list[tuple[list[Any], float]]]:
         """Return the k best labellings of each sample, best first, each with its score.
@@ -337,7 +353,7 @@ class Predictor(LinearParameters):
         """
         self._check_fitted()
         whole(1).check("k", k)
-        given = self._given(X, None, edges, edge_types)
+        given = self._given(X, None, edges, edge_types, edge_features)
         limits = self._limits(given, constraints)
         names = as_objects(self.state_labels)
         result: list[list[tuple[list[Any], float]]] = []
@@ -363,13 +379,14 @@ class Predictor(LinearParameters):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
         metric: str = "auto",
     ) -> float:
         """How good predictions are, from 0 to 1.
 
         Parameters
         ----------
-        X, y, edges, edge_types
+        X, y, edges, edge_types, edge_features
             Labelled samples, as for :meth:`fit`. Labels never seen in training count as wrong; a
             set of labels is met by any of its members; what is not annotated does not count.
         sample_weight : array (S,), optional
@@ -384,7 +401,7 @@ class Predictor(LinearParameters):
 
         self._check_fitted()
         one_of(*METRICS).check("metric", metric)
-        corpus = self._corpus(X, y, edges, edge_types)
+        corpus = self._corpus(X, y, edges, edge_types, edge_features)
         if corpus.labels is None:
             raise DataError("score needs labels: pass y or a corpus that carries them")
         weights = sample_weights(sample_weight, len(corpus))
@@ -411,6 +428,7 @@ class Predictor(LinearParameters):
         *,
         edges: Sequence[Any] | None = None,
         edge_types: Sequence[Sequence[str]] | None = None,
+        edge_features: Sequence[Any] | None = None,
         n_features: int = 5,
     ) -> Explanation:
         """Say why a sample got its labels: the features and edges that spoke for each.
@@ -418,7 +436,7 @@ class Predictor(LinearParameters):
         Parameters
         ----------
         X : Sample, or a corpus or list of one sample
-        edges, edge_types
+        edges, edge_types, edge_features
             As for :meth:`predict`.
         n_features : int
             How many features to list for each position.
@@ -429,7 +447,7 @@ class Predictor(LinearParameters):
             Prints as a readable table; ``.positions`` holds the numbers.
         """
         self._check_fitted()
-        corpus = self._corpus(X, None, edges, edge_types)
+        corpus = self._corpus(X, None, edges, edge_types, edge_features)
         if len(corpus) != 1:
             raise DataError(f"explain takes one sample, got {len(corpus)}; pass corpus[i]")
         encoded = self._encode(corpus)
@@ -441,6 +459,10 @@ class Predictor(LinearParameters):
         return explain_sample(
             corpus, encoded, self.encoder_, self.weights_, self.state_labels, states, p, n_features,
             None if marginals is None else marginals[:, self._label_of_state],
+            None if self.edge_encoder_ is None else shares_of_edges(
+                self._problem(corpus, encoded), self.weights_, self.edge_encoder_, states,
+                self._edge_share,
+            ),
         )  # fmt: skip
 
     def _marginals_or_none(self, corpus: Corpus) -> NDArray[np.float64] | None:
@@ -568,9 +590,13 @@ class Predictor(LinearParameters):
             shape["rich"] = self.weights_.edge
         if self.structure != "chain":
             edges, types = _coded(corpus, self.edge_types_)
+            own = encoded_edges(self.edge_encoder_, corpus)
             if types.min(initial=0) < 0:
+                if own is not None:
+                    own = taken(own, np.flatnonzero(types >= 0))
                 edges, types = edges[types >= 0], types[types >= 0]
             shape |= {
+                "edge_features": own,
                 "structure": self.structure, "edges": edges, "types": types,
                 "n_types": max(1, len(self.edge_types_)), "directed": self._is_directed,
                 "inference": self.inference,
@@ -687,6 +713,7 @@ class Predictor(LinearParameters):
             ids = np.arange(ends[a], ends[b])
             if problem.is_rich:
                 pair, types = problem.edge_tables(weights, ids), np.arange(len(ids))
+                _check_finite_edges(corpus, problem.edges[ids], pair)
             else:
                 pair, types = problem.tables(weights).astype(np.float64), problem.types[ids]
             if share != 1.0:
@@ -730,6 +757,20 @@ def _check_finite(corpus: Corpus, first: int, fine: Any) -> None:
     raise DataError(
         f"sample {s}, position {t - corpus.offsets[s]}: feature values are too large to be scored; "
         "rescale them as for training"
+    )
+
+
+def _check_finite_edges(corpus: Corpus, edges: Any, pair: Any) -> None:
+    """Refuse feature values that make the scores of an edge infinite."""
+    fine = np.isfinite(pair).all(axis=(1, 2))
+    if fine.all():
+        return
+    ends = edges[int(np.argmin(fine))]
+    s = int(np.searchsorted(corpus.offsets, ends[0], side="right")) - 1
+    a, b = ends - corpus.offsets[s]
+    raise DataError(
+        f"sample {s}, the edge between nodes {a} and {b}: feature values are too large to be "
+        "scored; rescale them as for training"
     )
 
 

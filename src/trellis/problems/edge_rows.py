@@ -2,7 +2,8 @@
 
 They follow from the features once and for all: edge (a, b) meets the rows of the features of b, and
 with ``both`` those of a in a second family; without direction the features of both ends meet the
-same rows. A chain is a graph whose edges join neighbours.
+same rows. A chain is a graph whose edges join neighbours. Features that an edge has of its own meet
+the rows after those.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class EdgeRows:
     values : float32 array
         Values of the entries; empty when all are 1.
     features : int32 array
-        The feature of each entry.
+        The feature of each entry; −1 if it is the edge's own, whose pace is that of transitions.
     """
 
     indptr: NDArray[np.int64]
@@ -47,9 +48,12 @@ def edge_rows(
     edges: NDArray[np.int64],
     edge: EdgeWeights,
     directed: bool,
+    own: Encoded | None = None,
 ) -> EdgeRows:
-    """Rows that each edge meets: those of its second end's features, then those of its first."""
+    """Rows that each edge meets: of its second end's features, of its first's, of its own."""
     parts = []
+    none = np.zeros(0, np.float32)
+    real = encoded.values.size > 0 or (own is not None and own.values.size > 0)
     families = ((1, 0), (0, edge.n_crossed)) if edge.both else ((1, 0),)
     if not directed:
         families = ((1, 0), (0, 0))
@@ -61,8 +65,13 @@ def edge_rows(
         row = edge.row[feature].astype(np.int64)
         owner = np.repeat(np.arange(len(edges)), counts)
         use = row >= 0
-        values = encoded.values[where][use] if encoded.values.size else np.zeros(0, np.float32)
+        values = _values(encoded)[where][use] if real else none
         parts.append((owner[use], row[use] + shift, values, feature[use]))
+    if own is not None and edge.n_own:
+        owner = np.repeat(np.arange(len(edges)), np.diff(own.indptr))
+        row = own.indices.astype(np.int64) + edge.n_joined
+        values = _values(own) if real else none
+        parts.append((owner, row, values, np.full(len(row), -1, np.int32)))
     owner, row, values, feature = (np.concatenate(part) for part in zip(*parts, strict=True))
     order = np.argsort(owner, kind="stable")
     return EdgeRows(
@@ -73,11 +82,16 @@ def edge_rows(
     )
 
 
+def _values(encoded: Encoded) -> NDArray[np.float32]:
+    """Values of all entries, also of indicators."""
+    return encoded.values if encoded.values.size else np.ones(len(encoded.indices), np.float32)
+
+
 def rich_arguments(rows: EdgeRows | None, edge: EdgeWeights | None) -> Any:
     """What kernels take as ``rich`` on trees and graphs; None without rich edges."""
     from trellis.kernels.tree_edges import RichRows
 
-    if edge is None or rows is None or not edge.n_crossed:
+    if edge is None or rows is None or not edge.n_rows:
         return None
     pairs = for_kernels(edge.ptr), for_kernels(edge.pair)
     return RichRows(rows.indptr, rows.rows, rows.values, rows.features, *pairs, edge.values)

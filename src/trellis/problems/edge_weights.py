@@ -7,6 +7,10 @@ pairs. With many, a feature has the pairs that it was seen with in training and 
 («negatives»), as in the paper's program: a model of 50 labels would otherwise need 2,500 weights a
 feature. Negatives are drawn as pairs occur in the corpus, not uniformly as there: they are what a
 pair has to be told from, and pairs that many features share are cheaper.
+
+The edges of trees and graphs may have features of their own, g ∈ x_e, each with a row, too:
+
+    S_e(y_a, y_b) = T[y_a, y_b] + Σ_{g ∈ x_e} v_eg · R_g[y_a, y_b] + (those of the ends, as above)
 """
 
 from __future__ import annotations
@@ -22,11 +26,11 @@ from numpy.typing import NDArray
 from trellis.arrays import OwnMemory, as_array, as_offsets, for_kernels, held
 from trellis.corpus import Labels
 from trellis.corpus.corpus import bounds, ranges
-from trellis.domains import flag
+from trellis.domains import flag, whole
 from trellis.errors import DataError
 from trellis.features import Encoded
 
-__all__ = ["EdgeWeights", "as_weights", "cross"]
+__all__ = ["EdgeWeights", "as_weights", "cross", "cross_own"]
 
 
 def as_weights(values: Any) -> NDArray[Any]:
@@ -51,6 +55,8 @@ class EdgeWeights(OwnMemory):
         The weights, row by row.
     both : bool
         Whether there is a second set of rows, for the features of the position before.
+    n_own : int
+        Rows after these: one for each feature that edges have of their own.
 
     Raises
     ------
@@ -63,9 +69,11 @@ class EdgeWeights(OwnMemory):
     pair: NDArray[np.int32]
     values: NDArray[Any]
     both: bool
+    n_own: int = 0
 
     def __post_init__(self) -> None:
         flag.check("both", self.both)
+        whole(0).check("n_own", self.n_own)
         row = as_array(self.row, np.int32, "row", (None,), low=-1)
         if not np.array_equal(np.sort(row[row >= 0]), np.arange((row >= 0).sum())):
             raise DataError("the rows of crossed features must be 0, 1, 2, …, each once")
@@ -102,9 +110,14 @@ class EdgeWeights(OwnMemory):
         return int((self.row >= 0).sum())
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows: one or two for each feature that is crossed."""
+    def n_joined(self) -> int:
+        """Number of rows of features of positions: one or two for each that is crossed."""
         return (2 if self.both else 1) * self.n_crossed
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows: those of features of positions, then those of edges' own."""
+        return self.n_joined + self.n_own
 
     def rows(self) -> NDArray[np.int64]:
         """Bounds of the rows in ``values`` (rows + 1,), also when every row has all pairs."""
@@ -112,6 +125,11 @@ class EdgeWeights(OwnMemory):
             return self.ptr
         n = self.n_rows
         return np.arange(n + 1) * (self.values.size // max(1, n))
+
+    def features_of_rows(self) -> NDArray[np.int64]:
+        """Feature of each row; −1 for those that edges have of their own."""
+        joined = np.tile(np.flatnonzero(self.row >= 0), 2 if self.both else 1)
+        return np.append(joined, np.full(self.n_own, -1))
 
     def rows_of_features(self) -> NDArray[np.int32]:
         """Row of each feature as kernels take it: empty if row f is feature f."""
@@ -131,22 +149,30 @@ class EdgeWeights(OwnMemory):
         return other
 
     def only(self, features: NDArray[np.int64]) -> EdgeWeights:
-        """Zero weights with the pairs of some features, which are numbered anew in this order."""
+        """Zero weights with the pairs of some features, numbered anew in this order; for chains."""
         part = self.taken(features)
         return part.like(np.zeros(part.values.size, np.float32))
 
-    def taken(self, features: NDArray[np.int64]) -> EdgeWeights:
-        """The weights of some features, which are numbered anew in this order."""
+    def taken(
+        self, features: NDArray[np.int64], own: NDArray[np.int64] | None = None
+    ) -> EdgeWeights:
+        """The weights of some features, and of some that edges have of their own (default: all).
+
+        They are numbered anew in this order.
+        """
+        own = np.arange(self.n_own) if own is None else own
         old = self.row[features]
         row = np.where(old >= 0, np.cumsum(old >= 0) - 1, -1).astype(np.int32)
         kept = old[old >= 0].astype(np.int64)
-        rows = np.concatenate([kept, kept + self.n_crossed]) if self.both else kept
+        families = [kept, kept + self.n_crossed] if self.both else [kept]
+        rows = np.concatenate([*families, self.n_joined + own])
         begins = self.rows()
         sizes = begins[rows + 1] - begins[rows]
         places = ranges(begins[rows], sizes)
-        if not self.ptr.size:
-            return EdgeWeights(row, self.ptr, self.pair, self.values[places], self.both)
-        return EdgeWeights(row, bounds(sizes), self.pair[places], self.values[places], self.both)
+        ptr, pair = self.ptr, self.pair
+        if ptr.size:
+            ptr, pair = bounds(sizes), pair[places]
+        return EdgeWeights(row, ptr, pair, self.values[places], self.both, len(own))
 
 
 def cross(
@@ -182,7 +208,8 @@ def cross(
         Leave out pairs that make up less than this share of a feature's occurrences.
     rng : Generator
     known : EdgeWeights, optional
-        Weights of the first features, which keep their pairs and values.
+        Weights of the first features, which keep their pairs and values, as do the rows that edges
+        have of their own.
     edges : int64 array (E, 2), optional
         Edges of a graph; by default neighbouring positions are joined.
     directed : bool
@@ -222,8 +249,10 @@ def cross(
     row = np.concatenate([known.row, np.where(row >= 0, row + n_old, -1)[n_known:]])
     ends = known.rows()
     cuts = [slice(ends[i * n_old], ends[(i + 1) * n_old]) for i in range(families)]
+    own = slice(ends[families * n_old], None)
     values = np.concatenate(
         [a for c, b in zip(cuts, blocks, strict=True) for a in (known.values[c], b)]
+        + [known.values[own]]
     )
     if not dense:
         lengths = [
@@ -231,11 +260,55 @@ def cross(
             for i, (p, _) in enumerate(pairs)
             for part in (np.diff(ends[i * n_old : (i + 1) * n_old + 1]), np.diff(p))
         ]
-        ptr = bounds(np.concatenate(lengths))
+        ptr = bounds(np.concatenate([*lengths, np.diff(ends[families * n_old :])]))
         pair = np.concatenate(
             [a for c, (_, p) in zip(cuts, pairs, strict=True) for a in (known.pair[c], p)]
+            + [known.pair[own]]
         )
-    return EdgeWeights(row.astype(np.int32), ptr, pair, values, both)
+    return EdgeWeights(row.astype(np.int32), ptr, pair, values, both, known.n_own)
+
+
+def cross_own(
+    known: EdgeWeights,
+    own: Encoded,
+    n_own: int,
+    labels: Labels,
+    edges: NDArray[np.int64],
+    *,
+    negatives: int,
+    least: float = 0.0,
+    rng: np.random.Generator,
+    directed: bool = True,
+) -> EdgeWeights:
+    """Weights with rows for all features that edges have of their own; new ones are zero.
+
+    Parameters
+    ----------
+    known : EdgeWeights
+        What there is; rows have all pairs, or those seen, as its rows do.
+    own : Encoded
+        The features of the edges.
+    n_own : int
+        How many such features there are.
+    labels, edges, negatives, least, rng, directed
+        As for :func:`cross`.
+    """
+    n_labels, n_old = len(labels.classes), known.n_own
+    n_new = n_own - n_old
+    if not known.ptr.size:
+        values = np.append(known.values, np.zeros(n_new * n_labels**2, known.values.dtype))
+        return EdgeWeights(known.row, known.ptr, known.pair, values, known.both, n_own)
+    drawn = _draw_pairs(own, labels, (n_new, negatives), rng, edges)
+    pair = _edge_pairs(labels, edges)
+    if not directed:
+        pair, drawn = _canonical(pair, n_labels), _canonical(drawn, n_labels)
+    met, row = np.repeat(pair, np.diff(own.indptr)), own.indices.astype(np.int64) - n_old
+    seen = (met >= 0) & (row >= 0)
+    ptr, more = _listed(row[seen] * n_labels**2 + met[seen], n_new, n_labels, drawn, least)
+    return EdgeWeights(
+        known.row, np.append(known.ptr, known.ptr[-1] + ptr[1:]), np.append(known.pair, more),
+        np.append(known.values, np.zeros(len(more), known.values.dtype)), known.both, n_own,
+    )  # fmt: skip
 
 
 def _pairs_on_edges(
@@ -267,7 +340,15 @@ def _pairs_on_edges(
         rows = row[encoded.indices[ranges(encoded.indptr[nodes], counts)]].astype(np.int64)
         here = rows * n_pairs + np.repeat(pair[single], counts)
         keys.append(here[rows >= 0])
-    key, times = np.unique(np.concatenate(keys), return_counts=True)
+    return _listed(np.concatenate(keys), n_rows, n_labels, drawn, least)
+
+
+def _listed(
+    met: NDArray[np.int64], n_rows: int, n_labels: int, drawn: NDArray[np.int32], least: float
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Pairs met often enough by rows, as row · L² + pair, and those drawn, ascending by row."""
+    n_pairs = n_labels * n_labels
+    key, times = np.unique(met, return_counts=True)
     total = np.bincount(key // n_pairs, times, n_rows)
     seen = key[times >= least * total[key // n_pairs]]
     more = (np.arange(n_rows)[:, None] * n_pairs + drawn).ravel()

@@ -155,7 +155,8 @@ class LabelInference(LabelSamples):
             "labels": self.labels.take(b.rows), "sample_weight": self.sample_weight[samples],
         }  # fmt: skip
         if self.structure != "chain":
-            changed |= {"edges": b.edges, "types": b.types}
+            own = self._edge_features_of(b.edge_ids)
+            changed |= {"edges": b.edges, "types": b.types, "edge_features": own}
         return self._like(**changed)
 
     @cached_property

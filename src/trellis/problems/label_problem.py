@@ -57,6 +57,8 @@ class LabelProblem(LabelInference):
         Whether the two ends of an edge play different parts.
     rich : EdgeWeights, optional
         Which features are crossed with which label pairs; the values are not looked at.
+    edge_features : Encoded, optional
+        Trees and graphs: features that edges have of their own, in CSR over edges.
     inference : str
         Graphs with loops: method of :func:`trellis.structures.best`, or "exact". Where it is
         not exact, values are those of the labellings found, and bounds are higher.

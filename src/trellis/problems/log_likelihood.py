@@ -270,7 +270,7 @@ class LogLikelihood:
         from trellis.kernels.sparse_edges import Hits
 
         edge, kind = weights.edge, weights.node.dtype
-        crossed = edge is not None and edge.n_crossed > 0  # the kernel takes it that there is a row
+        crossed = edge is not None and edge.n_rows > 0  # the kernel takes it that there is a row
         if isinstance(visits, GraphVisits):
             return None, rich_arguments(self.problem.rows, edge) if crossed else None
         pairs = None if crossed else self._pairs(weights)

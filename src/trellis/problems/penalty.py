@@ -3,7 +3,8 @@
     Ω(w) = l2 · ‖w‖² + l1 · ‖w‖₁ + group_lasso · Σ_g √|g| · ‖w_g‖
 
 A group is what one template contributes (Yuan & Lin 2006): its node weights are one group, its
-rich edge weights another, and the transitions are one. The first term is smooth; solvers treat the
+rich edge weights another, and the transitions are one; features that edges have of their own are in
+groups like those of attributes. The first term is smooth; solvers treat the
 others by their proximal steps, which are exact and leave exact zeros.
 """
 
@@ -33,6 +34,8 @@ class Penalty:
     l2, l1, group_lasso : float
     groups : int32 array (F,), optional
         Group of each feature, for the group lasso.
+    edge_groups : int32 array, optional
+        Group of each feature that edges have of their own, if there are any.
 
     Examples
     --------
@@ -51,14 +54,17 @@ class Penalty:
     l1: float = 0.0
     group_lasso: float = 0.0
     groups: NDArray[np.int32] | None = None
+    edge_groups: NDArray[np.int32] | None = None
 
     def __post_init__(self) -> None:
         for name in ("l2", "l1", "group_lasso"):
             number(at_least=0).check(name, getattr(self, name))
-        if self.groups is not None:
-            groups = as_array(self.groups, np.int32, "groups", (None,), low=0, high=1 << 24)
-            vars(self)["groups"] = held(groups, self.groups)
-        elif self.group_lasso:
+        for name in ("groups", "edge_groups"):
+            given = getattr(self, name)
+            if given is not None:
+                groups = as_array(given, np.int32, name, (None,), low=0, high=1 << 24)
+                vars(self)[name] = held(groups, given)
+        if self.group_lasso and self.groups is None:
             raise DataError(_NO_GROUPS)
 
     @property
@@ -110,7 +116,7 @@ class Penalty:
                 scale_rows(flat, ptr, mine, factor)
 
     def group_norms(self, weights: Weights) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """‖w_g‖ and |g| of each group: node groups, edge groups, transitions."""
+        """‖w_g‖ and |g| of each group: node groups, edge groups, transitions, edges' own groups."""
         from trellis.kernels.proximal import row_squares
 
         group = self._group_of(weights)
@@ -141,6 +147,10 @@ class Penalty:
             raise DataError(
                 f"there are groups of {len(self.groups)} features; weights of {len(weights.node)}"
             )
+        n_own = 0 if weights.edge is None else weights.edge.n_own
+        n_groups = 0 if self.edge_groups is None else len(self.edge_groups)
+        if n_groups != n_own:
+            raise DataError(f"there are groups of {n_groups} features of edges; weights of {n_own}")
         return self.groups
 
     def _group_of(self, weights: Weights) -> list[NDArray[np.int64]]:
@@ -151,6 +161,8 @@ class Penalty:
         for k, (_, _, feature) in enumerate(_rows(weights)):
             # node, transitions, edges
             places.append((groups[feature], np.full(len(feature), 2 * n), groups[feature] + n)[k])
+        if self.edge_groups is not None and len(self.edge_groups):
+            places[2][-len(self.edge_groups) :] = 2 * n + 1 + self.edge_groups
         return places
 
 
@@ -159,7 +171,8 @@ def _rows(
 ) -> list[tuple[NDArray[np.floating], NDArray[np.int64], NDArray[np.int64]]]:
     """Flat view, bounds of rows and feature of each row, for every array of weights.
 
-    The feature of the transitions' only row is F.
+    The feature of the transitions' only row is F, and so is that of rows that edges have of their
+    own: they go at the same pace.
     """
     n, n_labels = weights.node.shape
     rows = [
@@ -167,7 +180,7 @@ def _rows(
         (weights.transitions.reshape(-1), np.array([0, weights.transitions.size]), np.array([n])),
     ]
     if weights.edge is not None:
-        crossed = np.flatnonzero(weights.edge.row >= 0)
-        feature = np.tile(crossed, 2 if weights.edge.both else 1)
+        feature = weights.edge.features_of_rows()
+        feature = np.where(feature < 0, n, feature)
         rows.append((weights.edge.values, weights.edge.rows(), feature))
     return rows

@@ -5,9 +5,10 @@ r"""The samples of a labelling problem in flat arrays: features, edges, label se
     s(x, y; w) = \langle w, \Phi(x, y)\rangle
     = \sum_v \sum_{f \in x_v} x_{vf} W_{f, y_v} + \sum_{e = (a, b)} S_e(y_a, y_b),
 
-:math:`S_e` being the table of the edge's type, T, and what rich edge features add to it
-(:mod:`trellis.problems.edge_weights`); edges without direction have :math:`S_e + S_e^\top`. A chain
-is a graph whose edges join neighbours; they are implied, and its kernels are faster.
+:math:`S_e` being the table of the edge's type, T, and what rich edge features and features of the
+edge itself add to it (:mod:`trellis.problems.edge_weights`); edges without direction have
+:math:`S_e + S_e^\top`. A chain is a graph whose edges join neighbours; they are implied, and its
+kernels are faster.
 
 Weights are matrices (:class:`trellis.problems.Weights`), or one flat vector w of them: W (F, L) row
 by row, the tables T (K, L, L), the values of the rich edges. What is known of node v is the set
@@ -59,7 +60,7 @@ class LabelSamples:
     ----------
     encoded, labels, n_features, sample_weight, structure, edges, types, n_types, directed
         As for :class:`trellis.problems.LabelProblem`.
-    rich, inference, cost, transitions
+    rich, edge_features, inference, cost, transitions
         As for :class:`trellis.problems.LabelProblem`.
     """
 
@@ -79,6 +80,7 @@ class LabelSamples:
         n_types: int = 1,
         directed: bool = True,
         rich: EdgeWeights | None = None,
+        edge_features: Encoded | None = None,
         inference: str = "auto",
         cost: Any = "hamming",
         transitions: str = "all",
@@ -90,6 +92,7 @@ class LabelSamples:
         whole(1).check("n_types", n_types)
         flag.check("directed", directed)
         (nothing | instance(EdgeWeights)).check("rich", rich)
+        (nothing | instance(Encoded)).check("edge_features", edge_features)
         one_of(*_SOLVERS).check("inference", inference)
         check_cost(cost)
         one_of(*TRANSITIONS).check("transitions", transitions)
@@ -115,8 +118,11 @@ class LabelSamples:
         self.transitions = transitions
         weights = sample_weights(sample_weight, self.n_samples, all_zero=True)
         self.sample_weight: Float64s = held(weights, sample_weight)
+        self.edge_features = edge_features
         if rich is not None:
             self._check_layout(rich)
+        if structure == "chain" and edge_features is not None:
+            raise DataError("the edges of chains are implied and have no features of their own")
         if structure != "chain":
             if edges is None:
                 raise DataError(f'structure="{structure}" needs edges')
@@ -129,7 +135,10 @@ class LabelSamples:
             if np.any(owner[1:] < owner[:-1]):  # edges in order may be mapped: they stay there
                 order = np.argsort(owner, kind="stable")
                 edges, types = edges[order], types[order]
+                if edge_features is not None and len(edge_features.indptr) == len(edges) + 1:
+                    self.edge_features = taken(edge_features, order)
             self.edges, self.types = held(edges, given[0]), held(types, given[1])
+            self._check_edge_features()
             if structure == "tree":
                 Forest.of(self.offsets, self.edges)  # raises if there is a cycle
 
@@ -179,12 +188,12 @@ class LabelSamples:
         """Rows of rich edge weights that each edge meets."""
         if self.rich is None:
             return None
-        return edge_rows(self.encoded, self.edges, self.rich, self.directed)
+        return edge_rows(self.encoded, self.edges, self.rich, self.directed, self.edge_features)
 
     @property
     def is_rich(self) -> bool:
-        """Whether there are features that are crossed with pairs of labels."""
-        return self.rich is not None and self.rich.n_crossed > 0
+        """Whether there are features with weights of pairs of labels."""
+        return self.rich is not None and self.rich.n_rows > 0
 
     @cached_property
     def is_forest(self) -> bool:
@@ -270,10 +279,26 @@ class LabelSamples:
             raise DataError(
                 f"rich edges have rows of {len(edge.row)} features; there are {self.n_features}"
             )
+        if edge.n_own and self.structure == "chain":
+            raise DataError("the edges of chains are implied and have no features of their own")
+        if self.edge_features is not None and self.edge_features.n_features > edge.n_own:
+            raise DataError(
+                f"features of edges go up to {self.edge_features.n_features - 1}, but there are "
+                f"{edge.n_own} rows"
+            )
         n_pairs = self.n_labels**2
         dense = edge.values.size == edge.n_rows * n_pairs
         if edge.n_pairs > n_pairs or not (edge.ptr.size or dense):
             raise DataError(f"rich edges are for pairs of other labels than {self.n_labels}")
+
+    def _check_edge_features(self) -> None:
+        """Refuse features of other edges."""
+        own = self.edge_features
+        if own is None:
+            return
+        if len(own.indptr) != len(self.edges) + 1:
+            n_own = len(own.indptr) - 1
+            raise DataError(f"there are features of {n_own} edges; edges: {len(self.edges)}")
 
     def check_visits(self, visits: Visits) -> None:
         """Refuse visits of pieces that are not of this problem."""
@@ -321,7 +346,10 @@ class LabelSamples:
         """Everything that tells these samples from others."""
         features, sets = self.arguments()
         arrays = (*features, *sets, self.offsets, self.sample_weight)
-        return arrays if self.structure == "chain" else (*arrays, self.edges, self.types)
+        if self.structure == "chain":
+            return arrays
+        own = () if self.edge_features is None else tuple(self.edge_features.arguments())
+        return (*arrays, self.edges, self.types, *own)
 
     def visits(self, pieces: Pieces, order: Int64s | None = None) -> Visits:
         """Pieces of these samples in visiting order (as drawn, if none is given)."""
@@ -389,14 +417,19 @@ class LabelSamples:
         return self._like(
             encoded=taken(self.encoded, pieces.nodes).cut(pieces.offsets),
             labels=self.labels.take(pieces.nodes), edges=place[self.edges[kept]],
-            types=self.types[kept], **changed,
+            types=self.types[kept], edge_features=self._edge_features_of(kept), **changed,
         )  # fmt: skip
+
+    def _edge_features_of(self, edges: Int64s) -> Encoded | None:
+        """Features that some edges have of their own."""
+        return None if self.edge_features is None else taken(self.edge_features, edges)
 
     def apart(self) -> Self:
         """Every position as a sample of its own, without rich edges; the tables have no effect."""
         n = int(self.offsets[-1])
         return self._like(
             encoded=self.encoded.cut(np.arange(n + 1)), structure="chain", rich=None,
+            edge_features=None,
             sample_weight=np.repeat(self.sample_weight, np.diff(self.offsets)),
         )  # fmt: skip
 

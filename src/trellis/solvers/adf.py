@@ -88,7 +88,7 @@ class AdaptiveFrequency(Visitor):
         if w.edge is not None:
             from trellis.kernels.proximal import scale_rows
 
-            feature = np.tile(np.flatnonzero(w.edge.row >= 0), 2 if w.edge.both else 1)
+            feature = w.edge.features_of_rows() % len(keep)  # −1, the edges' own, as transitions
             scale_rows(w.edge.values, w.edge.rows(), feature, keep.astype(np.float64))
 
     def end_pass(self, number: int) -> float:

@@ -92,3 +92,6 @@ def _take_over(mine: Weights, theirs: Weights) -> None:
         n, m = family * theirs.edge.n_crossed, family * mine.edge.n_crossed
         size = old[n + theirs.edge.n_crossed] - old[n]
         mine.edge.values[new[m] : new[m] + size] = theirs.edge.values[old[n] : old[n] + size]
+    n, m = old[theirs.edge.n_joined], new[mine.edge.n_joined]
+    own = theirs.edge.values[n:]
+    mine.edge.values[m : m + len(own)] = own
