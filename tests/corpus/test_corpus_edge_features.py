@@ -140,9 +140,9 @@ def test_a_corpus_checks_the_features_of_its_edges():
         (3, "edge_features of the samples"),
         ([np.zeros((2, 2)), [], np.zeros((1, 3))], "edge_features: sample 2 has 3 columns"),
         ([np.full((2, 1), np.nan), [], np.zeros((1, 1))], "sample 0, edge 0, column 0 is nan"),
-        ([csr_array(np.eye(2)), [], csr_array((1, 3))], "edge_features of sample 2 are (1, 3)"),
-        ([csr_array(np.eye(2)), [], [{}]], "edge_features of sample 2 are list; expected 2"),
-        ([csr_array(np.eye(2) * 1j), [], csr_array((1, 2))], "sample 0 have dtype complex128"),
+        ([csr_array(np.eye(2)), [], csr_array((1, 3))], "edge_features: sample 2 has 3 columns"),
+        ([csr_array(np.eye(2)), [], [{}]], "edge_features: sample 2 is list; expected an"),
+        ([csr_array(np.eye(2) * 1j), [], csr_array((1, 2))], "sample 0 has dtype complex128"),
         ([csr_array((2, 2)), [], csr_array([[0, 1e39]])], "sample 2, edge 0, column 1 is 1e+39"),
     ],
 )

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from trellis.corpus import Corpus, as_corpus
 from trellis.errors import DataError
@@ -301,7 +302,7 @@ OTHER = Corpus.from_columns({"word": [["a"]]})
         (["the cat"], "sample 0 is str; expected a list of positions"),
         ([[], "the cat"], "sample 1 is str; expected a list of positions"),
         ([["a"], None], "sample 1 is NoneType; expected a list of positions"),
-        ([{"w": "a"}], "sample 0 is dict; expected a list of positions"),
+        ([{"w": "a"}], "sample 0 is a dict; expected a list of positions, or a dict of columns"),
         ([[{"w": "a"}], iter([])], "sample 1 is list_iterator; expected a list of positions"),
         ([OTHER[0], [{"w": "a"}]], "sample 0 is Sample; expected a list of positions"),
         ([OTHER[0], Corpus.from_columns({"word": [["a"]]})[0]], "samples of different corpora"),
@@ -345,7 +346,7 @@ def test_bad_samples(X, message):
         ([["X"]], "X and y differ in number: 2 and 1 samples"),
         ([["X"], ["Y"]], "sample 1: X has 2 positions, y has 1"),
         (3, "samples of y are of type int; expected a list"),
-        ("XY", "samples of y are of type str; expected a list"),
+        ("XY", "y='XY' names a column, but the samples are no tables; pass a list of label lists"),
         ([["X"], 3], "y of sample 1: expected a list of positions, got 3"),
         (["X", "YZ"], "labels of sample 0 are of type str; expected a list"),
         ([["X"], ["Y", [3]]], "label at sample 1, position 1 is [3] of type list"),
@@ -354,3 +355,111 @@ def test_bad_samples(X, message):
 def test_bad_labels(y, message):
     with pytest.raises(DataError, match=re.escape(message)):
         as_corpus([["a"], ["b", "c"]], y)
+
+
+# ---------------------------------------------------------------------------- columns, sparse rows
+
+
+PAIRS = [[("the", "DT"), ("cat", "NN")], [("sat", "VB")]]
+COLUMNS = {"word": ["the", "cat", "sat"], "pos": ["DT", "NN", "VB"]}
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        PAIRS,
+        [[list(pair) for pair in sample] for sample in PAIRS],
+        [[{"word": w, "pos": p, "more": 1} for w, p in sample] for sample in PAIRS],
+        [{"word": [w for w, _ in s], "pos": [p for _, p in s], "more": 3} for s in PAIRS],
+    ],
+)
+def test_symbols_of_columns(X):
+    corpus = as_corpus(X, columns=["word", "pos"])
+    assert {name: c.strings() for name, c in corpus.columns.items()} == COLUMNS
+    assert corpus.offsets.tolist() == [0, 2, 3] and corpus.features is None
+
+
+def test_words_are_the_first_column():
+    assert list(as_corpus([["a"]]).columns) == ["word"]
+    assert list(as_corpus([["a"]], columns=["char"]).columns) == ["char"]
+
+
+def test_numbers_among_symbols():
+    corpus = as_corpus([[("a", 1.5), ("b", 2)]], columns=["word", "len"])
+    assert corpus.columns["len"].strings() == ["1.5", "2.0"]
+    assert corpus.columns["len"].numbers and not corpus.columns["word"].numbers
+    part = corpus.take([0]).columns["len"]
+    assert part.numbers and part.only_used().numbers
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([[("a",)]], "sample 0, position 0 has 1 entries; expected a tuple of word, pos"),
+        ([[("a", "b"), "cd"]], "sample 0, position 1 is 'cd'; expected a tuple of word, pos"),
+        ([[("a", "b"), {"word": "c"}]], "position 1 is {'word': 'c'}; expected a tuple"),
+        ([[{"word": "a", "pos": "b"}, {"word": "c"}]], "position 1 has no 'pos'; expected a dict"),
+        ([[{"word": "a", "pos": "b"}, ("c", "d")]], "expected a dict of word, pos"),
+        ([[{"w": "a"}]], "the columns are word, pos, but position 0 of sample 0 has w"),
+        ([[("a", None)]], "sample 0, position 0: 'pos' is None; expected a string or a number"),
+        ([[("a", math.inf)]], "sample 0, position 0: 'pos' is inf; must be a finite float32"),
+        ([{"w": ["a"]}], "the columns word, pos are missing from sample 0"),
+        ([{"word": ["a"]}, {"w": ["a"]}], "sample 1 has no column 'word'; sample 0 has"),
+        ([{"word": "a"}], "of which 'word' is 'a' and no list"),
+        ([[("a", "b")], {"word": ["a"]}], "sample 0 is no dict of columns, but others are"),
+    ],
+)
+def test_bad_symbols(X, message):
+    with pytest.raises(DataError, match=re.escape(message)):
+        as_corpus(X, columns=["word", "pos"])
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ([], "columns must be different names"),
+        (["a", "a"], "columns must be different names, at least one"),
+        ("word", "columns are of type str; expected a list"),
+        ([1], "columns must be a list of strings"),
+    ],
+)
+def test_bad_columns(columns, message):
+    with pytest.raises(DataError, match=message):
+        as_corpus(PAIRS, columns=columns)
+
+
+def test_templates_over_nameless_columns():
+    from trellis import ChainCRF
+
+    message = r"say which column each entry .* \('the', 'DT'\) being the first: columns=\['word'"
+    with pytest.raises(DataError, match=message):
+        ChainCRF("word").fit(PAIRS, [["A", "B"], ["A"]])
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=3), st.randoms())
+def test_sparse_rows_are_as_dense_ones(lengths, random):
+    cells = [random.choice([0.0, 0.0, 1.0, -2.5]) for _ in range(4 * sum(lengths))]
+    dense = np.split(np.array(cells).reshape(-1, 4), np.cumsum(lengths)[:-1])
+    kinds = [sparse.csr_array, sparse.coo_matrix, sparse.csc_array, np.array]
+    mixed = [random.choice(kinds)(sample) for sample in dense]
+    for X in (mixed, [sparse.csr_array(sample) for sample in dense]):
+        ours, theirs = as_corpus(X).features, as_corpus(dense).features
+        assert ours.names == theirs.names
+        for name in ("indptr", "indices", "values"):
+            a, b = getattr(ours, name), getattr(theirs, name)
+            assert (a is None) == (b is None) and (a is None or a.tolist() == b.tolist())
+
+
+def test_sparse_rows_are_checked():
+    bad = sparse.csr_array([[0, 0], [0, np.nan]])
+    with pytest.raises(DataError, match="sample 1, position 1, column 1 is nan; must be a finite"):
+        as_corpus([sparse.csr_array((3, 2)), bad])
+    with pytest.raises(DataError, match="sample 1 has 3 columns, sample 0 has 2"):
+        as_corpus([bad[:1], sparse.csr_array((1, 3))])
+
+
+def test_names_of_the_columns_of_arrays():
+    corpus = as_corpus([np.array([[0.0, 2.0]])], columns=["height", "width"])
+    assert corpus.features.names == ["height", "width"]
+    with pytest.raises(DataError, match="sample 0 has 3 columns, there are names for 2"):
+        as_corpus([np.zeros((1, 3))], columns=["height", "width"])

@@ -176,8 +176,18 @@ def _from_column_dicts(samples: list[Any], columns: list[str] | None) -> Given:
         missing = [n for n in names if not isinstance(sample, Mapping) or n not in sample]
         if missing:
             raise DataError(f"sample {i} has no column {missing[0]!r}; sample 0 has")
+        single = [n for n in names if not _is_column(sample[n])]
+        if single:
+            raise DataError(
+                f"sample {i} is a dict; expected a list of positions, or a dict of columns, of "
+                f"which {single[0]!r} is {sample[single[0]]!r:.60} and no list"
+            )
     listed = {name: [sample[name] for sample in samples] for name in names}
     return Given(Corpus.from_columns(listed), fields=tuple(names))
+
+
+def _is_column(value: Any) -> bool:
+    return isinstance(value, list | tuple | np.ndarray)
 
 
 def _from_symbols(samples: list[Any], first: Any, columns: list[str] | None) -> Given:
