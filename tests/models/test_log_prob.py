@@ -133,3 +133,20 @@ def test_both_probabilities_of_events_agree(seed):
     chances, logs = event_probability(p, allowed), log_event_probability(p, allowed)
     np.testing.assert_array_equal(np.exp(logs), chances)
     assert (logs <= 0).all()
+
+
+@pytest.mark.parametrize("model", [TreeCRF, GraphCRF])
+def test_features_of_edges(model):
+    X, y = [[["a"], ["b"], ["a"]]] * 6, [["A", "B", "A"], ["A", "A", "A"]] * 3
+    edges = [[(1, 0), (2, 1)]] * 6
+    own = [[["far"], ["near"]], [["near"], ["near"]]] * 3
+    crf = model(random_state=0, max_passes=5).fit(X, y, edges=edges, edge_features=own)
+    every = [list(labels) for labels in itertools.product("AB", repeat=3)]
+    for asked in own[:2]:
+        given = {"edges": edges[:1] * 8, "edge_features": [asked] * 8}
+        p = np.exp(crf.log_prob(X[:1] * 8, every, **given))
+        assert p.sum() == pytest.approx(1)
+        (chances,) = crf.predict_marginals(X[:1], edges=edges[:1], edge_features=[asked])
+        for t, j in np.ndindex(chances.shape):
+            share = p[[labels[t] == crf.classes_[j] for labels in every]].sum()
+            assert chances[t, j] == pytest.approx(share)
