@@ -44,6 +44,7 @@ from trellis import (
 )
 from trellis.cheap import AnnotationLog
 from trellis.cheap.annotation_log import from_json, to_json
+from trellis.compat import read_crfpp_model, read_wapiti_model
 from trellis.corpus import Features, get_scheme, write_graphs, write_jsonl
 from trellis.corpus.schemes import tags_to_words
 from trellis.errors import DataError, TrellisError
@@ -270,6 +271,27 @@ def _use_crfpp(data: bytes, scratch: Scratch) -> None:
     _use_templates(read_crfpp(scratch.of(data), ["word", "pos"]))
 
 
+def _use_crfpp_model(data: bytes, scratch: Scratch) -> None:
+    _use_model(read_crfpp_model(scratch.of(data), ["word", "pos"]))
+
+
+def _use_wapiti_model(data: bytes, scratch: Scratch) -> None:
+    _use_model(read_wapiti_model(scratch.of(data), ["word", "pos"]))
+
+
+def _use_model(model: Any) -> None:
+    corpus = Corpus.from_columns({"word": [["the", "cat"]], "pos": [["D", "N"]]})
+    _check(len(model.predict(corpus)[0]) == 2, "a label for each position")
+
+
+_CRFPP_MODEL = (
+    "version: 100\ncost-factor: 1\nmaxid: 8\nxsize: 2\n\nN\nV\n\nU00:%x[0,0]\nB\n\n"
+    "4 B\n0 U00:the\n2 U00:cat\n\n" + "".join(f"{k / 4:.4f}\n" for k in range(8))
+)
+_WAPITI_MODEL = (
+    "#mdl#2#2\n#rdr#2/2/0\n11:u00:%x[0,0],\n1:b,\n#qrk#2\n1:N,\n1:V,\n#qrk#2\n7:u00:the,\n1:b,\n"
+    "0=0x1p+0\n3=-0x1.8p+1\n"
+)
 _LANGUAGE = (
     "# chunking\nedges = mark\nmin_count = 1\nword[-2..2]\nlower(word) & pos[-1..1] @ min_count=2\n"
     'prefix(word, 1..3); suffix(word, 2)\nshort_shape(word)[-1..1]; test(word, "^[A-Z]") @ edge\n'
@@ -489,6 +511,8 @@ FAMILIES: dict[str, Family] = {
     ),
     "templates": Family((_LANGUAGE,), _use_language, ("Templates.parse",)),
     "crfpp": Family((_TEMPLATE,), _use_crfpp, ("read_crfpp", "parse_crfpp")),
+    "crfpp-model": Family((_CRFPP_MODEL,), _use_crfpp_model, ("read_crfpp_model",)),
+    "wapiti-model": Family((_WAPITI_MODEL,), _use_wapiti_model, ("read_wapiti_model",)),
     "table": Family((_TABLE, 'a,b\n"x,1",2\n"l\nm",nan\n'), _use_regress, ("read_table",)),
     "detections": Family(
         (_OBJECTS, _OBJECTS + _MARK.decode() + _LINKS), _use_detections, ("read_detections",)

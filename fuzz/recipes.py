@@ -83,7 +83,14 @@ EXCEPTIONS = {
     "decompose.Partitioner": _PROTOCOL,
     **{
         f"evaluation.{n}": _RECORD
-        for n in ("Calibration", "Comparison", "Confusion", "SegmentationScores", "SpanScores")
+        for n in (
+            "Calibration",
+            "Comparison",
+            "Confusion",
+            "Scorer",
+            "SegmentationScores",
+            "SpanScores",
+        )
     },
     "experts.AnswerFile": _FILES,
     "experts.Guarantee": _RECORD,
@@ -1382,6 +1389,7 @@ for _name in ("token_accuracy", "sequence_accuracy", "hamming_loss", "confusion"
     _call(f"evaluation.{_name}", gold=_Y, predicted=_PREDICTED)
 _call("evaluation.hamming_loss", gold=_Y, predicted=_PREDICTED, average="sample")
 _call("evaluation.confusion", gold=_Y, predicted=_PREDICTED, classes=["D", "N", "V"])
+_call("evaluation.scorer", metric="accuracy")
 _call("evaluation.span_scores", gold=_SPANS, predicted=_SPANS, scheme="BIO", strict=False)
 _call("evaluation.word_segmentation_scores", gold_words=[["ab", "c"]],
       predicted_words=[["a", "bc"]], known_words=["ab"])  # fmt: skip
