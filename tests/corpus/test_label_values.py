@@ -139,3 +139,31 @@ def test_classes_of_files_are_checked():
     ):
         with pytest.raises(CorruptModelError, match=message):
             unpacked_labels(header, pack_strings(texts, "classes."))
+
+
+def test_files_of_text_hold_names_of_labels(tmp_path):
+    from trellis import write_conll, write_crfsuite, write_graphs
+    from trellis.corpus import as_corpus, as_graph_corpus
+
+    corpus = as_corpus([["a", "b"]], [[0, None]])
+    write_conll(tmp_path / "f", corpus, labels=[[Colour.RED, (1,)]])
+    assert (tmp_path / "f").read_text() == "a 0 RED\nb _ (1,)\n\n"
+    write_crfsuite(tmp_path / "f", as_corpus([[["x"], ["y"]]], [[True, False]]))
+    assert (tmp_path / "f").read_text() == "True\tx\nFalse\ty\n\n"
+    write_graphs(tmp_path / "f", as_graph_corpus([["a", "b"]], [[1, 2]], edges=[[(0, 1)]]))
+    assert (tmp_path / "f").read_text() == "a 1\nb 2\n@edge 1 2\n\n"
+
+
+def test_json_lines_hold_numbers(tmp_path):
+    from trellis import read_jsonl, write_jsonl
+    from trellis.corpus import as_corpus
+
+    y = [[0, True, 2.5, "a", None, {3, 4}]]
+    write_jsonl(tmp_path / "f", as_corpus([list("abcdef")], y), predicted=[[Colour.RED] * 6])
+    text = (tmp_path / "f").read_text()
+    assert '"labels": [0, true, 2.5, "a", null, [3, 4]]' in text and '"RED"' in text
+    again = read_jsonl(tmp_path / "f", "labels").label_lists()
+    assert again == y and type(again[0][1]) is bool
+    (tmp_path / "g").write_text('{"word": ["a"], "labels": [{"b": 1}]}\n')
+    with pytest.raises(DataError, match="expected a string, a number, null or a list of these"):
+        read_jsonl(tmp_path / "g")

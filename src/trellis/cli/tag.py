@@ -112,6 +112,8 @@ def _labelled_text(
     probability: list[list[str]] | None,
 ) -> str:
     """The samples with their predicted labels, in the format of the input."""
+    from trellis.corpus.label_values import label_name
+
     kind = layout["format"]
     if kind == "conllu":
         return _conllu_text(source, layout["label"], predicted, probability)
@@ -128,11 +130,11 @@ def _labelled_text(
     gap = "\t" if kind == "crfsuite" or layout["tabs"] else " "
     if probability is not None:
         predicted = [
-            [f"{y}{gap}{p}" for y, p in zip(*pair, strict=True)]
+            [f"{label_name(y)}{gap}{p}" for y, p in zip(*pair, strict=True)]
             for pair in zip(predicted, probability, strict=True)
         ]
     if kind == "crfsuite":
-        return "".join("".join(f"{y}\n" for y in sample) + "\n" for sample in predicted)
+        return "".join("".join(f"{label_name(y)}\n" for y in s) + "\n" for s in predicted)
     from trellis.corpus.conll import format_conll
     from trellis.corpus.graphs import format_graphs
 
@@ -144,6 +146,8 @@ def _conllu_text(
     source: Input, label: str, predicted: list[list[str]], p: list[list[str]] | None
 ) -> str:
     """The input, comments and all, with one field of each word replaced."""
+    from trellis.corpus.label_values import label_name
+
     names = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
     field = names.index(label)
     labels = iter([y for sample in predicted for y in sample])
@@ -154,7 +158,7 @@ def _conllu_text(
         fields = text.split("\t")
         if line.startswith("#") or not fields[0].isdecimal():
             continue  # a comment, a blank line, a range of words or an empty node
-        fields[field] = next(labels)
+        fields[field] = label_name(next(labels))
         if chances is not None:
             entry = f"p={next(chances)}"
             fields[-1] = entry if fields[-1] == "_" else f"{fields[-1]}|{entry}"
@@ -164,12 +168,15 @@ def _conllu_text(
 
 def _kbest_text(model: Any, corpus: Corpus, layout: dict[str, Any], k: int) -> str:
     """For each labelling of each sequence a line with its rank and score, then its positions."""
+    from trellis.corpus.label_values import label_name
+
     gap = "\t" if layout["format"] == "conllu" or layout.get("tabs") else " "
     lines = []
     for s, (sample, found) in enumerate(zip(corpus, model.predict_kbest(corpus, k), strict=True)):
         rows = list(zip(*sample.columns.values(), strict=True)) or [()] * len(sample)
         for rank, (labels, score) in enumerate(found, 1):
             lines.append(f"# {s + 1} {rank} {score:.4f}\n")
-            lines += [gap.join((*row, y)) + "\n" for row, y in zip(rows, labels, strict=True)]
+            named = map(label_name, labels)
+            lines += [gap.join((*row, y)) + "\n" for row, y in zip(rows, named, strict=True)]
             lines.append("\n")
     return "".join(lines)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from trellis.arrays import known
 from trellis.corpus.corpus import Column, split
+from trellis.corpus.label_values import label_name
 from trellis.corpus.labels import Labels
 from trellis.errors import DataError
 from trellis.files.text import NOT_UTF8, Source, read_bytes
@@ -118,9 +119,9 @@ def label_strings(labels: Labels, file: str) -> list[str]:
     """Labels as fields of a file: ``_`` where nothing is known; sets are refused."""
     strings = []
     for label in labels.tolist():
-        if label is not None and not isinstance(label, str):
+        if isinstance(label, frozenset):
             raise DataError(f"a set of allowed labels cannot be written to {file}; use JSONL")
-        strings.append("_" if label is None else label)
+        strings.append("_" if label is None else label_name(label))
     return strings
 
 

@@ -15,6 +15,7 @@ from trellis.corpus.columnfile import (
     read_fields,
 )
 from trellis.corpus.corpus import Corpus, check_lengths
+from trellis.corpus.label_values import label_name
 from trellis.corpus.labels import Labels
 from trellis.errors import DataError
 from trellis.files.text import Source, write_text
@@ -110,7 +111,7 @@ def format_conll(corpus: Corpus, labels: Fields | None = None, separator: str = 
     flat = list(written.values())
     if labels is not None:
         check_lengths(corpus.lengths.tolist(), labels, "corpus", "labels")
-        flat.append([label for sample in labels for label in sample])
+        flat.append([label_name(label) for sample in labels for label in sample])
         check_writable(flat[-1], "labels", "a column file", "")
     if not flat:
         raise DataError("this corpus has no columns and no labels to write")

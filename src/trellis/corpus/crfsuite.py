@@ -13,6 +13,7 @@ import numpy as np
 
 from trellis.corpus.columnfile import check_writable, code_column, joined_samples, read_fields
 from trellis.corpus.corpus import FLOAT32_LIMIT, Corpus, Features, bounds
+from trellis.corpus.label_values import label_name
 from trellis.corpus.labels import Labels
 from trellis.errors import DataError
 from trellis.files.text import Source, write_text
@@ -119,9 +120,9 @@ def write_crfsuite(path: str | os.PathLike[Any], corpus: Corpus) -> None:
     features = corpus.features
     labels: list[str] = []
     for label in corpus.labels.tolist():
-        if not isinstance(label, str):
+        if label is None or isinstance(label, frozenset):
             raise DataError("CRFsuite's format needs one label at every position")
-        labels.append(label)
+        labels.append(label_name(label))
     check_writable(labels, "the label column", _FILE, "\t")
     used = np.unique(features.indices)
     check_writable((features.names[i] for i in used), "the list of attributes", _FILE, "\t")

@@ -4,7 +4,7 @@
     {"features": [{"w": "The"}, {"w": "cat", "len": 3}], "labels": ["D", null]}
 
 Lists of strings are columns, ``features`` is a list of feature dicts or attribute lists, and
-``labels`` may hold null (not annotated) or a list of allowed labels at any position.
+``labels`` may hold strings, numbers, null (not annotated) or a list of allowed labels.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 
 from trellis.corpus.corpus import Corpus, Features, check_lengths, split
 from trellis.corpus.door import as_corpus
+from trellis.corpus.label_values import in_order, label_in_json
 from trellis.corpus.labels import Label, Labels
 from trellis.errors import DataError
 from trellis.files.text import Source, read_text, write_text
@@ -109,24 +110,28 @@ def _record(line: str, label: str) -> dict[str, list[Any]]:
 
 
 def _label(entry: Any) -> Label:
-    if entry is None or isinstance(entry, str):
-        return entry
-    if isinstance(entry, list) and entry and all(isinstance(e, str) for e in entry):
+    if entry is None or _is_single(entry):
+        return entry  # type: ignore[no-any-return]  # a label
+    if isinstance(entry, list) and entry and all(map(_is_single, entry)):
         return frozenset(entry)
-    raise DataError(f"label {entry!r}; expected a string, null or a list of strings")
+    raise DataError(f"label {entry!r}; expected a string, a number, null or a list of these")
+
+
+def _is_single(entry: Any) -> bool:
+    return isinstance(entry, str | int | float) and entry == entry  # noqa: PLR0124 (no NaN)
 
 
 def write_jsonl(
     path: str | os.PathLike[Any],
     corpus: Corpus,
     *,
-    predicted: Sequence[Sequence[str]] | None = None,
+    predicted: Sequence[Sequence[Any]] | None = None,
 ) -> None:
     """Write a corpus (and predictions, under ``predicted``) as JSON lines, whole or not at all."""
     write_text(path, "".join(f"{line}\n" for line in jsonl_lines(corpus, predicted)))
 
 
-def jsonl_lines(corpus: Corpus, predicted: Sequence[Sequence[str]] | None = None) -> list[str]:
+def jsonl_lines(corpus: Corpus, predicted: Sequence[Sequence[Any]] | None = None) -> list[str]:
     """Lines that :func:`write_jsonl` writes."""
     lists: list[tuple[str, list[list[Any]]]] = []
     for name, column in corpus.columns.items():
@@ -137,11 +142,10 @@ def jsonl_lines(corpus: Corpus, predicted: Sequence[Sequence[str]] | None = None
         raise DataError("this corpus has no columns and no features to write")
     if corpus.labels is not None:
         name = "labels" if corpus.label_name == "label" else corpus.label_name
-        flat = [sorted(y) if isinstance(y, frozenset) else y for y in corpus.labels.tolist()]
-        lists.append((name, split(flat, corpus.offsets)))
+        lists.append((name, split(list(map(_written, corpus.labels.tolist())), corpus.offsets)))
     if predicted is not None:
         check_lengths(corpus.lengths.tolist(), predicted, "corpus", "predicted")
-        lists.append(("predicted", [list(sample) for sample in predicted]))
+        lists.append(("predicted", [list(map(_written, sample)) for sample in predicted]))
     keys = [key for key, _ in lists]
     if len(set(keys)) != len(keys):
         raise DataError(f"two of the lists to write have the same name: {', '.join(keys)}")
@@ -152,6 +156,12 @@ def jsonl_lines(corpus: Corpus, predicted: Sequence[Sequence[str]] | None = None
             raise DataError(f"sample {i} holds half of a surrogate pair, which is not valid text")
         lines.append(line)
     return lines
+
+
+def _written(label: Label) -> Any:
+    if isinstance(label, frozenset):
+        return [label_in_json(member) for member in in_order(label)]
+    return None if label is None else label_in_json(label)
 
 
 def _feature_dicts(features: Features) -> list[dict[str, float | bool]]:

@@ -29,6 +29,7 @@ __all__ = [
     "in_order",
     "is_missing",
     "label_in_json",
+    "label_name",
     "packed_labels",
     "plain_label",
     "unpacked_labels",
@@ -103,6 +104,17 @@ def as_objects(values: Sequence[Any]) -> NDArray[np.object_]:
     for i, value in enumerate(values):
         array[i] = value
     return array
+
+
+def label_name(label: Any) -> str:
+    """A label as a field of a text file, or as it is shown; members of enumerations by name.
+
+    Examples
+    --------
+    >>> label_name("B-NP"), label_name(3)
+    ('B-NP', '3')
+    """
+    return label.name if isinstance(label, enum.Enum) else str(label)
 
 
 def packed_labels(classes: Sequence[Any]) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
