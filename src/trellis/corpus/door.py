@@ -23,6 +23,7 @@ import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -91,21 +92,23 @@ def take_in(
 ) -> Given:
     """Take samples in, and remember their form; as :func:`as_corpus`.
 
-    ``symbols``: whether tuples and dicts at positions are symbols of columns, not attributes; by
-    default they are if ``columns`` are given.
+    ``symbols``: whether tuples and dicts at positions are symbols of columns, not attributes, and
+    numbers of tables are; by default the former are if ``columns`` are given.
     """
     if columns is not None:
         columns = as_list(columns, "columns")
         strings.check("columns", columns)
         if not columns or len(set(columns)) < len(columns):
             raise DataError(f"columns must be different names, at least one; got {columns}")
-    given = _taken(X, y, columns, group, columns is not None if symbols is None else symbols)
+    given = _taken(X, y, columns, group, symbols)
     if y is None or (isinstance(y, str) and given.corpus.labels is not None):
         return given
     return replace(given, corpus=replace(given.corpus, labels=given.labelled(y)))
 
 
-def _taken(X: Any, y: Any, columns: list[str] | None, group: str | None, symbols: bool) -> Given:
+def _taken(
+    X: Any, y: Any, columns: list[str] | None, group: str | None, symbols: bool | None
+) -> Given:
     if isinstance(X, Given):  # which a service has taken in before
         return X
     if isinstance(X, Corpus):
@@ -114,7 +117,7 @@ def _taken(X: Any, y: Any, columns: list[str] | None, group: str | None, symbols
         return Given(X.corpus.take([X.index]), fields=tuple(X.corpus.columns))
     besides = (y,) if isinstance(y, str) else ()
     if is_table(X):
-        return long_table(X, columns, group, besides, symbols)
+        return long_table(X, columns, group, besides, bool(symbols))
     if is_dataset(X):
         return dataset(X, y, columns)
     if is_docs(X):
@@ -127,12 +130,12 @@ def _taken(X: Any, y: Any, columns: list[str] | None, group: str | None, symbols
             "read files with read_conll and its relatives"
         ) from None
     if any(map(is_table, samples)):
-        return tables(samples, columns, besides, symbols)
+        return tables(samples, columns, besides, bool(symbols))
     if isinstance(y, str):
         raise DataError(
             f"y={y!r} names a column, but the samples are no tables; pass a list of label lists"
         )
-    return _lists(samples, columns, symbols)
+    return _lists(samples, columns, columns is not None if symbols is None else symbols)
 
 
 def _lists(samples: list[Any], columns: list[str] | None, symbols: bool) -> Given:
@@ -208,6 +211,9 @@ def _from_symbols(samples: list[Any], first: Any, columns: list[str] | None) -> 
         )
     else:
         names = columns
+    fast = _strings_of_columns(samples, names, by_name)
+    if fast is not None:
+        return Given(Corpus.from_columns(fast), fields=tuple(names))
     flat: dict[str, list[str]] = {name: [] for name in names}
     lengths, numeric = [], dict.fromkeys(names, True)
     for i, raw in enumerate(samples):
@@ -226,6 +232,31 @@ def _from_symbols(samples: list[Any], first: Any, columns: list[str] | None) -> 
         for name in names
     }
     return Given(Corpus(bounds(lengths), coded), fields=tuple(names))
+
+
+def _strings_of_columns(
+    samples: list[Any], names: list[str], by_name: bool
+) -> dict[str, list[Any]] | None:
+    """The symbols of each column, sample by sample; None if some are missing or no strings."""
+    kinds = {dict} if by_name else {tuple, list}
+    columns: list[list[Any]] = [[] for _ in names]
+    for sample in samples:
+        if type(sample) not in (list, tuple) or not set(map(type, sample)) <= kinds:
+            return None
+        if by_name:
+            try:
+                parts = [list(map(itemgetter(name), sample)) for name in names]
+            except KeyError:
+                return None
+        elif set(map(len, sample)) <= {len(names)}:
+            parts = list(map(list, zip(*sample, strict=True))) or [[] for _ in names]
+        else:
+            return None
+        if not all(set(map(type, part)) <= {str} for part in parts):
+            return None
+        for column, part in zip(columns, parts, strict=True):
+            column.append(part)
+    return dict(zip(names, columns, strict=True))
 
 
 def _of_names(position: Any, names: list[str], by_name: bool, where: str) -> Sequence[Any]:

@@ -72,7 +72,7 @@ class LongTable(Form):
                     f"{what} has {len(flat)} entries; the table has {len(self.order)} rows in "
                     f"{len(self.offsets) - 1} samples"
                 )
-        return split([flat[i] for i in self.order.tolist()], self.offsets)
+        return split(_ordered(flat, self.order), self.offsets)
 
     def labels(self, each: list[list[Any]]) -> Any:
         """A series in the order of the rows."""
@@ -142,9 +142,10 @@ def long_table(
             f"({_some(frame.columns)}); or pass a list of tables, one for each sample"
         )
     keys = _values(frame, group)
-    for row, key in enumerate(keys):
-        if is_missing(key):
-            raise DataError(f"row {row}: the column {group!r}, which tells samples apart, is empty")
+    empty = frame[group].is_null().to_list()
+    if any(empty):
+        row = empty.index(True)
+        raise DataError(f"row {row}: the column {group!r}, which tells samples apart, is empty")
     numbers: dict[Any, int] = {}
     codes = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
     order = np.argsort(codes, kind="stable")
@@ -234,12 +235,18 @@ def _corpus(
         columns = {}
         for name, kind in kinds.items():
             flat = [v for frame in frames for v in _symbols(frame, name, kind)]
-            strings = [flat[i] for i in order.tolist()]
-            columns[name] = Column.from_strings(strings, numbers=kind == "number")
+            columns[name] = Column.from_strings(_ordered(flat, order), numbers=kind == "number")
         return Corpus(offsets, columns)
     parts = [np.concatenate([_numbers(frame, name) for frame in frames]) for name in names]
     stacked = np.stack(parts, axis=1)[order].astype(np.float32)
     return Corpus(offsets, features=dense_features(stacked, list(names)))
+
+
+def _ordered(rows: list[Any], order: NDArray[np.int64]) -> list[Any]:
+    """Rows sample by sample; most often they are already."""
+    if np.array_equal(order, np.arange(len(order))):
+        return rows
+    return [rows[i] for i in order.tolist()]
 
 
 def dense_features(rows: NDArray[np.float32], names: list[str]) -> Features:
@@ -275,15 +282,16 @@ def _kind(frames: Sequence[Any], name: str) -> str:
 def _symbols(frame: Any, name: str, kind: str) -> list[str]:
     if kind == "number":
         return [repr(number) for number in _numbers(frame, name).tolist()]
-    symbols = []
-    for row, value in enumerate(frame[name].to_list()):
+    symbols = frame[name].to_list()
+    if set(map(type, symbols)) == {str}:
+        return list(symbols)
+    for row, value in enumerate(symbols):
         if is_missing(value):
             raise DataError(
                 f"row {row}, column {name!r} is missing; fill it in. (pandas reads words such as "
                 "NA and null as missing: read_csv(..., keep_default_na=False))"
             )
-        symbols.append(value if type(value) is str else str(value))
-    return symbols
+    return [str(value) for value in symbols]
 
 
 def _numbers(frame: Any, name: str) -> NDArray[np.float64]:

@@ -263,7 +263,7 @@ class Templates:
         strings.check("columns", columns)
         strings.check("numbers", numbers)
         if numbers:
-            lines = [f"number({_column(name)})[-1..1]" for name in numbers]
+            lines = [f"number({_column(name)})" for name in numbers]
             texts = [name for name in columns if name not in numbers]
             return cls.parse(
                 [*(cls.default_for(texts).text().split("\n") if texts else []), *lines]
