@@ -296,7 +296,7 @@ OTHER = Corpus.from_columns({"word": [["a"]]})
     [
         ("text", "expected a corpus or a list of samples, got str; read files with read_conll"),
         (b"text", "got bytes"),
-        ({"w": "a"}, "got dict"),
+        ({"w": "a"}, "samples of w are of type str; expected a list"),
         (3, "got int"),
         (None, "got NoneType"),
         (["the cat"], "sample 0 is str; expected a list of positions"),
@@ -463,3 +463,22 @@ def test_names_of_the_columns_of_arrays():
     assert corpus.features.names == ["height", "width"]
     with pytest.raises(DataError, match="sample 0 has 3 columns, there are names for 2"):
         as_corpus([np.zeros((1, 3))], columns=["height", "width"])
+
+
+def test_samples_as_a_dict_of_columns():
+    data = {"word": [["the", "cat"], ["sat"]], "pos": [["DT", "NN"], ["VB"]], "tag": [[0, 1], [2]]}
+    corpus = as_corpus(data, "tag")
+    assert corpus.label_lists() == data["tag"] and list(corpus.columns) == ["word", "pos"]
+    assert list(as_corpus(data, columns=["pos"]).columns) == ["pos"]
+    for y, columns, message in (
+        ("tags", None, "there is no column 'tags'; there are word, pos, tag"),
+        (None, ["x"], "there is no column 'x'"),
+        ("word", ["word"], "there is no column 'word'"),
+    ):
+        with pytest.raises(DataError, match=message):
+            as_corpus(data, y, columns=columns)
+
+
+def test_arrays_of_words():
+    X = [np.array(["the", "cat"]), np.array(["sat"], object)]
+    assert as_corpus(X).columns["word"].strings() == ["the", "cat", "sat"]

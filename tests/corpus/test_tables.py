@@ -220,3 +220,43 @@ def test_bad_labels_of_tables():
         crf.fit(pd.DataFrame({3: [1]}), [1])
     with pytest.raises(DataError, match="LazyFrame cannot be read row by row; collect it first"):
         crf.fit(pl.from_pandas(frame()).lazy(), "tag")
+
+
+def test_labels_may_be_a_table_of_one_column():
+    X = frame()[["sentence", "word"]]
+    crf = ChainCRF(group="sentence", random_state=0).fit(X, frame()[["tag"]])
+    assert crf.predict(X).to_list() == TAGS
+    with pytest.raises(DataError, match="labels are a table of 2 columns; expected one"):
+        crf.fit(X, frame()[["tag", "word"]])
+
+
+def test_two_columns_of_one_name():
+    twice = pd.concat([frame(), frame()[["word"]]], axis=1)
+    with pytest.raises(DataError, match=r"a table that cannot be read: .*'word' 2 times"):
+        ChainCRF(group="sentence").fit(twice, "tag")
+
+
+def test_nothing_comes_back_for_nothing():
+    crf = ChainCRF(group="sentence", random_state=0).fit(frame(), "tag")
+    assert len(crf.predict(frame().iloc[:0])) == 0
+    assert crf.predict_marginals(frame().iloc[:0]).shape == (0, 3)
+
+
+def test_unlabelled_text_may_be_a_table():
+    crf = ChainCRF("word; cluster(word)", group="sentence", random_state=0)
+    assert crf.fit(frame(), "tag", unlabelled=frame()).predict(frame()).to_list() == TAGS
+
+
+def test_series_of_words_and_of_lists():
+    words = [pd.Series(["the", "cat"]), pd.Series(["sat"])]
+    assert as_corpus(words).columns["word"].strings() == ["the", "cat", "sat"]
+    grouped = frame().groupby("sentence", sort=False)
+    corpus = as_corpus(grouped["word"].agg(list), grouped["tag"].agg(list))
+    assert corpus.label_lists() == [["D", "N", "V"], ["D", "N"]]
+
+
+def test_a_pool_is_no_table():
+    from trellis.cheap import ActiveLearner
+
+    with pytest.raises(DataError, match=r"trellis.corpus.as_corpus\(table, group=...\) makes one"):
+        ActiveLearner(ChainCRF(), labels=["D", "N"]).query(frame())

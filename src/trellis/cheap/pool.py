@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from trellis.corpus.tables import is_table
 from trellis.errors import DataError
 from trellis.files import fingerprint
 
@@ -34,6 +35,11 @@ class Pool:
     def __init__(self, data: Any) -> None:
         if isinstance(data, str | Mapping) or not hasattr(data, "__len__"):
             raise DataError(f"a pool is a corpus or a list of samples, got {type(data).__name__}")
+        if is_table(data):
+            raise DataError(
+                "a pool is a corpus or a list of samples; trellis.corpus.as_corpus(table, "
+                "group=...) makes one of a table"
+            )
         self.data = data
         self._samples = data[0] if _is_labelled(data) else data
         self._length = len(self._samples)

@@ -7,7 +7,7 @@ Accepted samples (all of one kind within a call):
     [[str, …], …]             attributes of each position, all indicators
     [{str: value}, …]         attributes of each position: a string value means the indicator
                               «key=value», a bool an indicator if true, a number the value itself
-    {str: [str, …]}           the columns of a sample
+    {str: [str, …]}           the columns of a sample; all samples may be such a dict of lists
     (n, d) array or matrix    d real-valued attributes a position, named x0 … x(d-1); also sparse
     table                     a row a position (:mod:`trellis.corpus.tables`); one long table, too
     datasets of Hugging Face  :mod:`trellis.corpus.huggingface`
@@ -41,7 +41,7 @@ from trellis.corpus.corpus import (
 from trellis.corpus.form import Given
 from trellis.corpus.huggingface import dataset, is_dataset
 from trellis.corpus.spacy_docs import docs, is_docs
-from trellis.corpus.tables import dense_features, is_table, long_table, tables
+from trellis.corpus.tables import dense_features, is_series, is_table, long_table, tables
 from trellis.domains import strings
 from trellis.errors import DataError
 
@@ -122,6 +122,8 @@ def _taken(
         return dataset(X, y, columns)
     if is_docs(X):
         return docs(X, y, columns)
+    if isinstance(X, Mapping):
+        return _from_mapping(X, y, columns)
     try:
         samples = as_list(X, "samples")
     except DataError:
@@ -129,6 +131,8 @@ def _taken(
             f"expected a corpus or a list of samples, got {type(X).__name__}; "
             "read files with read_conll and its relatives"
         ) from None
+    if is_docs(samples):
+        return docs(samples, y, columns)
     if any(map(is_table, samples)):
         return tables(samples, columns, besides, bool(symbols))
     if isinstance(y, str):
@@ -144,6 +148,7 @@ def _lists(samples: list[Any], columns: list[str] | None, symbols: bool) -> Give
     if all(isinstance(s, Sample) for s in samples):
         corpus = _from_views(samples)
         return Given(corpus, fields=tuple(corpus.columns))
+    samples = [list(s) if _is_words(s) else s for s in samples]
     if any(isinstance(s, np.ndarray) or _is_sparse(s) for s in samples):
         return _from_arrays(samples, columns)
     if any(isinstance(s, Mapping) for s in samples):
@@ -156,6 +161,26 @@ def _lists(samples: list[Any], columns: list[str] | None, symbols: bool) -> Give
     if symbols and first is not None:
         return _from_symbols(samples, first, columns)
     return Given(_from_attributes(samples))
+
+
+def _is_words(sample: Any) -> bool:
+    """Whether a sample is an array or a series of symbols."""
+    if isinstance(sample, np.ndarray):
+        return sample.ndim == 1 and sample.dtype.kind in "UOT"
+    return is_series(sample)
+
+
+def _from_mapping(X: Mapping[str, Any], y: Any, columns: list[str] | None) -> Given:
+    """Samples as a dict of columns, each a list of lists; one of them may be the labels."""
+    names = [n for n in (X if columns is None else columns) if not (isinstance(y, str) and n == y)]
+    missing = [n for n in (*names, y) if isinstance(n, str) and n not in X]
+    if missing or not names:
+        has = ", ".join(map(str, X)) or "none"
+        raise DataError(f"there is no column {(missing or ['word'])[0]!r}; there are {has}")
+    corpus = Corpus.from_columns(
+        {name: X[name] for name in names}, X[y] if isinstance(y, str) else None
+    )
+    return Given(corpus, fields=tuple(names))
 
 
 def _sequence(sample: Any, index: int) -> Sequence[Any]:

@@ -180,6 +180,8 @@ def _narwhals(X: Any) -> Any:
             f"a table of type {type(X).__name__} cannot be read row by row; collect it first "
             "(pandas, Polars and PyArrow tables can)"
         ) from None
+    except ValueError as error:  # narwhals: two columns of one name
+        raise DataError(f"a table that cannot be read: {' '.join(str(error).split())}") from None
     for name in frame.columns:
         if not isinstance(name, str):
             raise DataError(f"the table has a column named {name!r}; column names must be strings")
@@ -213,6 +215,11 @@ def _values(frame: Any, name: str) -> list[Any]:
 
 
 def _flat(y: Any) -> list[Any]:
+    if is_table(y):
+        frame = _narwhals(y)
+        if len(frame.columns) != 1:
+            raise DataError(f"labels are a table of {len(frame.columns)} columns; expected one")
+        return _values(frame, frame.columns[0])
     if is_series(y):
         return list(y.to_list() if hasattr(y, "to_list") else y.to_pylist())
     return as_list(y, "labels")

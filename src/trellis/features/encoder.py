@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.corpus import Corpus
-from trellis.corpus.graphs import as_any_corpus
+from trellis.corpus.graphs import take_in_any
 from trellis.domains import instance
 from trellis.errors import DataError, TemplateError
 from trellis.features.atoms import Atom, DictionaryAtom, LexiconAtom
@@ -352,11 +352,14 @@ def encoder_for(
     return TemplateEncoder(templates, unlabelled or (), entries)
 
 
-def unlabelled_text(given: Any) -> list[Corpus]:
-    """What a user passed as ``unlabelled=``, as corpora; refuses what holds no text."""
+def unlabelled_text(given: Any, **how: Any) -> list[Corpus]:
+    """What a user passed as ``unlabelled=``, as corpora; refuses what holds no text.
+
+    ``how`` are the keywords of :func:`trellis.corpus.door.take_in`.
+    """
     several = isinstance(given, list | tuple) and given and isinstance(given[0], Corpus)
     try:
-        corpora = [as_any_corpus(part) for part in (given if several else [given])]
+        corpora = [take_in_any(part, **how).corpus for part in (given if several else [given])]
     except DataError as error:
         raise DataError(f"unlabelled=: {error}") from None
     if not any(corpus.n_positions for corpus in corpora):

@@ -129,7 +129,11 @@ class LinearModel(LearningProblems, StoredLinearModel):
         return corpus
 
     def _beside(
-        self, unlabelled: Any, dictionaries: Any, prepared: Prepared | None
+        self,
+        unlabelled: Any,
+        dictionaries: Any,
+        prepared: Prepared | None,
+        columns: Sequence[str],
     ) -> dict[str, Any]:
         """What features are learned from beside the samples, checked."""
         beside = {"unlabelled": unlabelled, "dictionaries": dictionaries}
@@ -145,7 +149,9 @@ class LinearModel(LearningProblems, StoredLinearModel):
                     "by the first fit; leave it out, or fit afresh (warm_start=False)"
                 )
         if unlabelled is not None:
-            given["unlabelled"] = unlabelled_text(unlabelled)
+            given["unlabelled"] = unlabelled_text(
+                unlabelled, columns=list(columns) or self.columns, group=self.group
+            )
         return given
 
     def _partitioner(self, problem: LabelProblem) -> Partitioner:
@@ -236,7 +242,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         fresh = not (self.warm_start and self.__sklearn_is_fitted__())
         given = self.training_data(X, y, edges, edge_types, edge_features, fresh=fresh)
         corpus = given.corpus
-        beside = self._beside(unlabelled, dictionaries, prepared)
+        beside = self._beside(unlabelled, dictionaries, prepared, given.fields)
         weight = sample_weights(sample_weight, len(corpus))
         held_out = None if dev is None else self.dev_corpus(dev, given.fields)
         saved = checkpoint if isinstance(checkpoint, Checkpoint) else None
