@@ -26,6 +26,11 @@ from trellis.corpus import Labels
 _SHARES = (0.05, 0.25, 1.0)
 
 
+def accuracy(model: Any, test: Corpus) -> float:
+    """Share of the positions that are right, in per cent."""
+    return 100 * float(model.score(test, metric="accuracy"))
+
+
 def without(corpus: Corpus, share: float | None, seed: int = 0) -> Corpus:
     """A corpus that keeps a share of its labels; None: all but the first."""
     assert corpus.labels is not None
@@ -55,7 +60,7 @@ def one_missing(train: Corpus, test: Corpus, rounds: int) -> None:
     for run in measured:
         model = run.kept[-1]
         table.add(
-            run.name, run.wall.median, f"{100 * model.score(test):.2f}",
+            run.name, run.wall.median, f"{accuracy(model, test):.2f}",
             f"{model.objective_:.2f}", model.n_passes_, ratio(run.wall, measured[0].wall),
         )  # fmt: skip
     table.show()
@@ -74,7 +79,7 @@ def losses(train: Corpus, test: Corpus, draws: int) -> None:
         row = [name]
         for share in _SHARES:
             scores = [
-                100 * kind("chunking", random_state=0).fit(without(train, share, seed)).score(test)
+                accuracy(kind("chunking", random_state=0).fit(without(train, share, seed)), test)
                 for seed in range(1 if share == 1 else draws)
             ]
             spread = f" ± {statistics.stdev(scores):.2f}" if len(scores) > 1 else ""
