@@ -46,6 +46,7 @@ from trellis.cheap import AnnotationLog
 from trellis.cheap.annotation_log import from_json, to_json
 from trellis.compat import read_crfpp_model, read_wapiti_model
 from trellis.corpus import Features, get_scheme, write_graphs, write_jsonl
+from trellis.corpus.csv_table import format_csv, read_csv
 from trellis.corpus.schemes import tags_to_words
 from trellis.errors import DataError, TrellisError
 from trellis.estimator import parameters_of
@@ -234,6 +235,19 @@ _GRAPHS = (
     "a p X\nb q Y\nc p X\n@edge 1 2 left | far:2.5 near\n@edge 3 2\n\nd p X\ne q Y\n"
     "@edge 2 1 right | a\\:b\n"
 )
+
+
+_CSV = 's,word,len,tag\n1,The,3,D\n2,"a, b",4,N\n1,cat,3,N\n2,sat,3,\n'
+
+
+def _use_csv(data: bytes, scratch: Scratch) -> None:
+    corpus = read_csv(scratch.of(data), "tag", group="s")
+    assert corpus.labels is not None
+    labels = [[str(label) for label in sample] for sample in corpus.label_lists()]
+    text = format_csv(scratch.of(data), "s", {"predicted": labels})
+    again = read_csv(scratch.of(text.encode()), "predicted", group="s", columns=["s"])
+    _check(len(again) == len(corpus), "other samples than were read")
+    _learn(corpus, data, "auto")
 
 
 def _use_segmented(data: bytes, scratch: Scratch) -> None:
@@ -503,6 +517,7 @@ FAMILIES: dict[str, Family] = {
     "jsonl": Family(
         (_JSONL, _FEATURES), corpora(read_jsonl, write_jsonl, "word"), ("read_jsonl",)
     ),
+    "csv": Family((_CSV,), _use_csv, ("read_csv",)),
     "segmented": Family((_SEGMENTED,), _use_segmented, ("read_segmented",)),
     "graphs": Family(
         (_GRAPHS,),

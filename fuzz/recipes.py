@@ -76,8 +76,8 @@ EXCEPTIONS = {
     **{
         f"corpus.{kind}_{name}": _FILES
         for kind in ("read", "write")
-        for name in ("conll", "conllu", "crfsuite", "graphs", "jsonl", "segmented")
-        if (kind, name) != ("write", "segmented")
+        for name in ("conll", "conllu", "crfsuite", "csv", "graphs", "jsonl", "segmented")
+        if (kind, name) not in (("write", "segmented"), ("write", "csv"))
     },
     "decompose.VISITS": _VALUE,
     "decompose.Partitioner": _PROTOCOL,

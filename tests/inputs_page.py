@@ -150,6 +150,15 @@ def jsonl(samples: list[Any]) -> str:
     return "".join(json.dumps({**sample, "labels": tags}) + "\n" for sample, tags in pairs)
 
 
+def csv_text() -> str:
+    columns = rows()
+    lines = [
+        ",".join(columns),
+        *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def crfsuite() -> str:
     pairs = zip(TAGS, LISTED, strict=True)
     samples = [zip(tags, sample, strict=True) for tags, sample in pairs]
@@ -200,7 +209,8 @@ def kinds() -> list[Kind]:
         Kind("(n, d) arrays of NumPy", lambda: (ARRAYS, TAGS), ARRAYS),
         Kind("(n, d) matrices of SciPy", lambda: (sparse(), TAGS), ARRAYS),
         Kind("long table of pandas, `group=`", lambda: long_table("pandas"), WORDS,
-             {"group": "sentence"}),
+             {"group": "sentence"}, file=("a.csv", csv_text(), ["--format", "csv",
+                                                                "--group", "sentence"])),
         Kind("long table of Polars, `group=`", lambda: long_table("polars"), WORDS,
              {"group": "sentence"}),
         Kind("long table of PyArrow, `group=`", lambda: long_table("pyarrow"), WORDS,

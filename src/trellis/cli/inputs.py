@@ -29,7 +29,7 @@ __all__ = [
     "read_samples",
 ]
 
-FORMATS = ("conll", "conllu", "crfsuite", "jsonl", "segmented", "graphs")
+FORMATS = ("conll", "conllu", "crfsuite", "csv", "jsonl", "segmented", "graphs")
 _IN_COLUMNS = ("conll", "graphs")
 _DEFAULT_LABEL = {"conllu": "upos", "jsonl": "labels"}
 
@@ -41,20 +41,25 @@ def add_input_arguments(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=FORMATS,
         help="conll: fields in columns, a blank line after each sentence (default); conllu: "
-        "Universal Dependencies; crfsuite: label, then attributes, separated by tabs; jsonl: one "
-        "object of lists a line; segmented: one sentence a line, spaces between words; graphs: as "
-        "conll, with lines '@edge A B [TYPE]' after the nodes of a sample",
+        "Universal Dependencies; crfsuite: label, then attributes, separated by tabs; csv: a "
+        "header, then a row for each position, --group tells samples apart; jsonl: one object of "
+        "lists a line; segmented: one sentence a line, spaces between words; graphs: as conll, "
+        "with lines '@edge A B [TYPE]' after the nodes of a sample",
+    )
+    group.add_argument(
+        "--group", metavar="NAME", help="csv: the column that says which rows are one sample"
     )
     group.add_argument(
         "--columns",
         metavar="A,B,...",
         help="conll: names of the columns, in order (default: word,label or word,pos,label, or "
-        "word,column2,...,label, by their number)",
+        "word,column2,...,label, by their number); csv: those to take (default: all)",
     )
     group.add_argument(
         "--label",
         metavar="NAME",
-        help="the column or key to predict (default: conll the last, conllu upos, jsonl labels)",
+        help="the column or key to predict (default: conll and csv the last, conllu upos, jsonl "
+        "labels)",
     )
     group.add_argument(
         "--tabs",
@@ -93,6 +98,10 @@ def layout_for(
     kind = args.format or (known or {}).get("format", "conll")
     if known is None or known["format"] != kind:
         known = {}
+    if kind == "csv":
+        return _csv_layout(args, source, known)
+    if args.group:
+        raise DataError(f"--group is for csv files, not for {kind}")
     if kind not in _IN_COLUMNS:
         for option in ("columns", "tabs", "skip"):
             if getattr(args, option):
@@ -115,6 +124,29 @@ def layout_for(
         )
     label = args.label or known.get("label", columns[-1])
     return {"format": kind, "columns": columns, "label": label, "tabs": tabs, "skip": skip}
+
+
+def _csv_layout(args: argparse.Namespace, source: Input, known: dict[str, Any]) -> dict[str, Any]:
+    """Layout of a CSV file: what the header says, with the group and the label told apart."""
+    from trellis.files.table import read_table
+
+    for option in ("tabs", "skip"):
+        if getattr(args, option):
+            raise DataError(f"--{option} is for conll files, not for csv")
+    header = list(read_table(source).columns)
+    group = args.group or known.get("group")
+    if group is None:
+        raise DataError(
+            f"csv files need --group, the column that says which rows are one sample: "
+            f"{', '.join(header)}"
+        )
+    label = args.label or known.get("label") or next(n for n in reversed(header) if n != group)
+    if args.columns:
+        columns = [name.strip() for name in args.columns.split(",")]
+    else:
+        columns = known.get("columns") or [name for name in header if name not in (group, label)]
+    columns = [name for name in columns if name != label]
+    return {"format": "csv", "columns": columns, "label": label, "group": group}
 
 
 def _usual_columns(source: Input, tabs: bool, skip: str) -> list[str]:
@@ -177,6 +209,12 @@ def read_samples(source: Input, layout: dict[str, Any], *, labelled: bool = True
         separator = "\t" if tabs else None
         read = corpus.read_conll if kind == "conll" else corpus.read_graphs
         return read(source, columns, label, separator=separator, skip=skip)
+    if kind == "csv":
+        from trellis.files.table import read_table
+
+        there = labelled or layout["label"] in read_table(source).columns
+        label = layout["label"] if there else None
+        return corpus.read_csv(source, label, group=layout["group"], columns=layout["columns"])
     if kind == "conllu":
         return corpus.read_conllu(source, layout["label"])
     if kind == "crfsuite":

@@ -110,6 +110,8 @@ def _layout_text(layout: dict[str, Any]) -> str:
         parts.append(f"columns {','.join(layout['columns'])}")
     if "label" in layout:
         parts.append(f"label {layout['label']}")
+    if "group" in layout:
+        parts.append(f"group {layout['group']}")
     if layout.get("tabs"):
         parts.append("fields between tabs")
     if layout.get("skip"):

@@ -30,6 +30,7 @@ below override it. What comes out depends on the format:
   conll      the columns of the input and, as one more column, the predicted label
   conllu     the input with the predictions in place of the label's column
   crfsuite   the predicted labels, one a line
+  csv        the input with one more column, "predicted"
   jsonl      the input with one more key, "predicted"
   segmented  the text with spaces between words (spaces in the input do not count)
   graphs     as conll, with the lines of edges
@@ -58,8 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     more.add_argument(
         "--marginals",
         action="store_true",
-        help="add the probability of each predicted label (CRF; conll, crfsuite: one more column; "
-        "conllu: p=... in MISC)",
+        help="add the probability of each predicted label (CRF; conll, crfsuite, csv: one more "
+        "column; conllu: p=... in MISC)",
     )
     what = "write the K best labellings of each sequence as columns, each after a line "
     add_number(more, "--kbest", 1, f"{what}'# SEQUENCE RANK SCORE'")
@@ -117,6 +118,12 @@ def _labelled_text(
     kind = layout["format"]
     if kind == "conllu":
         return _conllu_text(source, layout["label"], predicted, probability)
+    if kind == "csv":
+        from trellis.corpus.csv_table import format_csv
+
+        added = {"predicted": [list(map(label_name, sample)) for sample in predicted]}
+        added |= {} if probability is None else {"probability": probability}
+        return format_csv(source, layout["group"], added)
     if kind == "jsonl":
         from trellis.corpus.jsonl import jsonl_lines
 

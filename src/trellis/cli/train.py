@@ -213,7 +213,7 @@ def _training_data(
     from trellis.features.prepared import Prepared, is_prepared
 
     if is_prepared(args.file):
-        about = ("format", "columns", "label", "tabs", "skip", "templates", "crfpp")
+        about = ("format", "columns", "label", "group", "tabs", "skip", "templates", "crfpp")
         for dest in (*about, "unlabelled", "dictionary"):
             if getattr(args, dest) not in (None, False):
                 option = "features" if dest == "templates" else dest

@@ -4,6 +4,7 @@ from trellis.corpus.conll import read_conll, write_conll
 from trellis.corpus.conllu import read_conllu, write_conllu
 from trellis.corpus.corpus import Column, Corpus, Features, Sample
 from trellis.corpus.crfsuite import read_crfsuite, write_crfsuite
+from trellis.corpus.csv_table import read_csv
 from trellis.corpus.door import as_corpus
 from trellis.corpus.graphs import as_graph_corpus, read_graphs, write_graphs
 from trellis.corpus.jsonl import read_jsonl, write_jsonl
@@ -25,6 +26,7 @@ __all__ = [
     "read_conll",
     "read_conllu",
     "read_crfsuite",
+    "read_csv",
     "read_graphs",
     "read_jsonl",
     "read_segmented",

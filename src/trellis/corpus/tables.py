@@ -26,7 +26,15 @@ from trellis.corpus.form import Form, Given
 from trellis.corpus.label_values import is_missing
 from trellis.errors import DataError
 
-__all__ = ["dense_features", "is_series", "is_table", "long_table", "node_names", "tables"]
+__all__ = [
+    "dense_features",
+    "is_series",
+    "is_table",
+    "long_table",
+    "node_names",
+    "sample_order",
+    "tables",
+]
 
 
 def is_table(value: Any) -> bool:
@@ -146,13 +154,23 @@ def long_table(
     if any(empty):
         row = empty.index(True)
         raise DataError(f"row {row}: the column {group!r}, which tells samples apart, is empty")
-    numbers: dict[Any, int] = {}
-    codes = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
-    order = np.argsort(codes, kind="stable")
-    offsets = bounds(np.bincount(codes, minlength=len(numbers)))
+    order, offsets = sample_order(keys)
     names = _names(frame, columns, {group, *besides}, symbols)
     corpus = _corpus([frame], names, offsets, order, symbols)
     return Given(corpus, LongTable(frame, order, offsets), names)
+
+
+def sample_order(keys: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows sample by sample, in order of first appearance, and the bounds of the samples.
+
+    Examples
+    --------
+    >>> sample_order(["b", "a", "b"])
+    (array([0, 2, 1]), array([0, 2, 3]))
+    """
+    numbers: dict[Any, int] = {}
+    codes = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+    return np.argsort(codes, kind="stable"), bounds(np.bincount(codes, minlength=len(numbers)))
 
 
 def tables(

@@ -350,13 +350,15 @@ def input_layout(header: Mapping[str, Any]) -> dict[str, Any] | None:
     layout = header_value(header, "input_format", dict)
     if not layout:
         return None
-    kinds = {"format": str, "columns": list, "label": str, "tabs": bool, "skip": str}
+    of_columns = {"format": str, "columns": list, "label": str, "tabs": bool, "skip": str}
+    kinds = of_columns | {"group": str}
     for key, value in layout.items():
         if key not in kinds or not isinstance(value, kinds[key]):
             raise CorruptModelError(f"input format has a wrong entry {key!r}")
     if not all(isinstance(c, str) for c in layout.get("columns", [])):
         raise CorruptModelError("input format has a wrong entry 'columns'")
-    needed = set(kinds) if layout.get("format") in ("conll", "graphs") else {"format"}
+    needed = set(of_columns) if layout.get("format") in ("conll", "graphs") else {"format"}
+    needed |= {"columns", "label", "group"} if layout.get("format") == "csv" else set()
     if not needed <= set(layout):
         raise CorruptModelError("input format lacks an entry")
     return layout
