@@ -42,7 +42,16 @@ STUDIES = DOCS.parent / "studies"
 PAGES = [*sorted(DOCS.glob("*.md")), *sorted(STUDIES.glob("*.md"))]
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 # Modules of the package whose names are nobody's business outside it.
-PRIVATE = {"cli", "html_view", "kernels", "metadata_routing", "predictor", "progress", "warmup"}
+PRIVATE = {
+    "cli",
+    "html_view",
+    "interrupts",
+    "kernels",
+    "metadata_routing",
+    "predictor",
+    "progress",
+    "warmup",
+}
 
 FENCE = re.compile(r"^```(\w*)[ \t]*([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w])")

@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 LAYERS = (
-    ("errors", "html_view", "predictor"),
+    ("errors", "html_view", "interrupts", "predictor"),
     ("arrays", "metadata_routing", "progress", "kernels"),
     ("domains", "files"),
     ("estimator",),

@@ -28,7 +28,7 @@ from trellis.cli.named_files import (
 # Options that take any text, none of it the name of a file. A new option is either of a type or
 # stands here: test_every_text_says_what_it_is.
 TEXTS = {
-    "columns", "label", "skip",  # how an input looks
+    "columns", "group", "label", "skip",  # how an input looks
     "column", "only",  # combine
     "target",  # regress: columns
 }  # fmt: skip

@@ -33,6 +33,7 @@ from trellis.cli import (
 from trellis.cli.named_files import check_files
 from trellis.cli.output import flush_stdout, visible
 from trellis.errors import TrellisError
+from trellis.interrupts import interrupts
 
 __all__ = ["main"]
 
@@ -110,7 +111,7 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     try:
-        with _log_on_stderr():
+        with _log_on_stderr(), interrupts():
             code: int = _parse(argv)
         return code
     except TrellisError as error:

@@ -27,6 +27,7 @@ from trellis.errors import CheckpointError, DataError, TrellisError
 from trellis.estimator import fitted, fixed
 from trellis.features import Prepared
 from trellis.features.encoder import unlabelled_text
+from trellis.interrupts import interrupts
 from trellis.models.checkpoint import Checkpoint, Resumed, run_fingerprint
 from trellis.models.compression import reduced, rounded
 from trellis.models.edge_features import encoded_edges
@@ -162,6 +163,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
 
     # ---------------------------------------------------------------- fit
 
+    @interrupts()
     def fit(
         self,
         X: Any,
@@ -285,6 +287,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
             saved.remove()
         return self
 
+    @interrupts()
     def partial_fit(
         self,
         X: Any,
