@@ -31,8 +31,9 @@ from trellis.cli import (
     warm,
 )
 from trellis.cli.named_files import check_files
-from trellis.cli.output import flush_stdout, visible
+from trellis.cli.output import flush_stdout, new_reporter, visible
 from trellis.errors import TrellisError
+from trellis.progress import write_line
 
 __all__ = ["main"]
 
@@ -103,7 +104,7 @@ def parser() -> argparse.ArgumentParser:
             add_help=module is not reproduce,  # the studies have a help of their own
         )
         command.module = module
-        command.set_defaults(run=module.run)
+        command.set_defaults(run=module.run, name=module.NAME)
     return top
 
 
@@ -134,7 +135,13 @@ def _parse(argv: Sequence[str] | None) -> int:
         if rest and args.run is not reproduce.run:
             top.error(f"unrecognized arguments: {' '.join(rest)}")
         check_files(args)
-        code: int = args.run(argparse.Namespace(**vars(args), rest=rest))
+        reporter = new_reporter(
+            quiet=getattr(args, "quiet", False), always=getattr(args, "progress", False)
+        )
+        if reporter.shown:
+            logging.getLogger("trellis").setLevel(logging.INFO)
+        with reporter.stage(f"trellis {args.name}"):  # unless a command says more
+            code: int = args.run(argparse.Namespace(**vars(args), rest=rest, reporter=reporter))
     except SystemExit:  # after --help or --version
         flush_stdout()
         raise
@@ -143,17 +150,17 @@ def _parse(argv: Sequence[str] | None) -> int:
 
 @contextmanager
 def _log_on_stderr() -> Iterator[None]:
-    """Show the library's log: progress as it is, warnings with the program's name."""
+    """Show the library's log above bars: notes as they are, warnings with the program's name."""
 
-    class Plain(logging.Formatter):
-        def format(self, record: logging.LogRecord) -> str:
+    class AboveBars(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
             mark = "" if record.levelno <= logging.INFO else "trellis: "
-            return mark + visible(record.getMessage())
+            if sys.stderr is not None and not getattr(record, "shown", False):
+                write_line(mark + visible(record.getMessage()), sys.stderr)
 
     logger = logging.getLogger("trellis")
     handlers, propagate, level = logger.handlers, logger.propagate, logger.level
-    logger.handlers = [logging.StreamHandler(sys.stderr)]
-    logger.handlers[0].setFormatter(Plain())
+    logger.handlers = [AboveBars()]
     logger.propagate = False
     logger.setLevel(logging.WARNING)
     try:

@@ -14,7 +14,9 @@ import sys
 import unicodedata
 from contextlib import suppress
 
-__all__ = ["flush_stdout", "one_line", "say", "visible", "write_stdout"]
+from trellis.progress import Reporter, nothing_drawn, write_line
+
+__all__ = ["flush_stdout", "new_reporter", "one_line", "say", "visible", "write_stdout"]
 
 # Controls (but line breaks and tabs), format characters (those that turn the direction of writing
 # among them, but not the joiners that Persian or Hindi need), lone surrogates, line separators.
@@ -57,8 +59,14 @@ def one_line(text: str) -> str:
 
 def say(text: str, *, quiet: bool = False) -> None:
     """Write a line to standard error, unless the command is to be quiet."""
-    if not quiet:
-        print(visible(text), file=sys.stderr, flush=True)
+    if not quiet and sys.stderr is not None:
+        write_line(visible(text), sys.stderr)
+
+
+def new_reporter(*, quiet: bool = False, always: bool = False) -> Reporter:
+    """Who shows the progress of a command: on a terminal, unless it is to be quiet, or always."""
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    return Reporter(always or (terminal and not quiet))
 
 
 def write_stdout(text: str, encoding: str | None = None) -> None:
@@ -72,6 +80,11 @@ def write_stdout(text: str, encoding: str | None = None) -> None:
     OSError
         If not all of it could be written; the message names standard output.
     """
+    with nothing_drawn():
+        _write_stdout(text, encoding)
+
+
+def _write_stdout(text: str, encoding: str | None) -> None:
     if sys.stdout is None:  # the shell's >&-
         raise OSError(errno.EBADF, "It is closed", "standard output")
     if encoding is None or sys.stdout.isatty():
