@@ -115,9 +115,8 @@ class Reporter:
 
     def line(self, text: str, *, shown: bool = True) -> None:
         """Write a line that stays, or only log it."""
-        shown = self.shown and shown
-        _log.info(text, extra={"shown": shown})  # so that no handler shows it again
-        if shown:
+        _log.info(text, extra={"reported": True})  # a handler that shows things may leave it out
+        if self.shown and shown:
             write_line(text, self._stream)
 
     def stage(self, text: str) -> AbstractContextManager[Task]:

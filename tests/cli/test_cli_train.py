@@ -11,12 +11,14 @@ import time
 import pytest
 from toy_files import FORMATS, GOLD, LABELLED, SENTENCES, conll, lines_of
 
+from screens import screen
 from trellis import ChainCRF, ChainPerceptron, load_model
 from trellis.cli.train import summary
 from trellis.progress import Reporter
 
 PASS_LINE = re.compile(
-    r"pass +\d+  objective +[\d.]+( +change +-?[\d.]+e[-+]\d+)?( +dev +[\d.]+)? +[\d.]+ s"
+    r"pass +\d+ of \d+  objective +[\d.]+( +change +-?[\d.]+e[-+]\d+)?"
+    r"( +dev (span F1|accuracy) +[\d.]+)? +[\d.]+ s"
 )
 
 
@@ -336,9 +338,9 @@ def test_progress_is_one_line_a_pass(run, toys, tmp_path):
     assert len(passes) == 4
     for number, line in enumerate(passes, 1):
         assert PASS_LINE.fullmatch(line), line
-        assert line.startswith(f"pass {number:3d}  objective")
+        assert line.startswith(f"pass {number} of 4  objective")
         assert ("change" in line) == (number >= 3)
-        assert "dev" in line
+        assert "dev span F1" in line
     assert last.startswith(f"{tmp_path / 'm'}: 5 labels, ")
 
 
@@ -416,7 +418,7 @@ def test_progress_on_a_terminal(spawn, toys, tmp_path, quiet):
         pass
     os.close(ours)
     assert process.wait() == 0
-    lines = lines_of(shown.decode().replace("\r\n", "\n"))
+    lines = lines_of("\n".join(screen(shown.decode().replace("\r\n", "\n"))[0]))
     assert sum(bool(PASS_LINE.fullmatch(line)) for line in lines) == (0 if quiet else 3)
     assert len(lines) == (0 if quiet else 5)
 
@@ -427,7 +429,7 @@ def test_progress_on_a_terminal(spawn, toys, tmp_path, quiet):
 def test_interrupt_after_a_pass_writes_the_model(run, toys, tmp_path, monkeypatch):
     def line(self, text, shown=[]):  # noqa: B006 (counts the calls)
         shown.append(text)
-        if len(shown) == 2:
+        if len(shown) == 3:  # after what the data are, and two passes
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Reporter, "line", line)
@@ -455,7 +457,7 @@ def test_ctrl_c_during_training(spawn, run, toys, tmp_path):
     options = ["--max-passes", "10000000", "--tol", "-1", "--progress", "-o", tmp_path / "m"]
     process = spawn("train", toys / "train.txt", *options)
     for line in process.stderr:
-        if line.startswith(b"pass   2"):  # so that there is a checkpoint
+        if re.match(rb"pass +2 of", line):  # so that there is a checkpoint
             break
     process.send_signal(signal.SIGINT)
     rest = process.stderr.read().decode()

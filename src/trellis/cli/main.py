@@ -155,7 +155,7 @@ def _log_on_stderr() -> Iterator[None]:
     class AboveBars(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             mark = "" if record.levelno <= logging.INFO else "trellis: "
-            if sys.stderr is not None and not getattr(record, "shown", False):
+            if sys.stderr is not None and not hasattr(record, "reported"):
                 write_line(mark + visible(record.getMessage()), sys.stderr)
 
     logger = logging.getLogger("trellis")

@@ -392,7 +392,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
                 checkpoint.save(now, learner, best[0] if best else None)
 
         def moved(share: float) -> None:
-            steps.at(len(progress.records) + share)
+            steps.at(len(progress.records) + min(share, 0.99))  # scores belong to a pass
 
         scorer = None if score_of is None else scored
         watch = Watch(progress, scorer, self.patience, save, after, moved)
