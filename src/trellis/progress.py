@@ -150,7 +150,7 @@ def write_line(text: str, stream: TextIO) -> None:
         if "tqdm" in sys.modules:
             from tqdm import tqdm
 
-            tqdm.write(text, file=stream)
+            tqdm.write(text + "\n", file=stream, end="")
         else:
             stream.write(text + "\n")
         stream.flush()

@@ -262,7 +262,7 @@ def test_dev_with_patience_stops_early_and_keeps_the_best_pass(run, toys, tmp_pa
     result = run("train", toys / "train.txt", *options)
     assert result.code == 0
     passes = [line for line in result.err if line.startswith("pass")]
-    scores = [float(re.search(r"dev +([\d.]+)", line)[1]) for line in passes]
+    scores = [float(re.search(r"dev span F1 +([\d.]+)", line)[1]) for line in passes]
     best = scores.index(max(scores)) + 1
     assert len(passes) == best + 3 < 50
     kept = f"{len(passes)} passes (kept pass {best}, dev {max(scores):.2f}; out of patience)"

@@ -31,9 +31,9 @@ from trellis.cli import (
     warm,
 )
 from trellis.cli.named_files import check_files
-from trellis.cli.output import flush_stdout, new_reporter, visible
+from trellis.cli.output import flush_stdout, visible
 from trellis.errors import TrellisError
-from trellis.progress import write_line
+from trellis.progress import Reporter, write_line
 
 __all__ = ["main"]
 
@@ -135,9 +135,7 @@ def _parse(argv: Sequence[str] | None) -> int:
         if rest and args.run is not reproduce.run:
             top.error(f"unrecognized arguments: {' '.join(rest)}")
         check_files(args)
-        reporter = new_reporter(
-            quiet=getattr(args, "quiet", False), always=getattr(args, "progress", False)
-        )
+        reporter = _new_reporter(args)
         if reporter.shown:
             logging.getLogger("trellis").setLevel(logging.INFO)
         with reporter.stage(f"trellis {args.name}"):  # unless a command says more
@@ -146,6 +144,13 @@ def _parse(argv: Sequence[str] | None) -> int:
         flush_stdout()
         raise
     return code
+
+
+def _new_reporter(args: argparse.Namespace) -> Reporter:
+    """Who shows the progress of a command: on a terminal unless --quiet, elsewhere if asked."""
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    quiet, always = (getattr(args, name, False) for name in ("quiet", "progress"))
+    return Reporter(always or (terminal and not quiet))
 
 
 @contextmanager

@@ -14,9 +14,9 @@ import sys
 import unicodedata
 from contextlib import suppress
 
-from trellis.progress import Reporter, nothing_drawn, write_line
+from trellis.progress import nothing_drawn, write_line
 
-__all__ = ["flush_stdout", "new_reporter", "one_line", "say", "visible", "write_stdout"]
+__all__ = ["flush_stdout", "one_line", "say", "visible", "write_stdout"]
 
 # Controls (but line breaks and tabs), format characters (those that turn the direction of writing
 # among them, but not the joiners that Persian or Hindi need), lone surrogates, line separators.
@@ -61,12 +61,6 @@ def say(text: str, *, quiet: bool = False) -> None:
     """Write a line to standard error, unless the command is to be quiet."""
     if not quiet and sys.stderr is not None:
         write_line(visible(text), sys.stderr)
-
-
-def new_reporter(*, quiet: bool = False, always: bool = False) -> Reporter:
-    """Who shows the progress of a command: on a terminal, unless it is to be quiet, or always."""
-    terminal = sys.stderr is not None and sys.stderr.isatty()
-    return Reporter(always or (terminal and not quiet))
 
 
 def write_stdout(text: str, encoding: str | None = None) -> None:
