@@ -125,7 +125,7 @@ def logged_run(
     run = _run_facts(n_jobs) | facts
     log.add(run)
     try:
-        compute(Pool(log, n_jobs, Reporter(verbose, always=True)))
+        compute(Pool(log, n_jobs, Reporter(verbose)))
     except KeyboardInterrupt as stop:
         advice = f"what was finished is in {display_name(folder / LOG)}; resume goes on from there"
         raise KeyboardInterrupt(advice) from stop

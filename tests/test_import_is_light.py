@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-HEAVY = ("numba", "llvmlite", "sklearn", "scipy", "matplotlib")
+HEAVY = ("numba", "llvmlite", "sklearn", "scipy", "matplotlib", "tqdm")
 
 
 def modules_after(code):

@@ -13,6 +13,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 
 from chain_problems import same_bits, toy_language
+from screens import Terminal, screen
 from trellis import ChainCRF, ChainPerceptron, Corpus, DataError, TemplateError
 from trellis.corpus import as_corpus
 from trellis.errors import ParametersError
@@ -459,22 +460,17 @@ def test_equal_values_are_written_alike():
 # ------------------------------------------------------------------ what is shown
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
 @pytest.mark.parametrize("stream", [Terminal, io.StringIO])
 @pytest.mark.parametrize("verbose", [True, False])
-def test_a_line_for_each_fit_on_a_terminal(monkeypatch, capsys, stream, verbose):
+def test_a_line_for_each_fit(monkeypatch, capsys, stream, verbose):
     shown = stream()
     monkeypatch.setattr(sys, "stderr", shown)
     model = ChainCRF("word", verbose=True)  # its passes are not what one wants to see here
     grid = {"piece_size": [None, 1.5]}
     result = tune(model, X, Y, grid=grid, folds=2, verbose=verbose)
-    lines = shown.getvalue().splitlines()
+    lines = screen(shown.getvalue())[0][:-1]
     assert capsys.readouterr().out == ""
-    if stream is Terminal and verbose:
+    if verbose:
         assert len(lines) == 4
         score = 100 * result.table[1].scores[0]
         assert lines[2].startswith(f"fit 3/4  piece_size 1.5, fold 1: {score:.2f}  ")

@@ -39,7 +39,7 @@ from trellis.evaluation.held_out import held_out_score, metric_name, scoring_sch
 from trellis.files import display_name, fingerprint
 from trellis.files.tuning_log import TuningLog, plain
 from trellis.models.linear_model import LinearModel
-from trellis.progress import Reporter
+from trellis.progress import Reporter, Task
 
 __all__ = ["Trial", "Tuning", "default_grid", "tune"]
 
@@ -194,7 +194,8 @@ def tune(
         File to which each finished fit is appended. The same call goes on from there if it was
         interrupted; fits that are in the log are not made again. A log belongs to its data.
     verbose : bool
-        One line for each fit, if standard error is a terminal.
+        Show on standard error how far the search is: a bar with the time left on terminals and in
+        notebooks, and a line for each fit.
 
     Returns
     -------
@@ -230,7 +231,7 @@ def tune(
         task,
         TuningLog(log, fingerprint(corpus, held_out)),
         n_jobs,
-        Reporter(enabled=verbose),
+        Reporter(verbose),
     )
     try:
         if search == "grid":
@@ -358,10 +359,15 @@ class _Trials:
         wanted = list(itertools.chain.from_iterable(fits))
         missing = [fit for fit in wanted if fit.key not in self._log.done]
         n_done = len(wanted) - len(missing)
-        with closing(_computed(self.task, missing, self._n_jobs)) as computed:
+        steps = Task("fit", len(wanted), n_done)
+        with (
+            self._reporter.under_way(steps),
+            closing(_computed(self.task, missing, self._n_jobs)) as computed,
+        ):
             for fit, score, seconds in computed:
                 self._log.add(fit.key, fit.params, fit.fold, score, seconds)
                 n_done += 1
+                steps.at(n_done)
                 self._reporter.line(
                     f"fit {n_done}/{len(wanted)}  {_place(fit)}: {100 * score:.2f}  {seconds:.2f} s"
                 )

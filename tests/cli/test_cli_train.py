@@ -11,12 +11,14 @@ import time
 import pytest
 from toy_files import FORMATS, GOLD, LABELLED, SENTENCES, conll, lines_of
 
+from screens import screen
 from trellis import ChainCRF, ChainPerceptron, load_model
 from trellis.cli.train import summary
 from trellis.progress import Reporter
 
 PASS_LINE = re.compile(
-    r"pass +\d+  objective +[\d.]+( +change +-?[\d.]+e[-+]\d+)?( +dev +[\d.]+)? +[\d.]+ s"
+    r"pass +\d+ of \d+  objective +[\d.]+( +change +-?[\d.]+e[-+]\d+)?"
+    r"( +dev (span F1|accuracy) +[\d.]+)? +[\d.]+ s"
 )
 
 
@@ -260,7 +262,7 @@ def test_dev_with_patience_stops_early_and_keeps_the_best_pass(run, toys, tmp_pa
     result = run("train", toys / "train.txt", *options)
     assert result.code == 0
     passes = [line for line in result.err if line.startswith("pass")]
-    scores = [float(re.search(r"dev +([\d.]+)", line)[1]) for line in passes]
+    scores = [float(re.search(r"dev span F1 +([\d.]+)", line)[1]) for line in passes]
     best = scores.index(max(scores)) + 1
     assert len(passes) == best + 3 < 50
     kept = f"{len(passes)} passes (kept pass {best}, dev {max(scores):.2f}; out of patience)"
@@ -336,9 +338,9 @@ def test_progress_is_one_line_a_pass(run, toys, tmp_path):
     assert len(passes) == 4
     for number, line in enumerate(passes, 1):
         assert PASS_LINE.fullmatch(line), line
-        assert line.startswith(f"pass {number:3d}  objective")
+        assert line.startswith(f"pass {number} of 4  objective")
         assert ("change" in line) == (number >= 3)
-        assert "dev" in line
+        assert "dev span F1" in line
     assert last.startswith(f"{tmp_path / 'm'}: 5 labels, ")
 
 
@@ -416,7 +418,7 @@ def test_progress_on_a_terminal(spawn, toys, tmp_path, quiet):
         pass
     os.close(ours)
     assert process.wait() == 0
-    lines = lines_of(shown.decode().replace("\r\n", "\n"))
+    lines = lines_of("\n".join(screen(shown.decode().replace("\r\n", "\n"))[0]))
     assert sum(bool(PASS_LINE.fullmatch(line)) for line in lines) == (0 if quiet else 3)
     assert len(lines) == (0 if quiet else 5)
 
@@ -427,7 +429,7 @@ def test_progress_on_a_terminal(spawn, toys, tmp_path, quiet):
 def test_interrupt_after_a_pass_writes_the_model(run, toys, tmp_path, monkeypatch):
     def line(self, text, shown=[]):  # noqa: B006 (counts the calls)
         shown.append(text)
-        if len(shown) == 2:
+        if len(shown) == 3:  # after what the data are, and two passes
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Reporter, "line", line)
@@ -455,7 +457,7 @@ def test_ctrl_c_during_training(spawn, run, toys, tmp_path):
     options = ["--max-passes", "10000000", "--tol", "-1", "--progress", "-o", tmp_path / "m"]
     process = spawn("train", toys / "train.txt", *options)
     for line in process.stderr:
-        if line.startswith(b"pass   2"):  # so that there is a checkpoint
+        if re.match(rb"pass +2 of", line):  # so that there is a checkpoint
             break
     process.send_signal(signal.SIGINT)
     rest = process.stderr.read().decode()

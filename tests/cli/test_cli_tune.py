@@ -11,6 +11,7 @@ import time
 import pytest
 from toy_files import FORMATS, GOLD, LABELLED, WORDS, conll, lines_of
 
+from screens import screen
 from trellis import ChainCRF, ChainPerceptron, load_model
 from trellis.tuning import tune
 
@@ -125,14 +126,16 @@ def press_ctrl_c(spawn, toys, log, *options):
     shown = b""
     try:
         while part := os.read(ours, 4096):
-            sent = shown.count(b"fit ") >= 2
+            sent = shown.count(b"/12  l2 ") >= 2
             shown += part
-            if not sent and shown.count(b"fit ") >= 2:
+            if not sent and shown.count(b"/12  l2 ") >= 2:
                 os.killpg(process.pid, signal.SIGINT)
     except OSError:  # how Linux says that the other side has gone
         pass
     os.close(ours)
-    return process.wait(), lines_of(shown.decode().replace("\r\n", "\n"))
+    return process.wait(), lines_of(
+        "\n".join(screen(shown.decode().replace("\r\n", "\n"))[0]).strip()
+    )
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

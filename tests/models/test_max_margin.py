@@ -261,7 +261,7 @@ def test_bad_data():
 
 @pytest.mark.parametrize("solver", ["frank-wolfe", "bundle"])
 def test_an_interrupt_keeps_what_was_learned(solver, monkeypatch):
-    def interrupt(record):
+    def interrupt(record, *_):
         if record.number == 3:
             raise KeyboardInterrupt
         return ""

@@ -320,7 +320,7 @@ def test_progress_tells_the_refits_to_go():
     X, y, S = houses(60)
     stream = io.StringIO()
     problem = GLACER(7, random_state=0)._problem(X, y, S)
-    reporter = Reporter(True, always=True, stream=stream)
+    reporter = Reporter(stream=stream)
     run = Collaboration(problem, Objective(X, y), None, reporter)
     run.begin([np.arange(m * 8, m * 8 + 8) for m in range(7)])
     run.swap()

@@ -136,9 +136,7 @@ class ActiveLearner(Seeded):
         sequence for each sample.""",
         default=None,
     )
-    verbose: bool = parameter(
-        flag, "One line for each answer, if standard error is a terminal.", default=False
-    )
+    verbose: bool = parameter(flag, "One line for each answer, on standard error.", default=False)
     random_state = changed(help='Seed of "random".')
 
     def __post_init__(self) -> None:

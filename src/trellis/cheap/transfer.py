@@ -355,20 +355,22 @@ def cross_validate_transfer(
     others = {name: objective_of(other, loss) for name, other in problems.items() if name != target}
     annotated = np.flatnonzero(problem.annotated)
     parts = _folds(annotated, folds, seed)
-    reporter = Reporter(enabled=verbose)
-    table = []
-    for l2, rho in grid:
-        losses = []
-        for part in parts:
-            target_objective = objective_of(problem, loss, np.setdiff1d(annotated, part))
-            if rho == 0:
-                w = train([target_objective], l2=l2, tol=tol).shared
-            else:
-                w = _learn(others | {target: target_objective}, l2, rho, tol)[1][target]
-            losses.append(float((score or _mean_task_loss)(problem, w, part)))
-        trial = TransferTrial(l2, rho, tuple(losses))
-        table.append(trial)
-        reporter.line(f"l2 {l2:g}, rho {rho:g}: loss {trial.mean:.4g}")
+    reporter = Reporter(verbose)
+    table: list[TransferTrial] = []
+    with reporter.steps("fit", len(grid) * len(parts)) as fits:
+        for l2, rho in grid:
+            losses: list[float] = []
+            for part in parts:
+                fits.at(len(table) * len(parts) + len(losses), f"l2 {l2:g}, rho {rho:g}")
+                target_objective = objective_of(problem, loss, np.setdiff1d(annotated, part))
+                if rho == 0:
+                    w = train([target_objective], l2=l2, tol=tol).shared
+                else:
+                    w = _learn(others | {target: target_objective}, l2, rho, tol)[1][target]
+                losses.append(float((score or _mean_task_loss)(problem, w, part)))
+            trial = TransferTrial(l2, rho, tuple(losses))
+            table.append(trial)
+            reporter.line(f"l2 {l2:g}, rho {rho:g}: loss {trial.mean:.4g}")
     return TransferChoice(min(table, key=lambda trial: trial.mean), table)
 
 

@@ -18,6 +18,7 @@ from trellis.estimator import Seeded
 if TYPE_CHECKING:
     from trellis.evaluation import Comparison
     from trellis.experts import AnswerFile
+    from trellis.progress import Task
 
 NAME = "combine"
 HELP = "combine what several systems answer, learned from a labelled sample"
@@ -141,9 +142,10 @@ def run(args: argparse.Namespace) -> int:
             "each system, in the same order"
         )
     methods = _chosen_methods(args)
-    gold, experts = _read(args, args.gold), [_read(args, name) for name in args.experts]
-    study = _Study(args, gold, experts)
-    new = None if args.apply is None else [_read(args, name) for name in args.apply]
+    with args.reporter.stage("reading the answers"):
+        gold, experts = _read(args, args.gold), [_read(args, name) for name in args.experts]
+        study = _Study(args, gold, experts)
+        new = None if args.apply is None else [_read(args, name) for name in args.apply]
     if new is not None:
         _check_lengths(new, aligned=not args.align)
     rows = study.rows(methods)
@@ -152,8 +154,9 @@ def run(args: argparse.Namespace) -> int:
         tried = [row for row in rows if row.learned]
         best = max(tried, key=lambda row: study.sign * row.comparison.score_a)
         name = best.name if args.method == "auto" else args.method
-        combiner = study.combiner(name).fit([e.answers for e in experts], study.gold)
-        answers = combiner.predict([file.answers for file in new])
+        with args.reporter.stage(f"combining by {name}"):
+            combiner = study.combiner(name).fit([e.answers for e in experts], study.gold)
+            answers = combiner.predict([file.answers for file in new])
         _write(args, new[0].name, answers)
         write_stdout(f"\n{len(answers)} samples combined by {name}: {args.output}\n")
     return 0
@@ -263,17 +266,22 @@ class _Study:
 
     def rows(self, methods: list[str]) -> list[_Row]:
         """Scores of all experts, and of the methods in cross-validation."""
-        best = self.cross_validated("best-expert")
         rows = []
-        for file in self.experts:
-            whole = [
-                [y or "" for y in answer] if answer is not None else self._silent(right)
-                for answer, right in zip(file.answers, self.gold, strict=True)
-            ]
-            rows.append(_Row(file.name, False, self.compare(whole, best)))
-        for name in methods:
-            answers = best if name == "best-expert" else self.cross_validated(name)
-            rows.append(_Row(name, True, self.compare(answers, best)))
+        reporter = self.args.reporter
+        with reporter.stage("choosing the best expert") as stage:
+            best = self.cross_validated("best-expert")
+            stage.now("scoring the experts")
+            for file in self.experts:
+                whole = [
+                    [y or "" for y in answer] if answer is not None else self._silent(right)
+                    for answer, right in zip(file.answers, self.gold, strict=True)
+                ]
+                rows.append(_Row(file.name, False, self.compare(whole, best)))
+        with reporter.steps("method", len(methods)) as tried:
+            for number, name in enumerate(methods):
+                tried.at(number, name)
+                answers = best if name == "best-expert" else self.cross_validated(name, tried)
+                rows.append(_Row(name, True, self.compare(answers, best)))
         return rows
 
     def _silent(self, right: list[str]) -> list[str]:
@@ -281,10 +289,13 @@ class _Study:
         outside = "O" if self.scheme in ("BIO", "BILOU", "IOBES") else ""
         return [] if self.args.align else [outside] * len(right)
 
-    def cross_validated(self, name: str) -> list[list[str]]:
+    def cross_validated(self, name: str, tried: Task | None = None) -> list[list[str]]:
         """Answers to each sample by a method that has not learned from it."""
         answers: list[list[str]] = [[] for _ in self.gold]
         for k in range(self.args.folds):
+            if tried is not None:
+                share = k / self.args.folds
+                tried.at(int(tried.done) + share, f"{name}, fold {k + 1} of {self.args.folds}")
             rest = [i for i, fold in enumerate(self.fold) if fold != k]
             held = [i for i, fold in enumerate(self.fold) if fold == k]
             combiner = self.combiner(name).fit(

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trellis.cli.inputs import Input, add_input_arguments, layout_of_model, read_labelled
+from trellis.cli.inputs import Input, add_input_arguments, layout_of_model, read_labelled, reading
 from trellis.cli.named_files import InputFile, OutputFile
 from trellis.cli.output import say, write_stdout
 from trellis.errors import DataError
@@ -73,9 +73,10 @@ def run(args: argparse.Namespace) -> int:
     asked = {"keep": args.keep, "threshold": args.threshold}
     asked = {name: value for name, value in asked.items() if value is not None}
     if args.data:
-        source = Input(args.data)
-        corpus = read_labelled(source, layout_of_model(model, args, source, args.model))
-        write_stdout(_table(model, corpus, asked, args.precision))
+        with reading(args, args.data):
+            source = Input(args.data)
+            corpus = read_labelled(source, layout_of_model(model, args, source, args.model))
+        write_stdout(_table(model, corpus, asked, args))
     if args.output:
         small = model.compressed(**asked, precision=args.precision)
         small.save(args.output)
@@ -87,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _table(model: Any, corpus: Corpus, asked: dict[str, float], precision: str) -> str:
+def _table(model: Any, corpus: Corpus, asked: dict[str, float], args: argparse.Namespace) -> str:
     """A line for each model: how large, fast and good it is."""
     from trellis.evaluation import token_accuracy
     from trellis.evaluation.held_out import held_out_score
@@ -97,17 +98,20 @@ def _table(model: Any, corpus: Corpus, asked: dict[str, float], precision: str) 
     lines[0] += f"{'F1':>8s}" if scheme else ""
     model.predict(corpus.take([0]))  # reads kernels from the cache, or compiles them
     trials = [asked] if asked else [{"keep": share} for share in _SHARES]
-    for trial in (None, *trials):
-        small = model if trial is None else model.compressed(**trial, precision=precision)
-        begin = time.perf_counter()
-        predicted = small.predict(corpus)
-        speed = corpus.n_positions / (time.perf_counter() - begin)
-        name = "as it is" if trial is None else " ".join(f"{k} {v:g}" for k, v in trial.items())
-        line = f"{name:18s}{small.n_features_:10,d}{_bytes(_file_size(small)):>10s}{speed:11.0f}"
-        line += f"{100 * token_accuracy(gold, predicted):10.2f}"
-        if scheme:
-            line += f"{100 * held_out_score(gold, predicted, scheme):8.2f}"
-        lines.append(line)
+    with args.reporter.steps("model", 1 + len(trials)) as models:
+        for number, trial in enumerate((None, *trials)):
+            name = "as it is" if trial is None else " ".join(f"{k} {v:g}" for k, v in trial.items())
+            models.at(number, name)
+            small = model if trial is None else model.compressed(**trial, precision=args.precision)
+            begin = time.perf_counter()
+            predicted = small.predict(corpus)
+            speed = corpus.n_positions / (time.perf_counter() - begin)
+            size = _bytes(_file_size(small))
+            line = f"{name:18s}{small.n_features_:10,d}{size:>10s}{speed:11.0f}"
+            line += f"{100 * token_accuracy(gold, predicted):10.2f}"
+            if scheme:
+                line += f"{100 * held_out_score(gold, predicted, scheme):8.2f}"
+            lines.append(line)
     return "\n".join(lines) + "\n"
 
 

@@ -79,7 +79,8 @@ def run(args: argparse.Namespace) -> int:
 
     folder = Path(args.out)
     say("reading the standard library ...")
-    roles = stdlib_roles(max_tokens=args.tokens)
+    with args.reporter.stage("reading the standard library"):
+        roles = stdlib_roles(max_tokens=args.tokens)
     try:
         rest, test = roles.split(0.25)
         train, dev = rest.split(0.2)
@@ -93,8 +94,13 @@ def run(args: argparse.Namespace) -> int:
         f"{roles.n_tokens} identifiers of {len(set(roles.modules))} modules: "
         f"{train.n_tokens} to train, {dev.n_tokens} for the curves, {test.n_tokens} to test"
     )
-    _compile()
-    runs = [_train(size, train, dev, test, args) for size in _SIZES]
+    with args.reporter.stage("preparing kernels"):
+        _compile()
+    runs = []
+    with args.reporter.steps("training", len(_SIZES)) as trainings:
+        for number, size in enumerate(_SIZES):
+            trainings.at(number, "whole sequences" if size is None else f"pieces of {size:g}")
+            runs.append(_train(size, train, dev, test, args))
     table = format_table(runs, baseline(train, test)) + "\n"
     write_stdout(table)
     with atomic_write(folder / "table.txt", binary=False) as file:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from trellis.cli.inputs import Input, add_input_arguments, layout_of_model, read_labelled
+from trellis.cli.inputs import Input, add_input_arguments, layout_of_model, read_labelled, reading
 from trellis.cli.named_files import InputFile
 from trellis.cli.output import write_stdout
 from trellis.cli.parameters import add_number
@@ -72,9 +72,11 @@ def _predictions(args: argparse.Namespace) -> tuple[Any, Any]:
     from trellis.cli.model_files import load_labelling_model
 
     model = load_labelling_model(args.model)
-    source = Input(args.file)
-    corpus = read_labelled(source, layout_of_model(model, args, source, args.model))
-    return corpus.label_lists(), model.predict(corpus)
+    with reading(args, args.file) as stage:
+        source = Input(args.file)
+        corpus = read_labelled(source, layout_of_model(model, args, source, args.model))
+        stage.now(f"labelling {len(corpus):,} sequences")
+        return corpus.label_lists(), model.predict(corpus)
 
 
 def _columns(args: argparse.Namespace) -> tuple[Any, Any]:

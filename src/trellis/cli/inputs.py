@@ -10,11 +10,14 @@ from __future__ import annotations
 import argparse
 import io
 import sys
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trellis.cli.output import say
+from trellis.cli.output import one_line, say
 from trellis.errors import DataError
 from trellis.files.text import ReadText, read_bytes
+from trellis.progress import nothing_drawn
 
 if TYPE_CHECKING:
     from trellis.corpus import Corpus
@@ -27,6 +30,7 @@ __all__ = [
     "layout_of_model",
     "read_labelled",
     "read_samples",
+    "reading",
 ]
 
 FORMATS = ("conll", "conllu", "crfsuite", "csv", "jsonl", "segmented", "graphs")
@@ -73,12 +77,15 @@ class Input(ReadText):
     """The text of an input, read once (standard input cannot be read twice), with its name."""
 
     def __init__(self, source: str) -> None:
+        typed: AbstractContextManager[None] = nullcontext()
         if source == "-":
             if sys.stdin is None:  # the shell's <&-
                 raise DataError("cannot read standard input: it is closed")
             if sys.stdin.isatty():
                 say("trellis: reading from the terminal (end with Ctrl-D)")
-        super().__init__(*read_bytes(source))
+                typed = nothing_drawn()
+        with typed:
+            super().__init__(*read_bytes(source))
 
     def n_fields(self, tabs: bool, skip: str) -> int:
         """Number of fields of the first line that counts; 0 if there is none."""
@@ -89,6 +96,13 @@ class Input(ReadText):
             fields = text.split(b"\t") if tabs else text.replace(b"\t", b" ").split(b" ")
             return len(fields) if tabs else sum(map(bool, fields))
         return 0
+
+
+def reading(args: argparse.Namespace, file: str) -> AbstractContextManager[Any]:
+    """Show that a file is read, as a context."""
+    name = "standard input" if file == "-" else one_line(Path(file).name)
+    stage: AbstractContextManager[Any] = args.reporter.stage(f"reading {name}")
+    return stage
 
 
 def layout_for(

@@ -34,6 +34,7 @@ from trellis.cli.named_files import check_files
 from trellis.cli.output import flush_stdout, visible
 from trellis.errors import TrellisError
 from trellis.interrupts import interrupts
+from trellis.progress import Reporter, write_line
 
 __all__ = ["main"]
 
@@ -104,7 +105,7 @@ def parser() -> argparse.ArgumentParser:
             add_help=module is not reproduce,  # the studies have a help of their own
         )
         command.module = module
-        command.set_defaults(run=module.run)
+        command.set_defaults(run=module.run, name=module.NAME)
     return top
 
 
@@ -135,26 +136,37 @@ def _parse(argv: Sequence[str] | None) -> int:
         if rest and args.run is not reproduce.run:
             top.error(f"unrecognized arguments: {' '.join(rest)}")
         check_files(args)
-        code: int = args.run(argparse.Namespace(**vars(args), rest=rest))
+        reporter = _new_reporter(args)
+        if reporter.shown:
+            logging.getLogger("trellis").setLevel(logging.INFO)
+        with reporter.stage(f"trellis {args.name}"):  # unless a command says more
+            code: int = args.run(argparse.Namespace(**vars(args), rest=rest, reporter=reporter))
     except SystemExit:  # after --help or --version
         flush_stdout()
         raise
     return code
 
 
+def _new_reporter(args: argparse.Namespace) -> Reporter:
+    """Who shows the progress of a command: on a terminal unless --quiet, elsewhere if asked."""
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    quiet, always = (getattr(args, name, False) for name in ("quiet", "progress"))
+    return Reporter(always or (terminal and not quiet))
+
+
 @contextmanager
 def _log_on_stderr() -> Iterator[None]:
-    """Show the library's log: progress as it is, warnings with the program's name."""
+    """Show the library's log above bars: notes as they are, warnings with the program's name."""
 
-    class Plain(logging.Formatter):
-        def format(self, record: logging.LogRecord) -> str:
+    class AboveBars(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
             mark = "" if record.levelno <= logging.INFO else "trellis: "
-            return mark + visible(record.getMessage())
+            if sys.stderr is not None and not hasattr(record, "reported"):
+                write_line(mark + visible(record.getMessage()), sys.stderr)
 
     logger = logging.getLogger("trellis")
     handlers, propagate, level = logger.handlers, logger.propagate, logger.level
-    logger.handlers = [logging.StreamHandler(sys.stderr)]
-    logger.handlers[0].setFormatter(Plain())
+    logger.handlers = [AboveBars()]
     logger.propagate = False
     logger.setLevel(logging.WARNING)
     try:

@@ -14,6 +14,8 @@ import sys
 import unicodedata
 from contextlib import suppress
 
+from trellis.progress import nothing_drawn, write_line
+
 __all__ = ["flush_stdout", "one_line", "say", "visible", "write_stdout"]
 
 # Controls (but line breaks and tabs), format characters (those that turn the direction of writing
@@ -57,8 +59,8 @@ def one_line(text: str) -> str:
 
 def say(text: str, *, quiet: bool = False) -> None:
     """Write a line to standard error, unless the command is to be quiet."""
-    if not quiet:
-        print(visible(text), file=sys.stderr, flush=True)
+    if not quiet and sys.stderr is not None:
+        write_line(visible(text), sys.stderr)
 
 
 def write_stdout(text: str, encoding: str | None = None) -> None:
@@ -72,6 +74,11 @@ def write_stdout(text: str, encoding: str | None = None) -> None:
     OSError
         If not all of it could be written; the message names standard output.
     """
+    with nothing_drawn():
+        _write_stdout(text, encoding)
+
+
+def _write_stdout(text: str, encoding: str | None) -> None:
     if sys.stdout is None:  # the shell's >&-
         raise OSError(errno.EBADF, "It is closed", "standard output")
     if encoding is None or sys.stdout.isatty():

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from trellis.cli.beside import add_text_arguments, beside
-from trellis.cli.inputs import Input, add_input_arguments, layout_for, read_labelled
+from trellis.cli.inputs import Input, add_input_arguments, layout_for, read_labelled, reading
 from trellis.cli.named_files import InputFile, OutputFile
 from trellis.cli.options import add_feature_arguments, families
 from trellis.cli.output import say
@@ -47,18 +47,20 @@ def run(args: argparse.Namespace) -> int:
     """Encode and write."""
     from trellis.features import prepare
 
-    source = Input(args.file)
-    layout = layout_for(args, source)
-    corpus = read_labelled(source, layout)
+    with reading(args, args.file):
+        source = Input(args.file)
+        layout = layout_for(args, source)
+        corpus = read_labelled(source, layout)
     features = features_for(args, corpus, source.name)
-    made = prepare(
-        corpus,
-        args.output,
-        features,
-        input_format=layout,
-        max_labels=args.max_labels,
-        **beside(args, layout),
-    )
+    with args.reporter.stage(f"encoding {len(corpus):,} samples"):
+        made = prepare(
+            corpus,
+            args.output,
+            features,
+            input_format=layout,
+            max_labels=args.max_labels,
+            **beside(args, layout),
+        )
     size = Path(args.output).stat().st_size
     edges = "" if corpus.edges is None else f"{len(corpus.edges)} edges, "
     say(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
 from trellis.cli.drawing import check_matplotlib, new_figure, save_figure
+from trellis.cli.inputs import reading
 from trellis.cli.named_files import InputFile, OutputFolder
 from trellis.cli.output import say, write_stdout
 from trellis.cli.parameters import add_number, add_parameters, new_model
@@ -105,12 +106,14 @@ def run(args: argparse.Namespace) -> int:
     folder = Path(args.report)
     if not args.no_figures:
         check_matplotlib()
-    problem = _problem(read_table(args.file), args)
+    with reading(args, args.file):
+        problem = _problem(read_table(args.file), args)
     folder.mkdir(parents=True, exist_ok=True)
     say(f"{len(problem.known)} rows to train on, {problem.describe()}", quiet=args.quiet)
     predicted = _cross_validated(problem, args)
     table = _compared(problem, predicted, args)
-    _write(problem, predicted, table, folder, args)
+    with args.reporter.stage("writing the report"):
+        _write(problem, predicted, table, folder, args)
     write_stdout(table.table(args.model.upper()) + "\n")
     files = "report.md, predictions.csv" + ("" if args.no_figures else ", figures")
     say(f"{files} are in {folder}", quiet=args.quiet)
@@ -268,15 +271,18 @@ class Found:
 def _cross_validated(problem: Problem, args: argparse.Namespace) -> Found:
     mean, std = (np.full(len(problem.y), np.nan) for _ in range(2))
     fold, seconds = np.full(len(problem.y), -1), []
-    for number, (train, test) in enumerate(_folds(problem, args)):
-        pair = problem.pair(train, test, args.n_neighbors)
-        started = time.perf_counter()
-        mean[test], std[test], _ = _fitted(pair, args)
-        seconds.append(time.perf_counter() - started)
-        fold[test] = number
-        trained = f"fold {number + 1} of {args.folds}: {args.model.upper()} is trained"
-        say(trained, quiet=args.quiet)
-    everything = _fitted(problem.pair(problem.known, problem.unknown, args.n_neighbors), args)
+    title = args.model.upper()
+    with args.reporter.steps("fit", args.folds + 1) as fits:
+        for number, (train, test) in enumerate(_folds(problem, args)):
+            fits.at(number, f"{title} on fold {number + 1}")
+            pair = problem.pair(train, test, args.n_neighbors)
+            started = time.perf_counter()
+            mean[test], std[test], _ = _fitted(pair, args)
+            seconds.append(time.perf_counter() - started)
+            fold[test] = number
+            say(f"fold {number + 1} of {args.folds}: {title} is trained", quiet=args.quiet)
+        fits.at(args.folds, f"{title} on all rows")
+        everything = _fitted(problem.pair(problem.known, problem.unknown, args.n_neighbors), args)
     mean[problem.unknown], std[problem.unknown] = everything[0], everything[1]
     known = problem.known
     errors = np.abs(problem.y[known] - mean[known]) / std[known]
@@ -333,7 +339,10 @@ def _compared(problem: Problem, found: Found, args: argparse.Namespace) -> Evalu
     if not table:
         return Evaluation({title: by_fold}, {title: found.seconds}, _CONFIDENCE)
     say(f"{len(table)} baselines ...", quiet=args.quiet)
-    result = evaluate(table, pairs, random_state=args.random_state, n_jobs=args.n_jobs)
+    result = evaluate(
+        table, pairs, random_state=args.random_state, n_jobs=args.n_jobs,
+        verbose=args.reporter.shown,
+    )  # fmt: skip
     seconds = result.seconds | {title: found.seconds}
     return Evaluation(result.mse | {title: by_fold}, seconds, _CONFIDENCE)
 

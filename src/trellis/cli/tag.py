@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from trellis.cli.inputs import Input, add_input_arguments, layout_of_model, read_samples
+from trellis.cli.inputs import Input, add_input_arguments, layout_of_model, read_samples, reading
 from trellis.cli.named_files import InputFile, OutputFile
 from trellis.cli.output import write_stdout
 from trellis.cli.parameters import add_number
@@ -74,17 +74,19 @@ def run(args: argparse.Namespace) -> int:
     model = load_labelling_model(args.model)
     if args.marginals and not hasattr(model, "predict_marginals"):
         raise DataError(f"--marginals needs a CRF; {type(model).__name__} has no probabilities")
-    source = Input(args.file)
-    layout = layout_of_model(model, args, source, args.model)
-    if args.marginals and layout["format"] in ("jsonl", "segmented"):
-        raise DataError(f"--marginals cannot be written to {layout['format']} files")
-    corpus = read_samples(source, layout, labelled=False)
-    if args.kbest is not None:
-        text = _kbest_text(model, corpus, layout, args.kbest)
-    else:
-        predicted = model.predict(corpus)
-        probability = _probabilities(model, corpus, predicted) if args.marginals else None
-        text = _labelled_text(source, layout, corpus, predicted, probability)
+    with reading(args, args.file) as stage:
+        source = Input(args.file)
+        layout = layout_of_model(model, args, source, args.model)
+        if args.marginals and layout["format"] in ("jsonl", "segmented"):
+            raise DataError(f"--marginals cannot be written to {layout['format']} files")
+        corpus = read_samples(source, layout, labelled=False)
+        stage.now(f"labelling {len(corpus):,} sequences")
+        if args.kbest is not None:
+            text = _kbest_text(model, corpus, layout, args.kbest)
+        else:
+            predicted = model.predict(corpus)
+            probability = _probabilities(model, corpus, predicted) if args.marginals else None
+            text = _labelled_text(source, layout, corpus, predicted, probability)
     if args.output:
         from trellis.files import atomic_write
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import math
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trellis.cli.drawing import has_matplotlib
-from trellis.cli.inputs import Input
+from trellis.cli.inputs import Input, reading
 from trellis.cli.named_files import InputFile, OutputFile, OutputFolder
 from trellis.cli.output import say, write_stdout
 from trellis.cli.parameters import add_parameters, given_parameters, new_model
@@ -144,18 +142,20 @@ def run(args: argparse.Namespace) -> int:
 
     _check_options(args)
     _check_picture(args)
-    if not args.quiet and sys.stderr is not None and sys.stderr.isatty():
-        logging.getLogger("trellis").setLevel(logging.INFO)  # lets progress lines through
-    objects = Input(args.file)
-    truth = None if args.truth is None else _read(objects, args.truth)
+    with reading(args, args.file):
+        objects = Input(args.file)
+        truth = None if args.truth is None else _read(objects, args.truth)
     if args.learn is not None:
         model = new_model(args, TrackingModel, random_state=0)
-        pairs = _read(objects, args.learn, complete=not args.partial)
+        model.verbose = args.reporter.shown
+        with reading(args, args.learn):
+            pairs = _read(objects, args.learn, complete=not args.partial)
         started = time.perf_counter()
         try:
             model.fit(pairs)
         except KeyboardInterrupt:
             return _interrupted(model, args.save)
+        model.verbose = False  # it is about this run
         if args.save is not None:
             model.save(args.save)
         say(_learned(model, args.save, time.perf_counter() - started), quiet=args.quiet)
@@ -170,7 +170,8 @@ def run(args: argparse.Namespace) -> int:
         tracker = _unlearned(pairs, args)
     if any((args.output, args.plot, args.ctc, args.truth)):
         started = time.perf_counter()
-        result = tracker.predict(pairs)
+        with args.reporter.stage(f"tracking through {len(pairs):,} pairs of frames"):
+            result = tracker.predict(pairs)
         _write(result, time.perf_counter() - started, args)
         if truth is not None:
             write_stdout(f"{score_links(annotated_events(truth)[0], result.links)}\n")
@@ -267,7 +268,7 @@ def _usual_reach(pairs: list[FramePair]) -> float:
 
 def _interrupted(model: TrackingModel, path: str | None) -> int:
     """Write what was learned, if anything was."""
-    done = len(getattr(model, "history_", ()))
+    done, model.verbose = len(getattr(model, "history_", ())), False
     if not done:
         raise KeyboardInterrupt
     where = f"trellis: interrupted in {step(model)} {done + 1}"

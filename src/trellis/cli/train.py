@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +13,7 @@ from trellis.cli.inputs import (
     layout_for,
     layout_of_model,
     read_labelled,
+    reading,
 )
 from trellis.cli.model_files import load_labelling_model
 from trellis.cli.named_files import InputFile, ReplacedFile, TrainedModel
@@ -26,7 +25,7 @@ from trellis.cli.options import (
     model_class,
     model_parameters,
 )
-from trellis.cli.output import say
+from trellis.cli.output import one_line, say
 from trellis.cli.parameters import add_number, add_parameters, errors_of_options
 from trellis.cli.words import count, ending, step
 from trellis.errors import CheckpointError, CorruptModelError, DataError
@@ -52,11 +51,12 @@ Learn a model from a file of labelled sequences and write it to MODEL.
   trellis train scenes.txt --format graphs --structure graph --loss perceptron -o scene.trellis
   trellis train train.txt --features ner --unlabelled raw.txt --dictionary city=cities.txt -o m
 
-On a terminal each pass prints one line: the objective, its convergence value (from the third pass
-on), the score on the --dev data (span F1 if the labels follow a tag scheme, else accuracy) and
-seconds. With --dev the weights of the best pass are kept. Ctrl-C writes what is learned so far.
-The same command with --resume goes on where training was interrupted, however that happened.
-FILE may be the result of 'trellis prepare', for data larger than memory.
+On a terminal a bar shows how far training is and how long it will take, and each pass prints one
+line: the objective, its convergence value (from the third pass on), the score on the --dev data
+(span F1 if the labels follow a tag scheme, else accuracy) and seconds. With --dev the weights of
+the best pass are kept. Ctrl-C writes what is learned so far. The same command with --resume goes on
+where training was interrupted, however that happened. FILE may be the result of 'trellis prepare',
+for data larger than memory.
 """
 
 _COURSE = ("patience",)
@@ -121,14 +121,14 @@ def run(args: argparse.Namespace) -> int:
 
     if args.patience is not None and not args.dev:
         raise DataError("--patience needs --dev: data on which to look for a better score")
-    if args.progress or (sys.stderr is not None and sys.stderr.isatty() and not args.quiet):
-        logging.getLogger("trellis").setLevel(logging.INFO)  # lets progress lines through
     earlier = _earlier_model(args)
-    corpus, layout, name = _training_data(args, earlier)
+    with reading(args, args.file):
+        corpus, layout, name = _training_data(args, earlier)
     dev = None
     if args.dev:
-        source = Input(args.dev)
-        dev = read_labelled(source, layout_for(args, source, layout))
+        with reading(args, args.dev):
+            source = Input(args.dev)
+            dev = read_labelled(source, layout_for(args, source, layout))
     given = beside(args, layout)
     if earlier is None:
         model = new_model(args, corpus, name)
@@ -137,8 +137,9 @@ def run(args: argparse.Namespace) -> int:
     if args.overlap and model.piece_size is None:
         raise DataError("--overlap needs --piece-size: whole sequences cannot overlap")
     model.input_format_ = layout
+    model.verbose = args.reporter.shown
     assert corpus.labels is not None
-    logging.getLogger("trellis").info(
+    args.reporter.line(
         f"{len(corpus)} sequences, {corpus.n_positions} positions, "
         f"{len(corpus.labels.classes)} labels"
     )
@@ -163,7 +164,8 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         goes_on = _stamp(checkpoint) is not None and (args.resume or _stamp(checkpoint) != older)
         return _interrupted(model, args.output, goes_on=goes_on)
-    _save(model, args.output)
+    with args.reporter.stage(f"writing {one_line(args.output)}"):
+        _save(model, args.output)
     if kept is not None:
         kept.remove()
     say(summary(model, args.output), quiet=args.quiet)
@@ -230,7 +232,7 @@ def _training_data(
 
 
 def _save(model: LinearModel, path: str) -> None:
-    model.set_params(warm_start=False, n_jobs=None)  # these are about this run
+    model.set_params(warm_start=False, n_jobs=None, verbose=False)  # these are about this run
     model.save(path)
 
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
-from trellis.cli.inputs import Input, add_input_arguments, layout_for, read_labelled
+from trellis.cli.inputs import Input, add_input_arguments, layout_for, read_labelled, reading
 from trellis.cli.named_files import InputFile, OutputFile
 from trellis.cli.options import add_feature_arguments, add_model_arguments
 from trellis.cli.output import say, write_stdout
@@ -95,10 +95,11 @@ def run(args: argparse.Namespace) -> int:
 
     if args.jobs == 0:
         raise DataError("--jobs must not be 0; -1 makes one fit on each processor")
-    source = Input(args.file)
-    layout = layout_for(args, source)
-    corpus = read_labelled(source, layout)
-    dev = read_labelled(Input(args.dev), layout) if args.dev else None
+    with reading(args, args.file):
+        source = Input(args.file)
+        layout = layout_for(args, source)
+        corpus = read_labelled(source, layout)
+        dev = read_labelled(Input(args.dev), layout) if args.dev else None
     model = new_model(args, corpus, source.name)
     grid = default_grid(model)
     if args.l2_values is not None:
@@ -121,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
                 n_jobs=args.jobs,
                 random_state=model.random_state or 0,
                 log=args.log,
-                verbose=not args.quiet,
+                verbose=args.reporter.shown,
             )
     except KeyboardInterrupt:
         advice = (
@@ -133,7 +134,8 @@ def run(args: argparse.Namespace) -> int:
         return 130
     write_stdout(f"{result}\n")
     if args.output is not None:
-        best = result.best_model()
+        with args.reporter.stage("training the best model on all data"):
+            best = result.best_model()
         best.input_format_ = layout
         best.save(args.output)
         say(summary(best, args.output), quiet=args.quiet)

@@ -26,6 +26,7 @@ def run(args: argparse.Namespace) -> int:
     started = time.perf_counter()
     say("trellis: preparing kernels (some minutes, unless it is done)")
     logging.getLogger("trellis").setLevel(logging.ERROR)  # the line above says it already
-    warmup()
+    with args.reporter.stage("compiling kernels"):
+        warmup()
     say(f"trellis: kernels ready ({time.perf_counter() - started:.1f} s)")
     return 0

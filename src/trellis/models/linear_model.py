@@ -34,7 +34,7 @@ from trellis.models.edge_features import encoded_edges
 from trellis.models.learning_problems import LearningProblems
 from trellis.models.model_file import StoredLinearModel
 from trellis.problems import LabelProblem, Weights
-from trellis.progress import Reporter
+from trellis.progress import Reporter, Task
 from trellis.solvers.passes import Learner, Passes, PassRecord, Progress, Visitor, Watch
 from trellis.structures import Forest
 
@@ -228,61 +228,66 @@ class LinearModel(LearningProblems, StoredLinearModel):
         self
         """
         self._check_parameters()
-        prepared = X if isinstance(X, Prepared) else None
-        if prepared is not None:
-            if any(given is not None for given in (y, edges, edge_types, edge_features)):
-                raise DataError(
-                    "a prepared corpus carries its labels and edges; leave out y, edges and "
-                    "edge_types, and edge_features"
+        reporter = Reporter(self.verbose)
+        with reporter.stage("looking at the samples") as stage:
+            prepared = X if isinstance(X, Prepared) else None
+            if prepared is not None:
+                if any(given is not None for given in (y, edges, edge_types, edge_features)):
+                    raise DataError(
+                        "a prepared corpus carries its labels and edges; leave out y, edges and "
+                        "edge_types, and edge_features"
+                    )
+                X = prepared.corpus
+                if self.structure != "chain" and X.edges is None:
+                    raise DataError(
+                        f"the corpus was prepared without edges, but a {self.structure} has some; "
+                        "prepare a corpus with edges"
+                    )
+            fresh = not (self.warm_start and self.__sklearn_is_fitted__())
+            given = self.training_data(X, y, edges, edge_types, edge_features, fresh=fresh)
+            corpus = given.corpus
+            beside = self._beside(unlabelled, dictionaries, prepared, given.fields)
+            weight = sample_weights(sample_weight, len(corpus))
+            held_out = None if dev is None else self.dev_corpus(dev, given.fields)
+            saved = checkpoint if isinstance(checkpoint, Checkpoint) else None
+            if checkpoint is not None and saved is None:
+                saved = Checkpoint(checkpoint, checkpoint_minutes)  # type: ignore[arg-type]  # a path
+            resumed = saved.load() if saved is not None and resume else None
+            if resume and saved is None:
+                raise DataError("resume=True needs the file: give checkpoint=")
+            seed = self.random_state
+            if seed is None:
+                seed = (
+                    int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+                    if resumed is None
+                    else resumed.seed
                 )
-            X = prepared.corpus
-            if self.structure != "chain" and X.edges is None:
-                raise DataError(
-                    f"the corpus was prepared without edges, but a {self.structure} has some; "
-                    "prepare a corpus with edges"
-                )
-        fresh = not (self.warm_start and self.__sklearn_is_fitted__())
-        given = self.training_data(X, y, edges, edge_types, edge_features, fresh=fresh)
-        corpus = given.corpus
-        beside = self._beside(unlabelled, dictionaries, prepared, given.fields)
-        weight = sample_weights(sample_weight, len(corpus))
-        held_out = None if dev is None else self.dev_corpus(dev, given.fields)
-        saved = checkpoint if isinstance(checkpoint, Checkpoint) else None
-        if checkpoint is not None and saved is None:
-            saved = Checkpoint(checkpoint, checkpoint_minutes)  # type: ignore[arg-type]  # a path
-        resumed = saved.load() if saved is not None and resume else None
-        if resume and saved is None:
-            raise DataError("resume=True needs the file: give checkpoint=")
-        seed = self.random_state
-        if seed is None:
-            seed = (
-                int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
-                if resumed is None
-                else resumed.seed
-            )
-        rng = np.random.default_rng(seed)
-        if fresh:
-            problem = self._learn_fresh(corpus, weight, rng, prepared, **beside)
-            self.columns_ = given.fields if prepared is None else prepared.columns
-        else:
-            problem = self._learn_more(corpus, weight, rng, prepared)
-        self.n_batches_, self.n_seen_, self._stream = 0, len(corpus), None
-        self.stop_reason_ = "interrupted"  # until it has ended
-        try:
-            if saved is not None:
-                saved.seed, saved.run = seed, self._fingerprint(problem, held_out)
-                if resumed is not None and resumed.run != saved.run:
-                    raise CheckpointError("other run", str(saved.path))
-            learner = self._learner(problem, self.weights_.copy(), rng)
-            if saved is not None and not learner.resumable:
-                if saved.required or resume:
-                    raise CheckpointError("solver", str(saved.path))
-                saved = None
-            self._run(learner, self._pass_limit(), self._dev_score(held_out), saved, resumed)
-        except TrellisError:
+            rng = np.random.default_rng(seed)
+            stage.now(f"encoding {len(corpus):,} samples")
             if fresh:
-                del self.classes_  # nothing was learned: not fitted
-            raise
+                problem = self._learn_fresh(corpus, weight, rng, prepared, **beside)
+                self.columns_ = given.fields if prepared is None else prepared.columns
+            else:
+                problem = self._learn_more(corpus, weight, rng, prepared)
+            self.n_batches_, self.n_seen_, self._stream = 0, len(corpus), None
+            self.stop_reason_ = "interrupted"  # until it has ended
+            try:
+                if saved is not None:
+                    saved.seed, saved.run = seed, self._fingerprint(problem, held_out)
+                    if resumed is not None and resumed.run != saved.run:
+                        raise CheckpointError("other run", str(saved.path))
+                stage.now("preparing the solver")
+                learner = self._learner(problem, self.weights_.copy(), rng)
+                if saved is not None and not learner.resumable:
+                    if saved.required or resume:
+                        raise CheckpointError("solver", str(saved.path))
+                    saved = None
+                score = self._dev_score(held_out)
+                self._run(learner, self._pass_limit(), score, saved, resumed, reporter=reporter)
+            except TrellisError:
+                if fresh:
+                    del self.classes_  # nothing was learned: not fitted
+                raise
         if saved is not None and saved is not checkpoint:
             saved.remove()
         return self
@@ -324,7 +329,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         self.n_batches_ += 1
         self.stop_reason_ = "interrupted"  # until it has ended
         learner = self._stream_learner(problem, self.weights_.copy(), rng)
-        self._run(learner, max_passes=1)
+        self._run(learner, max_passes=1, reporter=Reporter(self.verbose))
         return self
 
     # ---------------------------------------------------------------- cheap data
@@ -347,7 +352,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         model = self.with_weights(problem, np.zeros(problem.n_weights))
         rng = np.random.default_rng(self.random_state)
         learner = model._learner(problem.part(known), model.weights_.copy(), rng)
-        model._run(learner, model._pass_limit())
+        model._run(learner, model._pass_limit(), reporter=Reporter(self.verbose))
         return model
 
     def flat_weights(self, problem: LabelProblem) -> NDArray[np.float64]:
@@ -360,9 +365,11 @@ class LinearModel(LearningProblems, StoredLinearModel):
         self,
         learner: Learner,
         max_passes: int,
-        dev_score: Callable[[Weights], float] | None = None,
+        dev_score: tuple[Callable[[Weights], float], str] | None = None,
         checkpoint: Checkpoint | None = None,
         resumed: Resumed | None = None,
+        *,
+        reporter: Reporter,
     ) -> None:
         """Train, keeping the weights of the best pass if there is held-out data."""
         progress = Progress() if resumed is None else resumed.progress
@@ -372,10 +379,19 @@ class LinearModel(LearningProblems, StoredLinearModel):
             if weights is not None and resumed.best is not None:
                 best = [(resumed.best, weights)]
         self.history_ = progress.records
-        reporter = Reporter(enabled=self.verbose)
+        limit = not isinstance(learner, Passes)  # others end where they are close to the optimum
+        steps = Task(learner.step, max_passes, len(progress.records), limit=limit)
+        score_of, metric = dev_score or (None, "")
+
+        def scored(weights: Weights) -> float:
+            assert score_of is not None
+            steps.note = "scoring the held-out data"
+            return score_of(weights)
 
         def after(record: PassRecord) -> None:
-            reporter.line(format_record(record))
+            line = format_record(record, steps, metric)
+            steps.at(record.number)
+            reporter.line(line)
             score = record.dev_score
             if score is not None and (not best or score > best[0][0]):
                 best[:] = [(score, learner.weights().copy())]
@@ -384,9 +400,14 @@ class LinearModel(LearningProblems, StoredLinearModel):
             if checkpoint is not None:
                 checkpoint.save(now, learner, best[0] if best else None)
 
-        watch = Watch(progress, dev_score, self.patience, save, after)
+        def moved(share: float) -> None:
+            steps.at(len(progress.records) + min(share, 0.99))  # scores belong to a pass
+
+        scorer = None if score_of is None else scored
+        watch = Watch(progress, scorer, self.patience, save, after, moved)
         try:
-            learner.run(max_passes=max_passes, tol=self._tol, watch=watch)
+            with reporter.under_way(steps):
+                learner.run(max_passes=max_passes, tol=self._tol, watch=watch)
             self.stop_reason_ = "patience" if watch.patience_ended else learner.stop_reason
         finally:
             # Also when interrupted: what was learned so far is kept, and usable.
@@ -411,19 +432,21 @@ class LinearModel(LearningProblems, StoredLinearModel):
             held_out = self._problem(dev, self._encode(dev), dev.labels)
         return run_fingerprint(parameters, problem, held_out)
 
-    def _dev_score(self, corpus: Corpus | None) -> Callable[[Weights], float] | None:
-        """How held-out data are scored."""
+    def _dev_score(self, corpus: Corpus | None) -> tuple[Callable[[Weights], float], str] | None:
+        """How held-out data are scored, and what the score is called."""
         if corpus is None:
             return None
         assert corpus.labels is not None
-        from trellis.evaluation.held_out import held_out_score
+        from trellis.evaluation.held_out import held_out_score, metric_name
 
         encoded, gold = self._encode(corpus), corpus.label_lists()
         scheme = self.scoring_scheme(corpus)
         encoded_edges(self.edge_encoder_, corpus)  # raises, before training, if they do not fit
-        return lambda weights: held_out_score(
-            gold, self.labellings(corpus, encoded, weights), scheme
-        )
+
+        def score(weights: Weights) -> float:
+            return held_out_score(gold, self.labellings(corpus, encoded, weights), scheme)
+
+        return score, metric_name("auto", scheme)
 
     def compressed(
         self, *, keep: float = 0.2, threshold: float | None = None, precision: str = "float16"
@@ -492,14 +515,22 @@ _PROBABILITIES = (
 )  # fmt: skip
 
 
-def format_record(record: PassRecord) -> str:
-    """One honest line about a pass."""
+def format_record(record: PassRecord, steps: Task, metric: str = "") -> str:
+    """One honest line about a pass of a task; held-out data are scored by a metric.
+
+    Examples
+    --------
+    >>> record = PassRecord(5, 13347.61, 0.554, 0.9372, 0.41)
+    >>> format_record(record, Task("pass", 12), "span F1")
+    'pass  5 of 12  objective       13347.61    change  5.54e-01  dev span F1  93.72     0.41 s'
+    """
     change = "" if record.change is None else f"  change {record.change:9.2e}"
     bound = "" if record.lower_bound is None else f"  bound {record.lower_bound:14.2f}"
-    dev = "" if record.dev_score is None else f"  dev {100 * record.dev_score:6.2f}"
+    dev = "" if record.dev_score is None else f"  dev {metric} {100 * record.dev_score:6.2f}"
+    number = f"{record.number:{len(str(steps.total))}d}"
     return (
-        f"pass {record.number:3d}  objective {record.objective:14.2f}{change or bound:>20s}{dev}"
-        f"  {record.seconds:7.2f} s"
+        f"{steps.text} {number} of {steps.most}  objective {record.objective:14.2f}"
+        f"{change or bound:>20s}{dev}  {record.seconds:7.2f} s"
     )
 
 

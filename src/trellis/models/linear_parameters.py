@@ -154,7 +154,10 @@ class LinearParameters(Estimator):
         default=False,
     )
     verbose: bool = parameter(
-        flag, "One line for each pass, if standard error is a terminal.", default=False
+        flag,
+        """Show on standard error how far training is: a bar with the time left on terminals and in
+        notebooks, and a line for each pass.""",
+        default=False,
     )
     random_state: int | None = parameter(
         nothing | whole(0),

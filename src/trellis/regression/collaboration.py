@@ -240,8 +240,12 @@ class Collaboration:
         ]
         results: list[Any] = []
         batch = 32 * effective_n_jobs(self._n_jobs)
-        with Parallel(n_jobs=self._n_jobs) as parallel:
+        with (
+            Parallel(n_jobs=self._n_jobs) as parallel,
+            self._reporter.steps("refit", len(calls)) as refits,
+        ):
             for first in range(0, len(calls), batch):
+                refits.at(first)
                 if len(calls) > batch:
                     self._reporter.line(f"{len(calls) - first} refits to go")
                 results += parallel(calls[first : first + batch])

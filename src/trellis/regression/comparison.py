@@ -7,7 +7,7 @@ t_{(1+c)/2, n−1} · sd / √n (c = 0.9 in Pavlovski et al. 2018), and p-values
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from trellis.arrays import as_array
 from trellis.domains import function, instance, nothing, number, samples, sequence_of, whole
 from trellis.errors import DataError
+from trellis.progress import Reporter
 from trellis.regression.baselines import Model
 from trellis.regression.data import RegressionData
 
@@ -111,6 +112,7 @@ def evaluate(
     confidence: float = 0.9,
     random_state: int = 0,
     n_jobs: int | None = 1,
+    verbose: bool = False,
 ) -> Evaluation:
     """Train and test models on the same repetitions.
 
@@ -128,6 +130,8 @@ def evaluate(
         The first seed; repetition r has the seed ``random_state + r``.
     n_jobs : int or None
         Of joblib; results do not depend on it.
+    verbose : bool
+        Show on standard error how far it is.
 
     Examples
     --------
@@ -141,7 +145,7 @@ def evaluate(
     >>> sorted(result.mse), len(result.mse["LSB"])
     (['LSB', 'MLR'], 3)
     """
-    from joblib import Parallel, delayed
+    from joblib import delayed
 
     instance(Mapping).check("models", models)
     sequence_of(function, "a mapping of names to functions").check("models", list(models.values()))
@@ -159,7 +163,7 @@ def evaluate(
             raise DataError("no data to evaluate on")
     mean_interval([0.0], confidence)  # checks the level before the work
     jobs = [delayed(_measured)(models[n], *source) for source in sources for n in models]
-    results = iter(Parallel(n_jobs)(jobs))
+    results = _in_order(jobs, list(models), n_jobs, Reporter(verbose))
     mse: dict[str, list[float]] = {name: [] for name in models}
     seconds: dict[str, list[float]] = {name: [] for name in models}
     for _ in sources:
@@ -168,6 +172,24 @@ def evaluate(
             mse[name].append(error)
             seconds[name].append(time_taken)
     return Evaluation(mse, seconds, confidence)
+
+
+def _in_order(
+    jobs: list[Any], names: list[str], n_jobs: int | None, reporter: Reporter
+) -> Iterator[Any]:
+    """Results of jobs, which are those of all names again and again, as they are ready."""
+    from joblib import Parallel
+
+    try:
+        parallel = Parallel(n_jobs, return_as="generator")
+    except ValueError:  # pools of multiprocessing return whole lists
+        parallel = Parallel(n_jobs)
+    with reporter.steps("fit", len(jobs)) as fits:
+        results = iter(parallel(jobs))
+        for number in range(len(jobs)):
+            repetition, name = divmod(number, len(names))
+            fits.at(number, f"{names[name]} on {repetition + 1}")
+            yield next(results)
 
 
 def _measured(model: Model, data: Any, seed: int) -> tuple[float, float]:

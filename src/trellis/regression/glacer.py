@@ -143,7 +143,12 @@ class GLACER(Seeded, Storable):
         default=None,
         option="--jobs",
     )
-    verbose: bool = parameter(flag, "Report progress on a terminal.", default=False)
+    verbose: bool = parameter(
+        flag,
+        """Show on standard error how far the fit is: a bar on terminals and in notebooks, and a
+        line for each exchange.""",
+        default=False,
+    )
     random_state = changed(help="Seed of subsets and models.")
     checkpoint = moved()
     resume = moved(False)
@@ -196,26 +201,30 @@ class GLACER(Seeded, Storable):
             state = read_checkpoint(stored, mark, self.n_components, len(problem.y))
         if state is not None:
             problem = replace(problem, seed=state.seed)
-        run = Collaboration(problem, objective, self.n_jobs, Reporter(self.verbose))
-        if state is None:
-            run.begin(self._draw_subsets(problem))
-        else:
-            run.restore(state)
-        self.converged_ = False
-        while self.max_swaps is None or len(run.history) <= self.max_swaps:
+        reporter = Reporter(self.verbose)
+        run = Collaboration(problem, objective, self.n_jobs, reporter)
+        with reporter.stage("fitting the components") as stage:
+            if state is None:
+                run.begin(self._draw_subsets(problem))
+            else:
+                run.restore(state)
+            self.converged_ = False
+            while self.max_swaps is None or len(run.history) <= self.max_swaps:
+                stage.now(f"looking for exchange {len(run.history)}")
+                if stored is not None:
+                    write_checkpoint(stored, mark, problem.seed, run)
+                if not run.swap():
+                    self.converged_ = True
+                    break
             if stored is not None:
                 write_checkpoint(stored, mark, problem.seed, run)
-            if not run.swap():
-                self.converged_ = True
-                break
-        if stored is not None:
-            write_checkpoint(stored, mark, problem.seed, run)
         self.history_ = run.history
         self.subsets_ = [c.nodes for c in run.components]
         self.alphas_ = np.array([c.alpha for c in run.components])
         self.gammas_ = np.array([c.gamma for c in run.components])
         # Candidates' models were not kept; the seeds make the chosen ones again.
-        self.models_ = run.models()
+        with reporter.stage("fitting the components that were chosen"):
+            self.models_ = run.models()
         self._structured = problem.S is not None
         return self
 

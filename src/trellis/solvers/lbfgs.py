@@ -58,6 +58,8 @@ class LimitedMemoryBFGS(Learner):
         Past steps that are remembered.
     """
 
+    step = "iteration"
+
     @takes(
         objective=instance(LogLikelihood), start=instance(Weights), visits=instance(Visits),
         penalty=instance(Penalty), observed=flag, memory=whole(1, 10_000),

@@ -25,7 +25,10 @@ from trellis.solvers.planes import minimise_bundle
 from trellis.solvers.solution import Solution
 from trellis.solvers.start import start_weights
 
-__all__ = ["PlaneLearner", "minimise_partial", "planes_kept"]
+__all__ = ["MAX_ITERATIONS", "MAX_ROUNDS", "PlaneLearner", "minimise_partial", "planes_kept"]
+
+MAX_ITERATIONS, MAX_ROUNDS = 1000, 50
+"""Most of them if nobody says how many."""
 
 
 # Numbers that all planes may take if nobody says how many to keep: 64 MB, or a few planes. An
@@ -98,7 +101,7 @@ def minimise_partial(
     if objective.convex:
         return minimise_bundle(
             objective.risk, n, l2=l2, l1=l1, floor=0.0, memory=memory, tol=tol,
-            max_iterations=1000 if limit is None else limit, report=report,
+            max_iterations=MAX_ITERATIONS if limit is None else limit, report=report,
         )  # fmt: skip
     if start is None:
         start = start_weights(objective, l2, seed)
@@ -109,7 +112,7 @@ def minimise_partial(
     )  # fmt: skip
     return minimise_cccp(
         surrogate, start, first_tol=max(tol, 0.1) if adaptive else tol, tol=tol, eta=tol,
-        max_rounds=50 if limit is None else limit, report=report,
+        max_rounds=MAX_ROUNDS if limit is None else limit, report=report,
     )  # fmt: skip
 
 
@@ -145,6 +148,7 @@ class PlaneLearner(Learner):
         assert isinstance(objective.problem, LabelProblem)
         self.partial, self.problem = objective, objective.problem
         self._settings: dict[str, Any] = {"l2": l2, "l1": l1, "memory": memory, "seed": seed}
+        self.step = "iteration" if objective.convex else "round"
         self._w = np.zeros(objective.n_weights)
         self.objective_value, self.gap, self.exact = np.inf, np.inf, True
 

@@ -91,6 +91,8 @@ class Learner(Stateful, Protocol):
     """Why the run ended, as a code."""
     resumable: bool = True
     """Whether a run that was cut off can go on from its state."""
+    step: str = "pass"
+    """What a record is about: a pass, or an iteration."""
 
     def run(self, *, max_passes: int, tol: float, watch: Watch | None = None) -> Progress:
         """Make passes, or iterations, each with a record in the progress that is returned."""
@@ -176,6 +178,8 @@ class Watch:
         Called wherever a run that is cut off could be taken up.
     report : function of a record
         Called with each.
+    moved : function of a number
+        Called with the share of the pass under way that is done.
     """
 
     progress: Progress = field(default_factory=Progress)
@@ -183,6 +187,7 @@ class Watch:
     patience: int | None = None
     save: Callable[[Progress], None] = _ignore
     report: Callable[[PassRecord], None] = _ignore
+    moved: Callable[[float], None] = _ignore
 
     def change(self, objective: float) -> float | None:
         """Convergence value, with the objective of the pass under way."""
@@ -231,6 +236,7 @@ class Passes:
     """
 
     resumable = True
+    step = "pass"
     unbounded: tuple[str, ...] = ()
 
     def __init__(
@@ -275,6 +281,7 @@ class Passes:
                     if last == window.stop:
                         visitor.end_window(number, window.stop - window.start, total)
                     now.visited, now.seconds = last, time.perf_counter() - started
+                    watch.moved(last / total)
                     if last < total:
                         watch.save(now)
             objective = now.met + visitor.end_pass(number)

@@ -33,8 +33,8 @@ from trellis.estimator import Seeded, changed, fitted, parameter, renamed
 from trellis.files.container import loading, read_container
 from trellis.files.stored import header_value
 from trellis.problems.partial import PARTIAL_LOSSES, PartialObjective
-from trellis.progress import Reporter
-from trellis.solvers.partial_margin import minimise_partial
+from trellis.progress import Reporter, Task
+from trellis.solvers.partial_margin import MAX_ITERATIONS, MAX_ROUNDS, minimise_partial
 from trellis.solvers.perceptron_partial import partial_perceptron
 from trellis.structures.assignment import kbest_assignments
 from trellis.tracking.annotation import events_of, links_of
@@ -166,7 +166,10 @@ class TrackingModel(Seeded, StoredTrackingModel):
         flag, "Adaptive precision of the concave-convex procedure.", default=True
     )
     verbose: bool = parameter(
-        flag, "One line for each iteration, if standard error is a terminal.", default=False
+        flag,
+        """Show on standard error how far learning is: a bar on terminals and in notebooks, and a
+        line for each iteration that found a lower objective.""",
+        default=False,
     )
     random_state = changed(help="Seed of the perceptron.")
     neighbours = renamed("n_neighbors")
@@ -208,25 +211,39 @@ class TrackingModel(Seeded, StoredTrackingModel):
         DataError
             If nothing is annotated, or an annotation cannot be.
         """
-        return self._fit(self.learning_problems({"": pairs})[""])
+        with Reporter(self.verbose).stage("finding what may be linked"):
+            problem = self.learning_problems({"": pairs})[""]
+        return self._fit(problem)
 
     def _fit(self, problem: TrackingProblem) -> Self:
         objective = PartialObjective(problem, self.loss)
-        reporter = Reporter(enabled=self.verbose)
+        reporter, last = Reporter(self.verbose), np.inf
         if self.solver == "perceptron":
             if not len(objective.samples):
                 raise DataError("nothing is annotated: there is nothing to learn from")
             passes = _PERCEPTRON_PASSES if self.max_iter is None else self.max_iter
-            w = partial_perceptron(problem, passes=passes, seed=self.random_state)
+            with reporter.stage("learning"):
+                w = partial_perceptron(problem, passes=passes, seed=self.random_state)
             self._adopt(problem, w)
             self.objective_, self.gap_ = objective.value(w), np.inf
             self.stop_reason_, self.history_ = "perceptron", []
             return self
-        solution = minimise_partial(
-            objective, l2=float(self.l2), l1=float(self.l1), tol=float(self.tol),
-            limit=self.max_iter, recycle=self.recycle, adaptive=self.adaptive,
-            seed=self.random_state, report=lambda record: reporter.line(_line(record)),
-        )  # fmt: skip
+
+        def after(record: Any) -> None:
+            nonlocal last
+            # The least objective so far stands for many a step in which nothing was found.
+            steps.at(record.number)
+            reporter.line(_line(record, steps.text), shown=record.objective < last)
+            last = min(last, record.objective)
+
+        step, usual = ("iteration", MAX_ITERATIONS) if objective.convex else ("round", MAX_ROUNDS)
+        steps = Task(step, self.max_iter or usual, limit=True)
+        with reporter.under_way(steps):
+            solution = minimise_partial(
+                objective, l2=float(self.l2), l1=float(self.l1), tol=float(self.tol),
+                limit=self.max_iter, recycle=self.recycle, adaptive=self.adaptive,
+                seed=self.random_state, report=after,
+            )  # fmt: skip
         self._adopt(problem, solution.weights)
         self.objective_, self.gap_ = solution.objective, solution.gap
         self.stop_reason_, self.history_ = solution.stop_reason, solution.records
@@ -486,5 +503,5 @@ def _annotated_kinds(pairs: Sequence[FramePair]) -> tuple[str, ...]:
     return tuple(e for e in EVENTS if e not in {"split", "merge"} - kinds)
 
 
-def _line(record: Any) -> str:
-    return f"{record.number:5d}  objective {record.objective:14.4f}  {record.seconds:7.2f} s"
+def _line(record: Any, step: str) -> str:
+    return f"{step} {record.number:4d}  objective {record.objective:14.4f}  {record.seconds:7.2f} s"
