@@ -26,7 +26,7 @@ from trellis import __version__
 from trellis.cli.drawing import check_matplotlib
 from trellis.errors import DataError
 from trellis.files import display_name
-from trellis.progress import Reporter
+from trellis.progress import Reporter, Task
 
 __all__ = ["LOG", "Call", "Pool", "finished_log", "logged_run"]
 
@@ -77,10 +77,12 @@ class Pool:
             self.reporter.line(f"  {done} of {len(calls)} results are in the log")
         parallel = Parallel(self._n_jobs, batch_size=1, return_as="generator_unordered")
         work = (delayed(_numbered)(i, c.function, c.args) for i, c in enumerate(missing))
-        with closing(parallel(work)) as results:
+        steps = Task("result", len(calls), done)
+        with self.reporter.under_way(steps), closing(parallel(work)) as results:
             for i, record in results:
                 self.log.add({"key": missing[i].key} | record)
                 done += 1
+                steps.at(done)
                 line = f"  {done}/{len(calls)}  {missing[i].name}{summary(record)}"
                 self.reporter.line(line)
 

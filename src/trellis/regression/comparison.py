@@ -188,7 +188,7 @@ def _in_order(
         results = iter(parallel(jobs))
         for number in range(len(jobs)):
             repetition, name = divmod(number, len(names))
-            fits.at(number, f"{names[name]} on {repetition + 1}")
+            fits.at(number, f"{names[name]}, repetition {repetition + 1}")
             yield next(results)
 
 
