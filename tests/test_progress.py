@@ -395,3 +395,21 @@ def test_a_fit_is_never_silent_for_long(monkeypatch):
     for words in ("looking at the samples", "encoding 4 samples", "preparing the solver"):
         assert f"{words}  00:0" in shown
     assert "pass 1 of 1  |" in shown
+
+
+def test_batches_and_queries_say_what_they_do(monkeypatch, caplog):
+    from trellis.cheap import ActiveLearner
+
+    data = [["a", "b"]] * 3, [["A", "B"]] * 3
+    with caplog.at_level(logging.DEBUG, logger="trellis"):
+        ChainCRF(random_state=0).partial_fit(*data)
+        learner = ActiveLearner(ChainCRF("word"), labels=["A", "B"], random_state=0)
+        i = learner.query(data[0])
+        learner.tell(i, ["A", "B"])
+        learner.query_part(data[0], 1)
+        learner.finish()
+    said = {record.getMessage() for record in caplog.records}
+    assert said >= {
+        "looking at the batch", "choosing a sample to ask for", "choosing a part to ask for",
+        "learning from the answer", "training on all answers",
+    }  # fmt: skip

@@ -197,9 +197,10 @@ class ActiveLearner(Seeded):
         DataError
             If the pool is empty, another one than before, or nothing is left to ask for.
         """
-        session = self._prepared(pool)
-        self._parts, self._asked = False, None
-        return self._most_uncertain(session)
+        with Reporter(self.verbose).stage("choosing a sample to ask for"):
+            session = self._prepared(pool)
+            self._parts, self._asked = False, None
+            return self._most_uncertain(session)
 
     @one_at_a_time
     def query_part(self, pool: Any, size: int = 5) -> Part:
@@ -219,11 +220,12 @@ class ActiveLearner(Seeded):
             the sample.
         """
         whole(1).check("size", size)
-        session = self._prepared(pool)
-        self._parts = True
-        i = self._most_uncertain(session)
-        self._asked = Part(i, tuple(session.part(i, int(size)).tolist()))
-        return self._asked
+        with Reporter(self.verbose).stage("choosing a part to ask for"):
+            session = self._prepared(pool)
+            self._parts = True
+            i = self._most_uncertain(session)
+            self._asked = Part(i, tuple(session.part(i, int(size)).tolist()))
+            return self._asked
 
     @one_at_a_time
     def skip(self, i: int) -> None:
@@ -285,7 +287,8 @@ class ActiveLearner(Seeded):
                 assert self._pool is not None
                 key = fingerprint(self._pool[i])[:16]
                 number = self._file.add(i, answer, key=key, nodes=nodes, replaces=replace)
-            session.learn(Entry(number, i, answer, nodes, replace, key))
+            with Reporter(self.verbose).stage("learning from the answer"):
+                session.learn(Entry(number, i, answer, nodes, replace, key))
         except BaseException:  # Ctrl-C, a full disk: go on from what is written
             self._session = None
             raise
@@ -421,7 +424,8 @@ class ActiveLearner(Seeded):
         changes = {name: value for name, value in given.items() if value is not None}
         if changes:
             model = type(model)(**model.get_params(deep=False)).set_params(**changes)
-        return model.trained_on(session.problem)
+        with Reporter(self.verbose).stage("training on all answers"):
+            return model.trained_on(session.problem)
 
     # ---------------------------------------------------------------- state
 

@@ -312,24 +312,26 @@ class LinearModel(LearningProblems, StoredLinearModel):
         samples seen so far; a perceptron averages over all batches.
         """
         self._check_parameters()
-        given = self.training_data(X, y, edges, edge_types, edge_features, fresh=False)
-        corpus = given.corpus
-        weight = sample_weights(sample_weight, len(corpus))
-        seed = None if self.random_state is None else [self.n_batches_, self.random_state]
-        rng = np.random.default_rng(seed)
-        if self.__sklearn_is_fitted__():
-            problem = self._learn_more(corpus, weight, rng)
-        else:
-            if classes is not None:
-                assert corpus.labels is not None
-                corpus = replace(corpus, labels=corpus.labels.recoded(_distinct(classes)))
-            problem = self._learn_fresh(corpus, weight, rng)
-            self.columns_ = given.fields
-        self.n_seen_ += len(corpus)
-        self.n_batches_ += 1
-        self.stop_reason_ = "interrupted"  # until it has ended
-        learner = self._stream_learner(problem, self.weights_.copy(), rng)
-        self._run(learner, max_passes=1, reporter=Reporter(self.verbose))
+        reporter = Reporter(self.verbose)
+        with reporter.stage("looking at the batch"):
+            given = self.training_data(X, y, edges, edge_types, edge_features, fresh=False)
+            corpus = given.corpus
+            weight = sample_weights(sample_weight, len(corpus))
+            seed = None if self.random_state is None else [self.n_batches_, self.random_state]
+            rng = np.random.default_rng(seed)
+            if self.__sklearn_is_fitted__():
+                problem = self._learn_more(corpus, weight, rng)
+            else:
+                if classes is not None:
+                    assert corpus.labels is not None
+                    corpus = replace(corpus, labels=corpus.labels.recoded(_distinct(classes)))
+                problem = self._learn_fresh(corpus, weight, rng)
+                self.columns_ = given.fields
+            self.n_seen_ += len(corpus)
+            self.n_batches_ += 1
+            self.stop_reason_ = "interrupted"  # until it has ended
+            learner = self._stream_learner(problem, self.weights_.copy(), rng)
+            self._run(learner, max_passes=1, reporter=reporter)
         return self
 
     # ---------------------------------------------------------------- cheap data
