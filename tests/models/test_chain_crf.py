@@ -452,7 +452,8 @@ def test_the_weights_of_the_best_pass_are_kept(monkeypatch, patience, passes):
     options = {"tol": -1, "decay": 0.75, "random_state": 0}
     expected = ChainCRF(max_passes=2, **options).fit(X, Y).weights_
     scores = iter([0.1, 0.9, 0.5, 0.9, 0.6, 0.7])
-    monkeypatch.setattr(ChainCRF, "_dev_score", lambda self, dev: lambda weights: next(scores))
+    made_up = (lambda weights: next(scores)), "score"
+    monkeypatch.setattr(ChainCRF, "_dev_score", lambda self, dev: made_up)
     model = ChainCRF(max_passes=6, patience=patience, **options)
     model.fit(X, Y, dev=(X_NEW, Y_NEW))
     assert model.n_passes_ == passes

@@ -235,7 +235,7 @@ def test_interrupted_and_resumed(model, tmp_path):
     original = part._dev_score
 
     def interrupt(corpus):
-        score, calls = original(corpus), []
+        (score, metric), calls = original(corpus), []
 
         def counted(weights):
             calls.append(1)
@@ -243,7 +243,7 @@ def test_interrupted_and_resumed(model, tmp_path):
                 raise Stop
             return score(weights)
 
-        return counted
+        return counted, metric
 
     part._dev_score = interrupt
     with pytest.raises(Stop):
