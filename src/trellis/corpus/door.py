@@ -131,28 +131,32 @@ def _taken(
             f"expected a corpus or a list of samples, got {type(X).__name__}; "
             "read files with read_conll and its relatives"
         ) from None
-    if is_docs(samples):
+    # Questions to each of thousands of samples would take longer than reading short ones.
+    plain = set(map(type, samples)) <= {list, tuple}
+    if not plain and is_docs(samples):
         return docs(samples, y, columns)
-    if any(map(is_table, samples)):
+    if not plain and any(map(is_table, samples)):
         return tables(samples, columns, besides, bool(symbols))
     if isinstance(y, str):
         raise DataError(
             f"y={y!r} names a column, but the samples are no tables; pass a list of label lists"
         )
+    if not samples:
+        return Given(Corpus(np.zeros(1, np.int64)))
+    if not plain:
+        if all(isinstance(s, Sample) for s in samples):
+            corpus = _from_views(samples)
+            return Given(corpus, fields=tuple(corpus.columns))
+        samples = [list(s) if _is_words(s) else s for s in samples]
+        if any(isinstance(s, np.ndarray) or _is_sparse(s) for s in samples):
+            return _from_arrays(samples, columns)
+        if any(isinstance(s, Mapping) for s in samples):
+            return _from_column_dicts(samples, columns)
     return _lists(samples, columns, columns is not None if symbols is None else symbols)
 
 
 def _lists(samples: list[Any], columns: list[str] | None, symbols: bool) -> Given:
-    if not samples:
-        return Given(Corpus(np.zeros(1, np.int64)))
-    if all(isinstance(s, Sample) for s in samples):
-        corpus = _from_views(samples)
-        return Given(corpus, fields=tuple(corpus.columns))
-    samples = [list(s) if _is_words(s) else s for s in samples]
-    if any(isinstance(s, np.ndarray) or _is_sparse(s) for s in samples):
-        return _from_arrays(samples, columns)
-    if any(isinstance(s, Mapping) for s in samples):
-        return _from_column_dicts(samples, columns)
+    """Samples that are lists of positions."""
     first = next((s[0] for s in samples if isinstance(s, Sequence) and len(s)), None)
     if isinstance(first, str) and not isinstance(samples[0], str):
         listed = [_sequence(s, i) for i, s in enumerate(samples)]
@@ -184,6 +188,8 @@ def _from_mapping(X: Mapping[str, Any], y: Any, columns: list[str] | None) -> Gi
 
 
 def _sequence(sample: Any, index: int) -> Sequence[Any]:
+    if type(sample) is list:
+        return sample
     if isinstance(sample, str | bytes | Mapping) or not isinstance(sample, Sequence):
         raise DataError(
             f"sample {index} is {type(sample).__name__}; expected a list of positions "
