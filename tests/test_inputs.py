@@ -9,8 +9,9 @@ from inputs_page import PAGE, TAGS, fitted, flat, kinds, listed, on_command_line
 from trellis import load_model
 
 pytestmark = pytest.mark.extras
-for library in ("pandas", "polars", "pyarrow", "datasets", "spacy", "networkx"):
+for library in ("pandas", "polars", "pyarrow", "spacy", "networkx"):
     pytest.importorskip(library)
+pytest.importorskip("datasets", minversion="3")  # tests/datasets has no version
 
 KINDS = pytest.mark.parametrize("kind", kinds(), ids=lambda kind: kind.name)
 

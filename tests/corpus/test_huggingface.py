@@ -7,7 +7,7 @@ from trellis.corpus import as_corpus
 from trellis.errors import DataError
 
 pytestmark = pytest.mark.extras
-datasets = pytest.importorskip("datasets")
+datasets = pytest.importorskip("datasets", minversion="3")  # tests/datasets has no version
 Sequence, Value, ClassLabel = datasets.Sequence, datasets.Value, datasets.ClassLabel
 
 TOKENS = [["Ada", "Byron", "met"], ["me"]]
