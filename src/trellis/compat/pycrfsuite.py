@@ -398,7 +398,7 @@ class Tagger:
 
     def set(self, xseq: Any) -> None:
         """Take a sequence of items (see :class:`ItemSequence`), for later questions."""
-        self.model  # noqa: B018
+        self.model  # noqa: B018 (refuses a closed tagger)
         self._corpus, self._chances = corpus_of([xseq]), None
 
     def tag(self, xseq: Any = None) -> list[str]:

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from trellis.corpus.corpus import Column, Corpus, split
 from trellis.corpus.labels import Labels
-from trellis.corpus.tables import dense_features, sample_order
+from trellis.corpus.number_rows import dense_features
+from trellis.corpus.tables import sample_order
 from trellis.errors import DataError
 from trellis.files.table import Table, read_table
 from trellis.files.text import Source
@@ -112,12 +113,13 @@ def format_csv(source: Source, group: str, added: dict[str, list[list[str]]]) ->
     table = read_table(source)
     order, _ = sample_order(_filled(table, group))
     columns: dict[str, Any] = dict(table.columns)
-    for name, samples in added.items():
+    for wanted, samples in added.items():
         flat, cells = [cell for sample in samples for cell in sample], [""] * len(order)
         for row, cell in zip(order.tolist(), flat, strict=True):
             cells[row] = cell
+        name = wanted
         while name in columns:
-            name += "_"  # noqa: PLW2901
+            name += "_"
         columns[name] = cells
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

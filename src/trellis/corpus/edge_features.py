@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from trellis.arrays import as_list
 from trellis.corpus.corpus import Corpus, Features, bounds
 from trellis.corpus.door import as_corpus
+from trellis.corpus.number_rows import is_sparse
 from trellis.errors import DataError
 
 __all__ = ["edge_attributes", "edges_as_positions", "split_edges"]
@@ -92,7 +93,7 @@ def edge_attributes(given: Any, counts: NDArray[np.int64]) -> Features:
     if width is not None:  # a sample without edges need not say how many columns it lacks
         samples = [m if _n_rows(m, 0) else np.zeros((0, width)) for m in samples]
     for s, sample in enumerate(samples):
-        listed = [] if _is_sparse(sample) else sample
+        listed = [] if is_sparse(sample) else sample
         symbol = next((e for e in listed if isinstance(e, str)), None)
         if symbol is not None:
             raise DataError(
@@ -108,11 +109,11 @@ def edge_attributes(given: Any, counts: NDArray[np.int64]) -> Features:
 
 def _row_list(sample: Any) -> Any:
     """What is given for a sample, as something with places."""
-    return list(sample) if _is_loose(sample) and not _is_sparse(sample) else sample
+    return list(sample) if _is_loose(sample) and not is_sparse(sample) else sample
 
 
 def _n_rows(sample: Any, s: int) -> int:
-    if _is_sparse(sample) or (isinstance(sample, np.ndarray) and sample.ndim > 0):
+    if is_sparse(sample) or (isinstance(sample, np.ndarray) and sample.ndim > 0):
         return int(sample.shape[0])
     if isinstance(sample, str | bytes | Mapping) or not isinstance(sample, Sequence):
         raise DataError(
@@ -120,10 +121,6 @@ def _n_rows(sample: Any, s: int) -> int:
             "or a list with a dict or a list of names for each edge"
         )
     return len(sample)
-
-
-def _is_sparse(sample: Any) -> bool:
-    return hasattr(sample, "tocsr")
 
 
 def _no_features(n: int) -> Features:

@@ -21,13 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import as_list
-from trellis.corpus.corpus import FLOAT32_LIMIT, Column, Corpus, Features, bounds, split
+from trellis.corpus.corpus import FLOAT32_LIMIT, Column, Corpus, bounds, split
 from trellis.corpus.form import Form, Given
 from trellis.corpus.label_values import is_missing
+from trellis.corpus.number_rows import dense_features
 from trellis.errors import DataError
 
 __all__ = [
-    "dense_features",
     "is_series",
     "is_table",
     "long_table",
@@ -64,13 +64,11 @@ class LongTable(Form):
 
     def __init__(self, frame: Any, order: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
         self.frame, self.order, self.offsets = frame, order, offsets
-        self.label_name = "label"
 
     def label_lists(self, y: Any, what: str = "y") -> list[Any]:
         """Labels of the rows, from a column, a series or an array; or lists, sample by sample."""
         if isinstance(y, str):
             flat = _values(self.frame, y)
-            self.label_name = y
         else:
             flat = _flat(y)
             if len(flat) == len(self.offsets) - 1 and not is_series(y) and _nested(flat):
@@ -84,7 +82,7 @@ class LongTable(Form):
 
     def labels(self, each: list[list[Any]]) -> Any:
         """A series in the order of the rows."""
-        return _series(self.frame, self._in_rows(each), self.label_name)
+        return _series(self.frame, self._in_rows(each))
 
     def chances(self, each: list[Any], classes: Sequence[Any]) -> Any:
         """A table with a column for each label, in the order of the rows."""
@@ -107,19 +105,17 @@ class Tables(Form):
 
     def __init__(self, frames: Sequence[Any]) -> None:
         self.frames = frames
-        self.label_name = "label"
 
     def label_lists(self, y: Any, what: str = "y") -> list[Any]:
         """Labels of each table, from a column or a list of series or lists."""
         if isinstance(y, str):
-            self.label_name = y
             return [_values(frame, y) for frame in self.frames]
         return [_flat(labels) for labels in as_list(y, f"samples of {what}")]
 
     def labels(self, each: list[list[Any]]) -> Any:
         """A series for each table."""
         pairs = zip(self.frames, each, strict=True)
-        return [_series(frame, labels, self.label_name) for frame, labels in pairs]
+        return [_series(frame, labels) for frame, labels in pairs]
 
     def chances(self, each: list[Any], classes: Sequence[Any]) -> Any:
         """A table for each table."""
@@ -274,18 +270,6 @@ def _ordered(rows: list[Any], order: NDArray[np.int64]) -> list[Any]:
     return [rows[i] for i in order.tolist()]
 
 
-def dense_features(rows: NDArray[np.float32], names: list[str]) -> Features:
-    """Real-valued features (n, d) of positions."""
-    where, columns = np.nonzero(rows)
-    values = rows[where, columns]
-    return Features(
-        bounds(np.bincount(where, minlength=len(rows))),
-        columns.astype(np.int32),
-        None if (values == 1).all() else values,
-        names,
-    )
-
-
 def _kind(frames: Sequence[Any], name: str) -> str:
     """What a column holds: "text" or "number"; refuses others."""
     kinds = set()
@@ -333,13 +317,13 @@ def _numbers(frame: Any, name: str) -> NDArray[np.float64]:
     return numbers
 
 
-def _series(frame: Any, labels: list[Any], name: str) -> Any:
+def _series(frame: Any, labels: list[Any]) -> Any:
     """Labels as a series of the library of a table, with its index."""
     import narwhals.stable.v2 as nw
 
     backend = nw.get_native_namespace(frame)
     try:
-        series = nw.new_series(name, labels, backend=backend)
+        series = nw.new_series("label", labels, backend=backend)
         if series.to_list() != labels:
             raise TypeError("this library has no such values")
     except Exception:  # each library has errors of its own for values that it cannot hold
