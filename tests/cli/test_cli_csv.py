@@ -56,6 +56,8 @@ def test_another_label_and_fewer_columns(run, table, tmp_path):
                               "sample: sentence, word, tag"),
         (["--group", "sentence"], "--group is for csv files, not for conll"),
         (["--format", "csv", "--group", "x"], "has no column 'x'"),
+        (["--format", "csv", "--group", "tag", "--label", "tag"],
+         "'tag' tells samples apart, so it cannot be the label; name another column with --label"),
         (["--format", "csv", "--group", "sentence", "--tabs"], "--tabs is for conll files"),
         (["--format", "csv", "--group", "sentence", "--skip", "#"], "--skip is for conll files"),
     ],
@@ -64,3 +66,12 @@ def test_refusals(run, table, tmp_path, options, message):
     result = run("train", table, *options, "-o", tmp_path / "m")
     assert result.code == 1 and message in result.err[-1]
     assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("text", ["g\n1\n", "", "\n", "g,\n1,2\n", "g,g\n1,2\n"])
+def test_strange_headers(run, tmp_path, text):
+    (tmp_path / "t.csv").write_text(text)
+    result = run(
+        "train", tmp_path / "t.csv", "--format", "csv", "--group", "g", "-o", tmp_path / "m"
+    )
+    assert result.code == 1 and result.err[-1].startswith("trellis: error: ")

@@ -66,3 +66,12 @@ def test_further_columns_stand_beside_their_rows(rows):
 def test_bad_files(text, options, message):
     with pytest.raises(DataError, match=message):
         read(text, **options)
+
+
+def test_the_header_alone():
+    from trellis.corpus.csv_table import csv_columns
+
+    assert csv_columns(ReadText("f", b'a, "b,c"\n1,"broken')) == ["a", '"b', 'c"']
+    assert csv_columns(ReadText("f", TEXT.encode())) == ["s", "word", "len", "tag"]
+    with pytest.raises(DataError, match="f is empty; expected a header"):
+        csv_columns(ReadText("f", b""))

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-import trellis.models.prediction as model_module
+import trellis.models.scored_model as model_module
 import trellis.solvers.passes as passes_module
 from chain_problems import (
     in_scheme,

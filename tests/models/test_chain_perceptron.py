@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import trellis.kernels.perceptron as kernels
-import trellis.models.prediction as model_module
+import trellis.models.scored_model as model_module
 import trellis.solvers.passes as passes_module
 from chain_problems import chain_problem, in_scheme, labelling_scores, same_bits, toy_language
 from trellis import ChainPerceptron

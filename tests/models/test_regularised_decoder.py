@@ -9,7 +9,7 @@ import pytest
 from rich_models import rich_scores
 from sklearn.exceptions import NotFittedError
 
-import trellis.models.prediction as predictor
+import trellis.models.scored_model as predictor
 from chain_problems import in_scheme, toy_language
 from trellis import ChainCRF, ChainPerceptron, DataError, InfeasibleError, TreeCRF
 from trellis.models import RegularisedDecoder

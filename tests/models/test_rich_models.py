@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rich_models import edge_weight, rich_scores, same_model, switches
 
-import trellis.models.prediction as predictor
+import trellis.models.scored_model as predictor
 from chain_problems import in_scheme, log_sum, probabilities, toy_language
 from trellis import ChainCRF, ChainPerceptron, Corpus, DataError, InfeasibleError
 from trellis.corpus import as_corpus

@@ -142,23 +142,29 @@ def layout_for(
 
 def _csv_layout(args: argparse.Namespace, source: Input, known: dict[str, Any]) -> dict[str, Any]:
     """Layout of a CSV file: what the header says, with the group and the label told apart."""
-    from trellis.files.table import read_table
+    from trellis.corpus.csv_table import csv_columns
 
     for option in ("tabs", "skip"):
         if getattr(args, option):
             raise DataError(f"--{option} is for conll files, not for csv")
-    header = list(read_table(source).columns)
+    header = csv_columns(source)
     group = args.group or known.get("group")
     if group is None:
         raise DataError(
             f"csv files need --group, the column that says which rows are one sample: "
             f"{', '.join(header)}"
         )
-    label = args.label or known.get("label") or next(n for n in reversed(header) if n != group)
+    others = [name for name in header if name != group]
+    label = args.label or known.get("label") or (others[-1] if others else group)
+    if label == group:
+        raise DataError(
+            f"{source.name}: {group!r} tells samples apart, so it cannot be the label; name "
+            f"another column with --label ({', '.join(others) or 'there is none'})"
+        )
     if args.columns:
         columns = [name.strip() for name in args.columns.split(",")]
     else:
-        columns = known.get("columns") or [name for name in header if name not in (group, label)]
+        columns = known.get("columns") or [name for name in others if name != label]
     columns = [name for name in columns if name != label]
     return {"format": "csv", "columns": columns, "label": label, "group": group}
 
@@ -224,9 +230,9 @@ def read_samples(source: Input, layout: dict[str, Any], *, labelled: bool = True
         read = corpus.read_conll if kind == "conll" else corpus.read_graphs
         return read(source, columns, label, separator=separator, skip=skip)
     if kind == "csv":
-        from trellis.files.table import read_table
+        from trellis.corpus.csv_table import csv_columns
 
-        there = labelled or layout["label"] in read_table(source).columns
+        there = labelled or layout["label"] in csv_columns(source)
         label = layout["label"] if there else None
         return corpus.read_csv(source, label, group=layout["group"], columns=layout["columns"])
     if kind == "conllu":

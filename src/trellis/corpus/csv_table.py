@@ -27,9 +27,9 @@ from trellis.corpus.number_rows import dense_features
 from trellis.corpus.tables import sample_order
 from trellis.errors import DataError
 from trellis.files.table import Table, read_table
-from trellis.files.text import Source
+from trellis.files.text import Source, read_text
 
-__all__ = ["format_csv", "read_csv"]
+__all__ = ["csv_columns", "format_csv", "read_csv"]
 
 
 def read_csv(
@@ -106,6 +106,15 @@ def _filled(table: Table, column: str) -> Sequence[str]:
     if not all(cells):
         raise table.fail(list(map(bool, cells)).index(False), "the cell is empty", column)
     return cells
+
+
+def csv_columns(source: Source) -> list[str]:
+    """Names of the columns of a CSV file, from its first line alone."""
+    name, text = read_text(source)
+    header = next(csv.reader(io.StringIO(text, newline="")), None)
+    if not header:
+        raise DataError(f"{name} is empty; expected a header and rows of cells between commas")
+    return [cell.strip() for cell in header]
 
 
 def format_csv(source: Source, group: str, added: dict[str, list[list[str]]]) -> str:

@@ -111,7 +111,7 @@ def _record(line: str, label: str) -> dict[str, list[Any]]:
 
 def _label(entry: Any) -> Label:
     if entry is None or _is_single(entry):
-        return entry  # type: ignore[no-any-return]  # a label
+        return entry  # type: ignore[no-any-return]  # it is a label
     if isinstance(entry, list) and entry and all(map(_is_single, entry)):
         return frozenset(entry)
     raise DataError(f"label {entry!r}; expected a string, a number, null or a list of these")

@@ -24,7 +24,8 @@ from trellis.features import AttributeEncoder, Encoded, Prepared
 from trellis.features.encoder import TemplateEncoder, encoder_for
 from trellis.models.automatic import show_ends
 from trellis.models.edge_features import encoded_edges, have_features
-from trellis.models.prediction import Predictor, unknown_labels
+from trellis.models.prediction import Predictor
+from trellis.models.scored_model import unknown_labels
 from trellis.problems import EdgeWeights, LabelProblem, Weights
 from trellis.problems.edge_weights import cross, cross_own
 
