@@ -56,6 +56,7 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
         (5, ["all labels", "predict", "prune=8", "five labels allowed"]),
     ],
     "migration": [(2, ["conll2000", "jnlpba", "trellis.compat"])],
+    "mixed_columns": [(3, ["conll2000", "jnlpba", "ud_ewt"])],
     "ocr": [(16, ["Frank–Wolfe, gap 1 %", "bundle, gap 1 %", "CRF, L-BFGS"])],
     "partial": [
         (2, ["complete", "one missing"]),
