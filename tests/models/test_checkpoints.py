@@ -353,7 +353,9 @@ def test_after_a_pass_it_is_written_unless_that_takes_long(monkeypatch):
 
 def test_a_run_that_diverges_says_so(tmp_path, eager):
     model = ChainCRF(learning_rate=1e39, random_state=0)
-    with pytest.raises(DataError, match="training diverged: the weights are no longer finite"):
+    with pytest.raises(
+        DataError, match="training diverged: the objective rose above that of zero weights"
+    ):
         model.fit(X, Y, checkpoint=tmp_path / "c", checkpoint_minutes=0)
     with pytest.raises(NotFittedError):
         model.predict(X)

@@ -214,7 +214,7 @@ def test_sklearn_manners():
     [
         ({"structure": "ring"}, "structure must be 'chain', 'tree' or 'graph', got"),
         ({"solver": "lbfgs"}, "solver must be 'auto', 'frank-wolfe', 'bundle' or 'sgd', got"),
-        ({"inference": "guess"}, "inference must be 'auto', 'exact', "),
+        ({"inference": "guess"}, "inference must be 'auto', 'marginals', "),
         ({"l2": -1.0}, "l2 must be 'auto' or a number of at least 0"),
         ({"l1": np.nan}, "l1 must be a number of at least 0"),
         ({"l1": 1.0, "l2": 1.0}, "one of l2 and l1"),

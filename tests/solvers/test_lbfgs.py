@@ -184,7 +184,7 @@ def test_an_interrupt_leaves_the_best_point_so_far(penalty):
 def group_slopes(mine: LimitedMemoryBFGS, penalty: Penalty):
     """Norms of the weights, gradient norms of the smooth part, reach of the penalty, by group."""
     w = mine.weights()
-    _, slope = LogLikelihood(mine.problem).value_and_gradient(w, mine.visits)
+    _, slope = LogLikelihood(mine.problem).value_and_gradient(w, mine.drawings[0])
     for g, a in zip(slope.arrays(), w.arrays(), strict=True):
         g += 2 * penalty.l2 * a
     norms, sizes = penalty.group_norms(w)

@@ -233,7 +233,10 @@ def _edges_text(model: LinearModel, edge: EdgeWeights, top: int, label: str | No
     lines = ["", "strongest edge features"] if len(strongest) else []
     for i, r, f in zip(strongest.tolist(), row.tolist(), feature.tolist(), strict=True):
         first, second = (model.states_[k] for k in divmod(int(pair[i]), n))
-        where = f" at {first}" if edge.n_crossed <= r < edge.n_joined else ""
-        name = own_name[r] if f < 0 else name_of[f]
+        name, where = own_name[r] if f < 0 else name_of[f], ""
+        if f >= 0:
+            kind, back = divmod(r // edge.n_crossed, edge.families // edge.n_types)
+            where = f" at {first}" if back else ""
+            where += f" ({model.edge_types_[kind]})" if edge.n_types > 1 else ""
         lines.append(f"  {edge.values[i]:+8.3f}  {first} → {second}  {name}{where}")
     return lines

@@ -175,6 +175,12 @@ class Labels:
         vars(part).update(vars(self), ids=ids)
         return part
 
+    def without(self, positions: NDArray[Any]) -> Labels:
+        """The same labels, nothing being known of some positions."""
+        ids = self.ids.copy()
+        ids[as_positions(positions, len(self))] = len(self.classes)
+        return Labels(ids, self.sets, self.classes)
+
     def tolist(self) -> list[Label]:
         """Each position's label, None (not annotated) or frozenset of allowed labels."""
         named: list[Label] = [*self.classes, None]

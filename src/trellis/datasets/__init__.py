@@ -5,20 +5,25 @@ Loaders of real data are in the package ``studies`` of the repository.
 
 from trellis.datasets.ads import artificial_experts
 from trellis.datasets.cells import LABS, Lab, simulate_cells
+from trellis.datasets.citations import Citations, citations
 from trellis.datasets.grids import TEXTURES, grid_edges, noisy_digits, textures
 from trellis.datasets.regression import synthetic_graph_regression
 from trellis.datasets.roles import ROLES, Roles, source_roles, stdlib_roles
+from trellis.datasets.snakes import snakes
 
 __all__ = [
     "LABS",
     "ROLES",
     "TEXTURES",
+    "Citations",
     "Lab",
     "Roles",
     "artificial_experts",
+    "citations",
     "grid_edges",
     "noisy_digits",
     "simulate_cells",
+    "snakes",
     "source_roles",
     "stdlib_roles",
     "synthetic_graph_regression",

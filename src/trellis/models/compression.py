@@ -126,4 +126,5 @@ def _cut_edges(edge: EdgeWeights, least: float) -> EdgeWeights:
         return edge.like(values)
     left = values != 0
     ptr = bounds(left)[edge.ptr]
-    return EdgeWeights(edge.row, ptr, edge.pair[left], values[left], edge.both, edge.n_own)
+    more = edge.n_own, edge.n_types
+    return EdgeWeights(edge.row, ptr, edge.pair[left], values[left], edge.both, *more)

@@ -14,26 +14,31 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import for_kernels
 from trellis.corpus import Corpus
 from trellis.corpus.label_values import as_objects
+from trellis.decompose import Partitioner
 from trellis.domains import flag, number, one_of
 from trellis.errors import DataError, ParametersError
 from trellis.estimator import changed, fixed, parameter
 from trellis.models.automatic import is_dense
+from trellis.models.edge_share import held_out_share, share_of_trees
 from trellis.models.linear_parameters import ChainModel, GraphModel, TreeModel
 from trellis.models.prediction import numbered
+from trellis.models.scored_model import Block
 from trellis.models.stochastic_model import StochasticModel
 from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.confidence import spans
 from trellis.problems.log_objective import whole_samples
+from trellis.problems.visits import Visits
 from trellis.solvers import AdaptiveFrequency, LimitedMemoryBFGS
 from trellis.solvers.passes import Learner
 from trellis.structures import (
     ChainPotentials,
+    GraphPotentials,
     entropy,
     log_event_probability,
     marginals,
+    most_probable,
     sample,
 )
 
@@ -47,6 +52,13 @@ _PACE = 2.0
 
 # «auto» takes L-BFGS up to so many additions for the scores of the data.
 _LITTLE_DATA = 20_000_000
+
+# «auto» takes it for graphs, whatever their size, if there are fewer.
+_FEW_GRAPHS = 300
+
+# L-BFGS on graphs sees so many spanning trees, if it may see so many nodes in all; iterations
+# without edges, where labels are not all known; most iterations where a share of edges is tried.
+_TREES, _TREE_NODES, _START, _TRIED = 4, 100_000, 100, 50
 
 # ``tol`` is about passes of a stochastic method; one L-BFGS iteration gains far less than a pass.
 _LBFGS_TOL = 1e-2
@@ -75,7 +87,8 @@ class CRF(StochasticModel):
         one_of("sgd", "adf", "lbfgs", "auto"),
         """Stochastic gradient descent; the same with rates that adapt to the frequency of features;
         L-BFGS on the exact objective (pieces are then cut once); "auto": L-BFGS for whole chains
-        and trees of little data with dense features, else SGD.""",
+        and trees of little data with dense features and for fewer than 300 whole graphs, else
+        SGD.""",
         default="auto",
     )
     states: str = parameter(
@@ -143,11 +156,7 @@ class CRF(StochasticModel):
         loss, penalty = LogLikelihood(problem, self._threads), self._penalty()
         self._plan_passes(problem, _PASSES[self.solver_])
         if self.solver_ == "lbfgs":
-            pieces = self._partitioner(problem).draw(problem.offsets, rng)
-            return LimitedMemoryBFGS(
-                loss, start, problem.visits(pieces), penalty=penalty,
-                observed=self.states == "observed",
-            )  # fmt: skip
+            return self._newton(loss, penalty, start, rng)
         rate = self._find_rate(problem, start, rng)
         if self.solver_ == "adf":
             adf = AdaptiveFrequency(
@@ -157,6 +166,28 @@ class CRF(StochasticModel):
         sgd = self._descent(problem, start, l2_once=self.l2_once, lock_free=self.lock_free)
         return self._passes(sgd, rng)
 
+    def _newton(
+        self, loss: LogLikelihood, penalty: Penalty, start: Weights, rng: np.random.Generator
+    ) -> LimitedMemoryBFGS:
+        """L-BFGS on pieces that are drawn once."""
+        problem, observed = loss.problem, self.states == "observed"
+
+        def drawn(partitioner: Partitioner) -> Visits:
+            return problem.visits(partitioner.draw(problem.offsets, rng))
+
+        if not (problem.complete.all() or start.any()):
+            # What is not annotated is summed out, and the sums have poor optima near zero.
+            alone = drawn(self._partitioner(problem, 1))
+            first = LimitedMemoryBFGS(loss, start, alone, penalty=penalty, observed=observed)
+            first.run(max_passes=_START, tol=self._tol)
+            start = first.weights()
+        n_trees = 1
+        if not problem.is_forest and self.pieces == "tree":
+            n_trees = min(_TREES, _TREE_NODES // len(problem.labels))
+        whole = self._partitioner(problem)
+        trees = [drawn(whole) for _ in range(max(1, n_trees))]
+        return LimitedMemoryBFGS(loss, start, trees, penalty=penalty, observed=observed)
+
     def _solver_for(self, problem: LabelProblem) -> str:
         """The solver given, or what suits a problem."""
         if self.solver != "auto":
@@ -164,11 +195,13 @@ class CRF(StochasticModel):
         told = [self.averaged, self.learning_rate, self.decay]
         steps = any(value not in ("auto", False) for value in told) or self.batch_size > 1
         steps = steps or self.lock_free or self.l2_once or self.group_lasso > 0
-        # Spanning trees of graphs are drawn anew in each pass; L-BFGS would see only one.
-        if steps or self.piece_size is not None or self.structure == "graph":
+        if steps or self.piece_size is not None:
             return "sgd"
-        entries = len(problem.encoded.indices) * problem.n_labels
-        return "lbfgs" if entries <= _LITTLE_DATA and is_dense(problem) else "sgd"
+        if self.structure == "graph" and problem.n_samples < _FEW_GRAPHS:
+            return "lbfgs"  # passes over few graphs are few steps, and large ones
+        # Spanning trees of graphs are drawn anew in each pass; L-BFGS would see only some.
+        little = len(problem.encoded.indices) * problem.n_labels <= _LITTLE_DATA
+        return "lbfgs" if little and is_dense(problem) and self.structure != "graph" else "sgd"
 
     training_loss = "log"
 
@@ -299,7 +332,7 @@ class CRF(StochasticModel):
             raise DataError("log_prob needs labels: pass y or a corpus that carries them")
         labels = corpus.labels.recoded(self.classes_)
         parts = [np.zeros(0)]
-        for p, first in self.potentials(corpus, compact=True):
+        for p, first in self.potentials(corpus, compact=True, keep=False):
             begin = int(corpus.offsets[first])
             allowed = labels.take(slice(begin, begin + len(p.node))).allowed()
             with numbered(first):
@@ -453,11 +486,15 @@ class TreeCRF(CRF, TreeModel):
 class GraphCRF(CRF, GraphModel):
     """CRF on any graph: p(y | x) ∝ e^{s(x, y)}, trained on randomly drawn connected pieces.
 
+    What it predicts is the most probable label of each node, unless ``inference`` asks for the best
+    labelling of all: the best of many nodes can be far from what is probable.
+
     Attributes
     ----------
     edge_share_ : float
-        Share ρ of the edges that a spanning tree has, on average; with ``pieces="tree"`` the scores
-        of edges count ρ times at prediction, since there all edges speak. 1 on forests.
+        With ``pieces="tree"``, the scores of edges count so many times at prediction, where all
+        edges speak: the share ρ of the edges that a spanning tree has, or what held-out parts of
+        the training data show to be better (see :mod:`trellis.models.edge_share`). 1 on forests.
     classes_, edge_types_, history_, learning_rate_, solver_, stop_reason_, weights_
         As for :class:`trellis.TreeCRF`.
 
@@ -483,21 +520,25 @@ class GraphCRF(CRF, GraphModel):
 
     def _learn_edge_types(self, corpora: Sequence[Corpus]) -> None:
         super()._learn_edge_types(corpora)
-        if self.pieces == "tree":
-            self.edge_share_ = _share_of_trees(corpora)
+        self.edge_share_ = share_of_trees(corpora) if self.pieces == "tree" else 1.0
 
+    def _learner(self, problem: LabelProblem, start: Weights, rng: np.random.Generator) -> Learner:
+        if self.pieces == "tree" and not problem.is_forest:
 
-def _share_of_trees(corpora: Sequence[Corpus]) -> float:
-    """Share of the edges that are in a spanning forest; 1 if there is no loop."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
+            def fitted(part: LabelProblem) -> Weights:
+                zero = start.zeros_like(start.node.dtype)
+                learner = super(GraphCRF, self)._learner(part, zero, rng)
+                most = min(self._pass_limit(), _TRIED)
+                learner.run(max_passes=most, tol=self._tol)
+                return learner.weights()
 
-    n_kept = n_edges = 0
-    for corpus in corpora:
-        assert corpus.edges is not None
-        n, edges = corpus.n_positions, for_kernels(corpus.edges)
-        if len(edges):
-            graph = coo_array((np.ones(len(edges)), edges.T), shape=(n, n))
-            n_components, _ = connected_components(graph, directed=False)
-            n_kept, n_edges = n_kept + n - n_components, n_edges + len(edges)
-    return n_kept / n_edges if n_edges else 1.0
+            self.edge_share_ = held_out_share(problem, self.edge_share_, fitted, rng)
+        return super()._learner(problem, start, rng)
+
+    def _labels(self, block: Block, prune: int | None) -> NDArray[np.int32]:
+        if self.inference not in ("auto", "marginals"):
+            return super()._labels(block, prune)
+        with numbered(block.first):
+            p = block.potentials()
+            assert isinstance(p, GraphPotentials)
+            return most_probable(p)

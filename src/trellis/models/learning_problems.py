@@ -24,8 +24,9 @@ from trellis.features import AttributeEncoder, Encoded, Prepared
 from trellis.features.encoder import TemplateEncoder, encoder_for
 from trellis.models.automatic import show_ends
 from trellis.models.edge_features import encoded_edges, have_features
+from trellis.models.known_labels import KnownLabels
 from trellis.models.prediction import Predictor
-from trellis.models.scored_model import unknown_labels
+from trellis.models.scored_model import coded_edges, unknown_labels
 from trellis.problems import EdgeWeights, LabelProblem, Weights
 from trellis.problems.edge_weights import cross, cross_own
 
@@ -165,7 +166,14 @@ class LearningProblems(Predictor):
         self.weights_ = self._zeros()
         self.weights_.edge = self._cross(corpus, encoded, labels, rng, None)
         self._cross_edges(corpus, labels, rng)
-        return self._problem(corpus, encoded, labels, weight)
+        problem = self._problem(corpus, encoded, labels, weight)
+        self.known_ = KnownLabels.of(problem) if self._remembers else None
+        return problem
+
+    @property
+    def _remembers(self) -> bool:
+        """Whether labels of samples that are known in part are kept."""
+        return self.structure != "chain" and self.keep_known
 
     def _is_refined(self, corpus: Corpus) -> bool:
         """Whether labels are refined; by default where they show how spans end."""
@@ -216,7 +224,11 @@ class LearningProblems(Predictor):
             if known is not None:
                 self.weights_.edge = self._cross(corpus, encoded, labels, rng, known)
         self._cross_edges(corpus, labels, rng)
-        return self._problem(corpus, encoded, labels, weight)
+        problem = self._problem(corpus, encoded, labels, weight)
+        if self._remembers:
+            later = KnownLabels.of(problem)
+            self.known_ = later if self.known_ is None else self.known_.and_later(later)
+        return problem
 
     def _learn_edge_types(self, corpora: Sequence[Corpus]) -> None:
         """Take the types of edges from corpora."""
@@ -283,15 +295,18 @@ class LearningProblems(Predictor):
         if self.structure != "chain":
             assert corpus.edges is not None
             edges = for_kernels(corpus.edges)
-        n_labels = len(labels.classes)
+        n_labels, types, n_types = len(labels.classes), None, 1
+        typed = self.rich_edges == "typed" if known is None else known.n_types > 1
+        if typed and self.edge_types_:
+            types, n_types = coded_edges(corpus, self.edge_types_)[1], len(self.edge_types_)
         dense = self.edge_pairs == "all" or (self.edge_pairs == "auto" and n_labels <= _FEW_LABELS)
         return cross(
             encoded, labels, crossed,
-            both=self.rich_edges == "both" if known is None else known.both,
+            both=self.rich_edges in ("both", "typed") if known is None else known.both,
             dense=dense if known is None else not known.ptr.size,
             negatives=int(self.edge_negatives), least=float(self.edge_min_share),
             rng=rng, known=known, directed=self._is_directed,
-            edges=edges,
+            edges=edges, types=types, n_types=n_types,
         )  # fmt: skip
 
     def _start(

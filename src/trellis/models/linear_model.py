@@ -23,7 +23,7 @@ from trellis.corpus.form import Given
 from trellis.corpus.sample_weights import sample_weights
 from trellis.decompose import GraphPieces, Partitioner, partitioner
 from trellis.domains import nothing, number, one_of
-from trellis.errors import CheckpointError, DataError, TrellisError
+from trellis.errors import CheckpointError, DataError, ParametersError, TrellisError
 from trellis.estimator import fitted, fixed
 from trellis.features import Prepared
 from trellis.features.encoder import unlabelled_text
@@ -83,11 +83,21 @@ class LinearModel(LearningProblems, StoredLinearModel):
         """The tolerance of the solver used."""
         return float(self.tol)
 
+    def _take_rate(self, learner: Learner) -> None:
+        """Take note that a run began again at a lower rate; only some have one."""
+
     def _passes(self, visitor: Visitor, rng: np.random.Generator) -> Passes:
         """Who visits pieces, as a learner."""
         return Passes(visitor, self._partitioner(visitor.problem), rng, self.visit)
 
     # ---------------------------------------------------------------- checks
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        if self.inference == "marginals" and self.kind != "crf":
+            raise ParametersError(
+                "{inference} needs probabilities, which only a CRF has", inference=self.inference
+            )
 
     def training_data(
         self,
@@ -155,11 +165,12 @@ class LinearModel(LearningProblems, StoredLinearModel):
             )
         return given
 
-    def _partitioner(self, problem: LabelProblem) -> Partitioner:
-        """How samples are cut into pieces."""
+    def _partitioner(self, problem: LabelProblem, size: float | None = None) -> Partitioner:
+        """How samples are cut into pieces, of the size asked for or another."""
+        size = self.piece_size if size is None else size
         if self.structure == "chain":
-            return partitioner(self.piece_size, self.overlap)
-        return GraphPieces(problem.edges, self.piece_size, self.pieces)
+            return partitioner(size, self.overlap if size == self.piece_size else 0)
+        return GraphPieces(problem.edges, size, self.pieces)
 
     # ---------------------------------------------------------------- fit
 
@@ -411,16 +422,19 @@ class LinearModel(LearningProblems, StoredLinearModel):
             with reporter.under_way(steps):
                 learner.run(max_passes=max_passes, tol=self._tol, watch=watch)
             self.stop_reason_ = "patience" if watch.patience_ended else learner.stop_reason
+            if learner.slowed_down and self.stop_reason_ != "diverged":
+                reporter.line(learner.slowed_down)
+                self._take_rate(learner)
         finally:
             # Also when interrupted: what was learned so far is kept, and usable.
             learned = best[0][1] if best else learner.weights()
             finite = learned.finite()
             if finite:
                 self.weights_ = learned
-        if not finite:
+        if not finite or self.stop_reason_ == "diverged":
             raise DataError(
-                "training diverged: the weights are no longer finite; "
-                "use a smaller learning rate or rescale real-valued features"
+                "training diverged: the objective rose above that of zero weights, or beyond all "
+                "numbers; use a smaller learning rate or rescale real-valued features"
             )
 
     def _fingerprint(self, problem: LabelProblem, dev: Corpus | None) -> str:
@@ -491,6 +505,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         for name, value in vars(self).items():
             if name.endswith("_"):
                 setattr(model, name, value)
+        model.known_ = None  # features that are forgotten told samples apart
         weights = rounded(self.weights_, precision)
         model.encoder_, model.edge_encoder_, model.weights_ = reduced(
             self.encoder_, self.edge_encoder_, weights, keep, threshold

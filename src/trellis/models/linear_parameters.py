@@ -14,8 +14,8 @@ from trellis.problems.threads import n_cores
 
 __all__ = ["INFERENCE", "ChainModel", "GraphModel", "LinearParameters", "TreeModel"]
 
-INFERENCE = ("auto", "exact", "elimination", "max-flow", "dual", "lp", "ilp")
-"""Methods of :func:`trellis.structures.best`, and "exact"."""
+INFERENCE = ("auto", "marginals", "exact", "elimination", "max-flow", "dual", "lp", "ilp")
+"""Methods of :func:`trellis.structures.best`, "exact" and "marginals"."""
 
 
 class LinearParameters(Estimator):
@@ -69,16 +69,25 @@ class LinearParameters(Estimator):
     )
     inference: str = parameter(
         one_of(*INFERENCE),
-        """Graphs: how the best labels are found (see :func:`trellis.structures.best`);
-        "exact": with an integer program where nothing cheaper is. :meth:`decode` says how good
-        each is.""",
+        """Graphs: how labels are found. "marginals": the most probable label of each node, which
+        only CRFs know; the others: the best labelling of all (see
+        :func:`trellis.structures.best`), "exact" with an integer program where nothing cheaper is.
+        "auto": "marginals" if the model is a CRF. :meth:`decode` gives the best labelling, and says
+        how good it is.""",
         default="auto",
     )
+    keep_known: bool = parameter(
+        flag,
+        """Trees and graphs: where training knew the labels of some nodes of a sample and not of
+        others, keep to them when the same sample is labelled. False: all nodes are predicted.""",
+        default=True,
+    )
     rich_edges: bool | str = parameter(
-        flag | one_of("current", "both"),
+        flag | one_of("current", "both", "typed"),
         """Cross features with pairs of labels, too: those of the position where an edge ends
-        ("current", True), or also those where it begins ("both"); without direction those of both
-        ends are crossed. False: only templates that say ``@ edge``.""",
+        ("current", True), or also those where it begins ("both"), for each type of edges apart
+        ("typed"); without direction those of both ends are crossed. False: only templates that say
+        ``@ edge``.""",
         default=False,
     )
     edge_pairs: str = parameter(
@@ -168,6 +177,11 @@ class LinearParameters(Estimator):
 
     def _check_together(self) -> None:
         if self.structure == "chain":
+            if self.rich_edges == "typed":
+                raise ParametersError(
+                    "{rich_edges} is for trees and graphs, whose edges have types",
+                    rich_edges=self.rich_edges,
+                )
             return
         if self.scheme is not None:
             raise ParametersError(
@@ -196,6 +210,7 @@ class ChainModel(LinearParameters):
     pieces: str = fixed("tree")
     directed: bool | str = fixed(True)
     inference: str = fixed("auto")
+    keep_known: bool = fixed(False)
 
 
 class TreeModel(LinearParameters):

@@ -29,6 +29,7 @@ from trellis.files.stored import (
     take,
     unpack_strings,
 )
+from trellis.models.known_labels import KnownLabels
 from trellis.problems import EdgeWeights, Weights
 
 __all__ = ["StoredLinearModel"]
@@ -65,9 +66,11 @@ class StoredLinearModel(Storable):
             header["refined"] = True
         if hasattr(model, "edge_share_"):
             header["edge_share"] = model.edge_share_
+        if model.known_ is not None:
+            arrays |= model.known_.state()
         edge = model.weights_.edge
         if edge is not None:
-            header["edges"] = {"both": edge.both}
+            header["edges"] = {"both": edge.both, "types": edge.n_types}
             if model.edge_encoder_ is not None:
                 header["edge_encoder"], own = model.edge_encoder_.state()
                 arrays |= {f"edge_encoder.{key}": array for key, array in own.items()}
@@ -101,15 +104,22 @@ class StoredLinearModel(Storable):
         model.columns_ = columns_used(encoder, header)
         edge = None
         if "edges" in header:
-            both = header_value(header_value(header, "edges", dict), "both", bool)
+            kinds = header_value(header, "edges", dict)
+            both, n_types = header_value(kinds, "both", bool), 1
+            if "types" in kinds:  # earlier files do not tell types apart
+                n_types = header_value(kinds, "types", int)
+            if n_types not in (1, tables[0] if model.structure != "chain" else 1):
+                raise CorruptModelError("rich edges are of other types of edges")
             model.edge_encoder_ = _edge_encoder(header, arrays, model.structure)
             n_own = 0 if model.edge_encoder_ is None else model.edge_encoder_.n_features
-            edge = _edges(arrays, both, encoder.n_features, n, n_own)
+            edge = _edges(arrays, both, encoder.n_features, n, n_own, n_types)
         model.weights_ = Weights(for_kernels(node), for_kernels(transitions), edge)
         if hasattr(model, "edge_share_"):
             model.edge_share_ = header_value(header, "edge_share", float)
-            if not 0 < model.edge_share_ <= 1:
+            if not 0 <= model.edge_share_ <= 1:
                 raise CorruptModelError("the share of edges must lie between 0 and 1")
+        if model.structure != "chain":
+            model.known_ = KnownLabels.from_state(arrays, n)
         model.history_ = []
         training = header.get("training", {"solver": "", "stop_reason": ""})  # first files lack it
         model.stop_reason_ = header_value(training, "stop_reason", str)
@@ -166,7 +176,12 @@ def _edge_encoder(
 
 
 def _edges(
-    arrays: Mapping[str, Any], both: bool, n_features: int, n_labels: int, n_own: int
+    arrays: Mapping[str, Any],
+    both: bool,
+    n_features: int,
+    n_labels: int,
+    n_own: int,
+    n_types: int,
 ) -> EdgeWeights:
     """Rich edge weights, checked: kernels trust rows, pointers and pairs."""
     row = take(arrays, "edge.row", np.int32, (n_features,))
@@ -176,7 +191,7 @@ def _edges(
     crossed = row[row >= 0]
     if row.min(initial=0) < -1 or not np.array_equal(crossed, np.arange(len(crossed))):
         raise CorruptModelError("rows of edge features are not numbered in order")
-    n_rows = (2 if both else 1) * len(crossed) + n_own
+    n_rows = (2 if both else 1) * n_types * len(crossed) + n_own
     n_pairs = n_labels * n_labels
     if not ptr.size:
         if pair.size or values.size != n_rows * n_pairs:
@@ -187,4 +202,4 @@ def _edges(
             raise CorruptModelError("pointers to edge weights do not fit them")
         check_range(pair, 0, n_pairs, "pairs of edge features")
     arrays_of = np.array(row), np.array(ptr), np.array(pair), np.array(values)
-    return EdgeWeights(*arrays_of, both, n_own)
+    return EdgeWeights(*arrays_of, both, n_own, n_types)

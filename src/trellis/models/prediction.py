@@ -265,11 +265,12 @@ class Predictor(ScoredModel):
         if len(corpus) != 1:
             raise DataError(f"explain takes one sample, got {len(corpus)}; pass corpus[i]")
         encoded = self._encode(corpus)
-        states = self._best(next(self._blocks(corpus, encoded, self.weights_, None))).labels
+        states = self._labels(next(self._blocks(corpus, encoded, self.weights_, None)), None)
         marginals = self._marginals_or_none(corpus)
         # A rival may be any label: neighbours that say how a span goes on would allow but a few.
         free = self.refinement_ is not None
-        p = next(self._blocks(corpus, encoded, self.weights_, None, free=free)).potentials()
+        blocks = self._blocks(corpus, encoded, self.weights_, None, free=free, keep=False)
+        p = next(blocks).potentials()
         return explain_sample(
             corpus, encoded, self.encoder_, self.weights_, self.state_labels, states, p, n_features,
             None if marginals is None else marginals[:, self._label_of_state],
@@ -316,7 +317,7 @@ class Predictor(ScoredModel):
         ids = np.empty(corpus.n_positions, np.int32)
         at = 0
         for block in self._blocks(corpus, encoded, weights, constraints, compact=True):
-            ids[at : at + len(block.node)] = self._best(block, prune).labels
+            ids[at : at + len(block.node)] = self._labels(block, prune)
             at += len(block.node)
         named, offsets = names[ids].tolist(), corpus.offsets.tolist()
         return [named[a:b] for a, b in itertools.pairwise(offsets)]
@@ -328,6 +329,10 @@ class Predictor(ScoredModel):
         if self.structure != "chain" or self.weights_.edge is not None:
             kind = "rich edges" if self.structure == "chain" else f"a {self.structure}"
             raise DataError(f"prune= is for chains with plain edges; this model has {kind}")
+
+    def _labels(self, block: Block, prune: int | None) -> NDArray[np.int32]:
+        """What is predicted for a block: the best labelling of each sample."""
+        return self._best(block, prune).labels
 
     def _best(self, block: Block, prune: int | None = None) -> Best:
         """Best labellings of a block; an error names the sample."""
@@ -354,8 +359,9 @@ class Predictor(ScoredModel):
             proven = scores == limits
             method = tuple("chain" if is_best else "pruned" for is_best in proven.tolist())
             return Best(labels, scores, limits, proven, method)
-        exact = self.inference == "exact"
-        by = "auto" if exact or self.structure == "tree" else self.inference
+        exact, by = self.inference == "exact", self.inference
+        if exact or by == "marginals" or self.structure == "tree":
+            by = "auto"
         with numbered(block.first):
             return best(block.potentials(), method=by, exact=exact)
 
@@ -365,15 +371,18 @@ class Predictor(ScoredModel):
         constraints: Sequence[Sequence[Label]] | None = None,
         small: bool = False,
         compact: bool = False,
+        keep: bool = True,
     ) -> Iterator[tuple[ChainPotentials | GraphPotentials, int]]:
         """Return blocks of samples as checked potentials, each with its first sample's number.
 
         Every sample of a chain model can be labelled. ``small``: as few samples at once as if every
         position had a table of transitions. ``compact``: where the rich edges of a chain have few
-        pairs, they are ``changes`` of one table, in place of a table for each position.
+        pairs, they are ``changes`` of one table, in place of a table for each position. ``keep``:
+        what training knew of some nodes of these samples holds.
         """
         encoded = self._encode(corpus)
-        for block in self._blocks(corpus, encoded, self.weights_, constraints, small, compact):
+        how = {"small": small, "compact": compact, "keep": keep}
+        for block in self._blocks(corpus, encoded, self.weights_, constraints, **how):
             if block.edges is None and (constraints is not None or self.scheme is not None):
                 self._best(block)
             yield block.potentials(), block.first

@@ -39,6 +39,7 @@ from trellis.estimator import fitted, fixed
 from trellis.features import AttributeEncoder, Encoded, Encoder, Prepared, TemplateEncoder
 from trellis.features.templates import is_default
 from trellis.models.edge_features import encoded_edges
+from trellis.models.known_labels import KnownLabels
 from trellis.models.linear_parameters import LinearParameters
 from trellis.problems import LabelProblem, Weights
 from trellis.problems.samples import taken
@@ -48,7 +49,7 @@ from trellis.structures import (
     StepChanges,
 )
 
-__all__ = ["Block", "ScoredModel", "unknown_labels"]
+__all__ = ["Block", "ScoredModel", "coded_edges", "unknown_labels"]
 
 # Positions of chains scored at once; numbers in the scores of rich edges, and of graphs, at once.
 _POSITIONS = 1 << 16
@@ -102,6 +103,7 @@ class ScoredModel(LinearParameters):
     weights_: Weights = fitted()
     edge_types_: tuple[str, ...] = fitted()
     edge_encoder_: AttributeEncoder | None = fixed(None)
+    known_: KnownLabels | None = fixed(None)
     refinement_: Refinement | None = fixed(None)
 
     @property
@@ -242,7 +244,7 @@ class ScoredModel(LinearParameters):
         if labels.classes == self.states_:  # held-out samples may have others
             shape["rich"] = self.weights_.edge
         if self.structure != "chain":
-            edges, types = _coded(corpus, self.edge_types_)
+            edges, types = coded_edges(corpus, self.edge_types_)
             own = encoded_edges(self.edge_encoder_, corpus)
             if types.min(initial=0) < 0:
                 if own is not None:
@@ -252,7 +254,7 @@ class ScoredModel(LinearParameters):
                 "edge_features": own,
                 "structure": self.structure, "edges": edges, "types": types,
                 "n_types": max(1, len(self.edge_types_)), "directed": self._is_directed,
-                "inference": self.inference,
+                "inference": "auto" if self.inference == "marginals" else self.inference,
             }  # fmt: skip
         return LabelProblem(encoded, labels, len(self.weights_.node), **shape)
 
@@ -265,10 +267,12 @@ class ScoredModel(LinearParameters):
         small: bool = False,
         compact: bool = False,
         free: bool = False,
+        keep: bool = True,
     ) -> Iterator[Block]:
         """Scores of all samples, some at a time; ``small`` and ``compact`` as for potentials.
 
-        ``free``: as if every state could follow every other.
+        ``free``: as if every state could follow every other; ``keep``: what training knew of some
+        nodes of these samples holds, too.
         """
         allowed = None
         if constraints is not None:
@@ -276,6 +280,12 @@ class ScoredModel(LinearParameters):
             allowed = Labels.from_lists(constraints, self.classes_).allowed()
             if self.refinement_ is not None:
                 allowed = allowed[:, self.refinement_.label]
+        if keep and self.keep_known and self.known_ is not None:
+            known = self.known_.allowed(self._problem(corpus, encoded))
+            if allowed is None or known is None:
+                allowed = known if allowed is None else allowed
+            else:  # what is said now holds
+                allowed = np.where(allowed.all(axis=1, keepdims=True), known, allowed)
         if self.structure == "chain":
             rules = None if free else self._rules()
             yield from self._chain_blocks(corpus, encoded, weights, small, compact, rules, allowed)
@@ -407,7 +417,9 @@ def _check_finite_edges(corpus: Corpus, edges: Any, pair: Any) -> None:
     )
 
 
-def _coded(corpus: Corpus, known: tuple[str, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def coded_edges(
+    corpus: Corpus, known: tuple[str, ...]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Edges and their types as numbers, −1 for types that are not known."""
     assert corpus.edges is not None
     edges = for_kernels(corpus.edges)

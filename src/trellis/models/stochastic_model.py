@@ -6,6 +6,7 @@ the samples seen so far.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from trellis.estimator import fitted, fixed, parameter
 from trellis.models.automatic import is_dense, passes_for
 from trellis.models.linear_model import LinearModel
 from trellis.problems import HingeSteps, LabelProblem, LogLikelihood, Penalty, Weights
-from trellis.solvers.passes import Learner
+from trellis.solvers.passes import Learner, Passes
 from trellis.solvers.sgd import StochasticGradient, calibrate
 
 __all__ = ["StochasticModel"]
@@ -121,6 +122,12 @@ class StochasticModel(LinearModel):
             self.learning_rate_ = float(self.learning_rate)
         return self.learning_rate_
 
+    def _take_rate(self, learner: Learner) -> None:
+        if not isinstance(self.learning_rate, str):
+            warnings.warn(learner.slowed_down, RuntimeWarning, stacklevel=5)
+        if isinstance(learner, Passes) and isinstance(learner.visitor, StochasticGradient):
+            self.learning_rate_ = learner.visitor.learning_rate
+
     def _descent(self, problem: LabelProblem, weights: Weights, **more: Any) -> StochasticGradient:
         """Gradient steps of a whole training."""
         return self._steps(
@@ -145,5 +152,6 @@ class StochasticModel(LinearModel):
         if self.n_batches_ == 1:
             self._find_rate(problem, weights, rng)
         share = problem.n_samples / self.n_seen_
-        sgd = self._steps(problem, weights, decay=1.0, penalty=self._penalty(share))
+        # A batch unlike those before may well cost more than zero weights do.
+        sgd = self._steps(problem, weights, decay=1.0, penalty=self._penalty(share), guarded=False)
         return self._passes(sgd, rng)

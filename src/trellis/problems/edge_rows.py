@@ -2,8 +2,8 @@
 
 They follow from the features once and for all: edge (a, b) meets the rows of the features of b, and
 with ``both`` those of a in a second family; without direction the features of both ends meet the
-same rows. A chain is a graph whose edges join neighbours. Features that an edge has of its own meet
-the rows after those.
+same rows. There may be such families for each type of edges. A chain is a graph whose edges join
+neighbours. Features that an edge has of its own meet the rows after those.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ def edge_rows(
     edge: EdgeWeights,
     directed: bool,
     own: Encoded | None = None,
+    types: NDArray[np.int64] | None = None,
 ) -> EdgeRows:
     """Rows that each edge meets: of its second end's features, of its first's, of its own."""
     parts = []
@@ -57,6 +58,9 @@ def edge_rows(
     families = ((1, 0), (0, edge.n_crossed)) if edge.both else ((1, 0),)
     if not directed:
         families = ((1, 0), (0, 0))
+    of_type = np.zeros(len(edges), np.int64)
+    if edge.n_types > 1 and types is not None:
+        of_type = types * (edge.families // edge.n_types * edge.n_crossed)
     for end, shift in families:
         nodes = edges[:, end]
         counts = encoded.indptr[nodes + 1] - encoded.indptr[nodes]
@@ -66,7 +70,7 @@ def edge_rows(
         owner = np.repeat(np.arange(len(edges)), counts)
         use = row >= 0
         values = _values(encoded)[where][use] if real else none
-        parts.append((owner[use], row[use] + shift, values, feature[use]))
+        parts.append((owner[use], (row + of_type[owner])[use] + shift, values, feature[use]))
     if own is not None and edge.n_own:
         owner = np.repeat(np.arange(len(edges)), np.diff(own.indptr))
         row = own.indices.astype(np.int64) + edge.n_joined

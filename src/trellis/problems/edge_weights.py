@@ -11,6 +11,8 @@ pair has to be told from, and pairs that many features share are cheaper.
 The edges of trees and graphs may have features of their own, g ∈ x_e, each with a row, too:
 
     S_e(y_a, y_b) = T[y_a, y_b] + Σ_{g ∈ x_e} v_eg · R_g[y_a, y_b] + (those of the ends, as above)
+
+Where edges have types, the features of their ends may have weights R for each type of edge.
 """
 
 from __future__ import annotations
@@ -57,6 +59,8 @@ class EdgeWeights(OwnMemory):
         Whether there is a second set of rows, for the features of the position before.
     n_own : int
         Rows after these: one for each feature that edges have of their own.
+    n_types : int
+        Sets of rows: one (or two, see ``both``) for each type of edges.
 
     Raises
     ------
@@ -70,10 +74,12 @@ class EdgeWeights(OwnMemory):
     values: NDArray[Any]
     both: bool
     n_own: int = 0
+    n_types: int = 1
 
     def __post_init__(self) -> None:
         flag.check("both", self.both)
         whole(0).check("n_own", self.n_own)
+        whole(1).check("n_types", self.n_types)
         row = as_array(self.row, np.int32, "row", (None,), low=-1)
         if not np.array_equal(np.sort(row[row >= 0]), np.arange((row >= 0).sum())):
             raise DataError("the rows of crossed features must be 0, 1, 2, …, each once")
@@ -110,9 +116,14 @@ class EdgeWeights(OwnMemory):
         return int((self.row >= 0).sum())
 
     @property
+    def families(self) -> int:
+        """Number of rows that a crossed feature has: of each type of edges one or two."""
+        return (2 if self.both else 1) * self.n_types
+
+    @property
     def n_joined(self) -> int:
-        """Number of rows of features of positions: one or two for each that is crossed."""
-        return (2 if self.both else 1) * self.n_crossed
+        """Number of rows of features of positions."""
+        return self.families * self.n_crossed
 
     @property
     def n_rows(self) -> int:
@@ -128,7 +139,7 @@ class EdgeWeights(OwnMemory):
 
     def features_of_rows(self) -> NDArray[np.int64]:
         """Feature of each row; −1 for those that edges have of their own."""
-        joined = np.tile(np.flatnonzero(self.row >= 0), 2 if self.both else 1)
+        joined = np.tile(np.flatnonzero(self.row >= 0), self.families)
         return np.append(joined, np.full(self.n_own, -1))
 
     def rows_of_features(self) -> NDArray[np.int32]:
@@ -164,7 +175,7 @@ class EdgeWeights(OwnMemory):
         old = self.row[features]
         row = np.where(old >= 0, np.cumsum(old >= 0) - 1, -1).astype(np.int32)
         kept = old[old >= 0].astype(np.int64)
-        families = [kept, kept + self.n_crossed] if self.both else [kept]
+        families = [kept + i * self.n_crossed for i in range(self.families)]
         rows = np.concatenate([*families, self.n_joined + own])
         begins = self.rows()
         sizes = begins[rows + 1] - begins[rows]
@@ -172,7 +183,8 @@ class EdgeWeights(OwnMemory):
         ptr, pair = self.ptr, self.pair
         if ptr.size:
             ptr, pair = bounds(sizes), pair[places]
-        return EdgeWeights(row, ptr, pair, self.values[places], self.both, len(own))
+        more = len(own), self.n_types
+        return EdgeWeights(row, ptr, pair, self.values[places], self.both, *more)
 
 
 def cross(
@@ -189,6 +201,8 @@ def cross(
     dtype: Any = np.float32,
     edges: NDArray[np.int64] | None = None,
     directed: bool = True,
+    types: NDArray[np.int64] | None = None,
+    n_types: int = 1,
 ) -> EdgeWeights:
     """Rows and pairs for the features of a corpus, all weights zero.
 
@@ -214,6 +228,8 @@ def cross(
         Edges of a graph; by default neighbouring positions are joined.
     directed : bool
         Whether a pair and its mirror image differ.
+    types : int64 array (E,), optional
+        Types of the edges of a graph, of ``n_types``, each of which has rows of its own.
     """
     from trellis.kernels.crossing import observed_pairs
 
@@ -224,26 +240,29 @@ def cross(
     )
     if known is None:
         no_rows, no_pairs = np.zeros(0, np.int64), np.zeros(0, np.int32)
-        known = EdgeWeights(no_pairs, no_rows, no_pairs, np.zeros(0, dtype), both)
+        known = EdgeWeights(no_pairs, no_rows, no_pairs, np.zeros(0, dtype), both, 0, n_types)
     n_known, n_old = len(known.row), known.n_crossed
     new = crossed.copy()
     new[:n_known] = False
     row = np.where(new, np.cumsum(new) - 1, -1).astype(np.int32)
     n_new = int(new.sum())
-    families = 2 if both else 1
+    ends_met = 2 if both else 1
+    families = ends_met * n_types
     if dense:
         ptr, pair = np.zeros(0, np.int64), np.zeros(0, np.int32)
         blocks = [np.zeros(n_new * n_pairs, dtype) for _ in range(families)]
     else:
         pairs = []
-        for back in range(families):
-            drawn = _draw_pairs(encoded, labels, (n_new, negatives), rng, edges)
+        for family in range(families):
+            kind, back = divmod(family, ends_met)
+            some = edges if edges is None or types is None else edges[types == kind]
+            drawn = _draw_pairs(encoded, labels, (n_new, negatives), rng, some)
             asked = row, n_new, n_labels, back, drawn, least
             ids = for_kernels(labels.ids)
             pairs.append(
                 observed_pairs(offsets, indptr, indices, ids, *asked)
-                if edges is None
-                else _pairs_on_edges(encoded, labels, edges, *asked, directed)
+                if some is None
+                else _pairs_on_edges(encoded, labels, some, *asked, directed)
             )
         blocks = [np.zeros(len(p), dtype) for _, p in pairs]
     row = np.concatenate([known.row, np.where(row >= 0, row + n_old, -1)[n_known:]])
@@ -265,7 +284,7 @@ def cross(
             [a for c, (_, p) in zip(cuts, pairs, strict=True) for a in (known.pair[c], p)]
             + [known.pair[own]]
         )
-    return EdgeWeights(row.astype(np.int32), ptr, pair, values, both, known.n_own)
+    return EdgeWeights(row.astype(np.int32), ptr, pair, values, both, known.n_own, n_types)
 
 
 def cross_own(
@@ -297,7 +316,8 @@ def cross_own(
     n_new = n_own - n_old
     if not known.ptr.size:
         values = np.append(known.values, np.zeros(n_new * n_labels**2, known.values.dtype))
-        return EdgeWeights(known.row, known.ptr, known.pair, values, known.both, n_own)
+        layout = known.row, known.ptr, known.pair, values, known.both
+        return EdgeWeights(*layout, n_own, known.n_types)
     drawn = _draw_pairs(own, labels, (n_new, negatives), rng, edges)
     pair = _edge_pairs(labels, edges)
     if not directed:
@@ -308,6 +328,7 @@ def cross_own(
     return EdgeWeights(
         known.row, np.append(known.ptr, known.ptr[-1] + ptr[1:]), np.append(known.pair, more),
         np.append(known.values, np.zeros(len(more), known.values.dtype)), known.both, n_own,
+        known.n_types,
     )  # fmt: skip
 
 

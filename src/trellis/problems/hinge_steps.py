@@ -44,6 +44,11 @@ class HingeSteps(PerceptronLoss):
     [2.0, 0.5, 0.0]
     """
 
+    def at_zero(self, visits: Visits) -> float:
+        """Summed loss of the pieces where all weights are zero: what knowing nothing costs."""
+        costs = self.problem.costs
+        return visits.total(costs.table.max(axis=1)[costs.rows])
+
     def descend(  # type: ignore[override]  # it has rates and a penalty, and no sums
         self,
         weights: Weights,

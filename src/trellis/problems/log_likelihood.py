@@ -153,6 +153,12 @@ class LogLikelihood:
         )  # fmt: skip
         return value, gradient
 
+    def at_zero(self, visits: Visits) -> float:
+        """Summed loss of the pieces where all weights are zero: what knowing nothing costs."""
+        labels = self.problem.labels
+        chance = np.log(self.problem.n_labels / labels.table.sum(axis=1))
+        return visits.total(chance[labels.ids])
+
     def descend(
         self,
         weights: Weights,

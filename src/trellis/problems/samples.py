@@ -188,7 +188,8 @@ class LabelSamples:
         """Rows of rich edge weights that each edge meets."""
         if self.rich is None:
             return None
-        return edge_rows(self.encoded, self.edges, self.rich, self.directed, self.edge_features)
+        more = self.directed, self.edge_features, self.types
+        return edge_rows(self.encoded, self.edges, self.rich, *more)
 
     @property
     def is_rich(self) -> bool:
@@ -278,6 +279,10 @@ class LabelSamples:
         if len(edge.row) < self.n_features:
             raise DataError(
                 f"rich edges have rows of {len(edge.row)} features; there are {self.n_features}"
+            )
+        if edge.n_types not in (1, self.n_types):
+            raise DataError(
+                f"rich edges are of {edge.n_types} types of edges; there are {self.n_types}"
             )
         if edge.n_own and self.structure == "chain":
             raise DataError("the edges of chains are implied and have no features of their own")
@@ -432,6 +437,12 @@ class LabelSamples:
             edge_features=None,
             sample_weight=np.repeat(self.sample_weight, np.diff(self.offsets)),
         )  # fmt: skip
+
+    def with_labels(self, labels: Labels) -> Self:
+        """The same samples, of whose labels other things are known."""
+        if labels.classes != self.classes or len(labels) != len(self.labels):
+            raise DataError("the labels must be of as many positions, and of the same classes")
+        return self._like(labels=labels)
 
     def _like(self, **changed: Any) -> Self:
         """These samples with some attributes exchanged, and what follows from them forgotten."""

@@ -56,6 +56,11 @@ class Visits:
 
         return Pieces(*map(for_kernels, (self.starts, self.ends, self.weights)))
 
+    def total(self, values: NDArray[np.float64]) -> float:
+        """Weighted sum of values (N,) over all positions visited."""
+        running = np.append(0.0, np.cumsum(values))
+        return float(self.weights @ (running[self.ends] - running[self.starts]))
+
     def largest_batch(self, size: int, total: NDArray[np.int64] | None = None) -> int:
         """Most positions in a batch of ``size`` consecutive pieces.
 
@@ -92,3 +97,7 @@ class GraphVisits(Visits):
     kept_ends: NDArray[np.int64] | None = None
 
     _by_piece: ClassVar[tuple[str, ...]] = (*Visits._by_piece, "kept_starts", "kept_ends")
+
+    def total(self, values: NDArray[np.float64]) -> float:
+        """Weighted sum of values (N,) over all positions visited."""
+        return super().total(values[self.nodes])

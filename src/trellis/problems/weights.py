@@ -70,6 +70,15 @@ class Weights(OwnMemory):
         """Weights of the same shape, all zero."""
         return self.map(lambda a: np.zeros(a.shape, dtype))
 
+    def any(self) -> bool:
+        """Whether any weight is not zero."""
+        return any(bool(a.any()) for a in self.arrays())
+
+    def clear(self) -> None:
+        """Set all weights to zero, in place."""
+        for array in self.arrays():
+            array.fill(0)
+
     def finite(self) -> bool:
         """Whether all weights are finite."""
         return all(bool(np.isfinite(a).all()) for a in self.arrays())

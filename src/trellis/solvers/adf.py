@@ -22,6 +22,7 @@ from trellis.domains import instance, number, takes, whole
 from trellis.problems import FeatureRates, LogLikelihood, Penalty, Weights
 from trellis.problems.visits import Visits
 from trellis.solvers.passes import Visitor
+from trellis.solvers.sgd import SLOWER, slowed_down
 
 __all__ = ["AdaptiveFrequency"]
 
@@ -61,7 +62,9 @@ class AdaptiveFrequency(Visitor):
         self.objective, self.problem = objective, objective.problem
         self.penalty, self.batch_size = penalty, batch_size
         self.rates = FeatureRates.constant(len(start.node), learning_rate)
+        self._rate = learning_rate
         self._weights = start
+        self._guarded = not start.any()
         self._state = np.array([1.0, 0.0])
         self._spent = np.zeros(len(start.node) + 1)  # mean rates of the pass so far
 
@@ -97,6 +100,20 @@ class AdaptiveFrequency(Visitor):
             self.penalty.proximal(self._weights, self._spent)
         self._spent[:] = 0
         return self.penalty.value(self._weights)
+
+    def limit(self, these: Visits) -> float:
+        """Objective of zero weights."""
+        return self.objective.at_zero(these) if self._guarded else np.inf
+
+    def restart(self) -> str:
+        """Go back to where the run began, at lower rates; returns a line about it."""
+        before, self._rate = self._rate, SLOWER * self._rate
+        self._weights.clear()
+        fresh = FeatureRates.constant(len(self._weights.node), self._rate)
+        self.rates.gamma[:], self.rates.fired[:] = fresh.gamma, fresh.fired
+        self._state[:] = 1.0, 0.0
+        self._spent[:] = 0
+        return slowed_down(before, self._rate)
 
     def weights(self) -> Weights:
         """The weights as of now (valid until the next visit)."""

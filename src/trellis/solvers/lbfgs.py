@@ -17,14 +17,14 @@ same bits.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
-from trellis.domains import flag, instance, takes, whole
+from trellis.domains import flag, instance, sequence_of, takes, whole
 from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.visits import Visits
 from trellis.solvers.owlqn import minimise_l1
@@ -37,6 +37,7 @@ LEG = 100
 
 _SMOOTHING = 1e-4
 _GRADIENT = 1e-6  # largest entry of the gradient at which the search ends
+_DRAWINGS = instance(Visits) | sequence_of(instance(Visits), "a list of visits")
 _L1_ENDINGS = {"max_iterations": "max_passes", "told": "patience"}
 _ENDINGS = {0: "tol", 1: "max_passes", 99: "patience"}  # of SciPy's search; else it found no step
 
@@ -49,8 +50,8 @@ class LimitedMemoryBFGS(Learner):
     objective : LogLikelihood
     start : Weights
         Initial weights.
-    visits : Visits
-        The pieces; they stay the same.
+    visits : Visits, or list of Visits
+        The pieces; they stay the same. Of several drawings of them the mean of the losses counts.
     penalty : Penalty
     observed : bool
         Leave weights of feature and label (or pair) never seen together at zero.
@@ -61,14 +62,14 @@ class LimitedMemoryBFGS(Learner):
     step = "iteration"
 
     @takes(
-        objective=instance(LogLikelihood), start=instance(Weights), visits=instance(Visits),
+        objective=instance(LogLikelihood), start=instance(Weights), visits=_DRAWINGS,
         penalty=instance(Penalty), observed=flag, memory=whole(1, 10_000),
     )  # fmt: skip
     def __init__(
         self,
         objective: LogLikelihood,
         start: Weights,
-        visits: Visits,
+        visits: Visits | Sequence[Visits],
         *,
         penalty: Penalty,
         observed: bool = False,
@@ -76,7 +77,7 @@ class LimitedMemoryBFGS(Learner):
     ) -> None:
         objective.problem.check_weights(start)
         self.objective, self.problem = objective, objective.problem
-        self.visits = visits
+        self.drawings = [visits] if isinstance(visits, Visits) else list(visits)
         self.penalty = penalty
         self.memory = memory
         self._kind = start.node.dtype
@@ -87,6 +88,8 @@ class LimitedMemoryBFGS(Learner):
         # Room that every evaluation uses again, flat arrays with views.
         self._trial_flat, self._slope_flat = np.zeros(flat.size), np.zeros(flat.size)
         self._trial, self._slope = (_views(a, start) for a in (self._trial_flat, self._slope_flat))
+        self._part_flat = np.zeros(flat.size if len(self.drawings) > 1 else 0)
+        self._part = _views(self._part_flat, start) if len(self.drawings) > 1 else None
 
     def run(self, *, max_passes: int, tol: float, watch: Watch | None = None) -> Progress:
         """Iterate until the objective falls by less than ``tol`` of itself in one iteration.
@@ -167,12 +170,24 @@ class LimitedMemoryBFGS(Learner):
 
     def _value_and_gradient(self, x: Float64s) -> tuple[float, Float64s]:
         """The loss and the penalties other than L1."""
-        value, _ = self.objective.value_and_gradient(self._at(x), self.visits, self._slope)
+        value = self._loss(self._at(x))
         if self.penalty.group_lasso:
             value += self._add_group_lasso()
         slope = self._slope_flat if self._free is None else self._slope_flat[self._free]
         value += self.penalty.l2 * float(x @ x)
         return value, slope + (2 * self.penalty.l2) * x
+
+    def _loss(self, weights: Weights) -> float:
+        """Mean loss of the drawings; its gradient is left in the slope."""
+        first, *others = self.drawings
+        value, _ = self.objective.value_and_gradient(weights, first, self._slope)
+        for drawing in others:
+            more, _ = self.objective.value_and_gradient(weights, drawing, self._part)
+            value += more
+            self._slope_flat += self._part_flat
+        if others:
+            self._slope_flat /= len(self.drawings)
+        return value / len(self.drawings)
 
     def _add_group_lasso(self) -> float:
         """Value of the smoothed group lasso; its gradient is added to the slope."""
@@ -199,8 +214,8 @@ class LimitedMemoryBFGS(Learner):
         keep = np.ones(len(norms))
         keep[candidate] = 0
         self._scale(trial, keep)
-        _, slope = self.objective.value_and_gradient(trial, self.visits, self._slope)
-        pull, _ = self.penalty.group_norms(self._pull(slope))
+        self._loss(trial)
+        pull, _ = self.penalty.group_norms(self._pull(self._slope))
         keep[candidate] = pull[candidate] > reach[candidate] * (1 + 1e-3)
         trial = self._at(self._x)
         self._scale(trial, keep)

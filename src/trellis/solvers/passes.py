@@ -39,6 +39,9 @@ __all__ = [
 # Positions visited by one kernel call, so that Ctrl-C is noticed within a fraction of a second.
 BLOCK = 1 << 17
 
+# A first pass has diverged beyond so many times the objective of zero weights; fresh starts.
+_FIRST, _RESTARTS = 2.0, 8
+
 
 class Stateful(Protocol):
     """Something that learns from samples and can be put back to where it was."""
@@ -83,6 +86,17 @@ class Visitor(Stateful, Protocol):
         """Do what is due after a pass; returns the penalty, to be added to the objective."""
         return 0.0
 
+    def limit(self, these: Visits) -> float:
+        """Objective of pieces above which a pass is worse than having learned nothing."""
+        return np.inf
+
+    def restart(self) -> str:
+        """Go back to where the run began, with smaller steps; returns a line about it.
+
+        It is for those that have a limit.
+        """
+        return ""
+
 
 class Learner(Stateful, Protocol):
     """Something that learns from samples, in passes or iterations of its own."""
@@ -91,6 +105,8 @@ class Learner(Stateful, Protocol):
     """Why the run ended, as a code."""
     resumable: bool = True
     """Whether a run that was cut off can go on from its state."""
+    slowed_down: str = ""
+    """What a user should know about a run that began again with smaller steps."""
     step: str = "pass"
     """What a record is about: a pass, or an iteration."""
 
@@ -237,6 +253,7 @@ class Passes:
 
     resumable = True
     step = "pass"
+    slowed_down = ""
     unbounded: tuple[str, ...] = ()
 
     def __init__(
@@ -257,15 +274,17 @@ class Passes:
     def run(self, *, max_passes: int, tol: float, watch: Watch | None = None) -> Progress:
         """Make passes until the objective has come to rest.
 
-        ``stop_reason`` is "tol", "rising" (the objective no longer fell), "patience" or
-        "max_passes".
+        ``stop_reason`` is "tol", "rising" (the objective no longer fell), "patience", "max_passes"
+        or "diverged" (it stayed above that of zero weights, with ever smaller steps; the weights
+        are then those that the run began with).
         """
         check_run(max_passes, tol, watch)
         watch = Watch() if watch is None else watch
         now, visitor, rng = watch.progress, self.visitor, self.rng
+        restarts = 0
         if now.generator:
             rng.bit_generator.state = now.generator
-        while not self._ended(watch, max_passes, tol):
+        while restarts <= _RESTARTS and not self._ended(watch, max_passes, tol):
             number = len(now.records)
             started = time.perf_counter() - now.seconds
             now.generator = dict(rng.bit_generator.state)
@@ -285,11 +304,21 @@ class Passes:
                     if last < total:
                         watch.save(now)
             objective = now.met + visitor.end_pass(number)
+            # Samples met for the first time may be worse than that without harm.
+            limit = visitor.limit(these) * (_FIRST if number == 0 else 1.0)
+            diverged = limit < np.inf and not objective <= limit
             now.visited, now.met, now.seconds = 0, 0.0, 0.0
             now.generator = dict(rng.bit_generator.state)
-            seconds = time.perf_counter() - started
-            watch.record(self, objective, seconds, change=watch.change(objective))
+            if diverged:
+                restarts += 1
+                now.records.clear()
+                self.slowed_down = visitor.restart()
+            else:
+                seconds = time.perf_counter() - started
+                watch.record(self, objective, seconds, change=watch.change(objective))
             watch.save(now)
+        if restarts > _RESTARTS:
+            self.stop_reason = "diverged"
         return now
 
     def _ended(self, watch: Watch, max_passes: int, tol: float) -> bool:

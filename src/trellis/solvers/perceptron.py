@@ -88,7 +88,7 @@ def _take_over(mine: Weights, theirs: Weights) -> None:
     if mine.edge is None or theirs.edge is None:
         return
     old, new = theirs.edge.rows(), mine.edge.rows()
-    for family in range(2 if mine.edge.both else 1):
+    for family in range(mine.edge.families):
         n, m = family * theirs.edge.n_crossed, family * mine.edge.n_crossed
         size = old[n + theirs.edge.n_crossed] - old[n]
         mine.edge.values[new[m] : new[m] + size] = theirs.edge.values[old[n] : old[n] + size]

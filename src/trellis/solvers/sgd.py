@@ -19,7 +19,12 @@ nothing, and is as good as one over all steps, since weights change little betwe
 ``calibrate`` finds r_0 by trial, as Bottou's CRF programs do: the rate with the lowest loss on one
 pass over a small part of the data, searched by doubling and halving. What is measured is the loss
 of samples before they are visited for the first time (how well the weights generalise), or, for a
-run that is to fit as well as it can in a few passes, where they are visited again.
+run that is to fit as well as it can in a few passes, where they are visited again. A rate whose
+loss is above that of zero weights is none: beyond the rates that diverge there may be others, whose
+loss is less than that of rates in between.
+
+A run whose objective rises above that of zero weights all the same starts again at an eighth of the
+rate.
 """
 
 from __future__ import annotations
@@ -49,7 +54,7 @@ from trellis.problems.threads import run_threads
 from trellis.problems.visits import Visits
 from trellis.solvers.passes import Visitor
 
-__all__ = ["StochasticGradient", "calibrate"]
+__all__ = ["SLOWER", "StochasticGradient", "calibrate", "slowed_down"]
 
 # Trials of learning rates: fewest visits, unless they are long, and the range that is searched. The
 # lower end is for a squared feature norm of one: where new samples cannot be predicted at all, the
@@ -60,6 +65,19 @@ _LONG, _SHORT_PART, _LONG_PART, _PART_POSITIONS = 1000, 256, 8192, 16_384
 _SLOWEST, _FASTEST = 1e-3, 1.0
 
 _PLACES = 4  # of a pass, whose weights an average is of
+
+_ROUNDING = 1e-3  # by which a loss in float32 may seem to be above that of zero weights
+
+SLOWER = 0.125
+"""Factor of the rate after a run that diverged."""
+
+
+def slowed_down(before: float, rate: float) -> str:
+    """Say that a run began again."""
+    return (
+        f"the learning rate {before:.3g} was too high: the objective rose above that of zero "
+        f"weights, so that training began again at {rate:.3g}"
+    )
 
 
 class StochasticGradient(Visitor):
@@ -82,12 +100,16 @@ class StochasticGradient(Visitor):
         without waiting for the others (Niu et al. 2011): the result depends on chance.
     average_from : int, optional
         Pass (from 0) from which on weights are averaged; None: the last weights count.
+    guarded : bool
+        If the start is zero, begin again at a lower rate where the objective rises above that of
+        zero weights.
     """
 
     @takes(
         objective=instance(LogLikelihood) | instance(HingeSteps), start=instance(Weights),
         learning_rate=number(above=0), decay=number(above=0, at_most=1), penalty=instance(Penalty),
         l2_once=flag, batch_size=whole(1), lock_free=flag, average_from=nothing | whole(0),
+        guarded=flag,
     )  # fmt: skip
     def __init__(
         self,
@@ -101,12 +123,14 @@ class StochasticGradient(Visitor):
         batch_size: int = 1,
         lock_free: bool = False,
         average_from: int | None = None,
+        guarded: bool = True,
     ) -> None:
         self.objective, self.problem = objective, objective.problem
         self.learning_rate, self.decay = learning_rate, decay
         self.penalty, self.l2_once = penalty, l2_once
         self.batch_size, self.lock_free = batch_size, lock_free
         self._weights = start
+        self.guarded = guarded and not start.any()
         self._state = np.array([1.0, 0.0])  # in place, so that it is right after an interrupt
         self.average_from = average_from
         self._mean = start.copy() if average_from is not None else None
@@ -169,6 +193,18 @@ class StochasticGradient(Visitor):
             met, last = for_kernels(mean.reshape(-1)), for_kernels(now.reshape(-1))
             scale_and_average(met, last, scale, int(self._n_met[0]))
         self._state[0] = 1.0
+
+    def limit(self, these: Visits) -> float:
+        """Objective of zero weights."""
+        return self.objective.at_zero(these) if self.guarded else np.inf
+
+    def restart(self) -> str:
+        """Go back to where the run began, at a lower rate; returns a line about it."""
+        before, self.learning_rate = self.learning_rate, SLOWER * self.learning_rate
+        self._weights.clear()
+        self._state[0] = 1.0
+        self._n_met[0] = 0
+        return slowed_down(before, self.learning_rate)
 
     def weights(self) -> Weights:
         """The mean, or the weights as of now (valid until the next visit)."""
@@ -290,6 +326,8 @@ def _best_rate(
         # about the next, the best rate for what is new would be none at all.
         parts = [slice(None), slice(None)]
 
+    limit = (1 + _ROUNDING) * objective.at_zero(these[parts[-1]])
+
     def met_at(rate: float) -> float:
         """Loss met in the last part: the first steps from zero say little about a rate."""
         weights, state, met = zero.zeros_like(np.float32), np.array([1.0, 0.0]), np.inf
@@ -297,11 +335,14 @@ def _best_rate(
             met = objective.descend(
                 weights, these[part], state, rate=rate, shrink=share, batch_size=batch_size
             )
-        return met if np.isfinite(met) else np.inf
+        return met if met <= limit else np.inf
 
     rate, best = first, met_at(first)
     for factor in (2.0, 0.5):
-        while slowest < rate * factor < _FASTEST and (tried := met_at(rate * factor)) < best:
+        while slowest < rate * factor < _FASTEST:
+            tried = met_at(rate * factor)
+            if not (tried < best or (factor < 1 and np.isinf(best))):
+                break
             rate, best = rate * factor, tried
         if rate != first:
             break

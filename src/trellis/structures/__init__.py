@@ -28,6 +28,7 @@ from trellis.structures.probability import (
     event_probability,
     log_event_probability,
     marginals,
+    most_probable,
     sample,
     span_probability,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "labelling_score",
     "log_event_probability",
     "marginals",
+    "most_probable",
     "sample",
     "second_best_assignment",
     "span_probability",
