@@ -34,13 +34,14 @@ def edge_entries(data: LabelProblem, weights: Weights, e: int):
     families = [(1, 0), (0, edge.n_crossed)] if edge.both else [(1, 0)]
     if not data.directed:
         families = [(1, 0), (0, 0)]
+    first = int(data.types[e]) * (2 if edge.both else 1) * edge.n_crossed * (edge.n_types > 1)
     for end, shift in families:
         node = data.edges[e, end]
         for p in range(encoded.indptr[node], encoded.indptr[node + 1]):
             row = edge.row[encoded.indices[p]]
             if row < 0:
                 continue
-            row += shift
+            row += shift + first
             v = float(encoded.values[p]) if encoded.values.size else 1.0
             if edge.ptr.size:
                 for place in range(edge.ptr[row], edge.ptr[row + 1]):
@@ -191,7 +192,8 @@ def graph_problems(draw, loops=False, numbers=ORDINARY, partial=True, rich=None)
         crossed = draw(st.lists(st.booleans(), min_size=n_features, max_size=n_features))
         row = np.where(crossed, np.cumsum(crossed) - 1, -1).astype(np.int32)
         both = draw(st.booleans()) and directed
-        n_rows = (2 if both else 1) * sum(crossed) + n_own
+        sets_of_rows = n_types if draw(st.booleans()) else 1
+        n_rows = (2 if both else 1) * sum(crossed) * sets_of_rows + n_own
         if draw(st.booleans()):
             ptr, pair = np.zeros(0, np.int64), np.zeros(0, np.int32)
             size = n_rows * n_labels**2
@@ -200,7 +202,7 @@ def graph_problems(draw, loops=False, numbers=ORDINARY, partial=True, rich=None)
             ptr = np.concatenate([[0], np.cumsum([len(x) for x in sets])]).astype(np.int64)
             pair = np.array([p for x in sets for p in x], np.int32)
             size = len(pair)
-        weights.edge = EdgeWeights(row, ptr, pair, many(size), both, n_own)
+        weights.edge = EdgeWeights(row, ptr, pair, many(size), both, n_own, sets_of_rows)
     data = LabelProblem(
         encoded, Labels.from_lists([y], CLASSES[:n_labels]), n_features,
         sample_weight=np.array(weight), structure="graph" if loops else "tree", edges=edges,

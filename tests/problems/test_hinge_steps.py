@@ -28,6 +28,9 @@ def test_loss_and_step_are_those_of_the_enumerated_labellings(structure, more, c
         weights, visits, np.array([1.0, 0.0]), rate=0.5, batch_size=len(visits)
     )
     assert met == pytest.approx(expected.sum())
+    zero = p.problem.weights(np.zeros(len(w)))
+    chance = HingeSteps(p.problem).descend(zero, visits, np.array([1.0, 0.0]), rate=0.0)
+    assert HingeSteps(p.problem).at_zero(visits) == pytest.approx(chance)
     # All steps of a batch are taken at the same weights: a subgradient step of the whole.
     slope = np.zeros(len(w))
     for s in range(p.n_samples):

@@ -42,6 +42,14 @@ def test_value_and_gradient_are_those_of_enumeration(problem):
     assert gradient.node.dtype == gradient.transitions.dtype == np.float64
 
 
+@given(problems())
+def test_zero_weights_cost_what_is_said(problem):
+    loss = LogLikelihood(problem.data)
+    zero = problem.weights.zeros_like(np.float64)
+    value, _ = loss.value_and_gradient(zero, problem.visits)
+    assert loss.at_zero(problem.visits) == pytest.approx(value, abs=1e-9)
+
+
 @given(problems(numbers=EXTREME))
 def test_extreme_weights_are_done_in_log_space(problem):
     value, gradient = evaluate(problem)

@@ -44,6 +44,14 @@ def test_value_and_gradient_on_graphs(problem):
     same_weights(gradient, slope, rtol=1e-6, atol=1e-8)
 
 
+@given(st.booleans().flatmap(lambda loops: graph_problems(loops=loops)))
+@settings(max_examples=50)
+def test_zero_weights_cost_what_is_said(problem):
+    loss, zero = LogLikelihood(problem.data), problem.weights.zeros_like(np.float64)
+    value, _ = loss.value_and_gradient(zero, problem.visits)
+    assert loss.at_zero(problem.visits) == pytest.approx(value, abs=1e-9)
+
+
 @given(graph_problems(loops=False), st.integers(1, 4), st.booleans())
 @settings(max_examples=50)
 def test_steps_are_gradients_at_the_weights_of_the_batch(problem, batch, adaptive):

@@ -234,3 +234,57 @@ def test_no_pieces_are_no_steps():
     learner.problem = altered(learner.problem, encoded=nothing, labels=labels, sample_weight=None)
     (record,) = run(learner)
     assert learner.seen == [] and record.objective == 2.0  # the penalty
+
+
+# ------------------------------------------------------------------------- runs that diverge
+
+
+class Diverging(Scripted):
+    """As scripted, with objectives for each start and a limit."""
+
+    def __init__(self, starts, limit: float) -> None:
+        super().__init__(starts[0])
+        self.starts, self.most, self.begun = starts, limit, 0
+
+    def limit(self, these):
+        return self.most
+
+    def restart(self):
+        self.begun += 1
+        self.objectives = self.starts[min(self.begun, len(self.starts) - 1)]
+        return f"start {self.begun}"
+
+
+def run_with(learner, max_passes=3):
+    passes = Passes(learner, WholeSamples(), np.random.default_rng(0))
+    saved = []
+    watch = Watch(save=lambda now: saved.append(len(now.records)))
+    records = passes.run(max_passes=max_passes, tol=-1.0, watch=watch).records
+    return passes, [r.objective for r in records], saved
+
+
+@pytest.mark.parametrize("bad", [11.0, np.inf, np.nan])
+def test_a_run_that_diverges_begins_again(bad):
+    learner = Diverging([[9.0, bad, 1.0], [8.0, 7.0, 6.0]], limit=10.0)
+    passes, objectives, saved = run_with(learner)
+    assert objectives == [8.0, 7.0, 6.0] and learner.begun == 1
+    assert passes.slowed_down == "start 1" and passes.stop_reason == "max_passes"
+    assert learner.numbers == [0, 1, 0, 1, 2] and saved == [1, 0, 1, 2, 3]
+
+
+def test_a_first_pass_may_be_a_little_worse_than_nothing():
+    passes, objectives, _ = run_with(Diverging([[19.0, 9.0, 8.0]], limit=10.0))
+    assert objectives == [19.0, 9.0, 8.0] and not passes.slowed_down
+    passes, objectives, _ = run_with(Diverging([[21.0, 9.0, 8.0], [7.0, 6.0, 5.0]], limit=10.0))
+    assert objectives == [7.0, 6.0, 5.0] and passes.slowed_down == "start 1"
+
+
+def test_a_run_that_diverges_at_every_rate_ends():
+    learner = Diverging([[30.0, 30.0]], limit=10.0)
+    passes, objectives, _ = run_with(learner, max_passes=2)
+    assert objectives == [] and passes.stop_reason == "diverged" and learner.begun == 9
+
+
+def test_without_a_limit_nothing_diverges():
+    passes, objectives, _ = run_with(Diverging([[3.0, 30.0, 300.0]], limit=np.inf))
+    assert objectives == [3.0, 30.0, 300.0] and not passes.slowed_down

@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 import trellis.kernels.crf as kernels
 import trellis.problems.log_likelihood as objective_module
 import trellis.solvers.passes as passes_module
+import trellis.solvers.sgd as sgd_module
 from chain_problems import (
     EXTREME,
     Problem,
@@ -569,6 +570,40 @@ def test_calibration_works_from_few_samples_and_from_one():
     assert rate_of(data, WholeSamples(), 0, l2=1.0, n_samples=3) > 0
     single = random_data(np.random.default_rng(8), n_samples=1)
     assert rate_of(single, WholeSamples(), 0, l2=1.0) > 0
+
+
+def test_calibration_takes_no_rate_that_is_worse_than_nothing(monkeypatch):
+    """Loss by rate as on large graphs: beyond those that diverge there are lower ones."""
+    data = random_data(np.random.default_rng(0), n_samples=30)
+    losses = {0.1: 40.0, 0.2: 50.0, 0.05: 45.0, 0.025: 60.0, 0.0125: 0.9, 0.00625: 0.5}
+
+    def descend(self, weights, visits, state, *, rate, **more):
+        size = self.at_zero(visits)
+        return size * losses.get(round(rate, 6), 0.8)
+
+    monkeypatch.setattr(LogLikelihood, "descend", descend)
+    monkeypatch.setattr(sgd_module, "_SLOWEST", 1e-9)
+    assert rate_of(data, WholeSamples(), 0, l2=0.0) == pytest.approx(0.00625)
+
+
+def test_a_run_that_diverges_begins_again_at_a_lower_rate():
+    data = random_data(np.random.default_rng(0), n_samples=30)
+    start = Weights.zeros(data.n_features, data.n_labels)
+    sgd = StochasticGradient(
+        LogLikelihood(data), start, learning_rate=1e4, decay=1.0, penalty=Penalty(0.0)
+    )
+    passes = Passes(sgd, WholeSamples(), np.random.default_rng(0))
+    passes.run(max_passes=5, tol=-1.0)
+    assert "was too high" in passes.slowed_down and sgd.learning_rate < 1e4
+    these = data.visits(WholeSamples().draw(data.offsets, np.random.default_rng(0)))
+    value, _ = LogLikelihood(data).value_and_gradient(passes.weights(), these)
+    assert value < LogLikelihood(data).at_zero(these)
+    # Weights that were given are not thrown away.
+    begun = start.map(lambda a: np.full_like(a, 0.1))
+    kept = StochasticGradient(
+        LogLikelihood(data), begun, learning_rate=1.0, decay=1.0, penalty=Penalty(0.0)
+    )
+    assert kept.limit(these) == np.inf
 
 
 def test_calibration_learns_even_from_few_and_noisy_samples():

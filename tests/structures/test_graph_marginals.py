@@ -24,6 +24,7 @@ from trellis.structures import (
     event_probability,
     kbest,
     marginals,
+    most_probable,
     sample,
 )
 
@@ -275,3 +276,24 @@ def test_infeasible(changes):
         entropy(p)
     with pytest.raises(InfeasibleError, match="sample 1"):
         event_probability(p, np.ones((3, 2), bool))
+
+
+# ------------------------------------------------------------------------- most probable labels
+
+
+@given(problems())
+@settings(max_examples=60)
+def test_most_probable_labels_are_those_of_brute_force(p):
+    assume(feasible(p))
+    found = most_probable(p)
+    for s, alone in enumerate(samples_of(p)):
+        node, _, _ = enumerated_marginals(alone)
+        rows = p.rows(s)
+        chosen = node[np.arange(len(node)), found[rows]]
+        assert (chosen >= node.max(axis=1) - 1e-9).all()
+
+
+def test_most_probable_labels_need_a_feasible_labelling():
+    p = GraphPotentials([[0.0, -INF], [0.0, -INF]], [[-INF, 0.0], [0.0, 0.0]], [[0, 1]], [0, 2])
+    with pytest.raises(InfeasibleError):
+        most_probable(p)

@@ -37,7 +37,7 @@ def snakes(n_images: int, *, length: int = 10, random_state: int = 0) -> Corpus:
     ----------
     n_images : int
     length : int
-        Cells of a snake, at least 2.
+        Cells of a snake, from 2 to 100.
     random_state : int
         Seed.
 
@@ -56,7 +56,7 @@ def snakes(n_images: int, *, length: int = 10, random_state: int = 0) -> Corpus:
     ['across', 'down']
     """
     whole(0).check("n_images", n_images)
-    whole(2, 1000).check("length", length)
+    whole(2, 100).check("length", length)
     rng = np.random.default_rng(random_state)
     drawn = [_image(length, rng) for _ in range(n_images)]
     sizes = np.array([colour.size for colour, _ in drawn], np.int64)
@@ -85,15 +85,28 @@ def snakes(n_images: int, *, length: int = 10, random_state: int = 0) -> Corpus:
 
 
 def _image(length: int, rng: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Colours and labels of one snake; walks that run into themselves are begun again."""
-    while True:
-        way = rng.integers(1, 5, length - 1)
-        cells = np.concatenate([[(0, 0)], np.cumsum(_STEPS[way], axis=0)])
-        if len(np.unique(cells, axis=0)) == length:
-            break
+    """Colours and labels of one snake."""
+    way: list[int] = []
+    while len(way) < length - 1:  # a snake that is caught in itself is begun again
+        way = _walk(length, rng)
+    cells = np.concatenate([[(0, 0)], np.cumsum(_STEPS[way], axis=0)])
     cells = cells - cells.min(axis=0) + 1
     colour = np.zeros(cells.max(axis=0) + 2, np.int32)
     label = np.zeros_like(colour)
     colour[tuple(cells.T)] = np.append(way, way[-1])
     label[tuple(cells.T)] = np.arange(1, length + 1)
     return colour, label
+
+
+def _walk(length: int, rng: np.random.Generator) -> list[int]:
+    """Steps to cells that are free, until there is none."""
+    at, taken, way = (0, 0), {(0, 0)}, list[int]()
+    while len(way) < length - 1:
+        to = {k: (at[0] + int(_STEPS[k, 0]), at[1] + int(_STEPS[k, 1])) for k in range(1, 5)}
+        free = [k for k, cell in to.items() if cell not in taken]
+        if not free:
+            break
+        way.append(free[int(rng.integers(len(free)))])
+        at = to[way[-1]]
+        taken.add(at)
+    return way
