@@ -49,6 +49,12 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
         (20, ["elimination", "dual", "LP", "BP", "ILP", "grid 3×3, 3 labels, mixed"]),
         (4, ["1", "5", "20", "100"]),
     ],
+    "graphs": [
+        (9, ["papers, few words tell, 1 %", "papers, many words tell, 20 %", "digits, 5 %"]),
+        (2, ["1 × 144 pixels", "25 × 4 pixels"]),
+        (4, ["GraphCRF", "GraphPerceptron, rich edges", "MaxMargin, rich edges"]),
+        (2, ["300", "600"]),
+    ],
     "growth": [(47, ["read conll", "fit, SGD", "predict_spans", "k best", "track", "n^1", "n^0"])],
     "large": [(4, ["read", "encode", "encode and one pass", "predict"])],
     "many_labels": [
