@@ -8,7 +8,7 @@ import pytest
 import trellis.models.edge_share as edge_share
 from trellis import GraphCRF, load_model
 from trellis.corpus import Labels, as_graph_corpus
-from trellis.datasets import grid_edges, textures
+from trellis.datasets import citations, grid_edges, textures
 from trellis.features import AttributeEncoder
 from trellis.models.edge_share import held_out_share, share_of_trees
 from trellis.problems import LabelProblem, Weights
@@ -86,29 +86,50 @@ def test_too_strong_edges_count_less():
     for strength in (1.0, 8.0):
         fitted, seen = given_weights(strength)
         problem = problem_of(20, noise=0.7)
-        share[strength] = held_out_share(problem, 0.5, fitted, np.random.default_rng(0))
+        share[strength] = held_out_share(problem, 0.5, [fitted], np.random.default_rng(0))[1]
         assert len(seen) == 3
     assert share[8.0] < share[1.0]
 
 
+def test_the_way_is_taken_that_makes_labels_more_probable():
+    ways = [given_weights(strength)[0] for strength in (-6.0, 2.0, 0.0)]
+    problem = problem_of(4, noise=2.0, unknown=0.8)
+    assert held_out_share(problem, 0.5, ways, np.random.default_rng(0))[0] == 1
+    assert held_out_share(problem, 0.5, ways[::2], np.random.default_rng(0))[0] == 1
+
+
+@pytest.mark.parametrize("homophily", [0.03, 0.9])
+def test_few_labels_of_neighbours_that_are_alike_or_not(homophily):
+    X, y, edges = citations(800, subjects=4, homophily=homophily, topical=0.2, random_state=4)
+    known = np.random.default_rng(0).random(len(y)) < 0.05
+    partly = [int(k) if there else None for k, there in zip(y, known, strict=True)]
+    crf = GraphCRF(random_state=0).fit(X, partly, edges=edges)
+    assert crf.alike_ == (homophily > 0.5)
+    full = GraphCRF(random_state=0).fit(X, y.tolist(), edges=edges)
+    assert not full.alike_  # nothing is left open
+
+
 def test_without_evidence_it_stays():
     fitted, _ = given_weights(0.0)
-    assert held_out_share(problem_of(), 0.53, fitted, np.random.default_rng(0)) == 0.53
+    assert held_out_share(problem_of(), 0.53, [fitted], np.random.default_rng(0)) == (0, 0.53)
     few = problem_of(1, side=4, unknown=0.9)
-    assert held_out_share(few, 0.6, given_weights(4.0)[0], np.random.default_rng(0)) == 0.6
+    assert held_out_share(few, 0.6, [given_weights(4.0)[0]] * 2, np.random.default_rng(0)) == (
+        0,
+        0.6,
+    )
     none = few.with_labels(few.labels.without(np.arange(16)[few.labels.ids < 3][1:]))
-    assert held_out_share(none, 0.6, given_weights(4.0)[0], np.random.default_rng(0)) == 0.6
+    assert held_out_share(none, 0.6, [given_weights(4.0)[0]], np.random.default_rng(0)) == (0, 0.6)
 
 
 def test_large_graphs_are_looked_at_in_part(monkeypatch):
     monkeypatch.setattr(edge_share, "_NODES", 100)
     fitted, seen = given_weights(1.0)
-    held_out_share(problem_of(2, side=24), 0.5, fitted, np.random.default_rng(0))
+    held_out_share(problem_of(2, side=24), 0.5, [fitted], np.random.default_rng(0))
     assert seen and all(len(problem.labels) <= 110 for problem in seen)
     monkeypatch.setattr(edge_share, "_NODES", 10_000)
     monkeypatch.setattr(edge_share, "_ENTRIES", 600)
     fitted, seen = given_weights(1.0)
-    held_out_share(problem_of(8, side=12), 0.5, fitted, np.random.default_rng(0))
+    held_out_share(problem_of(8, side=12), 0.5, [fitted], np.random.default_rng(0))
     assert seen and all(len(problem.labels) <= 200 for problem in seen)
 
 

@@ -9,6 +9,7 @@ trained by the penalised log-likelihood of label sets on randomly drawn connecte
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -186,7 +187,18 @@ class CRF(StochasticModel):
             n_trees = min(_TREES, _TREE_NODES // len(problem.labels))
         whole = self._partitioner(problem)
         trees = [drawn(whole) for _ in range(max(1, n_trees))]
-        return LimitedMemoryBFGS(loss, start, trees, penalty=penalty, observed=observed)
+        centre = self._centre(start)
+        how: dict[str, Any] = {"penalty": penalty, "observed": observed, "centre": centre}
+        learner = LimitedMemoryBFGS(loss, start, trees, **how)
+        if centre is not None and not start.transitions.any():
+            there = Weights(start.node, centre.transitions, start.edge)
+            if learner.objective_at(there) < learner.objective_at(start):
+                return LimitedMemoryBFGS(loss, there, trees, **how)
+        return learner
+
+    def _centre(self, like: Weights) -> Weights | None:
+        """Weights that the penalty draws to; None: zero."""
+        return None
 
     def _solver_for(self, problem: LabelProblem) -> str:
         """The solver given, or what suits a problem."""
@@ -495,6 +507,9 @@ class GraphCRF(CRF, GraphModel):
         With ``pieces="tree"``, the scores of edges count so many times at prediction, where all
         edges speak: the share ρ of the edges that a spanning tree has, or what held-out parts of
         the training data show to be better (see :mod:`trellis.models.edge_share`). 1 on forests.
+    alike_ : bool
+        Where labels are known in part: whether the penalty draws edges to neighbours that agree as
+        often as not, since that made labels held out more probable, and not to no tie at all.
     classes_, edge_types_, history_, learning_rate_, solver_, stop_reason_, weights_
         As for :class:`trellis.TreeCRF`.
 
@@ -517,23 +532,45 @@ class GraphCRF(CRF, GraphModel):
     lock_free: bool = fixed(False)
 
     edge_share_: float = fixed(1.0)
+    alike_: bool = fixed(False)
 
     def _learn_edge_types(self, corpora: Sequence[Corpus]) -> None:
         super()._learn_edge_types(corpora)
         self.edge_share_ = share_of_trees(corpora) if self.pieces == "tree" else 1.0
+        self.alike_ = False
 
     def _learner(self, problem: LabelProblem, start: Weights, rng: np.random.Generator) -> Learner:
         if self.pieces == "tree" and not problem.is_forest:
 
-            def fitted(part: LabelProblem) -> Weights:
+            def fitted(alike: bool, part: LabelProblem) -> Weights:
+                self.alike_ = alike
                 zero = start.zeros_like(start.node.dtype)
                 learner = super(GraphCRF, self)._learner(part, zero, rng)
                 most = min(self._pass_limit(), _TRIED)
                 learner.run(max_passes=most, tol=self._tol)
                 return learner.weights()
 
-            self.edge_share_ = held_out_share(problem, self.edge_share_, fitted, rng)
+            ways = [False, True] if self._may_be_alike(problem) else [False]
+            way, self.edge_share_ = held_out_share(
+                problem, self.edge_share_, [partial(fitted, alike) for alike in ways], rng
+            )
+            self.alike_ = ways[way]
         return super()._learner(problem, start, rng)
+
+    def _may_be_alike(self, problem: LabelProblem) -> bool:
+        """Whether few labels may leave open what neighbours have in common."""
+        by_optimum = self._solver_for(problem) == "lbfgs" and not self.l1
+        whole = self.piece_size is None and not self._is_directed
+        return by_optimum and whole and not problem.complete.all()
+
+    def _centre(self, like: Weights) -> Weights | None:
+        if not self.alike_:
+            return None
+        # Without direction a table and its mirror image are added up.
+        n = like.node.shape[1]
+        centre = like.zeros_like(like.node.dtype)
+        centre.transitions[:] = 0.5 * np.log(max(1, n - 1)) * np.eye(n)
+        return centre
 
     def _labels(self, block: Block, prune: int | None) -> NDArray[np.int32]:
         if self.inference not in ("auto", "marginals"):

@@ -16,6 +16,15 @@ What is held out is what will be asked for. If all labels are known, it is graph
 connected parts, whose nodes are labelled with the graph around them and without any label. If some
 labels are not known, nodes of the same graphs will be labelled from those that are: it is some of
 these.
+
+With few labels there may be hardly an edge with two, and nothing would say that neighbours are
+alike, as they are in most graphs that people have. So there are two ways to learn from such: the
+penalty draws tables to zero, or to
+
+.. math:: S_{ij} = [i = j] \, \log(L - 1) ,
+
+with which two neighbours are as likely to agree as to differ. The one is taken in which the labels
+held out are the more probable.
 """
 
 from __future__ import annotations
@@ -31,8 +40,12 @@ from trellis.corpus import Corpus
 from trellis.decompose import GraphPieces
 from trellis.problems import LabelProblem, Weights
 from trellis.structures import GraphPotentials, most_probable
+from trellis.structures.probability import label_chances
 
 __all__ = ["held_out_share", "share_of_trees"]
+
+Fold = tuple[LabelProblem, LabelProblem, Int64s, NDArray[np.int32], Int64s]
+"""What is learned from, what is labelled, which nodes are asked for, their labels, their units."""
 
 # What ρ₀ is multiplied by; ρ itself is at most 1.
 _FACTORS = (0.0, 0.35, 0.5, 0.7, 1.4, 2.0)
@@ -41,6 +54,8 @@ _FOLDS, _GRAPHS = 3, 6
 # Most nodes, and features of nodes, that the search looks at; of features that are on the disk, and
 # may not fit into memory, at most one in so many.
 _NODES, _ENTRIES, _MAPPED = 50_000, 5_000_000, 20
+# Belief propagation is sure of itself: a wrong label costs no more than if it had this probability.
+_LEAST = 0.02
 
 
 def share_of_trees(corpora: Sequence[Corpus]) -> float:
@@ -62,10 +77,10 @@ def share_of_trees(corpora: Sequence[Corpus]) -> float:
 def held_out_share(
     problem: LabelProblem,
     usual: float,
-    fitted: Callable[[LabelProblem], Weights],
+    ways: Sequence[Callable[[LabelProblem], Weights]],
     rng: np.random.Generator,
-) -> float:
-    """Find the share ρ that labels what is held out best.
+) -> tuple[int, float]:
+    """Find the share ρ, and the way of learning, that label what is held out best.
 
     Parameters
     ----------
@@ -73,36 +88,51 @@ def held_out_share(
         All training data.
     usual : float
         The share ρ₀, kept unless another is better beyond chance.
-    fitted : function of a problem
-        Returns the weights that a part of the data teaches.
+    ways : list of functions of a problem
+        Each returns the weights that a part of the data teaches. The way is taken in which the
+        labels held out are the most probable.
     rng : numpy.random.Generator
         Chooses what is held out.
 
     Returns
     -------
-    float
+    way : int
+    share : float
     """
     problem = _some_nodes(problem, rng)
+    folds = list(_folds(problem, rng))
+    if not all(len(asked) and train.annotated.any() for train, _, asked, *_ in folds):
+        return 0, usual
+    scores = [[_potentials(held, fitted(train)) for train, held, *_ in folds] for fitted in ways]
+    way = 0
+    if len(ways) > 1:
+        way = int(np.argmax([_log_chance(each, folds, usual) for each in scores]))
     shares = np.unique([min(1.0, usual * factor) for factor in (1.0, *_FACTORS)]).tolist()
-    right: dict[float, list[Float64s]] = {share: [] for share in shares}
-    for train, held, asked, gold, unit in _folds(problem, rng):
-        if not len(asked) or not train.annotated.any():
-            return usual
-        p = _potentials(held, fitted(train))
-        for share in shares:
+    right: dict[float, Float64s] = {}
+    for share in shares:
+        counts = []
+        for p, (_, _, asked, gold, unit) in zip(scores[way], folds, strict=True):
             found = most_probable(p.with_arrays(pair=p.pair * share))[asked]
-            right[share].append(
-                np.bincount(unit, (found == gold).astype(np.float64)).astype(np.float64)
-            )
-    first = np.concatenate(right[usual])
+            counts.append(np.bincount(unit, (found == gold).astype(np.float64)))
+        right[share] = np.concatenate(counts).astype(np.float64)
 
     def gain(share: float) -> float:
         """Nodes more that are right, less two standard errors."""
-        more = np.concatenate(right[share]) - first
+        more = right[share] - right[usual]
         return float(more.sum() - 2 * np.sqrt(len(more)) * more.std())
 
     best = max(right, key=lambda share: (gain(share), share == usual))
-    return float(best) if gain(best) > 0 else usual
+    return way, float(best) if gain(best) > 0 else usual
+
+
+def _log_chance(scores: Sequence[GraphPotentials], folds: Sequence[Fold], share: float) -> float:
+    """Log-probability of the labels held out, no label counting for less than ``_LEAST``."""
+    total = 0.0
+    for p, (_, _, asked, gold, _) in zip(scores, folds, strict=True):
+        scaled = p.with_arrays(pair=p.pair * share)
+        chances = label_chances(scaled)[asked, gold]
+        total += float(np.log(np.maximum(chances, _LEAST)).sum())
+    return total
 
 
 def _some_nodes(problem: LabelProblem, rng: np.random.Generator) -> LabelProblem:
@@ -128,9 +158,7 @@ def _is_mapped(array: NDArray[Any]) -> bool:
     return not isinstance(owner, np.ndarray)
 
 
-def _folds(
-    problem: LabelProblem, rng: np.random.Generator
-) -> Iterator[tuple[LabelProblem, LabelProblem, Int64s, NDArray[np.int32], Int64s]]:
+def _folds(problem: LabelProblem, rng: np.random.Generator) -> Iterator[Fold]:
     """Each time samples to learn from, samples to label, which nodes are asked for, their labels.
 
     What is known of the samples to label is what will be known at prediction. Nodes of one graph,

@@ -6,6 +6,7 @@
 - L1: orthant by orthant (OWL-QN, :mod:`trellis.solvers.owlqn`).
 - Group lasso: ‖w_g‖ is replaced by √(‖w_g‖² + ε²) − ε; a group that ends at about ε and whose
   gradient without the penalty is within the penalty's reach is then set to zero.
+- L2 may draw weights to a centre other than zero: what is thought of them before data are seen.
 - ``states="observed"``: only weights whose feature was seen with their label in training are free,
   the others are zero (CRFsuite's default): fewer weights, another optimum.
 
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
-from trellis.domains import flag, instance, sequence_of, takes, whole
+from trellis.domains import flag, instance, nothing, sequence_of, takes, whole
 from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.visits import Visits
 from trellis.solvers.owlqn import minimise_l1
@@ -57,6 +58,8 @@ class LimitedMemoryBFGS(Learner):
         Leave weights of feature and label (or pair) never seen together at zero.
     memory : int
         Past steps that are remembered.
+    centre : Weights, optional
+        The L2 penalty is that of the distance to these, instead of to zero.
     """
 
     step = "iteration"
@@ -64,6 +67,7 @@ class LimitedMemoryBFGS(Learner):
     @takes(
         objective=instance(LogLikelihood), start=instance(Weights), visits=_DRAWINGS,
         penalty=instance(Penalty), observed=flag, memory=whole(1, 10_000),
+        centre=nothing | instance(Weights),
     )  # fmt: skip
     def __init__(
         self,
@@ -74,6 +78,7 @@ class LimitedMemoryBFGS(Learner):
         penalty: Penalty,
         observed: bool = False,
         memory: int = 8,
+        centre: Weights | None = None,
     ) -> None:
         objective.problem.check_weights(start)
         self.objective, self.problem = objective, objective.problem
@@ -82,9 +87,11 @@ class LimitedMemoryBFGS(Learner):
         self.memory = memory
         self._kind = start.node.dtype
         self._free = _observed(objective.problem, start) if observed else None
-        flat = np.concatenate([a.ravel() for a in start.arrays()], dtype=np.float64)
+        flat = _flat(start)
         # The weights as a point of the search: those that are free, one after the other.
         self._x = flat if self._free is None else flat[self._free]
+        middle = np.zeros(0) if centre is None else _flat(centre)
+        self._centre = middle[self._free] if middle.size and self._free is not None else middle
         # Room that every evaluation uses again, flat arrays with views.
         self._trial_flat, self._slope_flat = np.zeros(flat.size), np.zeros(flat.size)
         self._trial, self._slope = (_views(a, start) for a in (self._trial_flat, self._slope_flat))
@@ -161,6 +168,11 @@ class LimitedMemoryBFGS(Learner):
         """The point at the start of a leg."""
         return {"point": self._x}
 
+    def objective_at(self, weights: Weights) -> float:
+        """What is minimised, but for L1, at other weights."""
+        flat = _flat(weights)
+        return self._value_and_gradient(flat if self._free is None else flat[self._free])[0]
+
     # ---------------------------------------------------------------- points
 
     def _at(self, x: Float64s) -> Weights:
@@ -174,8 +186,9 @@ class LimitedMemoryBFGS(Learner):
         if self.penalty.group_lasso:
             value += self._add_group_lasso()
         slope = self._slope_flat if self._free is None else self._slope_flat[self._free]
-        value += self.penalty.l2 * float(x @ x)
-        return value, slope + (2 * self.penalty.l2) * x
+        away = x - self._centre if self._centre.size else x
+        value += self.penalty.l2 * float(away @ away)
+        return value, slope + (2 * self.penalty.l2) * away
 
     def _loss(self, weights: Weights) -> float:
         """Mean loss of the drawings; its gradient is left in the slope."""
@@ -235,6 +248,11 @@ class LimitedMemoryBFGS(Learner):
             for array, zero in zip(slope.arrays(), _views(fixed, slope).arrays(), strict=True):
                 array[zero] = 0
         return slope.map(lambda a: np.sign(a) * np.maximum(np.abs(a) - self.penalty.l1, 0))
+
+
+def _flat(weights: Weights) -> Float64s:
+    """The weights one after the other, in float64."""
+    return np.concatenate([a.ravel() for a in weights.arrays()], dtype=np.float64)
 
 
 def _views(flat: NDArray[Any], like: Weights) -> Weights:

@@ -311,9 +311,14 @@ def most_probable(p: ChainPotentials | GraphPotentials, *, budget: int = 100_000
     >>> best(p).labels.tolist(), most_probable(p).tolist()
     ([0, 0], [0, 1])
     """
-    answer = marginals(p, budget=budget, max_iterations=_LABEL_TURNS, tolerance=_LABEL_TOLERANCE)
-    labels: Int32s = answer.node.argmax(axis=1).astype(np.int32)
+    labels: Int32s = label_chances(p, budget).argmax(axis=1).astype(np.int32)
     return labels
+
+
+def label_chances(p: ChainPotentials | GraphPotentials, budget: int = 100_000) -> Float64s:
+    """Probabilities of labels (N, L), as precise as it takes to tell which is the largest."""
+    turns, tolerance = _LABEL_TURNS, _LABEL_TOLERANCE
+    return marginals(p, budget=budget, max_iterations=turns, tolerance=tolerance).node
 
 
 @takes(p=POTENTIALS, n_samples=whole(0), rng=generator, budget=whole(1))
