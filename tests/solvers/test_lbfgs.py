@@ -60,6 +60,42 @@ def test_the_weights_keep_the_type_they_came_in():
     assert mine.state()["point"].dtype == np.float64  # nothing is lost between legs
 
 
+def test_several_drawings_count_with_their_mean():
+    parts = [VISITS[slice(0, 25)], VISITS[slice(10, 40)], VISITS]
+    mine = LimitedMemoryBFGS(
+        LogLikelihood(DATA), Weights.zeros(12, 3, float), parts, penalty=Penalty(l2=0.5)
+    )
+    now = mine.run(**ALL)
+    w = mine.weights()
+    found = [LogLikelihood(DATA).value_and_gradient(w, part) for part in parts]
+    mean = sum(value for value, _ in found) / 3 + 0.5 * w.squared_norm()
+    assert now.records[-1].objective == pytest.approx(mean, rel=1e-9)
+    assert mine.objective_at(w) == pytest.approx(mean, rel=1e-9)
+    for i, array in enumerate(w.arrays()):
+        slope = sum(gradient.arrays()[i] for _, gradient in found) / 3
+        assert np.allclose(slope + 2 * 0.5 * array, 0, atol=1e-3)
+
+
+@pytest.mark.parametrize("observed", [False, True])
+def test_the_penalty_may_draw_to_weights_other_than_zero(observed):
+    centre = Weights.zeros(12, 3, float).map(lambda a: np.full_like(a, 0.7))
+    options = {"centre": centre, "observed": observed}
+    mine = solver(Penalty(l2=0.5), Weights.zeros(12, 3, float), **options)
+    now = mine.run(**ALL)
+    w = mine.weights()
+    value, gradient = LogLikelihood(DATA).value_and_gradient(w, VISITS)
+    free = [a != 0 for a in w.arrays()] if observed else [a == a for a in w.arrays()]
+    for slope, array, may in zip(gradient.arrays(), w.arrays(), free, strict=True):
+        assert np.allclose((slope + 2 * 0.5 * (array - 0.7))[may], 0, atol=1e-3)
+    away = sum(
+        float(np.square(a - 0.7)[may].sum()) for a, may in zip(w.arrays(), free, strict=True)
+    )
+    assert now.records[-1].objective == pytest.approx(value + 0.5 * away, rel=1e-9)
+    far = solver(Penalty(l2=1e6), Weights.zeros(12, 3, float), centre=centre)
+    far.run(**ALL)
+    assert all(np.allclose(a, 0.7, atol=1e-3) for a in far.weights().arrays())
+
+
 # ------------------------------------------------------------------------- reasons to stop
 
 
