@@ -139,7 +139,7 @@ class Solver:
 
     def flow(self, s: int) -> None:
         """Solve a sample by max-flow."""
-        labels, score, bound = max_flow(self.part(s), self.tolerance[s])
+        labels, score, bound = max_flow(self.part(s))
         self.labels[self.p.rows(s)] = labels
         self.scores[s], self.bounds[s] = score, bound
         self.exact[s] = bound - score <= self.tolerance[s]
