@@ -163,7 +163,10 @@ class Solver:
         closed = state.bounds - state.scores <= near
         if not closed.all():
             rounds = _ROUNDS * (state.turns - before)
-            dual.move(rounds if self.rounds is None else np.full_like(rounds, self.rounds), near)
+            if self.rounds is not None:  # all of them at the end
+                most = np.full_like(rounds, self.rounds)
+                rounds = most if turns == self.max_iterations else np.minimum(rounds, most)
+            dual.move(rounds, near)
             dual.narrow(self.tolerance[samples])
             closed = state.bounds - state.scores <= near
         chosen = np.zeros(len(self.open), np.bool_)
