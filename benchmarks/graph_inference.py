@@ -4,8 +4,8 @@ Grids and random graphs of 3 and 10 labels, with normal node scores. «Potts» t
 labels at the ends of an edge (attractive); «mixed» ones are normal, one table for each edge. The
 gap of a method is its own bound less its own score; «below best» is how far its score lies below
 the best score known (that of an exact method, or the least bound if none finished in time). «BP» is
-the most probable label of each node by loopy belief propagation, improved one label at a time, as
-all labellings are; it has no bound.
+the most probable label of each node by loopy belief propagation, improved by moves on trees, as all
+labellings are; it has no bound.
 
     python -m benchmarks.graph_inference [--time-limit 20]
 """
@@ -21,7 +21,7 @@ from benchmarks.options import begin
 from benchmarks.side_by_side import Table, once
 from trellis.datasets import grid_edges
 from trellis.structures import GraphPotentials, best, elimination_cost, marginals
-from trellis.structures.dual_decomposition import improved
+from trellis.structures.dual_decomposition import moved
 from trellis.structures.message_graph import MessageGraph
 
 BUDGET = 30_000_000
@@ -43,7 +43,8 @@ def problem(edges: np.ndarray, n: int, n_labels: int, kind: str, seed: int) -> G
 def by_marginals(p: GraphPotentials) -> tuple[float, float, str]:
     found = marginals(p, method="bp")
     labels = found.node.argmax(axis=1).astype(np.int32)
-    score = improved(p, MessageGraph.of(p), labels)[1][0]
+    rounds, bounds, tolerance = np.array([100]), np.array([np.inf]), np.zeros(1)
+    score = moved(p, MessageGraph.of(p), labels, rounds, bounds, tolerance)[1][0]
     note = "" if found.converged[0] else "BP did not converge"
     return float(score), np.inf, note
 

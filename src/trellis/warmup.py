@@ -120,7 +120,7 @@ def warm_graphs() -> None:
     best(path)
     kbest(path, 2)
     p = GraphPotentials(node, pair, _LOOP, offsets)
-    for method in ("dual", "elimination"):
+    for method in ("dual", "elimination", "max-flow"):
         best(p, method=method)
     best(GraphPotentials(node, 1 - np.eye(2), _LOOP, offsets), method="lp")  # is fractional
     for how in ("bp", "elimination"):

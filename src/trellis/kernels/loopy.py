@@ -21,6 +21,11 @@ and those of the messages: :math:`\gamma_v` times what is left of :math:`H_v` mo
 most :math:`1 / \gamma_v` edges, and the rest, which is not positive, is dropped. It holds for any
 messages to start from.
 
+A pass that follows one the other way tells more. When it comes to node v, :math:`H_v(i) - \max H_v`
+is by how much the bound of that other pass falls if v must have label i: what the nodes before v
+have sent anew can only be less, by the same inequalities, than what the other pass took for it. A
+label that would bring the bound below the score of a labelling that is known is in no best one.
+
 Forbidden labels have node score -inf and messages 0. Every label that is left must have a partner
 at each neighbour (arc consistency), so all messages are finite.
 """
@@ -35,11 +40,11 @@ import numpy.typing as npt
 from trellis.kernels._jit import kernel, ordered, subkernel
 
 __all__ = [
+    "Ascent",
     "Layout",
     "Tables",
     "beliefs",
     "breadth_first",
-    "improve",
     "max_product",
     "sum_product",
 ]
@@ -389,18 +394,30 @@ def _climb(
     return score
 
 
-@kernel
-def improve(
-    node: Float64s, tables: Tables, graph: Layout, labels: Int32s, sweeps: int
-) -> tuple[Int32s, Float64s]:
-    """Climb from given labels (iterated conditional modes); returns labels and scores."""
-    climbed = labels.copy()
-    scores = np.zeros(graph.offsets.shape[0] - 1)
-    out = np.empty(node.shape[1])
-    no_messages = np.empty((0, node.shape[1]))
-    for s in range(scores.shape[0]):
-        scores[s] = _climb(s, node, tables, graph, no_messages, climbed, out, sweeps)
-    return climbed, scores
+class Ascent(NamedTuple):
+    """How far dual ascent has come, with room for all samples.
+
+    ``messages`` (2E, L); the best labels found (N,), their ``scores`` (S,) and the least ``bounds``
+    (S,). No labelling that has label i at node v has a higher score than ``ceilings`` (N, L) say.
+    ``last`` (S,) is the bound of the last pass, ``before`` (S,) that of up to ten turns ago and
+    ``turns`` (S,) how many there were.
+    """
+
+    messages: Float64s
+    labels: Int32s
+    scores: Float64s
+    bounds: Float64s
+    ceilings: Float64s
+    last: Float64s
+    before: Float64s
+    turns: Int64s
+
+
+@subkernel
+def _cap(v: int, last: float, top: float, H: Float64s, ceilings: Float64s) -> None:
+    """Lower the ceilings of v to what a pass tells."""
+    for i in range(H.shape[0]):
+        ceilings[v, i] = min(ceilings[v, i], last + (H[i] - top))
 
 
 @kernel
@@ -411,31 +428,27 @@ def max_product(
     forest: Bools,
     max_iterations: int,
     tolerance: Float64s,
-) -> tuple[Int32s, Float64s, Float64s, Int64s]:
-    """Pass max-product messages (TRW-S) and decode after each turn.
+    ascent: Ascent,
+) -> None:
+    """Pass max-product messages (TRW-S) and decode now and then; goes on from the ascent.
 
     A sample is done when bound and score are within ``tolerance`` (S,) of each other, when ten
     turns lowered the bound by less than that or a thousandth of the gap, or after
-    ``max_iterations`` turns. ``forest`` (S,) tells which samples have no cycle. Returns the best
-    labels found (N,), their scores (S,), the least bounds (S,) and the numbers of turns (S,).
+    ``max_iterations`` turns. ``forest`` (S,) tells which samples have no cycle.
     """
     edges, types, offsets, order, rank, start, into = graph
-    n_samples = offsets.shape[0] - 1
-    n, n_labels = node.shape
-    messages = np.zeros((2 * edges.shape[0], n_labels))
-    labels = np.zeros(n, dtype=np.int32)
-    decoded = np.zeros(n, dtype=np.int32)
-    scores = np.full(n_samples, -np.inf)
-    bounds = np.full(n_samples, np.inf)
-    iterations = np.zeros(n_samples, dtype=np.int64)
+    messages, labels, scores, bounds, ceilings, last, before, turns = ascent
+    n_labels = node.shape[1]
+    decoded = labels.copy()
     H = np.empty(n_labels)
     g = np.empty(n_labels)
     out = np.empty(n_labels)
-    for s in range(n_samples):
+    for s in range(offsets.shape[0] - 1):
         first, stop = offsets[s], offsets[s + 1]
-        checkpoint = np.inf
-        while iterations[s] < max_iterations:
-            iterations[s] += 1
+        while turns[s] < max_iterations:
+            if bounds[s] - scores[s] <= tolerance[s]:
+                break
+            turns[s] += 1
             for turn in range(2):
                 bound = 0.0
                 for step in range(first, stop):
@@ -443,6 +456,8 @@ def max_product(
                     incoming = into[start[v] : start[v + 1]]
                     top = _gather(v, node, messages, incoming, H)
                     bound += top
+                    if last[s] < np.inf:
+                        _cap(v, last[s], top, H, ceilings)
                     later = 0
                     for h in incoming:
                         if rank[edges[h >> 1, 1 - (h & 1)]] > rank[v]:
@@ -466,23 +481,22 @@ def max_product(
                         for j in range(n_labels):
                             messages[h ^ 1, j] = out[j]
                 bounds[s] = min(bounds[s], bound)
-                if turn == 1:
+                last[s] = bound
+                # Labels cost half of a turn, and after some turns they hardly change.
+                if turn == 1 or (turns[s] > 10 and turns[s] % 5 > 0):
                     continue
                 for step in range(first, stop):
                     v = order[step]
                     decoded[v] = _choose(v, node, tables, graph, messages, True, decoded, out)
                 sweeps = 0 if forest[s] else 3  # on a forest the decoded labels are the best
                 score = _climb(s, node, tables, graph, messages, decoded, out, sweeps)
-                if score > scores[s] or iterations[s] == 1:
+                if score > scores[s] or turns[s] == 1:
                     scores[s] = score
                     for v in range(first, stop):
                         labels[v] = decoded[v]
                 if bounds[s] - scores[s] <= tolerance[s]:
                     break
-            if bounds[s] - scores[s] <= tolerance[s]:
-                break
-            if iterations[s] % 10 == 0:
-                if checkpoint - bounds[s] <= max(tolerance[s], 1e-3 * (bounds[s] - scores[s])):
+            if turns[s] % 10 == 0:
+                if before[s] - bounds[s] <= max(tolerance[s], 1e-3 * (bounds[s] - scores[s])):
                     break
-                checkpoint = bounds[s]
-    return labels, scores, bounds, iterations
+                before[s] = bounds[s]

@@ -1,13 +1,18 @@
-"""The best labelling of graphs with cycles, with a certificate; each method on its samples."""
+"""The best labelling of graphs with cycles, with a certificate; each method on its samples.
+
+Left to itself, a search goes from cheap to dear. A few turns of dual decomposition prove the best
+labelling of most graphs that were learned, and tell which labels the others may still have; with
+those alone max-flow or elimination is tried. What they cannot do goes on with dual decomposition.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from trellis.arrays import Bools, Float64s
+from trellis.arrays import Bools, Float64s, Int64s
 from trellis.errors import DataError
 from trellis.structures import elimination
-from trellis.structures.dual_decomposition import dual_decomposition, improved
+from trellis.structures.dual_decomposition import DualDecomposition, moved
 from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.max_flow import max_flow, unfit_for_max_flow
 from trellis.structures.message_graph import MessageGraph, labelling_scores, subset, supported
@@ -16,6 +21,10 @@ from trellis.structures.relaxation import integer_program, linear_relaxation
 from trellis.structures.results import Best
 
 __all__ = ["Solver"]
+
+_FIRST = 20  # turns of dual decomposition before other methods are tried
+_LARGE = 200  # nodes from which max-flow is faster than these turns
+_ROUNDS = 2  # of moves for each turn, which take about the same time
 
 
 class Solver:
@@ -28,11 +37,13 @@ class Solver:
         max_iterations: int,
         time_limit: float | None = None,
         mip_gap: float = 0.0,
+        rounds: int | None = None,
     ) -> None:
         self.budget = budget
         self.max_iterations = max_iterations
         self.time_limit = time_limit
         self.mip_gap = mip_gap
+        self.rounds = rounds
         self.p = supported(p)
         n_samples = p.n_samples
         self.labels = np.zeros(len(p.node), np.int32)
@@ -41,11 +52,14 @@ class Solver:
         self.exact = np.zeros(n_samples, np.bool_)
         self.method = [""] * n_samples
         self.graph = MessageGraph.of(self.p)
-        self.tolerance = _tolerance(self.p)
+        self.total = _total(self.p)
+        # A gap that counts as none: so small, or what rounding makes of the sum of scores.
+        self.tolerance = 1e-6 + 1e-12 * self.total
         empty = ~np.isfinite(self.p.node).any(axis=1)
         self.open = np.ones(n_samples, np.bool_)
         self.open[p.owner[empty]] = False
         self.order, self.edge_offsets = self.p.by_sample()
+        self.dual: DualDecomposition | None = None  # of all samples, as far as it has come
 
     def solve(self, method: str, exact: bool) -> Best:
         """Solve all samples; ``exact``: by the integer program where a gap is left."""
@@ -55,7 +69,7 @@ class Solver:
             chosen = np.flatnonzero(self.open).tolist()
             self.eliminate(chosen, elimination.plans_within(self.p, chosen, self.budget))
         elif method == "dual":
-            self.messages(self.open)
+            self.messages(self.open, self.max_iterations, self.tolerance)
         else:
             for s in np.flatnonzero(self.open).tolist():
                 if method == "max-flow":
@@ -81,20 +95,36 @@ class Solver:
         return Best(self.labels, self.scores, self.bounds, self.exact, tuple(self.method))
 
     def automatic(self) -> None:
-        """Solve each sample by the first method that can be used."""
+        """Solve each sample by the first method that can."""
         forests = self.open & self.graph.forest
-        self.trees(forests)
-        loopy = np.flatnonzero(self.open & ~forests).tolist()
-        plans = elimination.plans(self.p, loopy, self.budget)
-        cheap = [(s, plan, cut) for s, (plan, cut) in zip(loopy, plans, strict=True) if plan]
-        self.eliminate([s for s, *_ in cheap], [(plan, cut) for _, plan, cut in cheap])
+        if forests.any():
+            self.trees(forests)
         rest = self.open & ~forests
-        rest[[s for s, *_ in cheap]] = False
-        for s in np.flatnonzero(rest).tolist():
+        self.flows(np.flatnonzero(rest & (np.diff(self.p.offsets) >= _LARGE)))
+        rest &= ~self.exact
+        # As long as elimination may come, the best is not to be missed for a small difference.
+        terms = np.diff(self.p.offsets) + np.diff(self.edge_offsets)
+        sharp = np.minimum(self.tolerance, (1e-9 / np.maximum(terms, 1) + 1e-12) * self.total)
+        dual, samples = self.messages(rest, min(_FIRST, self.max_iterations), sharp)
+        self.others(samples[~self.exact[samples]])
+        left = ~self.exact[samples]
+        if left.any():
+            self.ascend(dual.part(left), samples[left], self.max_iterations, self.tolerance)
+            self.others(samples[~self.exact[samples]])
+
+    def others(self, samples: Int64s) -> None:
+        """Solve what is left of samples by max-flow or elimination where that can be done."""
+        self.flows(samples)
+        left = samples[~self.exact[samples]].tolist()
+        plans = elimination.plans(self.p, left, self.budget)
+        cheap = [(s, plan, cut) for s, (plan, cut) in zip(left, plans, strict=True) if plan]
+        self.eliminate([s for s, *_ in cheap], [(plan, cut) for _, plan, cut in cheap])
+
+    def flows(self, samples: Int64s) -> None:
+        """Solve those samples by max-flow that are fit for it."""
+        for s in samples.tolist():
             if not unfit_for_max_flow(self.part(s)):
                 self.flow(s)
-                rest[s] = False
-        self.messages(rest)
 
     def part(self, s: int) -> GraphPotentials:
         """Scores of one sample."""
@@ -111,21 +141,46 @@ class Solver:
         for s in np.flatnonzero(chosen).tolist():
             self.method[s] = "tree"
 
-    def messages(self, chosen: Bools) -> None:
-        """Solve samples by dual decomposition."""
-        if not chosen.any():
+    def messages(
+        self, chosen: Bools, turns: int, tolerance: Float64s
+    ) -> tuple[DualDecomposition, Int64s]:
+        """Solve samples by dual decomposition; returns it, to go on, and their numbers."""
+        q, *_ = subset(self.p, chosen)
+        dual = DualDecomposition.of(q, self.graph if chosen.all() else MessageGraph.of(q))
+        samples = np.flatnonzero(chosen)
+        self.ascend(dual, samples, turns, tolerance)
+        return dual, samples
+
+    def ascend(
+        self, dual: DualDecomposition, samples: Int64s, turns: int, tolerance: Float64s
+    ) -> None:
+        """Go on with dual decomposition and moves, and forbid the labels that it rules out."""
+        if len(samples) == 0:
             return
-        q, rows, _ = subset(self.p, chosen)
-        graph = self.graph if chosen.all() else MessageGraph.of(q)
-        labels, scores, bounds, _ = dual_decomposition(
-            q, graph, self.max_iterations, self.tolerance[chosen]
-        )
-        self.labels[rows] = labels
-        self.scores[chosen] = scores
-        self.bounds[chosen] = bounds
-        self.exact[chosen] = graph.forest | (bounds - scores <= self.tolerance[chosen])
-        for s in np.flatnonzero(chosen).tolist():
+        near, before = tolerance[samples], dual.state.turns.copy()
+        dual.ascend(turns, near)
+        state = dual.state
+        closed = state.bounds - state.scores <= near
+        if not closed.all():
+            rounds = _ROUNDS * (state.turns - before)
+            if self.rounds is not None:  # all of them at the end
+                most = np.full_like(rounds, self.rounds)
+                rounds = most if turns == self.max_iterations else np.minimum(rounds, most)
+            dual.move(rounds, near)
+            dual.narrow(self.tolerance[samples])
+            closed = state.bounds - state.scores <= near
+        chosen = np.zeros(len(self.open), np.bool_)
+        chosen[samples] = True
+        rows = np.flatnonzero(chosen[self.p.owner])
+        self.labels[rows] = state.labels
+        self.scores[samples], self.bounds[samples] = state.scores, state.bounds
+        self.exact[samples] = dual.graph.forest | closed
+        for s in samples.tolist():
             self.method[s] = "dual"
+        if not closed.all():
+            node = self.p.node.copy()
+            node[rows] = dual.p.node
+            self.p = self.p.with_arrays(node=node)
 
     def eliminate(self, chosen: list[int], plans: list[tuple[elimination.Plan, bool]]) -> None:
         """Solve samples by elimination in these orders."""
@@ -139,7 +194,7 @@ class Solver:
 
     def flow(self, s: int) -> None:
         """Solve a sample by max-flow."""
-        labels, score, bound = max_flow(self.part(s), self.tolerance[s])
+        labels, score, bound = max_flow(self.part(s))
         self.labels[self.p.rows(s)] = labels
         self.scores[s], self.bounds[s] = score, bound
         self.exact[s] = bound - score <= self.tolerance[s]
@@ -153,19 +208,22 @@ class Solver:
         if relaxed is None:
             self.open[s] = False
             return
-        labels, score = improved(part, MessageGraph.of(part), relaxed[0])
+        bound = np.array([relaxed[1]])
+        rounds = np.array([self.rounds if self.rounds is not None else _ROUNDS * _FIRST])
+        near = self.tolerance[s : s + 1]
+        labels, score = moved(part, MessageGraph.of(part), relaxed[0], rounds, bound, near)
         self.labels[self.p.rows(s)] = labels
-        self.scores[s], self.bounds[s] = score[0], relaxed[1]
-        self.exact[s] = relaxed[1] - score[0] <= self.tolerance[s]
+        self.scores[s], self.bounds[s] = score[0], bound[0]
+        self.exact[s] = bound[0] - score[0] <= near[0]
 
     def integer(self, s: int) -> None:
         """Solve a sample by the integer program."""
-        part = self.part(s)
         if self.method[s] == "":  # a bound and a labelling in case the time does not suffice
             alone = np.zeros(len(self.open), np.bool_)
             alone[s] = True
-            self.messages(alone)
+            self.messages(alone, self.max_iterations, self.tolerance)
         self.method[s] = "ilp"
+        part = self.part(s)
         solved = integer_program(part, self.time_limit, self.mip_gap)
         if solved is None:
             self.open[s] = False
@@ -181,12 +239,12 @@ class Solver:
         self.exact[s] = close or (finished and self.mip_gap == 0)
 
 
-def _tolerance(p: GraphPotentials) -> Float64s:
-    """Gap of each sample that counts as none: 1e-6, and rounding errors of the sum of scores."""
+def _total(p: GraphPotentials) -> Float64s:
+    """Sum of the largest scores, taken positive, of all nodes and edges of each sample."""
     n_samples, sample = p.n_samples, p.owner
     size = np.where(np.isfinite(p.node), np.abs(p.node), 0.0).max(axis=1)
     tables = np.where(np.isfinite(p.pair), np.abs(p.pair), 0.0).max(axis=(1, 2), initial=0.0)
     total = np.zeros(n_samples)
     total += np.bincount(sample, size, n_samples)
     total += np.bincount(sample[p.edges[:, 0]], tables[p.types], n_samples)
-    return 1e-6 + 1e-12 * total
+    return total

@@ -12,7 +12,7 @@ method                  what it gives
                         (:mod:`~trellis.structures.elimination`)
 ``"max-flow"``          the best, exact, of submodular scores with two labels
                         (:mod:`~trellis.structures.max_flow`)
-``"dual"``              a labelling and an upper bound, by dual decomposition
+``"dual"``              a labelling and an upper bound, by dual decomposition and moves on trees
                         (:mod:`~trellis.structures.dual_decomposition`)
 ``"lp"``                the same by the linear relaxation (:mod:`~trellis.structures.relaxation`)
 ``"ilp"``               the best, exact, by an integer program; may take exponential time
@@ -53,7 +53,8 @@ _LIMIT = 2.0**30
 
 @takes(
     p=POTENTIALS, method=text, exact=flag, budget=whole(1), max_iterations=whole(1, 2**31),
-    time_limit=nothing | number(above=0), mip_gap=number(at_least=0),
+    rounds=nothing | whole(0, 2**31), time_limit=nothing | number(above=0),
+    mip_gap=number(at_least=0),
 )  # fmt: skip
 def best(
     p: ChainPotentials | GraphPotentials,
@@ -62,6 +63,7 @@ def best(
     exact: bool = False,
     budget: int = 10_000_000,
     max_iterations: int = 200,
+    rounds: int | None = None,
     time_limit: float | None = None,
     mip_gap: float = 0.0,
 ) -> Best:
@@ -73,14 +75,20 @@ def best(
         The scores.
     method : str
         Of graphs: ``"tree"``, ``"elimination"``, ``"max-flow"``, ``"dual"``, ``"lp"`` or ``"ilp"``
-        (see the table above), or ``"auto"``: for each sample the first of tree, elimination and
-        max-flow that can be used, else dual. Chains have ``"auto"`` alone.
+        (see the table above), or ``"auto"``: tree for forests; else a few turns of dual
+        decomposition, which are often enough, and with the labels that they leave max-flow or
+        elimination if that can be used, else the other turns. Large samples that are fit for
+        max-flow go there at once. Chains have ``"auto"`` alone.
     exact : bool
         Follow up ``"dual"``, ``"lp"`` and ``"auto"`` by the integer program where a gap is left.
     budget : int
         Most table entries that elimination may take for a sample, of 8 bytes each.
     max_iterations : int
         Most turns of dual decomposition.
+    rounds : int, optional
+        Rounds of moves on random trees that improve the labellings of ``"dual"`` and ``"lp"``, and
+        of ``"auto"`` where it comes to that. By default two for each turn. More rounds give better
+        labellings of hard graphs, in proportionally more time; the bound stays as it is.
     time_limit : float, optional
         Most seconds that the integer program may take for a sample; its gap is said if that was not
         enough.
@@ -130,7 +138,8 @@ def best(
         labelling = Best.exactly(*passes.best(), passes.method)
     else:
         assert isinstance(q, GraphPotentials)
-        labelling = Solver(q, budget, int(max_iterations), time_limit, mip_gap).solve(method, exact)
+        solver = Solver(q, budget, int(max_iterations), time_limit, mip_gap, rounds)
+        labelling = solver.solve(method, exact)
     q.require_feasible(labelling.bounds)
     return labelling.in_unit(unit)
 
@@ -180,7 +189,7 @@ def kbest(
     ...     [[0, 1], [1, 2], [0, 2]], [0, 3])
     >>> labels, scores = kbest(p, 3)
     >>> labels.tolist(), scores.round(6).tolist()
-    ([[1, 0, 1], [0, 0, 1], [0, 1, 1]], [[-0.4, -0.5, -0.5]])
+    ([[1, 0, 1], [0, 1, 1], [0, 0, 1]], [[-0.4, -0.5, -0.5]])
     """
     q, unit = p.in_unit(_LIMIT)
     passes = MessagePasses.of(q)

@@ -77,7 +77,8 @@ def _kbest_of_one(p: GraphPotentials, k: int, budget: int) -> list[tuple[float, 
             if part[v].any():
                 parts.append((part, v))
         solve(parts)
-    return ranked
+    # The best of a part is known but for rounding: one of its parts may come out a little better.
+    return sorted(ranked, key=lambda one: -one[0])
 
 
 def _copies(p: GraphPotentials, allowed: list[Bools]) -> GraphPotentials:
