@@ -334,11 +334,15 @@ def encoder_for(
     corpus: Corpus,
     unlabelled: Sequence[Corpus] | None = None,
     dictionaries: Any = None,
+    *,
+    structure: str = "chain",
 ) -> Encoder:
     """Return a new encoder of the kind a corpus needs, for what a user passed as ``features=``.
 
     With unlabelled text or dictionaries, templates that use them are added to a named set and to
-    the default.
+    the default; for trees without types of edges, those that look at parents and children are
+    added to the default. (Where edges have types, the labels at both ends and the type say more,
+    and the words there are noise: benchmarks/along_edges.py.)
     """
     automatic = is_default(features)
     entries = given_dictionaries(dictionaries)
@@ -356,7 +360,8 @@ def encoder_for(
             )
         return AttributeEncoder()
     numbers = [name for name, column in corpus.columns.items() if column.numbers]
-    templates = as_templates(features, list(corpus.columns), numbers)
+    trees = structure == "tree" and corpus.edge_types is None
+    templates = as_templates(features, list(corpus.columns), numbers, trees=trees)
     if is_set(features, list(corpus.columns)):
         if unlabelled is not None:
             first = corpus.columns[templates.columns()[0]]

@@ -355,19 +355,22 @@ class Templates:
         return cls.parse((folder / f"{name}.txt").read_text(encoding="utf-8"))
 
     @classmethod
-    def default_for(cls, columns: Sequence[str], numbers: Sequence[str] = ()) -> Templates:
+    def default_for(
+        cls, columns: Sequence[str], numbers: Sequence[str] = (), *, trees: bool = False
+    ) -> Templates:
         """Return templates that suit any columns: windows, neighbour pairs, affixes and shape.
 
-        Columns of ``numbers`` are taken at their value.
+        Columns of ``numbers`` are taken at their value. For ``trees``, whose edges have no types,
+        there are those of parents and children, too.
         """
         strings.check("columns", columns)
         strings.check("numbers", numbers)
+        flag.check("trees", trees)
         if numbers:
             lines = [f"number({_column(name)})" for name in numbers]
             texts = [name for name in columns if name not in numbers]
-            return cls.parse(
-                [*(cls.default_for(texts).text().split("\n") if texts else []), *lines]
-            )
+            known = cls.default_for(texts, trees=trees).text().split("\n") if texts else []
+            return cls.parse([*known, *lines])
         if not columns:
             raise TemplateError("the corpus has neither columns nor features to learn from")
         if "form" in columns:  # CoNLL-U: the other columns are annotation that new text lacks
@@ -378,6 +381,10 @@ class Templates:
         first = _column(columns[0])
         lines += [f"lower({first})", f"short_shape({first})[-1..1]"]
         lines += [f"prefix({first}, 1..3)", f"suffix({first}, 1..3)", "bos", "eos"]
+        # A node of a tree may have several parents, where edges do not mean that.
+        for around in ("parents", "children") if trees else ():
+            lines += [f"any({around}, lower({first}))", f"any({around}, short_shape({first}))"]
+            lines += [f"any({around}, {column})" for column in map(_column, columns[1:])]
         return cls.parse(lines)
 
     def text(self) -> str:
@@ -453,14 +460,16 @@ def named_sets() -> list[str]:
     return sorted(f.name.removesuffix(".txt") for f in folder.iterdir() if f.name.endswith(".txt"))
 
 
-def as_templates(features: Any, columns: Sequence[str], numbers: Sequence[str] = ()) -> Templates:
+def as_templates(
+    features: Any, columns: Sequence[str], numbers: Sequence[str] = (), *, trees: bool = False
+) -> Templates:
     """What a user passed as ``features=``, as templates over the given columns.
 
-    ``numbers`` are those of the columns that hold numbers.
+    ``numbers`` are those of the columns that hold numbers; ``trees`` is for the default.
     """
     strings.check("columns", columns)
     if is_default(features):
-        return Templates.default_for(columns, numbers)
+        return Templates.default_for(columns, numbers, trees=trees)
     if isinstance(features, Templates):
         templates = features
     elif isinstance(features, str):
