@@ -742,7 +742,7 @@ def _toy_corpus() -> Any:
 
 @_steps("features.prepare", corpus=_Lazy(_toy_corpus), features="word[-1..1]", y=None, edges=None,
         edge_types=None, edge_features=None, unlabelled=None, dictionaries=None,
-        input_format=None,
+        input_format=None, structure="chain",
         often=0.3)  # fmt: skip
 def _prepare(touch: Touch, corpus: Any, **arguments: Any) -> Any:
     from trellis.features import prepare
@@ -753,6 +753,14 @@ def _prepare(touch: Touch, corpus: Any, **arguments: Any) -> Any:
         return np.array(prepared.encoded.indices)
 
 
+def _toy_graph() -> Any:
+    from trellis.corpus import as_graph_corpus
+
+    return as_graph_corpus([np.eye(2), np.ones((1, 2))], edges=[[(0, 1)], []])
+
+
+_call("features.neighbour_means", corpus=_Lazy(_toy_graph), along="neighbours",
+      use=lambda c: c.features.values)  # fmt: skip
 _call("features.as_templates", features="word; pos[-1]", columns=["word", "pos"])
 _call("features.Template", kind="bias", terms=(), low=0, high=0, min_count=1, edge=False,
       use=lambda t: t.line())  # fmt: skip

@@ -20,6 +20,10 @@ SGD = [f"SGD, n' = {size}, batch {n}" for size, n in (("whole", 16), ("5.5", 128
 METHODS = ["WMWP, by position", "WMWP, by label", "WMWP by label, H_CV", "FPL, by expert"]
 ROWS: dict[str, list[tuple[int, list[str]]]] = {
     "active_step": [(4, ["best-vs-second", "best-vs-worst", "scoring", "random"])],
+    "along_edges": [
+        (72, ["relations", "parts of speech", "LinearSVC", "TreeCRF", "and children's"]),
+        (18, ["no types", "relations as types", "MaxMargin, tree, steps"]),
+    ],
     "assignments": [(1, []), (2, ["learned", "random"])],
     "cccp": [(8, ["plain", "recycled", "adaptive", "both"])],
     "chunking": [

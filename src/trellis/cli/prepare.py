@@ -23,7 +23,7 @@ than the text, stay on the disk, and training starts at once. Edges of files tha
 
   trellis prepare train.txt --columns word,pos,chunk --features chunking -o train.prepared
   trellis train train.prepared -o chunk.trellis
-  trellis prepare train.conllu --format conllu -o trees.prepared
+  trellis prepare train.conllu --format conllu --structure tree -o trees.prepared
   trellis train trees.prepared --structure tree -o tree.trellis
 """
 
@@ -41,6 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_feature_arguments(parser)
     add_text_arguments(parser)
     add_parameters(parser, families(), ["max_labels"])
+    parser.add_argument(
+        "--structure",
+        choices=("chain", "tree", "graph"),
+        default="chain",
+        help="what is to be trained; trees have other features where none are named",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -59,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
             features,
             input_format=layout,
             max_labels=args.max_labels,
+            structure=args.structure,
             **beside(args, layout),
         )
     size = Path(args.output).stat().st_size

@@ -25,7 +25,7 @@ from trellis.features.lexicon import LENGTHS, Lexicon
 from trellis.features.templates import Call
 from trellis.predictor import StringFunction, ngrams, normal_form
 
-__all__ = ["Atom", "DictionaryAtom", "LexiconAtom", "ngram_table", "number_table"]
+__all__ = ["Atom", "DictionaryAtom", "LexiconAtom", "TypeAtom", "ngram_table", "number_table"]
 
 # A vocabulary of so many values, and at most so many times those looked up, is searched as bytes.
 _MANY, _TIMES = 512, 4
@@ -115,6 +115,13 @@ class Atom:
         bits = self.call.arguments[0] if self.call.arguments else None
         assert bits is None or isinstance(bits, int)
         return lambda word: None if (found := path(normal_form(word))) is None else found[:bits]
+
+
+class TypeAtom(Atom):
+    """Types of edges, which have codes at edges, not at positions."""
+
+    def _function(self) -> None:
+        return None
 
 
 class DictionaryAtom(Atom):

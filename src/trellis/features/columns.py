@@ -8,7 +8,7 @@ and works on integer codes. New values get ids from ``new_ids`` while learning.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,20 +18,25 @@ from trellis.corpus import Column, Corpus
 from trellis.corpus.corpus import bounds, ranges
 from trellis.errors import TemplateError
 from trellis.features.atoms import Atom, ngram_table, number_table
+from trellis.features.coded import CodedChunk, Marks
 from trellis.features.keytable import KeyTable
+from trellis.features.neighbourhood import Neighbourhood
 from trellis.features.templates import Template, Term
 from trellis.features.variety import AccessorVariety
 from trellis.features.wordlist import WordList
 
 __all__ = [
+    "BagColumn",
     "ConjunctionColumn",
     "FeatureColumn",
     "FlagColumn",
+    "MeanColumn",
     "NgramColumn",
     "NumberColumn",
     "VarietyColumn",
     "WordListColumn",
     "compile_template",
+    "conjunction_column",
 ]
 
 NewIds = Callable[[int], NDArray[np.int32]]
@@ -54,7 +59,7 @@ class FeatureColumn(OwnMemory):
     def prepare(self, corpus: Corpus, *, grow: bool) -> None:
         """Work on the distinct symbols of a corpus."""
 
-    def rows(self, chunk: Corpus, new_ids: NewIds | None) -> Ids:
+    def rows(self, coded: CodedChunk, new_ids: NewIds | None) -> Ids:
         """Feature ids (rows, n) of a chunk; with ``new_ids``, unknown values get ids from it."""
         raise NotImplementedError  # abstract
 
@@ -101,7 +106,7 @@ class KeyedColumn(FeatureColumn):
 class ConjunctionColumn(KeyedColumn):
     """Values of one or more terms at once; keys are mixed-radix numbers of the terms' codes."""
 
-    def __init__(self, template: Template, atoms: Sequence[Atom], marks: int) -> None:
+    def __init__(self, template: Template, atoms: Sequence[Atom], marks: Marks) -> None:
         super().__init__(template)
         self.atoms = list(atoms)
         self.marks = marks
@@ -109,7 +114,7 @@ class ConjunctionColumn(KeyedColumn):
         self.table = KeyTable(1)
 
     def prepare(self, corpus: Corpus, *, grow: bool) -> None:
-        needed = [len(atom) + self.marks for atom in self.atoms]
+        needed = [len(atom) + self.marks.n for atom in self.atoms]
         if grow and any(n > r for n, r in zip(needed, self.radices, strict=True)):
             radices = [max(1, n) for n in needed]
             if math.prod(radices) >= KEY_LIMIT:
@@ -139,41 +144,41 @@ class ConjunctionColumn(KeyedColumn):
             rest, digits[i] = np.divmod(rest, self.radices[i])
         return digits
 
-    def fill_row(
-        self,
-        row: Ids,
-        offsets: NDArray[np.int64],
-        codes: NDArray[np.int32],
-        place: Mapping[int, int],
-        new_ids: NewIds | None,
-    ) -> None:
-        """Write the feature ids of a chunk.
+    def keys(self, coded: CodedChunk) -> NDArray[np.int64]:
+        """Keys of a chunk."""
+        return coded.keys(self.template.terms, self.atoms, self.radices, self.marks)
 
-        ``codes`` (atoms, n) are those of its positions; ``place`` has the row of each atom, by
-        identity.
-        """
-        from trellis.kernels.coding import fold_terms
-
-        terms = [
-            (place[id(atom)], term.offset, radix)
-            for atom, term, radix in zip(self.atoms, self.template.terms, self.radices, strict=True)
-        ]
-        keys = np.empty(len(row), np.int64)
-        fold_terms(codes, np.array(terms, np.int64), for_kernels(offsets), self.marks, keys)
-        self._coded(keys, new_ids, row)
+    def fill_row(self, row: Ids, coded: CodedChunk, new_ids: NewIds | None) -> None:
+        """Write the feature ids of a chunk."""
+        self._coded(self.keys(coded), new_ids, row)
 
     def value_names(self, codes: NDArray[np.int64]) -> list[str]:
         parts = []
-        digits = self.digits(self.table.keys[codes])
-        for atom, term, digit in zip(self.atoms, self.template.terms, digits, strict=True):
-            values = [_boundary(mark) for mark in range(self.marks)] + atom.values()
-            parts.append([f"{term}={values[d]}" for d in digit])
-        return [" & ".join(row) for row in zip(*parts, strict=True)]
+        for atom, digit in zip(self.atoms, self.digits(self.table.keys[codes]), strict=True):
+            values = [self.marks.name(mark) for mark in range(self.marks.n)] + atom.values()
+            parts.append([f"={values[d]}" for d in digit])
+        return [self.template.written(row) for row in zip(*parts, strict=True)]
 
 
-def _boundary(mark: int) -> str:
-    """Name of a boundary symbol (see ``fold_terms``)."""
-    return f"<{('before', 'after')[mark % 2]} {mark // 2 + 1}>"
+class BagColumn(ConjunctionColumn):
+    """A conjunction with the nodes around: each of its values at a node once."""
+
+    def bag(self, coded: CodedChunk, new_ids: NewIds | None) -> tuple[NDArray[np.int64], Ids]:
+        """Bags of a chunk: (indptr (n+1,), ids), −1 for what is not there."""
+        from trellis.kernels.bags import drop_repeated
+
+        bags = coded.bags(self.template.terms)
+        assert bags is not None
+        ids = self._coded(self.keys(coded), new_ids)
+        drop_repeated(bags.ptr, ids)
+        return bags.ptr, ids
+
+
+def conjunction_column(
+    template: Template, atoms: Sequence[Atom], marks: Marks
+) -> ConjunctionColumn:
+    """Column of a conjunction, with nothing learned."""
+    return (BagColumn if template.is_bag else ConjunctionColumn)(template, atoms, marks)
 
 
 class FlagColumn(FeatureColumn):
@@ -190,9 +195,9 @@ class FlagColumn(FeatureColumn):
             self._atom = self.new_atom(term)
             self._table = self._atom.table(corpus.columns[term.column], grow=True)
 
-    def rows(self, chunk: Corpus, new_ids: NewIds | None) -> Ids:
-        n = chunk.n_positions
-        codes = np.full(n, -1, np.int32)
+    def rows(self, coded: CodedChunk, new_ids: NewIds | None) -> Ids:
+        chunk = coded.chunk
+        codes = np.full(chunk.n_positions, -1, np.int32)
         kind = self.template.kind
         filled = chunk.offsets[:-1] < chunk.offsets[1:]
         if kind == "bias":
@@ -204,18 +209,9 @@ class FlagColumn(FeatureColumn):
         else:
             terms = self.template.terms
             symbols = self._atom.codes(chunk, self._table)
-            left, right = (_shifted(symbols, chunk.offsets, term.offset) for term in terms)
+            left, right = (coded.shifted(symbols, term) for term in terms)
             codes[(left >= 0) & (left == right)] = 0
         return self._to_ids(codes, 1, new_ids)[None]
-
-
-def _shifted(codes: Ids, offsets: NDArray[np.int64], by: int) -> NDArray[np.int64]:
-    """Codes of the positions that lie ``by`` further on; −1 beyond the sample."""
-    from trellis.kernels.coding import fold_terms
-
-    keys = np.empty(len(codes), np.int64)
-    fold_terms(for_kernels(codes)[None], np.array([[0, by, 1]]), for_kernels(offsets), 0, keys)
-    return keys
 
 
 class NumberColumn(FeatureColumn):
@@ -227,24 +223,50 @@ class NumberColumn(FeatureColumn):
         name = self.template.terms[0].column
         self._table = number_table(corpus, name)
         if grow and self.scale is None:
-            values = self._table[corpus.columns[name].codes].astype(np.float64)
+            values = self._seen(corpus)
             square = float(np.mean(values[values != 0] ** 2)) if np.any(values) else 1.0
             self.scale = math.sqrt(square)
 
-    def rows(self, chunk: Corpus, new_ids: NewIds | None) -> Ids:
-        return self._to_ids(np.zeros(chunk.n_positions, np.int32), 1, new_ids)[None]
+    def _seen(self, corpus: Corpus) -> NDArray[np.float64]:
+        """The numbers of a corpus that the scale is learned from."""
+        values = self._table[corpus.columns[self.template.terms[0].column].codes]
+        return values.astype(np.float64)
 
-    def numbers(self, chunk: Corpus) -> NDArray[np.float32]:
-        """Values of the feature; 0 where the term reaches beyond the sample."""
+    def rows(self, coded: CodedChunk, new_ids: NewIds | None) -> Ids:
+        return self._to_ids(np.zeros(coded.chunk.n_positions, np.int32), 1, new_ids)[None]
+
+    def numbers(self, coded: CodedChunk) -> NDArray[np.float32]:
+        """Values of the feature; 0 where there is none."""
+        return (self._values(coded) / np.float32(self.scale or 1.0)).astype(np.float32)
+
+    def _values(self, coded: CodedChunk) -> NDArray[np.float32]:
+        """Numbers where the term looks; 0 beyond the sample or a root."""
         term = self.template.terms[0]
-        codes = _shifted(chunk.columns[term.column].codes, chunk.offsets, term.offset)
-        values = np.where(codes >= 0, self._table[codes], np.float32(0))
-        return (values / np.float32(self.scale or 1.0)).astype(np.float32)
+        codes = coded.shifted(coded.chunk.columns[term.column].codes, term)
+        return np.where(codes >= 0, self._table[codes], np.float32(0))
 
     def select(self, which: slice | NDArray[np.bool_]) -> None:
         super().select(which)
         if not len(self.ids):
             self.scale = None
+
+
+class MeanColumn(NumberColumn):
+    """The mean of the numbers around a node, divided by the root mean square of all means."""
+
+    def _seen(self, corpus: Corpus) -> NDArray[np.float64]:
+        assert corpus.edges is not None
+        around = Neighbourhood(corpus.n_positions, corpus.edges)
+        return self._means(corpus, around).astype(np.float64)
+
+    def _values(self, coded: CodedChunk) -> NDArray[np.float32]:
+        assert coded.around is not None
+        return self._means(coded.chunk, coded.around)
+
+    def _means(self, corpus: Corpus, around: Neighbourhood) -> NDArray[np.float32]:
+        term = self.template.terms[0]
+        means = around.means(term.along, self._table[corpus.columns[term.column].codes])
+        return means.astype(np.float32)
 
 
 class NgramColumn(FeatureColumn):
@@ -259,9 +281,9 @@ class NgramColumn(FeatureColumn):
         low, high = self.template.low, self.template.high
         self._ptr, self._codes = ngram_table(column, low, high, self.vocabulary, grow=grow)
 
-    def bag(self, chunk: Corpus, new_ids: NewIds | None) -> tuple[NDArray[np.int64], Ids]:
+    def bag(self, coded: CodedChunk, new_ids: NewIds | None) -> tuple[NDArray[np.int64], Ids]:
         """Bags of a chunk: (indptr (n+1,), ids)."""
-        column: Column = chunk.columns[self.template.terms[0].column]
+        column: Column = coded.chunk.columns[self.template.terms[0].column]
         counts = np.diff(self._ptr)[column.codes]
         codes = self._codes[ranges(self._ptr[column.codes], counts)].astype(np.int32)
         return bounds(counts), self._to_ids(codes, len(self.vocabulary), new_ids)
@@ -285,8 +307,8 @@ class WordListColumn(KeyedColumn):
         self.n_rows = words.n_columns
         self.table = KeyTable(words.key_space)
 
-    def rows(self, chunk: Corpus, new_ids: NewIds | None) -> Ids:
-        keys = self.words.keys(chunk)
+    def rows(self, coded: CodedChunk, new_ids: NewIds | None) -> Ids:
+        keys = self.words.keys(coded.chunk)
         return self._coded(keys.ravel(), new_ids).reshape(keys.shape)
 
     def value_names(self, codes: NDArray[np.int64]) -> list[str]:
@@ -305,7 +327,8 @@ class VarietyColumn(KeyedColumn):
     def prepare(self, corpus: Corpus, *, grow: bool) -> None:
         self._symbols = self.variety.trie.codes(corpus.columns[self.template.terms[0].column])
 
-    def rows(self, chunk: Corpus, new_ids: NewIds | None) -> Ids:
+    def rows(self, coded: CodedChunk, new_ids: NewIds | None) -> Ids:
+        chunk = coded.chunk
         symbols = self._symbols[chunk.columns[self.template.terms[0].column].codes]
         keys = self.variety.keys(symbols, chunk.offsets)
         return self._coded(keys.ravel(), new_ids).reshape(keys.shape)
@@ -319,7 +342,7 @@ def compile_template(
     text: Sequence[Corpus],
     atoms: Callable[[Template], list[Atom]],
     new_atom: NewAtom,
-    marks: int,
+    marks: Marks,
 ) -> FeatureColumn:
     """Make the column of a template.
 
@@ -327,9 +350,11 @@ def compile_template(
     text of all.
     """
     if template.kind == "conjunction":
-        return ConjunctionColumn(template, atoms(template), marks)
+        return conjunction_column(template, atoms(template), marks)
     if template.kind == "number":
         return NumberColumn(template)
+    if template.kind == "mean":
+        return MeanColumn(template)
     if template.kind == "ngrams":
         return NgramColumn(template)
     if template.kind == "wordlist":

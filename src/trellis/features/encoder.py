@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,12 @@ from trellis.corpus import Corpus
 from trellis.corpus.graphs import take_in_any
 from trellis.domains import instance
 from trellis.errors import DataError, TemplateError
-from trellis.features.atoms import Atom, DictionaryAtom, LexiconAtom
+from trellis.features.atoms import Atom, DictionaryAtom, LexiconAtom, TypeAtom
 from trellis.features.attributes import AttributeEncoder
 from trellis.features.brown import clusters_of
+from trellis.features.coded import CodedChunk, Marks
 from trellis.features.columns import (
+    BagColumn,
     ConjunctionColumn,
     FeatureColumn,
     NewIds,
@@ -35,7 +38,9 @@ from trellis.features.columns import (
 from trellis.features.dictionary import Dictionary, given_dictionaries, is_of_characters
 from trellis.features.encoded import Encoded, Encoder, Parts, drop_unknown, joined
 from trellis.features.lexicon import Lexicon
+from trellis.features.neighbourhood import Neighbourhood
 from trellis.features.templates import (
+    TYPE,
     Call,
     Template,
     Templates,
@@ -95,11 +100,15 @@ class TemplateEncoder(Encoder):
         return self._n_features
 
     @property
-    def marks(self) -> int:
-        """Number of boundary symbols: two for each distance beyond the sample."""
+    def marks(self) -> Marks:
+        """Boundary symbols: two for each distance beyond the sample, one for each above roots."""
         if not self.templates.mark_edges:
-            return 0
-        return 2 * max((abs(t.offset) for p in self.templates for t in p.terms), default=0)
+            return Marks()
+        terms = [term for template in self.templates for term in template.terms]
+        return Marks(
+            2 * max((abs(term.offset) for term in terms), default=0),
+            max((term.steps for term in terms), default=0),
+        )
 
     def atoms_of(self, template: Template) -> list[Atom]:
         """Atoms of a template's terms, shared between templates."""
@@ -114,6 +123,8 @@ class TemplateEncoder(Encoder):
     def new_atom(self, term: Term) -> Atom:
         """An atom without values, for the function and the column of a term."""
         call = term.call
+        if call == TYPE:
+            return TypeAtom(term.column, call)
         if call is not None and call.name == "cluster":
             return Atom(term.column, call, self.clusters[term.column])
         if call is not None and call.name == "dictionary":
@@ -189,6 +200,8 @@ class TemplateEncoder(Encoder):
                     f"the templates need the column {name!r}; "
                     f"the corpus has {', '.join(corpus.columns) or 'none'}"
                 )
+        if along := self.templates.along_edges():
+            _check_edges(corpus, along)
 
     def numbered(self, n: int) -> NDArray[np.int32]:
         """Numbers of n new features."""
@@ -200,26 +213,35 @@ class TemplateEncoder(Encoder):
 
     def _encode(self, corpus: Corpus, *, grow: bool) -> Iterator[Encoded]:
         columns = {name: corpus.columns[name].only_used() for name in self.templates.columns()}
-        corpus = Corpus(corpus.offsets, columns)
-        tables = {
-            id(atom): atom.table(corpus.columns[atom.column], grow=grow)
-            for atom in self.atoms.values()
-        }
+        atoms = [atom for atom in self.atoms.values() if not isinstance(atom, TypeAtom)]
+        place = {id(atom): i for i, atom in enumerate(atoms)}
+        of_types = next((a for a in self.atoms.values() if isinstance(a, TypeAtom)), None)
+        kinds = None if of_types is None else corpus.edge_types
+        edges = corpus.edges if self.templates.along_edges() else None
+        corpus = _by_sample(Corpus(corpus.offsets, columns, edges=edges, edge_types=kinds))
+        tables = [atom.table(corpus.columns[atom.column], grow=grow) for atom in atoms]
+        types = np.zeros(0, np.int32)
+        if of_types is not None and kinds is not None:
+            types = of_types.table(kinds, grow=grow)
         for column in self.columns:
             column.prepare(corpus, grow=grow)
         new_ids = self.numbered if grow else None
         for first, chunk in _chunks(corpus):
-            codes = np.empty((len(self.atoms), chunk.n_positions), np.int32)
-            for row, atom in zip(codes, self.atoms.values(), strict=True):
-                row[:] = atom.codes(chunk, tables[id(atom)], first if grow else None)
-            yield self._chunk(chunk, codes, new_ids)
+            codes = np.empty((len(atoms), chunk.n_positions), np.int32)
+            for row, atom, table in zip(codes, atoms, tables, strict=True):
+                row[:] = atom.codes(chunk, table, first if grow else None)
+            around = None
+            if chunk.edges is not None:
+                around = Neighbourhood(chunk.n_positions, chunk.edges)
+            of_edges = types if chunk.edge_types is None else types[chunk.edge_types.codes]
+            yield self._chunk(CodedChunk(chunk, codes, place, around, of_edges), new_ids)
 
-    def _chunk(self, chunk: Corpus, codes: NDArray[np.int32], new_ids: NewIds | None) -> Encoded:
+    def _chunk(self, coded: CodedChunk, new_ids: NewIds | None) -> Encoded:
         from trellis.kernels.coding import assemble
 
-        n = chunk.n_positions
-        place = {id(atom): i for i, atom in enumerate(self.atoms.values())}
-        plain = [c for c in self.columns if not isinstance(c, NgramColumn | NumberColumn)]
+        n = coded.chunk.n_positions
+        of_other_form = NgramColumn | BagColumn | NumberColumn
+        plain = [column for column in self.columns if not isinstance(column, of_other_form)]
         n_plain = sum(column.n_rows for column in plain)
         n_numbers = sum(isinstance(column, NumberColumn) for column in self.columns)
         single = np.empty((n_plain + n_numbers, n), np.int32)
@@ -227,17 +249,17 @@ class TemplateEncoder(Encoder):
         bags: list[tuple[NDArray[np.int64], NDArray[np.int32]]] = []
         at, valued = 0, 0
         for column in self.columns:  # in this order, in which new ids are given
-            if isinstance(column, ConjunctionColumn):
-                column.fill_row(single[at], chunk.offsets, codes, place, new_ids)
+            if isinstance(column, NgramColumn | BagColumn):
+                bags.append(column.bag(coded, new_ids))
+            elif isinstance(column, ConjunctionColumn):
+                column.fill_row(single[at], coded, new_ids)
                 at += 1
-            elif isinstance(column, NgramColumn):
-                bags.append(column.bag(chunk, new_ids))
             elif isinstance(column, NumberColumn):
-                single[n_plain + valued] = column.rows(chunk, new_ids)
-                numbers[valued] = column.numbers(chunk)
+                single[n_plain + valued] = column.rows(coded, new_ids)
+                numbers[valued] = column.numbers(coded)
                 valued += 1
             else:
-                single[at : at + column.n_rows] = column.rows(chunk, new_ids)
+                single[at : at + column.n_rows] = column.rows(coded, new_ids)
                 at += column.n_rows
         shift = np.cumsum([0] + [len(ids) for _, ids in bags])
         bag_ptr = np.array([p + s for (p, _), s in zip(bags, shift[:-1], strict=True)], np.int64)
@@ -249,7 +271,7 @@ class TemplateEncoder(Encoder):
             n_plain,
             n_numbers > 0,
         )
-        return Encoded.made(chunk.offsets, *rows)
+        return Encoded.made(coded.chunk.offsets, *rows)
 
     def _drop_rare(self, parts: Parts, known: int) -> None:
         """Apply the templates' count thresholds to the features learned since ``known``."""
@@ -312,11 +334,15 @@ def encoder_for(
     corpus: Corpus,
     unlabelled: Sequence[Corpus] | None = None,
     dictionaries: Any = None,
+    *,
+    structure: str = "chain",
 ) -> Encoder:
     """Return a new encoder of the kind a corpus needs, for what a user passed as ``features=``.
 
     With unlabelled text or dictionaries, templates that use them are added to a named set and to
-    the default.
+    the default; for trees without types of edges, those that look at parents and children are
+    added to the default. (Where edges have types, the labels at both ends and the type say more,
+    and the words there are noise: benchmarks/along_edges.py.)
     """
     automatic = is_default(features)
     entries = given_dictionaries(dictionaries)
@@ -334,7 +360,8 @@ def encoder_for(
             )
         return AttributeEncoder()
     numbers = [name for name, column in corpus.columns.items() if column.numbers]
-    templates = as_templates(features, list(corpus.columns), numbers)
+    trees = structure == "tree" and corpus.edge_types is None
+    templates = as_templates(features, list(corpus.columns), numbers, trees=trees)
     if is_set(features, list(corpus.columns)):
         if unlabelled is not None:
             first = corpus.columns[templates.columns()[0]]
@@ -379,6 +406,42 @@ def _check_unlabelled(unlabelled: Sequence[Corpus], templates: Templates) -> Non
         )
 
 
+def _check_edges(corpus: Corpus, templates: Sequence[Template]) -> None:
+    """Refuse a corpus that lacks what templates along edges look at."""
+    edges = corpus.edges
+    if edges is None:
+        raise DataError(
+            f"templates along edges, as {str(templates[0])!r}, need trees or graphs: there are no "
+            "edges"
+        )
+    for template in templates:
+        typed = corpus.edge_types is not None or not len(edges)
+        if not typed and any(term.call == TYPE for term in template.terms):
+            raise DataError(
+                f"the template {str(template)!r} needs types of edges, but these have none"
+            )
+        if any(term.steps for term in template.terms):
+            several = np.flatnonzero(np.bincount(edges[:, 0]) > 1)
+            if several.size:
+                sample = int(np.searchsorted(corpus.offsets, several[0], side="right")) - 1
+                raise DataError(
+                    f"sample {sample}: node {several[0] - corpus.offsets[sample]} has several "
+                    f"parents, but the template {str(template)!r} asks for one; an edge (a, b) "
+                    "leads from a node a to its parent b. any(parents, …) takes all of them"
+                )
+
+
+def _by_sample(corpus: Corpus) -> Corpus:
+    """The same with its edges, if there are any, sample by sample."""
+    edges, types = corpus.edges, corpus.edge_types
+    if edges is None or np.all(edges[1:, 0] >= edges[:-1, 0]):
+        return corpus
+    order = np.argsort(edges[:, 0], kind="stable")
+    return replace(
+        corpus, edges=edges[order], edge_types=None if types is None else types.take(order)
+    )
+
+
 def _chunks(corpus: Corpus) -> Iterator[tuple[int, Corpus]]:
     """Number of the first, and samples with about ``_CHUNK`` positions; arrays are views."""
     a = 0
@@ -387,5 +450,10 @@ def _chunks(corpus: Corpus) -> Iterator[tuple[int, Corpus]]:
         b = max(int(np.searchsorted(corpus.offsets, target, side="right")) - 1, a + 1)
         first, last = corpus.offsets[a], corpus.offsets[b]
         columns = {name: column.take(slice(first, last)) for name, column in corpus.columns.items()}
-        yield a, Corpus(corpus.offsets[a : b + 1] - first, columns)
+        edges, types = corpus.edges, corpus.edge_types
+        if edges is not None:
+            part = slice(*np.searchsorted(edges[:, 0], (first, last)))
+            edges = edges[part] - first
+            types = None if types is None else types.take(part)
+        yield a, Corpus(corpus.offsets[a : b + 1] - first, columns, edges=edges, edge_types=types)
         a = b

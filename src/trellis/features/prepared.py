@@ -43,7 +43,7 @@ from trellis.corpus.corpus import FLOAT32_LIMIT
 from trellis.corpus.graphs import take_in_any
 from trellis.corpus.label_values import packed_labels, unpacked_labels
 from trellis.corpus.labels import check_label_count
-from trellis.domains import instance, nothing, sequence_of, text
+from trellis.domains import instance, nothing, one_of, sequence_of, text
 from trellis.errors import ColumnError, CorruptModelError, DataError
 from trellis.features.encoded import Encoded, Encoder, subset
 from trellis.features.encoder import TemplateEncoder, encoder_for, unlabelled_text
@@ -213,6 +213,7 @@ def prepare(
     dictionaries: Mapping[str, Any] | None = None,
     input_format: dict[str, Any] | None = None,
     max_labels: int | None = None,
+    structure: str = "chain",
 ) -> Prepared:
     """Encode a labelled corpus into a file, for training that need not fit into memory.
 
@@ -236,6 +237,8 @@ def prepare(
         How the command line read the corpus, for models trained on it.
     max_labels : int, optional
         Most distinct labels, as a model takes it.
+    structure : {"chain", "tree", "graph"}
+        What models are to learn: with "tree", the default templates are those of trees.
 
     Returns
     -------
@@ -271,13 +274,14 @@ def prepare(
     [['N', 'V']]
     """
     (nothing | instance(dict)).check("input_format", input_format)
+    one_of("chain", "tree", "graph").check("structure", structure)
     symbols = None if is_default(features) else True
     given = take_in_any(corpus, y, edges, edge_types, edge_features, symbols=symbols)
     corpus = given.corpus
     labels = _checked_labels(corpus)
     check_label_count(len(labels.classes), max_labels)
     raw = None if unlabelled is None else unlabelled_text(unlabelled)
-    encoder = encoder_for(features, corpus, raw, dictionaries)
+    encoder = encoder_for(features, corpus, raw, dictionaries, structure=structure)
     plain: str | list[str] = "auto"
     if isinstance(features, str):
         plain = features

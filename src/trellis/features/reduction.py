@@ -14,7 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.features.atoms import Atom, DictionaryAtom, LexiconAtom
-from trellis.features.columns import ConjunctionColumn, FeatureColumn, FlagColumn
+from trellis.features.columns import (
+    ConjunctionColumn,
+    FeatureColumn,
+    FlagColumn,
+    conjunction_column,
+)
 from trellis.features.encoder import TemplateEncoder
 from trellis.features.keytable import KeyTable
 from trellis.features.templates import Term
@@ -46,8 +51,8 @@ def reduced(
         column: FeatureColumn
         codes = left
         if isinstance(old, ConjunctionColumn):
-            column = ConjunctionColumn(old.template, small.atoms_of(old.template), old.marks)
-            column.radices = [max(1, len(atom) + old.marks) for atom in column.atoms]
+            column = conjunction_column(old.template, small.atoms_of(old.template), old.marks)
+            column.radices = [max(1, len(atom) + old.marks.n) for atom in column.atoms]
             digits = old.digits(old.table.keys[codes])
             keys = np.zeros(len(codes), np.int64)
             for atom, digit, radix in zip(old.atoms, digits, column.radices, strict=True):
@@ -70,7 +75,7 @@ def _share_atoms(
     encoder: TemplateEncoder, small: TemplateEncoder, kept: list[NDArray[np.int64]]
 ) -> dict[int, NDArray[np.int64]]:
     """Give the small encoder atoms of the values that are left; new digit of each old one."""
-    marks = encoder.marks
+    marks = encoder.marks.n
     used = {id(atom): np.zeros(marks + len(atom), bool) for atom in encoder.atoms.values()}
     for column, codes in zip(encoder.columns, kept, strict=True):
         if isinstance(column, ConjunctionColumn):

@@ -13,15 +13,18 @@ from trellis.corpus.corpus import FLOAT32_LIMIT, bounds, split
 from trellis.errors import CorruptModelError, DataError, TemplateError
 from trellis.features.atoms import Atom, DictionaryAtom, LexiconAtom
 from trellis.features.attributes import AttributeEncoder
+from trellis.features.coded import Marks
 from trellis.features.columns import (
     KEY_LIMIT,
     ConjunctionColumn,
     FeatureColumn,
     FlagColumn,
+    MeanColumn,
     NgramColumn,
     NumberColumn,
     VarietyColumn,
     WordListColumn,
+    conjunction_column,
 )
 from trellis.features.dictionary import Dictionary
 from trellis.features.encoded import Encoder, subset
@@ -216,11 +219,10 @@ def _column(encoder: TemplateEncoder, template: Template, arrays: Arrays) -> Fea
         size = len(column.table)
     else:
         size = 1
-        column = (
-            NumberColumn(template)
-            if template.kind == "number"
-            else FlagColumn(template, encoder.new_atom)
-        )
+        if template.kind in ("mean", "number"):
+            column = (MeanColumn if template.kind == "mean" else NumberColumn)(template)
+        else:
+            column = FlagColumn(template, encoder.new_atom)
         if isinstance(column, NumberColumn):
             column.scale = float(take(arrays, "scale", np.float64, (1,))[0])
             if not (column.scale < FLOAT32_LIMIT and np.float32(column.scale) > 0):
@@ -241,15 +243,15 @@ def _key_table(arrays: Arrays, space: int) -> KeyTable:
 
 
 def _conjunction(
-    atoms: list[Atom], template: Template, marks: int, arrays: Arrays
+    atoms: list[Atom], template: Template, marks: Marks, arrays: Arrays
 ) -> ConjunctionColumn:
-    column = ConjunctionColumn(template, atoms, marks)
+    column = conjunction_column(template, atoms, marks)
     radices = take(arrays, "radices", np.int64, (len(atoms),))
     check_range(radices, 1, 2**40, "template radices")
     column.radices = [int(r) for r in radices]
     if math.prod(column.radices) >= KEY_LIMIT:
         raise CorruptModelError("template radices are too large")
-    sizes = [len(atom) + marks for atom in atoms]
+    sizes = [len(atom) + marks.n for atom in atoms]
     if any(size > radix for size, radix in zip(sizes, column.radices, strict=True)):
         raise CorruptModelError("template radices are smaller than their vocabularies")
     column.table = _key_table(arrays, math.prod(column.radices))

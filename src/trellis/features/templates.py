@@ -19,6 +19,18 @@ offset from the current position; a template is a conjunction of terms:
     word & pos @ min_count=3         keep only values seen at least three times in training
     word @ edge                      cross with pairs of neighbouring labels, too (rich edges)
 
+Where samples are trees or graphs, terms may look along edges instead of the order of positions. An
+edge (a, b) leads from a node a to its parent b, as from a word to its head:
+
+    word[parent]                     the word of the parent; parent.parent is its parent's
+    upos[parent] & word              conjunctions and == with other terms
+    any(children, upos)              each value that a child has, once: a bag
+    any(neighbours, lower(word))     the same along edges of either direction; any(parents, …)
+    any(children, upos & pos) & word a child that has both; one bag in a template
+    type[parent]                     the type of the edge to the parent
+    any(children, upos & type)       a child and the type of its edge
+    mean(neighbours, number(height)) the mean of the neighbours' numbers is the feature's value
+
 Functions: lower, shape, short_shape, char_type, digits, prefix, suffix, has_digit, has_hyphen,
 has_upper, initial_upper, all_upper, test(column, "regex"), match(column, "regex"), cluster,
 dictionary, lexicon.
@@ -26,9 +38,9 @@ dictionary, lexicon.
 A column whose name is not a plain word, or is a word of the language, stands in quotes:
 ``"pos-tag"[-1]``. In quotes, ``\"``, ``\\``, ``\n`` and ``\r`` stand for the character.
 
-A term that reaches beyond the sample gives no feature, unless the line ``edges = mark`` asks for
-boundary symbols (as CRF++ has them); ``min_count = n`` on its own line holds for all templates,
-``clusters = n`` says how many clusters there are.
+A term that reaches beyond the sample, or above a root, gives no feature, unless the line
+``edges = mark`` asks for boundary symbols (as CRF++ has them); ``min_count = n`` on its own line
+holds for all templates, ``clusters = n`` says how many clusters there are.
 """
 
 from __future__ import annotations
@@ -48,7 +60,7 @@ __all__ = ["Call", "Template", "Templates", "Term"]
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<range>-?\d+\.\.-?\d+)|(?P<number>-?\d+)|(?P<name>[^\W\d]\w*)"
-    r'|(?P<string>"(?:[^"\\]|\\.)*")|(?P<symbol>==|[\[\](),&@=]))'
+    r'|(?P<string>"(?:[^"\\]|\\.)*")|(?P<symbol>==|[\[\](),&@=.]))'
 )
 _NAME = re.compile(r"[^\W\d]\w*")
 _FLAGS = ("bias", "bos", "eos")
@@ -69,6 +81,8 @@ _OF_WORDS = ("cluster({0})[-1..1]", "cluster({0}, 4)[-1..1]", "cluster({0}, 8)[-
 _OF_CHARACTERS = ("variety({0}, 2..4)",)
 # What the parser yields for a..b before expansion.
 _Range = tuple[int, ...]
+_BAGS = ("parents", "children", "neighbours")
+_PATH = re.compile(r"parent(\.parent){0,9}")
 
 
 @dataclass(frozen=True)
@@ -79,28 +93,64 @@ class Call:
     arguments: tuple[Argument, ...] = ()
 
 
+TYPE = Call("type")
+"""In place of a function: the type of the edge that a term looks along; it has no column."""
+
+
 @dataclass(frozen=True)
 class Term:
-    """A function of a column (None: the symbol itself) at an offset."""
+    """A function of a column (None: the symbol itself) at an offset, or along edges.
+
+    ``along`` is "" for the order of positions, a path to one node (parent, parent.parent, …), or
+    one of parents, children, neighbours: each of these nodes.
+    """
 
     column: str
     call: Call | None = None
     offset: int = 0
+    along: str = ""
+
+    @property
+    def is_bag(self) -> bool:
+        """Whether it looks at several nodes."""
+        return self.along in _BAGS
+
+    @property
+    def steps(self) -> int:
+        """How many edges up it looks."""
+        return 0 if self.is_bag or not self.along else self.along.count(".") + 1
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """Where it looks."""
+        return self.offset, self.along
+
+    def symbol(self) -> str:
+        """Return the term without its place, as it stands in a template."""
+        if self.call == TYPE:
+            return TYPE.name
+        # Along edges, a plain «type» is not the column of that name.
+        same = self.along and self.column == TYPE.name
+        text = _quoted(self.column) if same else _column(self.column)
+        if self.call is None:
+            return text
+        arguments = "".join(
+            f", {a if isinstance(a, int) else _quoted(a)}" for a in self.call.arguments
+        )
+        return f"{self.call.name}({text}{arguments})"
 
     def __str__(self) -> str:
-        text = _column(self.column)
-        if self.call is not None:
-            arguments = "".join(
-                f", {a if isinstance(a, int) else _quoted(a)}" for a in self.call.arguments
-            )
-            text = f"{self.call.name}({text}{arguments})"
-        return f"{text}[{self.offset}]" if self.offset else text
+        if self.is_bag:
+            return f"any({self.along}, {self.symbol()})"
+        place = self.along or self.offset
+        return f"{self.symbol()}[{place}]" if place else self.symbol()
 
 
 # Kinds of templates, and the least and the greatest number of their terms.
 _TERMS: dict[str, tuple[int, float]] = {
-    "conjunction": (1, math.inf), "equal": (2, 2), "ngrams": (1, 1), "number": (1, 1),
-    "variety": (1, 1), "wordlist": (1, 1), "bias": (0, 0), "bos": (0, 0), "eos": (0, 0),
+    "conjunction": (1, math.inf), "equal": (2, 2), "mean": (1, 1), "ngrams": (1, 1),
+    "number": (1, 1), "variety": (1, 1), "wordlist": (1, 1), "bias": (0, 0), "bos": (0, 0),
+    "eos": (0, 0),
 }  # fmt: skip
 # Made once: there may be a template for each line of a long file.
 _KIND, _NUMBER = one_of(*_TERMS), whole(0)
@@ -111,8 +161,9 @@ _SOME_TERMS = sequence_of(instance(Term), "a tuple of terms")
 class Template:
     """One template: a kind and its terms.
 
-    Kinds: ``conjunction`` (one or more terms), ``equal`` (two terms of one column), ``ngrams``,
-    ``number``, ``variety``, ``wordlist`` (one term each), ``bias``, ``bos``, ``eos`` (no term).
+    Kinds: ``conjunction`` (one or more terms), ``equal`` (two terms of one column), ``mean``,
+    ``ngrams``, ``number``, ``variety``, ``wordlist`` (one term each), ``bias``, ``bos``, ``eos``
+    (no term).
     """
 
     kind: str
@@ -135,6 +186,39 @@ class Template:
             _NUMBER.check(name, getattr(self, name))
         flag.check("edge", self.edge)
         object.__setattr__(self, "terms", tuple(self.terms))
+        if any(term.along or term.call == TYPE for term in self.terms) or self.kind == "mean":
+            self._check_along()
+
+    def _check_along(self) -> None:
+        for term in self.terms:
+            if term.along and not (term.is_bag or _PATH.fullmatch(str(term.along))):
+                raise TemplateError(
+                    f"a term cannot look along {term.along!r}; expected parent, parent.parent, … "
+                    f"(ten at most), {', '.join(_BAGS[:-1])} or {_BAGS[-1]}"
+                )
+            if term.along and term.offset:
+                raise TemplateError("a term is at an offset or along edges, not both")
+            if term.call == TYPE and not (term.along and self.kind == "conjunction"):
+                raise TemplateError("a type is that of an edge: type[parent], any(children, type)")
+        bags = [i for i, term in enumerate(self.terms) if term.is_bag]
+        if self.kind == "mean" and not bags:
+            raise TemplateError(f"a mean is one of {', '.join(_BAGS[:-1])} or {_BAGS[-1]}")
+        if self.kind in _WITH_LENGTHS or (bags and self.kind not in ("conjunction", "mean")):
+            raise TemplateError(f"{self.kind} cannot look along {self.terms[0].along}")
+        if bags and (
+            len({self.terms[i].along for i in bags}) > 1 or bags[-1] - bags[0] >= len(bags)
+        ):
+            raise TemplateError("a template has one any(…); give the others lines of their own")
+
+    @property
+    def is_bag(self) -> bool:
+        """Whether it may have several values at a node."""
+        return any(term.is_bag for term in self.terms)
+
+    @property
+    def is_along(self) -> bool:
+        """Whether it looks along edges."""
+        return any(term.along for term in self.terms)
 
     def __str__(self) -> str:
         """Return the template as a line of the language (without its count threshold)."""
@@ -145,9 +229,25 @@ class Template:
         if self.kind == "number":
             term = self.terms[0]
             return str(replace(term, call=Call("number")))
+        if self.kind == "mean":
+            term = self.terms[0]
+            return f"mean({term.along}, {replace(term, call=Call('number')).symbol()})"
         if self.kind == "conjunction":
-            return " & ".join(str(term) for term in self.terms)
+            return self.written([""] * len(self.terms))
         return self.kind
+
+    def written(self, values: Sequence[str]) -> str:
+        """Return the conjunction with a text behind each term, as ``=`` and its value."""
+        both = list(zip(self.terms, values, strict=True))
+        inside = [f"{term.symbol()}{value}" for term, value in both if term.is_bag]
+        parts = []
+        for term, value in both:
+            if not term.is_bag or len(inside) == 1:
+                parts.append(f"{term}{value}")
+            elif inside:
+                parts.append(f"any({term.along}, {' & '.join(inside)})")
+                inside = []  # the others of the bag are written
+        return " & ".join(parts)
 
     def line(self) -> str:
         """Return the template as a line that parses back to it."""
@@ -255,19 +355,22 @@ class Templates:
         return cls.parse((folder / f"{name}.txt").read_text(encoding="utf-8"))
 
     @classmethod
-    def default_for(cls, columns: Sequence[str], numbers: Sequence[str] = ()) -> Templates:
+    def default_for(
+        cls, columns: Sequence[str], numbers: Sequence[str] = (), *, trees: bool = False
+    ) -> Templates:
         """Return templates that suit any columns: windows, neighbour pairs, affixes and shape.
 
-        Columns of ``numbers`` are taken at their value.
+        Columns of ``numbers`` are taken at their value. For ``trees``, whose edges have no types,
+        there are those of parents and children, too.
         """
         strings.check("columns", columns)
         strings.check("numbers", numbers)
+        flag.check("trees", trees)
         if numbers:
             lines = [f"number({_column(name)})" for name in numbers]
             texts = [name for name in columns if name not in numbers]
-            return cls.parse(
-                [*(cls.default_for(texts).text().split("\n") if texts else []), *lines]
-            )
+            known = cls.default_for(texts, trees=trees).text().split("\n") if texts else []
+            return cls.parse([*known, *lines])
         if not columns:
             raise TemplateError("the corpus has neither columns nor features to learn from")
         if "form" in columns:  # CoNLL-U: the other columns are annotation that new text lacks
@@ -278,6 +381,10 @@ class Templates:
         first = _column(columns[0])
         lines += [f"lower({first})", f"short_shape({first})[-1..1]"]
         lines += [f"prefix({first}, 1..3)", f"suffix({first}, 1..3)", "bos", "eos"]
+        # A node of a tree may have several parents, where edges do not mean that.
+        for around in ("parents", "children") if trees else ():
+            lines += [f"any({around}, lower({first}))", f"any({around}, short_shape({first}))"]
+            lines += [f"any({around}, {column})" for column in map(_column, columns[1:])]
         return cls.parse(lines)
 
     def text(self) -> str:
@@ -293,7 +400,15 @@ class Templates:
 
     def columns(self) -> list[str]:
         """Names of the columns used."""
-        return list(dict.fromkeys(term.column for t in self.templates for term in t.terms))
+        return list(
+            dict.fromkeys(
+                term.column for t in self.templates for term in t.terms if term.call != TYPE
+            )
+        )
+
+    def along_edges(self) -> list[Template]:
+        """Templates that look along edges."""
+        return [template for template in self.templates if template.is_along]
 
     def clustered(self) -> list[str]:
         """Names of the columns whose symbols have clusters."""
@@ -345,14 +460,16 @@ def named_sets() -> list[str]:
     return sorted(f.name.removesuffix(".txt") for f in folder.iterdir() if f.name.endswith(".txt"))
 
 
-def as_templates(features: Any, columns: Sequence[str], numbers: Sequence[str] = ()) -> Templates:
+def as_templates(
+    features: Any, columns: Sequence[str], numbers: Sequence[str] = (), *, trees: bool = False
+) -> Templates:
     """What a user passed as ``features=``, as templates over the given columns.
 
-    ``numbers`` are those of the columns that hold numbers.
+    ``numbers`` are those of the columns that hold numbers; ``trees`` is for the default.
     """
     strings.check("columns", columns)
     if is_default(features):
-        return Templates.default_for(columns, numbers)
+        return Templates.default_for(columns, numbers, trees=trees)
     if isinstance(features, Templates):
         templates = features
     elif isinstance(features, str):
@@ -385,6 +502,8 @@ def is_set(features: Any, columns: Sequence[str]) -> bool:
 
 def _resolve(template: Template, columns: Sequence[str]) -> Template:
     def locate(term: Term) -> Term:
+        if term.call == TYPE:
+            return term
         for name in (term.column, *_ALIASES.get(term.column, ())):
             if name in columns:
                 return replace(term, column=name)
@@ -472,7 +591,7 @@ class _Parser:
 
     def is_column(self) -> bool:
         """Whether the line begins with a column named as a template that came later."""
-        return self.peek()[1] == "variety" and self.tokens[1] != ("symbol", "(")
+        return self.peek()[1] in ("mean", "variety") and self.tokens[1] != ("symbol", "(")
 
     def drafts(self) -> list[_Draft]:
         """All templates of the line; a count of 0: what holds for all templates."""
@@ -482,7 +601,7 @@ class _Parser:
         low = high = min_count = 0
         if kind == "name" and value in _FLAGS and alone:
             kind = self.next("name")
-        elif kind == "name" and value in _SPECIAL and not alone and not self.is_column():
+        elif kind == "name" and value in (*_SPECIAL, "mean") and not (alone or self.is_column()):
             kind = self.next("name")
             together, low, high = self.special(kind)
         else:
@@ -491,15 +610,22 @@ class _Parser:
                 kind = "equal"
                 parts.append(self.term())
                 together = _together(parts)
-                for a, b in together:
+                for terms in together:
+                    if any(term.is_bag or term.call == TYPE for term in terms):
+                        raise TemplateError("any(…) and types of edges cannot be compared by ==")
+                    a, b = terms
                     if (a.column, a.call) != (b.column, b.call):
                         raise TemplateError("both sides of == must use the same column")
-                    if a.offset == b.offset:
+                    if a.place == b.place:
                         raise TemplateError("both sides of == are the same term")
             else:
                 kind = "conjunction"
                 while self.accept("&"):
                     parts.append(self.term())
+                if sum(part[0][0].is_bag for part in parts) > 1:
+                    raise TemplateError(
+                        "a template has one any(…); give the others lines of their own"
+                    )
                 together = _together(parts)
         edge = False
         while self.accept("@"):
@@ -518,6 +644,8 @@ class _Parser:
 
     def special(self, name: str) -> tuple[list[tuple[Term, ...]], int, int]:
         self.next("symbol", "(")
+        if name == "mean":
+            return [self.mean()], 0, 0
         column = self.column()
         low = high = 0
         if name != "number":
@@ -529,15 +657,50 @@ class _Parser:
             if name in ("variety", "wordlist") and high > _MAX_WORD:
                 raise TemplateError(f"{name} takes lengths up to {_MAX_WORD}")
         self.next("symbol", ")")
-        shifts = self.offsets() if name == "number" else (0,)
-        return [(Term(column, offset=k),) for k in shifts], low, high
+        places = self.places() if name == "number" else [(0, "")]
+        return [(Term(column, None, *place),) for place in places], low, high
 
-    def term(self) -> list[Term]:
-        """All expansions of one term, in order."""
+    def mean(self) -> tuple[Term, ...]:
+        """What stands in the brackets of a mean."""
+        along = self.relation()
+        if self.peek() != ("name", "number"):
+            raise TemplateError(f"a mean is one of numbers, as mean({along}, number(height))")
+        self.next("name")
+        self.next("symbol", "(")
+        column = self.column()
+        self.next("symbol", ")")
+        self.next("symbol", ")")
+        return (Term(column, along=along),)
+
+    def relation(self) -> str:
+        """Which nodes a bag is of, and the comma."""
+        along = self.peek()[1]
+        if along not in _BAGS:
+            raise TemplateError(f"expected parents, children or neighbours, found {along}")
+        self.next("name")
+        self.next("symbol", ",")
+        return along
+
+    def term(self) -> list[tuple[Term, ...]]:
+        """All expansions of one term, in order; those of a bag may be conjunctions."""
+        if self.tokens[self.at : self.at + 2] == [("name", "any"), ("symbol", "(")]:
+            self.at += 2
+            along = self.relation()
+            parts = [self.plain_term(along)]
+            while self.accept("&"):
+                parts.append(self.plain_term(along))
+            self.next("symbol", ")")
+            return _together(parts)
+        return self.plain_term()
+
+    def plain_term(self, bag: str = "") -> list[tuple[Term, ...]]:
+        """All expansions of a term that is no bag, or one of a bag."""
         may_call = self.peek()[0] == "name"
+        is_type = self.peek() == ("name", TYPE.name)
         name = column = self.column()
         calls: list[Call | None] = [None]
         if may_call and self.accept("("):
+            is_type = self.peek() == ("name", TYPE.name)
             column = self.column()
             arguments: list[Sequence[Argument]] = []
             while self.accept(","):
@@ -552,8 +715,16 @@ class _Parser:
             for call in calls:
                 assert call is not None
                 check_call(call.name, call.arguments)
-        offsets = self.offsets()
-        return [Term(column, call, k) for call in calls for k in offsets]
+        if bag and self.peek() == ("symbol", "["):
+            raise TemplateError("a term in any(…) has no place of its own; leave out […]")
+        places = [(0, bag)] if bag else self.places()
+        if is_type and places[0][1]:
+            if calls != [None]:
+                raise TemplateError(
+                    f"types of edges take no function; a column {TYPE.name} stands in quotes"
+                )
+            column, calls = "", [TYPE]
+        return [(Term(column, call, *place),) for call in calls for place in places]
 
     def column(self) -> str:
         """A column's name: a word, or anything in quotes."""
@@ -561,12 +732,24 @@ class _Parser:
             return _unquoted(self.next("string"))
         return self.next("name")
 
-    def offsets(self) -> _Range:
+    def places(self) -> list[tuple[int, str]]:
+        """Offsets, or a path along edges, in brackets; the position itself without any."""
         if not self.accept("["):
-            return (0,)
-        offsets = self.integers()
+            return [(0, "")]
+        word = self.peek()[1]
+        if word in _BAGS:
+            raise TemplateError(f"there may be several {word}; say any({word}, …)")
+        if word == "parent":
+            steps = [self.next("name")]
+            while self.accept("."):
+                steps.append(self.next("name", "parent"))
+            if not _PATH.fullmatch(".".join(steps)):
+                raise TemplateError("a path has ten parents at most")
+            places = [(0, ".".join(steps))]
+        else:
+            places = [(offset, "") for offset in self.integers()]
         self.next("symbol", "]")
-        return offsets
+        return places
 
     def integers(self) -> _Range:
         is_range = self.peek()[0] == "range"
@@ -580,10 +763,13 @@ class _Parser:
         return tuple(range(low, high + 1))
 
 
-def _together(parts: list[list[Term]]) -> list[tuple[Term, ...]]:
+def _together(parts: list[list[tuple[Term, ...]]]) -> list[tuple[Term, ...]]:
     """Expand ranges: all parts with more than one alternative move together."""
     sizes = {len(part) for part in parts if len(part) > 1}
     if len(sizes) > 1:
         raise TemplateError(f"ranges of different lengths in one template: {sorted(sizes)}")
     n = sizes.pop() if sizes else 1
-    return [tuple(part[i] if len(part) > 1 else part[0] for part in parts) for i in range(n)]
+    return [
+        tuple(term for part in parts for term in (part[i] if len(part) > 1 else part[0]))
+        for i in range(n)
+    ]

@@ -132,7 +132,7 @@ def _features(encoder: Encoder) -> tuple[dict[str, Any], Arrays]:
     templates = []
     for j, column in enumerate(encoder.columns):
         template = column.template
-        if template.kind in ("variety", "wordlist"):
+        if template.kind in ("variety", "wordlist") or template.is_along:
             raise DataError(f"the template {str(template)!r} cannot be exported; leave it out")
         first = int(column.ids[0]) if len(column.ids) else None
         entry: dict[str, Any] = {"kind": template.kind, "first": first}
@@ -155,7 +155,7 @@ def _features(encoder: Encoder) -> tuple[dict[str, Any], Arrays]:
         templates.append(entry)
     described = {
         "columns": encoder.templates.columns(),
-        "marks": encoder.marks,
+        "marks": encoder.marks.n,
         "atoms": [{**_atom(atom), "values": atom.values()} for atom in atoms],
         "templates": templates,
     }

@@ -96,7 +96,8 @@ class LearningProblems(Predictor):
         check_label_count(len(classes), self.max_labels)
         self._check_classes(classes)
         model = type(self)(**self.get_params(deep=False))
-        model.classes_, model.encoder_ = classes, encoder_for(self.features, corpora[0])
+        model.classes_ = classes
+        model.encoder_ = encoder_for(self.features, corpora[0], structure=self.structure)
         model.columns_ = fields
         if isinstance(model.encoder_, TemplateEncoder):  # all data are text, labelled or not
             model.encoder_.unlabelled = tuple(corpora[1:])
@@ -154,7 +155,9 @@ class LearningProblems(Predictor):
         check_label_count(len(classes), self.max_labels)
         self._check_classes(classes)
         if prepared is None:
-            encoder = encoder_for(self.features, corpus, unlabelled, dictionaries)
+            encoder = encoder_for(
+                self.features, corpus, unlabelled, dictionaries, structure=self.structure
+            )
             encoded = encoder.learn(corpus)
         else:
             encoder, encoded = prepared.encoder_for(self.features), prepared.encoded
