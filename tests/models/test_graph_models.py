@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from trellis import (
     DataError,
@@ -85,6 +86,44 @@ def test_learns_from_pieces_with_loops(piece_size):
     crf = GraphCRF(pieces="graph", piece_size=piece_size, batch_size=8, random_state=0)
     crf.fit(X, y, edges=edges)
     assert crf.score(*toy_squares(20, seed=1)[:2], edges=edges) == 1.0
+
+
+def frustrated(n: int):
+    """Graphs in which all nodes are joined, far too many for exact sums, and one of two nodes."""
+    rng = np.random.default_rng(0)
+    every = list(itertools.combinations(range(26), 2))
+    X = [[[w] for w in rng.choice(["a", "b"], 26)] for _ in range(n)] + [[["a"], ["b"]]]
+    y = [[x.upper() for (x,) in nodes] for nodes in X]
+    return X, y, [every] * n + [[(0, 1)]]
+
+
+def test_says_on_how_many_graphs_belief_propagation_did_not_converge(recwarn):
+    X, y, edges = frustrated(3)
+    crf = GraphCRF(random_state=0, max_passes=1).fit(X, y, edges=edges)
+    crf.weights_.transitions[:] = 0.0
+    crf.predict_marginals(X, edges=edges)
+    assert not recwarn.list
+    crf.weights_.transitions[:] = -8 * np.eye(2)
+    for ask in (crf.predict_marginals, crf.marginals, crf.entropy):
+        with pytest.warns(ConvergenceWarning, match="did not converge on 3 of 4 graphs") as told:
+            ask(X, edges=edges)
+        assert len(told) == 1 and told[0].filename == __file__
+
+
+@pytest.mark.parametrize("solver", ["sgd", "adf"])
+def test_training_says_on_how_many_graphs_belief_propagation_did_not_converge(solver, recwarn):
+    X, y, edges = frustrated(2)
+    crf = GraphCRF(
+        pieces="graph", random_state=0, max_passes=1, l2=0.0, solver=solver, warm_start=True,
+        learning_rate=1e-9,
+    )  # fmt: skip
+    crf.fit(X, y, edges=edges)
+    assert not recwarn.list
+    crf.weights_.node[:] = np.eye(2)
+    crf.weights_.transitions[:] = -8 * np.eye(2)
+    with pytest.warns(ConvergenceWarning, match="did not converge on 2 of 2 graphs: ") as told:
+        crf.fit(X, y, edges=edges)
+    assert len(told) == 1
 
 
 def all_labellings(model, X, edges, types=None):

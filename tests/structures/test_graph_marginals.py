@@ -15,7 +15,9 @@ from enumerate_graph import (
 from enumerate_graph import marginals as enumerated_marginals
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
 
+from trellis.datasets import grid_edges
 from trellis.errors import DataError, InfeasibleError
 from trellis.structures import (
     GraphPotentials,
@@ -95,6 +97,34 @@ def test_frustrated_loops_say_that_they_did_not_converge():
     p = GraphPotentials(rng.normal(size=(6, 2)), -8 * np.eye(2), edges, [0, 6])
     found = marginals(p, method="bp", max_iterations=50, damping=0.0)
     assert not found.converged[0] and found.n_iterations[0] == 50
+
+
+def test_messages_that_go_round_are_damped():
+    """Where nothing settles without damping, the second half of the turns has some."""
+    rng = np.random.default_rng(1)
+    n, edges = 400, grid_edges(20, 20)
+    p = GraphPotentials(
+        rng.normal(size=(n, 5)), 2.5 * rng.normal(size=(len(edges), 5, 5)), edges, [0, n]
+    )
+    plain, damped = (marginals(p, method="bp", damping=d) for d in (0.0, "auto"))
+    assert not plain.converged[0] and plain.n_iterations[0] == 200
+    assert damped.converged[0] and 100 < damped.n_iterations[0] < 200
+    short = [marginals(p, method="bp", damping=d, max_iterations=5) for d in (0.0, "auto")]
+    assert [int(m.n_iterations[0]) for m in short] == [5, 5]
+    assert not np.array_equal(short[0].node, short[1].node)
+
+
+def test_entropies_of_graphs_that_do_not_converge_come_with_a_warning():
+    edges = [[a, b] for a in range(6) for b in range(a)]
+    rng = np.random.default_rng(1)
+    node = rng.normal(size=(6, 2))
+    p = GraphPotentials(
+        np.concatenate([node, node[:2]]), -8 * np.eye(2), [*edges, [6, 7]], [0, 6, 8]
+    )
+    with pytest.warns(
+        ConvergenceWarning, match=r"^belief propagation did not converge on 1 of 2 g"
+    ):
+        entropy(p, budget=1)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e3, 1e5])
@@ -226,7 +256,7 @@ def triangle(**changes) -> GraphPotentials:
         ({"budget": 0}, "budget must be a positive integer, got 0"),
         ({"max_iterations": 0}, "max_iterations must be an integer from 1 to"),
         ({"damping": 1.0}, "damping is 1.0; it must be from 0 to below 1"),
-        ({"damping": -0.1}, "damping must be a number of at least 0"),
+        ({"damping": -0.1}, "damping must be 'auto' or a number of at least 0"),
         ({"tolerance": 0.0}, "tolerance must be a positive number"),
         ({"method": "tree"}, "sample 1: the edges close a cycle at node"),
         ({"method": "elimination", "budget": 2}, "sample 1: exact inference by elimination takes"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -170,7 +171,9 @@ def _log_on_stderr() -> Iterator[None]:
     logger.propagate = False
     logger.setLevel(logging.WARNING)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: logger.warning("%s", message)
+            yield
     finally:  # main() may be called from a program with a log of its own
         logger.handlers, logger.propagate = handlers, propagate
         logger.setLevel(level)

@@ -201,19 +201,19 @@ def sum_product(
     top: Float64s,
     graph: Layout,
     damping: Float64s,
-    max_iterations: int,
+    limits: Int64s,
     tolerance: float,
-) -> tuple[Float64s, Bools, Int64s]:
-    """Pass messages until none changes by more than the tolerance.
+    messages: Float64s,
+) -> tuple[Bools, Int64s]:
+    """Pass messages (2E, L), in place, until none changes by more than the tolerance.
 
     ``exponentials`` are those of the tables less the maximum ``top`` (K,) of each. ``damping``
-    (S,) is the share of the old message. Returns the messages (2E, L), whether each sample
-    converged, and its number of iterations.
+    (S,) is the share of the old message, ``limits`` (S,) are the most turns. Returns whether each
+    sample converged in these turns, and how many it took.
     """
     edges, types, offsets, order, rank, start, into = graph
     n_samples = offsets.shape[0] - 1
     n_labels = node.shape[1]
-    messages = np.zeros((2 * edges.shape[0], n_labels))
     converged = np.zeros(n_samples, dtype=np.bool_)
     iterations = np.zeros(n_samples, dtype=np.int64)
     H = np.empty(n_labels)
@@ -223,7 +223,7 @@ def sum_product(
     for s in range(n_samples):
         first, stop = offsets[s], offsets[s + 1]
         keep = damping[s]
-        while iterations[s] < max_iterations and not converged[s]:
+        while iterations[s] < limits[s] and not converged[s]:
             iterations[s] += 1
             change = 0.0
             for turn in range(2):
@@ -249,7 +249,7 @@ def sum_product(
                             change = max(change, abs(new - old))
                             messages[h ^ 1, j] = new
             converged[s] = change <= tolerance
-    return messages, converged, iterations
+    return converged, iterations
 
 
 @kernel

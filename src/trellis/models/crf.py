@@ -32,16 +32,17 @@ from trellis.problems.confidence import spans
 from trellis.problems.log_objective import whole_samples
 from trellis.problems.visits import Visits
 from trellis.solvers import AdaptiveFrequency, LimitedMemoryBFGS
-from trellis.solvers.passes import Learner
+from trellis.solvers.passes import Learner, Passes
 from trellis.structures import (
     ChainPotentials,
     GraphPotentials,
-    entropy,
     log_event_probability,
     marginals,
     most_probable,
     sample,
 )
+from trellis.structures.belief_propagation import tell_unsettled
+from trellis.structures.probability import entropy_and_convergence
 
 __all__ = ["CRF", "ChainCRF", "GraphCRF", "TreeCRF"]
 
@@ -215,6 +216,15 @@ class CRF(StochasticModel):
         little = len(problem.encoded.indices) * problem.n_labels <= _LITTLE_DATA
         return "lbfgs" if little and is_dense(problem) and self.structure != "graph" else "sgd"
 
+    def _run(self, learner: Learner, *arguments: Any, **named: Any) -> None:
+        super()._run(learner, *arguments, **named)
+        teacher: Any = learner.visitor if isinstance(learner, Passes) else learner
+        n, total = teacher.objective.unsettled
+        tell_unsettled(
+            n, total, "objective and gradient are rough there; pieces='tree' needs exact sums only",
+            stacklevel=5,
+        )  # fmt: skip
+
     training_loss = "log"
 
     def improve(
@@ -254,7 +264,8 @@ class CRF(StochasticModel):
         """Probability of every label at every position.
 
         Exact on chains and trees, and on graphs that allow it, else by loopy belief propagation;
-        :meth:`marginals` says which.
+        :meth:`marginals` says which. A ConvergenceWarning says on how many graphs it did not
+        converge.
 
         Returns
         -------
@@ -289,14 +300,17 @@ class CRF(StochasticModel):
         self, corpus: Corpus, constraints: Any = None
     ) -> list[tuple[NDArray[np.float64], bool]]:
         result: list[tuple[NDArray[np.float64], bool]] = []
+        unsettled = 0
         for p, first in self.potentials(corpus, constraints, compact=True):
             with numbered(first):
                 chances = marginals(p)
+            unsettled += int((~chances.converged).sum())
             node = chances.node
             if self.refinement_ is not None:
                 node = self.refinement_.merged(node)
             each = np.split(node, p.offsets[1:-1])
             result += zip(each, chances.exact.tolist(), strict=True)
+        tell_unsettled(unsettled, len(result), "their marginals are rough", stacklevel=4)
         return result
 
     def log_prob(
@@ -387,14 +401,18 @@ class CRF(StochasticModel):
     ) -> NDArray[np.float64]:
         """Entropy of p(y | x) of each sample, in nats: how unsure the model is.
 
-        On graphs whose marginals are not exact it is that of belief propagation.
+        On graphs whose marginals are not exact it is that of belief propagation; a
+        ConvergenceWarning says on how many this did not converge.
         """
         self._check_fitted()
         corpus = self._corpus(X, None, edges, edge_types, edge_features)
-        parts = [np.zeros(0)]
+        parts, unsettled = [np.zeros(0)], 0
         for p, first in self.potentials(corpus, compact=True):
             with numbered(first):
-                parts.append(entropy(p))
+                found, converged = entropy_and_convergence(p)
+            parts.append(found)
+            unsettled += int((~converged).sum())
+        tell_unsettled(unsettled, len(corpus), "their entropies are rough")
         return np.concatenate(parts)
 
     def _marginals_or_none(self, corpus: Corpus) -> NDArray[np.float64] | None:

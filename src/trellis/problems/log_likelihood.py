@@ -128,6 +128,12 @@ class LogLikelihood:
         self.n_jobs = n_jobs
         self._known: dict[Any, Any] = {}  # what depends on the data alone, found when first needed
 
+    @property
+    def unsettled(self) -> tuple[int, int]:
+        """Pieces whose belief propagation did not converge at their last visit, and of how many."""
+        known = self._known.get("loopy")
+        return (0, 0) if known is None else (len(known.unsettled), len(known.dear))
+
     def value_and_gradient(
         self, weights: Weights, visits: Visits, into: Weights | None = None
     ) -> tuple[float, Weights]:
@@ -227,9 +233,10 @@ class LogLikelihood:
         forest, refresh = None, steps.refresh * max(1, n_labels // _LABELS)
         if isinstance(visits, GraphVisits):
             if visits.forest is None:
-                from trellis.problems.loopy_likelihood import descend_loopy
+                from trellis.problems.loopy_likelihood import LoopyPieces, descend_loopy
 
-                return descend_loopy(problem, weights, into, visits, state, rates, steps)
+                known = self._known.setdefault("loopy", LoopyPieces())
+                return descend_loopy(problem, weights, into, visits, state, rates, steps, known)
             forest = visits.forest.arguments(problem.types)
             # Each of many tables is met less often: its changes may wait as long as a single one's.
             refresh *= min(problem.n_types, 4)

@@ -23,7 +23,7 @@ from trellis.arrays import Bools, Float64s, Int32s, Int64s
 from trellis.domains import flag, generator, instance, nothing, number, one_of, takes, text, whole
 from trellis.errors import DataError
 from trellis.structures import elimination
-from trellis.structures.belief_propagation import belief_propagation
+from trellis.structures.belief_propagation import belief_propagation, tell_unsettled
 from trellis.structures.chain_potentials import ChainPotentials
 from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.message_graph import MessageGraph, subset, supported
@@ -45,12 +45,13 @@ _METHODS = one_of("auto", "tree", "elimination", "bp")
 _CHAIN_METHODS = one_of("auto")
 # Turns and precision of messages that tell which label is the most probable.
 _LABEL_TURNS, _LABEL_TOLERANCE = 100, 1e-4
+_DAMPING = (0.0, 0.1)  # of the first and the second half of the turns
 _LIMIT = 2.0**900  # sums of larger scores may overflow; they are measured in another unit
 
 
 @takes(
     p=POTENTIALS, pairs=flag, method=text, budget=whole(1), max_iterations=whole(1, 2**31),
-    damping=number(at_least=0), tolerance=number(above=0),
+    damping=one_of("auto") | number(at_least=0), tolerance=number(above=0),
 )  # fmt: skip
 def marginals(
     p: ChainPotentials | GraphPotentials,
@@ -59,7 +60,7 @@ def marginals(
     method: str = "auto",
     budget: int = 10_000_000,
     max_iterations: int = 200,
-    damping: float = 0.2,
+    damping: float | str = "auto",
     tolerance: float = 1e-8,
 ) -> Marginals:
     """Compute the probabilities of labels, and of pairs of labels of neighbours.
@@ -78,8 +79,9 @@ def marginals(
         Most table entries that elimination may take for a sample, of 8 bytes each.
     max_iterations : int
         Most turns of belief propagation.
-    damping : float
-        Share of the old message that loopy belief propagation keeps, from 0 to below 1.
+    damping : float or "auto"
+        Share of the old message that loopy belief propagation keeps, from 0 to below 1. "auto":
+        nothing in the first half of the turns, 0.1 in the other.
     tolerance : float
         Change of log messages below which belief propagation has converged.
 
@@ -120,7 +122,7 @@ def marginals(
     ([0.335, 0.665], [False], [True])
     """
     (_CHAIN_METHODS if isinstance(p, ChainPotentials) else _METHODS).check("method", method)
-    if damping >= 1:
+    if not isinstance(damping, str) and damping >= 1:
         raise DataError(f"damping is {damping}; it must be from 0 to below 1")
     q, unit = p.in_unit(_LIMIT)
     if unit != 1.0:
@@ -132,7 +134,8 @@ def marginals(
         answer = Marginals(passes.posterior(marginals=node, pairs=pair), node, pair)
     else:
         assert isinstance(p, GraphPotentials)
-        settings = (int(max_iterations), float(damping), float(tolerance))
+        shares = _DAMPING if isinstance(damping, str) else (float(damping),)
+        settings = (int(max_iterations), shares, float(tolerance))
         answer = _loopy_marginals(p, pairs, method, budget, settings)
     p.require_feasible(answer.log_z)
     return answer
@@ -191,7 +194,7 @@ def _loopy_marginals(
     pairs: bool,
     method: str,
     budget: int,
-    settings: tuple[int, float, float],
+    settings: tuple[int, Sequence[float], float],
 ) -> Marginals:
     """Marginals of graphs, some with cycles; the settings are those of belief propagation."""
     q = supported(p)
@@ -409,7 +412,8 @@ def entropy(
     """Compute the entropy of p(y) of each sample, in nats.
 
     It is taken from conditional probabilities, where nothing cancels; where elimination is beyond
-    the budget, it is that of Bethe, from the marginals of belief propagation.
+    the budget, it is that of Bethe, from the marginals of belief propagation, with a warning if
+    these did not converge.
 
     Parameters
     ----------
@@ -440,12 +444,22 @@ def entropy(
     >>> (entropy(free) / np.log(2)).round(6).tolist()
     [3.0]
     """
+    entropies, converged = entropy_and_convergence(p, known, budget)
+    tell_unsettled(int((~converged).sum()), p.n_samples, "their entropies are rough")
+    return entropies
+
+
+def entropy_and_convergence(
+    p: ChainPotentials | GraphPotentials, known: Marginals | None = None, budget: int = 10_000_000
+) -> tuple[Float64s, Bools]:
+    """The entropies, and whether they are exact or at least the messages settled (S,)."""
+    converged = np.ones(p.n_samples, np.bool_)
     q, unit = p.in_unit(_LIMIT)
     entropies = np.zeros(p.n_samples)
     passes = MessagePasses.of(p) if unit == 1.0 else None
     if passes is not None:
         p.require_feasible(passes.posterior(entropy=entropies))
-        return entropies
+        return entropies, converged
     graph = supported(_graph(q))
     _require_labels(graph)
     forests = MessageGraph.of(graph).forest & (unit == 1.0)
@@ -468,7 +482,8 @@ def entropy(
         if given != (p.node.shape, (len(p.edges), n_labels, n_labels), (p.n_samples,)):
             raise DataError("known marginals are those of other scores; leave them out")
         entropies[rest] = _bethe_entropy(p, m)[rest]
-    return entropies
+        converged[rest] = m.converged[rest]
+    return entropies, converged
 
 
 def _bethe_entropy(p: GraphPotentials, m: Marginals) -> Float64s:
