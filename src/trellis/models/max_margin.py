@@ -216,8 +216,9 @@ class MaxMargin(StochasticModel):
         if self.piece_size is not None:
             problem = problem.cut(self._partitioner(problem).draw(problem.offsets, rng))
         objective = PartialObjective(problem, self.loss, sample_weight=problem.sample_weight)
-        # Rich edges have no dual kernel, and Frank–Wolfe without it is slow to come near.
-        best = self._completes and not problem.is_rich
+        # Rich edges have no dual kernel, and Frank–Wolfe without it is slow to come near; but the
+        # planes of many loopy graphs take longer still.
+        best = self._completes and not (problem.is_rich and problem.is_forest)
         fw = self.solver == "frank-wolfe" or (self.solver == "auto" and best)
         self.solver_ = "frank-wolfe" if fw else "bundle"
         self._auto_passes = _PASSES if objective.convex else _PARTIAL_PASSES
