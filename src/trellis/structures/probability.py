@@ -44,7 +44,7 @@ __all__ = [
 _METHODS = one_of("auto", "tree", "elimination", "bp")
 _CHAIN_METHODS = one_of("auto")
 # Turns and precision of messages that tell which label is the most probable.
-_LABEL_TURNS, _LABEL_TOLERANCE = 100, 1e-4
+_LABEL_TURNS, _LABEL_TOLERANCE = 50, 1e-3
 _DAMPING = (0.0, 0.1)  # of the first and the second half of the turns
 _LIMIT = 2.0**900  # sums of larger scores may overflow; they are measured in another unit
 
