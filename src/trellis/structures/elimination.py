@@ -23,11 +23,11 @@ are cut down to the labels allowed at them: nodes of one label drop out of the g
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -38,10 +38,10 @@ from trellis.structures.graph_potentials import GraphPotentials
 
 __all__ = ["Group", "Plan", "elimination_cost", "groups", "make_plan", "plans", "plans_within"]
 
-Pairs = Sequence[tuple[int, int]]
+Pairs = Sequence[tuple[int, int]] | Int64s
 
-_FILL_LIMIT = 400  # nodes; minimal fill takes too long to find beyond
-_REMEMBERED = 100  # nodes of graphs whose plans are kept for the next time
+_FILL_LIMIT = 1000  # nodes with a choice; minimal fill takes too long to find beyond
+_REMEMBERED = 1000  # nodes of graphs whose plans are kept for the next time
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Plan:
 
     order: tuple[int, ...]
     neighbours: tuple[tuple[int, ...], ...]
-    entries: int
+    entries: float
 
     @property
     def width(self) -> int:
@@ -63,9 +63,9 @@ class Plan:
 
 def make_plan(sizes: Sequence[int], edges: Pairs, limit: float = math.inf) -> Plan | None:
     """Find an order for nodes of given numbers of labels; None if its cost is above the limit."""
-    kinds = ["size", "given", "fill"] if len(sizes) <= _FILL_LIMIT else ["size", "given"]
+    many = sum(size > 1 for size in sizes) > _FILL_LIMIT
     best = None
-    for kind in kinds:
+    for kind in ("size", "given") if many else ("size", "given", "fill"):
         # An order is given up as soon as it costs more than the best, which would take far longer.
         plan = _greedy(sizes, edges, limit, kind)
         if plan is not None and (best is None or plan.entries < best.entries):
@@ -76,55 +76,27 @@ def make_plan(sizes: Sequence[int], edges: Pairs, limit: float = math.inf) -> Pl
 @lru_cache(64)
 def _plan_of(n: int, edges: bytes, kind: str, n_labels: int, limit: float) -> Plan | None:
     """Plan for a graph as one is asked for again and again, by solvers that go by samples."""
-    pairs = np.frombuffer(edges, kind).reshape(-1, 2).tolist()
-    return make_plan([n_labels] * n, [(a, b) for a, b in pairs], limit)
+    return make_plan([n_labels] * n, np.frombuffer(edges, kind).reshape(-1, 2), limit)
 
 
 def _greedy(sizes: Sequence[int], edges: Pairs, limit: float, kind: str) -> Plan | None:
     """Eliminate next the node of smallest table, of lowest number, or that adds fewest edges."""
-    near: list[set[int]] = [set() for _ in sizes]
-    for a, b in edges:
-        near[a].add(b)
-        near[b].add(a)
+    from trellis.kernels import elimination_order as kernel
 
-    def entries(v: int) -> int:
-        return math.prod((sizes[w] for w in near[v]), start=sizes[v])
-
-    def key(v: int) -> int:
-        if kind == "given":
-            return v
-        if kind == "size":
-            return entries(v)
-        around = near[v]
-        return sum(len(around) - 1 - len(around & near[w]) for w in around)
-
-    current = {v: key(v) for v in range(len(sizes))}
-    heap = [(k, v) for v, k in current.items()]
-    heapq.heapify(heap)
-    order: list[int] = []
-    cliques: list[set[int]] = []
-    total = 0
-    while heap:
-        k, v = heapq.heappop(heap)
-        if current.get(v) != k:  # an entry that was replaced, or a node that is gone
-            continue
-        total += entries(v)
-        if total > limit:
-            return None
-        del current[v]
-        order.append(v)
-        around = near[v]
-        cliques.append(around)
-        for w in around:
-            near[w] |= around
-            near[w] -= {v, w}
-        for w in set().union(*(near[w] for w in around), around) if kind == "fill" else around:
-            if current[w] != (new := key(w)):
-                current[w] = new
-                heapq.heappush(heap, (new, w))
-    rank = {v: i for i, v in enumerate(order)}
-    sorted_cliques = tuple(tuple(sorted(c, key=rank.__getitem__)) for c in cliques)
-    return Plan(tuple(order), sorted_cliques, total)
+    kinds = {"given": kernel.GIVEN, "size": kernel.SIZE, "fill": kernel.FILL}
+    pairs = np.array(edges, np.int64).reshape(-1, 2)
+    total, order, start, around = kernel.greedy_order(
+        np.array(sizes, np.float64), pairs, float(limit), kinds[kind]
+    )
+    if total < 0:
+        return None
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    turn = np.repeat(np.arange(len(order)), np.diff(start))
+    around = around[: start[-1]]
+    sorted_around = around[np.lexsort((rank[around], turn))].tolist()
+    neighbours = tuple(tuple(sorted_around[a:b]) for a, b in pairwise(start.tolist()))
+    return Plan(tuple(order.tolist()), neighbours, total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,7 +308,7 @@ def plans(
             continue
         sizes = allowed.sum(axis=1).clip(min=1)
         left = edges[(sizes[edges] > 1).all(axis=1)]
-        cut = make_plan(sizes.tolist(), left.tolist(), limit)
+        cut = make_plan(sizes.tolist(), left, limit)
         if whole is None or (cut is not None and cut.entries < whole.entries):
             chosen.append((cut, True))
         else:
@@ -407,7 +379,7 @@ def groups(
         together.setdefault(-1 - at if cut else id(plan), []).append(at)
     for members in together.values():
         plan, cut = chosen[members[0]]
-        step = max(1, room // max(1, plan.entries))
+        step = max(1, int(room / max(1, plan.entries)))
         for i in range(0, len(members), step):
             batch = [samples[at] for at in members[i : i + step]]
             rows = np.stack([np.arange(p.offsets[s], p.offsets[s + 1]) for s in batch])
