@@ -167,6 +167,25 @@ def test_differences_are_those_of_joint_features(structure, options):
         np.testing.assert_allclose(joint, 0.5 * e.phi(i, tuple(y.tolist())), atol=1e-6)
 
 
+@pytest.mark.parametrize(("structure", "options"), STRUCTURES)
+def test_differences_of_many_samples_are_those_of_each(structure, options):
+    problem = Enumerated(9, structure, n_samples=5, **options).problem
+    rng = np.random.default_rng(0)
+    batch = problem.batch(np.array([3, 0, 4, 3]))
+    y, z = rng.integers(0, 3, (2, len(batch.rows)))
+    z[batch.owner == 1] = y[batch.owner == 1]
+    found = problem.differences(batch, y, z)
+    assert len(found) == 4 and not len(found[1][0])
+    for k, (index, values) in enumerate(found):
+        rows = batch.owner == k
+        alone = problem.batch(batch.samples[k : k + 1])
+        wanted, got = np.zeros((2, problem.n_weights))
+        np.add.at(wanted, *problem.difference(alone, y[rows], z[rows]))
+        got[index] = values
+        assert (np.diff(index) > 0).all()
+        np.testing.assert_allclose(got, wanted, atol=1e-12)
+
+
 def test_tables_of_edges():
     for directed, rich in itertools.product((True, False), (None, "sparse")):
         p = make_problem(1, "tree", 5, directed=directed, n_types=2, rich=rich)

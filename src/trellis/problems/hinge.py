@@ -107,14 +107,22 @@ class HingeLoss:
 
     def best(self, i: int, w: Float64s) -> tuple[tuple[Int64s, Float64s], float, float]:
         """Features psi and task loss of a labelling, and an upper bound of the loss of sample i."""
+        return self.best_of(np.array([i]), w)[0]
+
+    def best_of(
+        self, samples: Int64s, w: Float64s
+    ) -> list[tuple[tuple[Int64s, Float64s], float, float]]:
+        """The same of several samples, whose labellings are found together."""
         problem = self.problem
-        batch = problem.batch(np.array([i]))
+        batch = problem.batch(samples)
         node, pair = problem.scores(w, batch)
         costs = problem.costs.dense(batch.rows)
         labels, values, bounds = problem.best(node + costs, pair, batch)
-        index, x = problem.difference(batch, self.gold[batch.rows], labels)
-        index, place = np.unique(index, return_inverse=True)
-        psi = np.zeros(len(index))
-        np.add.at(psi, place, x)
-        loss = float(costs[np.arange(len(labels)), labels].sum())
-        return (index, psi), loss, loss - float(psi @ w[index]) + float(bounds[0] - values[0])
+        of_rows = costs[np.arange(len(labels)), labels]
+        losses = np.bincount(batch.owner, of_rows, len(samples)).tolist()
+        slack = (bounds - values).tolist()
+        psi = problem.differences(batch, self.gold[batch.rows], labels)
+        return [
+            ((index, x), losses[k], losses[k] - float(x @ w[index]) + slack[k])
+            for k, (index, x) in enumerate(psi)
+        ]

@@ -234,6 +234,21 @@ class LabelInference(LabelSamples):
 
         An index may occur several times; what it has is the sum.
         """
+        index, values, _ = self._difference(b, labels, other)
+        return index, values
+
+    def differences(self, b: Batch, labels: Int64s, other: Int64s) -> list[tuple[Int64s, Float64s]]:
+        """The same for each sample of a batch by itself: distinct indices, ascending, and sums."""
+        index, values, row = self._difference(b, labels, other)
+        key, place = np.unique(b.owner[row] * self.n_weights + index, return_inverse=True)
+        sums = np.bincount(place, values, len(key))
+        stops = np.searchsorted(key, np.arange(1, len(b.samples)) * self.n_weights)
+        return list(zip(np.split(key % self.n_weights, stops), np.split(sums, stops), strict=True))
+
+    def _difference(
+        self, b: Batch, labels: Int64s, other: Int64s
+    ) -> tuple[Int64s, Float64s, Int64s]:
+        """Indices and values of a difference, and a row of the sample that each is of."""
         L = self.n_labels
         changed = np.flatnonzero(labels != other)
         indptr = self.encoded.indptr
@@ -246,7 +261,7 @@ class LabelInference(LabelSamples):
             else (np.ones(len(f)))
         )
         index = [f + np.repeat(labels[changed], counts), f + np.repeat(other[changed], counts)]
-        values = [x, -x]
+        values, rows = [x, -x], [np.repeat(changed, counts)] * 2
         first, second = b.edges.T
         moved = np.flatnonzero((labels != other)[first] | (labels != other)[second])
         tables = self.n_features * L + b.types[moved] * L * L
@@ -256,11 +271,13 @@ class LabelInference(LabelSamples):
             for code in (u * L + v,) if self.directed else (u * L + v, v * L + u):
                 index.append(tables + code)
                 values.append(np.full(len(moved), sign))
+                rows.append(first[moved])
             if self.is_rich:
-                for place, entry, _ in self._rich_places(b.edge_ids[moved], u, v):
+                for place, entry, edge in self._rich_places(b.edge_ids[moved], u, v):
                     index.append(rich + place)
                     values.append(sign * entry)
-        return np.concatenate(index), np.concatenate(values)
+                    rows.append(first[moved][edge])
+        return np.concatenate(index), np.concatenate(values), np.concatenate(rows)
 
     def _rich_places(
         self, edge_ids: Int64s, first: Int64s, second: Int64s

@@ -34,7 +34,8 @@ from trellis.errors import DataError
 from trellis.features.encoded import subset
 from trellis.files.stored import check_range
 from trellis.problems import HingeDual, HingeLoss, LabelProblem, PartialObjective, Weights
-from trellis.solvers.frank_wolfe import MAX_COUNT, FrankWolfeRun, SparseDual
+from trellis.solvers.cached_planes import CachedPlanes
+from trellis.solvers.frank_wolfe import MAX_COUNT, FrankWolfeRun
 from trellis.solvers.passes import Learner, Progress, Watch, check_run
 from trellis.solvers.start import start_weights
 
@@ -54,7 +55,7 @@ class CompletedFrankWolfe(Learner):
     ----------
     objective : PartialObjective
         "bridge" or "latent-hinge" losses. Chains and trees without rich edges have a kernel; others
-        are slower.
+        keep labellings and use them again (:mod:`trellis.solvers.cached_planes`).
     l2 : float
         Factor of ||w||², positive.
     rng : numpy.random.Generator
@@ -102,7 +103,7 @@ class CompletedFrankWolfe(Learner):
         weight[objective.samples] = objective.sample_weight
         start = np.zeros(problem.n_weights) if objective.convex else start_weights(objective, l2)
         loss = HingeLoss(problem, self._completed(start), weight)
-        self._dual = HingeDual(loss, l2) if self.resumable else _OracleDual(loss, l2)
+        self._dual = HingeDual(loss, l2) if self.resumable else CachedPlanes(loss, l2)
         self._run = FrankWolfeRun(self._dual, rng)
         self.objective_value, self._w = np.inf, start
         self._keep(start)
@@ -216,35 +217,3 @@ class CompletedFrankWolfe(Learner):
         self._w = np.array(state["point"])
         rounds, self.objective_value, self._before = state["round"].tolist()
         self.n_rounds = int(rounds)
-
-
-class _OracleDual(SparseDual):
-    """A dual point of hinge losses whose best labellings are found one by one in a sweep."""
-
-    def __init__(self, loss: HingeLoss, l2: float) -> None:
-        super().__init__(loss.best, loss.sample_weight, loss.n_weights, l2)
-        self.loss = loss
-
-    def reward(self, gold: NDArray[np.int64]) -> None:
-        """Exchange the labellings that are rewarded."""
-        problem = self.loss.problem
-        for i in np.flatnonzero(self.loss.sample_weight):
-            batch = problem.batch(np.array([i]))
-            new, old = gold[batch.rows], self.loss.gold[batch.rows]
-            self.move(int(i), *problem.difference(batch, new, old))
-        self.loss = self.loss.rewarding(gold)
-        self._oracle = self.loss.best
-
-    def objective(self, w: Float64s) -> float:
-        """J(w), or an upper bound if inference is not exact: of all samples together."""
-        best, c = self.loss.problem.maxima(w, "all", loss=True), self.loss.sample_weight
-        slack = (best.bounds - best.values)[c > 0]
-        self.exact = self.exact and bool((slack <= 1e-9 * np.abs(best.bounds[c > 0]).clip(1)).all())
-        return self._l2 * float(w @ w) + float(c @ best.bounds - self.loss.gold_features @ w)
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Nothing: parts of all sizes are not kept in a checkpoint."""
-        return {}
-
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take up nothing."""

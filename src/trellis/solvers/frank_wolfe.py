@@ -355,17 +355,6 @@ class SparseDual:
             self._parts[i] = (both, part + step * move)
             self._losses[i] += step * (c * loss - self._losses[i])
 
-    def move(self, i: int, index: Int64s, psi: Float64s) -> None:
-        """Add psi to the direction of sample i: another output of it is rewarded."""
-        both = np.concatenate([self._parts[i][0], index])
-        step = psi * (self._weight[i] / (2 * self._l2))
-        values = np.concatenate([self._parts[i][1], step])
-        distinct, place = np.unique(both, return_inverse=True)
-        part = np.zeros(len(distinct))
-        np.add.at(part, place, values)
-        self._parts[i] = (distinct, part)
-        np.add.at(self._w, index, step)
-
     def dual(self) -> float:
         """Value of the dual."""
         return float(self._losses.sum() - self._l2 * (self._w @ self._w))
