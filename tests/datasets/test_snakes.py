@@ -32,6 +32,8 @@ def test_labels_count_along_the_colours(length):
         for k in range(1, length):
             (at,) = np.argwhere(label == k)
             assert label[tuple(at + STEPS[colour[tuple(at)]])] == k + 1
+        (head,) = np.argwhere(label == length)
+        assert label[tuple(head + STEPS[colour[tuple(head)]])] == 0
         padded = np.pad(colour, 1, constant_values="grass")
         for name, (r, c) in {"nw": (0, 0), "n": (0, 1), "e": (1, 2), "se": (2, 2)}.items():
             view = padded[r : r + rows, c : c + columns]

@@ -1,11 +1,12 @@
 """Snakes: images in which only counting from cell to cell tells the labels.
 
 A snake of ten cells lies on a grid, a walk that never meets itself. The colour of a cell says where
-the snake goes from there: ``up``, ``down``, ``left`` or ``right`` (the head goes on as it came);
-around it is ``grass``. Cells are to be labelled with their number, 1 at the tail to 10 at the head,
-all else with 0. What is around a cell shows the two ends; the others are told by their
-neighbours alone. (After the game of the same name, a test of structured prediction since
-Nowozin, Rother, Bagon, Sharp, Yao & Kohli, *Decision tree fields*, ICCV 2011.)
+the snake goes from there: ``up``, ``down``, ``left`` or ``right``; around it is ``grass``. The head
+looks on as it came, at grass: a snake that bites itself has no end that could be told. Cells are to
+be labelled with their number, 1 at the tail to 10 at the head, all else with 0. What is around a
+cell shows the two ends; the others are told by their neighbours alone. (After the game of the same
+name, a test of structured prediction since Nowozin, Rother, Bagon, Sharp, Yao & Kohli, *Decision
+tree fields*, ICCV 2011.)
 
 Every cell is a node with nine symbols, the colours of the cells around it row by row (``nw``,
 ``n``, ``ne``, ``w``, ``here``, ``e``, ``sw``, ``s``, ``se``), and edges to the right and downwards,
@@ -87,7 +88,7 @@ def snakes(n_images: int, *, length: int = 10, random_state: int = 0) -> Corpus:
 def _image(length: int, rng: np.random.Generator) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Colours and labels of one snake."""
     way: list[int] = []
-    while len(way) < length - 1:  # a snake that is caught in itself is begun again
+    while len(way) < length - 1:  # a snake that is caught in itself, or bites itself
         way = _walk(length, rng)
     cells = np.concatenate([[(0, 0)], np.cumsum(_STEPS[way], axis=0)])
     cells = cells - cells.min(axis=0) + 1
@@ -109,4 +110,5 @@ def _walk(length: int, rng: np.random.Generator) -> list[int]:
         way.append(free[int(rng.integers(len(free)))])
         at = to[way[-1]]
         taken.add(at)
-    return way
+    ahead = at[0] + int(_STEPS[way[-1], 0]), at[1] + int(_STEPS[way[-1], 1])
+    return [] if ahead in taken else way
