@@ -38,7 +38,7 @@ WORK = frozenset({
     "max_leaf_nodes", "max_passes", "max_rounds", "max_steps", "max_swaps", "memory",
     "n_components", "n_domains", "n_estimators", "n_exchanges", "n_features", "n_jobs",
     "n_labels", "n_probes", "n_projections", "n_resamples", "n_rounds", "n_samples", "n_trees",
-    "n_types", "n_weights", "passes", "repetitions", "window",
+    "n_types", "n_weights", "passes", "repetitions", "rounds", "window",
 })  # fmt: skip
 """Arguments that say how much is to be done or held: a large number is a wish, no attack."""
 
@@ -330,19 +330,20 @@ def _trees(
 
 @_steps(
     "structures.best", "structures.marginals", method="dual", other="bp", budget=1000,
-    max_iterations=20, time_limit=5.0, mip_gap=0.0, damping=0.2, tolerance=1e-6, pairs=True,
-    exact=False, node=_NODE, often=0.7,
+    max_iterations=20, rounds=20, time_limit=5.0, mip_gap=0.0, damping=0.2, tolerance=1e-6,
+    pairs=True, exact=False, node=_NODE, often=0.7,
 )  # fmt: skip
 def _methods(
     touch: Touch, node: Any, method: Any, other: Any, budget: Any, max_iterations: Any,
-    time_limit: Any, mip_gap: Any, damping: Any, tolerance: Any, pairs: Any, exact: Any,
+    rounds: Any, time_limit: Any, mip_gap: Any, damping: Any, tolerance: Any, pairs: Any,
+    exact: Any,
 ) -> Any:  # fmt: skip
     from trellis import structures as st
 
     p = st.GraphPotentials(node, _PAIR, _LOOPS, _OFFSETS)
     return [
         st.best(p, method=method, exact=exact, budget=budget, max_iterations=max_iterations,
-                time_limit=time_limit, mip_gap=mip_gap),
+                rounds=rounds, time_limit=time_limit, mip_gap=mip_gap),
         st.marginals(p, pairs=pairs, method=other, budget=budget, max_iterations=max_iterations,
                      damping=damping, tolerance=tolerance),
         st.best(p, method="lp"), st.best(p, method="max-flow") if method == "max-flow" else None,

@@ -202,6 +202,44 @@ def test_auto_turns_to_the_dual_and_then_to_integers():
     assert sure.scores[0] == pytest.approx(best(p).scores[0])
 
 
+def test_auto_goes_from_cheap_to_dear():
+    rng = np.random.default_rng(7)
+    alike = grid(rng, 8, 8, 3, 0.5 * np.eye(3))
+    assert best(alike).method == ("dual",) and best(alike).exact[0]
+    torn = grid(rng, 4, 4, 3, rng.normal(size=(24, 3, 3)) * 3)
+    found = best(torn)
+    assert found.method == ("elimination",) and found.exact[0]
+    assert found.scores[0] == pytest.approx(best(torn, method="ilp").scores[0])
+    large = grid(rng, 15, 15, 2, 0.5 * np.eye(2))
+    assert best(large).method == ("max-flow",) and best(large).exact[0]
+
+
+def test_small_scores_are_told_apart():
+    """A gap of a millionth is much for scores of that size."""
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        p = grid(rng, 3, 3, 3, rng.normal(size=(12, 3, 3)))
+        small = p.with_scores(lambda scores: 1e-9 * scores)
+        want = best(p, method="elimination")
+        assert best(small).labels.tolist() == want.labels.tolist() == best(p).labels.tolist()
+
+
+@pytest.mark.parametrize("method", ["auto", "dual", "lp"])
+def test_samples_do_not_depend_on_those_beside_them(method):
+    rng = np.random.default_rng(9)
+    parts = [grid(rng, 5, n, 3, np.eye(3)) for n in (4, 6, 7)]
+    offsets = np.cumsum([0] + [len(part.node) for part in parts])
+    pair = rng.normal(size=(sum(len(part.edges) for part in parts), 3, 3))
+    edges = [part.edges + first for part, first in zip(parts, offsets, strict=False)]
+    node = np.concatenate([part.node for part in parts])
+    p = GraphPotentials(node, pair, np.concatenate(edges), offsets)
+    together = best(p, method=method, budget=200)
+    for s in range(3):
+        alone = best(p.alone(s), method=method, budget=200)
+        assert together.labels[p.rows(s)].tolist() == alone.labels.tolist()
+        assert together.bounds[s] == alone.bounds[0] and together.method[s] == alone.method[0]
+
+
 def odd_cycle(n_labels: int) -> GraphPotentials:
     """Neighbours must differ: with two labels arc consistent, yet infeasible."""
     differ = np.where(np.eye(n_labels), -INF, 0.0)
@@ -309,6 +347,7 @@ def triangle() -> GraphPotentials:
         ({"method": "magic"}, "method must be 'auto', 'tree', 'elimination', 'max-flow', 'dual', "),
         ({"budget": 0}, "budget must be a positive integer, got 0"),
         ({"max_iterations": 0}, "max_iterations must be an integer from 1 to"),
+        ({"rounds": -1}, "rounds must be None or an integer from 0 to"),
         ({"time_limit": 0.0}, "time_limit must be None or a positive number"),
         ({"mip_gap": -1.0}, "mip_gap must be a number of at least 0"),
         ({"method": "tree"}, "sample 1: the edges close a cycle at node"),

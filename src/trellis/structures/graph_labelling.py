@@ -59,7 +59,6 @@ class Solver:
         self.open = np.ones(n_samples, np.bool_)
         self.open[p.owner[empty]] = False
         self.order, self.edge_offsets = self.p.by_sample()
-        self.dual: DualDecomposition | None = None  # of all samples, as far as it has come
 
     def solve(self, method: str, exact: bool) -> Best:
         """Solve all samples; ``exact``: by the integer program where a gap is left."""
@@ -116,6 +115,8 @@ class Solver:
         """Solve what is left of samples by max-flow or elimination where that can be done."""
         self.flows(samples)
         left = samples[~self.exact[samples]].tolist()
+        if not left:
+            return
         plans = elimination.plans(self.p, left, self.budget)
         cheap = [(s, plan, cut) for s, (plan, cut) in zip(left, plans, strict=True) if plan]
         self.eliminate([s for s, *_ in cheap], [(plan, cut) for _, plan, cut in cheap])
