@@ -55,6 +55,7 @@ from trellis.features import TemplateEncoder, read_crfpp
 from trellis.files.registry import ESTIMATORS, class_named
 from trellis.files.table import read_table
 from trellis.files.tuning_log import TuningLog
+from trellis.structures import best, labelling_score, read_uai, write_uai
 from trellis.tracking import NearestNeighbour, read_ctc, read_detections
 
 __all__ = ["FAMILIES", "Family", "Scratch", "cases", "corpora", "outcome_of"]
@@ -491,6 +492,22 @@ def _use_scheme(data: bytes, _: Scratch) -> None:
     _check(get_scheme(scheme.name).name == scheme.name, "its name is another's")
 
 
+def _use_uai(data: bytes, scratch: Scratch) -> None:
+    p = read_uai(scratch.of(data), budget=1_000_000)
+    if len(p.node) > 1000:
+        return
+    found = best(p, budget=10_000)
+    _check(bool(np.isclose(labelling_score(p, found.labels), found.scores).all()), "another score")
+    write_uai(scratch.path, p)
+    again = labelling_score(read_uai(scratch.path), found.labels)
+    _check(bool(np.allclose(again, found.scores)), "the score changed")
+
+
+def _use_uai_evidence(data: bytes, scratch: Scratch) -> None:
+    graph = io.StringIO("MARKOV 2 2 3 1 2 0 1 6 1 2 3 4 5 6")
+    best(read_uai(graph, evidence=scratch.of(data)))
+
+
 FAMILIES: dict[str, Family] = {
     "conll": Family(
         (_CONLL, "a b c\n", _CONLL.replace(" ", "\t").replace("\n", "\r\n")),
@@ -523,6 +540,15 @@ FAMILIES: dict[str, Family] = {
         (_GRAPHS,),
         corpora(lambda f: read_graphs(f, _COLUMNS, "label"), write_graphs, "word"),
         ("read_graphs",),
+    ),
+    "uai": Family(
+        ("MARKOV\n3\n2 2 3\n4\n1 0\n2 0 1\n3 0 1 2\n0\n\n2 1 0.5\n4 2 1 1 2\n"
+         "12 1 2 3 4 5 6 0 0 0 1 1 1\n1 2.5\n",
+         "MARKOV 2 2 3 2 1 0 2 0 1 2 1 3 6 1 0 1 1 1 1", "BAYES 1 2 1 1 0 2 0.3 0.7"),
+        _use_uai, ("read_uai",),
+    ),
+    "uai-evidence": Family(
+        ("1 0 1\n", "2 0 1 1 0", "1\n2 0 1 1 2"), _use_uai_evidence, ("read_uai",)
     ),
     "templates": Family((_LANGUAGE,), _use_language, ("Templates.parse",)),
     "crfpp": Family((_TEMPLATE,), _use_crfpp, ("read_crfpp", "parse_crfpp")),

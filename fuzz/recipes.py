@@ -120,6 +120,8 @@ EXCEPTIONS = {
     },
     "solvers.Surrogate": _PROTOCOL,
     "structures.Assignment": _RECORD,
+    "structures.Factored": _RECORD,
+    **{f"structures.{n}": _FILES for n in ("read_uai", "write_mpe", "write_uai")},
     "structures.Best": _RECORD,
     "theory.MutualStability": _RECORD,
     "theory.Stability": _RECORD,
@@ -326,6 +328,22 @@ def _trees(
     from trellis.structures import GraphPotentials
 
     return _inference(touch, GraphPotentials(node, pair, edges, offsets, types, directed), **o)
+
+
+@_steps(
+    "structures.with_factors", nodes=np.array([0, 1, 2]), table=np.zeros((2, 2, 2)), more=[3],
+    scores=np.array([0.5, -np.inf]), budget=1000, labels=np.zeros(5, int), often=0.7,
+)  # fmt: skip
+def _factors(
+    touch: Touch, nodes: Any, table: Any, more: Any, scores: Any, budget: Any, labels: Any
+) -> Any:
+    from trellis import structures as st
+
+    edges, offsets = np.array([[0, 1], [3, 4]]), np.array([0, 3, 5])
+    p = st.GraphPotentials(np.zeros((5, 2)), np.eye(2), edges, offsets)
+    q = st.with_factors(p, [(nodes, table), (more, scores)], budget=budget)
+    found = st.best(q.potentials)
+    return [q.labels(found.labels), q.completed(labels), st.labelling_score(q.potentials, found[0])]
 
 
 @_steps(

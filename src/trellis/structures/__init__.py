@@ -20,6 +20,7 @@ from trellis.structures.assignment import (
 )
 from trellis.structures.chain_potentials import ChainPotentials
 from trellis.structures.elimination import elimination_cost
+from trellis.structures.factors import Factored, with_factors
 from trellis.structures.forest import Forest, is_forest
 from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.labelling import best, kbest, labelling_score
@@ -34,12 +35,14 @@ from trellis.structures.probability import (
 )
 from trellis.structures.results import Best, Marginals
 from trellis.structures.step_changes import StepChanges
+from trellis.structures.uai import read_uai, write_mpe, write_uai
 
 __all__ = [
     "Assignment",
     "AssignmentSpace",
     "Best",
     "ChainPotentials",
+    "Factored",
     "Forest",
     "GraphPotentials",
     "Marginals",
@@ -57,9 +60,13 @@ __all__ = [
     "log_event_probability",
     "marginals",
     "most_probable",
+    "read_uai",
     "sample",
     "second_best_assignment",
     "span_probability",
+    "with_factors",
+    "write_mpe",
+    "write_uai",
 ]
 
 
