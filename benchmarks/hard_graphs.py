@@ -4,7 +4,7 @@ Eight kinds of scores, normal ones at the nodes. «Potts+» tables give equal la
 edge a positive number of its own, the size of a normal one; «Potts±» ones a normal number, so that
 no labelling pleases all edges; «random» tables are normal in all entries; so are those of a sparse
 graph, whose nodes have three neighbours on average. «Trellis» is ``best`` as it is, «more rounds»
-with ``rounds`` that take less than a second, «HiGHS» our integer program.
+with ``rounds`` that take up to a second more, «HiGHS» our integer program.
 
 toulbar2 takes whole seconds as limits. It is asked four times: with its default options, with
 stronger bounds (virtual arc consistency), with these and probing for labellings (RASPS), and for a
