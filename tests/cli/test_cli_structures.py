@@ -255,3 +255,33 @@ def test_features_of_edges(run, tmp_path):
     refused = run("tag", model, bare)
     assert refused.code != 0
     assert "the model has features of edges, but these edges have none" in refused.err[-1]
+
+
+def test_templates_along_edges(run, trees, tmp_path):
+    model, file, prepared = tmp_path / "tree.trellis", tmp_path / "features", tmp_path / "prepared"
+    file.write_text("form\nform[parent]\nany(children, form & type)\n")
+    how = ("--format", "conllu", "--features", f"@{file}")
+    result = run("train", trees, *how, "--structure", "tree", "-o", model)
+    assert result.code == 0, result.err
+    assert run("tag", model, trees).out == CONLLU
+    shown = run("inspect", model, "--top", 20).out
+    assert "form[parent]=chase" in shown
+    assert "any(children, form=cats & type=nsubj)" in shown
+    assert run("prepare", trees, *how, "-o", prepared).code == 0
+    again = tmp_path / "again.trellis"
+    assert run("train", prepared, "--structure", "tree", "-o", again).code == 0
+    assert again.read_bytes() == model.read_bytes()
+    chain = run("train", trees, "--format", "conllu", "--features", "form[parent]", "-o", again)
+    assert chain.code == 0, chain.err  # the file has heads
+
+
+def test_default_of_prepared_trees(run, trees, tmp_path):
+    models = [tmp_path / "a.trellis", tmp_path / "b.trellis"]
+    prepared = tmp_path / "prepared"
+    how = ("--format", "conllu", "--label", "deprel")
+    assert run("train", trees, *how, "--structure", "tree", "-o", models[0]).code == 0
+    made = run("prepare", trees, *how, "--structure", "tree", "-o", prepared)
+    assert made.code == 0, made.err
+    assert run("train", prepared, "--structure", "tree", "-o", models[1]).code == 0
+    assert models[0].read_bytes() == models[1].read_bytes()
+    assert "any(parents, lower(form))" in load_model(models[0]).encoder_.templates.text()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trellis import ChainCRF, GraphCRF, TreeCRF, TreePerceptron, load_model
+from trellis import ChainCRF, GraphCRF, MaxMargin, TreeCRF, TreePerceptron, load_model
 from trellis.corpus import Column, Corpus, as_graph_corpus
 from trellis.errors import CorruptModelError, DataError, TemplateError
 from trellis.features import Prepared, Template, TemplateEncoder, Templates, prepare
@@ -525,3 +525,49 @@ def test_hostile_templates_in_a_file():
     for scale in (0.0, -1.0, np.inf):
         with pytest.raises(CorruptModelError):
             encoder_from_state(header, arrays | {"column1.scale": np.array([scale])})
+
+
+# ------------------------------------------------------------------------------ the default
+
+
+def test_default_templates_of_trees():
+    plain, more = (Templates.default_for(["w", "p"], trees=t).templates for t in (False, True))
+    assert more[: len(plain)] == plain
+    assert [str(t) for t in more[len(plain) :]] == [
+        "any(parents, lower(w))", "any(parents, short_shape(w))", "any(parents, p)",
+        "any(children, lower(w))", "any(children, short_shape(w))", "any(children, p)",
+    ]  # fmt: skip
+    numbers = Templates.default_for(["w", "n"], ["n"], trees=True).text()
+    assert "any(children, lower(w))" in numbers and "any(children, n)" not in numbers
+    assert Templates.default_for(["n"], ["n"], trees=True) == Templates.parse("number(n)")
+
+
+def test_who_has_them():
+    def text(model, **more):
+        return model.fit(X, Y, edges=EDGES, **more).encoder_.templates.text()
+
+    margin = MaxMargin(structure="tree", random_state=0)
+    for model in (TreeCRF(random_state=0), TreePerceptron(random_state=0), margin):
+        assert "any(children, lower(word))" in text(model)
+        assert "any(" not in text(model, edge_types=TYPES)
+    assert "any(" not in text(GraphCRF(random_state=0))
+    corpus = as_graph_corpus(X, Y, EDGES)
+    assert "any(" not in ChainCRF(random_state=0).fit(corpus).encoder_.templates.text()
+    # Edges may lead anywhere, as long as there are no cycles.
+    turned = [[(b, a) for a, b in edges] for edges in EDGES]
+    tree = TreeCRF(random_state=0).fit(X, Y, edges=turned)
+    assert tree.predict(X, edges=turned) == Y
+    problem = TreeCRF().learning_problems({"a": corpus})["a"]
+    assert "any(children" in problem.owner.encoder_.templates.text()
+
+
+def test_prepared_for_trees(tmp_path):
+    known = {"y": Y, "edges": EDGES}
+    prepared = prepare(X, tmp_path / "tree", structure="tree", **known)
+    model = TreeCRF(random_state=0).fit(X, Y, edges=EDGES)
+    trained = TreeCRF(random_state=0).fit(prepared)
+    assert trained.encoder_.templates == model.encoder_.templates
+    assert np.array_equal(trained.weights_.node, model.weights_.node)
+    assert "any(" not in prepare(X, tmp_path / "chain", **known).encoder.templates.text()
+    with pytest.raises(DataError, match="structure"):
+        prepare(X, tmp_path / "no", structure="bush", **known)
