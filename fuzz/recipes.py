@@ -248,6 +248,7 @@ def _inference(touch: Touch, p: Any, **o: Any) -> Any:
         known,
         st.labelling_score(p, o["labels"]),
         st.sample(p, o["n_samples"], o["rng"]),
+        st.sample(p, 2, np.random.default_rng(0), method="auto", budget=1, sweeps=2),
         st.entropy(p, known),
         st.event_probability(p, o["allowed"]),
         st.log_event_probability(p, o["allowed"]),

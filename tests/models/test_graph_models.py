@@ -110,6 +110,18 @@ def test_says_on_how_many_graphs_belief_propagation_did_not_converge(recwarn):
         assert len(told) == 1 and told[0].filename == __file__
 
 
+def test_graphs_too_dense_for_exact_sums_are_sampled_by_blocks():
+    X, y, edges = frustrated(2)
+    crf = GraphCRF(random_state=0).fit(X, y, edges=edges)
+    drawn = crf.sample(X, 30, edges=edges, random_state=0)
+    assert [np.shape(of_graph) for of_graph in drawn] == [(30, 26), (30, 26), (30, 2)]
+    assert drawn == crf.sample(X, 30, edges=edges, random_state=0)
+    first = crf.classes_.index("A")
+    for chances, of_graph in zip(crf.predict_marginals(X, edges=edges), drawn, strict=True):
+        share = (np.array(of_graph) == "A").mean(axis=0)
+        assert np.abs(share - chances[:, first]).mean() < 0.15
+
+
 @pytest.mark.parametrize("solver", ["sgd", "adf"])
 def test_training_says_on_how_many_graphs_belief_propagation_did_not_converge(solver, recwarn):
     X, y, edges = frustrated(2)

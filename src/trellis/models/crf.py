@@ -377,7 +377,9 @@ class CRF(StochasticModel):
     ) -> list[list[list[Any]]]:
         """Labellings drawn from p(y | x): for each sample, ``n_samples`` of them.
 
-        On graphs with loops it needs exact inference, and says so if a graph is too dense for it.
+        Exact on chains, trees, and graphs whose :meth:`marginals` are exact. On graphs too dense
+        for that the draws are approximate: those of Gibbs sampling by blocks that are forests,
+        after 100 sweeps (:mod:`trellis.structures.gibbs`).
         """
         self._check_fitted()
         corpus = self._corpus(X, None, edges, edge_types, edge_features)
@@ -386,7 +388,7 @@ class CRF(StochasticModel):
         result: list[list[list[Any]]] = []
         for p, first in self.potentials(corpus, compact=True):
             with numbered(first):
-                drawn = sample(p, n_samples, rng)
+                drawn = sample(p, n_samples, rng, method="auto")
             for a, b in zip(p.offsets[:-1], p.offsets[1:], strict=True):
                 result.append(names[drawn[:, a:b]].tolist())
         return result

@@ -25,6 +25,7 @@ from trellis.errors import DataError
 from trellis.structures import elimination
 from trellis.structures.belief_propagation import belief_propagation, tell_unsettled
 from trellis.structures.chain_potentials import ChainPotentials
+from trellis.structures.gibbs import gibbs_draws
 from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.message_graph import MessageGraph, subset, supported
 from trellis.structures.message_passes import POTENTIALS, MessagePasses
@@ -324,15 +325,20 @@ def label_chances(p: ChainPotentials | GraphPotentials, budget: int = 100_000) -
     return marginals(p, budget=budget, max_iterations=turns, tolerance=tolerance).node
 
 
-@takes(p=POTENTIALS, n_samples=whole(0), rng=generator, budget=whole(1))
+@takes(
+    p=POTENTIALS, n_samples=whole(0), rng=generator, method=one_of("exact", "auto", "gibbs"),
+    budget=whole(1), sweeps=whole(1),
+)  # fmt: skip
 def sample(
     p: ChainPotentials | GraphPotentials,
     n_samples: int,
     rng: np.random.Generator,
     *,
+    method: str = "exact",
     budget: int = 10_000_000,
+    sweeps: int = 100,
 ) -> Int32s:
-    """Draw independent labellings from p(y), exactly.
+    """Draw independent labellings from p(y), exactly unless another method is asked for.
 
     Parameters
     ----------
@@ -341,9 +347,17 @@ def sample(
     n_samples : int
         How many labellings of each sample.
     rng : numpy.random.Generator
-        Source of ``n_samples * N`` uniform numbers, taken in one call.
+        Source of ``n_samples * N`` uniform numbers, taken in one call; Gibbs sampling takes more
+        after them.
+    method : "exact", "auto" or "gibbs"
+        Of graphs: ``"gibbs"`` is Gibbs sampling on all samples with cycles, by blocks that are
+        forests (:mod:`trellis.structures.gibbs`), which is approximate. ``"auto"`` takes it where
+        elimination is beyond the budget, where ``"exact"`` raises.
     budget : int
         Most table entries that elimination may take for a sample with cycles, of 8 bytes each.
+    sweeps : int
+        Times that Gibbs sampling draws every node, from a start that is far from p(y), before the
+        labels count: the more, the nearer to p(y).
 
     Returns
     -------
@@ -374,8 +388,27 @@ def sample(
     """
     uniforms = rng.random((int(n_samples), len(p.node)))
     q, unit = p.in_unit(_LIMIT)
-    log_z, labels = _drawn(q, unit, uniforms, budget)
-    p.require_feasible(log_z)
+    if method == "exact" or unit != 1.0 or isinstance(p, ChainPotentials):
+        log_z, labels = _drawn(q, unit, uniforms, budget)
+        p.require_feasible(log_z)
+        return labels
+    graph = supported(p)
+    _require_labels(graph)
+    dear = ~MessageGraph.of(graph).forest
+    if method == "auto":
+        loopy = np.flatnonzero(dear).tolist()
+        chosen = zip(loopy, elimination.plans(graph, loopy, budget), strict=True)
+        dear[[s for s, (plan, _) in chosen if plan is not None]] = False
+    labels = np.zeros(uniforms.shape, np.int32)
+    if not dear.all():
+        part, rows, _ = subset(graph, ~dear)
+        log_z, labels[:, rows] = _drawn(part, 1.0, uniforms[:, rows], budget)
+        values = np.zeros(p.n_samples)
+        values[~dear] = log_z
+        p.require_feasible(values)
+    if dear.any():
+        part, rows, _ = subset(graph, dear)
+        labels[:, rows] = gibbs_draws(part, len(labels), rng, int(sweeps))
     return labels
 
 
