@@ -26,9 +26,9 @@ __all__ = ["StochasticModel"]
 # the rate that a trial finds best (on every data set tried, of 4 to 49 labels, words or sensors).
 _PUSH = 2.0
 
-# «auto» of l2, by the kind of model. On development data of seven tasks max-margin steps with 3 were
-# never surely better than with 1 where features are sparse, and up to one point worse; Frank–Wolfe
-# was within half a point either way.
+# «auto» of l2, by the kind of model. On development data of seven tasks with sparse features,
+# max-margin steps with 3 were never surely better than with 1, and up to a point worse;
+# Frank–Wolfe was within half a point either way.
 _SPARSE_L2 = {"crf": 0.1, "max-margin": 1.0}
 _DENSE_L2 = {"crf": 1.0, "max-margin": 5.0}
 
