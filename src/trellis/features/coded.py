@@ -63,18 +63,22 @@ class CodedChunk:
     def keys(
         self, terms: Sequence[Term], atoms: Sequence[Atom], radices: Sequence[int], marks: Marks
     ) -> NDArray[np.int64]:
-        """Keys of a conjunction at all positions, or at all pairs of its bag."""
+        """Keys of a conjunction at all positions."""
         from trellis.kernels.coding import fold_terms
 
-        if not any(term.along for term in terms):
-            rows = [
-                (self.place[id(atom)], term.offset, radix)
-                for atom, term, radix in zip(atoms, terms, radices, strict=True)
-            ]
-            keys = np.empty(self.chunk.n_positions, np.int64)
-            offsets = for_kernels(self.chunk.offsets)
-            fold_terms(self.codes, np.array(rows, np.int64), offsets, marks.n, keys)
-            return keys
+        rows = [
+            (self.place[id(atom)], term.offset, radix)
+            for atom, term, radix in zip(atoms, terms, radices, strict=True)
+        ]
+        keys = np.empty(self.chunk.n_positions, np.int64)
+        offsets = for_kernels(self.chunk.offsets)
+        fold_terms(self.codes, np.array(rows, np.int64), offsets, marks.n, keys)
+        return keys
+
+    def keys_along(
+        self, terms: Sequence[Term], atoms: Sequence[Atom], radices: Sequence[int], marks: Marks
+    ) -> NDArray[np.int64]:
+        """Keys of one that looks along edges: at all positions, or at all pairs of its bag."""
         bags = self.bags(terms)
         keys = np.zeros(self.chunk.n_positions if bags is None else len(bags.nodes), np.int64)
         for term, atom, radix in zip(terms, atoms, radices, strict=True):

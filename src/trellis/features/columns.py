@@ -110,6 +110,7 @@ class ConjunctionColumn(KeyedColumn):
         super().__init__(template)
         self.atoms = list(atoms)
         self.marks = marks
+        self._along = template.is_along
         self.radices = [1] * len(self.atoms)
         self.table = KeyTable(1)
 
@@ -146,7 +147,8 @@ class ConjunctionColumn(KeyedColumn):
 
     def keys(self, coded: CodedChunk) -> NDArray[np.int64]:
         """Keys of a chunk."""
-        return coded.keys(self.template.terms, self.atoms, self.radices, self.marks)
+        fold = coded.keys_along if self._along else coded.keys
+        return fold(self.template.terms, self.atoms, self.radices, self.marks)
 
     def fill_row(self, row: Ids, coded: CodedChunk, new_ids: NewIds | None) -> None:
         """Write the feature ids of a chunk."""

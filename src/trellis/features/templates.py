@@ -49,6 +49,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import resources
 from typing import Any
 
@@ -400,14 +401,19 @@ class Templates:
 
     def columns(self) -> list[str]:
         """Names of the columns used."""
-        return list(
-            dict.fromkeys(
-                term.column for t in self.templates for term in t.terms if term.call != TYPE
-            )
-        )
+        return list(self._columns)
+
+    @cached_property
+    def _columns(self) -> list[str]:
+        used = (term.column for t in self.templates for term in t.terms if term.call != TYPE)
+        return list(dict.fromkeys(used))
 
     def along_edges(self) -> list[Template]:
         """Templates that look along edges."""
+        return list(self._along_edges)
+
+    @cached_property
+    def _along_edges(self) -> list[Template]:
         return [template for template in self.templates if template.is_along]
 
     def clustered(self) -> list[str]:
