@@ -25,7 +25,9 @@ __all__ = ["StochasticModel"]
 # the rate that a trial finds best (on every data set tried, of 4 to 49 labels, words or sensors).
 _PUSH = 2.0
 
-# «auto» of l2, by the kind of model.
+# «auto» of l2, by the kind of model. Where features are sparse (development data, seven inputs),
+# max-margin steps with 3 were never surely better than with 1, and up to one point worse;
+# Frank–Wolfe gained 0.2 at most and lost 0.6.
 _SPARSE_L2 = {"crf": 0.1, "max-margin": 1.0}
 _DENSE_L2 = {"crf": 1.0, "max-margin": 5.0}
 
