@@ -246,6 +246,7 @@ def _inference(touch: Touch, p: Any, **o: Any) -> Any:
         st.best(p, budget=o["budget"], exact=o["exact"]),
         st.kbest(p, o["k"]),
         known,
+        st.most_probable(p, budget=o["budget"]),
         st.labelling_score(p, o["labels"]),
         st.sample(p, o["n_samples"], o["rng"]),
         st.sample(p, 2, np.random.default_rng(0), method="auto", budget=1, sweeps=2),
@@ -258,7 +259,7 @@ def _inference(touch: Touch, p: Any, **o: Any) -> Any:
     ]
 
 
-_QUESTIONS = ("best", "kbest", "marginals", "labelling_score", "sample", "entropy",
+_QUESTIONS = ("best", "kbest", "marginals", "most_probable", "labelling_score", "sample", "entropy",
               "event_probability", "log_event_probability", "Marginals")  # fmt: skip
 _ASKED: dict[str, Any] = {
     "offsets": _OFFSETS, "budget": 1000, "exact": False, "k": 3,

@@ -549,7 +549,12 @@ def test_folds_without_labels_are_refused(annotated):
 @pytest.mark.parametrize(
     ("name", "bad", "kind", "message"),
     [
-        ("learning_rate", 1e39, DataError, "training diverged: the weights are no longer finite"),
+        (
+            "learning_rate",
+            1e39,
+            DataError,
+            "training diverged: the objective rose above that of zero weights",
+        ),
         ("features", "word[", TemplateError, "template line 1, 'word[': expected number"),
     ],
 )

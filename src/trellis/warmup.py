@@ -107,6 +107,7 @@ def warm_trees() -> None:
         for solver in ("sgd", "lbfgs"):
             TreeCRF(rich_edges=rich, solver=solver, max_passes=1).fit(_X, _Y, edges=_EDGES)
         TreePerceptron(rich_edges=rich, max_passes=1).fit(_X, _Y, edges=_EDGES)
+    TreePerceptron("any(children, word)", max_passes=1).fit([["a", "b"]], _Y, edges=_EDGES)
 
 
 def warm_graphs() -> None:

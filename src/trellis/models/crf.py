@@ -42,7 +42,7 @@ from trellis.structures import (
     sample,
 )
 from trellis.structures.belief_propagation import tell_unsettled
-from trellis.structures.probability import entropy_and_convergence
+from trellis.structures.probability import LABEL_DAMPING, entropy_and_convergence
 
 __all__ = ["CRF", "ChainCRF", "GraphCRF", "TreeCRF"]
 
@@ -60,7 +60,9 @@ _FEW_GRAPHS = 300
 
 # L-BFGS on graphs sees so many spanning trees, if it may see so many nodes in all; iterations
 # without edges, where labels are not all known; most iterations where a share of edges is tried.
-_TREES, _TREE_NODES, _START, _TRIED = 4, 100_000, 100, 50
+_TREES, _TREE_NODES, _START, _TRIED = 4, 100_000, 100, 100
+
+_TURNS = 500  # most turns of belief propagation that is slowed down
 
 # ``tol`` is about passes of a stochastic method; one L-BFGS iteration gains far less than a pass.
 _LBFGS_TOL = 1e-2
@@ -301,9 +303,13 @@ class CRF(StochasticModel):
     ) -> list[tuple[NDArray[np.float64], bool]]:
         result: list[tuple[NDArray[np.float64], bool]] = []
         unsettled = 0
+        # As predictions are: of several ends of messages, that which is nearest to knowing nothing.
+        how: dict[str, Any] = {}
+        if self.structure == "graph":
+            how = {"damping": LABEL_DAMPING, "max_iterations": _TURNS, "tolerance": 1e-6}
         for p, first in self.potentials(corpus, constraints, compact=True):
             with numbered(first):
-                chances = marginals(p)
+                chances = marginals(p, **how)
             unsettled += int((~chances.converged).sum())
             node = chances.node
             if self.refinement_ is not None:

@@ -53,7 +53,7 @@ _FACTORS = (0.0, 0.35, 0.5, 0.7, 1.4, 2.0)
 _FOLDS, _GRAPHS = 3, 6
 # Most nodes, and features of nodes, that the search looks at; of features that are on the disk, and
 # may not fit into memory, at most one in so many.
-_NODES, _ENTRIES, _MAPPED = 50_000, 5_000_000, 20
+_NODES, _ENTRIES, _MAPPED = 50_000, 5_000_000, 40
 # Belief propagation is sure of itself: a wrong label costs no more than if it had this probability.
 _LEAST = 0.02
 

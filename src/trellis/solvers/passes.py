@@ -40,7 +40,8 @@ __all__ = [
 BLOCK = 1 << 17
 
 # A first pass has diverged beyond so many times the objective of zero weights; fresh starts.
-_FIRST, _RESTARTS = 2.0, 8
+# Rounding may add so much at each position.
+_FIRST, _RESTARTS, _ROUNDING = 2.0, 8, 1e-4
 
 
 class Stateful(Protocol):
@@ -306,6 +307,7 @@ class Passes:
             objective = now.met + visitor.end_pass(number)
             # Samples met for the first time may be worse than that without harm.
             limit = visitor.limit(these) * (_FIRST if number == 0 else 1.0)
+            limit += _ROUNDING * float((these.ends - these.starts).sum())  # where one label is all
             diverged = limit < np.inf and not objective <= limit
             now.visited, now.met, now.seconds = 0, 0.0, 0.0
             now.generator = dict(rng.bit_generator.state)
