@@ -97,7 +97,8 @@ def frustrated(n: int):
     return X, y, [every] * n + [[(0, 1)]]
 
 
-def test_says_on_how_many_graphs_belief_propagation_did_not_converge(recwarn):
+def test_says_on_how_many_graphs_belief_propagation_did_not_converge(recwarn, monkeypatch):
+    monkeypatch.setattr("trellis.models.crf._TURNS", 20)
     X, y, edges = frustrated(3)
     crf = GraphCRF(random_state=0, max_passes=1).fit(X, y, edges=edges)
     crf.weights_.transitions[:] = 0.0
