@@ -35,6 +35,7 @@ LAYERS = (
     ("experts",),  # says what its bounds promise, from theory
     ("cheap", "datasets"),
     ("tuning", "warmup", "compat"),
+    ("demo",),
     ("cli",),
     ("__main__",),
     ("studies",),
