@@ -1,7 +1,8 @@
 """The demo's page: panels made side by side in processes of their own, then one HTML file.
 
 The file needs nothing but a browser: style, scripts, data and pictures are in it, and it asks no
-server for anything.
+server for anything. Kernels are compiled before the first panel starts, so that what a panel times
+is its work.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timezone
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from types import ModuleType
 
 from trellis import __version__
@@ -24,10 +26,13 @@ from trellis.demo.elements import asset, script, summary_of
 from trellis.domains import whole
 from trellis.errors import DataError, TrellisError
 
-__all__ = ["PANELS", "Made", "make_page", "run_panel"]
+__all__ = ["PANELS", "Made", "compile_kernels", "make_page", "make_panels", "run_panel"]
 
 PANELS = ("words", "cells", "systems", "map", "labelling", "timing")
 """Names of the panels, in the order of the page."""
+
+_SLOWEST = ("words", "labelling", "systems", "cells", "map", "timing")  # start first
+_PAUSE = 0.05  # seconds between two looks at the processes
 
 
 @dataclass(frozen=True)
@@ -53,12 +58,170 @@ def load(name: str) -> ModuleType:
     return importlib.import_module(f"trellis.demo.panels.{name}")
 
 
+def compile_kernels(names: Sequence[str] = PANELS) -> float:
+    """Compile what panels need, side by side; returns the seconds that took."""
+    from trellis.warmup import warmup
+
+    started = time.perf_counter()
+    warmup([load(name).warm for name in names])
+    return time.perf_counter() - started
+
+
 def run_panel(name: str, seed: int) -> Made:
-    """Make one panel in this process."""
+    """Make one panel in this process.
+
+    Examples
+    --------
+    >>> run_panel("words", 0).title  # doctest: +SKIP
+    'Read text without spaces'
+    """
     module = load(name)
+    whole(0).check("seed", seed)
     started = time.perf_counter()
     try:
         made, error = module.panel(seed), ""
-    except TrellisError as reason:
+    except TrellisError as reason:  # of one panel: the others are shown all the same
         made, error = "", str(reason)
     return Made(name, module.TITLE, made, time.perf_counter() - started, error)
+
+
+def make_panels(
+    names: Sequence[str], seed: int, told: Callable[[Made], None] = lambda made: None
+) -> list[Made]:
+    """Make panels, as many at a time as there are cores; ``told`` hears of each that is ready."""
+    modules = {name: load(name) for name in names}
+    found: dict[str, Made] = {}
+    waiting = sorted(modules, key=_SLOWEST.index)
+    running: dict[str, _Process] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < _cores():
+                running[waiting[0]] = _Process(waiting[0], seed)
+                del waiting[0]
+            for name in [name for name, process in running.items() if process.has_ended()]:
+                made = running.pop(name).made() or run_panel(name, seed)
+                found[name] = made
+                told(made)
+            time.sleep(_PAUSE)
+    finally:
+        for process in running.values():
+            process.kill()
+    return [found[name] for name in modules]
+
+
+class _Process:
+    """A panel that is made by a Python of its own; None comes back where that cannot be started."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        self._out = tempfile.TemporaryFile()
+        code = (
+            f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _answer; "
+            f"_answer({name!r}, {seed!r})"
+        )
+        quiet = subprocess.DEVNULL
+        self._running: subprocess.Popen[bytes] | None = None
+        try:
+            if sys.executable:  # none if Python is inside another program
+                self._running = subprocess.Popen(
+                    [sys.executable, "-c", code], stdin=quiet, stdout=self._out, stderr=quiet
+                )
+        except OSError:
+            pass
+
+    def has_ended(self) -> bool:
+        return self._running is None or self._running.poll() is not None
+
+    def made(self) -> Made | None:
+        with self._out as file:
+            if self._running is None or self._running.returncode != 0:
+                return None
+            file.seek(0)
+            return Made(**json.load(file))
+
+    def kill(self) -> None:
+        if self._running is not None:
+            self._running.kill()
+            self._running.wait()
+        self._out.close()
+
+
+def _answer(name: str, seed: int) -> None:
+    """What such a Python does."""
+    sys.stdout.write(json.dumps(asdict(run_panel(name, seed))))
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def make_page(panels: Sequence[Made], seconds: float, compiling: float) -> str:
+    """The page as one HTML text.
+
+    Parameters
+    ----------
+    panels : list of Made
+        What to show, in this order.
+    seconds, compiling : float
+        How long all of it took, and how much of that the kernels.
+
+    Examples
+    --------
+    >>> page = make_page([Made("words", "Words", "<p>1 < 2</p>", 0.5)], 1.0, 0.2)
+    >>> page.count('<section class="panel"'), "http" in page
+    (1, False)
+    """
+    links = "".join(f'<a href="#{p.name}">{html.escape(p.title)}</a>' for p in panels)
+    sections = "\n".join(_section(p) for p in panels)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Trellis: structured prediction, live</title>
+<style>
+{asset("trellis.demo", "page.css")}
+</style>
+</head>
+<body>
+<header>
+<h1>Trellis</h1>
+<p>Label the words of a text, the letters of a word, the cells of a movie; combine what several
+systems say; predict numbers on a map: fast, from little annotation, with honest uncertainty.</p>
+<p>Everything on this page was computed on this machine just now, in {seconds:.0f} s, of which
+{compiling:.0f} s went into compiling (once).</p>
+<nav>{links}</nav>
+</header>
+<main>
+{sections}
+</main>
+<footer>
+<p>{html.escape(_circumstances())} This page asks no server for anything.</p>
+</footer>
+{script(asset("trellis.demo", "page.js"))}
+</body>
+</html>
+"""
+
+
+def _section(panel: Made) -> str:
+    body = (
+        f'<p class="note">This panel could not be made: {html.escape(panel.error)}</p>'
+        if panel.error
+        else panel.html
+    )
+    return (
+        f'<section class="panel" id="{panel.name}"><h2>{html.escape(panel.title)}</h2>{body}'
+        f'<p class="note">Made in {panel.seconds:.1f} s.</p></section>'
+    )
+
+
+def _circumstances() -> str:
+    """Where and when the page was made, without naming the machine."""
+    today = datetime.now(UTC).date()
+    system = f"{platform.system()} {platform.machine()}"
+    return (
+        f"Made by Trellis {__version__} on {today}, Python {platform.python_version()}, {system}, "
+        f"{_cores()} cores."
+    )
