@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 NAME = "demo"
 HELP = "a page that shows what Trellis does, made live in a minute, no data needed"
 DESCRIPTION = """\
-Make one page, OUT/index.html, that shows what Trellis does: text without spaces, cells that divide,
-several systems combined, numbers on a map, labelling less, and how fast it is. All of it is computed
-now, on data that every machine has; a double click opens the page, and it needs no network. What it
-found is also printed.
+Make one page, OUT/index.html, that shows what Trellis does: text without spaces, cells that
+divide, several systems combined, numbers on a map, labelling less, and how fast it is. All of it is
+computed now, on data that every machine has; a double click opens the page, and it needs no
+network. What it found is also printed.
 
   trellis demo
   trellis demo --panels words map --out /tmp/demo --open

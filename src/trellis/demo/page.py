@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from types import ModuleType
 
 from trellis import __version__
@@ -92,62 +93,57 @@ def make_panels(
     modules = {name: load(name) for name in names}
     found: dict[str, Made] = {}
     waiting = sorted(modules, key=_SLOWEST.index)
-    running: dict[str, _Process] = {}
-    try:
-        while waiting or running:
-            while waiting and len(running) < _cores():
-                running[waiting[0]] = _Process(waiting[0], seed)
-                del waiting[0]
-            for name in [name for name, process in running.items() if process.has_ended()]:
-                made = running.pop(name).made() or run_panel(name, seed)
-                found[name] = made
-                told(made)
-            time.sleep(_PAUSE)
-    finally:
-        for process in running.values():
-            process.kill()
+    running: dict[str, subprocess.Popen[bytes] | None] = {}
+    with tempfile.TemporaryDirectory(prefix="trellis-demo-") as folder:
+        try:
+            while waiting or running:
+                while waiting and len(running) < _cores():
+                    name = waiting.pop(0)
+                    running[name] = _start(name, seed, _answer_file(folder, name))
+                for name, process in list(running.items()):
+                    if process is None or process.poll() is not None:
+                        del running[name]
+                        whole_answer = process is not None and process.returncode == 0
+                        # A process that failed is tried once more here, where its error is seen.
+                        found[name] = (
+                            Made(**json.loads(_answer_file(folder, name).read_bytes()))
+                            if whole_answer
+                            else run_panel(name, seed)
+                        )
+                        told(found[name])
+                time.sleep(_PAUSE)
+        finally:
+            for process in running.values():
+                if process is not None:
+                    process.kill()
+                    process.wait()
     return [found[name] for name in modules]
 
 
-class _Process:
-    """A panel that is made by a Python of its own; None comes back where that cannot be started."""
+def _answer_file(folder: str, name: str) -> Path:
+    return Path(folder, f"{name}.json")
 
-    def __init__(self, name: str, seed: int) -> None:
-        self._out = tempfile.TemporaryFile()
-        code = (
-            f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _answer; "
-            f"_answer({name!r}, {seed!r})"
+
+def _start(name: str, seed: int, path: Path) -> subprocess.Popen[bytes] | None:
+    """Make a panel in a Python of its own, silently; None if that cannot be started."""
+    code = (
+        f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import answer; "
+        f"answer({name!r}, {seed!r}, {os.fspath(path)!r})"
+    )
+    quiet = subprocess.DEVNULL
+    if not sys.executable:  # Python inside another program
+        return None
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-c", code], stdin=quiet, stdout=quiet, stderr=quiet
         )
-        quiet = subprocess.DEVNULL
-        self._running: subprocess.Popen[bytes] | None = None
-        try:
-            if sys.executable:  # none if Python is inside another program
-                self._running = subprocess.Popen(
-                    [sys.executable, "-c", code], stdin=quiet, stdout=self._out, stderr=quiet
-                )
-        except OSError:
-            pass
-
-    def has_ended(self) -> bool:
-        return self._running is None or self._running.poll() is not None
-
-    def made(self) -> Made | None:
-        with self._out as file:
-            if self._running is None or self._running.returncode != 0:
-                return None
-            file.seek(0)
-            return Made(**json.load(file))
-
-    def kill(self) -> None:
-        if self._running is not None:
-            self._running.kill()
-            self._running.wait()
-        self._out.close()
+    except OSError:
+        return None
 
 
-def _answer(name: str, seed: int) -> None:
-    """What such a Python does."""
-    sys.stdout.write(json.dumps(asdict(run_panel(name, seed))))
+def answer(name: str, seed: int, path: str) -> None:
+    """What such a Python does: make a panel and write it down."""
+    Path(path).write_text(json.dumps(asdict(run_panel(name, seed))), encoding="utf-8")
 
 
 def _cores() -> int:

@@ -223,12 +223,9 @@ def starts_of(words: Sequence[str]) -> Bools:
 def crf_starts(crf: ChainCRF, test: Any) -> list[Bools]:
     """What a model says of sentences, or of a corpus of them."""
     corpus = test.corpus() if hasattr(test, "sentences") else test
-    predicted = crf.predict(corpus)
-    return [np.array([y in "BS" for y in tags]) | _first(len(tags)) for tags in predicted]
-
-
-def _first(n: int) -> Bools:
-    return np.arange(n) == 0
+    return [
+        np.array([t == 0 or y in "BS" for t, y in enumerate(tags)]) for tags in crf.predict(corpus)
+    ]
 
 
 class Dictionary:
@@ -368,8 +365,8 @@ def _box() -> str:
         f'<input type="text" id="words-box" value="{_TRY[0]}" autocomplete="off" '
         'autocapitalize="off" spellcheck="false" maxlength="200">'
         f'<div>{tries}</div><div id="words-answer" aria-live="polite"></div>'
-        '<p class="note">Below each word: how probable it is. Choose a letter to see why it got its '
-        'label.</p><div id="words-why"></div>'
+        '<p class="note">Below each word: how probable it is. Choose a letter to see why it got '
+        'its label.</p><div id="words-why"></div>'
     )
 
 
