@@ -52,9 +52,9 @@ def curves(series: Sequence[Curve], x_label: str, y_label: str, *, log_x: bool =
     xs = [x for curve in series for x in curve.x]
     ys = [y for c in series for part in (c.y, c.low, c.high) if part is not None for y in part]
     along = math.log10 if log_x else float
-    to_x, _ = _scale(min(map(along, xs)), max(map(along, xs)), _LEFT + 8, _WIDTH - _RIGHT - 8)
+    to_x = _scale(min(map(along, xs)), max(map(along, xs)), _LEFT + 8, _WIDTH - _RIGHT - 8)
     ticks = _ticks(min(ys), max(ys), 5)
-    to_y, _ = _scale(
+    to_y = _scale(
         min(*ys, ticks[0]),
         max(*ys, ticks[-1]),
         _HEIGHT - _BOTTOM,
@@ -90,7 +90,7 @@ def intervals(rows: Sequence[Measured], x_label: str) -> str:
     height = _TOP + 40 * len(rows) + _BOTTOM
     low, high = min(r.low for r in rows), max(r.high for r in rows)
     ticks = _ticks(low, high, 4)
-    to_x, _ = _scale(min(low, ticks[0]), max(high, ticks[-1]), 16, _WIDTH - 16)
+    to_x = _scale(min(low, ticks[0]), max(high, ticks[-1]), 16, _WIDTH - 16)
     parts = []
     for tick in ticks:
         x = to_x(tick)
@@ -116,17 +116,17 @@ def intervals(rows: Sequence[Measured], x_label: str) -> str:
 # ---------------------------------------------------------------------------- parts of charts
 
 
-def _scale(
-    low: float, high: float, start: float, end: float
-) -> tuple[Callable[[float], float], float]:
+def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
     """A function from numbers to pixels."""
     span = (high - low) or 1.0
-    return (lambda value: start + (value - low) / span * (end - start)), span
+    return lambda value: start + (value - low) / span * (end - start)
 
 
 def _ticks(low: float, high: float, n: int) -> list[float]:
     """Round numbers within the range, or around it if there are fewer than two."""
-    span = (high - low) or abs(high) or 1.0
+    span = high - low
+    if span < 1e-6 * max(1.0, abs(low), abs(high)):  # all alike
+        span = max(1.0, abs(high))
     step = 10 ** math.floor(math.log10(span / n))
     step *= next(m for m in (1, 2, 5, 10) if span / (step * m) <= n)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
