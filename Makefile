@@ -17,7 +17,7 @@ QUICK  := tests/test_layering.py tests/test_domains.py tests/test_estimator.py \
 # Where the tests marked «extras» are: heavy, or in need of what developers need not have. An extra
 # to install for them is one more stamp that the target test-extras stands on.
 EXTRAS := tests/benchmarks tests/studies tests/test_pairs_of_services.py tests/corpus \
-          tests/test_inputs.py
+          tests/test_inputs.py tests/demo
 
 BENCHMARKS := $(basename $(notdir $(shell grep -l __main__ benchmarks/*.py)))
 
@@ -28,7 +28,7 @@ test: lint
 	@$(MAKE) --no-print-directory -j2 types kernels
 	@$(MAKE) --no-print-directory unit
 
-test-extras: $(VENV)/.dev $(VENV)/.bench $(VENV)/.interop
+test-extras: $(VENV)/.dev $(VENV)/.bench $(VENV)/.interop $(VENV)/.browser
 	$(BIN)/pytest -n 2 -m extras $(EXTRAS)
 	@rm -rf .quick
 	$(BIN)/python -m studies structure-regularisation --quick --tasks roles --out .quick --quiet
@@ -44,7 +44,7 @@ $(BIN)/python:
 # What users need, what developers need on top, and what benchmarks need on top.
 $(VENV)/.user: pyproject.toml | $(BIN)/python
 	@echo "installing trellis into $(VENV) …"
-	@$(PIP) -e ".[plot]"
+	@$(PIP) --no-compile -e .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.user
@@ -59,6 +59,15 @@ $(VENV)/.bench: $(VENV)/.user
 $(VENV)/.interop: $(VENV)/.user
 	@echo "installing the libraries that data may come from …"
 	@$(PIP) -e ".[interop]"
+	@touch $@
+
+# A browser is no Python package: where it cannot be installed, its tests are skipped.
+$(VENV)/.browser: $(VENV)/.user
+	@echo "installing a browser for the tests of the demo …"
+	@$(PIP) -e ".[browser]"
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || \
+	  { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } >/dev/null || \
+	  echo "no Chromium: tests in a browser are skipped"
 	@touch $@
 
 # Where atheris cannot be installed, no attack is guided by coverage.

@@ -39,11 +39,12 @@ from trellis.estimator import Estimator, parameters_of
 
 DOCS = Path(__file__).parents[1] / "docs"
 STUDIES = DOCS.parent / "studies"
-PAGES = [*sorted(DOCS.glob("*.md")), *sorted(STUDIES.glob("*.md"))]
+PAGES = [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md")), *sorted(STUDIES.glob("*.md"))]
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 # Modules of the package whose names are nobody's business outside it.
 PRIVATE = {
     "cli",
+    "demo",
     "html_view",
     "interrupts",
     "kernels",
