@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trellis.errors import DataError
-from trellis.tracking.lineage import _layout, draw_lineage
+from trellis.tracking.lineage import draw_lineage
+from trellis.tracking.lineage_layout import lineage_layout
 from trellis.tracking.result import Track, TrackingResult
 
 
@@ -42,7 +43,7 @@ def forests(draw):
 
 
 def test_rows_of_a_family():
-    row, family, n_rows = _layout(FAMILY)
+    row, family, n_rows = lineage_layout(FAMILY)
     assert row == {1: 1.25, 3: 0.5, 5: 0.0, 6: 1.0, 4: 2.0, 2: 4.0}
     assert family == {1: 0, 3: 0, 5: 0, 6: 0, 4: 0, 2: -1}
     assert 4 < n_rows < 5
@@ -50,7 +51,7 @@ def test_rows_of_a_family():
 
 def test_lone_tracks_share_rows():
     tracks = [Track("", 1, 0, 2, -1), Track("", 2, 3, 4, -1), Track("", 3, 4, 4, -1)]
-    row, _, n_rows = _layout(tracks)
+    row, _, n_rows = lineage_layout(tracks)
     assert row[1] == row[3] != row[2]  # 2 would touch 1
     assert n_rows == pytest.approx(1.2)
 
@@ -58,7 +59,7 @@ def test_lone_tracks_share_rows():
 @settings(max_examples=60)
 @given(forests())
 def test_no_two_tracks_overlap(tracks):
-    row, family, n_rows = _layout(tracks)
+    row, family, n_rows = lineage_layout(tracks)
     assert set(row) == set(family) == {t.track for t in tracks}
     assert max(row.values()) < n_rows
     for a, b in combinations(tracks, 2):

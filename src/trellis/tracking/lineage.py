@@ -1,15 +1,12 @@
 """Lineage plots: who descends from whom, over time.
 
 Time runs to the right, each track is a horizontal line, a division an upright line from the parent
-to its daughters. The leaves of a family tree take consecutive rows, in the order of its tracks, and
-a parent the mean of the rows of its first and its last daughter; so no two lines cross. Families
-are coloured; tracks without parent and daughters are grey and stand below them, closer together and
-as many in a row as fit.
+to its daughters; :mod:`trellis.tracking.lineage_layout` says in which rows. Families are coloured;
+tracks without parent and daughters are grey.
 """
 
 from __future__ import annotations
 
-import heapq
 import os
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,13 +15,13 @@ from typing import Any
 
 from trellis.errors import DataError
 from trellis.files import atomic_write
+from trellis.tracking.lineage_layout import lineage_layout
 from trellis.tracking.result import Track, TrackingResult
 
 __all__ = ["draw_lineage"]
 
 _FORMATS = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
 _MANY = 80  # rows; beyond that lines are drawn closer and have no numbers
-_LONE = 0.6  # height of a row of lone tracks
 _COLOURS = ("C0", "C1", "C2", "C3", "C4", "C5", "C6", "C8", "C9")  # C7 is grey
 
 
@@ -79,52 +76,6 @@ def draw_lineage(
         figure.savefig(file, format=form, dpi=120, metadata=metadata)
 
 
-def _layout(tracks: Sequence[Track]) -> tuple[dict[int, float], dict[int, int], float]:
-    """Row and family of each track (by number; family -1 for lone tracks), and rows in all."""
-    daughters: dict[int, list[int]] = defaultdict(list)
-    for track in sorted(tracks, key=lambda t: (t.begin, t.track)):
-        daughters[track.parent].append(track.track)
-    row: dict[int, float] = {}
-    family: dict[int, int] = {}
-    n_rows = 0.0
-    n_families = 0
-    lone = []
-    for root in daughters[-1]:
-        if root not in daughters:
-            lone.append(root)
-            continue
-        order = []
-        stack = [root]
-        while stack:
-            track_number = stack.pop()
-            order.append(track_number)
-            family[track_number] = n_families
-            if track_number in daughters:
-                stack.extend(reversed(daughters[track_number]))
-            else:
-                row[track_number] = n_rows
-                n_rows += 1
-        for track_number in reversed(order):  # daughters before their parent
-            if track_number in daughters:
-                children = daughters[track_number]
-                row[track_number] = (row[children[0]] + row[children[-1]]) / 2
-        n_families += 1
-    ends = {track.track: (track.begin, track.end) for track in tracks}
-    n_rows += bool(n_families and lone)  # a free row between families and lone tracks
-    free: list[tuple[int, float]] = []  # last frame in a row of lone tracks, row
-    for track_number in lone:
-        begin, end = ends[track_number]
-        if free and free[0][0] + 1 < begin:  # one frame between them, to tell them apart
-            place = heapq.heappop(free)[1]
-        else:
-            place = n_rows
-            n_rows += _LONE
-        row[track_number] = place
-        family[track_number] = -1
-        heapq.heappush(free, (end, place))
-    return row, family, n_rows
-
-
 def _figure(by_sequence: dict[str, list[Track]]) -> Any:
     """A figure with one panel for each sequence."""
     try:
@@ -135,7 +86,7 @@ def _figure(by_sequence: dict[str, list[Track]]) -> Any:
             "drawing lineages needs matplotlib: install it, or trellis-structured[plot]"
         ) from None
 
-    layouts = {name: _layout(tracks) for name, tracks in by_sequence.items()}
+    layouts = {name: lineage_layout(tracks) for name, tracks in by_sequence.items()}
     # Beyond what a screen shows lines come closer, down to about three pixels.
     most = max(n_rows for _, _, n_rows in layouts.values())
     height = 1.0 + max(1.0, 0.16 * min(most, _MANY) + 0.025 * max(most - _MANY, 0))
