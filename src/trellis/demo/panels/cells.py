@@ -127,7 +127,7 @@ def panel(seed: int) -> str:
                 'sparse, slow cells (LABS["a"]) all trackers are better, and so few movies show no '
                 "clear gain over flow."
             ),
-            code_of(example),
+            code_of(example, seed=seed),
         ]
     )
 
