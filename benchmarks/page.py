@@ -27,9 +27,10 @@ HEAD = """\
 
 What was measured, with command, commit, machine and date below it. `python -m benchmarks.page`
 makes this page of what the benchmarks recorded (`python -m benchmarks.NAME --record`); nothing on
-it is typed by hand. What stands side by side ran by turns, on one core unless the text says
-otherwise. A ratio is formed in each round, and its median is given with the range over rounds.
-Real data are found as [the studies](../studies/README.md) find them, in the folder `TRELLIS_DATA`.
+it is typed by hand. Everything ran on one core unless the text says otherwise. Where a ratio is
+given, the two ran by turns: it is formed in each round, and its median stands with the range over
+rounds. Real data are found as [the studies](../studies/README.md) find them, in the folder
+`TRELLIS_DATA`.
 
 What the studies measured (structure regularisation as in its paper, trees and grids, ensembles,
 regression on graphs, cheap data and cells) is in [their report](../studies/REPORT.md), which they
@@ -115,7 +116,8 @@ def _graph(what: str, row: str) -> Line:
         Told(name, (row,), f"{{{heading}}}")
         for name, heading in (
             ("GraphCRF", "GraphCRF"), ("logistic regression", "logistic"),
-            ("label propagation", "propagation"), ("both", "both"),
+            ("label propagation", "propagation"),
+            ("logistic regression, smoothed along edges", "both"),
         )
     )  # fmt: skip
     return Line(what, "graphs", title, ours, tuple(others))
@@ -210,7 +212,7 @@ def _benchmark(name: str, heading: str, known: list[Record]) -> Iterator[str]:
         yield f"### {heading}\n"
         yield from (f"{part}\n" for part in paragraphs(name))
     for record in own:
-        yield from (f"{_table(table)}\n" for table in record.tables)
+        yield from (f"{_table(table)}\n" for table in record.tables if table.rows)
         yield f"<sub>{' · '.join(source(record))}</sub>\n"
 
 
