@@ -10,11 +10,12 @@ import signal
 import socket
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
-from benchmarks import records
+from benchmarks import defaults, records
 from benchmarks.records import Record, Shown, command_of, part_of, raw
 from benchmarks.side_by_side import Seconds, Table, short
 
@@ -209,3 +210,18 @@ def test_tables_keep_numbers():
     table = Table("Title", "what", "seconds")
     table.add("a", 0.25)
     assert table.numbers == [[None, 0.25]]
+
+
+def test_rows_of_an_earlier_run_are_not_recorded(tmp_path, monkeypatch):
+    log = tmp_path / "rows.jsonl"
+    log.write_text('["a case", ["a", "row"]]\n')
+    args = Namespace(record=True, log=str(log), no_peers=True)
+    monkeypatch.setattr(defaults, "begin", lambda *_, **__: args)
+    with pytest.raises(ValueError, match="--log holds rows of an earlier run; take a new one"):
+        defaults.main()
+
+
+def test_benchmarks_end_by_exceptions():
+    """A record is not written where an error ends the run; ``sys.exit`` would go unnoticed."""
+    for path in (ROOT / "benchmarks").glob("*.py"):
+        assert not re.search(r"sys\.exit|SystemExit|os\._exit", path.read_text("utf-8")), path.name
