@@ -136,8 +136,8 @@ LINES = (
         (Told("sklearn-crfsuite", ("conll2000", "sklearn-crfsuite"), _TUTORIAL),),
     ),
     Line(
-        "Cells that migrate and divide: F1 of links / of divisions (one split, whose test frames were "
-        "seen while features were developed)",
+        "Cells that migrate and divide: F1 of links / of divisions (one split, whose test frames "
+        "were seen while features were developed)",
         "tracking", "Tracking of dividing cells",
         Told("TrackingModel", ("cell migration", "Trellis"), _CELLS),
         (
