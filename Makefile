@@ -19,7 +19,8 @@ QUICK  := tests/test_layering.py tests/test_domains.py tests/test_estimator.py \
 EXTRAS := tests/benchmarks tests/studies tests/test_pairs_of_services.py tests/corpus \
           tests/test_inputs.py tests/demo
 
-BENCHMARKS := $(basename $(notdir $(shell grep -l __main__ benchmarks/*.py)))
+BENCHMARKS := $(basename $(notdir \
+              $(shell grep -l "^from benchmarks.options import begin" benchmarks/*.py)))
 
 .PHONY: test test-extras quick lint types kernels unit coverage demo fuzz bench clean
 

@@ -15,7 +15,8 @@ the default against the best setting is one that nobody has optimised.
 Regrets are in points of F1 (accuracy for tags, letters and sensors), with the 95 % interval of a
 paired bootstrap over the samples scored, the seeds of a sample together. Seconds are CPU seconds of
 training from samples in memory, the mean over seeds; those of python-crfsuite are without making
-its items. With ``--log FILE`` rows are kept, and a run that was cut off goes on from there.
+its items. With ``--log FILE`` rows are kept, and a run that was cut off goes on from there; such a
+run cannot be recorded, since it has not measured all that it shows.
 """
 
 from __future__ import annotations
@@ -294,6 +295,8 @@ def main() -> None:
     )
     peers = not args.no_peers and crfsuite.is_there()
     kept = _rows(args.log)
+    if args.record and kept:
+        raise ValueError("--record: the file of --log holds rows of an earlier run; take a new one")
     tables = {part: Table(f"Defaults, scored on {part} data", *HEADER) for part in args.parts}
     for case in cases(args):
         keys = {part: f"{case}, {part}, {peers}" for part in args.parts}

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from benchmarks import records
+
 
 class Seconds(list[float]):
     """Seconds of one contestant, round by round; as text the median and the range."""
@@ -83,6 +85,7 @@ class Table:
     def __init__(self, title: str, *header: str) -> None:
         self.title, self.header = title, header
         self.rows: list[list[str]] = []
+        self.numbers: list[list[Any]] = []
 
     def add(self, *cells: object) -> None:
         """Add a row; numbers are shortened."""
@@ -90,10 +93,13 @@ class Table:
         if len(row) != len(self.header):
             raise ValueError(f"{len(row)} cells under {len(self.header)} headings: {row}")
         self.rows.append(row)
+        self.numbers.append([records.raw(cell) for cell in cells])
         print(*row, sep="  ", file=sys.stderr, flush=True)
 
-    def show(self) -> None:
-        """Print title and rows."""
+    def show(self, measured: bool = True) -> None:
+        """Print title and rows, which go on record if they were ``measured`` by this run."""
+        if measured:
+            records.take(records.Shown(self.title, [*self.header], self.rows, self.numbers))
         rule = "|" + "---|" * len(self.header)
         rows = ["| " + " | ".join(row) + " |" for row in (self.header, *self.rows)]
         print(f"\n{self.title}\n", rows[0], rule, *rows[1:], sep="\n", flush=True)

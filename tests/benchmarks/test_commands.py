@@ -32,4 +32,4 @@ def test_command(name, flag):
     source = (ROOT / "benchmarks" / f"{name}.py").read_text()
     assert "__main__" in source
     option = flag.removeprefix("--").replace("-", "_")
-    assert not option or option == "small" or f"{option}=(" in source
+    assert not option or option in ("small", "record") or f"{option}=(" in source
