@@ -7,6 +7,7 @@ machine and date, and what a benchmark compares with what is said by the docstri
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from studies.markdown import markdown
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 README = HERE.parent / "README.md"
+YARDSTICKS = HERE.parent / "src" / "trellis" / "demo" / "yardsticks.json"
 BEGIN, END = "<!-- numbers: made by python -m benchmarks.page -->", "<!-- end of numbers -->"
 LONG = 24
 """Tables of more rows are folded."""
@@ -53,6 +55,7 @@ SECTIONS = {
         "scaling": "Time and memory by the size of the corpus",
         "growth": "How every operation grows",
         "compiling": "Compiling the kernels",
+        "demo": "From a clone to the demo's page",
     },
     "Defaults": {"defaults": "Nothing set, beside the best of many settings"},
     "Features": {
@@ -145,7 +148,6 @@ LINES = (
             Told("LapTrack", ("cell migration", "laptrack"), _CELLS),
         ),
     ),
-    _graph("A graph of papers (generated), 5 % labelled: % right", "papers, many words tell, 5 %"),
     _graph("A graph of houses by price, 5 % labelled: % right", "houses, 5 %"),
 )  # fmt: skip
 """The README's numbers. A line without record, and a contestant who was absent, are left out."""
@@ -255,7 +257,7 @@ def numbers(known: list[Record]) -> str:
     if not rows:
         return ""
     table = markdown(["", "Trellis", "others", "measured by"], rows)
-    return f"{table}\n\nEverything that was measured: [docs/benchmarks.md](docs/benchmarks.md).\n"
+    return f"{table}\n"
 
 
 def _line(line: Line, known: list[Record]) -> Iterator[list[str]]:
@@ -298,12 +300,43 @@ def with_numbers(readme: str, known: list[Record]) -> str:
     return before + begin + numbers(known) + end + after
 
 
+# ------------------------------------------------------------------------- the demo's yardsticks
+
+
+def yardsticks(known: list[Record]) -> str:
+    """What the demo shows beside its own times: the peers' of the chunking benchmark."""
+    line = LINES[0]
+    found = []
+    for record in known:
+        ours, *others = (_told(told, line, record) for told in (line.ours, *line.others))
+        if record.name == line.benchmark and ours and all(others):
+            tables = [t for t in record.tables if t.title == line.table]
+            sentence = (
+                f"Recorded elsewhere, side by side: {line.what}. {'; '.join([ours, *others])}."
+            )
+            found += [
+                {
+                    "title": f"{line.what}: {table.title}",
+                    "sentence": sentence,
+                    "headings": table.headings,
+                    "rows": table.rows,
+                    "source": ", ".join(source(record)).replace("`", ""),
+                }
+                for table in tables
+            ]
+    return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
+
+
 def main() -> None:
-    """Write the page, and the numbers into the README."""
+    """Write the page, the numbers into the README, and the demo's yardsticks."""
     known = records()
-    made, readme = page(known), with_numbers(README.read_text("utf-8"), known)
-    PAGE.write_text(made, encoding="utf-8")
-    README.write_text(readme, encoding="utf-8")
+    made = {
+        PAGE: page(known),
+        README: with_numbers(README.read_text("utf-8"), known),
+        YARDSTICKS: yardsticks(known),
+    }
+    for path, text in made.items():
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from benchmarks import page as pages
-from benchmarks.page import BEGIN, END, LINES, PAGE, README, numbers, page, with_numbers
+from benchmarks.page import (
+    BEGIN, END, LINES, PAGE, README, YARDSTICKS, numbers, page, with_numbers, yardsticks,
+)  # fmt: skip
 from benchmarks.records import Record, Shown, records
 
 TABLE = Shown(
@@ -41,6 +44,10 @@ def test_the_page_is_made_of_the_records():
 def test_the_numbers_of_the_readme_are_made_of_the_records():
     readme = README.read_text("utf-8")
     assert readme == with_numbers(readme, records()), "run python -m benchmarks.page"
+
+
+def test_the_yardsticks_of_the_demo_are_made_of_the_records():
+    assert YARDSTICKS.read_text("utf-8") == yardsticks(records()), "run python -m benchmarks.page"
 
 
 def test_every_benchmark_has_a_place():
@@ -156,10 +163,23 @@ def test_marks_are_missing(text):
 
 
 def test_writing(tmp_path, monkeypatch):
-    for name in ("PAGE", "README"):
+    for name in ("PAGE", "README", "YARDSTICKS"):
         monkeypatch.setattr(pages, name, tmp_path / name)
     monkeypatch.setattr(pages, "records", lambda: [CHUNKING])
     (tmp_path / "README").write_text(f"{BEGIN}\n{END}\n")
     pages.main()
     assert (tmp_path / "PAGE").read_text("utf-8") == page([CHUNKING])
     assert "91.00" in (tmp_path / "README").read_text("utf-8")
+    assert "91.00" in (tmp_path / "YARDSTICKS").read_text("utf-8")
+
+
+def test_yardsticks():
+    (found,) = json.loads(yardsticks([replace(CHUNKING, name="door"), CHUNKING]))
+    assert found["rows"] == TABLE.rows
+    assert found["headings"] == TABLE.headings
+    assert found["sentence"].endswith(
+        "ChainCRF: 2.00 s, F1 91.00; python-crfsuite 0.9.12, L-BFGS: 80.0 s, F1 90.00."
+    )
+    assert found["source"].startswith("python -m benchmarks.chunking --rounds 3, commit abc1234, ")
+    without_peer = replace(CHUNKING, tables=[replace(TABLE, rows=TABLE.rows[1:])])
+    assert json.loads(yardsticks([without_peer])) == []

@@ -32,6 +32,7 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
         (5, ["Trellis", "Trellis, from a corpus as read", "Trellis, labels as given"]),
     ],
     "defaults": [(10, ["conll2000", "dicts", "templates", "numbers", "quarter"])],
+    "demo": [(4, ["all", "compiling", "panels, page and start"])],
     "door": [
         (4, ["dicts of the tutorial", "dicts of floats", "lists of the chunking example"]),
         (2, ["1,000", "2,000"]),

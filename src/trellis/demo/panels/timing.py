@@ -8,6 +8,7 @@ benchmarks.page`` from the records), and says on which.
 
 from __future__ import annotations
 
+import html
 import json
 import statistics
 from typing import Any
@@ -73,7 +74,7 @@ def told(yardsticks: list[dict[str, Any]]) -> str:
 def _yardstick(record: dict[str, Any]) -> str:
     """A table of a benchmark, and where it comes from."""
     return (
-        f"<h3>{record['title']}</h3>"
+        f"<h3>{html.escape(record['title'])}</h3>"
         + table(record["headings"], record["rows"])
         + note(f"Not measured here, but with {record['source']}.")
     )
