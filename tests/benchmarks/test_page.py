@@ -9,7 +9,16 @@ import pytest
 
 from benchmarks import page as pages
 from benchmarks.page import (
-    BEGIN, END, LINES, PAGE, README, YARDSTICKS, numbers, page, with_numbers, yardsticks,
+    BEGIN,
+    END,
+    LINES,
+    PAGE,
+    README,
+    YARDSTICKS,
+    numbers,
+    page,
+    with_numbers,
+    yardsticks,
 )  # fmt: skip
 from benchmarks.records import Record, Shown, records
 
