@@ -22,7 +22,7 @@ def quick(monkeypatch):
                 raise DataError("there is no land")
             return summary(f"{name} with seed {seed}: " + "found a lot " * 12)
 
-        return SimpleNamespace(TITLE=f"On {name}", panel=panel, warm=lambda: None)
+        return SimpleNamespace(TITLE=f"On {name}", panel=panel, WARM=())
 
     monkeypatch.setattr(page, "load", load)
     monkeypatch.setattr(page, "compile_kernels", lambda names: 1.5)

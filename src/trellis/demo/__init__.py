@@ -1,6 +1,6 @@
 """The demo: one page that shows what Trellis does, made live on data that every machine has.
 
-    demo/panels/NAME.py     one panel: TITLE, ``panel(seed) -> html`` and ``warm()``
+    demo/panels/NAME.py     one panel: TITLE, ``panel(seed) -> html`` and ``WARM``
     demo/page.py            runs the panels side by side and puts the page together
     demo/elements.py        tables, figures, and the code that a panel ran
     demo/charts.py          curves and intervals as SVG

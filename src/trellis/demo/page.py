@@ -64,7 +64,7 @@ def compile_kernels(names: Sequence[str] = PANELS) -> float:
     from trellis.warmup import warmup
 
     started = time.perf_counter()
-    warmup([load(name).warm for name in names])
+    warmup(list(dict.fromkeys(part for name in names for part in load(name).WARM)))
     return time.perf_counter() - started
 
 

@@ -9,9 +9,10 @@ A panel is a module with three names:
     one :func:`~trellis.demo.elements.summary`, which the terminal shows too, and the code that ran
     (:func:`~trellis.demo.elements.code_of` of a function ``example``, which it calls). Figures come
     with intervals and beside the dumbest reasonable alternative.
-``warm() -> None``
-    The same path on a few made-up samples, so that its kernels are compiled before anything is
-    timed.
+``WARM : tuple of functions``
+    The same paths on a few made-up samples, so that all kernels are compiled before anything is
+    timed. Functions run side by side, in the order of the panels; what two of them need is best
+    compiled by one, which both panels name.
 
 A new one is listed in ``PANELS`` of :mod:`trellis.demo.page`; ``tests/demo`` then tries it like
 the others, in a browser too.

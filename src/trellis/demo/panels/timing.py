@@ -14,6 +14,7 @@ import statistics
 from typing import Any
 
 from trellis.demo.elements import asset, code_of, note, summary, table
+from trellis.demo.panels.words import warm_plain
 
 TITLE = "How fast"
 
@@ -36,11 +37,7 @@ def example(seed: int) -> tuple[int, float, float]:
     return corpus.n_positions, learned - started, tagged - learned
 
 
-def warm() -> None:
-    """Compile what the panel needs: that of the panel with words, plain edges."""
-    from trellis.demo.panels import words
-
-    words.warm()
+WARM = (warm_plain,)
 
 
 def panel(seed: int) -> str:

@@ -62,17 +62,30 @@ def example(seed: int) -> tuple[Sentences, Sentences, ChainCRF, list[Any]]:
     return train, test, crf, answer
 
 
-def warm() -> None:
-    """Compile what the panel needs."""
+def warm_plain() -> None:
+    """Compile what models with plain edges need."""
+    _warmed({})
+    _warmed({"piece_size": 1.5})
+
+
+def warm_rich() -> None:
+    """Compile what models with rich edges need, and spans."""
+    crf = _warmed({"rich_edges": True})
+    crf.predict_spans([list("readaline")])
+    _warmed({"rich_edges": True, "piece_size": 1.5})
+
+
+WARM = (warm_rich, warm_plain)
+
+
+def _warmed(options: dict[str, Any]) -> ChainCRF:
     from trellis.datasets import Sentences
     from trellis.models import ChainCRF
 
     corpus = Sentences(["read a line", "read the line", "a line is read"], ["a", "b", "c"]).corpus()
-    for options in _SETTINGS.values():
-        crf = ChainCRF("wordseg", max_passes=1, random_state=0, **options).fit(corpus)
-        crf.predict(corpus)
-        crf.predict_marginals(corpus)
-    crf.predict_spans(corpus)
+    crf = ChainCRF("wordseg", max_passes=1, random_state=0, **options).fit(corpus)
+    crf.predict(corpus)
+    return crf
 
 
 def panel(seed: int) -> str:
