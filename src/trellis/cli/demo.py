@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trellis.cli.drawing import has_matplotlib, new_figure, save_figure
 from trellis.cli.named_files import OutputFolder
 from trellis.cli.output import say, write_stdout
 from trellis.cli.parameters import add_number
 from trellis.errors import DataError
+from trellis.pictures.style import has_matplotlib, new_figure, save_figure
 
 if TYPE_CHECKING:
     from trellis.solvers import PassRecord
