@@ -229,5 +229,6 @@ def _tuples(answers: Any, length: int, sample: int) -> Iterator[tuple[Any, ...]]
             raise DataError(
                 f"sample {sample} of found: the confidence of {answer!r:.60} is no finite number"
             )
-        said = plain_label(tuple(answer[:-1]), f"sample {sample} of found")
+        said = tuple(answer[:-1])
+        plain_label(said, f"sample {sample} of found")  # refuses what has no hash
         yield (*said, float(answer[-1]))
