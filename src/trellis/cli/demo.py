@@ -1,204 +1,97 @@
-"""``trellis demo``: structure regularisation on the roles of Python's identifiers."""
+"""``trellis demo``: one page that shows what Trellis does, made live."""
 
 from __future__ import annotations
 
 import argparse
 import logging
+import textwrap
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from trellis.cli.drawing import has_matplotlib, new_figure, save_figure
 from trellis.cli.named_files import OutputFolder
 from trellis.cli.output import say, write_stdout
 from trellis.cli.parameters import add_number
-from trellis.errors import DataError
 
 if TYPE_CHECKING:
-    from trellis.solvers import PassRecord
+    from trellis.demo.page import Made
 
 NAME = "demo"
-HELP = "train on Python's own source: scores, times and curves, no data needed"
+HELP = "a page that shows what Trellis does, made live in a minute, no data needed"
 DESCRIPTION = """\
-Every Python has its standard library. The task: given only the identifiers of its source code, in
-order (no punctuation, no keywords), tell the role of each: parameter, method call, attribute, local
-variable, ... The demo trains CRFs on whole functions and on mini-samples of mean size n' (structure
-regularisation), prints a table of scores and times, and writes it to OUT/table.txt, with the curves
-in OUT/curves.png (if matplotlib is installed).
+Make one page, OUT/index.html, that shows what Trellis does: text without spaces, cells that
+divide, several systems combined, numbers on a map, labelling less, and how fast it is. All of it is
+computed now, on data that every machine has; a double click opens the page, and it needs no
+network. What it found is also printed.
 
   trellis demo
-  trellis demo --tokens 500000 --passes 20 --out /tmp/roles
+  trellis demo --panels words map --out /tmp/demo --open
 """
 
-# Sizes n' of the pieces; 1 cuts every edge, None keeps whole sequences.
-_SIZES: tuple[float | None, ...] = (1.0, 1.5, 2.5, 5.5, 10.5, 20.5, None)
 
-
-@dataclass(frozen=True)
-class Run:
-    """One training: piece size, its history and the score on the test part."""
-
-    size: float | None
-    history: list[PassRecord]
-    score: float
-
-    @property
-    def name(self) -> str:
-        """How the run is called in table and figure."""
-        return "whole" if self.size is None else f"{self.size:g}"
-
-    @property
-    def seconds(self) -> float:
-        """Training time."""
-        return sum(record.seconds for record in self.history)
-
-
-class _Results(OutputFolder):
-    names = ("table.txt", "curves.png")
+class _Page(OutputFolder):
+    names = ("index.html",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
+    from trellis.demo import PANELS
+
     parser.add_argument(
         "--out",
-        type=_Results,
+        type=_Page,
         default="demo",
         metavar="OUT",
-        help="folder for the results (default: demo)",
+        help="folder for the page (default: demo)",
     )
-    add_number(parser, "--tokens", 1, "identifiers to use", 100_000, "N")
-    add_number(parser, "--passes", 1, "passes of training", 10)
+    parser.add_argument(
+        "--panels",
+        nargs="+",
+        choices=PANELS,
+        default=list(PANELS),
+        metavar="PANEL",
+        help=f"which to make (default: all of {', '.join(PANELS)})",
+    )
     add_number(parser, "--seed", 0, "of the random numbers", 0)
+    parser.add_argument("--open", action="store_true", help="open the page in the browser")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train, print the table, draw the curves."""
-    from trellis.datasets import stdlib_roles
+    """Compile, make the panels, write the page, print what they found."""
+    from trellis.demo.page import compile_kernels, make_page, make_panels
     from trellis.files import atomic_write
 
-    folder = Path(args.out)
-    say("reading the standard library ...")
-    with args.reporter.stage("reading the standard library"):
-        roles = stdlib_roles(max_tokens=args.tokens)
-    try:
-        rest, test = roles.split(0.25)
-        train, dev = rest.split(0.2)
-    except DataError:
-        raise DataError(
-            f"--tokens {args.tokens} is too little: all come from {len(set(roles.modules))} "
-            "module(s), too few to train, choose and test on"
-        ) from None
-    folder.mkdir(parents=True, exist_ok=True)
-    say(
-        f"{roles.n_tokens} identifiers of {len(set(roles.modules))} modules: "
-        f"{train.n_tokens} to train, {dev.n_tokens} for the curves, {test.n_tokens} to test"
-    )
-    with args.reporter.stage("preparing kernels"):
-        _compile()
-    runs = []
-    with args.reporter.steps("training", len(_SIZES)) as trainings:
-        for number, size in enumerate(_SIZES):
-            trainings.at(number, "whole sequences" if size is None else f"pieces of {size:g}")
-            runs.append(_train(size, train, dev, test, args))
-    table = format_table(runs, baseline(train, test)) + "\n"
-    write_stdout(table)
-    with atomic_write(folder / "table.txt", binary=False) as file:
-        file.write(table)
-    if draw(runs, folder / "curves.png"):
-        say(f"table.txt and curves.png are in {folder}")
-    else:
-        say(f"table.txt is in {folder} (install matplotlib for the curves)")
-    return 0
-
-
-def _compile() -> None:
-    """Compile what the demo needs before anything is timed, and say so."""
-    from trellis.datasets.roles import TEMPLATES
-    from trellis.models import ChainCRF
-
+    path = Path(args.out) / "index.html"
+    names = list(dict.fromkeys(args.panels))
     logging.getLogger("trellis").setLevel(logging.ERROR)  # the line below says it already
-    say("preparing kernels (half a minute, unless it is done) ...")
+    say("preparing kernels (some 20 seconds, once for a machine) ...")
     started = time.perf_counter()
-    X, y = [["a", "b", "c"]] * 2, [["x", "y", "x"]] * 2
-    ChainCRF(TEMPLATES, piece_size=1.5, max_passes=1).fit(X, y, dev=(X, y)).score(X, y)
-    say(f"... ready after {time.perf_counter() - started:.1f} s")
+    with args.reporter.stage("compiling kernels"):
+        compiling = compile_kernels(names)
+    say(f"... ready after {compiling:.1f} s")
+    with args.reporter.steps("panel", len(names)) as steps:
+        done: list[Made] = []
+
+        def told(made: Made) -> None:
+            done.append(made)
+            steps.at(len(done), made.title)
+            say(f"{made.title}: {made.seconds:.1f} s")
+
+        panels = make_panels(names, args.seed, told)
+    seconds = time.perf_counter() - started
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path, binary=False) as file:
+        file.write(make_page(panels, seconds, compiling))
+    write_stdout("\n".join(map(_paragraph, panels)) + "\n")
+    say(f"made in {seconds:.0f} s; open it in a browser: {path.resolve()}")
+    if args.open:
+        import webbrowser
+
+        webbrowser.open(path.resolve().as_uri())
+    return 1 if any(panel.error for panel in panels) else 0
 
 
-def _train(size: float | None, train: Any, dev: Any, test: Any, args: argparse.Namespace) -> Run:
-    from trellis.datasets.roles import TEMPLATES
-    from trellis.models import ChainCRF
-
-    crf = ChainCRF(TEMPLATES, piece_size=size, max_passes=args.passes, random_state=args.seed)
-    crf.fit(train.tokens, train.labels, dev=(dev.tokens, dev.labels))
-    result = Run(size, crf.history_, crf.score(test.tokens, test.labels))
-    say(f"n' = {result.name:>5}: {100 * result.score:.2f} %, {result.seconds:.2f} s")
-    return result
-
-
-def baseline(train: Any, test: Any) -> float:
-    """Accuracy of giving each identifier its most frequent role."""
-    from collections import Counter
-
-    overall: Counter[str] = Counter(y for sample in train.labels for y in sample)
-    by_word: dict[str, Counter[str]] = {}
-    for words, labels in zip(train.tokens, train.labels, strict=True):
-        for word, label in zip(words, labels, strict=True):
-            by_word.setdefault(word, Counter())[label] += 1
-    usual = overall.most_common(1)[0][0]
-    right = total = 0
-    for words, labels in zip(test.tokens, test.labels, strict=True):
-        for word, label in zip(words, labels, strict=True):
-            guess = by_word[word].most_common(1)[0][0] if word in by_word else usual
-            right += guess == label
-            total += 1
-    return right / total
-
-
-def format_table(runs: list[Run], most_frequent: float) -> str:
-    """The table of scores and times."""
-    lines = [
-        "roles of Python's identifiers: CRFs trained on pieces of mean size n'",
-        "",
-        "  n'     accuracy   seconds a pass   training",
-    ]
-    for r in runs:
-        note = {"1": "  no edges in training", "whole": "  no decomposition"}.get(r.name, "")
-        each = r.seconds / len(r.history)
-        lines.append(
-            f"  {r.name:>5}  {100 * r.score:6.2f} %  {each:10.3f}     {r.seconds:9.2f} s{note}"
-        )
-    lines += ["", f"  most frequent role of each identifier: {100 * most_frequent:.2f} %"]
-    return "\n".join(lines)
-
-
-def draw(runs: list[Run], path: Path) -> bool:
-    """Draw score against training time, and score and time against n'; False without matplotlib."""
-    if not has_matplotlib():
-        return False
-    figure, (left, right) = new_figure(2)
-    for r in runs:
-        seconds, scores, total = [], [], 0.0
-        for record in r.history:
-            total += record.seconds
-            seconds.append(total)
-            scores.append(100 * (record.dev_score or 0.0))
-        left.plot(seconds, scores, marker=".", label=f"n' = {r.name}")
-    left.set(xlabel="training time [s]", ylabel="accuracy on held-out modules [%]")
-    left.set_title("Score during training")
-    left.legend()
-    left.grid(alpha=0.3)
-    x = range(len(runs))
-    right.plot(x, [100 * r.score for r in runs], "o-", color="C0")
-    right.set_xticks(list(x), [r.name for r in runs])
-    right.set(xlabel="mean piece size n'", ylabel="test accuracy [%]")
-    right.yaxis.label.set_color("C0")
-    right.set_title("Score and time against piece size")
-    right.grid(alpha=0.3)
-    times = right.twinx()
-    times.plot(x, [r.seconds / len(r.history) for r in runs], "s--", color="C1")
-    times.set_ylabel("seconds a pass")
-    times.yaxis.label.set_color("C1")
-    times.set_ylim(bottom=0)
-    save_figure(figure, path)
-    return True
+def _paragraph(panel: Made) -> str:
+    """What a panel found, for the terminal."""
+    text = textwrap.fill(panel.summary, 92, initial_indent="  ", subsequent_indent="  ")
+    return f"{panel.title}\n{text}\n"

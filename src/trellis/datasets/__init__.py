@@ -9,6 +9,7 @@ from trellis.datasets.citations import Citations, citations
 from trellis.datasets.grids import TEXTURES, grid_edges, noisy_digits, textures
 from trellis.datasets.regression import synthetic_graph_regression
 from trellis.datasets.roles import ROLES, Roles, source_roles, stdlib_roles
+from trellis.datasets.sentences import Sentences, stdlib_sentences
 from trellis.datasets.snakes import snakes
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Citations",
     "Lab",
     "Roles",
+    "Sentences",
     "artificial_experts",
     "citations",
     "grid_edges",
@@ -26,6 +28,7 @@ __all__ = [
     "snakes",
     "source_roles",
     "stdlib_roles",
+    "stdlib_sentences",
     "synthetic_graph_regression",
     "textures",
 ]

@@ -18,20 +18,22 @@ Identifiers inside f-strings (and t-strings) are left out; soft keywords (``matc
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import os
-import sysconfig
 import tokenize
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
 
+from trellis.datasets.source_files import (
+    UNPARSABLE,
+    Paths,
+    by_hash,
+    held_out_modules,
+    source_files,
+)
 from trellis.datasets.syntax import label_source
-from trellis.domains import nothing, number, one_of, whole
+from trellis.domains import nothing, one_of, whole
 from trellis.errors import DataError
 
 __all__ = ["ROLES", "Roles", "source_roles", "stdlib_roles"]
@@ -76,18 +78,9 @@ ROLES: Mapping[str, str] = MappingProxyType(
 )
 """The roles and what they mean, in a fixed order."""
 
-_Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 _Labelled: TypeAlias = tuple[list[list[str]], list[list[str]]]
 
-# Folders of tests and of data in the form of code; folders and files whose names are no
-# identifiers (site-packages, config-3.11-…) cannot be imported and are left out as well.
-_LEFT_OUT = frozenset({"test", "tests", "idle_test", "encodings", "pydoc_data", "turtledemo"})
-_LEFT_OUT_FILES = ("test_", "conftest", "_sysconfigdata")
-
 _UNIT = one_of("function", "statement")
-
-# What ast.parse raises: on wrong syntax, on wrong characters, and (two kinds) on deep nesting.
-_UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 @dataclass(frozen=True)
@@ -139,20 +132,7 @@ class Roles:
         train, test : Roles
             The two parts; sequences keep their order.
         """
-        number(above=0, below=1).check("test_fraction", test_fraction)
-        sizes: Counter[str] = Counter()
-        for module, sequence in zip(self.modules, self.tokens, strict=True):
-            sizes[module] += len(sequence)
-        if len(sizes) < 2:
-            raise DataError(
-                f"the data comes from {len(sizes)} module(s), but a split by module needs two; "
-                "take more tokens or more source folders"
-            )
-        order = sorted(sizes, key=lambda module: _hashed(module, b"split"))
-        reached = list(itertools.accumulate(sizes[module] for module in order))
-        wanted = test_fraction * reached[-1]
-        cut = min(range(len(order) - 1), key=lambda i: abs(reached[i] - wanted))
-        held_out = set(order[: cut + 1])
+        held_out = held_out_modules(self.modules, list(map(len, self.tokens)), test_fraction)
         return (
             self._where([module not in held_out for module in self.modules]),
             self._where([module in held_out for module in self.modules]),
@@ -167,7 +147,7 @@ class Roles:
 
 
 def stdlib_roles(
-    *, unit: str = "function", max_tokens: int | None = None, root: _Paths | None = None
+    *, unit: str = "function", max_tokens: int | None = None, root: Paths | None = None
 ) -> Roles:
     """Label the identifiers of Python's standard library with their syntactic roles.
 
@@ -205,10 +185,9 @@ def stdlib_roles(
     """
     _UNIT.check("unit", unit)
     (nothing | whole(1)).check("max_tokens", max_tokens)
-    roots = _roots(root)
-    files = sorted(itertools.chain.from_iterable(map(_source_files, roots)))
+    files, where = source_files(root)
     if max_tokens is not None:
-        files.sort(key=lambda file: _hashed(file[0], b"order"))
+        files.sort(key=lambda file: by_hash(file[0], b"order"))
 
     sequences: list[tuple[str, list[str], list[str]]] = []
     count = 0
@@ -218,7 +197,7 @@ def stdlib_roles(
         try:
             with tokenize.open(path) as stream:
                 tokens, labels = label_source(stream.read(), unit)
-        except (OSError, *_UNPARSABLE):
+        except (OSError, *UNPARSABLE):
             continue
         for sequence, roles in zip(tokens, labels, strict=True):
             sequences.append((module, sequence, roles))
@@ -226,7 +205,6 @@ def stdlib_roles(
             if max_tokens is not None and count >= max_tokens:
                 break
     if not sequences:
-        where = ", ".join(map(str, roots))
         raise DataError(
             f"no Python source with identifiers found under {where}; the standard library may be "
             "zipped or stripped of its .py files: pass root= a folder that holds Python source"
@@ -262,34 +240,5 @@ def source_roles(source: str, *, unit: str = "function") -> _Labelled:
     text = source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     try:
         return label_source(text, unit)
-    except _UNPARSABLE as error:
+    except UNPARSABLE as error:
         raise DataError(f"the source cannot be parsed as Python: {error}") from error
-
-
-def _hashed(module: str, purpose: bytes) -> bytes:
-    # Python's own hash of a string differs from run to run.
-    return hashlib.blake2b(module.encode(errors="replace"), person=purpose).digest()
-
-
-def _roots(root: _Paths | None) -> list[Path]:
-    if root is None:
-        return [Path(sysconfig.get_path("stdlib"))]
-    roots = [Path(root)] if isinstance(root, str | os.PathLike) else [Path(r) for r in root]
-    if not roots:
-        raise DataError("root is an empty list; pass a folder of Python source")
-    for folder in roots:
-        if not folder.is_dir():
-            raise DataError(f"root {str(folder)!r} is not a folder; pass a folder of Python source")
-    return roots
-
-
-def _source_files(root: Path) -> Iterator[tuple[str, Path]]:
-    """Yield (module name, path) of the source files under `root`."""
-    for folder, subfolders, files in os.walk(root):
-        subfolders[:] = [s for s in subfolders if s.isidentifier() and s not in _LEFT_OUT]
-        package = Path(folder).relative_to(root).parts
-        for file in files:
-            stem = file.removesuffix(".py")
-            if stem != file and stem.isidentifier() and not stem.startswith(_LEFT_OUT_FILES):
-                parts = package if stem == "__init__" and package else (*package, stem)
-                yield ".".join(parts), Path(folder, file)

@@ -40,9 +40,7 @@ class Measured:
     high: float
 
 
-def curves(
-    series: Sequence[Curve], x_label: str, y_label: str, *, log_x: bool = False
-) -> str:
+def curves(series: Sequence[Curve], x_label: str, y_label: str, *, log_x: bool = False) -> str:
     """Lines over x, with their intervals as bands, and a legend above them.
 
     Examples
@@ -57,7 +55,10 @@ def curves(
     to_x, _ = _scale(min(map(along, xs)), max(map(along, xs)), _LEFT + 8, _WIDTH - _RIGHT - 8)
     ticks = _ticks(min(ys), max(ys), 5)
     to_y, _ = _scale(
-        min(min(ys), ticks[0]), max(max(ys), ticks[-1]), _HEIGHT - _BOTTOM, _TOP + 22 * _rows(series)
+        min(*ys, ticks[0]),
+        max(*ys, ticks[-1]),
+        _HEIGHT - _BOTTOM,
+        _TOP + 22 * _rows(series),
     )
     parts = [_grid(ticks, to_y)]
     for x in sorted(set(xs)):
@@ -174,7 +175,9 @@ def _legend(names: Sequence[str]) -> str:
         for k in members:
             parts.append(
                 f'<line class="line s{k % _MARKS}" x1="{x:.0f}" x2="{x + 24:.0f}" '
-                f'y1="{y}" y2="{y}"/>' + _mark(k, x + 12, y) + _text(x + 29, y + 4, names[k], "start")
+                f'y1="{y}" y2="{y}"/>'
+                + _mark(k, x + 12, y)
+                + _text(x + 29, y + 4, names[k], "start")
             )
             x += 34 + 7 * len(names[k])
     return "".join(parts)
@@ -191,9 +194,7 @@ def _mark(k: int, x: float, y: float) -> str:
     if k == 4:
         return f'<circle {name} style="fill:none" cx="{x:.1f}" cy="{y:.1f}" r="4"/>'
     if k == 5:
-        return (
-            f'<path {name} style="fill:none" d="M{x - 4:.1f},{y - 4:.1f}l8,8m0,-8l-8,8"/>'
-        )
+        return f'<path {name} style="fill:none" d="M{x - 4:.1f},{y - 4:.1f}l8,8m0,-8l-8,8"/>'
     corners = {2: ((0, -5), (5, 4), (-5, 4)), 3: ((0, -5), (5, 0), (0, 5), (-5, 0))}[k]
     return f'<polygon {name} points="{_points([(x + a, y + b) for a, b in corners])}"/>'
 

@@ -99,10 +99,11 @@ def percent(share: float, digits: int = 1) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
-def source_of(example: Callable[..., Any]) -> str:
+def source_of(example: Callable[..., Any], **arguments: Any) -> str:
     """The body of a function, as a reader would type it: no docstring, no indent, no return.
 
-    What the page shows as «made by» is thus the code that was run.
+    What the page shows as «made by» is thus the code that was run; names of arguments are shown as
+    their values.
 
     Examples
     --------
@@ -117,12 +118,15 @@ def source_of(example: Callable[..., Any]) -> str:
     if body.startswith('"""'):
         body = body[body.index('"""', 3) + 3 :].lstrip("\n")
     kept = [line for line in body.splitlines() if not line.startswith("return ")]
-    return "\n".join(kept).strip("\n")
+    shown = "\n".join(kept).strip("\n")
+    for name, value in arguments.items():
+        shown = re.sub(rf"\b{name}\b(?!=)", repr(value).replace("\\", r"\\"), shown)
+    return shown
 
 
-def code_of(example: Callable[..., Any]) -> str:
+def code_of(example: Callable[..., Any], **arguments: Any) -> str:
     """The code that made a panel, with a button that copies it."""
-    text = html.escape(source_of(example))
+    text = html.escape(source_of(example, **arguments))
     return (
         '<details class="code" open><summary>The code that made this</summary>'
         f'<button type="button" class="copy">copy</button><pre><code>{text}</code></pre></details>'
@@ -140,12 +144,12 @@ def script(source: str) -> str:
 
 
 def data(name: str, value: Any) -> str:
-    """Numbers and texts for a script, which finds them by this name.
+    r"""Numbers and texts for a script, which finds them by this name.
 
     Examples
     --------
     >>> data("cells", {"label": "</script>"})
-    '<script type="application/json" id="cells">{"label":"\\\\u003c/script>"}</script>'
+    '<script type="application/json" id="cells">{"label":"\\u003c/script>"}</script>'
     """
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
     return f'<script type="application/json" id="{name}">{text}</script>'
