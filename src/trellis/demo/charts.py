@@ -157,12 +157,12 @@ def _rows(series: Sequence[Curve]) -> int:
 def _lay_out(names: Sequence[str]) -> list[list[int]]:
     """Which names of a legend stand in which row."""
     rows: list[list[int]] = [[]]
-    used = 0
+    used = 0.0
     for k, name in enumerate(names):
-        wide = 34 + 7 * len(name)
+        wide = 36 + 7.5 * len(name)
         if rows[-1] and used + wide > _WIDTH - _LEFT:
             rows.append([])
-            used = 0
+            used = 0.0
         rows[-1].append(k)
         used += wide
     return rows
@@ -179,7 +179,7 @@ def _legend(names: Sequence[str]) -> str:
                 + _mark(k, x + 12, y)
                 + _text(x + 29, y + 4, names[k], "start")
             )
-            x += 34 + 7 * len(names[k])
+            x += 36 + 7.5 * len(names[k])
     return "".join(parts)
 
 

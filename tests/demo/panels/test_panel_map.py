@@ -212,7 +212,3 @@ def test_where_others_are_better_is_said():
     assert "no different" in text and "more than the mean of the nearest five" in text
     bad = replace(mixed[0], coverage=Measured("", 0.8, 0.78, 0.82))
     assert "too narrow" in summed_up(bad, mixed)
-
-
-def test_warm_runs():
-    panel_map.warm()
