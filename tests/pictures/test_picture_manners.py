@@ -119,6 +119,22 @@ def test_what_is_refused(calls, name, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("dpi", [100, 150])
+def test_nothing_is_cut(calls, name, dpi):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    figure = calls[name]()
+    figure.set_dpi(dpi)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    drawn = figure.get_tightbbox(canvas.get_renderer())  # in inches
+    width, height = figure.get_size_inches()
+    assert min(drawn.x0, drawn.y0) >= -0.001
+    assert drawn.x1 <= width + 0.001
+    assert drawn.y1 <= height + 0.001
+
+
 def test_as_many_axes_as_panels(calls):
     from matplotlib.figure import Figure
 

@@ -24,8 +24,8 @@ def points(axes):
     return {tuple(place): value for place, value in found}, drawn
 
 
-def bars(figure, n):
-    return [axes.get_ylabel() for axes in figure.axes[n:]]
+def titles(figure, n):
+    return [axes.get_title() for axes in figure.axes[:n]]
 
 
 def test_values_at_their_places():
@@ -35,7 +35,8 @@ def test_values_at_their_places():
     assert found == dict(zip(map(tuple, PLACES.tolist()), VALUES.tolist(), strict=True))
     assert drawn.get_array().tolist() == [1, 2, 3, 4]  # what is much lies on top
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("east", "north")
-    assert bars(figure, 1) == ["height [m]"]
+    assert figure.axes[1].get_ylabel() == "height [m]"  # of the bar
+    assert axes.get_title() == ""
     assert axes.get_aspect() == 1.0
     assert axes.get_legend() is None
 
@@ -64,8 +65,8 @@ def test_widths_of_intervals():
     found, _ = points(figure.axes[1])
     assert found[0.0, 1.0] == 2
     assert found[3.0, 0.5] == 5
-    assert bars(figure, 2) == ["value", "width of the interval"]
-    assert bars(draw_map(PLACES, VALUES, std=VALUES), 2)[1] == "standard deviation"
+    assert titles(figure, 2) == ["value", "width of the interval"]
+    assert titles(draw_map(PLACES, VALUES, std=VALUES), 2)[1] == "standard deviation"
 
 
 def test_observed_points_have_rings():
@@ -82,7 +83,7 @@ def test_observed_numbers_have_a_panel_on_the_same_scale():
     predicted, seen, _ = figure.axes[:3]
     assert set(points(seen)[0]) == {(0.0, 1.0), (2.0, 2.0)}
     assert points(predicted)[1].get_clim() == points(seen)[1].get_clim()
-    assert bars(figure, 3) == ["value, predicted", "value, observed", "standard deviation"]
+    assert titles(figure, 3) == ["value, predicted", "value, observed", "standard deviation"]
     assert figure.get_suptitle() == "All"
 
 

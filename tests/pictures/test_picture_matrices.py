@@ -153,6 +153,22 @@ def test_names_do_not_overlap():
             assert all(page.x0 <= b.x0 and page.y0 <= b.y0 for b in boxes)
 
 
+def test_no_name_is_cut():
+    """One layout is not enough where cells stay square: that of one label was too far left."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    for n, length in ((1, 8), (1, 40), (2, 8), (3, 20), (20, 40)):
+        labels = [["x" * length + str(i) for i in range(n)]]
+        figure = draw_confusion(labels, labels)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        drawn = figure.get_tightbbox(canvas.get_renderer())
+        width, height = figure.get_size_inches()
+        assert min(drawn.x0, drawn.y0) >= -0.001
+        assert drawn.x1 <= width + 0.001
+        assert drawn.y1 <= height + 0.001
+
+
 def test_small_axes_have_no_numbers():
     from matplotlib.figure import Figure
 
@@ -230,7 +246,7 @@ def test_types_of_edges_have_panels():
     np.testing.assert_allclose(cells(figure.axes[1]), model.weights_.transitions[1])
     one = draw_transitions(model, edge_type="right").axes[0]
     assert one.get_title() == "right"
-    assert one.get_xlabel() == "label of the second"
+    assert one.get_xlabel() == "label of the second node"
     np.testing.assert_allclose(cells(one), model.weights_.transitions[1])
     with pytest.raises(DataError, match="2 panels; give as many, or choose one by edge_type"):
         draw_transitions(model, ax=Figure().subplots())

@@ -94,7 +94,7 @@ def draw_agreement(
         draw_matrix(
             axes, table, rows, systems, bar="positions with the same label [%]",
             number=lambda i, j: "" if np.isnan(table[i, j]) else f"{table[i, j]:.1f}",
-            cmap=SEQUENTIAL, vmin=min(low, high - 1), vmax=high,
+            own=sheet.is_new, cmap=SEQUENTIAL, vmin=min(low, high - 1), vmax=high,
         )  # fmt: skip
         if gold is not None:
             axes.axhline(len(systems) - 0.5, color="white", linewidth=4)

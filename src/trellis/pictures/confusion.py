@@ -90,7 +90,7 @@ def draw_confusion(
         draw_matrix(
             axes, shares, names, names, bar="share of the gold label [%]",
             number=lambda i, j: short_count(counts[i, j]) if shown[i, j] else "",
-            cmap=SEQUENTIAL, vmin=0.0, vmax=100.0,
+            own=sheet.is_new, cmap=SEQUENTIAL, vmin=0.0, vmax=100.0,
         )  # fmt: skip
         right = f"{100 * np.trace(counts) / max(total, 1):.1f} % of {total:.0f} positions are right"
         axes.set(

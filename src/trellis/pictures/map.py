@@ -85,7 +85,7 @@ def draw_map(
     --------
     >>> from trellis.pictures import draw_map
     >>> figure = draw_map([[0, 0], [1, 2]], [3.5, 4.0], std=[0.1, 0.3], label="height [m]")
-    >>> [bar.get_ylabel() for bar in figure.axes[2:]]
+    >>> [axes.get_title() for axes in figure.axes[:2]]
     ['height [m]', 'standard deviation']
     """
     sheet = Sheet(path, ax, title)
@@ -119,7 +119,10 @@ def draw_map(
                 continue
             own = spread is not None and i == k - 1
             limits = _limits(what if own else pooled)
-            _draw(axes, places, what, ring, links, limits, shown(heading, 60))
+            # Beside another panel the name of a bar would be read as that of its axis.
+            bar, above = (shown(heading, 60), "")[:: 1 if k == 1 or not sheet.is_new else -1]
+            _draw(axes, places, what, ring, links, limits, bar)
+            axes.set_title(above)
             axes.set_aspect(_aspect(places, geographic))
             axes.set_xlabel(sides[0])
             if i == 0 or not sheet.is_new:
@@ -236,7 +239,7 @@ def _draw(
     ring: NDArray[np.bool_] | None,
     links: NDArray[np.int64] | None,
     limits: tuple[float, float],
-    heading: str,
+    name: str,
 ) -> None:
     from matplotlib.collections import LineCollection
 
@@ -264,7 +267,7 @@ def _draw(
     )  # fmt: skip
     if not known.all():  # places where there is no number
         axes.scatter(*places[~known].T, s=size / 3, c="0.8", marker="x", linewidths=0.5, zorder=1)
-    bar = axes.figure.colorbar(points, ax=axes, extend=extend, pad=0.02, shrink=0.9, label=heading)
+    bar = axes.figure.colorbar(points, ax=axes, extend=extend, pad=0.02, shrink=0.9, label=name)
     bar.outline.set_linewidth(0.4)
     if ring is not None and ring.any() and not ring.all():
         axes.scatter(

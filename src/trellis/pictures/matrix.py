@@ -20,18 +20,18 @@ _NUMBERED = 20  # labels; with more, cells show no numbers
 _WIDEST = 10.0  # inches
 _LEAST_CELL = 0.27  # inches that a cell with a number needs
 _LEAST_NAME = 0.085  # inches that a name needs
+_ROOM = 0.65  # of the axes that names and the bar leave, about
 _GOLDEN = 0.62  # how wide a letter is for its size, about
 
 
-def _cell(n: int) -> float:
-    """Inches of a cell in a picture of its own."""
-    return min(0.62, max(0.44, 3.4 / n)) if n <= _NUMBERED else min(0.22, _WIDEST / n)
+def _cell_size(n: int) -> float:
+    """Inches of a cell in a picture of its own, of so many rows or columns."""
+    return min(1.2, max(0.44, 3.0 / n)) if n <= _NUMBERED else min(0.22, _WIDEST / n)
 
 
 def matrix_size(rows: int, names: Sequence[Any]) -> tuple[float, float]:
     """Width and height in inches of a picture of a matrix with these columns."""
-    n = max(rows, len(names))
-    cell = _cell(n)
+    cell = _cell_size(max(rows, len(names)))
     margin = 0.9 + 0.07 * max((len(shown(name)) for name in names), default=0)
     return max(3.4, cell * len(names) + margin + 0.9), max(2.8, cell * rows + margin)
 
@@ -44,7 +44,7 @@ def draw_matrix(
     *,
     bar: str,
     number: Callable[[int, int], str],
-    cell: float | None = None,
+    own: bool,
     **how: Any,
 ) -> Any:
     """Draw a matrix with names, numbers and a bar of colours; returns the image.
@@ -60,16 +60,17 @@ def draw_matrix(
         What the colours mean.
     number : function
         What a cell of this row and column shows.
-    cell : float, optional
-        Inches of a cell; by default what the axes have for it.
+    own : bool
+        Whether the figure has the size of :func:`matrix_size`; else cells are as the axes allow.
     **how
         Further arguments of matplotlib's ``imshow``: ``vmin``, ``vmax``, ``cmap``, ``norm``.
     """
     image = axes.imshow(matrix, aspect="equal", **how)
     axes.set_facecolor("0.93")  # of cells that are blank
-    if cell is None:
+    cell = _cell_size(max(len(rows), len(columns)))
+    if not own:
         box = axes.get_window_extent()
-        cell = min(box.width / len(columns), box.height / len(rows)) / axes.figure.dpi
+        cell = _ROOM * min(box.width / len(columns), box.height / len(rows)) / axes.figure.dpi
     _name_sides(axes, rows, columns, cell)
     if cell >= _LEAST_CELL and max(len(rows), len(columns)) <= _NUMBERED:
         _number_cells(axes, image, matrix, number, cell)

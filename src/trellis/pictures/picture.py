@@ -37,6 +37,9 @@ class Picture(Figure):
         with picture_style(), warnings.catch_warnings():
             # A name in a script that no font here has is drawn as boxes; once a glyph is too often.
             warnings.filterwarnings("ignore", message=r"(?s)(Glyph|Matplotlib currently)")
+            engine = self.get_layout_engine()
+            if engine is not None:
+                engine.execute(self)  # once is not enough where cells are to stay square
             super().draw(renderer)
 
     def _repr_png_(self) -> bytes:

@@ -28,7 +28,7 @@ _BELOW = ("#FFF7A8", "#F7E9AE", "#E6DCC0")
 _ABOVE = ("#C3D2E6", "#5B8BC0", "#0B2C5A")
 _SIDES = {
     "chain": ("label", "next label"),
-    "tree": ("label of the first node of an edge", "label of the second"),
+    "tree": ("label of the first node", "label of the second node"),
     "graph": ("label of a node", "label of its neighbour"),
 }
 
@@ -96,7 +96,7 @@ def draw_transitions(
     with sheet:
         panels = sheet.panels(len(types), size, across, alike="choose one by edge_type")
         for panel, kind in zip(panels, types, strict=True):
-            _draw(panel, tables[kind][square], blank, names)
+            _draw(panel, tables[kind][square], blank, names, own=sheet.is_new)
             panel.set(ylabel=sides[0], xlabel=sides[1])
             panel.set_title(shown(kind) if kind else "")
         if title is not None and len(types) == 1:
@@ -142,7 +142,11 @@ def _chosen(states: tuple[Any, ...], labels: Sequence[Any] | None) -> list[int]:
 
 
 def _draw(
-    axes: Any, table: NDArray[np.float64], blank: NDArray[np.bool_] | None, names: list[Any]
+    axes: Any,
+    table: NDArray[np.float64],
+    blank: NDArray[np.bool_] | None,
+    names: list[Any],
+    own: bool,
 ) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
@@ -155,6 +159,7 @@ def _draw(
     draw_matrix(
         axes, shown_table, names, names, bar="weight",
         number=lambda i, j: "" if np.isnan(shown_table[i, j]) else _signed(shown_table[i, j]),
+        own=own,
         cmap=LinearSegmentedColormap.from_list("signed", stops), vmin=-largest, vmax=largest,
     )  # fmt: skip
     if blank is not None and blank.any():
