@@ -17,8 +17,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import llvmlite.binding as llvm
 from numba import types
-from numba.core import codegen, compiler, environment, targetconfig
+from numba.core import codegen, compiler, config, environment, targetconfig
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
@@ -41,6 +42,8 @@ def economically() -> Iterator[None]:
             (target, "create_cfunc_wrapper", _no_entry),
             (generator, "_library_class", _Part),
         ]
+        if hasattr(generator, "_pass_builder"):  # from Numba 0.62 on
+            swaps.append((generator, "_pass_builder", _Passes(generator._tm)))
         was_on = gc.isenabled()
         gc.disable()  # the compiler makes millions of objects that all live on: a tenth of the time
         for owner, name, value in swaps:
@@ -56,6 +59,30 @@ def economically() -> Iterator[None]:
 
 def _no_entry(*_: Any) -> None:
     """Make no entry for C programs."""
+
+
+class _Passes:
+    """LLVM's passes, without those that unroll loops.
+
+    Rows of labels are short, and what is long is unrolled by hand or by the vectoriser: to unroll
+    more takes a quarter of the time and makes nothing faster. Nor does the highest level.
+    """
+
+    def __init__(self, machine: Any) -> None:
+        self._machine = machine
+
+    def __call__(
+        self,
+        opt: int = config.OPT,
+        loop_vectorize: bool = config.LOOP_VECTORIZE,
+        slp_vectorize: bool = config.SLP_VECTORIZE,
+    ) -> Any:
+        options = llvm.create_pipeline_tuning_options()
+        options.speed_level = min(opt, 2)
+        options.loop_vectorization = loop_vectorize
+        options.slp_vectorization = slp_vectorize
+        options.loop_unrolling = False
+        return llvm.create_pass_builder(self._machine, options)
 
 
 class _Resolved:
