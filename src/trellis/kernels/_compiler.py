@@ -151,9 +151,9 @@ class _Part(codegen.JITCodeLibrary):  # type: ignore[misc]  # Numba is untyped
             self._has_address = True
             super()._finalize_final_module()
             for variable in self._final_module.global_variables:
-                if variable.name.startswith("_ZN08NumbaEnv"):
-                    if (env := environment.lookup_environment(variable.name)) is not None:
-                        self._codegen.set_env(variable.name, env)
+                env = environment.lookup_environment(variable.name)
+                if env is not None:
+                    self._codegen.set_env(variable.name, env)
         return int(super().get_pointer_to_function(name))
 
     @property
