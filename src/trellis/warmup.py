@@ -16,7 +16,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -30,11 +30,12 @@ __all__ = [
     "warm_assignments",
     "warm_experts",
     "warm_features",
+    "warm_gradient",
     "warm_graphs",
     "warm_inference",
+    "warm_many_labels",
     "warm_margin",
     "warm_perceptrons",
-    "warm_rich_edges",
     "warm_rich_optimum",
     "warm_text",
     "warm_training",
@@ -78,27 +79,30 @@ def _read() -> Corpus:
 
 
 def warm_inference() -> None:
-    """Exact inference on chains, and the exact gradient."""
-    from trellis.corpus import as_corpus
-    from trellis.decompose import WholeSamples
-    from trellis.features import AttributeEncoder
-    from trellis.problems import LabelProblem, LogLikelihood, Weights
+    """Exact inference on chains."""
     from trellis.structures import ChainPotentials, best, entropy, kbest, marginals, sample
-    from trellis.structures.windows import window_probabilities
 
-    one, two = np.zeros(1, np.int64), np.arange(2)
     for trans in (np.zeros((2, 2)), np.zeros((3, 2, 2))):
         p = ChainPotentials(np.zeros((3, 2)), trans, np.array([0, 3]))
         for infer in (best, marginals, entropy):
             infer(p)
         kbest(p, 2)
         sample(p, 1, np.random.default_rng(0))
-        window_probabilities(p, one, two, one, np.ones((1, 2), np.bool_))
-    corpus = as_corpus([[["a"], ["b"]]], [["X", "Y"]])
+
+
+def warm_gradient() -> None:
+    """The exact gradient of CRFs of chains, and steps in twice the precision."""
+    from trellis.corpus import as_corpus
+    from trellis.decompose import WholeSamples
+    from trellis.features import AttributeEncoder
+    from trellis.problems import LabelProblem, LogLikelihood, Weights
+
+    corpus = as_corpus(_X, _Y)
     assert corpus.labels is not None
     problem = LabelProblem(AttributeEncoder().learn(corpus), corpus.labels, 2)
     pieces = WholeSamples().draw(corpus.offsets, np.random.default_rng(0))
     LogLikelihood(problem).value_and_gradient(Weights.zeros(2, 2), problem.visits(pieces))
+    problem.compatible(np.zeros(problem.n_weights), problem.batch(np.arange(1)))
 
 
 # The parts below take features as they are: encoding by templates is a part of its own.
@@ -107,29 +111,21 @@ _LOOP = np.array([[0, 1], [1, 2], [2, 0]])
 
 
 def warm_training() -> None:
-    """A CRF of chains, on pieces."""
+    """CRFs of chains, on pieces: plain and rich edges, which have most of their code in common."""
     from trellis.models import ChainCRF
 
-    ChainCRF(piece_size=1.5, max_passes=1).fit(_X, _Y)
-
-
-def warm_rich_edges() -> None:
-    """Rich edges and transitions of some pairs, and the penalties that are not smooth."""
-    _rich_edges("sgd")
+    for rich in (False, True):
+        ChainCRF(rich_edges=rich, edge_pairs="all", piece_size=1.5, max_passes=1).fit(_X, _Y)
 
 
 def warm_rich_optimum() -> None:
-    """The same by batches, in twice the precision."""
-    _rich_edges("lbfgs")
-
-
-def _rich_edges(solver: str) -> None:
+    """Rich edges by batches, in twice the precision, and the penalties that are not smooth."""
     from trellis.models import ChainCRF
 
     for pairs in ("all", "observed"):
         ChainCRF(
             rich_edges=True, edge_pairs=pairs, l1=1e-3, group_lasso=1e-3, max_passes=1,
-            solver=solver,
+            solver="lbfgs",
         ).fit(_X, _Y)  # fmt: skip
 
 
@@ -137,12 +133,24 @@ def warm_perceptrons() -> None:
     """Perceptrons of chains, and labelling."""
     from trellis.models import ChainPerceptron
 
-    plain = ChainPerceptron(max_passes=1).fit(_X, _Y)
-    plain.predict(_X)
-    plain.predict(_X, prune=1)  # what many labels need
-    for pairs in ("all", "observed"):
-        rich = ChainPerceptron(rich_edges=True, edge_pairs=pairs, max_passes=1).fit(_X, _Y)
-        rich.predict(_X, constraints=_Y)
+    for rich in (False, True):
+        ChainPerceptron(rich_edges=rich, edge_pairs="all", max_passes=1).fit(_X, _Y).predict(_X)
+
+
+def warm_many_labels() -> None:
+    """What many labels need: rich edges of some pairs, labels left out, and spans."""
+    from trellis.models import ChainCRF, ChainPerceptron
+    from trellis.structures import ChainPotentials
+    from trellis.structures.windows import window_probabilities
+
+    some: dict[str, Any] = {"rich_edges": True, "edge_pairs": "observed", "max_passes": 1}
+    for model in (ChainCRF(l1=1e-3, group_lasso=1e-3, **some), ChainPerceptron(**some)):
+        model.fit(_X, _Y).predict(_X, constraints=_Y)
+    ChainPerceptron(max_passes=1).fit(_X, _Y).predict(_X, prune=1)
+    one, two = np.zeros(1, np.int64), np.arange(2)
+    for trans in (np.zeros((2, 2)), np.zeros((3, 2, 2))):
+        p = ChainPotentials(np.zeros((3, 2)), trans, np.array([0, 3]))
+        window_probabilities(p, one, two, one, np.ones((1, 2), np.bool_))
 
 
 def warm_trees() -> None:
@@ -212,10 +220,11 @@ def warm_experts() -> None:
 
 
 PARTS: tuple[Part, ...] = (
-    warm_trees, warm_graphs, warm_inference, warm_training, warm_rich_edges, warm_rich_optimum,
-    warm_perceptrons, warm_margin, warm_assignments, warm_features, warm_experts, warm_text,
+    warm_trees, warm_graphs, warm_training, warm_rich_optimum, warm_inference, warm_margin,
+    warm_gradient, warm_perceptrons, warm_assignments, warm_experts, warm_features,
+    warm_many_labels, warm_text,
 )  # fmt: skip
-"""All parts, those that take the longest first."""
+"""All parts: those that take the longest first, and at the end those that build on others."""
 
 
 def warmup(parts: Sequence[Part] = PARTS) -> None:
