@@ -66,7 +66,7 @@ class _Passes:
     """LLVM's passes, without those that unroll loops.
 
     Rows of labels are short, and what is long is unrolled by hand or by the vectoriser: to unroll
-    more takes a quarter of the time and makes nothing faster. Nor does the highest level.
+    more takes a fifth of the time and makes short rows slower.
     """
 
     def __init__(self, machine: Any) -> None:
@@ -79,7 +79,7 @@ class _Passes:
         slp_vectorize: bool = config.SLP_VECTORIZE,
     ) -> Any:
         options = llvm.create_pipeline_tuning_options()
-        options.speed_level = min(opt, 2)
+        options.speed_level = int(opt)
         options.loop_vectorization = loop_vectorize
         options.slp_vectorization = slp_vectorize
         options.loop_unrolling = False
