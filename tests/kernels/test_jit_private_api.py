@@ -1,12 +1,12 @@
-"""The private names of Numba that ``trellis/kernels/_jit.py`` relies on, and that they are there.
+"""The private names of Numba that ``trellis/kernels`` relies on, and that they are there.
 
 Numba promises none of them. If a test here fails after an upgrade, look at what became of the name,
-change ``_jit.py`` or keep the older Numba, and only then raise the bound in ``pyproject.toml``.
+change ``_jit.py`` and ``_compiler.py`` or keep the older Numba, and only then raise the bound in
+``pyproject.toml``.
 """
 
 from __future__ import annotations
 
-import gc
 import importlib
 import inspect
 import pkgutil
@@ -18,11 +18,21 @@ import numba
 import numpy as np
 import pytest
 from numba import types
-from numba.core import caching, codegen, compiler, cpu, dispatcher, serialize
+from numba.core import (
+    caching,
+    codegen,
+    compiler,
+    cpu,
+    dispatcher,
+    environment,
+    serialize,
+    targetconfig,
+    typing,
+)
 from numba.core.errors import NumbaError
 
 import trellis.kernels
-from trellis.kernels import _jit
+from trellis.kernels import _compiler, _jit
 
 RELIED_UPON = [
     # where the cache is
@@ -45,9 +55,19 @@ RELIED_UPON = [
     (codegen.JITCodeLibrary, "codegen", "is asked to set Python globals of code with an address"),
     (codegen.JITCPUCodegen, "set_env", "is what a fragment has no place for"),
     (compiler, "Compiler", "is told to put fragments into a library of ours"),
+    # no machine code but of kernels
+    (codegen.JITCPUCodegen, "_library_class", "is what code is put into"),
+    (codegen.JITCodeLibrary, "_verify_declare_only_symbols", "looks for what is not linked"),
+    (codegen.JITCodeLibrary, "_set_compiled_object", "tells that code comes from the cache"),
+    (environment, "lookup_environment", "knows the Python globals of code without an address"),
+    (cpu.CPUContext, "create_cfunc_wrapper", "makes entries for C programs; kernels have none"),
+    # operators are resolved once
+    (typing.Context, "resolve_function_type", "finds the types of a call"),
+    (typing.Context, "_lookup_global", "finds the type of a function"),
+    (targetconfig.ConfigStack, "top_or_none", "has the flags of what is being compiled"),
     # no code for constants, no search for garbage
     (dispatcher.Dispatcher, "get_call_template", "is asked for the types of a call"),
-    (dispatcher.Dispatcher, "compile", "makes code; meanwhile no garbage is looked for"),
+    (dispatcher.Dispatcher, "compile", "makes code, with no more work than kernels need"),
     (types, "unliteral", "tells the type of a constant"),
     # no counting of references
     (cpu.CPUTargetOptions, "_nrt", "switches the counting of references off"),
@@ -60,7 +80,7 @@ RELIED_UPON = [
 def test_the_name_is_there(owner, name, why):
     assert hasattr(owner, name), (
         f"Numba {numba.__version__} has no {owner.__name__}.{name}, which {why}; "
-        "see trellis/kernels/_jit.py"
+        "see trellis/kernels/_jit.py and _compiler.py"
     )
 
 
@@ -81,6 +101,11 @@ def test_a_library_notes_that_it_is_finished():
     """``_finalize_final_module`` of a fragment sets it, as the one of Numba does."""
     source = inspect.getsource(codegen.CPUCodeLibrary._finalize_final_module)
     assert "self._finalized = True" in source
+
+
+def test_a_function_type_has_the_keys_of_what_was_found():
+    kind = numba.core.registry.cpu_target.typing_context.resolve_value_type(abs)
+    assert isinstance(kind, types.Function) and isinstance(kind._impl_keys, dict)
 
 
 def test_the_compiler_takes_the_library_third():
@@ -147,7 +172,7 @@ def test_fragments_are_part_of_a_kernel_and_of_its_cache(kernel):
 def test_a_fragment_has_no_machine_code(kernel):
     kernel()(4)
     (compiled,) = _sum_of_doubled.overloads.values()
-    assert isinstance(compiled.library, _jit._Fragment)
+    assert isinstance(compiled.library, _compiler._Fragment)
     assert compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name) == 0
 
 
@@ -163,29 +188,6 @@ def test_constants_have_no_code_of_their_own(decorator):
 
     assert powers(3.0, 3) == 1 + 3 + 27 + 9
     assert len(power.signatures) == 1
-
-
-@pytest.mark.parametrize("was_on", [True, False])
-def test_no_garbage_is_looked_for_while_compiling(was_on):
-    seen = []
-
-    def compiled(error):
-        seen.append(gc.isenabled())
-        if error:
-            raise error
-
-    at_once = _jit._without_collector(compiled)
-    try:
-        if not was_on:
-            gc.disable()
-        at_once(None)
-        assert gc.isenabled() == was_on
-        with pytest.raises(KeyboardInterrupt):
-            at_once(KeyboardInterrupt())
-        assert gc.isenabled() == was_on
-    finally:
-        gc.enable()
-    assert seen == [False, False]
 
 
 @pytest.mark.parametrize("decorator", [_jit.inner, _jit.fragment])

@@ -231,6 +231,8 @@ def kernel(function: F) -> F:
 
 
 def _economical(compiled: F) -> F:
+    """Compile with no more work than kernels need."""
+
     @functools.wraps(compiled)
     def compile_economically(*args: Any) -> Any:
         with economically():
