@@ -45,7 +45,16 @@ def a_round(folder: Path, here: bool, panels: list[str]) -> dict[str, float]:
         install = ("make", "--silent", ".venv/.user")
         steps["environment and installation"] = once(lambda: call(*install, cwd=at, cache=cache))[1]
         python = str(at / ".venv" / "bin" / "python")
-    demo = (python, "-m", "trellis", "demo", "--out", str(folder / "demo"), "--panels", *panels)
+    demo = (
+        python,
+        "-m",
+        "trellis",
+        "demo",
+        "--out",
+        str(folder / "demo"),
+        "--panels",
+        ",".join(panels),
+    )
     said, seconds = once(lambda: call(*demo, cwd=at, cache=cache))
     compiling = float(re.findall(r"ready after ([\d.]+) s", said)[0])
     steps["compiling"] = compiling

@@ -87,6 +87,7 @@ EXCEPTIONS = {
             "Calibration",
             "Comparison",
             "Confusion",
+            "PrecisionRecallCurve",
             "Scorer",
             "SegmentationScores",
             "SpanScores",
@@ -131,7 +132,6 @@ EXCEPTIONS = {
         f"tracking.{n}": _RECORD
         for n in ("EventKey", "Link", "LinkScores", "Track", "TrackEvent", "TrackedObject")
     },
-    "tracking.draw_lineage": "draws with matplotlib, which takes longer than all else",
     "tracking.read_ctc": _FILES,
     "tracking.read_detections": _FILES,
 }
@@ -1425,6 +1425,8 @@ _call("evaluation.word_segmentation_scores", gold_words=[["ab", "c"]],
 _call("evaluation.PrecisionRecall", correct=3, predicted=4, support=5, use=lambda s: s.f1)
 _call("evaluation.calibration", marginals=[np.full((3, 2), 0.5), np.array([[0.25, 0.75]])],
       gold=[["A", "B", "A"], ["B"]], classes=["A", "B"], n_bins=5)  # fmt: skip
+_call("evaluation.precision_recall_curve", gold=_SPANS, found=[[("X", 0, 1, 0.5)], []],
+      scheme="BIO", label=None, use=lambda curve: curve.average_precision)  # fmt: skip
 _call("evaluation.edit_distance", a=["K", "AE", "T"], b=["K", "T", "S"])
 _call("evaluation.normalised_edit_distance", a=["K", "AE", "T"], b=["K", "T", "S"])
 _call("evaluation.paired_bootstrap", gold=_SPANS, pred_a=_SPANS,
@@ -1435,6 +1437,16 @@ _call("evaluation.paired_permutation", gold=_Y, pred_a=_PREDICTED, pred_b=_Y, me
 _call("evaluation.mcnemar", gold=_Y, pred_a=_PREDICTED, pred_b=_Y)
 _call("evaluation.paired_t_test", scores_a=np.array([0.5, 0.6, 0.7]),
       scores_b=np.array([0.4, 0.65, 0.6]), confidence=0.95)  # fmt: skip
+
+
+@_steps("evaluation.precision_recall_curve", gold=[["A", "B", "A"], ["B"]], classes=["A", "B"],
+        found=[np.full((3, 2), 0.5), np.array([[0.25, 0.75]])], label="A")  # fmt: skip
+def _ranked(touch: Touch, **arguments: Any) -> Any:
+    """No call: without `classes`, which need not be given, marginals are refused."""
+    curve = _public("evaluation.precision_recall_curve")(**arguments)
+    touch(curve)
+    return curve.average_precision
+
 
 # ------------------------------------------------------------------------- theory
 

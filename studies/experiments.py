@@ -19,6 +19,7 @@ from studies.folder import LOG, Call, Pool, finished_log, logged_run
 from studies.log import Log
 from trellis.errors import DataError
 from trellis.files import atomic_write, display_name
+from trellis.pictures import picture_style
 
 __all__ = ["PROTOCOLS", "Computation", "Experiment", "Records", "Study", "study_of"]
 
@@ -171,7 +172,8 @@ def _sections(
         image = folder / f"{experiment.name}.png"
         if experiment.draw is not None:
             if figures:
-                experiment.draw(protocol, log.records, image)
+                with picture_style():
+                    experiment.draw(protocol, log.records, image)
             if image.exists():
                 yield f"![{experiment.title}]({image.name})"
 

@@ -23,9 +23,9 @@ from joblib import Parallel, delayed
 
 from studies.log import Log
 from trellis import __version__
-from trellis.cli.drawing import check_matplotlib
 from trellis.errors import DataError
 from trellis.files import display_name
+from trellis.pictures.style import check_matplotlib
 from trellis.progress import Reporter, Task
 
 __all__ = ["LOG", "Call", "Pool", "finished_log", "logged_run"]
@@ -120,7 +120,7 @@ def logged_run(
     if n_jobs is not None and (not isinstance(n_jobs, int) or n_jobs < 1):
         raise DataError(f"n_jobs must be None or a positive integer, got {n_jobs!r}")
     if figures:
-        check_matplotlib()
+        check_matplotlib("figures need", ", or go without figures (--no-figures)")
     folder = _new_folder(out, resume)
     log = Log(folder / LOG)
     started = time.perf_counter()

@@ -33,7 +33,7 @@ LAYERS = (
     ("regression", "tracking"),
     ("theory",),  # estimates the quantities in its bounds from CRFs and regressions
     ("experts",),  # says what its bounds promise, from theory
-    ("cheap", "datasets"),
+    ("cheap", "datasets", "pictures"),
     ("tuning", "warmup", "compat"),
     ("demo",),
     ("cli",),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from trellis import warmup as module
 from trellis.cli import main
-from trellis.warmup import PARTS, warmup
+from trellis.warmup import warmup
 
 SIGNATURES = """
 import importlib, pkgutil, sys
@@ -129,15 +130,28 @@ def test_parts_run_side_by_side(monkeypatch, capfd):
     """The real thing, once: no error, nothing printed, the other parts in their own processes."""
     started = []
 
-    def spy(part):
-        started.append(start(part))
+    def spy():
+        started.append(start())
         return started[-1]
 
     start = module._start
     monkeypatch.setattr(module, "_start", spy)
-    monkeypatch.setattr(module, "PARTS", (lambda: None, *PARTS[-2:]))  # all would take long
     monkeypatch.setattr(module, "_cores", lambda: 3)
-    warmup()
+    waiting, here = threading.Event(), []
+
+    def part():  # this process keeps busy until the others have done the rest
+        here.append("part")
+        waiting.wait(60)
+
+    def hand_out(left, process, failed):
+        spied(left, process, failed)
+        if not left:
+            waiting.set()
+
+    spied = module._hand_out
+    monkeypatch.setattr(module, "_hand_out", hand_out)
+    warmup([part, module.warm_experts, module.warm_assignments])  # all would take long
+    assert here == ["part"]
     assert [process.returncode for process in started] == [0, 0]
     assert capfd.readouterr() == ("", "")
 
@@ -157,39 +171,52 @@ def test_without_a_second_process_all_is_done_in_this_one(monkeypatch, executabl
     # With a working Python the process ends with an error: there is no part of that name.
     monkeypatch.setattr(sys, "executable", executable)
     calls = []
-    monkeypatch.setattr(module, "PARTS", (recorder(calls, "first"), recorder(calls, "second")))
     monkeypatch.setattr(module, "_cores", lambda: 2)
-    warmup()
-    assert calls == ["first", "second"]
+    warmup([recorder(calls, "first"), recorder(calls, "second")])
+    assert sorted(calls) == ["first", "second"]
 
 
 def test_there_are_no_more_processes_than_cores(monkeypatch):
     calls, started = [], []
-    monkeypatch.setattr(module, "PARTS", [recorder(calls, k) for k in range(5)])
-    monkeypatch.setattr(module, "_start", lambda parts: started.append(len(parts)))
-    for cores, wanted in ((1, []), (2, [2]), (3, [2, 1]), (99, [1] * 4)):
+    parts = [recorder(calls, k) for k in range(5)]
+    monkeypatch.setattr(module, "_start", lambda: started.append("process"))
+    for cores, wanted in ((1, 0), (2, 1), (3, 2), (99, 4)):
         calls.clear(), started.clear()
         monkeypatch.setattr(module, "_cores", lambda cores=cores: cores)
-        warmup()
-        assert started == wanted and sorted(calls) == list(range(5))
+        warmup(parts)
+        assert len(started) == wanted and calls == list(range(5))
+    warmup([])
+
+
+def test_what_takes_long_comes_first(monkeypatch):
+    calls = []
+    parts = [recorder(calls, k) for k in range(3)]
+    monkeypatch.setattr(module, "PARTS", tuple(parts))
+    monkeypatch.setattr(module, "_cores", lambda: 1)
+    own = recorder(calls, "own")  # of the caller: it may take any time
+    warmup([parts[2], own, parts[1]])
+    assert calls == ["own", 1, 2]
 
 
 def test_interrupt_ends_the_other_process(monkeypatch):
     started = []
 
-    def start(_):
+    def start():
         code = "import time; time.sleep(600)"
-        started.append(subprocess.Popen([sys.executable, "-c", code]))
+        pipe = subprocess.PIPE
+        command = [sys.executable, "-c", code]
+        started.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True))
         return started[-1]
+
+    def interrupted():
+        raise KeyboardInterrupt
 
     calls = []
     monkeypatch.setattr(module, "_start", start)
-    parts = (recorder(calls, "first", KeyboardInterrupt()), recorder(calls, "second"))
-    monkeypatch.setattr(module, "PARTS", parts)
     monkeypatch.setattr(module, "_cores", lambda: 2)
     with pytest.raises(KeyboardInterrupt):
-        warmup()
-    assert calls == ["first"]
+        warmup([interrupted, interrupted, recorder(calls, "third")])
+    assert calls == []
     assert started[0].poll() is not None
 
 

@@ -1,30 +1,50 @@
-"""Compile all kernels ahead, so that no later run pauses for it.
+"""Compile kernels ahead, so that no later run pauses for it.
 
 A tiny problem is sent through everything that ends in a kernel, in the array types that real work
-uses. The parts share little machine code, so they compile side by side in processes of their own.
+uses. What there is to compile is divided into parts that share as little machine code as possible;
+they compile side by side, in processes that take the next part when they are done with one.
 """
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import subprocess
 import sys
+import threading
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from trellis.corpus import Corpus
+
 __all__ = [
     "PARTS",
+    "Part",
+    "serve",
+    "warm_assignments",
+    "warm_experts",
+    "warm_features",
+    "warm_gradient",
     "warm_graphs",
     "warm_inference",
+    "warm_many_labels",
     "warm_margin",
-    "warm_rich_edges",
-    "warm_sparse_edges",
+    "warm_perceptrons",
+    "warm_rich_optimum",
+    "warm_text",
     "warm_training",
     "warm_trees",
     "warmup",
 ]
+
+Part: TypeAlias = Callable[[], None]
+"""Work that compiles some kernels; a function of a module, so that other processes find it."""
 
 _FILE = b"The DT B-NP 1\ncat NN I-NP 2\nsat VB O 3\n\nIt PRP B-NP 1\nran VB O 2\n"
 _TEMPLATES = "word[-1..1]; pos[-1] & word; ngrams(word, 2..3); number(n); pos == pos[1]"
@@ -32,71 +52,105 @@ _FROM_TEXT = 'cluster(word); variety(word, 1..2); dictionary(word, "a")'
 _TEXT = [["The", "cat", "sat"]] * 3  # less often, and words would have no cluster
 
 
-def warm_training() -> None:
-    """Readers, features, both trainers and decoding."""
-    from trellis.corpus import read_conll
+def warm_text() -> None:
+    """Readers of files, and features that are found in texts."""
+    from trellis.features.encoder import encoder_for, unlabelled_text
+
+    corpus = _read()
+    encoder_for(_FROM_TEXT, corpus, unlabelled_text(_TEXT), {"a": ["The cat"]}).learn(corpus)
+
+
+def warm_features() -> None:
+    """Features by templates."""
+    from trellis.corpus import as_corpus
+    from trellis.features.encoder import encoder_for
     from trellis.features.keytable import KeyTable
-    from trellis.models import ChainCRF, ChainPerceptron
 
     KeyTable(1 << 60).code(np.zeros(1, np.int64), grow=True)  # what only large corpora need
-    corpus = read_conll(io.BytesIO(_FILE), ["word", "pos", "chunk", "n"], "chunk")
-    crf = ChainCRF(_TEMPLATES, piece_size=1.5, max_passes=1).fit(corpus)
-    crf.predict(corpus)
-    crf.predict(corpus, prune=1)  # what many labels need
-    ChainPerceptron(_TEMPLATES, max_passes=1).fit(corpus)
-    lists = {"a": ["The cat"]}
-    ChainPerceptron(_FROM_TEXT, max_passes=1).fit(corpus, unlabelled=_TEXT, dictionaries=lists)
+    rows = [[line.split() for line in _FILE.decode().split("\n\n")[0].splitlines()]]
+    corpus = as_corpus(rows, columns=["word", "pos", "chunk", "n"])
+    encoder_for(_TEMPLATES, corpus, None, None).learn(corpus)
+
+
+def _read() -> Corpus:
+    from trellis.corpus import read_conll
+
+    return read_conll(io.BytesIO(_FILE), ["word", "pos", "chunk", "n"], "chunk")
 
 
 def warm_inference() -> None:
-    """Exact inference on chains, and the exact gradient."""
-    from trellis.corpus import as_corpus
-    from trellis.decompose import WholeSamples
-    from trellis.features import AttributeEncoder
-    from trellis.problems import LabelProblem, LogLikelihood, Weights
+    """Exact inference on chains."""
     from trellis.structures import ChainPotentials, best, entropy, kbest, marginals, sample
-    from trellis.structures.windows import window_probabilities
 
-    one, two = np.zeros(1, np.int64), np.arange(2)
     for trans in (np.zeros((2, 2)), np.zeros((3, 2, 2))):
         p = ChainPotentials(np.zeros((3, 2)), trans, np.array([0, 3]))
         for infer in (best, marginals, entropy):
             infer(p)
         kbest(p, 2)
         sample(p, 1, np.random.default_rng(0))
-        window_probabilities(p, one, two, one, np.ones((1, 2), np.bool_))
-    corpus = as_corpus([[["a"], ["b"]]], [["X", "Y"]])
+
+
+def warm_gradient() -> None:
+    """The exact gradient of CRFs of chains, and steps in twice the precision."""
+    from trellis.corpus import as_corpus
+    from trellis.decompose import WholeSamples
+    from trellis.features import AttributeEncoder
+    from trellis.problems import LabelProblem, LogLikelihood, Weights
+
+    corpus = as_corpus(_X, _Y)
     assert corpus.labels is not None
     problem = LabelProblem(AttributeEncoder().learn(corpus), corpus.labels, 2)
     pieces = WholeSamples().draw(corpus.offsets, np.random.default_rng(0))
     LogLikelihood(problem).value_and_gradient(Weights.zeros(2, 2), problem.visits(pieces))
+    problem.compatible(np.zeros(problem.n_weights), problem.batch(np.arange(1)))
 
 
-# The parts below take features as they are: encoding by templates is compiled by the first.
+# The parts below take features as they are: encoding by templates is a part of its own.
 _X, _Y, _EDGES = [[["a"], ["b"]]], [["X", "Y"]], [[(0, 1)]]
 _LOOP = np.array([[0, 1], [1, 2], [2, 0]])
 
 
-def warm_rich_edges() -> None:
-    """Rich edges with all pairs, and the penalties that are not smooth."""
-    _rich_edges("all")
+def warm_training() -> None:
+    """CRFs of chains, on pieces: plain and rich edges, which have most of their code in common."""
+    from trellis.models import ChainCRF
+
+    for rich in (False, True):
+        ChainCRF(rich_edges=rich, edge_pairs="all", piece_size=1.5, max_passes=1).fit(_X, _Y)
 
 
-def warm_sparse_edges() -> None:
-    """Rich edges with few pairs."""
-    _rich_edges("observed")
+def warm_rich_optimum() -> None:
+    """Rich edges by batches, in twice the precision, and the penalties that are not smooth."""
+    from trellis.models import ChainCRF
 
-
-def _rich_edges(pairs: str) -> None:
-    from trellis.models import ChainCRF, ChainPerceptron
-
-    for solver in ("sgd", "lbfgs"):
-        crf = ChainCRF(
+    for pairs in ("all", "observed"):
+        ChainCRF(
             rich_edges=True, edge_pairs=pairs, l1=1e-3, group_lasso=1e-3, max_passes=1,
-            solver=solver,
-        )  # fmt: skip
-        crf.fit(_X, _Y).predict(_X, constraints=_Y)
-    ChainPerceptron(rich_edges=True, edge_pairs=pairs, max_passes=1).fit(_X, _Y)
+            solver="lbfgs",
+        ).fit(_X, _Y)  # fmt: skip
+
+
+def warm_perceptrons() -> None:
+    """Perceptrons of chains, and labelling."""
+    from trellis.models import ChainPerceptron
+
+    for rich in (False, True):
+        ChainPerceptron(rich_edges=rich, edge_pairs="all", max_passes=1).fit(_X, _Y).predict(_X)
+
+
+def warm_many_labels() -> None:
+    """What many labels need: rich edges of some pairs, labels left out, and spans."""
+    from trellis.models import ChainCRF, ChainPerceptron
+    from trellis.structures import ChainPotentials
+    from trellis.structures.windows import window_probabilities
+
+    some: dict[str, Any] = {"rich_edges": True, "edge_pairs": "observed", "max_passes": 1}
+    for model in (ChainCRF(l1=1e-3, group_lasso=1e-3, **some), ChainPerceptron(**some)):
+        model.fit(_X, _Y).predict(_X, constraints=_Y)
+    ChainPerceptron(max_passes=1).fit(_X, _Y).predict(_X, prune=1)
+    one, two = np.zeros(1, np.int64), np.arange(2)
+    for trans in (np.zeros((2, 2)), np.zeros((3, 2, 2))):
+        p = ChainPotentials(np.zeros((3, 2)), trans, np.array([0, 3]))
+        window_probabilities(p, one, two, one, np.ones((1, 2), np.bool_))
 
 
 def warm_trees() -> None:
@@ -134,19 +188,29 @@ def warm_graphs() -> None:
 
 
 def warm_margin() -> None:
-    """Max-margin learning, assignments, ensembles of experts, and distances in regression."""
-    from trellis.experts import Aligned, FollowPerturbedLeader, WeightedMajority
+    """Max-margin learning."""
     from trellis.models import MaxMargin
-    from trellis.regression import CentredDistances, distance_correlation
-    from trellis.structures import AssignmentSpace, best_assignment
 
-    space = AssignmentSpace(np.array([[0, -1, -1]], np.int32), np.arange(2), np.arange(2))
-    best_assignment(space, [0.0])
     X, y = [[["a"], ["b"], ["c"]]], [["X", "Y", "X"]]
     MaxMargin(solver="bundle", max_passes=1).fit(X, y)
     MaxMargin(solver="sgd", max_passes=1).fit(X, y)
     for structure, edges in (("tree", _LOOP[:2]), ("graph", _LOOP)):
         MaxMargin(structure=structure, max_passes=1).fit(X, y, edges=[edges])
+
+
+def warm_assignments() -> None:
+    """Assignments, which cells are tracked by."""
+    from trellis.structures import AssignmentSpace, best_assignment
+
+    space = AssignmentSpace(np.array([[0, -1, -1]], np.int32), np.arange(2), np.arange(2))
+    best_assignment(space, [0.0])
+
+
+def warm_experts() -> None:
+    """Ensembles of experts, and distances in regression."""
+    from trellis.experts import Aligned, FollowPerturbedLeader, WeightedMajority
+    from trellis.regression import CentredDistances, distance_correlation
+
     outputs, gold = [[["A", "B"]], [["B"]]], [["A", "B"]]
     for conversion in ("majority-vote", "cross-validation"):
         for kind in (WeightedMajority, FollowPerturbedLeader):
@@ -155,36 +219,59 @@ def warm_margin() -> None:
     CentredDistances(np.eye(3)).correlation_squared(np.zeros((1, 3)))
 
 
-PARTS: tuple[Callable[[], None], ...] = (
-    warm_training, warm_rich_edges, warm_sparse_edges, warm_trees, warm_inference, warm_graphs,
-    warm_margin,
+PARTS: tuple[Part, ...] = (
+    warm_trees, warm_graphs, warm_training, warm_rich_optimum, warm_inference, warm_margin,
+    warm_gradient, warm_perceptrons, warm_assignments, warm_experts, warm_features,
+    warm_many_labels, warm_text,
 )  # fmt: skip
+"""All parts: those that take the longest first, and at the end those that build on others."""
 
 
-def warmup() -> None:
-    """Compile every kernel now (minutes the first time on a machine, then seconds).
+def warmup(parts: Sequence[Part] = PARTS) -> None:
+    """Compile kernels now, on all cores (a minute or two the first time, then seconds).
+
+    Parameters
+    ----------
+    parts : sequence of functions
+        Those of this module whose kernels are wanted.
 
     Examples
     --------
-    >>> from trellis.warmup import warmup
-    >>> warmup()
+    >>> from trellis.warmup import warm_experts, warmup
+    >>> warmup([warm_experts])
     """
-    # Parts in one process share what they have in common, so there is one for each core.
-    n = max(1, min(len(PARTS), _cores()))
-    shares = [PARTS[k::n] for k in range(n)]
-    others = [_start(share) for share in shares[1:]]
+    # Those that take long first: then the processes come to their ends at about the same time.
+    left = deque(sorted(parts, key=lambda part: PARTS.index(part) if part in PARTS else -1))
+    failed: list[Part] = []
+    others = [_start() for _ in range(min(len(left), _cores()) - 1)]
+    started = [process for process in others if process is not None]
+    threads = [
+        threading.Thread(target=_hand_out, args=(left, process, failed), daemon=True)
+        for process in started
+    ]
+    part = _next(left)
     try:
-        for part in shares[0]:
+        for thread in threads:
+            thread.start()
+        while part is not None:
             part()
-        for process, share in zip(others, shares[1:], strict=True):
-            if process is None or process.wait() != 0:  # say, no second process is allowed here
-                for part in share:
-                    part()
+            part = _next(left)
+        for thread in threads:
+            thread.join()
+        for part in failed:  # say, no second process is allowed to do that here
+            part()
     finally:
-        for process in others:
-            if process is not None and process.poll() is None:
-                process.kill()
-                process.wait()
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def _next(left: deque[Part]) -> Part | None:
+    """Take the next part that no process has taken; None if there is none any more."""
+    try:
+        return left.popleft()
+    except IndexError:
+        return None
 
 
 def _cores() -> int:
@@ -194,20 +281,46 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _start(parts: Sequence[Callable[[], None]]) -> subprocess.Popen[bytes] | None:
-    """Run parts in a Python of their own, silently; None if that cannot be started.
+def _start() -> subprocess.Popen[str] | None:
+    """Start a Python that does the parts it is told, silently; None if that is not possible.
 
     A new program, not a process of :mod:`multiprocessing`: that would run the caller's script once
     more if it has no ``if __name__ == "__main__"``.
     """
-    calls = "; ".join(f"w.{part.__name__}()" for part in parts)
-    code = f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as w; {calls}"
-    quiet = subprocess.DEVNULL
+    code = f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as w; w.serve()"
     if not sys.executable:  # Python inside another program
         return None
+    pipe, quiet = subprocess.PIPE, subprocess.DEVNULL
     try:
         return subprocess.Popen(
-            [sys.executable, "-c", code], stdin=quiet, stdout=quiet, stderr=quiet
+            [sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=quiet, text=True
         )
     except OSError:
         return None
+
+
+def serve() -> None:
+    """Do the parts named on the standard input, a line each, and answer each by a line."""
+    answers, sys.stdout = sys.stdout, sys.stderr
+    for line in sys.stdin:
+        module, name = line.split()
+        getattr(importlib.import_module(module), name)()
+        print("done", file=answers, flush=True)
+
+
+def _hand_out(left: deque[Part], process: subprocess.Popen[str], failed: list[Part]) -> None:
+    """Tell a process one part after the other, until none is left or the process has ended."""
+    assert process.stdin is not None and process.stdout is not None
+    while (part := _next(left)) is not None:
+        try:
+            process.stdin.write(f"{part.__module__} {part.__name__}\n")
+            process.stdin.flush()
+            done = process.stdout.readline()
+        except OSError:
+            done = ""
+        if not done:
+            failed.append(part)
+            return
+    with suppress(OSError):
+        process.stdin.close()
+    process.wait()

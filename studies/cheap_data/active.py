@@ -31,7 +31,7 @@ from studies.folder import Call
 from studies.markdown import markdown
 from trellis.cheap import ActiveLearner
 from trellis.cheap.uncertainty import convergence
-from trellis.cli.drawing import new_figure, save_figure
+from trellis.pictures.style import new_figure, save_figure
 from trellis.tracking import FramePair, TrackingModel, patchify
 
 __all__ = ["ACTIVE", "Pools"]

@@ -35,11 +35,11 @@ from trellis.cheap import (
     TransferLearner,
     cross_validate_transfer,
 )
-from trellis.cli.drawing import new_figure, save_figure
 from trellis.corpus import Corpus, Labels
 from trellis.errors import DataError
 from trellis.evaluation import span_scores, token_accuracy
 from trellis.models import ChainCRF, MaxMargin
+from trellis.pictures.style import new_figure, save_figure
 from trellis.solvers import partial_perceptron
 
 __all__ = ["SIZES", "Sizes", "active_run", "chain_experiments", "partial_run", "transfer_run"]

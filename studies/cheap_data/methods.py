@@ -27,7 +27,7 @@ from studies.experiments import Computation, Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
 from trellis import tracking
-from trellis.cli.drawing import new_figure, save_figure
+from trellis.pictures.style import new_figure, save_figure
 from trellis.tracking import FramePair, TrackingModel
 
 __all__ = ["METHODS"]

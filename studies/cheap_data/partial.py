@@ -28,7 +28,7 @@ from studies.experiments import Computation, Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
 from studies.texts import percent_sd
-from trellis.cli.drawing import new_figure, save_figure
+from trellis.pictures.style import new_figure, save_figure
 from trellis.problems import PartialObjective
 from trellis.solvers import minimise_partial, partial_perceptron
 from trellis.tracking import TrackingModel

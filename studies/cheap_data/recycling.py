@@ -27,7 +27,7 @@ from studies.cheap_data.tables import ratio_text
 from studies.experiments import Computation, Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
-from trellis.cli.drawing import new_figure, save_figure
+from trellis.pictures.style import new_figure, save_figure
 from trellis.problems import PartialObjective
 from trellis.solvers import minimise_cccp, partial_perceptron
 from trellis.tracking import TrackingModel

@@ -31,7 +31,7 @@ from studies.folder import Call
 from studies.markdown import markdown
 from studies.texts import percent_sd
 from trellis.cheap import TransferLearner, cross_validate_transfer
-from trellis.cli.drawing import new_figure, save_figure
+from trellis.pictures.style import new_figure, save_figure
 from trellis.tracking import FramePair, TrackingModel, patchify
 
 __all__ = ["TRANSFER", "Domains"]

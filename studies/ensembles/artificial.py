@@ -18,9 +18,9 @@ from studies.experiments import Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
 from studies.texts import mean_sd
-from trellis.cli.drawing import new_figure, save_figure
 from trellis.datasets import artificial_experts
 from trellis.experts import as_outputs
+from trellis.pictures.style import new_figure, save_figure
 
 __all__ = ["ARTIFICIAL"]
 

@@ -23,8 +23,8 @@ from studies.experiments import Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
 from studies.texts import mean_sd
-from trellis.cli.drawing import new_figure, save_figure
 from trellis.experts import BestExpert, WeightedMajority
+from trellis.pictures.style import new_figure, save_figure
 
 __all__ = ["CURVES"]
 

@@ -28,13 +28,13 @@ from studies.ensembles.tables import command, gain_text
 from studies.experiments import Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
-from trellis.cli.drawing import new_figure, save_figure
 from trellis.evaluation import (
     normalised_edit_distance,
     paired_bootstrap,
     span_scores,
 )
 from trellis.experts import ExpertOutputs, align, as_outputs, strip
+from trellis.pictures.style import new_figure, save_figure
 
 __all__ = ["SYSTEMS", "Combination", "limited", "score_of"]
 

@@ -31,7 +31,7 @@ from studies.glacer.sections import (
 )
 from studies.markdown import markdown
 from studies.texts import bullets
-from trellis.cli.drawing import new_figure, save_figure
+from trellis.pictures.style import new_figure, save_figure
 from trellis.regression.comparison import Evaluation
 
 __all__ = ["EXPERIMENTS"]

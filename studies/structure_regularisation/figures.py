@@ -17,7 +17,7 @@ from studies.structure_regularisation.study import Outcome, TaskStudy
 from studies.structure_regularisation.tables import best_runs
 from studies.structure_regularisation.tasks import TASKS
 from studies.texts import size_text
-from trellis.cli.drawing import check_matplotlib, new_figure, save_figure
+from trellis.pictures.style import new_figure, picture_style, save_figure
 
 __all__ = ["FIGURES", "draw_all"]
 
@@ -35,9 +35,9 @@ FIGURES = {
 """The files and what they show."""
 
 
+@picture_style()
 def draw_all(outcome: Outcome, folder: Path) -> None:
     """Write all figures."""
-    check_matplotlib()
     studies = outcome.studies
     for model in ("crf", "perceptron"):
         _panels(

@@ -25,9 +25,9 @@ from studies.markdown import markdown
 from studies.structures.fitting import fitted
 from studies.texts import size_text
 from trellis import GraphCRF, GraphPerceptron
-from trellis.cli.drawing import new_figure, save_figure
 from trellis.corpus import Corpus
 from trellis.datasets import noisy_digits, textures
+from trellis.pictures.style import new_figure, save_figure
 
 __all__ = ["GRIDS", "Images", "grid_images"]
 

@@ -11,7 +11,7 @@ from studies.folder import Call
 from studies.markdown import markdown
 from studies.structures.trees import LIMITS, TREE_FITS
 from studies.texts import size_text
-from trellis.cli.drawing import new_figure, save_figure
+from trellis.pictures.style import new_figure, save_figure
 
 __all__ = ["TREE_SIZES"]
 

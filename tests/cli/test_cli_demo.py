@@ -31,7 +31,7 @@ def quick(monkeypatch):
 
 def test_page_and_terminal(run, quick, tmp_path):
     folder = tmp_path / "new" / "folder"
-    result = run("demo", "--panels", "cells", "words", "cells", "--seed", "7", "--out", folder)
+    result = run("demo", "--panels", "cells,words,cells", "--seed", "7", "--out", folder)
     assert result.code == 0
     assert [p.name for p in folder.iterdir()] == ["index.html"]
     text = (folder / "index.html").read_text(encoding="utf-8")
@@ -46,7 +46,7 @@ def test_page_and_terminal(run, quick, tmp_path):
 
 
 def test_a_panel_that_fails(run, quick, tmp_path):
-    result = run("demo", "--panels", "map", "words", "--out", tmp_path)
+    result = run("demo", "--panels", "map,words", "--out", tmp_path)
     assert result.code == 1
     assert "failed: there is no land" in result.out
     assert "words with seed 0" in (tmp_path / "index.html").read_text(encoding="utf-8")
@@ -70,5 +70,5 @@ def test_errors_before_the_work(run, fails, quick, tmp_path):
     assert message == f"{tmp_path / 'file'} is a file; name a folder to write to"
     result = run("demo", "--panels", "moon", "--out", folder)
     assert result.code == 2
-    assert "invalid choice: 'moon'" in result.err[-1]
+    assert "there is no panel 'moon'; there are words, cells" in result.err[-1]
     assert not folder.exists()

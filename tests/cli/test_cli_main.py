@@ -74,10 +74,15 @@ def test_version(run):
     assert run("--version").out == f"trellis {__version__}\n"
 
 
+def test_the_name_alone_shows_the_help(run):
+    alone = run()
+    assert (alone.code, alone.err) == (0, [])
+    assert alone.out == run("--help").out
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
         ["fly"],
         ["train"],
         ["train", "a.txt"],
@@ -91,7 +96,7 @@ def test_version(run):
         ["tag", "m", "--kbest", "many"],
         ["eval"],
         ["inspect"],
-        ["demo", "--tokens", "all"],
+        ["demo", "--seed", "any"],
         ["warmup", "now"],
     ],
 )

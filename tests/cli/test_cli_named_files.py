@@ -88,7 +88,9 @@ def line_for(command: str, given: dict[argparse.Action, str]) -> list[str]:
         value = given.get(action)
         if action.option_strings:
             if value is not None or action.required:
-                words += [action.option_strings[-1], value or "other.txt"]
+                is_output = action in named(command) and not is_input(action)
+                usual = "new.txt" if is_output else "other.txt"
+                words += [action.option_strings[-1], value or usual]
         elif not isinstance(action, argparse._HelpAction):
             places.append(value or "other.txt")
     return [*words, "--", *places] if places else words
@@ -143,6 +145,7 @@ def test_every_text_says_what_it_is():
 def test_the_commands_are_all_there():
     assert {command for command, *_ in PAIRS} == {
         "train", "prepare", "tune", "tag", "compress", "export", "combine", "regress", "track",
+        "inspect", "eval",
     }  # fmt: skip
     assert len(PAIRS) > 30
     assert {(c, name_of(a), name_of(b)) for c, a, b in RESULTS} >= {

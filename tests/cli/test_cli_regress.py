@@ -181,6 +181,15 @@ def test_report_must_be_a_folder(fails, houses):
     assert message.endswith("houses.csv is a file; name a folder to write to")
 
 
-def test_missing_matplotlib(fails, houses, tmp_path, monkeypatch):
+def test_missing_matplotlib(run, houses, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert "figures need matplotlib" in fails("regress", houses, *WHAT, *FAST)
+    out = tmp_path / "out"
+    result = run("regress", houses, *WHAT, *FAST, "--report", out)
+    assert result.code == 0, result.err
+    said = "trellis: no figures, which need matplotlib: install it, or trellis-structured[plot]"
+    assert result.err.count(said) == 1
+    assert result.err[-1] == f"report.md, predictions.csv are in {out}"
+    assert sorted(path.name for path in out.iterdir()) == ["predictions.csv", "report.md"]
+    assert ".png" not in (out / "report.md").read_text("utf-8")
+    quiet = run("regress", houses, *WHAT, *FAST, "--report", out, "--no-figures", "--quiet")
+    assert (quiet.code, quiet.err) == (0, [])

@@ -1,8 +1,6 @@
-"""Calibration: bins and scores against loops and scikit-learn; the plot."""
+"""Calibration: bins and scores against loops and scikit-learn."""
 
 from __future__ import annotations
-
-import sys
 
 import numpy as np
 import pytest
@@ -110,30 +108,6 @@ def test_table_lists_the_bins_that_hold_something() -> None:
     ]
 
 
-def test_plot() -> None:
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    from matplotlib.figure import Figure
-
-    result = calibration([np.array([[0.9, 0.1], [0.6, 0.4]])], [["A", "B"]], ["A", "B"])
-    ax = Figure().subplots()
-    assert result.plot(ax) is ax
-    assert ax.lines[1].get_xdata().tolist() == pytest.approx([0.6, 0.9])
-    assert ax.lines[1].get_ydata().tolist() == [0.0, 1.0]
-
-
-def test_plot_makes_its_own_axes(monkeypatch: pytest.MonkeyPatch) -> None:
-    matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    result = calibration([np.array([[0.9, 0.1]])], [["A"]], ["A", "B"])
-    assert len(result.plot().lines) == 2
-    pyplot.close("all")
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match="plotting needs matplotlib"):
-        result.plot()
-
-
 GOOD = np.array([[0.5, 0.3, 0.2]])
 
 
@@ -150,7 +124,7 @@ GOOD = np.array([[0.5, 0.3, 0.2]])
         ([GOOD], [[None]], {}, "no position of gold has exactly one label"),
         ([np.zeros((0, 3))], [[]], {}, "no position of gold has exactly one label"),
         ([GOOD], [["A"]], {"n_bins": 0}, "n_bins must be an integer from 1"),
-        ([GOOD], [["A"]], {"classes": ["A", "B", "B"]}, "classes names a label twice"),
+        ([GOOD], [["A"]], {"classes": ["A", "B", "B"]}, "classes names 'B' twice"),
     ],
 )
 def test_bad_input(marginals: list, gold: list, options: dict, message: str) -> None:

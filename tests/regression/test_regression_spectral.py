@@ -43,6 +43,17 @@ def test_solve_and_diagonal(n, seed, gamma):
     np.testing.assert_allclose(inverse_diagonal(L, gamma), np.diag(np.linalg.inv(K)), atol=1e-8)
 
 
+@settings(deadline=None, max_examples=40)
+@given(SIZES, SEEDS, GAMMAS)
+def test_solve_and_diagonal_of_a_part(n, seed, gamma):
+    """Rows and columns of a Laplacian left out: what is alone in the rest may have a diagonal."""
+    kept = np.flatnonzero(np.random.default_rng(seed).uniform(size=n) < 0.6)
+    part = a_laplacian(n, seed, 0.2)[kept][:, kept]
+    K, r = np.eye(len(kept)) + gamma * part.toarray(), np.arange(len(kept)) + 0.5
+    np.testing.assert_allclose(solve(part, gamma, r), np.linalg.solve(K, r), atol=1e-8)
+    np.testing.assert_allclose(inverse_diagonal(part, gamma), np.diag(np.linalg.inv(K)), atol=1e-8)
+
+
 @settings(deadline=None, max_examples=30)
 @given(SIZES, SEEDS)
 def test_eigen_component_by_component(n, seed):

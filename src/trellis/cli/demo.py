@@ -25,7 +25,7 @@ computed now, on data that every machine has; a double click opens the page, and
 network. What it found is also printed.
 
   trellis demo
-  trellis demo --panels words map --out /tmp/demo --open
+  trellis demo --panels words,map --out /tmp/demo --open
 """
 
 
@@ -46,14 +46,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--panels",
-        nargs="+",
-        choices=PANELS,
+        type=_panels,
         default=list(PANELS),
-        metavar="PANEL",
-        help=f"which to make (default: all of {', '.join(PANELS)})",
+        metavar="NAMES",
+        help=f"which to make, with commas between them (default: {','.join(PANELS)})",
     )
     add_number(parser, "--seed", 0, "of the random numbers", 0)
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
+
+
+def _panels(text: str) -> list[str]:
+    """Names of panels, each once."""
+    from trellis.demo import PANELS
+
+    names = list(dict.fromkeys(text.replace(" ", "").split(",")))
+    for name in names:
+        if name not in PANELS:
+            raise argparse.ArgumentTypeError(
+                f"there is no panel {name!r}; there are {', '.join(PANELS)}"
+            )
+    return names
 
 
 def run(args: argparse.Namespace) -> int:
@@ -62,14 +74,13 @@ def run(args: argparse.Namespace) -> int:
     from trellis.files import atomic_write
 
     path = Path(args.out) / "index.html"
-    names = list(dict.fromkeys(args.panels))
     logging.getLogger("trellis").setLevel(logging.ERROR)  # the line below says it already
     say("preparing kernels (some 20 seconds, once for a machine) ...")
     started = time.perf_counter()
     with args.reporter.stage("compiling kernels"):
-        compiling = compile_kernels(names)
+        compiling = compile_kernels(args.panels)
     say(f"... ready after {compiling:.1f} s")
-    with args.reporter.steps("panel", len(names)) as steps:
+    with args.reporter.steps("panel", len(args.panels)) as steps:
         done: list[Made] = []
 
         def told(made: Made) -> None:
@@ -77,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
             steps.at(len(done), made.title)
             say(f"{made.title}: {made.seconds:.1f} s")
 
-        panels = make_panels(names, args.seed, told)
+        panels = make_panels(args.panels, args.seed, told)
     seconds = time.perf_counter() - started
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path, binary=False) as file:

@@ -9,6 +9,7 @@ from trellis.cli.inputs import Input, add_input_arguments, layout_of_model, read
 from trellis.cli.named_files import InputFile
 from trellis.cli.output import write_stdout
 from trellis.cli.parameters import add_number
+from trellis.cli.picture_option import add_picture_argument
 from trellis.errors import DataError
 
 NAME = "eval"
@@ -19,6 +20,7 @@ labels follow a tag scheme), and the most frequent confusions.
 
   trellis eval --model chunk.trellis test.txt    # label test.txt and compare
   trellis eval tagged.txt                        # the last two columns are gold and predicted
+  trellis eval tagged.txt --plot confusion.png
 """
 
 
@@ -36,13 +38,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="tag scheme of the labels (default: told from the labels)",
     )
     add_number(parser, "--confusions", 0, "how many to list", 5)
+    add_picture_argument(parser, "which label is taken for which")
     add_input_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the scores."""
     gold, predicted = _predictions(args) if args.model else _columns(args)
-    write_stdout(report(gold, predicted, args.scheme, args.confusions) + "\n")
+    text = report(gold, predicted, args.scheme, args.confusions)
+    if args.plot is not None:
+        from trellis.pictures import draw_confusion
+
+        draw_confusion(gold, predicted, path=args.plot)
+    write_stdout(text + "\n")
     return 0
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from trellis.cli.named_files import InputFile
 from trellis.cli.output import one_line, write_stdout
 from trellis.cli.parameters import add_number
+from trellis.cli.picture_option import add_picture_argument
 from trellis.cli.words import ending
 from trellis.errors import DataError
 
@@ -26,6 +27,7 @@ tracker, what it has learned.
 
   trellis inspect chunk.trellis
   trellis inspect chunk.trellis --label B-NP --top 20
+  trellis inspect chunk.trellis --plot transitions.png
 """
 
 
@@ -35,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "features to list for each label, and twice as many transitions and edge features"
     add_number(parser, "--top", 0, what, 5)
     parser.add_argument("--label", metavar="NAME", help="only this label")
+    add_picture_argument(parser, "the weights of transitions between labels")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,11 +48,17 @@ def run(args: argparse.Namespace) -> int:
     if not hasattr(model, "encoder_"):
         if args.label is not None:
             raise DataError(f"a {type(model).__name__} has no weights of labels; leave out --label")
+        if args.plot is not None:
+            raise DataError(f"a {type(model).__name__} has no transitions; leave out --plot")
         write_stdout(describe_learned(model) + "\n")
         return 0
     if args.label is not None and args.label not in map(str, model.classes_):
         known = ", ".join(map(str, model.classes_))
         raise DataError(f"no label {args.label!r}; the model has {known}")
+    if args.plot is not None:
+        from trellis.pictures import draw_transitions
+
+        draw_transitions(model, path=args.plot)
     write_stdout(describe(model, args.top, args.label) + "\n")
     return 0
 

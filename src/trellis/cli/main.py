@@ -41,7 +41,8 @@ __all__ = ["main"]
 
 # Help is plain ASCII: it must print on any terminal.
 _DESCRIPTION = """\
-Structured prediction: label the parts of sequences, learned from examples.
+Structured prediction: names and tags of words, words of text without spaces, labels on trees and
+graphs, tracks of cells, numbers on maps, and answers of several systems combined.
 
 A first round, from a column file (one token a line, blank line after a sentence):
 
@@ -49,8 +50,8 @@ A first round, from a column file (one token a line, blank line after a sentence
   trellis tag chunk.trellis new.txt > tagged.txt
   trellis eval --model chunk.trellis test.txt
 
-'trellis COMMAND --help' explains a command; 'trellis demo' shows what it does on Python's own
-source code, without any data.
+'trellis demo' shows on one page what Trellis does, in a minute, without any data;
+'trellis COMMAND --help' explains a command.
 """
 
 
@@ -132,6 +133,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parse(argv: Sequence[str] | None) -> int:
     top = parser()
+    if not (sys.argv[1:] if argv is None else argv):  # who types the name alone wants to know more
+        top.print_help()
+        flush_stdout()
+        return 0
     try:
         args, rest = top.parse_known_args(argv)
         if rest and args.run is not reproduce.run:

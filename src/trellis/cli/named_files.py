@@ -45,6 +45,9 @@ class NamedFile(str):
         """The files that are written; refuses what cannot be."""
         return []
 
+    def check(self) -> None:
+        """Refuse what cannot be done with the file, once all files are told apart."""
+
 
 class InputFile(NamedFile):
     """A file to read, or ``-`` for standard input."""
@@ -145,6 +148,8 @@ class OutputFolder(NamedFile):
 def check_files(args: argparse.Namespace) -> None:
     """Refuse impossible outputs, outputs that are inputs, and one output named twice.
 
+    What else files need is asked last.
+
     Raises
     ------
     DataError
@@ -159,7 +164,8 @@ def check_files(args: argparse.Namespace) -> None:
             said = "standard input" if name == "-" else name
             for other, targets in zip(files, written, strict=True):
                 for target in targets:
-                    replaced = isinstance(file, ReplacedFile) and target == other
+                    model = isinstance(other, TrainedModel) and target == other
+                    replaced = isinstance(file, ReplacedFile) and model
                     if _is_same(name, target) and not replaced:
                         raise DataError(
                             f"{target} would be written over {said}, which is read; name another "
@@ -175,6 +181,8 @@ def check_files(args: argparse.Namespace) -> None:
                 raise DataError(
                     f"{name} would be written twice; each result needs a file of its own"
                 )
+    for file in files:
+        file.check()
 
 
 def _named(args: argparse.Namespace) -> Iterator[NamedFile]:

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
-from trellis.cli.drawing import check_matplotlib, new_figure, save_figure
 from trellis.cli.inputs import reading
 from trellis.cli.named_files import InputFile, OutputFolder
 from trellis.cli.output import say, write_stdout
 from trellis.cli.parameters import add_number, add_parameters, new_model
 from trellis.errors import DataError
+from trellis.pictures.style import has_matplotlib
 
 if TYPE_CHECKING:
     from trellis.files.table import Table
@@ -36,7 +36,8 @@ Gaussian CRF, beside the usual baselines.
 
 Cross-validates all models and writes to DIR: report.md with the table of errors; predictions.csv
 with out-of-fold predictions and intervals; map.png with targets, predictions and intervals in
-space; and objective.png with R_obj over the swaps of GLACER (figures need matplotlib).
+space; and objective.png with R_obj over the swaps of GLACER (figures need matplotlib; without it
+there are none).
 
 The file has a header. Empty cells, NA, NaN, null, none and ? are missing. A missing feature is
 replaced by the column's mean over the rows trained on; a row without target is predicted, not
@@ -104,8 +105,9 @@ def run(args: argparse.Namespace) -> int:
         if name not in known:
             raise DataError(f"--compare: unknown baseline {name!r}; known: {'; '.join(known)}")
     folder = Path(args.report)
-    if not args.no_figures:
-        check_matplotlib()
+    if not args.no_figures and not has_matplotlib():
+        args.no_figures = True
+        say("trellis: no figures, which need matplotlib: install it, or trellis-structured[plot]")
     with reading(args, args.file):
         problem = _problem(read_table(args.file), args)
     folder.mkdir(parents=True, exist_ok=True)
@@ -407,33 +409,19 @@ def _report(
 
 
 def _figures(problem: Problem, found: Found, folder: Path, args: argparse.Namespace) -> list[str]:
+    from trellis.pictures import draw_learning, draw_map
+
     figures = []
     if problem.coords.shape[1] == 2:
-        figure, panels = new_figure(3)
-        across, up = (1, 0) if problem.metric == "haversine" else (0, 1)
-        x, y = problem.coords[:, across], problem.coords[:, up]
-        known = problem.known
-        low, high = np.quantile(problem.y[known], [0.02, 0.98])
-        what = (
-            (f"{args.target}, observed", problem.y, "scale"),
-            (f"{args.target}, predicted", found.mean, "scale"),
-            ("half width of 90 % intervals", found.half, "own"),
-        )
-        for axes, (title, values, kind) in zip(panels, what, strict=True):
-            limits = {"vmin": low, "vmax": high} if kind == "scale" else {}
-            points = axes.scatter(x, y, c=values, s=8, cmap="viridis", **limits)
-            figure.colorbar(points, ax=axes)
-            axes.set(title=title, xlabel=args.coords[across], ylabel=args.coords[up])
-        save_figure(figure, folder / "map.png")
+        draw_map(
+            problem.coords, found.mean, lower=found.mean - found.half,
+            upper=found.mean + found.half, observed=problem.y,
+            geographic=problem.metric == "haversine", label=args.target, names=args.coords,
+            path=folder / "map.png",
+        )  # fmt: skip
         figures.append("map.png")
     if found.history:
-        figure, panels = new_figure(1)
-        steps = range(len(found.history))
-        for name, style in (("r_obj", "-"), ("r_emp", "--"), ("dcorr", ":")):
-            course = [getattr(record, name) for record in found.history]
-            panels[0].plot(steps, course, style, label=name)
-        panels[0].set(title="GLACER on all rows", xlabel="swaps")
-        panels[0].legend()
-        save_figure(figure, folder / "objective.png")
+        title = "GLACER on all rows"
+        draw_learning(found.history, path=folder / "objective.png", title=title)
         figures.append("objective.png")
     return figures

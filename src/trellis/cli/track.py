@@ -5,16 +5,15 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trellis.cli.drawing import has_matplotlib
 from trellis.cli.inputs import Input, reading
 from trellis.cli.named_files import InputFile, OutputFile, OutputFolder
 from trellis.cli.output import say, write_stdout
 from trellis.cli.parameters import add_parameters, given_parameters, new_model
+from trellis.cli.picture_option import add_picture_argument
 from trellis.cli.words import count, ending, step
 from trellis.errors import DataError
 from trellis.estimator import parameters_of
@@ -50,7 +49,6 @@ _METHODS = {
     "nearest": "one-to-one links of least total distance, no divisions",
     "matching": "places among the neighbours, and divisions where areas add up",
 }
-_PICTURES = (".png", ".svg", ".pdf")
 # Options that are about learning, and those of them that are parameters of the model.
 _LEARNING = ("partial", "save")
 _LEARNED = ("l2", "loss", "events", "n_neighbors")
@@ -83,12 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TRACKS",
         help="CSV file to write: sequence, frame, id, x, y, track and parent of every object",
     )
-    group.add_argument(
-        "--plot",
-        type=OutputFile,
-        metavar="PICTURE",
-        help="draw the lineages: .png, .svg or .pdf (needs matplotlib)",
-    )
+    add_picture_argument(group, "the lineages")
     group.add_argument(
         "--ctc",
         type=_Challenge,
@@ -141,7 +134,6 @@ def run(args: argparse.Namespace) -> int:
     from trellis.tracking.scores import score_links
 
     _check_options(args)
-    _check_picture(args)
     with reading(args, args.file):
         objects = Input(args.file)
         truth = None if args.truth is None else _read(objects, args.truth)
@@ -203,17 +195,6 @@ def _check_options(args: argparse.Namespace) -> None:
     given_parameters(args, TrackingModel)
     if args.max_distance == "auto":
         args.max_distance = None
-
-
-def _check_picture(args: argparse.Namespace) -> None:
-    """Refuse a picture that cannot be drawn before the work, not after."""
-    if args.plot is not None:
-        if Path(args.plot).suffix.lower() not in _PICTURES:
-            raise DataError(
-                f"--plot {args.plot}: expected a name that ends in {', '.join(_PICTURES)}"
-            )
-        if not has_matplotlib():
-            raise DataError("--plot needs matplotlib: install it, or trellis-structured[plot]")
 
 
 def _read(objects: Input, links: str | None = None, *, complete: bool = True) -> list[FramePair]:
@@ -290,7 +271,8 @@ def _learned(model: TrackingModel, path: str | None, seconds: float) -> str:
 
 
 def _write(result: TrackingResult, seconds: float, args: argparse.Namespace) -> None:
-    from trellis.tracking import draw_lineage, write_ctc
+    from trellis.pictures import draw_lineage
+    from trellis.tracking import write_ctc
 
     if args.output is not None:
         result.write(args.output)

@@ -27,6 +27,7 @@ from trellis.cli.options import (
 )
 from trellis.cli.output import one_line, say
 from trellis.cli.parameters import add_number, add_parameters, errors_of_options
+from trellis.cli.picture_option import add_picture_argument
 from trellis.cli.words import count, ending, step
 from trellis.errors import CheckpointError, CorruptModelError, DataError
 
@@ -41,7 +42,7 @@ DESCRIPTION = """\
 Learn a model from a file of labelled sequences and write it to MODEL.
 
   trellis train train.txt --columns word,pos,chunk --features chunking -o chunk.trellis
-  trellis train train.txt --dev dev.txt --patience 3 -o model.trellis
+  trellis train train.txt --dev dev.txt --patience 3 -o model.trellis --plot learning.png
   trellis train train.txt --features 'word[-1..1]; suffix(word, 1..3)' -o model.trellis
   trellis train train.jsonl --format jsonl --model perceptron -o model.trellis
   trellis train train.txt --solver lbfgs --l1 0.5 --l2 0 --jobs -1 -o model.trellis
@@ -93,6 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dev", type=InputFile, metavar="FILE", help="held-out data, scored after each pass"
     )
     add_parameters(group, families(), _COURSE)
+    add_picture_argument(group, "the learning curves, objective and score of each pass")
     group.add_argument(
         "--warm-start",
         dest="earlier",
@@ -166,6 +168,10 @@ def run(args: argparse.Namespace) -> int:
         return _interrupted(model, args.output, goes_on=goes_on)
     with args.reporter.stage(f"writing {one_line(args.output)}"):
         _save(model, args.output)
+        if args.plot is not None:
+            from trellis.pictures import draw_learning
+
+            draw_learning(model, path=args.plot)
     if kept is not None:
         kept.remove()
     say(summary(model, args.output), quiet=args.quiet)

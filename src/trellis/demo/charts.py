@@ -16,7 +16,6 @@ __all__ = ["Curve", "Measured", "curves", "intervals"]
 
 _WIDTH, _HEIGHT = 460, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 14, 12, 46
-_LETTER = 8  # width of one in a legend; wide fonts take that much
 _MARKS = 6  # series that look different
 
 
@@ -158,12 +157,12 @@ def _rows(series: Sequence[Curve]) -> int:
 def _lay_out(names: Sequence[str]) -> list[list[int]]:
     """Which names of a legend stand in which row."""
     rows: list[list[int]] = [[]]
-    used = 0
+    used = 0.0
     for k, name in enumerate(names):
-        wide = 34 + _LETTER * len(name)
+        wide = 36 + 7.5 * len(name)
         if rows[-1] and used + wide > _WIDTH - _LEFT:
             rows.append([])
-            used = 0
+            used = 0.0
         rows[-1].append(k)
         used += wide
     return rows
@@ -180,7 +179,7 @@ def _legend(names: Sequence[str]) -> str:
                 + _mark(k, x + 12, y)
                 + _text(x + 29, y + 4, names[k], "start")
             )
-            x += 34 + _LETTER * len(names[k])
+            x += 36 + 7.5 * len(names[k])
     return "".join(parts)
 
 

@@ -4,6 +4,7 @@ from trellis.evaluation.accuracy import hamming_loss, sequence_accuracy, token_a
 from trellis.evaluation.calibration import Calibration, calibration
 from trellis.evaluation.confusion import Confusion, confusion
 from trellis.evaluation.edit_distance import edit_distance, normalised_edit_distance
+from trellis.evaluation.ranked import PrecisionRecallCurve, precision_recall_curve
 from trellis.evaluation.scorers import Scorer, scorer
 from trellis.evaluation.significance import (
     Comparison,
@@ -25,6 +26,7 @@ __all__ = [
     "Comparison",
     "Confusion",
     "PrecisionRecall",
+    "PrecisionRecallCurve",
     "Scorer",
     "SegmentationScores",
     "SpanScores",
@@ -37,6 +39,7 @@ __all__ = [
     "paired_bootstrap",
     "paired_permutation",
     "paired_t_test",
+    "precision_recall_curve",
     "scorer",
     "sequence_accuracy",
     "span_scores",

@@ -30,10 +30,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import as_array, as_list
+from trellis.arrays import as_array
 from trellis.domains import samples, whole
 from trellis.errors import DataError
-from trellis.evaluation.pairs import Gold, check_samples, single_label
+from trellis.evaluation.pairs import Gold, check_samples, checked_classes, single_label
 
 __all__ = ["Calibration", "calibration"]
 
@@ -82,39 +82,6 @@ class Calibration:
             )
         return "\n".join(lines)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the reliability diagram: accuracy over confidence, one point per bin.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure, which needs matplotlib.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from matplotlib.figure import Figure
-        >>> result = calibration([np.array([[0.75, 0.25]])], [["A"]], ["A", "B"])
-        >>> result.plot(Figure().subplots()).get_title()
-        'ECE 0.2500'
-        """
-        if ax is None:
-            try:
-                from matplotlib import pyplot
-            except ImportError as error:
-                raise ImportError(
-                    "plotting needs matplotlib: install it, or trellis-structured[plot]"
-                ) from error
-            ax = pyplot.subplots()[1]
-        full = self.count > 0
-        ax.plot([0, 1], [0, 1], color="grey", linestyle="--", label="perfect")
-        ax.plot(self.confidence[full], self.accuracy[full], marker="o", label="model")
-        ax.set_xlabel("confidence")
-        ax.set_ylabel("accuracy")
-        ax.set_title(f"ECE {self.ece:.4f}")
-        ax.legend()
-        return ax
-
 
 def calibration(
     marginals: Sequence[NDArray[np.floating[Any]]],
@@ -150,9 +117,7 @@ def calibration(
     (0.35, 0.37)
     """
     whole(1, 10**6).check("n_bins", n_bins)
-    classes = as_list(classes, "classes")
-    if len(set(classes)) < len(classes):
-        raise DataError("classes names a label twice: expected each label once")
+    classes = checked_classes(classes)
     check_samples(gold, marginals, "marginals")
     index = {label: column for column, label in enumerate(classes)}
     rows: list[NDArray[np.float64]] = []

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.arrays import as_list
 from trellis.corpus.label_values import in_order, plain_label
 from trellis.errors import DataError
-from trellis.evaluation.pairs import Gold, Labels, check_lengths, single_label
+from trellis.evaluation.pairs import Gold, Labels, check_lengths, checked_classes, single_label
 
 __all__ = ["Confusion", "confusion"]
 
@@ -109,7 +108,7 @@ def confusion(gold: Gold, predicted: Labels, classes: Sequence[Any] | None = Non
        B  0  0  1
        C  0  0  0
     """
-    listed = [] if classes is None else as_list(classes, "classes")
+    listed = [] if classes is None else checked_classes(classes)
     check_lengths(gold, predicted)
     pairs: Counter[tuple[Any, Any]] = Counter()
     for i, (g, p) in enumerate(zip(gold, predicted, strict=True)):
@@ -119,9 +118,6 @@ def confusion(gold: Gold, predicted: Labels, classes: Sequence[Any] | None = Non
                 pairs[single, plain_label(label, f"sample {i}, position {t} of predicted")] += 1
     if not pairs:
         raise DataError("nothing to evaluate: no position of gold has exactly one label")
-    if len(set(listed)) < len(listed):
-        twice = next(label for label, n in Counter(listed).items() if n > 1)
-        raise DataError(f"classes names {twice!r} twice: expected each label once")
     seen = {label for pair in pairs for label in pair}
     labels = [*listed, *in_order(seen.difference(listed))]
     index = {label: i for i, label in enumerate(labels)}

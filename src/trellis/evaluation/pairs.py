@@ -6,15 +6,25 @@ Labels that no model knows are labels like any other: no prediction equals them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from trellis.corpus.label_values import is_missing
+from trellis.arrays import as_list
+from trellis.corpus.label_values import is_missing, plain_label
 from trellis.domains import samples
 from trellis.errors import DataError
 
-__all__ = ["Gold", "GoldLabel", "Labels", "check_lengths", "check_samples", "single_label"]
+__all__ = [
+    "Gold",
+    "GoldLabel",
+    "Labels",
+    "check_lengths",
+    "check_samples",
+    "checked_classes",
+    "single_label",
+]
 
 GoldLabel = Any
 Gold = Sequence[Sequence[GoldLabel]]
@@ -49,6 +59,15 @@ def check_lengths(
             )
     if not any(len(g) for g in gold):
         raise DataError("nothing to evaluate: all samples are empty")
+
+
+def checked_classes(classes: Sequence[Any]) -> list[Any]:
+    """Labels in an order, each once; raises DataError otherwise."""
+    listed = [plain_label(y, f"{i} of classes") for i, y in enumerate(as_list(classes, "classes"))]
+    if len(set(listed)) < len(listed):
+        twice = next(label for label, n in Counter(listed).items() if n > 1)
+        raise DataError(f"classes names {twice!r} twice: expected each label once")
+    return listed
 
 
 def single_label(entry: GoldLabel, sample: int, position: int) -> Any:

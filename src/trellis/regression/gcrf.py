@@ -5,7 +5,10 @@
 R_k are the predictions of unstructured base models and L_l the Laplacians of similarity graphs,
 each scaled to an average weighted degree of 1 so that what is learnt on one graph holds on another.
 So y ~ N(mu, (2Q)^-1) with Q = sum(alpha) I + sum_l beta_l L_l and mu = Q^-1 R alpha. An isolated
-node gets its base prediction. References: Qin et al. (2009), Radosavljevic et al. (2010).
+node gets its base prediction. If the targets of some nodes o are known when those of others, u, are
+predicted, then y_u ~ N(Q_uu^-1 ((R alpha)_u - Q_uo y_o), (2Q_uu)^-1).
+
+References: Qin et al. (2009), Radosavljevic et al. (2010).
 
 How alpha and beta are found: see :mod:`trellis.regression.likelihood`.
 """
@@ -34,7 +37,7 @@ from trellis.regression.likelihood import (
     search_many,
     search_stochastic,
 )
-from trellis.regression.rows import check_targets
+from trellis.regression.rows import check_observed, check_targets
 from trellis.regression.spectral import inverse_diagonal, solve
 
 __all__ = [
@@ -207,11 +210,13 @@ class GCRF(Seeded, Storable):
         self.std_scale_ = 1.0
         out_of_fold = self.base_predictions == "cv" and not isinstance(self.base, str)
         if out_of_fold if self.calibrate is None else self.calibrate:
-            mean, std = self._moments(R, laplacians, True, seed)
+            mean, std = self._moments(R, laplacians, np.full(n, np.nan), True, seed)
             self.std_scale_ = float(np.quantile(np.abs(targets - mean) / std, 0.9)) / _NORMAL_90
         return self
 
-    def predict(self, X: Any, *, graph: Any = None, return_std: bool = False) -> Any:
+    def predict(
+        self, X: Any, *, graph: Any = None, return_std: bool = False, observed: Any = None
+    ) -> Any:
         """Return the expected targets, and with `return_std` their standard deviations.
 
         Parameters
@@ -219,13 +224,39 @@ class GCRF(Seeded, Storable):
         X : (n, d)
         graph : as in :meth:`fit`, for these rows
         return_std : bool
+        observed : (n,), optional
+            Targets that are known, NaN where they are not: the others are then predicted given
+            these (the conditional Gaussian, exactly). Give the rows of the training data and their
+            targets together with the new rows, and the graph of all of them.
 
         Returns
         -------
         mean : (n,) array
+            Where a target was observed, its value.
         std : (n,) array
             Only with `return_std`. Exact where a connected component has at most 2,000 nodes,
-            estimated from `n_probes` random vectors elsewhere.
+            estimated from `n_probes` random vectors elsewhere; 0 where a target was observed.
+            Calibration (`std_scale_`) goes by predictions without `observed`, and multiplies
+            standard deviations with it just so.
+
+        Raises
+        ------
+        DataError
+            If the graph or `observed` does not fit the rows, or an observed value is infinite.
+
+        Examples
+        --------
+        Forty places in a line; what the base model cannot know shows in every other of them:
+
+        >>> from sklearn.linear_model import LinearRegression
+        >>> from trellis.regression import GCRF, KNN
+        >>> place = np.arange(40.0)[:, None]
+        >>> y = np.sin(place[:, 0] / 4)
+        >>> model = GCRF(LinearRegression(), graph=KNN(n_neighbors=2)).fit(place, y)
+        >>> half = np.where(np.arange(40) % 2, np.nan, y)
+        >>> plain, given = model.predict(place), model.predict(place, observed=half)
+        >>> float(abs(plain - y).mean().round(1)), float(abs(given - y).mean().round(1))
+        (0.6, 0.0)
         """
         self._check_fitted()
         n = n_rows(X)
@@ -236,24 +267,32 @@ class GCRF(Seeded, Storable):
         R = self._base_predictions(X)
         if R.shape[1] != n_alphas:
             raise DataError(f"the model has {n_alphas} base prediction(s), got {R.shape[1]}")
-        mean, std = self._moments(R, laplacians, return_std, self._seed_or_fresh())
+        values = np.full(n, np.nan) if observed is None else check_observed(observed, n)
+        mean, std = self._moments(R, laplacians, values, return_std, self._seed_or_fresh())
         return (mean, std) if return_std else mean
 
     def _moments(
-        self, R: Float64s, laplacians: list[Any], with_std: bool, seed: int
+        self, R: Float64s, laplacians: list[Any], observed: Float64s, with_std: bool, seed: int
     ) -> tuple[Float64s, Float64s]:
-        """Return the mean and, if wanted, the standard deviation of every node."""
+        """Return the mean and, if wanted, the standard deviation of every node given the known."""
         alpha, beta = np.atleast_1d(self.alpha_), np.atleast_1d(self.beta_)
         total = float(alpha.sum())
         if len(beta) == 1:
             L, gamma = laplacians[0], float(beta[0]) / total
         else:
             L, gamma = sum(b / total * L for b, L in zip(beta, laplacians, strict=True)), 1.0
-        mean = solve(L, gamma, R @ (alpha / total))
-        if not with_std:
-            return mean, np.empty(0)
-        diagonal = inverse_diagonal(L, gamma, n_probes=self.n_probes, random_state=seed)
-        return mean, self.std_scale_ * np.sqrt(diagonal / (2 * total))
+        r = R @ (alpha / total)
+        unknown = np.isnan(observed)
+        mean, std = np.where(unknown, 0.0, observed), np.zeros(len(r))
+        if not unknown.all():
+            u = np.flatnonzero(unknown)
+            rows = L[u]
+            L, r = rows[:, u], r[u] - gamma * (rows @ mean)
+        mean[unknown] = solve(L, gamma, r)
+        if with_std:
+            diagonal = inverse_diagonal(L, gamma, n_probes=self.n_probes, random_state=seed)
+            std[unknown] = self.std_scale_ * np.sqrt(diagonal / (2 * total))
+        return mean, std
 
     def score(self, X: Any, y: Any, *, graph: Any = None) -> float:
         """Return R^2 of the predicted mean."""

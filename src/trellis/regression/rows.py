@@ -9,7 +9,7 @@ import numpy as np
 from trellis.arrays import Float64s
 from trellis.errors import DataError
 
-__all__ = ["check_targets", "finite_rows"]
+__all__ = ["check_observed", "check_targets", "finite_rows"]
 
 
 def finite_rows(values: Any, name: str, *, flat: bool = False) -> Float64s:
@@ -43,12 +43,7 @@ def check_targets(y: Any, n: int, *, varied: bool = True) -> Float64s:
     >>> check_targets([1, 2], 2)
     array([1., 2.])
     """
-    try:
-        targets = np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"the targets are not numbers: {error}") from error
-    if targets.shape != (n,):
-        raise DataError(f"y must have one number for each of the {n} rows, got {targets.shape}")
+    targets = _one_each(y, n, "y", "the targets")
     bad = ~np.isfinite(targets)
     if bad.any():
         raise DataError(
@@ -58,3 +53,34 @@ def check_targets(y: Any, n: int, *, varied: bool = True) -> Float64s:
     if varied and targets.min() == targets.max():
         raise DataError(f"all targets are {targets[0]:g}: there is nothing to learn")
     return targets
+
+
+def check_observed(observed: Any, n: int) -> Float64s:
+    """Return what is known of the targets as n floats, NaN where nothing is.
+
+    Examples
+    --------
+    >>> check_observed([1, None], 2)
+    array([ 1., nan])
+    """
+    values = _one_each(observed, n, "observed", "the observed values")
+    bad = np.isinf(values)
+    if bad.any():
+        raise DataError(
+            f"{int(bad.sum())} of {n} observed values are infinite (the first in row"
+            f" {int(np.argmax(bad))}); NaN says that a value is unknown"
+        )
+    return values
+
+
+def _one_each(values: Any, n: int, name: str, words: str) -> Float64s:
+    """One number for each of n rows."""
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"{words} are not numbers: {error}") from error
+    if numbers.shape != (n,):
+        raise DataError(
+            f"{name} must have one number for each of the {n} rows, got {numbers.shape}"
+        )
+    return numbers

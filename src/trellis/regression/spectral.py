@@ -1,7 +1,8 @@
 """Linear algebra of K = I + gamma L, L the Laplacian of a similarity graph.
 
 K is symmetric, its eigenvalues are 1 + gamma lambda_i with lambda_i >= 0, its rows sum to 1, and
-its inverse has no negative entry. Needed are
+its inverse has no negative entry. L may also be a principal submatrix of a Laplacian, which is what
+is left when the values of some nodes are known: then rows of K sum to 1 or more. Needed are
 
     K^-1 r              conjugate gradients (condition number at most 1 + gamma lambda_max)
     r'K^-1 r, log|K|    for all gamma at once, from a *spectral measure*: values t_i and weights w_i
@@ -121,7 +122,7 @@ def inverse_diagonal(
     from scipy.linalg import inv
 
     n = L.shape[0]
-    diagonal = np.ones(n)
+    diagonal: Float64s = 1.0 / (1.0 + gamma * L.diagonal())  # right for nodes without neighbours
     if gamma == 0 or L.nnz == 0:
         return diagonal
     large: list[npt.NDArray[np.intp]] = []
@@ -135,8 +136,9 @@ def inverse_diagonal(
             else:
                 small[-1] = np.concatenate([small[-1], nodes])
     for nodes in small:
-        block = np.eye(len(nodes)) + gamma * L[nodes][:, nodes].toarray()
-        diagonal[nodes] = np.diag(inv(block, assume_a="pos")) if len(nodes) else 1.0
+        if len(nodes):
+            block = np.eye(len(nodes)) + gamma * L[nodes][:, nodes].toarray()
+            diagonal[nodes] = np.diag(inv(block, assume_a="pos"))
     if large:
         nodes = np.sort(np.concatenate(large))
         order, part = neighbours_together(L if len(nodes) == n else L[nodes][:, nodes].tocsr())

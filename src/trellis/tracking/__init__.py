@@ -11,7 +11,6 @@ from trellis.tracking.ctc import read_ctc, write_ctc
 from trellis.tracking.default_features import default_features
 from trellis.tracking.features import EventFeature, Frame
 from trellis.tracking.hypotheses import Hypotheses, make_hypotheses
-from trellis.tracking.lineage import draw_lineage
 from trellis.tracking.local_classifiers import HandSet, LocalClassifiers
 from trellis.tracking.model import TrackingModel
 from trellis.tracking.objects import EVENTS, FramePair, Link, Objects, PairAnnotation
@@ -51,7 +50,6 @@ __all__ = [
     "annotated_events",
     "assemble_tracks",
     "default_features",
-    "draw_lineage",
     "event_set",
     "make_hypotheses",
     "patchify",

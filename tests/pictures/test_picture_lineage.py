@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from itertools import combinations
 
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trellis.errors import DataError
-from trellis.tracking.lineage import draw_lineage
+from trellis.pictures import draw_lineage
 from trellis.tracking.lineage_layout import lineage_layout
 from trellis.tracking.result import Track, TrackingResult
 
@@ -79,39 +78,17 @@ def test_no_two_tracks_overlap(tracks):
     assert sorted(row[t.track] for t in leaves) == list(range(len(leaves)))
 
 
-@pytest.mark.parametrize(
-    ("suffix", "mark"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("PDF", b"%PDF")]
-)
-def test_pictures(tmp_path, suffix, mark):
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    paths = [tmp_path / f"{i}.{suffix}" for i in range(2)]
-    for path in paths:
-        draw_lineage(result(FAMILY), path)
-    one, two = (path.read_bytes() for path in paths)
-    assert one.startswith(mark)
-    assert one == two
-
-
-def test_sequences_stand_side_by_side(tmp_path, monkeypatch):
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    from matplotlib.figure import Figure
-
-    saved = []
-    monkeypatch.setattr(Figure, "savefig", lambda figure, file, **_: saved.append(figure))
+def test_sequences_stand_side_by_side():
     many = [Track("b", i + 1, i % 3, 4 + i % 5, -1) for i in range(150)]
-    for sequence in (None, "a"):
-        draw_lineage(result([*FAMILY, *many]), tmp_path / "x.png", sequence=sequence)
-    titles = [[axes.get_title() for axes in figure.axes] for figure in saved]
+    both, one = (draw_lineage(result([*FAMILY, *many]), sequence=s) for s in (None, "a"))
+    titles = [[axes.get_title() for axes in figure.axes] for figure in (both, one)]
     assert titles == [["a: 6 tracks, 2 divisions", "b: 150 tracks, 0 divisions"], titles[0][:1]]
-    assert (saved[0].get_size_inches() > saved[1].get_size_inches()).all()
-    assert [len(axes.texts) for axes in saved[0].axes] == [6, 0]  # no numbers where lines are close
+    assert (both.get_size_inches() > one.get_size_inches()).all()
+    assert [len(axes.texts) for axes in both.axes] == [6, 0]  # no numbers where lines are close
 
 
 def test_lines_of_a_division():
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    from trellis.tracking.lineage import _figure
-
-    (axes,) = _figure({"a": FAMILY}).axes
+    (axes,) = draw_lineage(result(FAMILY)).axes
     lines = [line.vertices.tolist() for line in axes.collections[0].get_paths()]
     assert lines[0] == [[-0.3, 1.25], [3.5, 1.25]]
     assert lines[2] == [[3.5, 1.25], [3.5, 0.5], [6.5, 0.5]]
@@ -120,18 +97,38 @@ def test_lines_of_a_division():
     assert {text.get_text() for text in axes.texts} == set("123456")
 
 
-def test_what_cannot_be_drawn(tmp_path, monkeypatch):
-    with pytest.raises(
-        DataError, match=r"cannot draw .*x.jpg: the name of a picture must end with"
-    ):
-        draw_lineage(result(FAMILY), tmp_path / "x.jpg")
+def test_neighbouring_families_differ_and_lone_tracks_are_grey():
+    tracks = [*FAMILY, Track("a", 7, 0, 1, -1), Track("a", 8, 2, 3, 7), Track("a", 9, 2, 3, 7)]
+    (axes,) = draw_lineage(result(tracks)).axes
+    colours = [tuple(c) for c in axes.collections[0].get_colors()]
+    assert colours[0] == colours[2] == colours[5] != colours[6] == colours[7]
+    assert len(set(colours[1][:3])) == 1  # track 2 is grey
+
+
+def test_title_of_one_and_of_several():
+    other = [track._replace(sequence="b") for track in FAMILY]
+    assert draw_lineage(result(FAMILY), title="Cells").axes[0].get_title() == "Cells"
+    both = draw_lineage(result([*FAMILY, *other]), title="Cells")
+    assert both.get_suptitle() == "Cells"
+    assert both.axes[1].get_title().startswith("b: ")
+
+
+def test_axes_of_the_user():
+    from matplotlib.figure import Figure
+
+    other = [track._replace(sequence="b") for track in FAMILY]
+    axes = Figure().subplots(1, 2)
+    draw_lineage(result([*FAMILY, *other]), ax=axes)
+    assert axes[1].get_title() == "b: 6 tracks, 2 divisions"
+    with pytest.raises(DataError, match="2 panels; give as many, or choose one by sequence"):
+        draw_lineage(result([*FAMILY, *other]), ax=axes[0])
+
+
+def test_what_cannot_be_drawn(tmp_path):
     with pytest.raises(DataError, match="there is no sequence 'c' to draw; there are 'a'"):
         draw_lineage(result(FAMILY), tmp_path / "x.png", sequence="c")
     with pytest.raises(DataError, match="there are no tracks to draw"):
         draw_lineage(result([]), tmp_path / "x.png")
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(
-        DataError, match="drawing lineages needs matplotlib: install it, or trellis"
-    ):
-        draw_lineage(result(FAMILY), tmp_path / "x.png")
+    with pytest.raises(DataError, match="result must be a TrackingResult, got list"):
+        draw_lineage(FAMILY)
     assert not list(tmp_path.iterdir())

@@ -1,8 +1,8 @@
 """Lineage plots: who descends from whom, over time.
 
 Time runs to the right, each track is a horizontal line, a division an upright line from the parent
-to its daughters; :mod:`trellis.tracking.lineage_layout` says in which rows. Families are coloured;
-tracks without parent and daughters are grey.
+to its daughters; :mod:`trellis.tracking.lineage_layout` says in which rows. Families are coloured,
+neighbours in other lightness; tracks without parent and daughters are grey.
 """
 
 from __future__ import annotations
@@ -10,34 +10,48 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trellis.errors import DataError
-from trellis.files import atomic_write
+from trellis.pictures.names import shown
+from trellis.pictures.sheet import Sheet
+from trellis.pictures.style import COLOURS
 from trellis.tracking.lineage_layout import lineage_layout
-from trellis.tracking.result import Track, TrackingResult
+
+if TYPE_CHECKING:
+    from trellis.tracking import Track, TrackingResult
 
 __all__ = ["draw_lineage"]
 
-_FORMATS = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
 _MANY = 80  # rows; beyond that lines are drawn closer and have no numbers
-_COLOURS = ("C0", "C1", "C2", "C3", "C4", "C5", "C6", "C8", "C9")  # C7 is grey
 
 
 def draw_lineage(
-    result: TrackingResult, path: str | os.PathLike[Any], *, sequence: str | None = None
-) -> None:
+    result: TrackingResult,
+    path: str | os.PathLike[Any] | None = None,
+    *,
+    sequence: str | None = None,
+    ax: Any = None,
+    title: str | None = None,
+) -> Any:
     """Draw the tracks of a result as family trees over time.
 
     Parameters
     ----------
     result : TrackingResult
         What to draw.
-    path : path
-        Image to write: .png, .svg or .pdf.
+    path : path, optional
+        File to write: .png, .svg or .pdf.
     sequence : str, optional
         Which sequence to draw; by default all, side by side.
+    ax : matplotlib Axes, or a list of one for each sequence, optional
+        Where to draw instead of on a new figure.
+    title : str, optional
+        By default the number of tracks and divisions; of several sequences it stands above all.
+
+    Returns
+    -------
+    matplotlib Figure, or what was given as `ax`
 
     Raises
     ------
@@ -46,18 +60,16 @@ def draw_lineage(
 
     Examples
     --------
-    >>> import tempfile
+    >>> from trellis.pictures import draw_lineage
+    >>> from trellis.tracking import Track, TrackingResult
     >>> tracks = [Track("", 1, 0, 4, -1), Track("", 2, 5, 8, 1), Track("", 3, 5, 9, 1)]
-    >>> picture = Path(tempfile.mkdtemp()) / "lineage.png"
-    >>> draw_lineage(TrackingResult([], [], tracks, []), picture)  # doctest: +SKIP
+    >>> draw_lineage(TrackingResult([], [], tracks, [])).axes[0].get_title()
+    '3 tracks, 1 division'
     """
-    form = _FORMATS.get(Path(os.fsdecode(path)).suffix.lower())
-    if form is None:
-        raise DataError(
-            f"cannot draw {os.fsdecode(path)}: the name of a picture must end with "
-            f"{', '.join(_FORMATS)}"
-        )
+    sheet = Sheet(path, ax, title)
     by_sequence: dict[str, list[Track]] = defaultdict(list)
+    if not hasattr(result, "tracks"):
+        raise DataError(f"result must be a TrackingResult, got {type(result).__name__}")
     for track in result.tracks:
         by_sequence[track.sequence].append(track)
     if sequence is not None:
@@ -67,35 +79,20 @@ def draw_lineage(
         by_sequence = {sequence: by_sequence[sequence]}
     if not by_sequence:
         raise DataError("there are no tracks to draw")
-    figure = _figure(by_sequence)
-    from matplotlib import rc_context
-
-    # Dates and random ids would make every picture another file.
-    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
-    with atomic_write(path) as file, rc_context({"svg.hashsalt": "trellis"}):
-        figure.savefig(file, format=form, dpi=120, metadata=metadata)
-
-
-def _figure(by_sequence: dict[str, list[Track]]) -> Any:
-    """A figure with one panel for each sequence."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise DataError(
-            "drawing lineages needs matplotlib: install it, or trellis-structured[plot]"
-        ) from None
-
     layouts = {name: lineage_layout(tracks) for name, tracks in by_sequence.items()}
     # Beyond what a screen shows lines come closer, down to about three pixels.
     most = max(n_rows for _, _, n_rows in layouts.values())
     height = 1.0 + max(1.0, 0.16 * min(most, _MANY) + 0.025 * max(most - _MANY, 0))
-    figure = Figure(figsize=(max(10, 7 * len(layouts)), height), layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(1, len(layouts), squeeze=False).ravel()
-    for axes, (name, layout) in zip(panels, layouts.items(), strict=True):
-        _draw(axes, name, by_sequence[name], *layout)
-    return figure
+    n = len(layouts)
+    with sheet:
+        panels = sheet.panels(n, (max(8, 6 * n), height), n, alike="choose one by sequence")
+        for axes, (name, layout) in zip(panels, layouts.items(), strict=True):
+            _draw(axes, name, by_sequence[name], *layout)
+        if title is not None and n == 1:
+            panels[0].set_title(title)
+        elif title is not None:
+            panels[0].figure.suptitle(title)
+    return sheet.result
 
 
 def _draw(
@@ -122,7 +119,7 @@ def _draw(
             line = [(elbow, row[track.parent]), (elbow, y)]
         line.append((track.end + (0.5 if track.track in divided else 0.3), y))
         lines.append(line)
-        colours.append("0.6" if number < 0 else _COLOURS[number % len(_COLOURS)])
+        colours.append("0.6" if number < 0 else COLOURS[number % len(COLOURS)])
         if few:
             axes.annotate(
                 str(track.track), (track.begin, y), (2, 1), textcoords="offset points", fontsize=6
@@ -143,10 +140,14 @@ def _draw(
         ylim=(n_rows, -1.0),
         yticks=[],
         xlabel="frame",
-        title=f"{name + ': ' if name else ''}{len(tracks)} tracks, {len(divided)} divisions",
+        title=f"{shown(name) + ': ' if name else ''}{_count(len(tracks), 'track')}, "
+        f"{_count(len(divided), 'division')}",
     )
-    axes.tick_params(top=True, labeltop=not few)
+    axes.tick_params(top=not few, labeltop=not few)  # of a high picture both ends
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.spines[["left", "right"]].set_visible(False)
-    axes.grid(axis="x", color="0.9", linewidth=0.6)
-    axes.set_axisbelow(True)
+    axes.spines[["left", "right", *(["top"] if few else [])]].set_visible(False)
+    axes.grid(axis="x")
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"
