@@ -51,7 +51,10 @@ FOREIGN = {
     "_CacheLocator": "Numba's cache; tests/kernels/test_jit_private_api.py watches it",
     "_get_loss": "scikit-learn's boosted trees need it when they are read from a file",
     "_get_param_names": "scikit-learn: parameters of a class, without an object of it",
+    "_impl_keys": "Numba: what it chose for a call; the same test watches it",
+    "_lookup_global": "Numba: the type of a function; the same test watches it",
     "_replace": "a public method of named tuples",
+    "_tm": "Numba: the processor that passes are made for; the same test watches it",
 }
 """Private attributes of other people's libraries, and why they are used."""
 

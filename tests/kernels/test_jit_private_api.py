@@ -30,6 +30,7 @@ from numba.core import (
     typing,
 )
 from numba.core.errors import NumbaError
+from numba.core.registry import cpu_target
 
 import trellis.kernels
 from trellis.kernels import _compiler, _jit
@@ -104,8 +105,14 @@ def test_a_library_notes_that_it_is_finished():
 
 
 def test_a_function_type_has_the_keys_of_what_was_found():
-    kind = numba.core.registry.cpu_target.typing_context.resolve_value_type(abs)
+    cpu_target.target_context.refresh()
+    kind = cpu_target.typing_context.resolve_value_type(abs)
     assert isinstance(kind, types.Function) and isinstance(kind._impl_keys, dict)
+
+
+def test_passes_are_made_for_a_processor():
+    generator = cpu_target.target_context.codegen()
+    assert hasattr(generator, "_tm") or not hasattr(generator, "_pass_builder")
 
 
 def test_the_compiler_takes_the_library_third():
