@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import chain, zip_longest
 from pathlib import Path
 from types import ModuleType
 
@@ -64,7 +65,10 @@ def compile_kernels(names: Sequence[str] = PANELS) -> float:
     from trellis.warmup import warmup
 
     started = time.perf_counter()
-    warmup(list(dict.fromkeys(part for name in names for part in load(name).WARM)))
+    # The first part of each panel, then the second, …: what begins side by side has little in
+    # common, and what panels share is there when the next needs it.
+    by_panel = zip_longest(*(load(name).WARM for name in names))
+    warmup(list(dict.fromkeys(filter(None, chain.from_iterable(by_panel)))))
     return time.perf_counter() - started
 
 
@@ -131,11 +135,13 @@ def _start(name: str, seed: int, path: Path) -> subprocess.Popen[bytes] | None:
         f"answer({name!r}, {seed!r}, {os.fspath(path)!r})"
     )
     quiet = subprocess.DEVNULL
+    # There is a panel for each core already: threads of linear algebra would only wait.
+    alone = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     if not sys.executable:  # Python inside another program
         return None
     try:
         return subprocess.Popen(
-            [sys.executable, "-c", code], stdin=quiet, stdout=quiet, stderr=quiet
+            [sys.executable, "-c", code], stdin=quiet, stdout=quiet, stderr=quiet, env=alone
         )
     except OSError:
         return None

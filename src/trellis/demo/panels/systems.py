@@ -32,7 +32,7 @@ from trellis import ChainCRF, ChainPerceptron
 from trellis.demo import charts
 from trellis.demo.elements import code_of, figure, note, percent, summary, table
 from trellis.demo.manual import code_words
-from trellis.demo.panels.words import warm_plain
+from trellis.demo.warm import warm_few, warm_plain
 from trellis.evaluation.spans import sample_counts
 from trellis.experts import (
     BestExpert,
@@ -146,7 +146,7 @@ def warm() -> None:
     choose(some, right).fit(some, right).predict(said)
 
 
-WARM = (warm_plain, warm)
+WARM = (warm_plain, warm_few, warm)
 
 
 # ---------------------------------------------------------------------------- systems

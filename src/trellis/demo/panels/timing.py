@@ -14,7 +14,7 @@ import statistics
 from typing import Any
 
 from trellis.demo.elements import asset, code_of, note, summary, table
-from trellis.demo.panels.words import warm_plain
+from trellis.demo.warm import warm_plain
 
 TITLE = "How fast"
 

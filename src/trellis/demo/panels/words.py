@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from trellis.demo.charts import Curve, Measured, curves, intervals
 from trellis.demo.elements import asset, code_of, data, figure, note, percent, script, summary
+from trellis.demo.warm import warm_plain, warm_rich
 from trellis.errors import DataError
 
 if TYPE_CHECKING:
@@ -58,34 +59,11 @@ def example(seed: int) -> tuple[Sentences, Sentences, ChainCRF, list[Any]]:
     train, test = stdlib_sentences().split(0.15)
     crf = ChainCRF("wordseg", rich_edges=True, piece_size=5.5, random_state=seed)
     crf.fit(train.corpus())
-    answer = crf.predict_spans([list("restorethespacesinthistext")])
+    answer = crf.predict([list("restorethespacesinthistext")])
     return train, test, crf, answer
 
 
-def warm_plain() -> None:
-    """Compile what models with plain edges need."""
-    _warmed({})
-    _warmed({"piece_size": 1.5})
-
-
-def warm_rich() -> None:
-    """Compile what models with rich edges need, and spans."""
-    crf = _warmed({"rich_edges": True})
-    crf.predict_spans([list("readaline")])
-    _warmed({"rich_edges": True, "piece_size": 1.5})
-
-
 WARM = (warm_rich, warm_plain)
-
-
-def _warmed(options: dict[str, Any]) -> ChainCRF:
-    from trellis.datasets import Sentences
-    from trellis.models import ChainCRF
-
-    corpus = Sentences(["read a line", "read the line", "a line is read"], ["a", "b", "c"]).corpus()
-    crf = ChainCRF("wordseg", max_passes=1, random_state=0, **options).fit(corpus)
-    crf.predict(corpus)
-    return crf
 
 
 def panel(seed: int) -> str:
