@@ -36,7 +36,7 @@ def test_every_panel_keeps_the_protocol():
         found = load(name)
         assert found.TITLE
         assert callable(found.panel)
-        assert all(map(callable, found.WARM))
+        assert {part.__name__ for part in found.WARM} <= set(module._COMPILED)
     assert sorted(module._SLOWEST) == sorted(PANELS)
 
 

@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
 
     path = Path(args.out) / "index.html"
     logging.getLogger("trellis").setLevel(logging.ERROR)  # the line below says it already
-    say("preparing kernels (some 20 seconds, once for a machine) ...")
+    say("preparing kernels (half a minute, once for a machine) ...")
     started = time.perf_counter()
     with args.reporter.stage("compiling kernels"):
         compiling = compile_kernels(args.panels)

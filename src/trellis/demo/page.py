@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from itertools import chain, zip_longest
 from pathlib import Path
 from types import ModuleType
 
@@ -34,6 +33,7 @@ PANELS = ("words", "cells", "systems", "map", "labelling", "timing")
 """Names of the panels, in the order of the page."""
 
 _SLOWEST = ("words", "labelling", "systems", "cells", "map", "timing")  # start first
+_COMPILED = ("warm_rich", "warm_marginals", "warm_assignments", "warm_plain", "warm_few", "warm")
 _PAUSE = 0.05  # seconds between two looks at the processes
 
 
@@ -65,10 +65,10 @@ def compile_kernels(names: Sequence[str] = PANELS) -> float:
     from trellis.warmup import warmup
 
     started = time.perf_counter()
-    # The first part of each panel, then the second, …: what begins side by side has little in
-    # common, and what panels share is there when the next needs it.
-    by_panel = zip_longest(*(load(name).WARM for name in names))
-    warmup(list(dict.fromkeys(filter(None, chain.from_iterable(by_panel)))))
+    # What takes long and what has little in common with it begin; what panels share is then there
+    # when the next needs it.
+    parts = dict.fromkeys(part for name in names for part in load(name).WARM)
+    warmup(sorted(parts, key=lambda part: _COMPILED.index(part.__name__)))
     return time.perf_counter() - started
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trellis.models import ChainCRF
 
-__all__ = ["warm_few", "warm_plain", "warm_rich"]
+__all__ = ["warm_few", "warm_marginals", "warm_plain", "warm_rich"]
 
 
 def warm_plain() -> None:
@@ -32,6 +32,17 @@ def warm_few() -> None:
 
     X, y = [["read", "a", "line"]] * 3, [["A", "B", "A"]] * 3
     ChainCRF("word[-1..1]; suffix(word, 1..3)", solver="lbfgs", max_passes=1).fit(X, y).predict(X)
+
+
+def warm_marginals() -> None:
+    """Probabilities of labels, and the second best labelling: what active learning asks by."""
+    import numpy as np
+
+    from trellis.structures import ChainPotentials, kbest, marginals
+
+    potentials = ChainPotentials(np.zeros((3, 2)), np.zeros((2, 2)), np.array([0, 3]))
+    marginals(potentials)
+    kbest(potentials, 2)
 
 
 def _letters(options: dict[str, Any]) -> ChainCRF:

@@ -197,4 +197,4 @@ def test_draws_so_many_links_and_whole_divisions():
 
 
 def test_warm():
-    cells.warm()
+    cells.warm_assignments()

@@ -11,8 +11,8 @@ A panel is a module with three names:
     with intervals and beside the dumbest reasonable alternative.
 ``WARM : tuple of functions``
     The same paths on a few made-up samples, so that all kernels are compiled before anything is
-    timed. Functions run side by side, in the order of the panels; what two of them need is best
-    compiled by one, which both panels name.
+    timed. Functions run side by side; what several panels need is in :mod:`trellis.demo.warm`,
+    what one alone needs is its function ``warm``.
 
 A new one is listed in ``PANELS`` of :mod:`trellis.demo.page`; ``tests/demo`` then tries it like
 the others, in a browser too.

@@ -47,7 +47,7 @@ from trellis.tracking import (
 )
 from trellis.tracking.lineage_layout import lineage_layout
 
-__all__ = ["TITLE", "WARM", "example", "panel", "warm"]
+__all__ = ["TITLE", "WARM", "example", "panel", "warm_assignments"]
 
 TITLE = "Cells: tracks and lineages, learned from few links"
 
@@ -132,13 +132,13 @@ def panel(seed: int) -> str:
     )
 
 
-def warm() -> None:
+def warm_assignments() -> None:
     """All steps of the panel on short movies."""
     example(0)
     _measured(0, 2, (8,), (8, 6), (8, 6))
 
 
-WARM = (warm,)
+WARM = (warm_assignments,)
 
 
 # ------------------------------------------------------------------------------- measuring

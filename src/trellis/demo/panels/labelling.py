@@ -32,7 +32,7 @@ from trellis.cheap import ActiveLearner, Part
 from trellis.demo import charts
 from trellis.demo.elements import code_of, figure, note, summary
 from trellis.demo.manual import code_words
-from trellis.demo.warm import warm_few, warm_plain
+from trellis.demo.warm import warm_few, warm_marginals, warm_plain
 from trellis.evaluation.spans import sample_counts
 
 __all__ = [
@@ -103,7 +103,7 @@ def warm() -> None:
     _Run.make(0, 12, 60, (10, 20))  # enough words that they are coded as those of many are
 
 
-WARM = (warm_plain, warm_few, warm)
+WARM = (warm_marginals, warm_few, warm_plain, warm)
 
 
 # ---------------------------------------------------------------------------- measurements

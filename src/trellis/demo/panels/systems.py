@@ -146,7 +146,7 @@ def warm() -> None:
     choose(some, right).fit(some, right).predict(said)
 
 
-WARM = (warm_plain, warm_few, warm)
+WARM = (warm_few, warm_plain, warm)
 
 
 # ---------------------------------------------------------------------------- systems
