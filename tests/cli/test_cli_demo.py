@@ -68,6 +68,7 @@ def test_errors_before_the_work(run, fails, quick, tmp_path):
     (tmp_path / "file").write_text("")
     message = fails("demo", "--out", tmp_path / "file")
     assert message == f"{tmp_path / 'file'} is a file; name a folder to write to"
+    assert "Not a directory" in fails("demo", "--out", tmp_path / "file" / "deeper")
     result = run("demo", "--panels", "moon", "--out", folder)
     assert result.code == 2
     assert "there is no panel 'moon'; there are words, cells" in result.err[-1]

@@ -74,6 +74,7 @@ def run(args: argparse.Namespace) -> int:
     from trellis.files import atomic_write
 
     path = Path(args.out) / "index.html"
+    path.parent.mkdir(parents=True, exist_ok=True)  # now, lest the work is done for nothing
     logging.getLogger("trellis").setLevel(logging.ERROR)  # the line below says it already
     say("preparing kernels (half a minute, once for a machine) ...")
     started = time.perf_counter()
@@ -90,7 +91,6 @@ def run(args: argparse.Namespace) -> int:
 
         panels = make_panels(args.panels, args.seed, told)
     seconds = time.perf_counter() - started
-    path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path, binary=False) as file:
         file.write(make_page(panels, seconds, compiling))
     write_stdout("\n".join(map(_paragraph, panels)) + "\n")
