@@ -316,7 +316,7 @@ def yardsticks(known: list[Record]) -> str:
             )
             found += [
                 {
-                    "title": f"{line.what}: {table.title}",
+                    "title": line.what,
                     "sentence": sentence,
                     "headings": table.headings,
                     "rows": table.rows,
