@@ -70,7 +70,8 @@ def test_the_objective_is_below_that_of_zero_weights(
     X, y, more = drawn_data(seed, structure, n, unknown, dense, tied)
     model = MODELS[structure](solver=solver, random_state=0).fit(X, y, **more)
     zero = Weights(*(np.zeros_like(a) for a in model.weights_.arrays()))
-    assert objective(model, X, y, more) <= objective(model, X, y, more, zero) * (1 + 1e-3)
+    worst = objective(model, X, y, more, zero) * (1 + 1e-3) + 1e-9  # 0 with a single label
+    assert objective(model, X, y, more) <= worst
 
 
 @settings(max_examples=25, deadline=None)
