@@ -1,10 +1,12 @@
 """What all ensembles of experts share: the door, the fallbacks, and the scheme for short samples.
 
 A combiner learns from the answers of p experts on labelled samples (:meth:`Combiner.fit`) and then
-answers with one label sequence a sample. Three rules hold for all of them:
+answers with one label sequence a sample. These rules hold for all of them:
 
 - an expert that says nothing at a position has no vote there;
 - where nobody says anything the answer is the most frequent label of the training sample;
+- right answers may be known for all samples, for some or for none. Those that learn from right
+  answers only are the plain vote if there is none (``taught_`` is False);
 - with ``short=n``, samples of at most n positions are answered by the expert that made the fewest
   mistakes on such samples in training, and the ensemble learns from the longer ones only
   (section 5.5 of Cortes, Kuznetsov and Mohri 2014).
@@ -22,7 +24,9 @@ from trellis.corpus.schemes import Scheme
 from trellis.domains import function, instance, nothing, one_of, text, whole
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Estimator, fitted, parameter
+from trellis.experts.decoding import vote_table
 from trellis.experts.outputs import ExpertOutputs, as_gold, as_outputs
+from trellis.experts.voting import vote
 from trellis.files.storable import Storable
 from trellis.files.stored import check_range, header_value, take
 
@@ -52,9 +56,14 @@ class Combiner(Estimator, Storable):
         Names of the experts, in the order of the weights.
     expert_losses_ : float64 (p,)
         Mean normalised Hamming loss of each expert in training, a sleeping position counted as
-        half an error, so that silence neither wins nor loses at once.
+        half an error, so that silence neither wins nor loses at once. Without right answers, the
+        same against the plain vote.
     default_label_ : str
-        Most frequent label of the training sample: the answer where every expert sleeps.
+        Most frequent label of the training sample (without right answers, of the vote): the answer
+        where every expert sleeps.
+    taught_ : bool
+        Whether there was something to learn from. If not, the plain vote answers, and there are no
+        weights.
     short_expert_ : str or None
         The expert that answers short samples, if ``short`` is given.
     """
@@ -68,28 +77,39 @@ class Combiner(Estimator, Storable):
     expert_names_: tuple[str, ...] = fitted()
     default_label_: str = fitted()
     short_expert_: str | None = fitted()
+    taught_: bool = fitted()
+
+    _ALONE = False  # whether it learns from answers without the right ones, too
 
     # ------------------------------------------------------------------ for subclasses
 
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
-        """Learn from these samples, from scratch or in addition to those before."""
+        """Learn from these samples, from scratch or in addition to those before.
+
+        They all have right answers, unless the class is one that learns without (``_ALONE``): then
+        ``gold`` is -1 where they are not known.
+        """
         raise NotImplementedError  # abstract
 
     def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
         """Return one label code a position, (N,); -1 where nobody says anything."""
         raise NotImplementedError  # abstract
 
+    def _shares(self, outputs: ExpertOutputs) -> NDArray[np.float64] | None:
+        """Return the probability of every label at every position, (N, L); None: ask the vote."""
+        return None
+
     # ------------------------------------------------------------------ for users
 
-    def fit(self, outputs: Any, gold: Any) -> Self:
+    def fit(self, outputs: Any, gold: Any = None) -> Self:
         """Learn how to combine the experts.
 
         Parameters
         ----------
         outputs : ExpertOutputs or nested sequences
             ``outputs[j][i]`` is the label sequence of expert j for sample i, or None.
-        gold : sequence of label sequences
-            The right labels.
+        gold : sequence of label sequences, or None
+            The right labels; None for samples, or in place of all, where they are not known.
 
         Returns
         -------
@@ -103,9 +123,44 @@ class Combiner(Estimator, Storable):
         answers = self._recognised(outputs)
         return answers.lists(self._answers(answers))
 
+    def predict_proba(self, outputs: Any) -> list[NDArray[np.float64]]:
+        """Return the probability of each label at each position, a table (n, L) a sample.
+
+        Columns are in the order of ``classes_``; labels that training did not have are left out,
+        and count as wrong. Methods that have no probabilities of their own give the share of the
+        experts that say a label, with half a vote for all that nobody says.
+        """
+        answers = self._recognised(outputs)
+        answers = answers.recoded(sorted({*answers.labels, *self.classes_}))
+        table = self._shares(answers) if self._own_shares() else None
+        if table is None:
+            votes = vote_table(answers.codes, np.ones(answers.n_experts), len(answers.labels))
+            table = votes + 0.5 / len(answers.labels)
+            table /= table.sum(axis=1, keepdims=True)
+        columns = [answers.labels.index(label) for label in self.classes_]
+        return np.split(table[:, columns], answers.offsets[1:-1])
+
+    def predict_confidence(self, outputs: Any) -> list[NDArray[np.float64]]:
+        """Return how sure the answer is at each position, from 0 to 1, an array a sample.
+
+        It is the probability of what ``predict`` answers (see :meth:`predict_proba`), which need
+        not be calibrated: :class:`~trellis.experts.AutoCombiner` calibrates it.
+        """
+        answers = self._recognised(outputs)
+        chosen = self._answers(answers)
+        table = self._shares(answers) if self._own_shares() else None
+        if table is not None:
+            sure = table[np.arange(len(chosen)), chosen]
+        else:
+            awake = (answers.codes >= 0).sum(axis=1)
+            alike = (answers.codes == chosen[:, None]).sum(axis=1)
+            sure = (alike + 0.5 / len({*answers.labels, *self.classes_})) / (awake + 0.5)
+        return np.split(sure, answers.offsets[1:-1])
+
     def score(self, outputs: Any, gold: Any) -> float:
-        """Return 1 - the mean normalised Hamming loss over the samples."""
+        """Return 1 - the mean normalised Hamming loss over the samples whose gold is known."""
         truth, answers = as_gold(gold, self._recognised(outputs))
+        truth, answers = _known(truth, answers)
         if not len(answers):
             raise DataError("no samples to score")
         wrong = self._answers(answers) != truth
@@ -119,12 +174,22 @@ class Combiner(Estimator, Storable):
         truth, answers = as_gold(gold, answers)
         if not len(answers):
             raise DataError("no samples to learn from")
+        taught, known = _known(truth, answers)
         if fresh:
             self.expert_names_ = answers.names
             self._label_counts: dict[str, int] = {}
             self._errors = np.zeros((2, answers.n_experts))  # of short samples, of all
             self._n_samples = np.zeros(2)
-        self._count(answers, truth)
+            self.taught_ = self._ALONE or len(known) > 0
+        if len(known):
+            self._count(known, taught)
+        elif fresh:
+            plain = vote(answers.codes, np.ones(answers.n_experts), len(answers.labels))
+            self._count(answers, plain)
+        if not self._ALONE:
+            if not len(known):
+                return
+            truth, answers = taught, known
         long = np.ones(len(answers), bool) if self.short is None else answers.lengths > self.short
         if long.all():
             self._learn(answers, truth, fresh)
@@ -138,7 +203,7 @@ class Combiner(Estimator, Storable):
             )
 
     def _count(self, outputs: ExpertOutputs, truth: NDArray[np.int32]) -> None:
-        counts = np.bincount(truth, minlength=len(outputs.labels))
+        counts = np.bincount(truth[truth >= 0], minlength=len(outputs.labels))
         for label, count in zip(outputs.labels, counts.tolist(), strict=True):
             self._label_counts[label] = self._label_counts.get(label, 0) + count
         brief = outputs.lengths <= (self.short or 0)
@@ -178,8 +243,11 @@ class Combiner(Estimator, Storable):
 
     def _answers(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
         """Return the codes of the ensemble's answer, fallbacks included."""
-        answer = self._label(outputs)
-        if self.short is not None and self.short_expert_ is not None:
+        if self.taught_:
+            answer = self._label(outputs)
+        else:
+            answer = vote(outputs.codes, np.ones(outputs.n_experts), len(outputs.labels))
+        if self.taught_ and self.short is not None and self.short_expert_ is not None:
             best = outputs.codes[:, self.expert_names_.index(self.short_expert_)]
             brief = np.repeat(outputs.lengths <= self.short, outputs.lengths)
             answer = np.where(brief & (best >= 0), best, answer)
@@ -187,6 +255,19 @@ class Combiner(Estimator, Storable):
         if silent.any():
             answer = np.where(silent, outputs.labels.index(self.default_label_), answer)
         return answer.astype(np.int32)
+
+    def _own_shares(self) -> bool:
+        return self.taught_ and self.short is None
+
+    def _whole_state(self) -> dict[str, Any]:
+        return self._state() if self.taught_ else Combiner._state(self) | {"taught": False}
+
+    def _restore_whole(self, state: dict[str, Any]) -> None:
+        self.taught_ = state.pop("taught", True) is not False
+        if self.taught_:
+            self._restore(state)
+        else:
+            Combiner._restore(self, state)
 
     def _state(self) -> dict[str, Any]:
         return {
@@ -207,6 +288,16 @@ class Combiner(Estimator, Storable):
         check_range(self._errors, 0, np.inf, "errors of experts")
         check_range(self._n_samples, 0, np.inf, "numbers of samples")
         self._summarise()
+
+
+def _known(
+    truth: NDArray[np.int32], outputs: ExpertOutputs
+) -> tuple[NDArray[np.int32], ExpertOutputs]:
+    """The samples whose right answers are known."""
+    known = truth[outputs.offsets[:-1]] >= 0
+    if known.all():
+        return truth, outputs
+    return truth[np.repeat(known, outputs.lengths)], outputs.take(known)
 
 
 def distinct_names(state: Mapping[str, Any], name: str) -> tuple[str, ...]:

@@ -215,13 +215,15 @@ def as_gold(gold: Any, outputs: ExpertOutputs) -> tuple[NDArray[np.int32], Exper
 
     Parameters
     ----------
-    gold : sequence of label sequences
-        The right labels of each sample.
+    gold : sequence of label sequences, or None
+        The right labels of each sample; None for a sample, or in place of all, where they are not
+        known.
     outputs : ExpertOutputs
 
     Returns
     -------
     codes : int32 (N,)
+        -1 at the positions of samples whose right labels are not known.
     outputs : ExpertOutputs
 
     Examples
@@ -232,26 +234,28 @@ def as_gold(gold: Any, outputs: ExpertOutputs) -> tuple[NDArray[np.int32], Exper
     ([0, 2], ('D', 'N', 'V'))
     """
     instance(ExpertOutputs).check("outputs", outputs)
-    if not _iterable(gold):
+    if gold is not None and not _iterable(gold):
         raise DataError(f"gold must hold one label sequence a sample; got {type(gold).__name__}")
-    samples = list(gold)
+    samples = [None] * len(outputs) if gold is None else list(gold)
     if len(samples) != len(outputs):
         raise DataError(f"gold has {len(samples)} samples, the experts answer {len(outputs)}")
     flat: list[Any] = []
+    unknown = object()  # unlike None, which inside of a sample is a mistake
     for i, (sample, length) in enumerate(zip(samples, outputs.lengths.tolist(), strict=True)):
-        labels = _sequence(sample, "gold", i)
+        labels = [unknown] * length if sample is None else _sequence(sample, "gold", i)
         if len(labels) != length:
             raise DataError(
                 f"gold has {len(labels)} labels for sample {i} (counted from 0), the experts give "
                 f"{length}; align them first (align=, or trellis.experts.align)"
             )
         flat.extend(labels)
-    distinct = _distinct(flat, "gold")
+    distinct = _distinct([label for label in flat if label is not unknown], "gold")
     if None in distinct:
         raise DataError("gold has positions without a label (None); leave such samples out")
     if not distinct <= set(outputs.labels):
         outputs = outputs.recoded(sorted(set(outputs.labels) | distinct))
-    code_of = {label: code for code, label in enumerate(outputs.labels)}
+    code_of: dict[Any, int] = {label: code for code, label in enumerate(outputs.labels)}
+    code_of[unknown] = -1
     return np.fromiter(map(code_of.__getitem__, flat), np.int32, len(flat)), outputs
 
 

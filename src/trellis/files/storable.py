@@ -65,6 +65,14 @@ class Storable:
         """Take back what was learned, checking everything."""
         raise NotImplementedError  # abstract
 
+    def _whole_state(self) -> dict[str, Any]:
+        """What is written; a base class may write less of one that has learned nothing."""
+        return self._state()
+
+    def _restore_whole(self, state: dict[str, Any]) -> None:
+        """Undo :meth:`_whole_state`."""
+        self._restore(state)
+
     def _left_out(self) -> str:
         """What ``save`` does not write and has to be given again, for a message; "" if nothing."""
         return ""
@@ -89,7 +97,7 @@ class Storable:
         """Header and arrays of a fitted estimator."""
         header, arrays = self._stored_parameters()
         writer = ValueWriter()
-        header["state"] = {name: writer(v, f"{name}_") for name, v in self._state().items()}
+        header["state"] = {name: writer(v, f"{name}_") for name, v in self._whole_state().items()}
         return header, arrays | writer.arrays
 
     @classmethod
@@ -103,7 +111,7 @@ class Storable:
     def _restored(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
         """The fitted estimator of a header and arrays, checked."""
         model = cls._unfitted(header, arrays)
-        model._restore(ValueReader(arrays).entries(header_value(header, "state", dict)))
+        model._restore_whole(ValueReader(arrays).entries(header_value(header, "state", dict)))
         return model
 
     # ------------------------------------------------------------------ of estimators
