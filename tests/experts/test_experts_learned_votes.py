@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from trellis import ChainPerceptron
 from trellis.errors import DataError
-from trellis.experts import LogLinearVote, Rerank, Stacking, as_outputs
-from trellis.experts.logit import best_candidates, fit_logit
+from trellis.experts import LogLinearVote, MajorityVote, Rerank, Stacking, as_outputs
+from trellis.experts.logit import STRENGTHS, best_candidates, fit_logit, fit_shrunk
 
 GOLD = [["a", "b"], ["b", "b", "a"], ["a", "a"]]
 
@@ -30,16 +30,17 @@ def test_logit_is_a_minimum(seed):
     right = np.zeros(ends[-1], bool)
     answered = rng.random(12) < 0.8  # the others have no right candidate
     right[(ends[:-1] + rng.integers(0, sizes))[answered]] = True
+    mean, l2 = rng.normal(size=3), rng.uniform(0.1, 2, 3)
 
     def value(w):
-        total = 0.5 * w @ w
+        total = l2 @ (w - mean) ** 2
         for a, b in itertools.pairwise(ends):
             if right[a:b].any():
                 score = features[a:b] @ w
                 total += np.log(np.exp(score).sum()) - score[right[a:b]][0]
         return total
 
-    w = fit_logit(features, ends, right, 0.5)
+    w = fit_logit(features, ends, right, l2, mean)
     for step in np.concatenate([np.eye(3), -np.eye(3)]) * 1e-3:
         assert value(w) <= value(w + step) + 1e-9
 
@@ -48,6 +49,43 @@ def test_logit_with_nothing_to_learn():
     assert fit_logit(np.ones((2, 3)), np.array([0, 1, 2]), np.array([True, False]), 1.0).any() == 0
     assert best_candidates(np.zeros(0), np.zeros(1, np.int64)).tolist() == []
     assert best_candidates(np.array([1.0, 2.0, 2.0]), np.array([0, 1, 3])).tolist() == [0, 1]
+
+
+def questions(rng, n, bias):
+    """Two candidates a question; the one with the feature is right with odds e^bias."""
+    right = np.zeros((n, 2), bool)
+    first = rng.random(n) < 1 / (1 + np.exp(-bias))
+    right[np.arange(n), np.where(first, 0, 1)] = True
+    return np.tile(np.array([[1.0], [0.0]]), (n, 1)), np.arange(0, 2 * n + 1, 2), right.ravel()
+
+
+def test_weights_leave_the_mean_where_it_pays():
+    rng = np.random.default_rng(0)
+    group, ones = np.arange(400), np.ones(1)
+    features, ends, right = questions(rng, 400, bias=2.0)
+    w, strength = fit_shrunk(features, ends, right, group, np.zeros(1), ones)
+    assert strength < STRENGTHS[2] and abs(w[0] - 2) < 0.5
+    w, strength = fit_shrunk(features, ends, right, group, np.full(1, 2.0), ones)
+    assert strength == STRENGTHS[-1] and abs(w[0] - 2) < 0.01  # the mean is right already
+    w, strength = fit_shrunk(features, ends, right, group, np.zeros(1), ones, l2=7.0)
+    assert strength == 7.0 and np.array_equal(w, fit_logit(features, ends, right, 7.0))
+    w, strength = fit_shrunk(features, ends, right, 0 * group, np.zeros(1), ones)
+    assert w.tolist() == [0.0] and strength == STRENGTHS[-1]  # one sample teaches nothing
+    w, _ = fit_shrunk(features, ends, right, group, np.zeros(1), 0 * ones)
+    assert abs(w[0] - 2) < 0.5  # free, however strong
+
+
+@given(st.integers(0, 10**6))
+def test_held_fast_they_are_the_vote(seed):
+    rng = np.random.default_rng(seed)
+    gold = [rng.choice(["a", "b", "c"], rng.integers(1, 5)).tolist() for _ in range(4)]
+    said = [
+        [[y if rng.random() < 0.5 else str(rng.choice(["a", "b", "c"])) for y in s] for s in gold]
+        for _ in range(4)
+    ]
+    plain = MajorityVote().fit(said).predict(said)
+    for combo in (LogLinearVote(l2=1e9), Rerank(l2=1e9), Stacking(l2=1e9)):
+        assert combo.fit(said, gold).predict(said) == plain
 
 
 # ------------------------------------------------------------------ re-ranking
@@ -64,23 +102,25 @@ def test_plurality_of_whole_answers():
 
 
 @given(st.lists(st.lists(st.sampled_from("ab"), min_size=4, max_size=4), min_size=1, max_size=4))
-def test_the_answer_to_a_sample_is_that_of_an_expert(answers):
+def test_the_answer_to_a_sample_is_that_of_an_expert_or_the_vote(answers):
     said = [[answer] for answer in answers]
     for combo in (Rerank(unit="sample"), Rerank(unit="sample", similar=False)):
-        assert combo.fit(said, [["a", "b", "a", "b"]]).predict(said)[0] in answers
+        known = [*answers, *MajorityVote().fit(said).predict(said)]
+        assert combo.fit(said, [["a", "b", "a", "b"]]).predict(said)[0] in known
 
 
 @given(st.lists(st.lists(st.sampled_from("ab"), min_size=5, max_size=5), min_size=1, max_size=4))
 def test_runs_are_answered_by_one_expert_each(answers):
     said = [[answer] for answer in answers]
     found = Rerank(l2=0.1).fit(said, [["a", "b", "a", "b", "a"]]).predict(said)[0]
+    known = [*answers, *MajorityVote().fit(said).predict(said)]
     disputed = [len(set(labels)) > 1 for labels in zip(*answers, strict=True)]
     at = 0
     while at < 5:
         end = at + 1
         while end < 5 and disputed[at] and disputed[end]:
             end += 1
-        assert found[at:end] in [answer[at:end] for answer in answers]
+        assert found[at:end] in [answer[at:end] for answer in known]
         at = end
 
 
@@ -165,8 +205,8 @@ def test_log_linear_vote_without_disagreement():
 
 
 def test_stacking_answers_what_nobody_says():
-    gold = [["B-X", "I-X", "O"], ["O", "B-X", "I-X"], ["O", "O", "O"]] * 6
-    late = [["O", "I-X", "O"], ["O", "O", "I-X"], ["O", "O", "O"]] * 6
+    gold = [["B-X", "I-X", "O"], ["O", "B-X", "I-X"], ["O", "O", "O"]] * 60
+    late = [["O", "I-X", "O"], ["O", "O", "I-X"], ["O", "O", "O"]] * 60
     for scheme in (None, "BIO"):
         combo = Stacking(scheme=scheme).fit([late, late], gold)
         assert combo.predict([late[:3]] * 2) == gold[:3]
@@ -175,11 +215,12 @@ def test_stacking_answers_what_nobody_says():
 
 def test_window_sees_neighbours():
     # What is right at the second position shows at the first only.
-    gold = [["a", "x"], ["b", "y"]] * 8
-    said = [[["a", "x"], ["b", "x"]] * 8]
+    gold = [["a", "x"], ["b", "y"]] * 60
+    said = [[["a", "x"], ["b", "x"]] * 60]
     assert Stacking(window=1).fit(said, gold).predict(said) == gold
     model = Stacking(window=0).fit(said, gold).model_
-    assert model.weights_.node.shape == (3, 4)  # one feature for each label that is said
+    # The expert or the vote says one of four labels or nothing, and any of four may be right.
+    assert model.weights_.node.shape == (10, 4)
 
 
 def test_other_models_and_new_labels():
@@ -202,8 +243,8 @@ def test_same_data_same_bits():
     [
         (Rerank(unit="word"), "unit must be 'run' or 'sample', got 'word'"),
         (Rerank(weights="equal"), "weights must be 'learned' or 'uniform', got 'equal'"),
-        (Rerank(l2=-1), "l2 must be a number of at least 0, got -1"),
-        (LogLinearVote(l2=None), "l2 must be a number of at least 0, got None"),
+        (Rerank(l2=-1), "l2 must be 'auto' or a number of at least 0, got -1"),
+        (LogLinearVote(l2=None), "l2 must be 'auto' or a number of at least 0, got None"),
         (Stacking(window=-1), "window must be an integer from 0 to 100, got -1"),
         (Stacking(ChainPerceptron(), scheme="BIO"), "give the scheme to the base model"),
     ],

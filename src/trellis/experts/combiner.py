@@ -45,6 +45,9 @@ TIE: Any = parameter(
 )
 
 
+_CELLS = 1 << 23  # of tables that are made at a time: bounds the memory
+
+
 class Combiner(Estimator, Storable):
     """Base class of the ensembles; a subclass learns in ``_learn`` and votes in ``_label``.
 
@@ -130,15 +133,10 @@ class Combiner(Estimator, Storable):
         and count as wrong. Methods that have no probabilities of their own give the share of the
         experts that say a label, with half a vote for all that nobody says.
         """
-        answers = self._recognised(outputs)
-        answers = answers.recoded(sorted({*answers.labels, *self.classes_}))
-        table = self._shares(answers) if self._own_shares() else None
-        if table is None:
-            votes = vote_table(answers.codes, np.ones(answers.n_experts), len(answers.labels))
-            table = votes + 0.5 / len(answers.labels)
-            table /= table.sum(axis=1, keepdims=True)
+        answers = self._widened(outputs)
         columns = [answers.labels.index(label) for label in self.classes_]
-        return np.split(table[:, columns], answers.offsets[1:-1])
+        table = self._probabilities(answers)[:, columns]
+        return np.split(table, answers.offsets[1:-1])
 
     def predict_confidence(self, outputs: Any) -> list[NDArray[np.float64]]:
         """Return how sure the answer is at each position, from 0 to 1, an array a sample.
@@ -146,15 +144,15 @@ class Combiner(Estimator, Storable):
         It is the probability of what ``predict`` answers (see :meth:`predict_proba`), which need
         not be calibrated: :class:`~trellis.experts.AutoCombiner` calibrates it.
         """
-        answers = self._recognised(outputs)
+        answers = self._widened(outputs)
         chosen = self._answers(answers)
-        table = self._shares(answers) if self._own_shares() else None
-        if table is not None:
-            sure = table[np.arange(len(chosen)), chosen]
-        else:
-            awake = (answers.codes >= 0).sum(axis=1)
-            alike = (answers.codes == chosen[:, None]).sum(axis=1)
-            sure = (alike + 0.5 / len({*answers.labels, *self.classes_})) / (awake + 0.5)
+        sure = np.empty(answers.n_positions)
+        step = max(1, int(_CELLS * len(answers) / (answers.codes.size * len(answers.labels) + 1)))
+        for first in range(0, len(answers), step):  # tables of all words there are may be large
+            part = slice(first, min(len(answers), first + step))
+            rows = slice(answers.offsets[part.start], answers.offsets[part.stop])
+            table = self._probabilities(answers.take(part))
+            sure[rows] = table[np.arange(len(table)), chosen[rows]]
         return np.split(sure, answers.offsets[1:-1])
 
     def score(self, outputs: Any, gold: Any) -> float:
@@ -256,8 +254,19 @@ class Combiner(Estimator, Storable):
             answer = np.where(silent, outputs.labels.index(self.default_label_), answer)
         return answer.astype(np.int32)
 
-    def _own_shares(self) -> bool:
-        return self.taught_ and self.short is None
+    def _widened(self, outputs: Any) -> ExpertOutputs:
+        """Outputs at prediction time, whose labels are all that training had, too."""
+        answers = self._recognised(outputs)
+        return answers.recoded(sorted({*answers.labels, *self.classes_}))
+
+    def _probabilities(self, outputs: ExpertOutputs) -> NDArray[np.float64]:
+        """Probability of every label at every position, (N, L)."""
+        table = self._shares(outputs) if self.taught_ and self.short is None else None
+        if table is None:
+            votes = vote_table(outputs.codes, np.ones(outputs.n_experts), len(outputs.labels))
+            table = votes + 0.5 / len(outputs.labels)
+            table /= table.sum(axis=1, keepdims=True)
+        return table
 
     def _whole_state(self) -> dict[str, Any]:
         return self._state() if self.taught_ else Combiner._state(self) | {"taught": False}

@@ -1,12 +1,14 @@
 r"""Re-ranking: the best whole answer among those that the experts give.
 
-Each distinct answer to a sample is a candidate, and the one of highest score wins, the first of
-equals. Answer a scores
+Each distinct answer to a sample is a candidate, the plain vote's among them, and the one of highest
+score wins, the first of equals. Answer a scores
 
-.. math:: s(a) = \sum_j u_j\,[a = h_j(x)] + \sum_j v_j\,\mathrm{sim}(a, h_j(x)),
+.. math:: s(a) = r\,[a = \mathrm{vote}(x)] + \sum_j (u + u_j)\,[a = h_j(x)] +
+                 \sum_j (v + v_j)\,\mathrm{sim}(a, h_j(x)),
 
-with sim the share of positions where two answers agree. With u = 1 and v = 0 it is the plurality of
-whole answers. The weights are learned by conditional logit (:mod:`trellis.experts.logit`).
+with sim the share of positions where two answers agree. The weights are learned by conditional
+logit (:mod:`trellis.experts.logit`), beginning with r = 2 and all others 0, which is the plain
+vote, and drawn there. With u = 1 and all others 0 it is the plurality of whole answers.
 
 The unit need not be the whole sample. With *runs*, the positions where all experts agree are
 settled, and what is ranked are the different answers to each longest run of positions between
@@ -22,12 +24,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.domains import flag, number, one_of
+from trellis.domains import flag, one_of
 from trellis.estimator import parameter
 from trellis.experts.combiner import Combiner
-from trellis.experts.logit import best_candidates, fit_logit
+from trellis.experts.logit import L2, best_candidates, fit_shrunk
 from trellis.experts.outputs import ExpertOutputs
-from trellis.files.stored import take
+from trellis.experts.voting import vote
+from trellis.files.stored import header_value, take
 
 __all__ = ["Rerank"]
 
@@ -44,7 +47,11 @@ class Rerank(Combiner):
     Attributes
     ----------
     weights_ : float64 (2, p)
-        Rows u and v.
+        Rows u + u_j and v + v_j.
+    vote_weight_ : float
+        The weight r of the plain vote's answer.
+    l2_ : float or None
+        Factor of the squared distance from the plain vote; None for uniform weights.
 
     Examples
     --------
@@ -71,29 +78,61 @@ class Rerank(Combiner):
         "Learn from partial agreement of answers, too, not only from equality.",
         default=True,
     )
-    l2: float = parameter(number(at_least=0), "Factor of the squared weights.", default=1.0)
+    l2: float | str = L2
 
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
         p = outputs.n_experts
         self.weights_ = np.concatenate([np.ones((1, p)), np.zeros((1, p))])
-        rows, units = self._units(outputs)
-        if self.weights == "learned" and len(rows):
-            ends, who, features = _candidates(units, self.similar)
-            same = units.codes == gold[rows, None]
-            right = np.logical_and.reduceat(same, units.offsets[:-1], axis=0)
-            unit = np.repeat(np.arange(len(units)), np.diff(ends))
-            weights = fit_logit(features, ends, right[unit, who], self.l2)
-            self.weights_[: 1 + self.similar] = weights.reshape(-1, p)
+        self.vote_weight_, self.l2_ = 0.0, None
+        if self.weights == "uniform":
+            return
+        self.weights_[:], self.vote_weight_ = 0.0, 2.0
+        rows, units = self._units(with_vote(outputs))
+        if not len(rows):
+            return
+        ends, who, features = self._features(units)
+        same = units.codes == gold[rows, None]
+        right = np.logical_and.reduceat(same, units.offsets[:-1], axis=0)
+        unit = np.repeat(np.arange(len(units)), np.diff(ends))
+        sample = np.repeat(np.arange(len(outputs)), outputs.lengths)[rows[units.offsets[:-1]]]
+        mean = np.zeros(features.shape[1])
+        mean[0] = self.vote_weight_
+        weights, self.l2_ = fit_shrunk(
+            features, ends, right[unit, who], sample, mean, np.ones(len(mean)), self.l2
+        )
+        self.vote_weight_ = float(weights[0])
+        shared, own = weights[1 : 2 + self.similar], weights[2 + self.similar :]
+        self.weights_[: 1 + self.similar] = shared[:, None] / p + own.reshape(-1, p)
+
+    def _features(
+        self, units: ExpertOutputs
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """Candidates, the last expert being the vote: ends, who gives each, features.
+
+        Features are: the vote; the shares of experts that are equal and similar; each expert.
+        """
+        p = units.n_experts - 1
+        ends, who, pairs = _candidates(units, self.similar)
+        kinds = [pairs[:, :p]] + ([pairs[:, p + 1 : 2 * p + 1]] if self.similar else [])
+        shared = [kind.mean(axis=1, keepdims=True) for kind in kinds]
+        return ends, who, np.concatenate([pairs[:, p : p + 1], *shared, *kinds], axis=1)
 
     def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
         answer: NDArray[np.int32] = outputs.codes.max(
             axis=1
         )  # what all say that say anything, outside of the units
-        rows, units = self._units(outputs)
+        p = outputs.n_experts
+        ranked = outputs if self.vote_weight_ == 0 else with_vote(outputs)
+        rows, units = self._units(ranked)
         if len(rows):
             similar = self.similar and self.weights == "learned"
-            ends, who, features = _candidates(units, similar)
-            chosen = who[best_candidates(features @ self.weights_[: 1 + similar].ravel(), ends)]
+            ends, who, pairs = _candidates(units, similar)
+            scores = pairs[:, :p] @ self.weights_[0]
+            if ranked is not outputs:
+                scores += self.vote_weight_ * pairs[:, p]
+            if similar:
+                scores += pairs[:, units.n_experts :][:, :p] @ self.weights_[1]
+            chosen = who[best_candidates(scores, ends)]
             answer[rows] = units.codes[np.arange(len(rows)), np.repeat(chosen, units.lengths)]
         return answer
 
@@ -114,11 +153,26 @@ class Rerank(Combiner):
         return rows, replace(outputs, offsets=offsets, codes=codes[rows], scores=None)
 
     def _state(self) -> dict[str, Any]:
-        return super()._state() | {"weights": self.weights_}
+        return super()._state() | {
+            "weights": self.weights_, "vote_weight": self.vote_weight_, "strength": self.l2_
+        }  # fmt: skip
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         self.weights_ = take(state, "weights", np.float64, (2, len(self.expert_names_)))
+        self.vote_weight_, self.l2_ = 0.0, None  # files of 0.1 do not have them
+        if "vote_weight" in state:
+            self.vote_weight_ = header_value(state, "vote_weight", float)
+        if state.get("strength") is not None:
+            self.l2_ = header_value(state, "strength", float, low=0)
+
+
+def with_vote(outputs: ExpertOutputs) -> ExpertOutputs:
+    """The same with one more expert, whose answers are the plain vote."""
+    plain = vote(outputs.codes, np.ones(outputs.n_experts), len(outputs.labels))
+    codes = np.concatenate([outputs.codes, plain[:, None]], axis=1)
+    names = (*outputs.names, "".join(["(vote of ", *outputs.names, ")"]))  # nobody has that name
+    return replace(outputs, codes=codes, names=names, scores=None)
 
 
 def _candidates(

@@ -3,12 +3,15 @@ r"""Stacking: a model learned on top of the experts' answers (Wolpert 1992).
 * :class:`LogLinearVote` is a weighted vote whose weights are learned by conditional logit: among
   the labels that experts say at position t,
 
-  .. math:: p(c \mid t) \propto
-            \exp\Big(\sum_j (u_j + v_{j,c})\,[h_j \text{ says } c \text{ at } t]\Big).
+  .. math:: p(c \mid t) \propto \exp\Big(a\,[c \text{ wins the plain vote}] +
+            \sum_j (u + u_j + v_{j,c})\,[h_j \text{ says } c \text{ at } t]\Big).
+
+  The :math:`u_j` and :math:`v_{j,c}` are drawn to 0, where it is the plain vote.
 
 * :class:`Stacking` trains a sequence model on the features «expert j says c here», «… just before»
   and «… just after». It may answer with a label that no expert says (all say I where the phrase has
-  no beginning), weighs neighbouring labels, and can keep to a tag scheme.
+  no beginning), weighs neighbouring labels, and can keep to a tag scheme. Its weights are drawn to
+  those of the plain vote: u for label c where an expert says c here, and 0 for all else.
 """
 
 from __future__ import annotations
@@ -25,21 +28,34 @@ from trellis.domains import flag, has, nothing, number, whole
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import parameter
 from trellis.experts.combiner import SCHEME, Combiner, distinct_names
-from trellis.experts.logit import best_candidates, fit_logit
+from trellis.experts.logit import L2, best_candidates, candidate_shares, fit_shrunk
 from trellis.experts.outputs import ExpertOutputs
+from trellis.experts.voting import vote
 from trellis.files.storable import is_fitted
-from trellis.files.stored import take
+from trellis.files.stored import header_value, take
 
 __all__ = ["LogLinearVote", "Stacking"]
 
+_TAUGHT_BY = 100_000  # positions at most
+_UNSAID = 0.01  # probability of what no expert says
+_VOTE = "(vote)"
+_SURE = 6.0  # log odds of a label that all experts say, before anything is learned
+
 
 class LogLinearVote(Combiner):
-    """Vote with weights learned by conditional maximum likelihood.
+    """Vote with weights learned by conditional maximum likelihood, drawn to the plain vote.
 
     Attributes
     ----------
     weights_ : float64 (p, L)
-        Weight of an expert when it says one of ``classes_``.
+        Weight of an expert when it says one of ``classes_``: equal ones are the plain vote.
+    l2_ : float
+        Factor of the squared distance from it.
+
+    Notes
+    -----
+    Only positions where experts disagree teach something. Of more than 100,000 of them evenly
+    spaced ones are taken, which is plenty for so few weights.
 
     Examples
     --------
@@ -55,42 +71,77 @@ class LogLinearVote(Combiner):
         "Besides one weight for each expert, learn one for each expert and label that it says.",
         default=True,
     )
-    l2: float = parameter(number(at_least=0), "Factor of the squared weights.", default=1.0)
+    l2: float | str = L2
 
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
         from scipy.sparse import csr_matrix, hstack
 
         p, n_labels = outputs.n_experts, len(outputs.labels)
         split = (outputs.codes != outputs.codes[:, :1]).any(axis=1)  # the others teach nothing
-        ends, label, voters, expert = _candidates(outputs.codes[split], n_labels)
-        shape = (len(label), p)
+        rows = np.flatnonzero(split)
+        rows = rows[:: 1 + len(rows) // _TAUGHT_BY]
+        plain = _plain_vote(outputs, rows)
+        ends, label, voters, expert = _candidates(outputs.codes[rows], n_labels)
         ones = np.ones(len(expert))
-        features = csr_matrix((ones, (voters, expert)), shape)
+        wins = (label == np.repeat(plain, np.diff(ends))).astype(np.float64)
+        n_votes = np.bincount(voters, minlength=len(label)).astype(np.float64)
+        parts: list[Any] = [
+            np.stack([wins, n_votes], axis=1),
+            csr_matrix((ones, (voters, expert)), (len(label), p)),
+        ]
         if self.by_label:
             column = expert * n_labels + label[voters]
-            shape = (len(label), p * n_labels)
-            features = hstack([features, csr_matrix((ones, (voters, column)), shape)], "csr")
-        right = label == np.repeat(gold[split], np.diff(ends))
-        weights = fit_logit(features, ends, right, self.l2)
-        self._mean = weights[:p]
+            parts.append(csr_matrix((ones, (voters, column)), (len(label), p * n_labels)))
+        features = hstack(parts, "csr")
+        right = label == np.repeat(gold[rows], np.diff(ends))
+        sample = np.repeat(np.arange(len(outputs)), outputs.lengths)[rows]
+        # Free: how sure the vote is. An expert's weight for one label has less to go by than its
+        # weight for all.
+        scale = np.concatenate(
+            [[0.0, 0.0], np.full(p, 1.0), np.full(features.shape[1] - p - 2, 3.0)]
+        )
+        mean = np.concatenate([[0.5, 1.0], np.zeros(features.shape[1] - 2)])
+        weights, self.l2_ = fit_shrunk(features, ends, right, sample, mean, scale, self.l2)
+        self._wins = float(weights[0])
+        self._mean = weights[1] + weights[2 : p + 2]
         self.weights_ = np.repeat(self._mean[:, None], n_labels, axis=1)
         if self.by_label:
-            self.weights_ += weights[p:].reshape(p, n_labels)
+            self.weights_ += weights[p + 2 :].reshape(p, n_labels)
         self._weight_of = dict(zip(outputs.labels, self.weights_.T, strict=True))
 
-    def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
+    def _scores(self, outputs: ExpertOutputs) -> tuple[Any, Any, NDArray[np.float64]]:
+        """Ends, labels and scores of all candidates."""
         table = np.array([self._weight_of.get(y, self._mean) for y in outputs.labels])
         ends, label, voters, expert = _candidates(outputs.codes, len(outputs.labels))
         scores = np.bincount(voters, table[label[voters], expert], len(label)).astype(np.float64)
+        plain = _plain_vote(outputs, slice(None))
+        scores += self._wins * (label == np.repeat(plain, np.diff(ends)))
+        return ends, label, scores
+
+    def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
+        ends, label, scores = self._scores(outputs)
         awake = np.diff(ends) > 0
         best = best_candidates(scores, np.concatenate([[0], ends[1:][awake]]))
         answer = np.full(outputs.n_positions, -1, np.int32)
         answer[awake] = label[best]
         return answer
 
+    def _shares(self, outputs: ExpertOutputs) -> NDArray[np.float64]:
+        ends, label, scores = self._scores(outputs)
+        n_labels = len(outputs.labels)
+        awake = np.diff(ends) > 0
+        shares = candidate_shares(scores, np.concatenate([[0], ends[1:][awake]]))
+        table = np.full((outputs.n_positions, n_labels), _UNSAID / n_labels)
+        table[np.repeat(np.arange(len(awake)), np.diff(ends)), label] += (1 - _UNSAID) * shares
+        table[~awake] = 1 / n_labels
+        return table
+
     def _state(self) -> dict[str, Any]:
         labels = list(self._weight_of)
-        return super()._state() | {"labels": labels, "mean": self._mean, "weights": self.weights_}
+        return super()._state() | {
+            "labels": labels, "mean": self._mean, "weights": self.weights_, "wins": self._wins,
+            "strength": self.l2_,
+        }  # fmt: skip
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
@@ -98,6 +149,13 @@ class LogLinearVote(Combiner):
         self._mean = take(state, "mean", np.float64, (p,))
         self.weights_ = take(state, "weights", np.float64, (p, len(labels)))
         self._weight_of = dict(zip(labels, self.weights_.T, strict=True))
+        # Files of 0.1 have neither.
+        self._wins = header_value(state, "wins", float) if "wins" in state else 0.0
+        self.l2_ = header_value(state, "strength", float, low=0) if "strength" in state else 1.0
+
+
+def _plain_vote(outputs: ExpertOutputs, rows: Any) -> NDArray[np.int32]:
+    return vote(outputs.codes[rows], np.ones(outputs.n_experts), len(outputs.labels))
 
 
 def _candidates(
@@ -115,25 +173,29 @@ def _candidates(
 
 
 class Stacking(Combiner):
-    """A sequence model on top of the experts' answers.
+    """A sequence model on top of the experts' answers, drawn to the plain vote.
 
     Attributes
     ----------
     model_ : the trained model
 
+    Notes
+    -----
+    Where the plain vote is a label that the model does not know, it is the answer.
+
     Examples
     --------
     >>> from trellis.experts import Stacking
-    >>> gold = [["B", "I", "O"], ["O", "B", "I"]] * 4
-    >>> late = [["O", "I", "O"], ["O", "O", "I"]] * 4  # both always miss the beginning
+    >>> gold = [["B", "I", "O"], ["O", "B", "I"]] * 40
+    >>> late = [["O", "I", "O"], ["O", "O", "I"]] * 40  # both always miss the beginning
     >>> Stacking().fit([late, late], gold).predict([late[:1], late[:1]])
     [['B', 'I', 'O']]
     """
 
     base: Any = parameter(
         nothing | has("fit", "predict"),
-        """Model with ``fit(corpus)`` and ``predict(corpus)``, of which a copy is trained; None: a
-        :class:`~trellis.models.ChainCRF` with ``l2=10``, trained by L-BFGS.""",
+        """Model with ``fit(corpus)`` and ``predict(corpus)``, of which a copy is trained (nothing
+        draws it to the vote); None: a :class:`~trellis.models.ChainCRF` that is drawn there.""",
         default=None,
         kw_only=False,
     )
@@ -142,6 +204,11 @@ class Stacking(Combiner):
         "How far to look to the left and to the right for what experts say there.",
         default=1,
     )
+    l2: float = parameter(
+        number(above=0),
+        "Factor of the squared distance of the weights from those of the plain vote.",
+        default=10.0,
+    )
     scheme: str | None = SCHEME
 
     def _check_together(self) -> None:
@@ -149,22 +216,56 @@ class Stacking(Combiner):
             raise DataError("give the scheme to the base model, not to Stacking")
 
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
-        from trellis.models import ChainCRF
-
-        if self.base is None:
-            base = ChainCRF(l2=10.0, solver="lbfgs", scheme=self.scheme, random_state=0)
-        else:
-            base = copy.deepcopy(self.base)
         used, codes = np.unique(gold, return_inverse=True)
         names = [outputs.labels[code] for code in used]
         labels = Labels.from_codes(codes.reshape(-1).astype(np.int32), names)
-        self.model_: Any = base.fit(self._corpus(outputs, labels))
+        corpus = self._corpus(outputs, labels)
+        self.model_: Any
+        if self.base is None:
+            self.model_ = self._drawn_to_the_vote(corpus, outputs)
+        else:
+            self.model_ = copy.deepcopy(self.base).fit(corpus)
+
+    def _drawn_to_the_vote(self, corpus: Corpus, outputs: ExpertOutputs) -> Any:
+        from scipy.optimize import minimize
+
+        from trellis.models import ChainCRF
+        from trellis.problems.log_objective import LogObjective
+
+        crf = ChainCRF(scheme=self.scheme, random_state=0)
+        assert corpus.features is not None
+        names = corpus.features.names
+        # One sample has all features, so that what is not said in training has its weight, too.
+        every = Features(
+            np.array([0, len(names)]), np.arange(len(names), dtype=np.int32), None, names
+        )
+        data = {"gold": corpus, "features": Corpus(np.array([0, 1]), {}, every, None)}
+        problem = crf.learning_problems(data, labels=outputs.labels)["gold"]
+        centre = np.zeros(problem.n_weights)
+        node = problem.weights(centre).node
+        row_of = {name: f for f, name in enumerate(problem.owner.encoder_.names(range(len(node))))}
+        for c, label in enumerate(problem.classes):
+            for expert in outputs.names:
+                node[row_of[_feature(expert, 0, label)], c] = _SURE / outputs.n_experts
+            node[row_of[_feature(_VOTE, 0, label)], c] = 0.5 * _SURE / outputs.n_experts
+        loss = LogObjective(problem)
+
+        def value(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            height, slope = loss.value_and_gradient(w)
+            away = w - centre
+            return height + self.l2 * float(away @ away), slope + 2 * self.l2 * away
+
+        options: Any = {"maxiter": 500, "ftol": 1e-8}
+        optimum = minimize(value, centre, jac=True, method="L-BFGS-B", options=options)
+        return crf.with_weights(problem, optimum.x)
 
     def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
         answers = self.model_.predict(self._corpus(outputs, None))
         code_of = {label: code for code, label in enumerate(outputs.labels)}
-        flat = [code_of[y] for sample in answers for y in sample]
-        return np.array(flat, np.int32)
+        answer = np.array([code_of[y] for sample in answers for y in sample], np.int32)
+        known = np.array([label in self.classes_ for label in outputs.labels])
+        plain = _plain_vote(outputs, slice(None))
+        return np.where(known[plain] | (plain < 0), answer, plain).astype(np.int32)
 
     def _recognised(self, outputs: Any) -> ExpertOutputs:
         answers = super()._recognised(outputs)
@@ -173,20 +274,26 @@ class Stacking(Combiner):
         )  # it may answer any of them
 
     def _corpus(self, outputs: ExpertOutputs, labels: Labels | None) -> Corpus:
-        """Samples with the features «what expert j says k positions on», k = −window … window."""
-        n, p = outputs.codes.shape
-        n_said = len(outputs.labels) + 1  # the last one: outside the sample
-        values = [*outputs.labels, "(none)"]
+        """Samples with the features «what expert j says k positions on», k = −window … window.
+
+        The plain vote is one of the experts.
+        """
+        plain = _plain_vote(outputs, slice(None))
+        codes = np.concatenate([outputs.codes, plain[:, None]], axis=1)
+        experts = (*outputs.names, _VOTE)
+        n, p = codes.shape
+        values = [*outputs.labels, "(none)"]  # the last one: outside the sample
+        n_said = len(values)
         place = np.arange(n) - np.repeat(outputs.offsets[:-1], outputs.lengths)
         left = np.repeat(outputs.lengths, outputs.lengths) - place
         columns: list[NDArray[np.int64]] = []
         names: list[str] = []
         for k in range(-self.window, self.window + 1):
             inside = (place + k >= 0) & (k < left)
-            shifted = np.where(inside[:, None], np.roll(outputs.codes, -k, axis=0), n_said - 1)
+            shifted = np.where(inside[:, None], np.roll(codes, -k, axis=0), n_said - 1)
             base = len(names) + np.arange(p) * n_said
             columns.append(np.where(shifted >= 0, shifted + base, -1))
-            names += [f"{name}[{k}]={y}" for name in outputs.names for y in values]
+            names += [_feature(name, k, y) for name in experts for y in values]
         ids = np.concatenate(columns, axis=1)
         heard = ids >= 0
         indptr = np.concatenate([[0], np.cumsum(heard.sum(axis=1))]).astype(np.int64)
@@ -205,3 +312,7 @@ class Stacking(Combiner):
             raise CorruptModelError("the model inside has labels that the experts do not know")
         self.model_ = model
         self.predict([[[self.default_label_]]] * len(self.expert_names_))  # raises if it cannot
+
+
+def _feature(expert: str, k: int, label: str) -> str:
+    return f"{expert}[{k}]={label}"
