@@ -12,8 +12,10 @@ from trellis.experts.adapters import (
     from_models,
 )
 from trellis.experts.alignment import Aligned, align, strip
+from trellis.experts.auto import AutoCombiner, Doubt
 from trellis.experts.automaton import PathAutomaton
 from trellis.experts.baselines import BestExpert, MajorityVote, Rover
+from trellis.experts.committee import Committee
 from trellis.experts.espboost import ESPBoost
 from trellis.experts.follow_perturbed_leader import FollowPerturbedLeader
 from trellis.experts.online import Guarantee
@@ -26,7 +28,10 @@ from trellis.experts.weighted_majority import WeightedMajority
 __all__ = [
     "Aligned",
     "AnswerFile",
+    "AutoCombiner",
     "BestExpert",
+    "Committee",
+    "Doubt",
     "ESPBoost",
     "ExpertOutputs",
     "FollowPerturbedLeader",

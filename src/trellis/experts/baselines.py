@@ -104,6 +104,8 @@ class MajorityVote(Combiner):
     )
     scheme: str | None = SCHEME
 
+    _ALONE = True
+
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
         self._order = np.arange(outputs.n_experts)
         if self.order == "accuracy":

@@ -80,6 +80,10 @@ class Rerank(Combiner):
     )
     l2: float | str = L2
 
+    @property
+    def _ALONE(self) -> bool:  # type: ignore[override]  # noqa: N802  # a plurality learns nothing
+        return self.weights == "uniform"
+
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
         p = outputs.n_experts
         self.weights_ = np.concatenate([np.ones((1, p)), np.zeros((1, p))])

@@ -28,7 +28,7 @@ __all__ = [
 _AT_HOME = {
     "trellis.cheap": ("TransferLearner",),
     "trellis.experts": (
-        "Aligned", "BestExpert", "ESPBoost", "FollowPerturbedLeader", "ForwardStepwise",
+        "Aligned", "AutoCombiner", "BestExpert", "Committee", "ESPBoost", "FollowPerturbedLeader", "ForwardStepwise",
         "LogLinearVote", "MajorityVote", "Rerank", "Rover", "Stacking", "WeightedMajority",
     ),
     "trellis.models": (

@@ -1,0 +1,93 @@
+"""A committee: several ways to combine the experts, whose answers are put to the vote in turn.
+
+Each member learns how to combine; what is answered is, for each run of positions on which members
+differ, the answer that most of them give (the first of equals). Members err in different places,
+so the committee is rarely worse than its best member, which nobody knows beforehand.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trellis.domains import instance, sequence_of
+from trellis.errors import CorruptModelError, DataError
+from trellis.estimator import parameter
+from trellis.experts.combiner import Combiner
+from trellis.experts.outputs import ExpertOutputs, as_outputs
+from trellis.experts.rerank import Rerank
+from trellis.files.storable import is_fitted
+from trellis.files.stored import header_value
+
+__all__ = ["Committee", "plurality"]
+
+
+def plurality(answers: Sequence[Sequence[Sequence[str]]]) -> list[list[str]]:
+    """The answers of members ``answers[m][i]``, put to the vote run by run.
+
+    Examples
+    --------
+    >>> plurality([[["a", "b"]], [["a", "c"]], [["b", "c"]]])
+    [['a', 'c']]
+    """
+    said = as_outputs(answers)
+    return Rerank(weights="uniform").fit(said).predict(said)
+
+
+class Committee(Combiner):
+    """Several combiners, and the vote over their answers.
+
+    Attributes
+    ----------
+    members_ : list of fitted combiners
+
+    Examples
+    --------
+    >>> from trellis.experts import BestExpert, Committee, LogLinearVote, MajorityVote
+    >>> said = [[["a", "b"]], [["a", "a"]], [["b", "a"]]]
+    >>> team = Committee([MajorityVote(), BestExpert(), LogLinearVote()])
+    >>> team.fit(said, [["a", "a"]]).predict(said)
+    [['a', 'a']]
+    """
+
+    members: Sequence[Any] = parameter(
+        sequence_of(instance(Combiner), "combiners"),
+        "Combiners, of which copies are fitted.",
+        kw_only=False,
+    )
+
+    def _check_together(self) -> None:
+        if not len(self.members):
+            raise DataError("a committee needs members, at least one")
+
+    def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
+        right = outputs.lists(gold)
+        self.members_ = [copy.deepcopy(member).fit(outputs, right) for member in self.members]
+
+    def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
+        answers = plurality([member.predict(outputs) for member in self.members_])
+        code_of = {label: code for code, label in enumerate(outputs.labels)}
+        return np.array([code_of[y] for sample in answers for y in sample], np.int32)
+
+    def _recognised(self, outputs: Any) -> ExpertOutputs:
+        answers = super()._recognised(outputs)
+        known = {y for member in getattr(self, "members_", ()) for y in member.classes_}
+        return answers.recoded(sorted({*answers.labels, *known, *self.classes_}))
+
+    def _state(self) -> dict[str, Any]:
+        return super()._state() | {"fitted": self.members_}
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        self.members_ = header_value(state, "fitted", list)
+        for member in self.members_:
+            if not isinstance(member, Combiner) or not is_fitted(member):
+                raise CorruptModelError("a member of the committee is none, or not fitted")
+            if member.expert_names_ != self.expert_names_:
+                raise CorruptModelError("a member of the committee knows other experts")
+        if not self.members_:
+            raise CorruptModelError("the committee has no members")
