@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Callable
-from dataclasses import dataclass
-from operator import eq
+import csv
+import io
 from typing import TYPE_CHECKING, Any
 
 from trellis.cli.named_files import InputFile, OutputFile
@@ -16,382 +14,303 @@ from trellis.errors import DataError
 from trellis.estimator import Seeded
 
 if TYPE_CHECKING:
-    from trellis.evaluation import Comparison
-    from trellis.experts import AnswerFile
-    from trellis.progress import Task
+    from trellis.experts import Answers, AutoCombiner
+    from trellis.experts.choice import Trial
 
 NAME = "combine"
-HELP = "combine what several systems answer, learned from a labelled sample"
+HELP = "combine what several systems answer, with or without right answers"
 DESCRIPTION = """\
-Learn from a labelled sample how to combine the answers of several systems (experts), and combine
-their answers to new inputs.
+Combine the answers of several systems (taggers, recognisers, annotators, language models).
 
-  trellis combine --gold dev.txt sys1.txt sys2.txt sys3.txt
-  trellis combine --gold dev.txt s1.txt s2.txt --apply new1.txt new2.txt -o combined.txt
-  trellis combine --gold gold.txt a.txt b.txt --format lines --align --metric edit
+  trellis combine sys1.txt sys2.txt sys3.txt -o merged.txt --confidence
+  trellis combine answers.csv --id id --systems gpt,claude,rules --gold gold --save combo.trellis
+  trellis combine --load combo.trellis new1.txt new2.txt new3.txt -o merged.txt --review review.csv
 
-Prints a table: the score of each expert and of each method, and its gain over the expert that was
-best on the training part, with a 95 % interval (paired bootstrap over samples). Methods are scored
-by cross-validation on the labelled sample, so that none is judged on what it has learned from.
-'_' in place of a label means that a system says nothing there.
+Answers are in a file for each system, or in one table with a column for each. They may be labels of
+positions, single labels, objects, spans or word sequences of different lengths; a system need not
+answer everything. Right answers (--gold) for some samples teach how to combine: all methods are
+tried by cross-validation, and one is taken if it surely beats the plain vote. Without any, how the
+systems agree decides.
 """
-
-METRICS = {
-    "hamming": "positions that are right, %",
-    "span-f1": "F1 of spans, %",
-    "edit": "mean edit distance (less is better)",
-    "exact": "samples that are all right, %",
-}
-# The methods, made from the package of experts for a study; those that look at neighbouring labels
-# need more time.
-METHODS: dict[str, Callable[[Any, Any], Any]] = {
-    "best-expert": lambda e, study: e.BestExpert(criterion=study.criterion),
-    "majority-vote": lambda e, _: e.MajorityVote(),
-    "plurality": lambda e, _: e.Rerank(weights="uniform"),
-    "rerank": lambda e, _: e.Rerank(),
-    "rover": lambda e, _: e.Rover(),
-    "weighted-majority": lambda e, _: e.WeightedMajority(),
-    "espboost": lambda e, study: e.ESPBoost(scheme=study.scheme),
-    "stepwise": lambda e, study: e.ForwardStepwise(random_state=study.args.random_state),
-    "log-linear": lambda e, _: e.LogLinearVote(),
-    "stacking": lambda e, study: e.Stacking(scheme=study.scheme),
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
+    from trellis.experts.answer_formats import FORMATS
+    from trellis.experts.answer_values import KINDS
+    from trellis.experts.methods import METHODS
+    from trellis.experts.quality import METRICS
+
     parser.add_argument(
-        "experts",
-        type=InputFile,
-        nargs="+",
-        metavar="ANSWERS",
-        help="what each system answers to the samples of --gold, a file each",
+        "answers", type=InputFile, nargs="+", metavar="ANSWERS",
+        help="a file for each system, or one table (CSV, TSV, JSONL) with a column for each",
+    )  # fmt: skip
+    parser.add_argument(
+        "--gold", metavar="FILE|COLUMN",
+        help="the right answers, of all samples or some: a file, or a column of the table",
+    )  # fmt: skip
+    parser.add_argument(
+        "-o", "--output", type=OutputFile, metavar="OUT",
+        help="the file for the combined answers, in the shape of the first file; where the right "
+        "answer was given, by a method that had not learned from it",
+    )  # fmt: skip
+    parser.add_argument(
+        "--confidence", action="store_true", help="write how sure each answer is, too"
     )
     parser.add_argument(
-        "--gold", type=InputFile, required=True, metavar="FILE", help="the right answers"
+        "--review", type=OutputFile, metavar="CSV",
+        help="list the answers that are most likely wrong, for a person to look at first",
+    )  # fmt: skip
+    parser.add_argument(
+        "--save", type=OutputFile, metavar="MODEL", help="keep what was learned, for --load"
     )
     parser.add_argument(
-        "--apply",
-        type=InputFile,
-        nargs="+",
-        metavar="NEW",
-        help="what the same systems, in the same order, answer to new samples",
-    )
+        "--load", type=InputFile, metavar="MODEL",
+        help="combine as was learned before; the same systems in the same order",
+    )  # fmt: skip
     parser.add_argument(
-        "-o",
-        "--output",
-        type=OutputFile,
-        metavar="OUT",
-        help="the file for the combined answers",
+        "--apply", type=InputFile, nargs="+", metavar="NEW",
+        help="what the same systems answer to new samples, which are combined into -o",
+    )  # fmt: skip
+    files = parser.add_argument_group("files")
+    files.add_argument("--id", metavar="COLUMN", help="column that names the samples")
+    files.add_argument(
+        "--systems", metavar="A,B,...", help="columns of the table that are systems (default: all)"
     )
-    parser.add_argument(
-        "--method",
-        choices=("auto", *METHODS),
-        default="auto",
-        help="the method that writes the output (default: auto, the best in cross-validation)",
+    files.add_argument(
+        "--format", choices=("auto", *FORMATS), default="auto",
+        help="of the files (default: told from their names and what is in them)",
+    )  # fmt: skip
+    files.add_argument(
+        "--kind", choices=("auto", *KINDS), default="auto",
+        help="what the answers are: labels of positions, words of sequences of any length, a "
+        "single label, fields of an object, spans (default: told from them)",
+    )  # fmt: skip
+    files.add_argument(
+        "--align", dest="kind", action="store_const", const="words", help="the same as --kind words"
     )
-    parser.add_argument(
-        "--only",
-        metavar="A,B,...",
-        help="try these methods only (default: all, with --align all but stacking, which is slow "
-        "with many labels): " + ", ".join(METHODS),
+    files.add_argument(
+        "--column", metavar="C",
+        help="where the answers are in each file: number of a column, 1 the first, -1 the last "
+        "(default), or name of a column or key",
+    )  # fmt: skip
+    files.add_argument(
+        "--missing", choices=("skip", "error"), default="skip",
+        help="what is no answer (a refusal, a broken line) counts as missing (default), or is an "
+        "error",
+    )  # fmt: skip
+    choice = parser.add_argument_group("methods")
+    choice.add_argument(
+        "--method", choices=("auto", *METHODS), default="auto",
+        help="combine by this one (default: auto, the one that surely beats the vote, or the vote)",
+    )  # fmt: skip
+    choice.add_argument(
+        "--only", metavar="A,B,...", help="try these methods only: " + ", ".join(METHODS)
     )
-    parser.add_argument(
-        "--metric",
-        choices=tuple(METRICS),
-        help="how answers are scored (default: span-f1 if the labels follow a tag scheme, edit "
-        "with --align, else hamming)",
-    )
-    parser.add_argument(
-        "--scheme",
-        choices=("BIO", "BILOU", "IOBES", "BMES", "none"),
+    choice.add_argument(
+        "--metric", choices=("auto", *METRICS), default="auto",
+        help="how answers are scored (default: span-f1 if labels follow a tag scheme, edit if "
+        "lengths differ, else hamming)",
+    )  # fmt: skip
+    choice.add_argument(
+        "--scheme", choices=("auto", "BIO", "BILOU", "IOBES", "BMES", "none"), default="auto",
         help="tag scheme of the labels (default: told from the labels)",
-    )
-    parser.add_argument(
-        "--align",
-        action="store_true",
-        help="answers differ in length: align them first (ROVER)",
-    )
-    parser.add_argument(
-        "--format",
-        choices=("conll", "jsonl", "lines"),
-        default="conll",
-        help="conll: a label a line, blank line after each sample (default); jsonl: an object a "
-        "line with a list of labels; lines: a sample a line, labels separated by spaces",
-    )
-    parser.add_argument(
-        "--column",
-        metavar="C",
-        help="where the labels are: conll the number of the column, 1 the first, -1 the last "
-        "(default); jsonl the key (default: labels)",
-    )
-    parser.add_argument(
+    )  # fmt: skip
+    choice.add_argument(
         "--folds", type=int, default=5, metavar="K", help="of the cross-validation (default: 5)"
     )
     add_parameters(parser, [Seeded], defaults={"random_state": "0"})
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the table, and write the combined answers."""
-    args.random_state = new_model(args, Seeded, random_state=0).random_state
-    if (args.apply is None) != (args.output is None):
-        raise DataError("--apply and -o belong together: new answers, and where to combine them")
-    if args.apply is not None and len(args.apply) != len(args.experts):
-        raise DataError(
-            f"{len(args.experts)} systems but {len(args.apply)} files after --apply; name one for "
-            "each system, in the same order"
-        )
-    methods = _chosen_methods(args)
+    """Print how systems and methods do, and write the combined answers."""
+    from trellis.experts import AutoCombiner
+    from trellis.files.registry import load_model
+
+    _check_together(args)
+    seed = new_model(args, Seeded, random_state=0).random_state
     with args.reporter.stage("reading the answers"):
-        gold, experts = _read(args, args.gold), [_read(args, name) for name in args.experts]
-        study = _Study(args, gold, experts)
-        new = None if args.apply is None else [_read(args, name) for name in args.apply]
-    if new is not None:
-        _check_lengths(new, aligned=not args.align)
-    rows = study.rows(methods)
-    write_stdout(study.table(rows) + "\n")
-    if new is not None:
-        tried = [row for row in rows if row.learned]
-        best = max(tried, key=lambda row: study.sign * row.comparison.score_a)
-        name = best.name if args.method == "auto" else args.method
-        with args.reporter.stage(f"combining by {name}"):
-            combiner = study.combiner(name).fit([e.answers for e in experts], study.gold)
-            answers = combiner.predict([file.answers for file in new])
-        _write(args, new[0].name, answers)
-        write_stdout(f"\n{len(answers)} samples combined by {name}: {args.output}\n")
+        answers = _read(args, args.answers, args.gold)
+        new = None if args.apply is None else _read(args, args.apply, None, answers)
+    for note in [*answers.notes, *(new.notes if new is not None else [])]:
+        args.reporter.line(note)
+    if args.load is not None:
+        combiner = load_model(args.load)
+        if not isinstance(combiner, AutoCombiner):
+            raise DataError(f"{args.load} holds a {type(combiner).__name__}, no combined systems")
+        new = answers
+        write_stdout(f"{args.load}: {len(combiner.expert_names_)} systems, by {combiner.method_}\n")
+    else:
+        combiner = AutoCombiner(
+            "auto" if args.only is None else [name.strip() for name in args.only.split(",")],
+            method=args.method, metric=args.metric,
+            scheme=None if args.scheme == "none" else args.scheme, n_folds=args.folds,
+            verbose=args.reporter.shown, random_state=seed,
+        )  # fmt: skip
+        rows = answers.answered
+        gold = None if answers.gold is None else _known(answers, rows)
+        combiner.fit(answers.sequences(rows), gold)
+        write_stdout(_report(combiner, answers, rows, gold))
+        if args.save is not None:
+            combiner.save(args.save)
+            write_stdout(f"what was learned is in {args.save}\n")
+    if args.output is not None or args.review is not None:
+        _write(args, combiner, answers if new is None else new, fitted=new is None)
     return 0
 
 
-def _chosen_methods(args: argparse.Namespace) -> list[str]:
-    names = [name for name in METHODS if not (args.align and name == "stacking")]
-    if args.only is not None:
-        names = [name.strip() for name in args.only.split(",")]
-    for name in names:
-        if name not in METHODS:
-            raise DataError(f"--only: unknown method {name!r}; known: {', '.join(METHODS)}")
-    if args.method != "auto" and args.method not in names:
-        names.append(args.method)
-    return names
+def _check_together(args: argparse.Namespace) -> None:
+    if args.load is not None:
+        for option in ("gold", "save", "apply", "only"):
+            if getattr(args, option) is not None:
+                raise DataError(f"--load takes what was learned before; --{option} has no place")
+        if args.output is None and args.review is None:
+            raise DataError("--load needs -o or --review: say where the answers are to be written")
+    if args.apply is not None:
+        if args.output is None and args.review is None:
+            raise DataError("--apply needs -o or --review: say where the answers are to be written")
+        if len(args.apply) != len(args.answers):
+            raise DataError(
+                f"{len(args.answers)} files of answers but {len(args.apply)} after --apply; name "
+                "one for each, in the same order"
+            )
+    if args.confidence and args.output is None:
+        raise DataError("--confidence needs -o: the file that it is written to")
 
 
-def _read(args: argparse.Namespace, name: str) -> AnswerFile:
-    from trellis.experts import AnswerFile
+def _read(
+    args: argparse.Namespace, files: list[Any], gold: Any, like: Answers | None = None
+) -> Answers:
+    """Answers of files, of the same kind as others."""
+    from trellis.experts import read_answers
 
     column: int | str | None = args.column
-    if args.format == "conll" and args.column is not None:
-        try:
-            column = int(args.column)
-        except ValueError:
-            raise DataError(f"--column: expected a number, got {args.column!r}") from None
-    file = AnswerFile.read(name, args.format, column=column)
-    if not file.answers:
-        raise DataError(f"{file.name} is empty: there is no sample in it")
-    return file
+    if column is not None and column.lstrip("-").isdigit():
+        column = int(column)
+    systems: list[int | str] | None = None
+    if args.systems is not None:
+        names = [name.strip() for name in args.systems.split(",")]
+        systems = [int(name) if name.lstrip("-").isdigit() else name for name in names]
+    return read_answers(
+        files, format=args.format, kind=args.kind if like is None else like.kind, id=args.id,
+        systems=systems, gold=gold, column=column, missing=args.missing,
+        fields=None if like is None or not like.fields else like.fields,
+    )  # fmt: skip
 
 
-def _check_lengths(files: list[AnswerFile], aligned: bool) -> None:
-    """Refuse files of different numbers of samples or, if aligned, of different lengths."""
-    from trellis.experts.adapters import check_same_samples
-
-    first = files[0]
-    for file in files[1:]:
-        check_same_samples(first, file)
-    if not aligned:
-        return
-    for i, line in enumerate(first.lines):
-        known = [(f, len(a)) for f in files if (a := f.answers[i]) is not None]
-        for file, length in known[1:]:
-            if length != known[0][1]:
-                raise DataError(
-                    f"{file.name}, line {file.lines[i]}: {length} labels, but {known[0][0].name}, "
-                    f"line {known[0][0].lines[i]} has {known[0][1]}; use --align if answers "
-                    "differ in length"
-                )
-        if not known:
-            raise DataError(f"{first.name}, line {line}: no system answers this sample")
+def _known(answers: Answers, rows: list[int]) -> list[Any]:
+    """The right answers to these samples, where they are known."""
+    assert answers.gold is not None
+    known = set(answers.labelled)
+    return [answers.gold[i] if i in known else None for i in rows]
 
 
-@dataclass(frozen=True)
-class _Row:
-    """An expert or a method, and how it compares with the best expert."""
+def _report(
+    combiner: AutoCombiner, answers: Answers, rows: list[int], gold: list[Any] | None
+) -> str:
+    """What was found, as text."""
+    from trellis.experts.quality import METRICS
 
-    name: str
-    learned: bool
-    comparison: Comparison
-
-
-class _Study:
-    """Scores of experts and methods on the labelled sample."""
-
-    def __init__(
-        self, args: argparse.Namespace, gold: AnswerFile, experts: list[AnswerFile]
-    ) -> None:
-        import numpy as np
-
-        from trellis.corpus.schemes import detect_scheme
-
-        _check_lengths([gold, *experts], aligned=not args.align)
-        self.args = args
-        self.experts = experts
-        self.gold: list[list[str]] = []
-        for answer, line in zip(gold.answers, gold.lines, strict=True):
-            if answer is None or None in answer:
-                raise DataError(f"{gold.name}, line {line}: a right answer with labels missing")
-            self.gold.append([y for y in answer if y is not None])
-            if all(file.answers[len(self.gold) - 1] is None for file in experts):
-                raise DataError(f"{gold.name}, line {line}: no system answers this sample")
-        n = len(self.gold)
-        if not 2 <= args.folds <= n:
-            raise DataError(f"--folds must be between 2 and the {n} samples, got {args.folds}")
-        self.fold = np.random.default_rng(args.random_state).permutation(n) % args.folds
-        scheme = args.scheme
-        if scheme is None and not args.align:
-            scheme = detect_scheme(sorted({y for sample in self.gold for y in sample}))
-        self.scheme = None if scheme == "none" else scheme
-        usual = "edit" if args.align else "hamming" if self.scheme is None else "span-f1"
-        self.metric = args.metric or usual
-        self.sign = -1 if self.metric == "edit" else 1
-        self.criterion = "exact" if self.metric in ("exact", "edit") else "hamming"
-        if self.metric == "span-f1" and self.scheme is None:
-            raise DataError("--metric span-f1 needs labels of a tag scheme; name it with --scheme")
-        if self.metric in ("hamming", "span-f1") and args.align:
-            raise DataError(f"--metric {self.metric} cannot score answers of different lengths")
-
-    def combiner(self, name: str) -> Any:
-        """The estimator of a method."""
-        from trellis import experts
-
-        combiner = METHODS[name](experts, self)
-        return experts.Aligned(combiner) if self.args.align else combiner
-
-    def rows(self, methods: list[str]) -> list[_Row]:
-        """Scores of all experts, and of the methods in cross-validation."""
-        rows = []
-        reporter = self.args.reporter
-        with reporter.stage("choosing the best expert") as stage:
-            best = self.cross_validated("best-expert")
-            stage.now("scoring the experts")
-            for file in self.experts:
-                whole = [
-                    [y or "" for y in answer] if answer is not None else self._silent(right)
-                    for answer, right in zip(file.answers, self.gold, strict=True)
-                ]
-                rows.append(_Row(file.name, False, self.compare(whole, best)))
-        with reporter.steps("method", len(methods)) as tried:
-            for number, name in enumerate(methods):
-                tried.at(number, name)
-                answers = best if name == "best-expert" else self.cross_validated(name, tried)
-                rows.append(_Row(name, True, self.compare(answers, best)))
-        return rows
-
-    def _silent(self, right: list[str]) -> list[str]:
-        """An answer that is wrong everywhere, for a sample that an expert does not answer."""
-        outside = "O" if self.scheme in ("BIO", "BILOU", "IOBES") else ""
-        return [] if self.args.align else [outside] * len(right)
-
-    def cross_validated(self, name: str, tried: Task | None = None) -> list[list[str]]:
-        """Answers to each sample by a method that has not learned from it."""
-        answers: list[list[str]] = [[] for _ in self.gold]
-        for k in range(self.args.folds):
-            if tried is not None:
-                share = k / self.args.folds
-                tried.at(int(tried.done) + share, f"{name}, fold {k + 1} of {self.args.folds}")
-            rest = [i for i, fold in enumerate(self.fold) if fold != k]
-            held = [i for i, fold in enumerate(self.fold) if fold == k]
-            combiner = self.combiner(name).fit(
-                [[file.answers[i] for i in rest] for file in self.experts],
-                [self.gold[i] for i in rest],
-            )
-            predicted = combiner.predict([[file.answers[i] for i in held] for file in self.experts])
-            for i, answer in zip(held, predicted, strict=True):
-                answers[i] = answer
-        return answers
-
-    def compare(self, answers: list[list[str]], best: list[list[str]]) -> Comparison:
-        """Scores of answers and of the best expert, and the interval of their difference."""
-        from trellis.evaluation import paired_bootstrap
-        from trellis.evaluation.edit_distance import edit_distance
-
-        seed = self.args.random_state
-        if self.metric in ("hamming", "span-f1"):
-            metric = "accuracy" if self.metric == "hamming" else "f1"
-            scheme = self.scheme or ""
-            return paired_bootstrap(
-                self.gold, answers, best, metric, scheme=scheme, random_state=seed
-            )
-        score: Callable[[Any, Any], float] = edit_distance if self.metric == "edit" else eq
-        a, b = (
-            [score(y, z) for y, z in zip(system, self.gold, strict=True)]
-            for system in (answers, best)
-        )
-        return _compare_means(a, b, seed)
-
-    def table(self, rows: list[_Row]) -> str:
-        """The scores as text."""
-        scale = 1 if self.metric == "edit" else 100
-        width = max(len(row.name) for row in rows)
-        lines = [
-            f"{len(self.gold)} samples, {len(self.experts)} experts; {METRICS[self.metric]}; "
-            f"methods by {self.args.folds}-fold cross-validation",
-            "gain: over the expert that is best on the training part, with 95 % interval",
+    n_gold = 0 if gold is None else sum(right is not None for right in gold)
+    lines = [
+        f"{len(rows)} samples, {n_gold} with the right answer; {len(answers.names)} systems; "
+        f"{answers.kind}"
+    ]
+    choice = combiner.choice_
+    if choice is None:
+        said = answers.sequences(rows)
+        lines += [
+            f"combined by {combiner.method_}",
             "",
-            f"{'':{width}}  {'score':>8}  {'gain':>8}   interval",
+            "how often each system says what the combination says:",
         ]
-        for i, row in enumerate(rows):
-            if row.learned and not rows[i - 1].learned:
-                lines.append("")
-            c = row.comparison
-            gain = scale * self.sign * c.difference
-            low, high = sorted(scale * self.sign * x for x in c.interval or (0.0, 0.0))
-            lines.append(
-                f"{row.name:{width}}  {scale * c.score_a:8.3f}  {gain:+8.3f}   "
-                f"{low:+.3f} to {high:+.3f}"
-            )
-        return "\n".join(lines)
-
-
-def _compare_means(a: list[float], b: list[float], seed: int) -> Comparison:
-    """Paired bootstrap of the means of numbers, one for each sample."""
-    import numpy as np
-
-    from trellis.evaluation import Comparison
-
-    x, y = np.array(a, np.float64), np.array(b, np.float64)
-    rng = np.random.default_rng(seed)
-    n = len(x)
-    draws = (rng.integers(0, n, n) for _ in range(10_000))
-    low, high = np.quantile([(x - y)[draw].mean() for draw in draws], [0.025, 0.975])
-    interval = (float(low), float(high))
-    return Comparison("bootstrap", float(x.mean()), float(y.mean()), np.nan, interval, 0.95, n)
-
-
-def _write(args: argparse.Namespace, first: str, answers: list[list[str]]) -> None:
-    """Write answers in the format of the input; conll and jsonl keep what else is in the first."""
-    from trellis.files.text import read_text, write_text
-
-    if args.format == "lines":
-        lines = [" ".join(answer) for answer in answers]
-    elif args.format == "jsonl":
-        key = args.column or "labels"
-        records = [json.loads(x) for x in read_text(args.apply[0])[1].split("\n") if x.strip()]
-        lines = [
-            json.dumps(record | {key: answer}, ensure_ascii=False)
-            for record, answer in zip(records, answers, strict=True)
-        ]
-    elif args.align:
-        lines = [line for answer in answers for line in (*answer, "")]
+        width = max(map(len, answers.names))
+        for name, column in zip(answers.names, said, strict=True):
+            lines.append(f"  {name:{width}}  {_agreement(column, combiner.answers_):6.1%}")
+        return "\n".join(lines) + "\n"
+    lines += [
+        f"{METRICS[combiner.metric_]}; methods by {combiner.n_folds}-fold cross-validation; gain: "
+        "over the plain vote, with 95 % interval",
+        "",
+    ]
+    systems = combiner.expert_trials_
+    width = max(len(trial.name) for trial in (*systems, *choice.trials))
+    lines.append(f"{'':{width}}  {'score':>8}  {'gain':>8}   interval")
+    lines += [_row(trial, width) for trial in systems]
+    lines.append("")
+    lines += [
+        _row(trial, width) + ("   <- taken" if trial.name == combiner.method_ else "")
+        for trial in choice.trials
+    ]
+    lines.append("")
+    if combiner.method_ != choice.name:
+        lines.append(
+            f"combined by {combiner.method_}, as asked; the trials would take {choice.name}"
+        )
+    elif combiner.method_ == choice.trials[0].name:
+        lines.append(f"combined by {combiner.method_}: no other method is surely better")
     else:
-        lines = _replaced_column(read_text(args.apply[0])[1], int(args.column or -1), answers)
-    write_text(args.output, "".join(f"{line}\n" for line in lines))
+        low, high = choice.gain - 1.96 * choice.error, choice.gain + 1.96 * choice.error
+        lines.append(
+            f"combined by {combiner.method_}; to be expected on new answers: {choice.gain:+.2f} "
+            f"({low:+.2f} to {high:+.2f}) over the vote,\nestimated with the choice repeated, so "
+            "that the best of many is not flattered"
+        )
+    return "\n".join(lines) + "\n"
 
 
-def _replaced_column(text: str, column: int, answers: list[list[str]]) -> list[str]:
-    """Lines of a column file with other labels."""
-    labels = iter([y for answer in answers for y in answer])
-    lines = []
-    for line in text.removesuffix("\n").split("\n"):
-        fields = line.replace("\t", " ").split()
-        if fields:
-            fields[column - 1 if column > 0 else column] = next(labels)
-        lines.append(("\t" if "\t" in line else " ").join(fields))
-    return lines
+def _row(trial: Trial, width: int) -> str:
+    low, high = trial.interval
+    gain = f"{trial.gain:+8.2f}   {low:+.2f} to {high:+.2f}" if trial.error > 0 else ""
+    return f"{trial.name:{width}}  {trial.score:8.2f}  {gain}".rstrip()
+
+
+def _agreement(column: list[Any], combined: list[Any]) -> float:
+    """Share of the positions (of other answers: of the samples) where a system says the same."""
+    same = said = 0
+    for answer, other in zip(column, combined, strict=True):
+        if answer is None:
+            continue
+        if len(answer) == len(other) and all(isinstance(y, str | None) for y in answer):
+            pairs = [(a, b) for a, b in zip(answer, other, strict=True) if a is not None]
+            same, said = same + sum(a == b for a, b in pairs), said + len(pairs)
+        else:
+            same, said = same + (list(answer) == list(other)), said + 1
+    return same / said if said else 0.0
+
+
+def _write(
+    args: argparse.Namespace, combiner: AutoCombiner, answers: Answers, fitted: bool
+) -> None:
+    """Write the combined answers, and what somebody should look at."""
+    rows = answers.answered
+    said = answers.sequences(rows)
+    with args.reporter.stage(f"combining by {combiner.method_}"):
+        if args.output is not None:
+            combined = combiner.answers_ if fitted else combiner.predict(said)
+            levels = None
+            if args.confidence:
+                levels = combiner.answer_levels_ if fitted else combiner.predict_confidence(said)
+            answers.write(args.output, combined, levels, rows=rows)
+        doubts = combiner.review(said) if args.review is not None else []
+    if args.output is not None:
+        write_stdout(f"{len(rows)} samples combined by {combiner.method_}: {args.output}\n")
+        if len(rows) < len(answers):
+            write_stdout(f"{len(answers) - len(rows)} samples without any answer are left empty\n")
+    if args.review is not None:
+        _write_review(args.review, answers, rows, doubts)
+        write_stdout(f"{len(doubts)} answers to look at, the most doubtful first: {args.review}\n")
+
+
+def _write_review(path: str, answers: Answers, rows: list[int], doubts: list[Any]) -> None:
+    from trellis.files.text import write_text
+
+    buffer = io.StringIO()
+    table = csv.writer(buffer, lineterminator="\n")
+    table.writerow(["id", "start", "end", "answer", "confidence", *answers.names])
+    for doubt in doubts:
+        name = answers.ids[rows[doubt.sample]]
+        table.writerow(
+            [name, doubt.start, doubt.end, doubt.answer, f"{doubt.confidence:.4f}", *doubt.said]
+        )
+    write_text(path, buffer.getvalue())

@@ -33,11 +33,12 @@ from trellis.experts.methods import (
     COMMITTEE,
     KINDS,
     METHODS,
+    alone_name,
     kind_of,
     method_names,
     new_method,
 )
-from trellis.experts.outputs import ExpertOutputs, answer_lists, as_outputs
+from trellis.experts.outputs import ExpertOutputs, answer_lists, as_outputs, checked_names
 from trellis.experts.quality import METRICS, Quality
 from trellis.files.storable import Storable, is_fitted
 from trellis.files.stored import header_value, take
@@ -86,9 +87,11 @@ class AutoCombiner(Seeded, Storable):
     combiner_ : the fitted estimator
     choice_ : Choice or None
         How all methods did in cross-validation; None without right answers.
-    answers_ : list of answers
-        To the samples of ``fit``, by the method taken: where the right answer was given, by one
-        that had not learned from it. Not saved.
+    expert_trials_ : tuple of Trial
+        How each expert does alone, against the plain vote; empty without right answers.
+    answers_, answer_levels_ : list of answers, list of float64 arrays
+        To the samples of ``fit``, by the method taken, and how sure they are: where the right
+        answer was given, by one that had not learned from it. Not saved.
     kind_, scheme_, metric_ : str
         What the answers are, their tag scheme (or None), and what was measured.
     classes_ : tuple of str
@@ -108,6 +111,12 @@ class AutoCombiner(Seeded, Storable):
         "Names of the methods that are tried; the plain vote always is.",
         default="auto",
         kw_only=False,
+    )
+    method: str = parameter(
+        one_of("auto", *METHODS),
+        """Take this one, whatever the trials say; "auto": the one that surely beats the plain vote,
+        or the vote.""",
+        default="auto",
     )
     metric: str = parameter(
         one_of("auto", *METRICS),
@@ -130,7 +139,9 @@ class AutoCombiner(Seeded, Storable):
     method_: str = fitted()
     combiner_: Any = fitted()
     choice_: Choice | None = fitted()
+    expert_trials_: tuple[Trial, ...] = fitted()
     answers_: list[Any] = fitted()
+    answer_levels_: list[Float64s] = fitted()
     kind_: str = fitted()
     scheme_: str | None = fitted()
     metric_: str = fitted()
@@ -149,6 +160,10 @@ class AutoCombiner(Seeded, Storable):
             a list of spans (start, end, type).
         gold : sequence of answers, or None
             The right answers; None for samples, or in place of all, where they are not known.
+
+        Returns
+        -------
+        self
         """
         self._check_parameters()
         questions = _Questions.of(outputs, gold)
@@ -158,20 +173,20 @@ class AutoCombiner(Seeded, Storable):
         names = self._names()
         labelled = np.flatnonzero([right is not None for right in questions.gold])
         reporter = Reporter(self.verbose)
-        self.choice_, held = None, {}
+        self.choice_, self.expert_trials_, held = None, (), {}
         self._calibration = self._span_calibration = Calibration()
+        self.method_ = alone_name(self.kind_) if self.method == "auto" else self.method
         if len(labelled) >= 2:
             with reporter.steps("method", len(names)) as tried:
                 held = self._trials(questions, labelled, names, tried)
-        else:
-            self.method_ = names[0]
         with reporter.stage(f"learning to combine by {self.method_}"):
             self.combiner_ = self._new(self.method_).fit(questions.outputs, questions.gold)
-            self.answers_ = list(self.combiner_.predict(questions.outputs))
-            for i, answer in held.items():
-                self.answers_[i] = answer
-        self.expert_names_ = tuple(self.combiner_.expert_names_)
-        self.classes_ = tuple(self.combiner_.classes_)
+            self.expert_names_ = tuple(self.combiner_.expert_names_)
+            self.classes_ = tuple(self.combiner_.classes_)
+            self.answers_ = list(self.predict(questions.outputs))
+            self.answer_levels_ = list(self.predict_confidence(questions.outputs))
+            for i, (answer, level) in held.items():
+                self.answers_[i], self.answer_levels_[i] = answer, level
         return self
 
     def predict(self, outputs: Any) -> list[Any]:
@@ -276,6 +291,8 @@ class AutoCombiner(Seeded, Storable):
 
     def _names(self) -> list[str]:
         known = method_names(self.kind_, self.scheme_)
+        if self.method not in ("auto", *known):
+            raise DataError(f"method {self.method!r} cannot combine {self.kind_}")
         if isinstance(self.methods, str):
             return list(known)
         for name in self.methods:
@@ -283,15 +300,19 @@ class AutoCombiner(Seeded, Storable):
                 raise DataError(
                     f"there is no method {name!r} for {self.kind_}; known are {', '.join(known)}"
                 )
-        return list(dict.fromkeys([known[0], *self.methods]))
+        asked = [] if self.method == "auto" else [self.method]
+        return list(dict.fromkeys([known[0], *self.methods, *asked]))
 
     def _new(self, name: str) -> Any:
         return new_method(name, self.kind_, self.scheme_, self.random_state)
 
     def _trials(
         self, questions: _Questions, labelled: NDArray[Any], names: list[str], tried: Task
-    ) -> dict[int, Any]:
-        """Choose the method; return its answers to samples that it has not learned from."""
+    ) -> dict[int, tuple[Any, Float64s]]:
+        """Choose the method; return its answers to samples that it has not learned from.
+
+        And how sure they are.
+        """
         rng = np.random.default_rng(self.random_state)
         order = rng.permutation(labelled)
         upto = np.cumsum(questions.lengths[order])
@@ -307,13 +328,31 @@ class AutoCombiner(Seeded, Storable):
                 answers[name], _ = self._held_out(questions, order, fold, name, tried, number)
         counts = {name: quality.counts(gold, answers[name]) for name in names}
         self.choice_ = choose(counts, quality, self.random_state)
-        self.method_ = self.choice_.name
+        if self.method == "auto":
+            self.method_ = self.choice_.name
+        alone = {names[0]: counts[names[0]]} | {
+            expert: quality.counts(gold, self._alone(column, order, gold))
+            for expert, column in zip(questions.names, questions.columns, strict=True)
+        }
+        self.expert_trials_ = choose(alone, quality, self.random_state).trials[1:]
         if len(order) < len(labelled):  # the others have to be answered, too
             order, fold = labelled, np.arange(len(labelled)) % self.n_folds
         tried.at(len(names) - 1, "how sure is it?")
         found, sure = self._held_out(questions, order, fold, self.method_, sure=True)
         self._calibrate(found, sure, [questions.gold[i] for i in order])
-        return dict(zip(order.tolist(), found, strict=True))
+        levels = self._levels(sure)
+        return dict(zip(order.tolist(), zip(found, levels, strict=True), strict=True))
+
+    def _alone(self, column: list[Any], order: NDArray[Any], gold: list[Any]) -> list[Any]:
+        """Answers of an expert; where there is none, one that is wrong."""
+        outside = "O" if self.scheme_ in ("BIO", "BILOU", "IOBES") else ""
+        whole = []
+        for i, right in zip(order, gold, strict=True):
+            answer = column[i]
+            if self.kind_ == "labels":
+                answer = [y or outside for y in answer or [None] * len(right)]
+            whole.append(answer or [])
+        return whole
 
     def _held_out(
         self,
@@ -341,6 +380,14 @@ class AutoCombiner(Seeded, Storable):
             for i, answer, level in zip(held, found, raw, strict=True):
                 answers[i], levels[i] = answer, level
         return answers, levels
+
+    def _levels(self, sure: list[Any]) -> list[Float64s]:
+        """Calibrated levels of raw ones."""
+        if self.kind_ == "spans":
+            raw = [np.array([span[3] for span in spans], np.float64) for spans in sure]
+            return [self._span_calibration.levels(one) for one in raw]
+        raw = [one[1] if isinstance(one, tuple) else one for one in sure]
+        return [self._calibration.levels(one) for one in raw]
 
     def _raw(self, combiner: Any, outputs: Any) -> list[Any]:
         if hasattr(combiner, "predict_spans") or self.kind_ == "spans":
@@ -446,7 +493,7 @@ class AutoCombiner(Seeded, Storable):
         names = header_value(state, "trials", list, items=str)
         figures = take(state, "figures", np.float64, (len(names), 3))
         gain = header_value(state, "gain", list, items=float)
-        self.choice_ = None
+        self.choice_, self.expert_trials_ = None, ()
         if names:
             if self.method_ not in names or len(gain) != 2:
                 raise CorruptModelError("the trials are not those of the method")
@@ -480,6 +527,13 @@ class _Questions:
         if kind == "labels":
             outputs = as_outputs(outputs)
         return cls(kind, outputs, right)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the experts."""
+        if isinstance(self.outputs, ExpertOutputs):
+            return self.outputs.names
+        return checked_names(None, len(self.outputs))
 
     @property
     def columns(self) -> list[list[Any]]:

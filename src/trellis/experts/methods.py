@@ -24,7 +24,16 @@ from trellis.experts.stacking import LogLinearVote, Stacking
 from trellis.experts.stepwise import ForwardStepwise
 from trellis.experts.weighted_majority import WeightedMajority
 
-__all__ = ["ALONE", "COMMITTEE", "KINDS", "METHODS", "kind_of", "method_names", "new_method"]
+__all__ = [
+    "ALONE",
+    "COMMITTEE",
+    "KINDS",
+    "METHODS",
+    "alone_name",
+    "kind_of",
+    "method_names",
+    "new_method",
+]
 
 KINDS = ("labels", "words", "spans")
 """Kinds of answers."""
@@ -66,6 +75,11 @@ def method_names(kind: str, scheme: str | None) -> tuple[str, ...]:
     if kind == "words":
         return tuple(name for name in METHODS if name not in _NOT_FOR_WORDS)
     return tuple(METHODS)
+
+
+def alone_name(kind: str) -> str:
+    """Name of the method that answers where there are no right answers to learn from."""
+    return "vote"
 
 
 def new_method(name: str, kind: str, scheme: str | None, seed: int | None) -> Any:
