@@ -142,7 +142,8 @@ def sample_counts(gold: Gold, predicted: Labels, name: str = "predicted") -> NDA
             sums = np.zeros((len(entries) + 1, 2), np.int64)
             np.cumsum(np.column_stack([right & known, known]), axis=0, out=sums[1:])
             ends = np.cumsum(lengths)
-            return sums[ends] - sums[ends - lengths]
+            counts: NDArray[np.int64] = sums[ends] - sums[ends - lengths]
+            return counts
     return np.array(
         [
             (sum(v is True for v in sample), sum(v is not None for v in sample))
