@@ -1,7 +1,7 @@
 """What learning an ensemble of experts costs, over the number of experts and over the length.
 
     python -m benchmarks.experts             # a few minutes
-    python -m benchmarks.experts --large     # also 50 experts on a million tokens
+    python -m benchmarks.experts --large     # also 50 experts on a million tokens, all methods
 
 Answers of experts are drawn at random (20 labels). Sizes of one line are run by turns; the ratio
 to half the size is formed in each round, so a line that is straight shows 2.
@@ -11,20 +11,38 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from benchmarks.options import begin
 from benchmarks.side_by_side import Table, alternate, ratio
-from trellis.experts import ExpertOutputs, FollowPerturbedLeader, WeightedMajority
+from trellis.evaluation import paired_bootstrap, paired_permutation
+from trellis.experts import (
+    ExpertOutputs,
+    FollowPerturbedLeader,
+    ForwardStepwise,
+    LogLinearVote,
+    MajorityVote,
+    Rover,
+    WeightedMajority,
+)
+from trellis.experts.combiner import Combiner
 
 N_LABELS = 20
-METHODS: dict[str, Callable[[], WeightedMajority | FollowPerturbedLeader]] = {
+METHODS: dict[str, Callable[[], Combiner]] = {
     "WMWP, by position": lambda: WeightedMajority(tie="position"),
     "WMWP, by expert": lambda: WeightedMajority(tie="expert"),
     "WMWP, by label": lambda: WeightedMajority(tie="label"),
     "WMWP by label, H_CV": lambda: WeightedMajority("cross-validation", tie="label"),
     "FPL, by expert": lambda: FollowPerturbedLeader(tie="expert", random_state=0),
+}
+LARGE_METHODS: dict[str, Callable[[], Combiner]] = METHODS | {
+    "plain vote": MajorityVote,
+    "ROVER": Rover,
+    "SLE from the vote": lambda: ForwardStepwise(random_state=0),
+    "SLE from nothing, 100 rounds": lambda: ForwardStepwise(start="empty", random_state=0),
+    "log-linear": LogLinearVote,
 }
 
 
@@ -68,6 +86,7 @@ def main() -> None:
         samples=(4000, 40),
         large_samples=(45_000, 100),
         rounds=(5, 1),
+        large_rounds=(3, 1),
     )
     n = args.samples
     by_experts = {p: (n, 20, p) for p in (10, 20, 40)}
@@ -75,13 +94,35 @@ def main() -> None:
     by_length = {length: (n, length, 10) for length in (20, 40, 80)}
     line(f"{n} samples of l positions, 10 experts", by_length, args.rounds)
     if args.large:
-        said, gold = draw(args.large_samples, 22, 50)
-        title = f"seconds to fit, 50 experts, {22 * args.large_samples:,} positions"
-        table = Table(title, "method", "seconds (range)")
-        for name, make in METHODS.items():
-            (run,) = alternate({name: lambda make=make: make().fit(said, gold)}, 3)
-            table.add(name, run.wall)
-        table.show()
+        large(args.large_samples, args.large_rounds)
+
+
+def large(n_samples: int, rounds: int) -> None:
+    """50 experts on sentences of 22 tokens: fit, predict, and tests of the best against another."""
+    said, gold = draw(n_samples, 22, 50)
+    title = f"50 experts, {22 * n_samples:,} positions"
+    table = Table(f"seconds, {title}", "method", "fit (range)", "predict (range)")
+    for name, make in LARGE_METHODS.items():
+        make().fit(*draw(300, 5, 3))  # warm
+        (fit,) = alternate({name: lambda make=make: make().fit(said, gold)}, rounds)
+        fitted = make().fit(said, gold)
+        (predict,) = alternate({name: lambda fitted=fitted: fitted.predict(said)}, rounds)
+        table.add(name, fit.wall, predict.wall)
+    table.show()
+    table = Table(f"seconds of tests, {title}", "test", "F1 (range)", "accuracy (range)")
+    # As chunks: the first label is outside, the others begin and continue ten kinds.
+    tags = ["O", *(f"{'IB'[k % 2]}-{k // 2}" for k in range(1, N_LABELS))]
+    spans = replace(said, labels=tuple(tags))
+    code_of = {label: code for code, label in enumerate(said.labels)}
+    right = spans.lists(np.array([code_of[y] for sample in gold for y in sample]))
+    best, next_best = (spans.lists(said.codes[:, j]) for j in (0, 1))
+    for test in (paired_bootstrap, paired_permutation):
+        runs = {
+            metric: lambda test=test, metric=metric: test(right, best, next_best, metric)
+            for metric in ("f1", "accuracy")
+        }
+        table.add(test.__name__, *(run.wall for run in alternate(runs, rounds)))
+    table.show()
 
 
 if __name__ == "__main__":

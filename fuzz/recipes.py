@@ -1113,7 +1113,7 @@ _COMBINERS: dict[str, dict[str, Any]] = {
     "WeightedMajority": {"conversion": "majority-vote", "beta": 0.9, "tie": "auto", "short": None},
     "FollowPerturbedLeader": {"epsilon": "auto", "delta": 0.05, "random_state": 0},
     "ESPBoost": {"scoring": "sum", "n_rounds": 3, "scheme": None},
-    "ForwardStepwise": {"n_rounds": 3, "pairs": False, "random_state": 0},
+    "ForwardStepwise": {"start": "empty", "n_rounds": 3, "pairs": False, "random_state": 0},
     "BestExpert": {"criterion": "hamming"},
     "MajorityVote": {"order": "given", "scheme": None, "short": None},
     "Rover": {"confidence": "auto", "pool": "mean", "alpha": "auto"},

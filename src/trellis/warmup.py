@@ -208,13 +208,23 @@ def warm_assignments() -> None:
 
 def warm_experts() -> None:
     """Ensembles of experts, and distances in regression."""
-    from trellis.experts import Aligned, FollowPerturbedLeader, WeightedMajority
+    from trellis.evaluation import paired_bootstrap
+    from trellis.experts import (
+        Aligned,
+        FollowPerturbedLeader,
+        ForwardStepwise,
+        Rover,
+        WeightedMajority,
+    )
     from trellis.regression import CentredDistances, distance_correlation
 
     outputs, gold = [[["A", "B"]], [["B"]]], [["A", "B"]]
     for conversion in ("majority-vote", "cross-validation"):
         for kind in (WeightedMajority, FollowPerturbedLeader):
             Aligned(kind(conversion)).fit(outputs, gold).predict(outputs)
+    for other in (ForwardStepwise(), Rover()):
+        Aligned(other).fit([2 * column for column in outputs], 2 * gold).predict(outputs)
+    paired_bootstrap(2 * gold, 2 * gold, 2 * gold, "accuracy", n_resamples=1)
     distance_correlation(np.arange(2.0), np.arange(2.0))
     CentredDistances(np.eye(3)).correlation_squared(np.zeros((1, 3)))
 

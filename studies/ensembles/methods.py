@@ -66,7 +66,7 @@ def new_method(
         "FPL": lambda: FollowPerturbedLeader(tie=paths, random_state=seed),
         "FPL-CV": lambda: FollowPerturbedLeader("cross-validation", tie=paths, random_state=seed),
         "ESPBoost": lambda: ESPBoost(tie=paths),
-        "SLE": lambda: ForwardStepwise(random_state=seed),
+        "SLE": lambda: ForwardStepwise(start="empty", random_state=seed),
         "best expert": BestExpert,
         "vote": MajorityVote,
         "MVote by expert": lambda: WeightedMajority(beta=beta, tie="expert"),

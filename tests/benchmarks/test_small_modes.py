@@ -41,7 +41,12 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
     "edge_features": [
         (18, ["GraphCRF", "GraphPerceptron", "MaxMargin, SGD", "contrast", "five useless numbers"])
     ],
-    "experts": [(5, METHODS), (5, METHODS), (5, METHODS)],
+    "experts": [
+        (5, METHODS),
+        (5, METHODS),
+        (10, [*METHODS, "plain vote", "ROVER", "SLE from the vote", "log-linear"]),
+        (2, ["paired_bootstrap", "paired_permutation"]),
+    ],
     "footprint": [
         (5, ["Trellis, encoded features"]),
         (10, ["as it is", "keep=0.2", "trained with l1=0.3"]),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from trellis.errors import DataError
 from trellis.evaluation import hamming_loss, sequence_accuracy, token_accuracy
+from trellis.evaluation.accuracy import sample_counts, verdicts
 
 LABELS = ["A", "B", "C"]
 ENTRY = st.one_of(
@@ -75,3 +76,26 @@ def test_bad_input(function, gold, predicted, message) -> None:
 def test_bad_average() -> None:
     with pytest.raises(DataError, match="average must be 'token' or 'sample', got 'macro'"):
         hamming_loss([["A"]], [["A"]], average="macro")  # type: ignore[arg-type]
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_counts_of_samples_are_those_of_verdicts(data: st.DataObject) -> None:
+    label = st.sampled_from(["A", "B", 1, True, 2])
+    entries = label | st.none()
+    if data.draw(st.booleans()):
+        entries |= st.sampled_from([{"A", "B"}, float("nan")])
+    lengths = data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=4))
+    gold, predicted = (
+        [data.draw(st.lists(kind, min_size=n, max_size=n)) for n in lengths]
+        for kind in (entries, label | st.none())
+    )
+    try:
+        wanted = verdicts(gold, predicted)
+    except DataError as error:
+        with pytest.raises(DataError, match=str(error)):
+            sample_counts(gold, predicted)
+        return
+    assert sample_counts(gold, predicted).tolist() == [
+        [sum(v is True for v in sample), sum(v is not None for v in sample)] for sample in wanted
+    ]

@@ -1,8 +1,9 @@
-"""Paired tests: against exact enumeration, against scipy, and under the null hypothesis."""
+"""Paired tests: against enumeration, samples one by one, scipy, and under the null hypothesis."""
 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -20,6 +21,9 @@ from trellis.evaluation import (
     span_scores,
     token_accuracy,
 )
+from trellis.evaluation.accuracy import sample_counts as accuracy_counts
+from trellis.evaluation.significance import paired_bootstrap_means
+from trellis.evaluation.spans import sample_counts
 
 TAGS = ["O", "B-X", "I-X", "B-Y"]
 RESAMPLING = [paired_bootstrap, paired_permutation]
@@ -44,20 +48,130 @@ def mean_length(gold: list, predicted: list) -> float:
     return float(np.mean([len(p) for p in predicted]))
 
 
+def sample_by_sample(case: tuple[list, list, list], metric: str, exchange: bool) -> np.ndarray:
+    """Differences of 20,000 resamples, each drawn as the definition says it."""
+    gold, *systems = case
+    if metric == "f1":
+        counts = np.array([sample_counts(gold, pred, "BIO") for pred in systems])
+        part, whole = 2 * counts[..., 0], counts[..., 1] + counts[..., 2]
+    else:
+        part, whole = np.moveaxis([accuracy_counts(gold, pred) for pred in systems], 2, 0)
+    rng, n = np.random.default_rng(99), len(gold)
+    differences = []
+    for _ in range(20_000):
+        if exchange:
+            first = rng.integers(0, 2, n)
+            rows, as_a, as_b = np.arange(n), first, 1 - first
+        else:
+            rows = rng.integers(0, n, n)
+            as_a, as_b = np.zeros(n, int), np.ones(n, int)
+        a, b = (part[k, rows].sum() / max(1, whole[k, rows].sum()) for k in (as_a, as_b))
+        differences.append(a - b)
+    return np.array(differences)
+
+
+@pytest.mark.parametrize("many", [1, 5, 10**6])  # groups: all; some and the rest; none
+@pytest.mark.parametrize("metric", ["f1", "accuracy"])
+def test_groups_have_the_distribution_of_samples(
+    metric: str, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(significance, "_MANY", many)
+    case = systems(0, 60, 0.2, 0.35)
+    wanted = sample_by_sample(case, metric, exchange=False)
+    result = paired_bootstrap(*case, metric, n_resamples=20_000, confidence=0.9)
+    spread = wanted.std()
+    assert result.interval == pytest.approx(np.quantile(wanted, [0.05, 0.95]), abs=0.06 * spread)
+    delta = result.difference
+    p_value = np.mean(np.abs(wanted - delta) >= abs(delta) - 1e-12)
+    assert result.p_value == pytest.approx(p_value, abs=0.015)
+
+
+@pytest.mark.parametrize("metric", ["f1", "accuracy"])
+def test_groups_are_exchanged_as_samples_are(metric: str) -> None:
+    case = systems(2, 60, 0.2, 0.3)
+    wanted = sample_by_sample(case, metric, exchange=True)
+    result = paired_permutation(*case, metric, n_resamples=20_000)
+    p_value = np.mean(np.abs(wanted) >= abs(result.difference) - 1e-12)
+    assert 0.02 < p_value < 0.9
+    assert result.p_value == pytest.approx(p_value, abs=0.015)
+
+
 @pytest.mark.parametrize("test", RESAMPLING)
 @pytest.mark.parametrize(("metric", "function"), [("f1", f1), ("accuracy", token_accuracy)])
 def test_counts_give_what_recomputing_gives(
     test: Callable[..., Comparison], metric: str, function: Callable[..., float]
 ) -> None:
     case = systems(0, 12, 0.2, 0.5)
-    by_counts = test(*case, metric, n_resamples=200)
-    by_call = test(*case, function, n_resamples=200)
-    assert by_counts.p_value == by_call.p_value
-    assert by_counts.interval == pytest.approx(by_call.interval)
+    by_counts = test(*case, metric, n_resamples=2000)
+    by_call = test(*case, function, n_resamples=2000)
+    assert by_counts.p_value == pytest.approx(by_call.p_value, abs=0.05)
+    if by_counts.interval is not None:
+        assert by_counts.interval == pytest.approx(by_call.interval, abs=0.05)
     assert by_counts.score_a == function(case[0], case[1])
     assert by_counts.score_b == function(case[0], case[2])
     assert by_counts.difference == by_counts.score_a - by_counts.score_b
     assert by_counts.n == 12
+
+
+@pytest.mark.parametrize("many", [1, 2, 10**6])
+def test_drawn_sums_against_all_resamples(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(significance, "_MANY", many)
+    rows = np.array([[1, 0], [1, 0], [3, 5], [-2, 7]])
+    exact = Counter(
+        tuple(rows[list(draw)].sum(axis=0).tolist())
+        for draw in itertools.product(range(4), repeat=4)
+    )
+    sums = significance._drawn_sums(rows, np.random.default_rng(1), 30_000)
+    found = Counter(map(tuple, sums.astype(int).tolist()))
+    assert set(found) <= set(exact)
+    expected = np.array([*exact.values()]) * 30_000 / 4**4
+    chi_squared = stats.chisquare([found[row] for row in exact], expected)
+    assert chi_squared.pvalue > 1e-3
+
+
+def test_rows_of_large_numbers_are_grouped_too() -> None:
+    rows = np.array([[0, 0, 2**40], [2**40, 1, 0], [0, 0, 2**40], [0, 2**40, 0]])
+    distinct, times = significance._groups(rows)
+    assert dict(zip(map(tuple, distinct.tolist()), times.tolist(), strict=True)) == {
+        (0, 0, 2**40): 2,
+        (2**40, 1, 0): 1,
+        (0, 2**40, 0): 1,
+    }
+
+
+@pytest.mark.parametrize("many", [1, 40])
+def test_means_against_resamples_of_means(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(significance, "_MANY", many)
+    rng = np.random.default_rng(3)
+    a, b = rng.poisson(1.0, 200), rng.normal(0.9, 0.3, 200).round(1 if many == 1 else 6)
+    result = paired_bootstrap_means(a, b, n_resamples=20_000, confidence=0.9)
+    d = a - b
+    wanted = d[rng.integers(0, 200, (20_000, 200))].mean(axis=1)
+    low, high = np.quantile(wanted, [0.05, 0.95])
+    assert result.interval == pytest.approx((low, high), abs=0.08 * wanted.std())
+    p_value = np.mean(np.abs(wanted - d.mean()) >= abs(d.mean()))
+    assert result.p_value == pytest.approx(p_value, abs=0.015)
+    assert (result.score_a, result.score_b, result.n) == (a.mean(), b.mean(), 200)
+    again = paired_bootstrap_means(a, b, n_resamples=20_000, confidence=0.9)
+    assert again == result
+
+
+def test_means_of_equal_numbers() -> None:
+    result = paired_bootstrap_means([1, 2, 3], [1, 2, 3], n_resamples=10)
+    assert (result.interval, result.p_value) == ((0.0, 0.0), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        ([1], [1], "values have shapes"),
+        ([1, 2], [1, 2, 3], "values have shapes"),
+        ([1, np.inf], [1, 2], "sample 1 has a value that is not finite"),
+    ],
+)
+def test_bad_means(a: list, b: list, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        paired_bootstrap_means(a, b)
 
 
 def test_permutation_against_all_exchanges() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from trellis.corpus.schemes import get_scheme, words_to_tags
 from trellis.errors import DataError
 from trellis.evaluation import PrecisionRecall, span_scores, word_segmentation_scores
+from trellis.evaluation.spans import counts_of_systems, sample_counts
 
 
 class ConllEval:
@@ -122,6 +124,39 @@ def test_all_schemes_give_the_same_scores_for_the_same_spans(scheme: str) -> Non
     assert (scores.precision, scores.recall) == (1 / 4, 1 / 3)
     assert scores.f1 == pytest.approx(2 / 7)
     assert scores.macro_f1 == pytest.approx(0.2)
+
+
+@st.composite
+def samples_of_a_scheme(draw: st.DrawFn) -> tuple[str, list[list[list[str]]]]:
+    """Three labellings of samples, some of them empty; the labels need not be valid."""
+    scheme = draw(st.sampled_from(["BIO", "BILOU", "IOBES", "BMES"]))
+    letters = get_scheme(scheme).reads.replace("O", "")
+    label = st.sampled_from(["O", *letters, *(f"{c}-{t}" for c in letters for t in "XY")])
+    lengths = draw(st.lists(st.integers(0, 5), min_size=1, max_size=4).filter(any))
+    return scheme, [[draw(st.lists(label, min_size=n, max_size=n)) for n in lengths] for _ in "gab"]
+
+
+@settings(max_examples=200)
+@given(samples_of_a_scheme())
+def test_counts_of_samples_are_those_of_sets_of_spans(
+    case: tuple[str, list[list[list[str]]]],
+) -> None:
+    scheme, (gold, *systems) = case
+    read = get_scheme(scheme).spans
+    found = counts_of_systems(gold, [(system, "system") for system in systems], scheme)
+    for counts, system in zip(found, systems, strict=True):
+        for row, g, p in zip(counts.tolist(), gold, system, strict=True):
+            in_gold, in_predicted = set(read(g)), set(read(p))
+            assert row == [len(in_gold & in_predicted), len(in_predicted), len(in_gold)]
+
+
+def test_counts_of_samples_that_are_no_lists() -> None:
+    arrays = [np.array(["B-X", "I-X"]), np.array(["O"])]
+    assert sample_counts(arrays, [("B-X", "I-X"), ("O",)], "BIO").tolist() == [[1, 1, 1], [0, 0, 0]]
+    with pytest.raises(DataError, match="sample 0 of gold, labels are of type set"):
+        sample_counts([{"O"}], [["O"]], "BIO")
+    with pytest.raises(DataError, match="sample 1 of gold, position 0: label"):
+        sample_counts([["O"], [["O"]]], [["O"], ["O"]], "BIO")
 
 
 def test_strict_drops_invalid_spans() -> None:

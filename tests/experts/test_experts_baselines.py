@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from trellis.errors import DataError
-from trellis.experts import BestExpert, MajorityVote, Rover, as_outputs
+from trellis.experts import BestExpert, MajorityVote, Rover, as_outputs, baselines
 
 GOLD = [["a", "b"], ["b", "b", "a", "a"]]
 FIRST = [["a", "a"], ["b", "b", "a", "a"]]  # one wrong position, one sample all right
@@ -69,22 +71,122 @@ def test_short_samples_go_to_the_best_expert():
 
 def test_rover_precisions_and_alpha():
     rover = Rover().fit([FIRST, SECOND, THIRD], GOLD)
-    # The first says a four times, three of them right: (3 + 6/8) / (4 + 1).
-    assert rover.precisions_[0, 0] == pytest.approx((3 + 0.75) / 5)
+    # The first says a four times, three of them right, and is right five times of six: 20 answers
+    # of its mean precision, 6/8, are added.
+    assert rover.precisions_[0, 0] == pytest.approx((3 + 20 * 0.75) / (4 + 20))
     assert rover.precisions_.shape == (3, 2)
-    assert rover.alpha_ == 1.0  # the plain vote has no mistake, and the largest α of equals wins
+    assert rover.alpha_ == 1.0  # the plain vote has no mistake
     assert rover.predict([FIRST, SECOND, THIRD]) == GOLD
 
 
 @pytest.mark.parametrize("pool", ["mean", "max"])
 def test_rover_trusts_the_confident(pool):
-    poor = [["b", "a"], ["a", "a", "b", "b"]]
-    said = [poor, poor, GOLD]
-    rover = Rover(pool=pool).fit(said, GOLD)
+    poor = [["b", "a"], ["a", "a", "b", "b"]] * 4
+    said, gold = [poor, poor, GOLD * 4], GOLD * 4
+    rover = Rover(pool=pool).fit(said, gold)
     assert rover.alpha_ < 1
-    assert rover.predict(said) == GOLD
+    assert rover.predict(said) == gold
     # Frequency alone is the plain vote.
-    assert Rover(alpha=1.0).fit(said, GOLD).predict(said) == poor
+    assert Rover(alpha=1.0).fit(said, gold).predict(said) == poor
+
+
+ALPHAS = [k / 10 for k in range(10, -1, -1)]
+
+
+def rover_answer(said, trust, alpha, pool, p):
+    """The best of the labels said at one position, in the order of the experts."""
+    best, top = None, -1.0
+    for label in dict.fromkeys(y for y in said if y is not None):
+        believed = [t for y, t in zip(said, trust, strict=True) if y == label]
+        confidence = max(believed) if pool == "max" else sum(believed) / len(believed)
+        score = alpha * len(believed) / p + (1 - alpha) * confidence
+        if score > top + 1e-12:
+            best, top = label, score
+    return best
+
+
+def precision_of(experts, gold, kept, j, label):
+    """Of expert j for a label on the samples that are kept, smoothed."""
+    pairs = [(y, g) for i in kept for y, g in zip(experts[j][i], gold[i], strict=True) if y]
+    mean = (sum(y == g for y, g in pairs) + 1) / (len(pairs) + 2)
+    own = [(y, g) for y, g in pairs if y == label]
+    return (sum(y == g for y, g in own) + 20 * mean) / (len(own) + 20)
+
+
+@st.composite
+def rover_problems(draw):
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n, p = draw(st.integers(1, 6)), draw(st.integers(1, 4))
+    labels = ["a", "b", "c"]
+    gold = [[labels[c] for c in rng.integers(0, 3, rng.integers(1, 6))] for _ in range(n)]
+    chances = rng.random(p)
+    experts = [
+        [[y if rng.random() < chances[j] else labels[rng.integers(3)] for y in s] for s in gold]
+        for j in range(p)
+    ]
+    if draw(st.booleans()):
+        experts = [[[None if rng.random() < 0.2 else y for y in s] for s in e] for e in experts]
+        experts[0] = [[y or "a" for y in s] for s in experts[0]]
+    return experts, gold
+
+
+@settings(max_examples=100)
+@given(rover_problems(), st.sampled_from(["mean", "max"]), st.sampled_from([1, 2, 4096]))
+def test_rover_learns_leaving_out_one_sample(problem, pool, block):
+    experts, gold = problem
+    n, p = len(gold), len(experts)
+    wrong = np.zeros((n, 11), int)
+    for s in range(n):
+        kept = [i for i in range(n) if i != s]
+        for t, right in enumerate(gold[s]):
+            said = [expert[s][t] for expert in experts]
+            trust = [precision_of(experts, gold, kept, j, y) for j, y in enumerate(said)]
+            for k, alpha in enumerate(ALPHAS):
+                wrong[s, k] += rover_answer(said, trust, alpha, pool, p) != right
+    alpha = 1.0
+    if n > 1:
+        best = int(wrong.sum(axis=0).argmin())
+        for k in range(11):  # the first that is no more than a standard error worse
+            more = wrong[:, k] - wrong[:, best]
+            if more.sum() <= np.sqrt(n) * more.std(ddof=1) + 1e-9:
+                alpha = ALPHAS[k]
+                break
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(baselines, "_BLOCK", block)
+        rover = Rover(pool=pool).fit(experts, gold)
+        answers = rover.predict(experts)
+    assert rover.alpha_ == alpha
+    for s in range(n):
+        for t in range(len(gold[s])):
+            said = [expert[s][t] for expert in experts]
+            trust = [precision_of(experts, gold, range(n), j, y) for j, y in enumerate(said)]
+            assert answers[s][t] == rover_answer(said, trust, alpha, pool, p)
+
+
+def test_rover_stays_with_the_vote_unless_it_is_clearly_worse():
+    # Two poor experts outvote a good one in one sample of ten: not enough.
+    gold = [["a", "b"]] * 10
+    poor = [["b", "b"], *gold[1:]]
+    assert Rover().fit([poor, poor, gold], gold).alpha_ == 1.0
+    poor = [["b", "b"]] * 6 + gold[6:]
+    assert Rover().fit([poor, poor, gold], gold).alpha_ < 1.0
+    assert Rover().fit([poor[:1], poor[:1], gold[:1]], gold[:1]).alpha_ == 1.0
+
+
+@pytest.mark.parametrize("alpha", ["auto", 0.3])
+def test_rover_without_labelled_samples_is_the_vote(alpha):
+    said = as_outputs([[["b", "a"]], [["a", "a"]], [["b", "c"]], [["a", "c"]]])
+    rover = Rover(alpha=alpha)
+    rover._learn(said.take([]), np.zeros(0, np.int32), fresh=True)
+    assert rover.alpha_ == 1.0
+    assert said.lists(rover._label(said)) == [["b", "a"]]
+    assert MajorityVote().fit(said, [["a", "a"]]).predict(said) == [["b", "a"]]
+
+
+def test_ties_of_rover_go_to_the_first_expert():
+    two = [THIRD, GOLD]
+    assert Rover(alpha=1.0).fit(two, GOLD).predict(two) == THIRD
+    assert Rover(alpha=1.0).fit(two[::-1], GOLD).predict(two[::-1]) == GOLD
 
 
 def test_rover_pools_differently():

@@ -33,8 +33,9 @@ Labels = Sequence[Sequence[Any]]
 
 def check_samples(gold: Sequence[Any], other: Sequence[Any], name: str = "predicted") -> None:
     """Raise DataError unless there are samples, and as many in `gold` as in `other`."""
-    samples.check("gold", gold)
-    samples.check(name, other)
+    for listed, origin in ((gold, "gold"), (other, name)):
+        if type(listed) is not list:  # a list is one of samples, whatever is in it
+            samples.check(origin, listed)
     if len(gold) != len(other):
         raise DataError(f"{len(gold)} samples in gold but {len(other)} in {name}: expected equal")
     if len(gold) == 0:
@@ -46,6 +47,9 @@ def check_lengths(
 ) -> None:
     """Raise DataError unless `gold` and `other` agree in samples and positions, at least one."""
     check_samples(gold, other, name)
+    plain = {*map(type, gold), *map(type, other)} <= {list, tuple}
+    if plain and [*map(len, gold)] == [*map(len, other)] and any(gold):
+        return
     for i, (g, p) in enumerate(zip(gold, other, strict=True)):
         for sample, origin in ((g, "gold"), (p, name)):
             if not samples.accepts(sample):

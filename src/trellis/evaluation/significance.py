@@ -16,7 +16,11 @@ Let :math:`\delta = s(A) - s(B)` be the difference of a score on the test set of
 
 All p-values are two-sided. Those of resampling are :math:`(1 + \#)/(1 + R)`, never 0. F1 and
 accuracy are functions of sums over samples, so resampling adds up counts (correct, predicted and
-gold spans of each sample) and never looks at labels again.
+gold spans of each sample) and never looks at labels again. Samples with the same counts are one
+group: how often each group is drawn is multinomial (which sample of a group is drawn makes no
+difference), and how many of its samples are exchanged is binomial. That is the same distribution as
+drawing sample by sample, at the cost of the number of groups. Groups of a few samples are not worth
+a binomial draw; together they are one group, whose samples are then drawn one by one.
 
 References
 ----------
@@ -29,6 +33,7 @@ Q. McNemar, *Note on the sampling error of the difference between correlated pro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -43,11 +48,18 @@ from trellis.errors import DataError
 from trellis.evaluation import accuracy, spans
 from trellis.evaluation.pairs import Gold, Labels, check_samples
 
-__all__ = ["Comparison", "mcnemar", "paired_bootstrap", "paired_permutation", "paired_t_test"]
+__all__ = [
+    "Comparison",
+    "mcnemar",
+    "paired_bootstrap",
+    "paired_bootstrap_means",
+    "paired_permutation",
+    "paired_t_test",
+]
 
 Metric = str | Callable[[Any, Any], float]
-_Scorer = Callable[[NDArray[np.int64]], NDArray[np.float64]]
-_BLOCK = 2**21  # indices drawn at a time: bounds the memory
+_BLOCK = 2**21  # numbers drawn at a time: bounds the memory
+_MANY = 40  # samples that are as quickly drawn one by one as their number is
 _TIE = 1e-12  # differences closer than this are equal
 
 
@@ -137,29 +149,49 @@ def paired_bootstrap(
     (0.3333, True)
     """
     number(above=0, below=1).check("confidence", confidence)
-    score = _scorer(gold, pred_a, pred_b, metric, scheme)
+    systems = _systems(gold, pred_a, pred_b, metric, scheme)
+    whole(1).check("n_resamples", n_resamples)
     seed.check("random_state", random_state)
+    resampled = systems.bootstrap(np.random.default_rng(random_state), n_resamples)
+    return _bootstrapped(*systems.scores(), resampled, confidence, len(gold))
+
+
+def paired_bootstrap_means(
+    values_a: ArrayLike,
+    values_b: ArrayLike,
+    *,
+    n_resamples: int = 10_000,
+    confidence: float = 0.95,
+    random_state: int | np.random.Generator = 0,
+) -> Comparison:
+    """Paired bootstrap test of the means of numbers, one for each sample.
+
+    Parameters
+    ----------
+    values_a, values_b : sequence of float
+        Errors, distances, scores of the same samples; at least two.
+    n_resamples, confidence, random_state
+        As for :func:`paired_bootstrap`.
+
+    Raises
+    ------
+    DataError
+        If the values are not two equally long lists of at least two finite numbers, or an option
+        is out of range.
+
+    Examples
+    --------
+    >>> result = paired_bootstrap_means([1, 0, 0, 2, 0, 1] * 9, [1, 0, 0, 0, 0, 0] * 9)
+    >>> round(result.difference, 4), result.p_value < 0.01
+    (0.5, True)
+    """
+    number(above=0, below=1).check("confidence", confidence)
+    whole(1).check("n_resamples", n_resamples)
+    seed.check("random_state", random_state)
+    a, b = _paired_numbers(values_a, values_b, "values")
     rng = np.random.default_rng(random_state)
-    n = len(gold)
-
-    def draw(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        samples = rng.integers(0, n, size=(size, n))
-        return samples, samples + n
-
-    resampled = _resampled(score, draw, n_resamples, n)
-    score_a, score_b = _on_all(score, n)
-    difference = score_a - score_b
-    extreme = np.abs(resampled - difference) >= abs(difference) - _TIE
-    low, high = np.quantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Comparison(
-        test="paired bootstrap",
-        score_a=score_a,
-        score_b=score_b,
-        p_value=_p_value(extreme),
-        interval=(float(low), float(high)),
-        confidence=confidence,
-        n=n,
-    )
+    resampled = _drawn_sums((a - b)[:, None], rng, n_resamples)[:, 0] / len(a)
+    return _bootstrapped(float(a.mean()), float(b.mean()), resampled, confidence, len(a))
 
 
 def paired_permutation(
@@ -183,18 +215,11 @@ def paired_permutation(
     >>> round(result.difference, 4), result.p_value < 0.02
     (0.6667, True)
     """
-    score = _scorer(gold, pred_a, pred_b, metric, scheme)
+    systems = _systems(gold, pred_a, pred_b, metric, scheme)
+    whole(1).check("n_resamples", n_resamples)
     seed.check("random_state", random_state)
-    rng = np.random.default_rng(random_state)
-    n = len(gold)
-    positions = np.arange(n)
-
-    def draw(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        exchange = rng.integers(0, 2, size=(size, n))
-        return positions + n * exchange, positions + n * (1 - exchange)
-
-    resampled = _resampled(score, draw, n_resamples, n)
-    score_a, score_b = _on_all(score, n)
+    resampled = systems.permutation(np.random.default_rng(random_state), n_resamples)
+    score_a, score_b = systems.scores()
     extreme = np.abs(resampled) >= abs(score_a - score_b) - _TIE
     return Comparison(
         test="paired permutation",
@@ -203,7 +228,7 @@ def paired_permutation(
         p_value=_p_value(extreme),
         interval=None,
         confidence=None,
-        n=n,
+        n=len(gold),
     )
 
 
@@ -290,15 +315,7 @@ def paired_t_test(
     from scipy.stats import ttest_rel
 
     number(above=0, below=1).check("confidence", confidence)
-    a, b = (as_array(s, np.float64, "scores") for s in (scores_a, scores_b))
-    if a.ndim != 1 or a.shape != b.shape or len(a) < 2:
-        raise DataError(
-            f"scores have shapes {a.shape} and {b.shape}: expected two lists of the same length, "
-            "at least 2"
-        )
-    finite = np.isfinite(a) & np.isfinite(b)
-    if not finite.all():
-        raise DataError(f"sample {int(np.argmin(finite))} has a score that is not finite")
+    a, b = _paired_numbers(scores_a, scores_b, "scores")
     differences = a - b
     if np.ptp(differences) <= _TIE:
         if abs(differences[0]) > _TIE:
@@ -323,10 +340,27 @@ def paired_t_test(
     )
 
 
-def _scorer(
+def _paired_numbers(
+    values_a: ArrayLike, values_b: ArrayLike, what: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Two lists of as many finite numbers, at least two."""
+    a, b = (as_array(values, np.float64, what) for values in (values_a, values_b))
+    if a.ndim != 1 or a.shape != b.shape or len(a) < 2:
+        raise DataError(
+            f"{what} have shapes {a.shape} and {b.shape}: expected two lists of the same length, "
+            "at least 2"
+        )
+    finite = np.isfinite(a) & np.isfinite(b)
+    if not finite.all():
+        one = what.removesuffix("s")
+        raise DataError(f"sample {int(np.argmin(finite))} has a {one} that is not finite")
+    return a, b
+
+
+def _systems(
     gold: Gold, pred_a: Labels, pred_b: Labels, metric: Metric, scheme: str | Scheme
-) -> _Scorer:
-    """Make the function from resamples (rows of indices into A's samples, then B's) to scores."""
+) -> _Counted | _Called:
+    """Both systems as the metric needs them."""
     check_samples(gold, pred_a, "pred_a")
     check_samples(gold, pred_b, "pred_b")
     if len(gold) < 2:
@@ -334,61 +368,165 @@ def _scorer(
     systems = ((pred_a, "pred_a"), (pred_b, "pred_b"))
     (one_of("f1", "accuracy") | function).check("metric", metric)
     if callable(metric):
-        return _score_by_call(metric, [*gold, *gold], [*pred_a, *pred_b])
+        return _Called(metric, [*gold, *gold], [*pred_a, *pred_b])
     if metric == "f1":
-        # Gold entries that are no labels are refused by the tag scheme, hence the «ignore».
-        counts = [spans.sample_counts(gold, pred, scheme, name) for pred, name in systems]
-        correct, predicted, support = np.concatenate(counts).T
-        return _score_by_counts(2 * correct, predicted + support)
-    counts = [accuracy.sample_counts(gold, pred, name) for pred, name in systems]
-    right, annotated = np.concatenate(counts).T
-    return _score_by_counts(right, annotated)
+        # Gold entries that are no labels are refused by the tag scheme.
+        counts = [c.T for c in spans.counts_of_systems(gold, systems, scheme)]
+        parts = [2 * correct for correct, _, _ in counts]
+        wholes = [predicted + support for _, predicted, support in counts]
+    else:
+        counts = [accuracy.sample_counts(gold, pred, name).T for pred, name in systems]
+        parts, wholes = ([c[i] for c in counts] for i in (0, 1))
+    return _Counted(np.stack(parts), np.stack(wholes))
 
 
-def _score_by_counts(part: NDArray[np.int64], whole: NDArray[np.int64]) -> _Scorer:
-    """Sum of `part` over sum of `whole`; 0 where nothing is counted."""
-    part, whole = np.ascontiguousarray(part), np.ascontiguousarray(whole)
+class _Counted:
+    """Systems whose score is the sum of `parts` over the sum of `wholes`, both (2, n).
 
-    def score(rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        scores = np.zeros(len(rows))
-        total = whole[rows].sum(axis=1)
-        np.divide(part[rows].sum(axis=1), total, out=scores, where=total > 0)
-        return scores
+    The score is 0 where nothing is counted.
+    """
 
-    return score
+    def __init__(self, parts: NDArray[np.int64], wholes: NDArray[np.int64]) -> None:
+        self._parts, self._wholes = parts, wholes
+
+    def scores(self) -> tuple[float, float]:
+        """Scores of A and of B on all samples."""
+        score_a, score_b = _ratio(self._parts.sum(axis=1), self._wholes.sum(axis=1))
+        return float(score_a), float(score_b)
+
+    def bootstrap(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+        """Differences of the scores on samples drawn with replacement."""
+        (part_a, part_b), (whole_a, whole_b) = self._parts, self._wholes
+        if (whole_a == whole_b).all():  # fewer numbers, so more samples with the same ones
+            part, whole = _drawn_sums(np.column_stack([part_a - part_b, whole_a]), rng, size).T
+            return _ratio(part, whole)
+        rows = np.column_stack([part_a, whole_a, part_b, whole_b])
+        part_a, whole_a, part_b, whole_b = _drawn_sums(rows, rng, size).T
+        return _ratio(part_a, whole_a) - _ratio(part_b, whole_b)
+
+    def permutation(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+        """Differences of the scores after exchanges."""
+        (part_a, part_b), (whole_a, whole_b) = self._parts, self._wholes
+        moves, times = _groups(np.column_stack([part_b - part_a, whole_b - whole_a]))
+        moved = np.zeros((2, size))
+        for move, n in zip(moves, times, strict=True):
+            if move.any():
+                moved += np.multiply.outer(move, rng.binomial(n, 0.5, size))
+        as_a = _ratio(part_a.sum() + moved[0], whole_a.sum() + moved[1])
+        return as_a - _ratio(part_b.sum() - moved[0], whole_b.sum() - moved[1])
 
 
-def _score_by_call(
-    metric: Callable[[Any, Any], float], gold: list[Any], pool: list[Any]
-) -> _Scorer:
-    def score(rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        values = [metric([gold[i] for i in r], [pool[i] for i in r]) for r in rows]
+class _Called:
+    """Systems that are scored by a function of lists of samples: A's, then B's, 2n in all."""
+
+    def __init__(
+        self, metric: Callable[[Any, Any], float], gold: list[Any], pool: list[Any]
+    ) -> None:
+        self._metric, self._gold, self._pool = metric, gold, pool
+        self._n = len(gold) // 2
+
+    def scores(self) -> tuple[float, float]:
+        """Scores of A and of B on all samples."""
+        score_a, score_b = self._score(np.arange(2 * self._n).reshape(2, self._n))
+        return float(score_a), float(score_b)
+
+    def bootstrap(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+        """Differences of the scores on samples drawn with replacement."""
+
+        def drawn(block: int) -> NDArray[np.float64]:
+            samples = rng.integers(0, self._n, size=(block, self._n))
+            return self._score(samples) - self._score(samples + self._n)
+
+        return np.concatenate([drawn(block) for block in _blocks(size, self._n)])
+
+    def permutation(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+        """Differences of the scores after exchanges."""
+        samples = np.arange(self._n)
+
+        def drawn(block: int) -> NDArray[np.float64]:
+            exchange = self._n * rng.integers(0, 2, size=(block, self._n))
+            return self._score(samples + exchange) - self._score(samples + self._n - exchange)
+
+        return np.concatenate([drawn(block) for block in _blocks(size, self._n)])
+
+    def _score(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        values = [
+            self._metric([self._gold[i] for i in r], [self._pool[i] for i in r]) for r in rows
+        ]
         scores = as_array(values, np.float64, "scores of the metric", (len(rows),))
         if not np.isfinite(scores).all():
             raise DataError("the metric returned a number that is not finite on a resample")
         return scores
 
-    return score
+
+def _drawn_sums(rows: NDArray[Any], rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+    """Sums (size, k) of n of the n `rows` (n, k), drawn with replacement."""
+    from trellis.kernels.resampling import drawn_sums
+
+    n, k = rows.shape
+    distinct, times = _groups(rows)
+    many = times >= _MANY
+    few = np.zeros((int(times[~many].sum()), 4), rows.dtype)  # the kernel adds up four columns
+    few[:, :k] = np.repeat(distinct[~many], times[~many], axis=0)
+    chances = np.append(times[many], len(few)) / n
+    often = distinct[many].astype(np.float64)
+    state = rng.integers(0, 2**64, 1, np.uint64)
+    sums = np.zeros((size, 4))
+    first = 0
+    for block in _blocks(size, len(chances)):
+        drawn = rng.multinomial(n, chances, block)
+        part = sums[first : first + block]
+        part[:, :k] = drawn[:, :-1].astype(np.float64) @ often
+        if len(few):
+            drawn_sums(few, np.ascontiguousarray(drawn[:, -1]), state, part)
+        first += block
+    return sums[:, :k]
 
 
-def _on_all(score: _Scorer, n: int) -> tuple[float, float]:
-    """Scores of A and of B on all samples."""
-    score_a, score_b = score(np.arange(2 * n).reshape(2, n))
-    return float(score_a), float(score_b)
+def _groups(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Distinct rows of a table (n, k), and how many rows are like each of them."""
+    low = rows.min(axis=0)
+    if rows.dtype.kind == "i":
+        shape = [int(s) for s in rows.max(axis=0) - low + 1]
+        if math.prod(shape) < 2**62:  # one number for each row, which is sorted sooner
+            key = np.zeros(len(rows), np.int64)
+            for i, length in enumerate(shape):
+                key = key * length + (rows[:, i] - low[i])
+            keys, times = np.unique(key, return_counts=True)
+            return np.column_stack(np.unravel_index(keys, shape)) + low, times
+    distinct, times = np.unique(rows, axis=0, return_counts=True)
+    return distinct, times
 
 
-def _resampled(
-    score: _Scorer,
-    draw: Callable[[int], tuple[NDArray[np.int64], NDArray[np.int64]]],
-    n_resamples: int,
-    n: int,
-) -> NDArray[np.float64]:
-    """Differences of the scores of A and of B on resamples of n samples, drawn block by block."""
-    whole(1).check("n_resamples", n_resamples)
+def _blocks(size: int, n: int) -> list[int]:
+    """Sizes of parts of `size` resamples of n numbers each that fit into the memory."""
     block = max(1, _BLOCK // n)
-    sizes = [min(block, n_resamples - start) for start in range(0, n_resamples, block)]
-    draws = (draw(size) for size in sizes)
-    return np.concatenate([score(as_a) - score(as_b) for as_a, as_b in draws])
+    return [min(block, size - start) for start in range(0, size, block)]
+
+
+def _ratio(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
+    """Quotients; 0 where nothing is counted."""
+    quotient = np.zeros(len(part))
+    np.divide(part, whole, out=quotient, where=whole > 0)
+    return quotient
+
+
+def _bootstrapped(
+    score_a: float, score_b: float, resampled: NDArray[np.float64], confidence: float, n: int
+) -> Comparison:
+    """What the differences on resamples say of the scores."""
+    difference = score_a - score_b
+    extreme = np.abs(resampled - difference) >= abs(difference) - _TIE
+    low, high = np.quantile(resampled, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Comparison(
+        test="paired bootstrap",
+        score_a=score_a,
+        score_b=score_b,
+        p_value=_p_value(extreme),
+        interval=(float(low), float(high)),
+        confidence=confidence,
+        n=n,
+    )
 
 
 def _p_value(extreme: NDArray[np.bool_]) -> float:

@@ -24,9 +24,9 @@ T. Emerson, *The second international Chinese word segmentation bakeoff*, 2005.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -244,13 +244,92 @@ def sample_counts(
     gold: Labels, predicted: Labels, scheme: str | Scheme, name: str = "predicted"
 ) -> NDArray[np.int64]:
     """Correct, predicted and gold spans of each sample, as an (N, 3) array."""
-    return np.array(
-        [
-            (len(in_gold & in_predicted), len(in_predicted), len(in_gold))
-            for in_gold, in_predicted in _span_pairs(gold, predicted, scheme, False, name)
-        ],
-        dtype=np.int64,
-    )
+    return counts_of_systems(gold, [(predicted, name)], scheme)[0]
+
+
+def counts_of_systems(
+    gold: Labels, systems: Sequence[tuple[Labels, str]], scheme: str | Scheme
+) -> list[NDArray[np.int64]]:
+    """What :func:`sample_counts` counts, for several predictions and their names."""
+    for predicted, name in systems:
+        check_lengths(gold, predicted, name)
+    scheme = get_scheme(scheme)
+    lengths = np.fromiter(map(len, gold), np.int64, len(gold))
+    taken = [gold, *(predicted for predicted, _ in systems)]
+    every = [list(chain.from_iterable(labels)) for labels in taken]
+    try:
+        if not set().union(*(map(type, labels) for labels in taken)) <= {list, tuple, np.ndarray}:
+            raise TypeError
+        distinct = list(set().union(*every))
+        parsed = [scheme.parse(label) for label in distinct]
+    except (DataError, TypeError):  # the slow way says which label does not fit, and where it is
+        return [
+            np.array(
+                [
+                    (len(in_gold & in_predicted), len(in_predicted), len(in_gold))
+                    for in_gold, in_predicted in _span_pairs(gold, predicted, scheme, False, name)
+                ],
+                dtype=np.int64,
+            )
+            for predicted, name in systems
+        ]
+    code_of = {label: code for code, label in enumerate(distinct)}
+    roles = np.array([role for role, _ in parsed], dtype="<U1")
+    number: dict[str, int] = {}
+    types = np.array([number.setdefault(kind, len(number)) for _, kind in parsed], np.int32)
+    sample = np.repeat(np.arange(len(gold)), lengths)
+    first = np.zeros(len(sample), bool)
+    first[(np.cumsum(lengths) - lengths)[lengths > 0]] = True
+    found = []
+    for flat in every:
+        codes = np.fromiter(map(code_of.__getitem__, flat), np.int32, len(flat))
+        found.append(_flat_spans(codes, roles, types, first))
+    (begins, ends, kinds), *others = found
+    ends_in_gold = np.full(len(sample), -1)
+    ends_in_gold[begins] = ends
+    kinds_in_gold = np.full(len(sample), -1)
+    kinds_in_gold[begins] = kinds
+    support = np.bincount(sample[begins], minlength=len(gold))
+    counts = []
+    for begins, ends, kinds in others:
+        right = (ends_in_gold[begins] == ends) & (kinds_in_gold[begins] == kinds)
+        correct, predicted_spans = (
+            np.bincount(sample[some], minlength=len(gold)) for some in (begins[right], begins)
+        )
+        counts.append(np.column_stack([correct, predicted_spans, support]).astype(np.int64))
+    return counts
+
+
+def _flat_spans(
+    codes: NDArray[np.int32],
+    roles: NDArray[Any],
+    types: NDArray[np.int32],
+    first: NDArray[np.bool_],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+    """First position, one past the last, and type of all spans of samples laid end to end.
+
+    Parameters
+    ----------
+    codes : int32 (N,)
+        Label of each position, an index into `roles` and `types`.
+    roles, types : (L,)
+        What labels mean.
+    first : bool (N,)
+        Whether a position is the first of its sample.
+    """
+    within, begin = roles != "O", np.isin(roles, ["B", "S"])
+    closed = ~np.isin(roles, ["B", "I"])  # what comes after them continues nothing
+    kind = types[codes]
+    starts = begin[codes] | first
+    starts[1:] |= closed[codes[:-1]] | (kind[1:] != kind[:-1])
+    inside = within[codes]
+    starts &= inside
+    bounds = starts | ~inside | first
+    begins = np.flatnonzero(starts)
+    # The span ends at the next bound: that with as many bounds before it as up to its begin.
+    places = np.append(np.flatnonzero(bounds), len(codes))
+    ends = places[np.cumsum(bounds)[begins]]
+    return begins, ends, kind[begins]
 
 
 def word_segmentation_scores(

@@ -7,13 +7,19 @@ r"""What every ensemble has to beat: the best expert, and the plain vote.
   .. math:: \alpha\,n_t(c)/p + (1 - \alpha)\,\mathrm{conf}_t(c),
 
   where conf is the mean or the largest confidence of the experts that say c: their probability of
-  it, or their precision, the share of the training positions where they said c and were right. α
-  is the one of a grid with the fewest mistakes in training.
+  it, or their precision. Expert j was right r of the n times that it said c in training, and
+  in a share :math:`m_j` of all that it said; its precision is
+  :math:`(r + \kappa m_j) / (n + \kappa)`, so that a label seen once does not matter.
+
+  α is chosen from a grid by leaving out one sample at a time: its counts are subtracted, and its
+  mistakes are counted with the precisions that are left. Of all α whose number of mistakes exceeds
+  the smallest by no more than a standard error it is the largest, so that :math:`\alpha = 1`, the
+  plain vote, stays unless it is clearly worse. With :math:`d_s` mistakes more in sample s of S the
+  standard error of their sum is :math:`\sqrt{S \operatorname{var}(d)}`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,11 +32,15 @@ from trellis.experts.combiner import SCHEME, Combiner, distinct_names, restored_
 from trellis.experts.decoding import best_valid, vote_table
 from trellis.experts.outputs import ExpertOutputs
 from trellis.experts.voting import vote
-from trellis.files.stored import header_value, take
+from trellis.files.stored import check_range, header_value, take
+from trellis.kernels.experts import left_out_precisions, rover_votes
 
 __all__ = ["BestExpert", "MajorityVote", "Rover"]
 
-_BLOCK = 1 << 16
+_GRID = np.arange(10, -1, -1) / 10  # the plain vote first
+_BLOCK = 4096  # samples at a time
+_PRIOR = 20.0  # answers of an expert's mean precision that each of its labels begins with
+_EQUAL = 1e-12  # scores closer than this are equal: sums in another order differ
 
 
 class BestExpert(Combiner):
@@ -129,17 +139,20 @@ class MajorityVote(Combiner):
 class Rover(Combiner):
     """ROVER's vote: frequency mixed with confidence.
 
+    Among equals the label that the first expert says wins.
+
     Attributes
     ----------
     alpha_ : float
+        Weight of the frequency. 1, the plain vote, unless the labelled samples say otherwise.
     precisions_ : float64 (p, L)
         Precision of each expert for each of ``classes_``, smoothed towards its mean.
 
     Examples
     --------
     >>> from trellis.experts import Rover
-    >>> gold = [["a", "b"], ["b", "a"]]
-    >>> good, poor = [["a", "b"], ["b", "a"]], [["b", "b"], ["b", "b"]]
+    >>> gold = [["a", "b"], ["b", "a"]] * 5
+    >>> good, poor = gold, [["b", "b"], ["b", "b"]] * 5
     >>> rover = Rover().fit([poor, good, poor], gold)
     >>> rover.alpha_, rover.predict([poor, good, poor]) == gold
     (0.5, True)
@@ -156,8 +169,8 @@ class Rover(Combiner):
     )
     alpha: float | str = parameter(
         one_of("auto") | number(at_least=0, at_most=1),
-        """Weight of the frequency; "auto": the best of 0, 0.1, ..., 1 in training, the largest of
-        equals.""",
+        """Weight of the frequency; "auto": the largest of 0, 0.1, ..., 1 (the plain vote) that is
+        within a standard error of the best on samples left out one by one.""",
         default="auto",
     )
 
@@ -166,69 +179,91 @@ class Rover(Combiner):
             self.confidence == "auto" and outputs.scores is not None
         )
         self._by_scores = by_scores
+        self._check_scores(outputs)
         n_labels = len(outputs.labels)
-        precisions = np.empty((outputs.n_experts, n_labels))
+        n_right, n_said = (np.empty((outputs.n_experts, n_labels), np.int64) for _ in range(2))
         for j, code in enumerate(outputs.codes.T):
-            awake = code >= 0
-            right = np.bincount(code[awake & (code == gold)], minlength=n_labels)
-            n_said = np.bincount(code[awake], minlength=n_labels)
-            mean = (right.sum() + 1) / (n_said.sum() + 2)
-            precisions[j] = (right + mean) / (n_said + 1)
-        self.precisions_ = precisions
-        self._precision_of = dict(zip(outputs.labels, precisions.T, strict=True))
-        grid = [float(self.alpha)] if self.alpha != "auto" else [k / 10 for k in range(10, -1, -1)]
-        wrong = np.zeros(len(grid), np.int64)
-        for part, frequency, conf in self._tables(outputs):
-            for k, alpha in enumerate(grid):
-                answer = (alpha * frequency + (1 - alpha) * conf).argmax(axis=1)
-                wrong[k] += (answer != gold[part]).sum()
-        self.alpha_ = grid[int(wrong.argmin())]
+            n_right[j] = np.bincount(code[code == gold], minlength=n_labels)
+            n_said[j] = np.bincount(code[code >= 0], minlength=n_labels)
+        means = (n_right.sum(axis=1) + 1) / (n_said.sum(axis=1) + 2)
+        self._means = means
+        self.precisions_ = (n_right + _PRIOR * means[:, None]) / (n_said + _PRIOR)
+        self._precision_of = dict(zip(outputs.labels, self.precisions_.T, strict=True))
+        if self.alpha == "auto":
+            self.alpha_ = _chosen(self._mistakes(outputs, gold, n_right, n_said))
+        else:  # without labelled samples all precisions are alike, and say nothing
+            self.alpha_ = float(self.alpha) if len(outputs) or by_scores else 1.0
+
+    def _mistakes(
+        self,
+        outputs: ExpertOutputs,
+        gold: NDArray[np.int32],
+        n_right: NDArray[np.int64],
+        n_said: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """Mistakes in each sample, (S, A), for each α, with what is learned from the others."""
+        wrong = np.empty((len(outputs), len(_GRID)), np.int64)
+        for first in range(0, len(outputs), _BLOCK):  # in parts, for the memory
+            part = outputs.take(slice(first, first + _BLOCK))
+            begin = outputs.offsets[first]
+            right = gold[begin : begin + part.n_positions]
+            if self._by_scores:
+                trust = self._trust(part)
+            else:
+                trust = np.empty(part.codes.shape)
+                left_out_precisions(part.offsets, part.codes, right, n_right, n_said, _PRIOR, trust)
+            mistakes = self._votes(part, trust, _GRID) != right[:, None]
+            wrong[first : first + _BLOCK] = np.add.reduceat(
+                mistakes, part.offsets[:-1], axis=0, dtype=np.int64
+            )
+        return wrong
 
     def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
+        self._check_scores(outputs)
+        alpha = np.array([self.alpha_])
         answer = np.empty(outputs.n_positions, np.int32)
-        for part, frequency, conf in self._tables(outputs):
-            answer[part] = (self.alpha_ * frequency + (1 - self.alpha_) * conf).argmax(axis=1)
-        return np.where((outputs.codes < 0).all(axis=1), -1, answer).astype(np.int32)
+        for first in range(0, len(outputs), _BLOCK):
+            part = outputs.take(slice(first, first + _BLOCK))
+            begin = outputs.offsets[first]
+            answer[begin : begin + part.n_positions] = self._votes(part, self._trust(part), alpha)[
+                :, 0
+            ]
+        return answer
 
-    def _tables(
-        self, outputs: ExpertOutputs
-    ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.float64]]]:
-        """Frequencies and confidences (n, L) of blocks of positions."""
+    def _check_scores(self, outputs: ExpertOutputs) -> None:
         if self._by_scores and outputs.scores is None:
             raise DataError(
                 "confidence='scores' needs the experts' label probabilities (scores), and these "
                 "outputs have none; use confidence='precision'"
             )
-        n_labels, p = len(outputs.labels), outputs.n_experts
+
+    def _trust(self, outputs: ExpertOutputs) -> NDArray[np.float64]:
+        """How far each expert is to be believed in what it says, (N, p)."""
+        code = np.maximum(outputs.codes, 0)
+        if self._by_scores and outputs.scores is not None:
+            probability = np.take_along_axis(outputs.scores, code[..., None], 2)[..., 0]
+            return probability.astype(np.float64)
         # A label that training lacks has each expert's mean precision.
-        mean = self.precisions_.mean(axis=1)
-        precision = np.array([self._precision_of.get(y, mean) for y in outputs.labels])
-        for a in range(0, outputs.n_positions, _BLOCK):
-            part = slice(a, min(a + _BLOCK, outputs.n_positions))
-            codes = outputs.codes[part]
-            awake = codes >= 0
-            code = np.maximum(codes, 0)
-            if self._by_scores and outputs.scores is not None:
-                probability = np.take_along_axis(outputs.scores[part], code[..., None], 2)[..., 0]
-                trust = probability.astype(np.float64)
-            else:
-                trust = precision[code, np.arange(p)]
-            trust = np.where(awake, trust, 0.0)
-            count = vote_table(codes, np.ones(p), n_labels)
-            if self.pool == "mean":
-                conf = vote_table(codes, trust, n_labels) / np.maximum(count, 1)
-            else:
-                conf = np.zeros((len(codes), n_labels))
-                for j in range(p):
-                    at = np.arange(len(codes))
-                    conf[at, code[:, j]] = np.maximum(conf[at, code[:, j]], trust[:, j])
-            yield part, count / p, conf
+        known = [self._precision_of.get(y, self._means) for y in outputs.labels]
+        precision = np.array(known).reshape(-1, outputs.n_experts)
+        trust: NDArray[np.float64] = precision[code, np.arange(outputs.n_experts)]
+        return trust
+
+    def _votes(
+        self, outputs: ExpertOutputs, trust: NDArray[np.float64], alphas: NDArray[np.float64]
+    ) -> NDArray[np.int32]:
+        """Winners (N, A) for some α."""
+        answers = np.empty((outputs.n_positions, len(alphas)), np.int32)
+        by_max, n_labels = self.pool == "max", len(outputs.labels)
+        rover_votes(outputs.codes, trust, n_labels, alphas, by_max, _EQUAL, answers)
+        return answers
 
     def _state(self) -> dict[str, Any]:
         return super()._state() | {
             "own": self._by_scores,
             "labels": list(self._precision_of),
             "precisions": self.precisions_,
+            "means": self._means,
             "alpha": self.alpha_,
         }
 
@@ -236,8 +271,22 @@ class Rover(Combiner):
         super()._restore(state)
         self._by_scores = header_value(state, "own", bool)
         labels = distinct_names(state, "labels")
-        self.precisions_ = take(
-            state, "precisions", np.float64, (len(self.expert_names_), len(labels))
-        )
+        n_experts = len(self.expert_names_)
+        self.precisions_ = take(state, "precisions", np.float64, (n_experts, len(labels)))
+        check_range(self.precisions_, 0, np.nextafter(1, 2), "precisions")
+        self._means = self.precisions_.mean(axis=1)  # files of the first version have no others
+        if "means" in state:
+            self._means = take(state, "means", np.float64, (n_experts,))
+            check_range(self._means, 0, np.nextafter(1, 2), "mean precisions")
         self._precision_of = dict(zip(labels, self.precisions_.T, strict=True))
         self.alpha_ = header_value(state, "alpha", float, low=0, high=np.nextafter(1, 2))
+
+
+def _chosen(wrong: NDArray[np.int64]) -> float:
+    """The largest α whose mistakes (S, A) exceed the fewest by no more than a standard error."""
+    if len(wrong) < 2:
+        return 1.0
+    more = wrong - wrong[:, [int(wrong.sum(axis=0).argmin())]]
+    # The sum of d is at most its standard error if and only if its square is at most that of d².
+    near = more.sum(axis=0) ** 2 <= (more**2).sum(axis=0)
+    return float(_GRID[int(near.argmax())])

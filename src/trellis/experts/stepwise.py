@@ -4,6 +4,11 @@ Start with no votes. T times, add one vote of the expert (the same one again, if
 the ensemble's vote makes the fewest mistakes on the training positions. Equal votes for two labels
 go to the one that an expert added earlier says; equally good experts are drawn from at random.
 
+With few labelled samples this chooses by luck, and does worse than the plain vote. By default the
+start is therefore the vote, two votes of each expert (so that the first one added decides ties
+only), and a vote is added only as long as it lowers the number of mistakes by more than a standard
+error: if it puts g positions right and l wrong, :math:`g - l > \sqrt{g + l}`.
+
 With ``pairs=True`` the ensemble also counts votes for pairs of neighbouring labels and answers with
 the sequence that collects most,
 
@@ -24,13 +29,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.domains import flag, whole
+from trellis.domains import flag, one_of, whole
 from trellis.errors import CorruptModelError
 from trellis.estimator import Seeded, changed, parameter
-from trellis.experts.combiner import Combiner
+from trellis.experts.combiner import Combiner, restored_order
 from trellis.experts.outputs import ExpertOutputs
 from trellis.experts.voting import vote
 from trellis.files.stored import check_range, header_value, take
+from trellis.kernels.experts import add_vote, same_rows, vote_slots
 
 __all__ = ["ForwardStepwise"]
 
@@ -41,10 +47,10 @@ class ForwardStepwise(Combiner, Seeded):
     Attributes
     ----------
     weights_ : float64 (p,)
-        Share of the votes that each expert was given.
+        Share of the votes that each expert has.
     path_ : list of str
-        The experts in the order in which they were added.
-    errors_ : float64 (n_rounds,)
+        The experts in the order in which votes of theirs were added.
+    errors_ : float64 (rounds,)
         Share of training positions that are wrong after each addition.
 
     Examples
@@ -52,12 +58,23 @@ class ForwardStepwise(Combiner, Seeded):
     >>> from trellis.experts import ForwardStepwise
     >>> gold = [["a", "b", "a"]]
     >>> said = [[["a", "b", "b"]], [["a", "a", "a"]], [["b", "b", "a"]]]
-    >>> sle = ForwardStepwise(n_rounds=3, random_state=0).fit(said, gold)
-    >>> sle.predict(said), sle.weights_.tolist()
-    ([['a', 'b', 'a']], [0.3333333333333333, 0.3333333333333333, 0.3333333333333333])
+    >>> sle = ForwardStepwise(start="empty", n_rounds=3, random_state=0).fit(said, gold)
+    >>> sle.predict(said), sorted(sle.path_)
+    ([['a', 'b', 'a']], ['expert 1', 'expert 2', 'expert 3'])
+    >>> ForwardStepwise().fit(said, gold).path_  # the plain vote is right already
+    []
     """
 
-    n_rounds: int = parameter(whole(1), "How many votes are given.", default=100)
+    start: str = parameter(
+        one_of("vote", "empty"),
+        """What votes are added to: "vote", two votes of each expert, and only as long as an
+        addition clearly lowers the number of mistakes; "empty", nothing, and ``n_rounds`` are added
+        (the rule of the papers, for a thousand labelled samples or more).""",
+        default="vote",
+    )
+    n_rounds: int = parameter(
+        whole(1), "How many votes are added; with ``start='vote'`` at most.", default=100
+    )
     pairs: bool = parameter(
         flag,
         "Count votes for pairs of neighbouring labels, too, and decode with Viterbi.",
@@ -68,19 +85,31 @@ class ForwardStepwise(Combiner, Seeded):
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
         rng = np.random.default_rng(self.random_state)
         ballot = _PairBallot(outputs, gold) if self.pairs else _Ballot(outputs, gold)
-        counts = np.zeros(outputs.n_experts)
-        path, errors = [], []
-        for _ in range(self.n_rounds):
-            wrong = np.array([ballot.wrong_with(j) for j in range(outputs.n_experts)])
-            best = np.flatnonzero(wrong == wrong.min())
-            j = int(rng.choice(best))
+        everyone = range(outputs.n_experts)
+        # Without labelled samples there is nothing to choose by.
+        given = [*everyone, *everyone] if self.start == "vote" or not len(gold) else []
+        for j in given:
             ballot.add(j)
-            counts[j] += 1
+        path: list[int] = []
+        errors = []
+        while len(path) < self.n_rounds and len(gold):
+            gained, lost = ballot.ahead()
+            wrong = ballot.wrong - gained + lost
+            worth = np.ones(len(wrong), bool)
+            if given:
+                worth = gained - lost > np.sqrt(gained + lost)
+                if not worth.any():
+                    break
+            fewest = wrong[worth].min()
+            j = int(rng.choice(np.flatnonzero(worth & (wrong == fewest))))
+            ballot.add(j)
             path.append(j)
-            errors.append(int(wrong[j]) / len(gold))
-        self.weights_ = counts / self.n_rounds
+            errors.append(int(fewest) / len(gold))
+        votes = np.bincount([*given, *path], minlength=outputs.n_experts)
+        self.weights_ = votes / votes.sum()
         self.path_ = [outputs.names[j] for j in path]
         self.errors_ = np.array(errors)
+        self._order = np.array([*dict.fromkeys([*given, *path, *everyone])])
 
     def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
         if self.pairs:
@@ -89,13 +118,16 @@ class ForwardStepwise(Combiner, Seeded):
                 ballot.add(int(j), self.weights_[j])
             return ballot.answer()
         # The vote's ties go to the first column, so the columns are put in order of addition.
-        index = {name: j for j, name in enumerate(self.expert_names_)}
-        order = list(dict.fromkeys(index[name] for name in (*self.path_, *self.expert_names_)))
+        order = self._order
         return vote(outputs.codes[:, order], self.weights_[order], len(outputs.labels))
 
     def _state(self) -> dict[str, Any]:
-        state = super()._state()
-        return state | {"weights": self.weights_, "path": self.path_, "shares": self.errors_}
+        return super()._state() | {
+            "weights": self.weights_,
+            "path": self.path_,
+            "shares": self.errors_,
+            "order": self._order,
+        }
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
@@ -105,51 +137,61 @@ class ForwardStepwise(Combiner, Seeded):
         if not set(self.path_) <= set(self.expert_names_):
             raise CorruptModelError("the path names an expert that there is not")
         self.errors_ = take(state, "shares", np.float64, (len(self.path_),))
+        if "order" in state:
+            self._order = restored_order(state, "order", len(self.expert_names_))
+        else:  # files of the first version: all began with nothing
+            names = dict.fromkeys([*self.path_, *self.expert_names_])
+            self._order = np.array([self.expert_names_.index(name) for name in names])
 
 
 class _Ballot:
     """Votes so far, and the mistakes they make with one vote more.
 
-    Positions where all experts that are awake say the same are never decided otherwise, and are
-    counted once and for all.
+    Positions where all experts are awake and say the same are never decided otherwise, and are
+    counted once and for all. Those with the same pattern of answers are kept once (see
+    :mod:`trellis.kernels.experts`).
     """
 
     def __init__(self, outputs: ExpertOutputs, gold: NDArray[np.int32]) -> None:
-        codes = outputs.codes
-        low = np.where(codes < 0, len(outputs.labels), codes).min(axis=1)
-        open_ = (codes.max(axis=1) != low) | (codes < 0).any(axis=1)
-        self._fixed = int((low != gold)[~open_].sum())
-        self._codes, self._gold = codes[open_], gold[open_]
-        n = len(self._gold)
-        self._votes = np.zeros((n, len(outputs.labels)))
-        self._first = np.full(self._votes.shape, np.iinfo(np.int64).max)  # when first voted for
-        self._rows = np.arange(n)
-        self._winner = np.full(n, -1)
+        n, p = outputs.codes.shape
+        slots, right = np.empty((n, p), np.int16), np.empty(n, np.int16)
+        hashes = np.empty(n, np.uint64)
+        n, width, self._fixed = vote_slots(outputs.codes, gold, slots, right, hashes)
+        _, kept, row, times = np.unique(
+            hashes[:n], return_index=True, return_inverse=True, return_counts=True
+        )
+        slots, right = slots[:n], right[:n]
+        if same_rows(slots, right, kept[row]):
+            slots, right = slots[kept], right[kept]
+        else:  # two patterns with one hash
+            times = np.ones(n, np.int64)
+        self._slots, self._right, self._times = slots, right, times
+        self._votes = np.zeros((len(slots), max(1, width)), np.int32)
+        self._first = np.full(self._votes.shape, np.iinfo(np.int32).max, np.int32)
+        self._winner = np.full(len(slots), -1, np.int16)
+        self._gained, self._lost = np.zeros(p, np.int64), np.zeros(p, np.int64)
         self._n_added = 0
+        self._vote(-1)
 
-    def wrong_with(self, j: int) -> int:
-        """Number of wrong positions if expert j had one vote more."""
-        return self._fixed + int((self._winner_with(j) != self._gold).sum())
+    @property
+    def wrong(self) -> int:
+        """Number of wrong positions."""
+        return int(self._fixed + self._wrong)
 
-    def _winner_with(self, j: int) -> NDArray[np.int64]:
-        code = self._codes[:, j]
-        awake, label = code >= 0, np.maximum(code, 0)
-        votes = self._votes[self._rows, label] + 1
-        leads = self._winner >= 0
-        holder = np.maximum(self._winner, 0)
-        held = np.where(leads, self._votes[self._rows, holder], 0.0)
-        earlier = self._first[self._rows, label] < self._first[self._rows, holder]
-        takes = awake & ((votes > held) | ((votes == held) & earlier))
-        return np.where(takes, label, self._winner)
+    def ahead(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Positions that would become right, and wrong, if expert j had one vote more; (p,)."""
+        return self._gained, self._lost
 
     def add(self, j: int) -> None:
         """Give expert j one vote more."""
-        self._winner = self._winner_with(j)
-        awake = self._codes[:, j] >= 0
-        rows, label = self._rows[awake], self._codes[awake, j]
-        self._votes[rows, label] += 1
-        self._first[rows, label] = np.minimum(self._first[rows, label], self._n_added)
+        self._vote(j)
         self._n_added += 1
+
+    def _vote(self, j: int) -> None:
+        self._wrong = add_vote(
+            self._slots, self._right, self._times, j, self._n_added, self._votes, self._first,
+            self._winner, self._gained, self._lost,
+        )  # fmt: skip
 
 
 class _PairBallot:
@@ -163,13 +205,24 @@ class _PairBallot:
         self._inner = np.ones(n, bool)
         self._inner[outputs.offsets[:-1]] = False
 
-    def wrong_with(self, j: int) -> int:
-        self.add(j)
-        wrong = int((self.answer() != self._gold).sum())
-        self.add(j, -1.0)
-        return wrong
+    @property
+    def wrong(self) -> int:
+        """Number of wrong positions."""
+        return int((self.answer() != self._gold).sum())
+
+    def ahead(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Positions that would become right, and wrong, if expert j had one vote more; (p,)."""
+        right = self.answer() == self._gold
+        gained, lost = (np.zeros(self._codes.shape[1], np.int64) for _ in range(2))
+        for j in range(len(gained)):
+            self.add(j)
+            then = self.answer() == self._gold
+            gained[j], lost[j] = (then & ~right).sum(), (right & ~then).sum()
+            self.add(j, -1.0)
+        return gained, lost
 
     def add(self, j: int, votes: float = 1.0) -> None:
+        """Give expert j votes more."""
         code = self._codes[:, j]
         here = np.flatnonzero(code >= 0)
         self._node[here, code[here]] += votes
@@ -178,6 +231,7 @@ class _PairBallot:
         self._pair[both, code[both - 1], code[both]] += votes
 
     def answer(self) -> NDArray[np.int32]:
+        """Label codes of the ensemble, -1 where nobody says anything."""
         from trellis.structures import ChainPotentials, best
 
         labels = best(ChainPotentials(self._node, self._pair, self._offsets))[0]
