@@ -10,11 +10,11 @@ morphseg-ces       13     Czech words, a label a character                   wor
 morphseg-eng       13     English words, answers of different lengths        words all right
 jnlpba             7      sentences, biomedical entities, weak taggers       F1 of spans
 conll2000          7      sentences, chunks, weak taggers                    F1 of spans
-code words         7      sentences of Python's manual, weak taggers         F1 of spans
+code-words         7      sentences of Python's manual, weak taggers         F1 of spans
 skewed             7      generated, two good experts among bad ones         positions right
 =================  =====  =================================================  ===================
 
-Methods may be developed on ``conll2000``, ``code words`` and ``skewed`` (:data:`DEVELOPMENT`); the
+Methods may be developed on ``conll2000``, ``code-words`` and ``skewed`` (:data:`DEVELOPMENT`); the
 others are there to test them.
 
 Weak taggers learn from a few hundred sentences each, no two from the same ones, with other features
@@ -208,7 +208,7 @@ def code_word_taggers(
     cache: str | Path | None = None, n: int | None = None, seed: int = 0, share: float = 1.0
 ) -> ExpertSet:
     """The demo's six taggers of code in Python's manual, taught by 100 sentences each; a rule."""
-    return _cached("code words", _code_words, cache, n, seed, share)
+    return _cached("code-words", _code_words, cache, n, seed, share)
 
 
 def weak_taggers(words: Labels, labels: Labels, seed: int, share: float = 1.0) -> dict[str, Any]:
@@ -306,7 +306,7 @@ def _cached(
     folder = Path(cache or Path(tempfile.gettempdir()) / "trellis-expert-sets")
     told = repr((__version__, name, n, seed, share, _designs()))
     digest = hashlib.sha256(told.encode()).hexdigest()[:12]
-    path = folder / f"{name.replace(' ', '-')}-{digest}.npz"
+    path = folder / f"{name}-{digest}.npz"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         _write(path, *make(n, seed, share))
@@ -345,15 +345,15 @@ def _read(path: Path) -> Made:
 
 
 SETS: Mapping[str, Callable[[str | None], ExpertSet]] = {
-    "conll2000": lambda cache: conll2000_taggers(cache),
-    "code words": lambda cache: code_word_taggers(cache),
+    "conll2000": conll2000_taggers,
+    "code-words": code_word_taggers,
     "skewed": lambda cache: skewed(),
     "conll2003": lambda cache: conll2003_experts(),
     "morphseg-ces": lambda cache: czech_morphemes(),
     "morphseg-eng": lambda cache: english_morphemes(),
-    "jnlpba": lambda cache: jnlpba_taggers(cache),
+    "jnlpba": jnlpba_taggers,
 }
 """How each set is made, given the folder for kept answers."""
 
-DEVELOPMENT = ("conll2000", "code words", "skewed")
+DEVELOPMENT = ("conll2000", "code-words", "skewed")
 """Sets on which settings may be chosen."""
