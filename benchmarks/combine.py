@@ -21,8 +21,8 @@ Intervals are of a paired bootstrap over samples and over repeats: a resample dr
 set, the same for all repeats and methods, so that test halves that overlap are known to, and then
 repeats. A cell is empty where a method needs gold and there is none, or, among crowd-kit's, where
 there is gold that it cannot use. Seconds are median CPU seconds to learn from the most gold and
-answer, one thread. MACE runs in two repeats only, since it takes minutes; its difference is to the
-vote in these.
+answer, one thread. A peer that takes minutes runs in two repeats only, as its row says; its
+difference is to the vote in these.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ SIZES = (0, 20, 50, 150, None)
 RESAMPLES = 2000
 VOTE = "plain vote"
 SLOW = {"MACE": 2}
-"""Repeats of peers that take minutes."""
+SLOW_NETWORKS = {"LogisticRegression": 2}
+"""Repeats of peers that take minutes; those that do with answers of different lengths."""
 
 Method = Callable[[Outputs, Labels, Outputs], Labels | None]
 """Answers to the last, given outputs with gold (maybe none); None if it cannot answer so."""
@@ -314,16 +315,17 @@ def main() -> None:
     others = None if args.no_peers else CrowdKit(args.peer_python)
     if others is not None and others.version is None:
         print("crowd-kit is left out: not installed")
+    theirs = {} if others is None else here() | others.methods()
     with threadpool_limits(1):
         for data in sets:
             methods: dict[str, Method] = trellis_methods(data)
             limits: dict[str, int] = {}
-            if others is not None:
-                methods |= here()
-                for name, method in others.methods().items():
-                    k = SLOW.get(name.split()[-1])
-                    limits |= {} if k is None else {f"{name}, {k} repeats": k}
-                    methods[name if k is None else f"{name}, {k} repeats"] = method
+            slow = SLOW if data.aligned else SLOW | SLOW_NETWORKS
+            for name, method in theirs.items():
+                k = slow.get(name.split()[-1])
+                told = name if k is None else f"{name}, {k} repeats"
+                limits |= {} if k is None else {told: k}
+                methods[told] = method
             show(data, curve(data, methods, sizes, args.repeats, limits=limits))
     if others is not None:
         others.close()
