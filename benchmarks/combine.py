@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # no stubs
 
-from benchmarks.combine_peers import CrowdKit, PeerMethod, here, plain_vote
+from benchmarks.combine_peers import CROWD_KIT, CrowdKit, PeerMethod, here, plain_vote
 from benchmarks.expert_sets import (
     SETS,
     ExpertSet,
@@ -298,6 +298,7 @@ def main() -> None:
         repeats=(10, 2),
         only_vote=(False, False, "no methods but the plain vote, and the experts"),
         no_peers=(False, True, "no peers"),
+        crowd_kit=([*CROWD_KIT], [*CROWD_KIT], "classes of crowd-kit; MACE takes minutes"),
         peer_python=(sys.executable, sys.executable, "where crowd-kit is"),
         cache=("", "", "folder in which answers of weak taggers are kept"),
     )
@@ -315,7 +316,7 @@ def main() -> None:
     others = None if args.no_peers else CrowdKit(args.peer_python)
     if others is not None and others.version is None:
         print("crowd-kit is left out: not installed")
-    theirs = {} if others is None else here() | others.methods()
+    theirs = {} if others is None else here() | others.methods(args.crowd_kit)
     with threadpool_limits(1):
         for data in sets:
             methods: dict[str, Method] = trellis_methods(data)
