@@ -75,7 +75,10 @@ SECTIONS = {
         "ocr": "Handwritten words",
         "partial": "Part of the labels",
     },
-    "Experts": {"experts": "Learning an ensemble"},
+    "Experts": {
+        "combine": "Combining experts with more and less gold",
+        "experts": "Learning an ensemble",
+    },
     "Cells": {
         "tracking": "Tracking of dividing cells",
         "assignments": "Events of a pair of frames",

@@ -31,7 +31,7 @@ from trellis.files import atomic_write
 FOLDER = Path(__file__).parent / "records"
 PEERS = ("python-crfsuite", "sklearn-crfsuite", "pytoulbar2", "laptrack", "motile")
 LIBRARIES = ("NumPy", "Numba", "SciPy", "scikit-learn", *PEERS)
-HOW = ("rounds", "slow_rounds", "seeds", "draws", "steps", "log", "peer_python")
+HOW = ("rounds", "slow_rounds", "repeats", "seeds", "draws", "steps", "log", "peer_python", "cache")
 """Options that say how often or where, not what: a run with others of them is the same record."""
 
 # Text changes no figure, and is written while records are made.

@@ -31,6 +31,11 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
         (3, ["Trellis perceptron", "Trellis CRF, n' = 5.5", "Trellis CRF"]),
         (5, ["Trellis", "Trellis, from a corpus as read", "Trellis, labels as given"]),
     ],
+    "combine": [
+        (2, ["skewed", "conll2000"]),
+        (10, ["plain vote", "LogLinearVote", "Rerank", "Stacking"]),
+        (11, ["plain vote", "MajorityVote, valid", "WeightedMajority", "ESPBoost", "Rover"]),
+    ],
     "compiling": [(2, ["import trellis.models", "parts of the demo"])],
     "defaults": [(10, ["conll2000", "dicts", "templates", "numbers", "quarter"])],
     "demo": [(4, ["all", "compiling", "panels, page and start"])],

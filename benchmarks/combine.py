@@ -1,0 +1,336 @@
+"""Combining experts: scores by the number of gold samples, beside the plain vote and peers.
+
+    python -m benchmarks.combine                                 # all sets
+    python -m benchmarks.combine --sets conll2000 skewed         # some of them
+    python -m benchmarks.combine --peer-python peers/bin/python  # crowd-kit of another environment
+
+Sets of experts: 14 named-entity recognisers (CoNLL-2003), segmentations of Czech and English words
+by 13 systems each, seven weak taggers of biomedical entities (JNLPBA), of chunks (CoNLL-2000) and
+of code in Python's manual, and generated answers of seven experts of which two are good. Methods
+were developed on CoNLL-2000, the manual and the generated answers; the others are for testing,
+though defaults of Stacking, Rerank and ESPBoost were once settled on the real systems.
+
+In each repeat the samples are split at random into a test half and a pool. A method is given the
+answers to 0, 20, 50, 150 or all samples of the pool with their gold, and the answers to the test
+half without it, which it may learn from, too. Methods of one repeat see the same samples, and
+smaller sets of gold are parts of larger ones. A cell holds the mean score over repeats in per cent,
+and in brackets its mean difference to the plain vote with a 95 % interval. The plain vote needs no
+gold; equal votes go to the first expert (in the word segmentations the better systems stand first).
+
+Intervals are of a paired bootstrap over samples and over repeats: a resample draws samples of the
+set, the same for all repeats and methods, so that test halves that overlap are known to, and then
+repeats. A cell is empty where a method needs gold and there is none, or, among crowd-kit's, where
+there is gold that it cannot use. Seconds are median CPU seconds to learn from the most gold and
+answer, one thread. A peer that takes minutes runs in two repeats only, as its row says; its
+difference is to the vote in these.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # no stubs
+
+from benchmarks.combine_peers import CROWD_KIT, CrowdKit, PeerMethod, here, plain_vote
+from benchmarks.expert_sets import (
+    SETS,
+    ExpertSet,
+    Labels,
+    Outputs,
+    conll2000_taggers,
+    skewed,
+    take,
+)
+from benchmarks.options import begin
+from benchmarks.side_by_side import Table
+from trellis.evaluation.spans import sample_counts
+from trellis.experts import (
+    Aligned,
+    BestExpert,
+    ESPBoost,
+    ExpertOutputs,
+    LogLinearVote,
+    MajorityVote,
+    Rerank,
+    Rover,
+    Stacking,
+    WeightedMajority,
+)
+
+SIZES = (0, 20, 50, 150, None)
+RESAMPLES = 2000
+VOTE = "plain vote"
+SLOW = {"MACE": 2}
+SLOW_NETWORKS = {"LogisticRegression": 2}
+"""Repeats of peers that take minutes; those that do with answers of different lengths."""
+
+Method = Callable[[Outputs, Labels, Outputs], Labels | None]
+"""Answers to the last, given outputs with gold (maybe none); None if it cannot answer so."""
+Floats = NDArray[np.float64]
+
+
+# ---------------------------------------------------------------------------- scores
+
+
+def parts(data: ExpertSet, gold: Labels, answers: Labels) -> Floats:
+    """Of each sample (S, 2) what a score is made of: 100 times the ratio of the two sums."""
+    if data.metric == "f1":
+        assert data.scheme is not None
+        counts = sample_counts(gold, answers, data.scheme).astype(np.float64)
+        return np.stack([2 * counts[:, 0], counts[:, 1] + counts[:, 2]], axis=1)
+    both = list(zip(answers, gold, strict=True))
+    if data.metric == "accuracy":
+        right = [sum(a == b for a, b in zip(*pair, strict=True)) for pair in both]
+        return np.array([right, [len(g) for g in gold]], np.float64).T
+    return np.array([[a == g, 1] for a, g in both], np.float64)
+
+
+def ratio(sums: Floats) -> Floats:
+    """Scores in per cent of sums (..., 2); 0 where there is nothing to score."""
+    scores: Floats = 100 * sums[..., 0] / np.maximum(sums[..., 1], 1e-9)
+    return scores
+
+
+def score(data: ExpertSet, answers: Labels) -> float:
+    """Score of answers to all samples, in per cent."""
+    return float(ratio(parts(data, data.gold, answers).sum(axis=0)))
+
+
+# ---------------------------------------------------------------------------- the curve
+
+
+class Cell(list[float]):
+    """Mean score; of others than the vote also the difference to it and its interval."""
+
+    def __str__(self) -> str:
+        value, *rest = self
+        if not rest:
+            return f"{value:.2f}"
+        gain, low, high = (f"{number:+.2f}".replace("-", "−") for number in rest)
+        return f"{value:.2f} ({gain}, {low} to {high})"
+
+
+@dataclass(frozen=True)
+class Point:
+    """How a method does with so many gold samples."""
+
+    method: str
+    size: int | None
+    """Gold samples; None: the whole pool."""
+    score: float
+    """Mean over repeats, in per cent."""
+    gain: float
+    """Mean difference to the plain vote in the same repeats."""
+    low: float
+    high: float
+    """Ends of its 95 % interval."""
+    seconds: float
+    """Median CPU seconds to learn and answer."""
+
+    @property
+    def cell(self) -> Cell:
+        """For a table."""
+        gain = [] if self.method == VOTE else [self.gain, self.low, self.high]
+        return Cell([self.score, *gain])
+
+
+def curve(
+    data: ExpertSet,
+    methods: Mapping[str, Method],
+    sizes: Sequence[int | None] = SIZES,
+    repeats: int = 10,
+    seed: int = 0,
+    limits: Mapping[str, int] | None = None,
+) -> list[Point]:
+    """Scores of methods by the number of gold samples.
+
+    The pool of a repeat is in random order, and gold its first samples. ``limits`` are repeats for
+    methods that take part in fewer; the vote is always there, as the first. Sizes that the pool
+    has not are left out.
+    """
+    n = len(data)
+    n_pool = n - n // 2
+    sizes = [size for size in sizes if size is None or size <= n_pool]
+    bootstrap = Bootstrap(n, repeats, seed)
+    found: dict[tuple[str, int | None], list[Floats]] = {}
+    seconds: dict[tuple[str, int | None], list[float]] = {}
+    every: dict[str, Method] = {VOTE: PeerMethod(plain_vote), **methods}
+    for r in range(repeats):
+        order = np.random.default_rng([seed, r]).permutation(n)
+        test, pool = np.sort(order[: n // 2]), order[n // 2 :]
+        asked, truth = take(data.outputs, test), [data.gold[i] for i in test]
+        for name, method in every.items():
+            for size in sizes if r < (limits or {}).get(name, repeats) else ():
+                picked = pool[:size]
+                known, gold = take(data.outputs, picked), [data.gold[i] for i in picked]
+                started = time.process_time()
+                answers = method(known, gold, asked)
+                took = time.process_time() - started
+                if answers is not None:
+                    elsewhere = getattr(method, "seconds", None)
+                    seconds.setdefault((name, size), []).append(elsewhere or took)
+                    resampled = bootstrap.scores(test, parts(data, truth, answers))
+                    found.setdefault((name, size), []).append(resampled)
+    points = []
+    for (name, size), scores in found.items():
+        k = len(scores)
+        mean, gain, low, high = bootstrap.gain(scores, found[VOTE, size][:k])
+        told = statistics.median(seconds[name, size])
+        points.append(Point(name, size, mean, gain, low, high, told))
+    return points
+
+
+class Bootstrap:
+    """Resamples of samples and of repeats, the same for all methods."""
+
+    def __init__(self, n_samples: int, repeats: int, seed: int) -> None:
+        rng = np.random.default_rng([seed, 1])
+        equal = np.full(n_samples, 1 / n_samples)
+        self._weights = rng.multinomial(n_samples, equal, size=RESAMPLES).astype(np.float32)
+        self._lots = rng.random((RESAMPLES, repeats))
+        self._test: tuple[bytes, Any] = (b"", None)
+
+    def scores(self, test: NDArray[np.int64], counts: Floats) -> Floats:
+        """Score on these samples, then in each resample of all samples."""
+        if self._test[0] != test.tobytes():  # once a repeat
+            self._test = test.tobytes(), self._weights[:, test]
+        drawn = self._test[1] @ counts.astype(np.float32)
+        return ratio(np.vstack([counts.sum(axis=0), drawn]))
+
+    def gain(
+        self, mine: Sequence[Floats], others: Sequence[Floats]
+    ) -> tuple[float, float, float, float]:
+        """Mean score over repeats, mean difference, and its interval."""
+        rows, k = np.array(mine), len(mine)
+        differences = rows - np.array(others)
+        lots = (self._lots[:, :k] * k).astype(np.int64)
+        drawn = np.take_along_axis(differences[:, 1:].T, lots, axis=1).mean(axis=1)
+        low, high = np.quantile(drawn, [0.025, 0.975])
+        return float(rows[:, 0].mean()), float(differences[:, 0].mean()), float(low), float(high)
+
+
+# ---------------------------------------------------------------------------- Trellis
+
+
+def learned(combiner: Any) -> Method:
+    """A combiner of Trellis that learns from gold; aligned where answers differ in length."""
+
+    def answer(outputs_gold: Outputs, gold: Labels, outputs_test: Outputs) -> Labels | None:
+        if not gold:
+            return None
+        aligned = isinstance(outputs_test, ExpertOutputs)
+        model = combiner if aligned else Aligned(combiner)
+        found: Labels = model.fit(outputs_gold, gold).predict(outputs_test)
+        return found
+
+    return answer
+
+
+def trellis_methods(data: ExpertSet) -> dict[str, Method]:
+    """The combiners that suit a set, with their defaults."""
+    scheme = data.scheme
+    combiners: dict[str, Any] = {
+        "BestExpert": BestExpert(),
+        "MajorityVote, ties by accuracy": MajorityVote(order="accuracy"),
+        "Rerank, uniform": Rerank(weights="uniform"),
+        "Rerank": Rerank(),
+        "LogLinearVote": LogLinearVote(),
+        "WeightedMajority": WeightedMajority(),
+        "ESPBoost": ESPBoost(scheme=scheme),
+        "Rover": Rover(),
+    }
+    if scheme is not None:
+        combiners["MajorityVote, valid"] = MajorityVote(scheme=scheme)
+    if data.aligned:  # else there are too many labels for a CRF
+        combiners["Stacking"] = Stacking(scheme=scheme)
+    return {name: learned(combiner) for name, combiner in combiners.items()}
+
+
+# ---------------------------------------------------------------------------- tables
+
+
+def title(size: int | None) -> str:
+    """Heading of a number of gold samples."""
+    return "all gold" if size is None else f"{size} gold" if size else "no gold"
+
+
+def show(data: ExpertSet, points: Sequence[Point]) -> None:
+    """A table of a set: a row a method, a column a number of gold samples."""
+    measured = {"f1": "F1 of spans", "accuracy": "positions right", "exact": "samples right"}
+    what = f"{data.name}: {measured[data.metric]}, %"
+    sizes = list(dict.fromkeys(point.size for point in points))
+    table = Table(what, "method", *map(title, sizes), "CPU s")
+    for name in dict.fromkeys(point.method for point in points):
+        known = {point.size: point for point in points if point.method == name}
+        cells = [known[size].cell if size in known else "" for size in sizes]
+        table.add(name, *cells, list(known.values())[-1].seconds)
+    table.show()
+
+
+def singles(sets: Sequence[ExpertSet]) -> None:
+    """A table of the experts by themselves, on all samples."""
+    table = Table(
+        "Experts by themselves and their plain vote, all samples, %", "set", "experts", "samples",
+        "worst", "median", "best", "plain vote",
+    )  # fmt: skip
+    vote = PeerMethod(plain_vote)
+    for data in sets:
+        scores = [score(data, data.answers(j)) for j in range(len(data.names))]
+        together = vote([], [], data.outputs)
+        assert together is not None
+        told = [min(scores), statistics.median(scores), max(scores), score(data, together)]
+        table.add(data.name, len(scores), len(data), *(f"{value:.2f}" for value in told))
+    table.show()
+
+
+def main() -> None:
+    args = begin(
+        __doc__,
+        sets=([*SETS], ["skewed", "conll2000"], "sets of experts"),
+        repeats=(10, 2),
+        only_vote=(False, False, "no methods but the plain vote, and the experts"),
+        no_peers=(False, True, "no peers"),
+        crowd_kit=([*CROWD_KIT], [*CROWD_KIT], "classes of crowd-kit; MACE takes minutes"),
+        peer_python=(sys.executable, sys.executable, "where crowd-kit is"),
+        cache=("", "", "folder in which answers of weak taggers are kept"),
+    )
+    sizes: Sequence[int | None] = SIZES
+    if args.small:
+        with tempfile.TemporaryDirectory() as folder:
+            chunks = conll2000_taggers(folder, n=30, share=0.0125)
+        small = {"skewed": skewed(n=40), "conll2000": chunks}
+        sets, sizes = [small[name] for name in args.sets], (0, 10, None)
+    else:
+        sets = [SETS[name](args.cache or None) for name in args.sets]
+    singles(sets)
+    if args.only_vote:
+        return
+    others = None if args.no_peers else CrowdKit(args.peer_python)
+    if others is not None and others.version is None:
+        print("crowd-kit is left out: not installed")
+    theirs = {} if others is None else here() | others.methods(args.crowd_kit)
+    with threadpool_limits(1):
+        for data in sets:
+            methods: dict[str, Method] = trellis_methods(data)
+            limits: dict[str, int] = {}
+            slow = SLOW if data.aligned else SLOW | SLOW_NETWORKS
+            for name, method in theirs.items():
+                k = slow.get(name.split()[-1])
+                told = name if k is None else f"{name}, {k} repeats"
+                limits |= {} if k is None else {told: k}
+                methods[told] = method
+            show(data, curve(data, methods, sizes, args.repeats, limits=limits))
+    if others is not None:
+        others.close()
+
+
+if __name__ == "__main__":
+    main()

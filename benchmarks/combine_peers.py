@@ -1,0 +1,353 @@
+r"""What others make of experts' answers: crowd-kit, scikit-learn, and weighted votes.
+
+A peer is given all that a method of Trellis is given (:class:`Task`): the answers to samples with
+gold, their right labels, and the answers to the samples that it is asked about, all at once, so
+that those that learn without gold learn from these too. All defaults are theirs.
+
+- crowd-kit (Ustalov, Pavlichenko and Tseitlin 2024): ``MajorityVote``, ``DawidSkene``,
+  ``OneCoinDawidSkene`` and ``MACE``, each position a task and each expert a worker. Gold is clamped
+  (``true_labels``) where that is possible, in ``DawidSkene``; the others cannot use gold and answer
+  only where there is none. ``Wawa`` and ``GoldMajorityVote`` fail with scikit-learn 1.6 and later
+  (they have no ``__sklearn_tags__``), and are left out where they fail; the second is the vote
+  weighted by accuracy below. It runs in the interpreter of ``--peer-python``, which need not know
+  Trellis.
+- scikit-learn: logistic regression on what each expert says at positions -1, 0 and 1, one-hot.
+- votes in which expert j of accuracy :math:`a_j` on the gold weighs :math:`a_j`, or, with k labels,
+  :math:`\log ((k - 1) a_j / (1 - a_j))`, which is best for independent experts whose errors are
+  uniform (Nitzan and Paroush 1982), and nothing if that is below 0; the accuracies are counted with
+  half a position right and half a position wrong in addition.
+
+Seconds are CPU seconds of the peer's work, without starting a process or passing data.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.expert_sets import Answers, Labels, Outputs
+from trellis.evaluation import edit_distance
+from trellis.experts import ExpertOutputs, align, strip
+from trellis.experts.voting import vote
+
+Codes = NDArray[np.int32]
+EPSILON = "<eps>"
+
+CROWD_KIT = ("MajorityVote", "DawidSkene", "OneCoinDawidSkene", "MACE", "Wawa", "GoldMajorityVote")
+WITH_GOLD = ("DawidSkene", "GoldMajorityVote")
+WITHOUT_GOLD = ("MajorityVote", "DawidSkene", "OneCoinDawidSkene", "MACE", "Wawa")
+
+
+@dataclass(frozen=True)
+class Task:
+    """Answers and right labels as codes; -1: says nothing."""
+
+    known: Codes
+    """Answers (N', p) to the samples with gold."""
+    truth: Codes
+    """Their right labels (N',)."""
+    known_offsets: NDArray[np.int64]
+    """Positions at which these samples begin and end."""
+    asked: Codes
+    """Answers (N, p) to the samples in question."""
+    asked_offsets: NDArray[np.int64]
+    labels: tuple[str, ...]
+
+
+Peer = Callable[[Task], Codes | None]
+"""The label of each position in question; None if there is no answer without gold, or with it."""
+
+
+# ---------------------------------------------------------------------------- as methods
+
+
+@dataclass
+class PeerMethod:
+    """A peer as a method ``(outputs_gold, gold, outputs_test) -> answers``.
+
+    Answers of different lengths are aligned first, in the order of their edit distance from the
+    gold, as they stand if there is none.
+    """
+
+    peer: Peer
+
+    @property
+    def seconds(self) -> float | None:
+        """CPU seconds of the last call in another process; None if it was in this one."""
+        return getattr(self.peer, "seconds", None)
+
+    def __call__(self, outputs_gold: Outputs, gold: Labels, outputs_test: Outputs) -> Labels | None:
+        """Answers to the samples in question."""
+        aligned = isinstance(outputs_test, ExpertOutputs)
+        if not aligned:
+            outputs_gold, gold, outputs_test = networks(outputs_gold, gold, outputs_test)
+        task, asked = as_task(outputs_gold, gold, outputs_test)
+        found = self.peer(task)
+        if found is None:
+            return None
+        answers = asked.lists(said_or_usual(found, task.asked))
+        return answers if aligned else strip(answers, EPSILON)
+
+
+def networks(
+    known: Answers, gold: Labels, asked: Answers
+) -> tuple[ExpertOutputs | None, Labels, ExpertOutputs]:
+    """Answers of different lengths as confusion networks, and the gold that fits them."""
+    order = list(range(len(asked)))
+    if not gold:
+        return None, [], align(asked, epsilon=EPSILON, order=order)[0]
+
+    def distance(j: int) -> float:
+        pairs = [(a, g) for a, g in zip(known[j], gold, strict=True) if a is not None]
+        return sum(edit_distance(a, g) for a, g in pairs) / max(len(pairs), 1)
+
+    order.sort(key=[distance(j) for j in order].__getitem__)
+    network, right = align(known, gold, epsilon=EPSILON, order=order)
+    assert right is not None
+    return network, right, align(asked, epsilon=EPSILON, order=order)[0]
+
+
+def as_task(known: Any, gold: Labels, asked: ExpertOutputs) -> tuple[Task, ExpertOutputs]:
+    """Both parts in the same codes, and what is asked in these codes."""
+    labels = {*asked.labels, *chain(*gold), *(known.labels if gold else ())}
+    asked = asked.recoded(sorted(labels))
+    code = {label: k for k, label in enumerate(asked.labels)}
+    truth = np.array([code[label] for label in chain(*gold)], np.int32)
+    if gold:
+        known = known.recoded(asked.labels)
+        said, offsets = known.codes, known.offsets
+    else:
+        said, offsets = np.zeros((0, asked.n_experts), np.int32), np.zeros(1, np.int64)
+    return Task(said, truth, offsets, asked.codes, asked.offsets, asked.labels), asked
+
+
+def said_or_usual(answer: Codes, asked: Codes) -> Codes:
+    """The answer; where there is none, the label that experts say most often."""
+    usual = np.bincount(asked[asked >= 0]).argmax()
+    return np.where(answer < 0, usual, answer).astype(np.int32)
+
+
+# ---------------------------------------------------------------------------- in this process
+
+
+def plain_vote(task: Task) -> Codes:
+    """The most frequent label, among equals that of the first expert."""
+    return vote(task.asked, np.ones(task.asked.shape[1]), len(task.labels))
+
+
+def accuracies(task: Task) -> NDArray[np.float64]:
+    """Of the experts, where they say something about the gold."""
+    right = (task.known == task.truth[:, None]).sum(axis=0)
+    return (right + 0.5) / ((task.known >= 0).sum(axis=0) + 1.0)
+
+
+def vote_by_accuracy(task: Task) -> Codes | None:
+    """A vote with accuracies as weights."""
+    if not len(task.truth):
+        return None
+    return vote(task.asked, accuracies(task), len(task.labels))
+
+
+def vote_by_log_odds(task: Task) -> Codes | None:
+    """A vote with log-odds of accuracies as weights."""
+    if not len(task.truth):
+        return None
+    share, others = accuracies(task), max(len(task.labels) - 1, 1)
+    weights = np.maximum(np.log(others * share / (1 - share)), 0.0)
+    return vote(task.asked, weights, len(task.labels))
+
+
+def logistic_stacking(task: Task) -> Codes | None:
+    """Logistic regression on the experts' labels here, before and after."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    if not len(task.truth):
+        return None
+    if len(np.unique(task.truth)) == 1:  # nothing to tell apart
+        return np.full(len(task.asked), task.truth[0], np.int32)
+    n = len(task.labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # its defaults are what is measured
+        model = LogisticRegression().fit(one_hot(task.known, task.known_offsets, n), task.truth)
+    found: Codes = model.predict(one_hot(task.asked, task.asked_offsets, n)).astype(np.int32)
+    return found
+
+
+def one_hot(codes: Codes, offsets: NDArray[np.int64], n_labels: int) -> Any:
+    """Sparse rows: what each expert says at -1, 0, 1; nothing and outside are values, too."""
+    from scipy.sparse import csr_array
+
+    n, p = codes.shape
+    values = n_labels + 2
+    columns = np.empty((n, 3, p), np.int64)
+    for k, step in enumerate((-1, 0, 1)):
+        there = np.full((n, p), n_labels + 1)  # outside
+        for a, b in pairwise(offsets.tolist()):
+            first, last = max(a, a - step), min(b, b - step)
+            there[first:last] = codes[first + step : last + step]
+        there[there < 0] = n_labels
+        columns[:, k] = there + values * (k * p + np.arange(p))
+    shape = (n, 3 * p * values)
+    bounds = np.arange(0, 3 * p * n + 1, 3 * p)
+    return csr_array((np.ones(3 * p * n), columns.ravel(), bounds), shape=shape)
+
+
+HERE: Mapping[str, Peer] = {
+    "vote by accuracy": vote_by_accuracy,
+    "vote by log-odds": vote_by_log_odds,
+    "scikit-learn LogisticRegression": logistic_stacking,
+}
+
+
+# ---------------------------------------------------------------------------- in another process
+# These functions are sent as text to another Python, which need not know Trellis.
+
+
+def aggregate(name: str, known: Any, truth: Any, asked: Any) -> Any:
+    """What a class of crowd-kit answers: labels (N,) of the positions in question."""
+    import crowdkit.aggregation
+    import numpy as np
+    import pandas
+
+    codes = np.concatenate([known, asked])
+    task, worker = np.nonzero(codes >= 0)
+    said = pandas.DataFrame({"task": task, "worker": worker, "label": codes[task, worker]})
+    model = getattr(crowdkit.aggregation, name)()
+    if len(truth):
+        right = pandas.Series(truth, index=np.arange(len(truth)))
+        found = model.fit_predict(said, true_labels=right)
+    else:
+        found = model.fit_predict(said)
+    positions = np.arange(len(known), len(codes))
+    return found.reindex(positions).fillna(-1).to_numpy().astype(np.int32)
+
+
+def serve() -> None:
+    """Answer requests: a line of JSON names a class and two files; a line of JSON is the answer."""
+    import contextlib
+    import json
+    import sys
+    import time
+    import warnings
+    from importlib.metadata import version
+
+    import numpy as np
+
+    warnings.simplefilter("ignore")
+    for line in sys.stdin:
+        name, source, target = json.loads(line)
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                import crowdkit.aggregation  # noqa: F401
+
+                if not name:
+                    answer = [version("crowd-kit"), 0.0]
+                else:
+                    with np.load(source, allow_pickle=False) as given:
+                        parts = [given[key] for key in ("known", "truth", "asked")]
+                    started = time.process_time()
+                    found = aggregate(name, *parts)
+                    answer = ["", time.process_time() - started]
+                    np.savez(target, found=found)
+        except ImportError:
+            answer = None
+        except Exception as error:  # a peer's failure is an answer
+            answer = [f"{type(error).__name__}: {error}", 0.0]
+        print(json.dumps(answer), flush=True)
+
+
+class CrowdKit:
+    """The process in which crowd-kit runs."""
+
+    def __init__(self, python: str = sys.executable) -> None:
+        source = "from __future__ import annotations\nfrom typing import Any\n"
+        source += "".join(inspect.getsource(part) for part in (aggregate, serve))
+        threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+        hidden = {"PYTHONPATH"}  # what is there belongs to this interpreter
+        kept = {key: value for key, value in os.environ.items() if key not in hidden}
+        self._folder = tempfile.TemporaryDirectory(prefix="trellis-peers-")
+        self._process = subprocess.Popen(
+            [python, "-c", source + "serve()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True, env=kept | dict.fromkeys(threads, "1"),
+        )  # fmt: skip
+        answer = self._ask("", "", "")
+        self.version: str | None = None if answer is None else answer[0]
+        """None if it is not installed there."""
+
+    def answer(self, name: str, task: Task) -> tuple[Codes, float]:
+        """Labels of the positions in question, and CPU seconds; RuntimeError if it fails."""
+        source, target = (str(Path(self._folder.name, f"{end}.npz")) for end in ("in", "out"))
+        np.savez(source, known=task.known, truth=task.truth, asked=task.asked)
+        answer = self._ask(name, source, target)
+        if answer is None:
+            raise RuntimeError("crowd-kit is not installed")
+        error, seconds = answer
+        if error:
+            raise RuntimeError(f"crowd-kit's {name} fails: {error}")
+        with np.load(target, allow_pickle=False) as given:
+            return given["found"], seconds
+
+    def methods(self, names: Sequence[str] = CROWD_KIT) -> dict[str, PeerMethod]:
+        """Its classes as methods; none if it is not installed."""
+        if self.version is None:
+            return {}
+        return {
+            f"crowd-kit {self.version} {name}": PeerMethod(CrowdKitPeer(self, name))
+            for name in names
+        }
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._folder.cleanup()
+
+    def _ask(self, *words: str) -> Any:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps(words), file=self._process.stdin, flush=True)
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise RuntimeError("crowd-kit ended the process of the peers")
+        return json.loads(answer)
+
+
+class CrowdKitPeer:
+    """A class of crowd-kit as a peer; one that fails is told of once, and answers nothing."""
+
+    def __init__(self, process: CrowdKit, name: str) -> None:
+        self._process, self._name, self._fails = process, name, False
+        self.seconds: float | None = None
+
+    def __call__(self, task: Task) -> Codes | None:
+        """Labels of the positions in question."""
+        able = WITH_GOLD if len(task.truth) else WITHOUT_GOLD
+        if self._fails or self._name not in able:
+            return None
+        try:
+            found, self.seconds = self._process.answer(self._name, task)
+        except RuntimeError as error:
+            self._fails = True
+            print(f"{self._name} is left out: {error!s:.150}", file=sys.stderr)
+            return None
+        return found
+
+
+def here() -> dict[str, PeerMethod]:
+    """The peers that run in this process, as methods."""
+    return {name: PeerMethod(peer) for name, peer in HERE.items()}
