@@ -12,6 +12,7 @@ from trellis.experts.adapters import (
     from_models,
 )
 from trellis.experts.alignment import Aligned, align, strip
+from trellis.experts.annotators import AnnotatorModel
 from trellis.experts.automaton import PathAutomaton
 from trellis.experts.baselines import BestExpert, MajorityVote, Rover
 from trellis.experts.espboost import ESPBoost
@@ -25,6 +26,7 @@ from trellis.experts.weighted_majority import WeightedMajority
 
 __all__ = [
     "Aligned",
+    "AnnotatorModel",
     "AnswerFile",
     "BestExpert",
     "ESPBoost",
