@@ -17,6 +17,7 @@ from trellis.experts.automaton import PathAutomaton
 from trellis.experts.baselines import BestExpert, MajorityVote, Rover
 from trellis.experts.espboost import ESPBoost
 from trellis.experts.follow_perturbed_leader import FollowPerturbedLeader
+from trellis.experts.guarded import GuardedVote
 from trellis.experts.online import Guarantee
 from trellis.experts.outputs import ExpertOutputs, as_gold, as_outputs
 from trellis.experts.rerank import Rerank
@@ -34,6 +35,7 @@ __all__ = [
     "FollowPerturbedLeader",
     "ForwardStepwise",
     "Guarantee",
+    "GuardedVote",
     "LogLinearVote",
     "MajorityVote",
     "PathAutomaton",

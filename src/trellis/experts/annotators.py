@@ -11,17 +11,20 @@ j with label l with probability :math:`\pi_j(l \mid y)`:
 * **Dawid–Skene** (1979): any confusion matrix.
 
 With ``chain=True`` the truth of a sample is a Markov chain (Nguyen, Wallace, Li, Nenkova and Lease
-2017), :math:`p(y) = \rho(y_1) \prod_t A(y_{t-1}, y_t)`. Otherwise positions are independent, with
-label probabilities ρ that Dawid–Skene learns; the other two take all labels for equally likely
-beforehand, which makes them weighted votes: the weight of expert j that says l is
-:math:`\log \pi_j(l \mid l) / \pi_j(l \mid \text{another})`.
+2017), :math:`p(y) = \rho(y_1) \prod_t A(y_{t-1}, y_t)`. Otherwise positions are independent with
+label probabilities ρ, which are learned, too; with one coin they are equal. Unless there are
+confusion matrices or chains, all this is a weighted vote: the weight of expert j that says l is
+:math:`\log \pi_j(l \mid l) / \pi_j(l \mid \text{another})`, and what is said costs as much with
+thousands of labels as with two.
 
 What is maximised, and never decreases, is the log-likelihood of all that is said (and of the right
-answers that are known, which are clamped) plus the log of the priors: two answers that are neither
-good nor bad for each expert; for ξ_j ten answers spread as all experts spread theirs; for a
-confusion matrix, ten answers in each of its columns spread as MACE would have them, so that labels
-that are seldom met are confused as the others are. EM begins with equally good experts, that is
-with the vote, and Dawid–Skene with what MACE ends with.
+answers that are known, which are clamped) plus the log of the priors: one right and one wrong
+answer of each expert; for ξ_j, ρ and the rows of A ten answers, spread as all experts spread
+theirs; for a confusion matrix, a hundred in each of its columns, spread as MACE would have them, so
+that labels that are seldom met are confused as the others are.
+
+EM begins with the vote: each label of a position has its share of the votes. Dawid–Skene and chains
+begin with what MACE (or one coin) ends with.
 """
 
 from __future__ import annotations
@@ -40,21 +43,21 @@ from trellis.estimator import parameter
 from trellis.experts.combiner import SCHEME, Combiner, distinct_names
 from trellis.experts.decoding import best_valid
 from trellis.experts.outputs import ExpertOutputs
-from trellis.experts.voting import vote
+from trellis.experts.voting import own_votes, vote
 from trellis.files.stored import check_range, take
 from trellis.kernels.annotators import add_confusions, agreements, likelihoods, said_posteriors
 from trellis.structures import ChainPotentials, Marginals, marginals
 
-__all__ = ["AnnotatorModel"]
+__all__ = ["MANY_LABELS", "AnnotatorModel", "drawn"]
 
 Floats = NDArray[np.float64]
 
 _COIN = 1.0  # right and wrong answers of an expert that are counted beforehand, each
-_SPREAD = 10.0  # answers beforehand of an expert that does not know
-_MATRIX = 10.0  # answers beforehand in each column of a confusion matrix
-_LABELS = 1.0  # times that each label, and each step to it from another, is counted beforehand
-_START = 0.7  # probability that an expert is right before anything is learned
-_MANY = 100  # labels: more have no confusion matrices
+_SPREAD = 10.0  # answers beforehand, spread as all answers are
+_MATRIX = 100.0  # answers beforehand in each column of a confusion matrix
+_START = 0.7  # probability that an expert knows before anything is learned
+_INNER = 5  # times that knowledge and guesses are told apart in a step
+MANY_LABELS = 100  # labels: more have no confusion matrices
 _BLOCK = 1 << 15
 
 
@@ -179,55 +182,73 @@ class _EM:
     def __init__(self, outputs: ExpertOutputs, gold: NDArray[np.int32], coin: bool) -> None:
         p, n_labels = outputs.n_experts, len(outputs.labels)
         self._outputs, self._gold, self._coin = outputs, gold, coin
-        self._said = np.array(
-            [np.bincount(column[column >= 0], minlength=n_labels) for column in outputs.codes.T],
-            np.float64,
-        )
+        self._said = np.zeros((p, n_labels))
+        right, labels = np.zeros((p, n_labels)), np.zeros(n_labels)
+        for samples, rows in _blocks(outputs):
+            shares = own_votes(samples.codes, np.ones(samples.codes.shape), n_labels)
+            shares = np.where(gold[rows, None] < 0, shares, samples.codes == gold[rows, None])
+            for j, said in enumerate(samples.codes.T):
+                awake = said >= 0
+                self._said[j] += np.bincount(said[awake], minlength=n_labels)
+                right[j] += np.bincount(said[awake], shares[awake, j], n_labels)
+            n_awake = np.maximum((samples.codes >= 0).sum(axis=1, keepdims=True), 1)
+            one = np.broadcast_to(1 / n_awake, samples.codes.shape)
+            labels += np.bincount(
+                np.maximum(samples.codes, 0).ravel(), (one * (samples.codes >= 0)).ravel(), n_labels
+            )
         pooled = self._said.sum(axis=0) + 1 / n_labels
-        self._pooled = pooled / pooled.sum()
-        spread = self._said + _SPREAD * self._pooled
-        guess = np.full((p, n_labels), 1 / n_labels) if coin else _shares_of(spread, 1)
+        self._spread = _SPREAD * pooled / pooled.sum()
+        guess = _shares_of(self._said + self._spread, 1)
+        if coin:
+            guess = np.full((p, n_labels), 1 / max(2, n_labels))
         self.annotators = Annotators(np.full(p, _START), guess)
+        self._learn_experts(right)
+        if not coin:
+            self.annotators.first = _shares_of(labels + self._spread, 0)
         self._centre: Floats | None = None
         self._valid: _Valid | None = None
         self._by_matrix = False
-        self._right = self._said
 
     def use_matrices(self, confusions: bool, chain: bool, valid: _Valid | None) -> None:
         """Go on with confusion matrices, or with a chain of labels, or with both."""
         self._by_matrix = True
         found = self.annotators
         n_labels = found.guess.shape[1]
-        self._valid = valid if chain else None
-        first, follow = np.ones(n_labels), np.ones((n_labels, n_labels))
-        if self._valid is not None:
-            first, follow = first * self._valid.start, follow * self._valid.follow
-        self._allowed = first, follow
+        first = np.full(n_labels, 1 / n_labels) if found.first is None else found.first
+        follow = np.broadcast_to(first, (n_labels, n_labels))
+        self._allowed = np.ones(n_labels, bool), np.ones((n_labels, n_labels), bool)
+        if chain and valid is not None:
+            self._valid, self._allowed = valid, (valid.start, valid.follow)
         if confusions:
             self._centre = found.matrices
         self.annotators = Annotators(
-            found.knows, found.guess, self._centre, _shares_of(first, 0),
-            _shares_of(follow, 1) if chain else None,
+            found.knows, found.guess, self._centre, _shares_of(first * self._allowed[0], 0),
+            _shares_of(follow * self._allowed[1], 1) if chain else None,
         )  # fmt: skip
 
     def step(self) -> float:
         """Return the objective, then make a step that increases it."""
         if self._by_matrix:
             return self._matrix_step()
-        now = self.annotators
-        right = np.zeros_like(self._said)
-        total = agreements(self._outputs.codes, self._gold, now.gain(), np.log(now.miss), right)
-        total += self._prior()
+        now, outputs = self.annotators, self._outputs
+        n_labels = now.guess.shape[1]
+        prior = np.full(n_labels, 1 / n_labels) if now.first is None else now.first
+        right, labels = np.zeros_like(self._said), np.zeros(n_labels)
+        total = agreements(
+            outputs.codes, self._gold, prior, now.gain(), np.log(now.miss), right, labels
+        )
+        total += self._log_prior()
         self._learn_experts(right)
+        if now.first is not None:
+            self.annotators.first = _shares_of(labels + self._spread, 0)
         return float(total)
 
     def _matrix_step(self) -> float:
         now, outputs = self.annotators, self._outputs
         n_labels = now.guess.shape[1]
         counts = np.zeros((outputs.n_experts, n_labels, n_labels))
-        allowed, steps = self._allowed
-        first, follow = _LABELS * allowed, _LABELS * steps
-        total = self._prior()
+        first, follow = (self._spread * allowed for allowed in self._allowed)
+        total = self._log_prior()
         end = None if self._valid is None else self._valid.end
         chain = now.follow is not None
         for samples, rows in _blocks(outputs):
@@ -236,11 +257,10 @@ class _EM:
             )
             total += float(found.log_z.sum())
             add_confusions(samples.codes, found.node, counts)
+            begins = samples.offsets[:-1] if chain else slice(None)
+            first = first + found.node[begins].sum(axis=0)
             if chain:
-                first += found.node[samples.offsets[:-1]].sum(axis=0)
-                follow += found.pair.sum(axis=0)
-            else:
-                first += found.node.sum(axis=0)
+                follow = follow + found.pair.sum(axis=0)
         self._learn_experts(np.diagonal(counts, axis1=1, axis2=2).copy())
         if self._centre is not None:
             self.annotators.confusions = _shares_of(counts + _MATRIX * self._centre, 1)
@@ -251,33 +271,39 @@ class _EM:
     def _learn_experts(self, right: Floats) -> None:
         """Knowledge and guesses, from the expected number of right answers (p, L)."""
         now = self.annotators
-        n_labels = now.guess.shape[1]
         self._right = right
+        n_said = self._said.sum(axis=1)
         if self._coin:
-            accuracy = (right.sum(axis=1) + _COIN) / (self._said.sum(axis=1) + 2 * _COIN)
-            knows, guess = (accuracy * n_labels - 1) / max(1, n_labels - 1), now.guess
-        else:
+            n_labels = max(2, now.guess.shape[1])
+            accuracy = (right.sum(axis=1) + _COIN) / (n_said + 2 * _COIN)
+            now = replace(now, knows=(accuracy * n_labels - 1) / (n_labels - 1))
+        for _ in range(0 if self._coin else _INNER):
             known = right * (now.knows[:, None] / now.hit)
-            knows = (known.sum(axis=1) + _COIN) / (self._said.sum(axis=1) + 2 * _COIN)
-            guess = _shares_of(self._said - known + _SPREAD * self._pooled, 1)
-        self.annotators = replace(now, knows=knows, guess=guess)
+            now = replace(
+                now,
+                knows=(known.sum(axis=1) + _COIN) / (n_said + 2 * _COIN),
+                guess=_shares_of(self._said - known + self._spread, 1),
+            )
+        self.annotators = now
 
-    def _prior(self) -> float:
+    def _log_prior(self) -> float:
         """Log density of the parameters, without constants."""
         now = self.annotators
         total = 0.0
-        if now.follow is not None or now.first is not None:
-            for table, allowed in zip((now.first, now.follow), self._allowed, strict=True):
-                if table is not None:
-                    total += _LABELS * float(np.log(table[allowed > 0]).sum())
+        if now.first is not None:
+            rows = [(now.first, self._allowed[0])] if self._by_matrix else [(now.first, True)]
+            if now.follow is not None:
+                rows += [*zip(now.follow, self._allowed[1], strict=True)]
+            for row, allowed in rows:
+                total += float(np.log(np.where(allowed, row, 1.0)) @ self._spread)
         if now.confusions is not None and self._centre is not None:
             return total + _MATRIX * float((self._centre * np.log(now.confusions)).sum())
         if self._coin:
-            n_labels = now.guess.shape[1]
+            n_labels = max(2, now.guess.shape[1])
             wrong = (1 - now.knows) * (n_labels - 1) / n_labels
             return total + _COIN * float((np.log(wrong) + np.log1p(-wrong)).sum())
         total += _COIN * float((np.log(now.knows) + np.log1p(-now.knows)).sum())
-        return total + _SPREAD * float((np.log(now.guess) @ self._pooled).sum())
+        return total + float((np.log(now.guess) @ self._spread).sum())
 
     def reliabilities(self) -> Floats:
         """Share of the answers of each expert that are right, as far as is known."""
@@ -333,7 +359,7 @@ class AnnotatorModel(Combiner):
         whole(1),
         """Learn from so many positions at most, of samples drawn at random (always the same ones)
         besides those with right answers. All are answered.""",
-        default=100_000,
+        default=50_000,
     )
     max_iter: int = parameter(whole(1), "Most steps of EM.", default=200)
     tol: float = parameter(
@@ -346,12 +372,12 @@ class AnnotatorModel(Combiner):
 
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
         n_labels = len(outputs.labels)
-        if self._by_matrix and n_labels > _MANY:
+        if self._by_matrix and n_labels > MANY_LABELS:
             raise DataError(
                 f"{n_labels} labels are too many for confusion matrices and chains (at most "
-                f"{_MANY}); use model='mace' or model='one-coin', without chain"
+                f"{MANY_LABELS}); use model='mace' or model='one-coin', without chain"
             )
-        outputs, gold = _drawn(outputs, gold, self.max_positions)
+        outputs, gold = drawn(outputs, gold, self.max_positions)
         self.labels_ = outputs.labels
         em = _EM(outputs, gold, coin=self.model == "one-coin")
         self._run(em)
@@ -382,6 +408,43 @@ class AnnotatorModel(Combiner):
         self._check_fitted()
         return self._annotators.matrices
 
+    # ------------------------------------------------------------------ for other combiners
+
+    def codes_of(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
+        """One label code a position (N,), -1: nobody says anything; ``outputs`` know all labels."""
+        return self._label(outputs)
+
+    def shares_of(self, outputs: ExpertOutputs) -> Floats:
+        """Probability of every label at every position, (N, L)."""
+        return self._shares(outputs)
+
+    def answers_without(self, outputs: ExpertOutputs) -> Iterator[NDArray[np.int32]]:
+        """For each expert, the answers (N,) of the model to what all the others say."""
+        if self.model == "dawid-skene" and not self.chain and outputs.labels == self.labels_:
+            found = self._annotators
+            assert found.first is not None
+            table = np.log(found.matrices)
+            scores = np.tile(np.log(found.first), (outputs.n_positions, 1))
+            likelihoods(outputs.codes, table, scores)
+            for j, said in enumerate(outputs.codes.T):
+                own = np.where(said[:, None] >= 0, table[j, said], 0.0)
+                yield (scores - own).argmax(axis=1).astype(np.int32)
+            return
+        for j in range(outputs.n_experts):
+            codes = outputs.codes.copy()
+            codes[:, j] = -1
+            yield self._label(replace(outputs, codes=codes))
+
+    def expected_coincidences(self) -> Floats:
+        """Share of the positions (p, p) at which two experts would say the same wrong label."""
+        found = self._annotators
+        if found.confusions is not None:
+            raise DataError("coincidences are not known of confusion matrices")
+        n_labels = len(self.labels_)
+        first = np.full(n_labels, 1 / n_labels) if found.first is None else found.first
+        shares: Floats = (found.miss * (1 - first)) @ found.miss.T
+        return shares
+
     # ------------------------------------------------------------------ answers
 
     def _recognised(self, outputs: Any) -> ExpertOutputs:
@@ -409,20 +472,24 @@ class AnnotatorModel(Combiner):
                 table[rows] = self._posteriors(samples)
                 continue
             own, rest = self._said(samples)
-            table[rows] = rest[:, None]
+            table[rows] = rest
             t, j = np.nonzero(samples.codes >= 0)
             table[rows.start + t, samples.codes[t, j]] = own[t, j]
         return table
 
     def _said(self, outputs: ExpertOutputs) -> tuple[Floats, Floats]:
-        """Posterior of what each expert says (N, p), and of each label that nobody says (N,)."""
-        known = {label: code for code, label in enumerate(self.labels_)}
-        gain = self._annotators.gain()
-        rarest = gain.max(axis=1)
-        columns = [gain[:, known[y]] if y in known else rarest for y in outputs.labels]
+        """Posterior of what each expert says (N, p), and of labels that nobody says (N, L)."""
+        found = self._annotators
+        known = [label in set(self.labels_) for label in outputs.labels]
+        gain = np.repeat(found.gain().max(axis=1, keepdims=True), len(known), axis=1)
+        gain[:, known] = found.gain()
+        first = np.full(len(self.labels_), 1 / len(self.labels_))
+        first = first if found.first is None else found.first
+        share, prior = np.zeros(len(known)), np.full(len(known), first.min())
+        share[known] = prior[known] = first
         posterior, rest = np.empty(outputs.codes.shape), np.empty(outputs.n_positions)
-        said_posteriors(outputs.codes, np.array(columns).T.copy(), posterior, rest)
-        return posterior, rest
+        said_posteriors(outputs.codes, prior, share, gain, posterior, rest)
+        return posterior, rest[:, None] * share
 
     def _posteriors(self, outputs: ExpertOutputs) -> Floats:
         """Probability of every label at every position, by confusion matrices or a chain."""
@@ -503,7 +570,7 @@ def _restored(state: dict[str, Any], name: str, shape: tuple[int, ...], axis: in
     return table
 
 
-def _drawn(
+def drawn(
     outputs: ExpertOutputs, gold: NDArray[np.int32], most: int
 ) -> tuple[ExpertOutputs, NDArray[np.int32]]:
     """Samples of so many positions at most; those with right answers come first."""
