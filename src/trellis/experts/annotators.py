@@ -59,6 +59,7 @@ _START = 0.7  # probability that an expert knows before anything is learned
 _INNER = 5  # times that knowledge and guesses are told apart in a step
 MANY_LABELS = 100  # labels: more have no confusion matrices
 _BLOCK = 1 << 15
+_TO_ONE = float(np.nextafter(1, 2))
 
 
 @dataclass(eq=False)
@@ -104,7 +105,7 @@ class Annotators:
         return self.miss[:, :, None] + self.knows[:, None, None] * np.eye(n_labels)
 
     def gain(self) -> Floats:
-        """log hit - log miss, (p, L)."""
+        """Return log hit - log miss, (p, L)."""
         return np.log(self.hit) - np.log(self.miss)
 
 
@@ -119,7 +120,8 @@ class _Valid:
     @classmethod
     def of(cls, scheme: Any, outputs: ExpertOutputs, gold: NDArray[np.int32]) -> _Valid:
         """What a scheme allows, and what the right answers do in spite of it."""
-        start, follow, end = (np.array(table) for table in get_scheme(scheme).validity(outputs.labels))
+        tables = get_scheme(scheme).validity(outputs.labels)
+        start, follow, end = (np.array(table, bool) for table in tables)
         first, last = outputs.offsets[:-1], outputs.offsets[1:] - 1
         start[gold[first][gold[first] >= 0]] = True
         end[gold[last][gold[last] >= 0]] = True
@@ -205,6 +207,7 @@ class _EM:
         self._learn_experts(right)
         if not coin:
             self.annotators.first = _shares_of(labels + self._spread, 0)
+        self._allowed = np.ones(n_labels, bool), np.ones((1, n_labels), bool)
         self._centre: Floats | None = None
         self._valid: _Valid | None = None
         self._by_matrix = False
@@ -216,7 +219,6 @@ class _EM:
         n_labels = found.guess.shape[1]
         first = np.full(n_labels, 1 / n_labels) if found.first is None else found.first
         follow = np.broadcast_to(first, (n_labels, n_labels))
-        self._allowed = np.ones(n_labels, bool), np.ones((n_labels, n_labels), bool)
         if chain and valid is not None:
             self._valid, self._allowed = valid, (valid.start, valid.follow)
         if confusions:
@@ -291,11 +293,9 @@ class _EM:
         now = self.annotators
         total = 0.0
         if now.first is not None:
-            rows = [(now.first, self._allowed[0])] if self._by_matrix else [(now.first, True)]
-            if now.follow is not None:
-                rows += [*zip(now.follow, self._allowed[1], strict=True)]
-            for row, allowed in rows:
-                total += float(np.log(np.where(allowed, row, 1.0)) @ self._spread)
+            total += float(_log_where(now.first, self._allowed[0]) @ self._spread)
+        if now.follow is not None:
+            total += float((_log_where(now.follow, self._allowed[1]) @ self._spread).sum())
         if now.confusions is not None and self._centre is not None:
             return total + _MATRIX * float((self._centre * np.log(now.confusions)).sum())
         if self._coin:
@@ -307,9 +307,7 @@ class _EM:
 
     def reliabilities(self) -> Floats:
         """Share of the answers of each expert that are right, as far as is known."""
-        accuracy: Floats = (self._right.sum(axis=1) + _COIN) / (
-            self._said.sum(axis=1) + 2 * _COIN
-        )
+        accuracy: Floats = (self._right.sum(axis=1) + _COIN) / (self._said.sum(axis=1) + 2 * _COIN)
         return accuracy
 
 
@@ -480,13 +478,15 @@ class AnnotatorModel(Combiner):
     def _said(self, outputs: ExpertOutputs) -> tuple[Floats, Floats]:
         """Posterior of what each expert says (N, p), and of labels that nobody says (N, L)."""
         found = self._annotators
-        known = [label in set(self.labels_) for label in outputs.labels]
-        gain = np.repeat(found.gain().max(axis=1, keepdims=True), len(known), axis=1)
-        gain[:, known] = found.gain()
+        code_of = {label: code for code, label in enumerate(self.labels_)}
+        codes = np.array([code_of.get(label, -1) for label in outputs.labels])
+        known = codes >= 0
+        gain = np.repeat(found.gain().max(axis=1, keepdims=True), len(codes), axis=1)
+        gain[:, known] = found.gain()[:, codes[known]]
         first = np.full(len(self.labels_), 1 / len(self.labels_))
         first = first if found.first is None else found.first
-        share, prior = np.zeros(len(known)), np.full(len(known), first.min())
-        share[known] = prior[known] = first
+        share, prior = np.zeros(len(codes)), np.full(len(codes), first.min())
+        share[known] = prior[known] = first[codes[known]]
         posterior, rest = np.empty(outputs.codes.shape), np.empty(outputs.n_positions)
         said_posteriors(outputs.codes, prior, share, gain, posterior, rest)
         return posterior, rest[:, None] * share
@@ -533,7 +533,7 @@ class AnnotatorModel(Combiner):
         self.n_iter_ = len(self.objectives_)
         self.converged_ = self.n_iter_ < self.max_iter
         self.reliabilities_ = take(state, "reliabilities", np.float64, (p,))
-        check_range(self.reliabilities_, 0, 1, "reliabilities")
+        check_range(self.reliabilities_, 0, _TO_ONE, "reliabilities")
         knows = take(state, "knows", np.float64, (p,))
         check_range(knows, -1, 1, "knowledge of experts")
         guess = _restored(state, "guess", (p, n_labels), 1)
@@ -560,12 +560,18 @@ def _shares_of(counts: Floats, axis: int) -> Floats:
     return shares
 
 
+def _log_where(probabilities: Floats, allowed: NDArray[np.bool_]) -> Floats:
+    """Logarithms of what is allowed, 0 elsewhere."""
+    return np.log(np.where(allowed, probabilities, 1.0))
+
+
 def _restored(state: dict[str, Any], name: str, shape: tuple[int, ...], axis: int) -> Floats:
     """Probabilities of a model file."""
     table = take(state, name, np.float64, shape)
-    check_range(table, 0, 1, name)
+    check_range(table, 0, _TO_ONE, name)
     total = table.sum(axis=axis)
-    if not (np.isclose(total, 1) | (total == 0)).all():
+    # No label may follow one that no scheme has; of a single label a coin still has two sides.
+    if not (np.isclose(total, 1) | (total == 0) | (table.size == total.size)).all():
         raise CorruptModelError(f"{name} must be probabilities, which sum to 1")
     return table
 

@@ -117,10 +117,9 @@ class GuardedVote(Combiner):
             if name == "mace":
                 expected = model.expected_coincidences()
                 answer = model.codes_of(outputs)
-                self.camp_ = tuple(
-                    outputs.names[j] for j in camp(outputs.codes, answer, expected)
-                )
-            if not self._replaces(name, [new - now for new, now in zip(told_new, told_now)]):
+                self.camp_ = tuple(outputs.names[j] for j in camp(outputs.codes, answer, expected))
+            gains = [new - now for new, now in zip(told_new, told_now, strict=True)]
+            if not self._replaces(name, gains):
                 break
             self.chosen_, self.model_, told_now = name, model, told_new
         if self.model_ is not None and (gold >= 0).any():
@@ -227,7 +226,7 @@ def told(said: Codes, consensus: Codes, n_labels: int) -> Floats:
 
 
 def camp(codes: Codes, answer: Codes, expected: Floats) -> tuple[int, ...]:
-    """Three experts of whom any two share more than a third of their mistakes; () if there are none.
+    """Three experts of whom any two share more than a third of their mistakes, or nobody.
 
     Parameters
     ----------
@@ -254,12 +253,13 @@ def camp(codes: Codes, answer: Codes, expected: Floats) -> tuple[int, ...]:
             fewer = min(rate[i], rate[j]) - expected[i, j]
             if fewer > 0:
                 shared[i, j] = shared[j, i] = (both - expected[i, j]) / fewer
-    best, most = (), _SHARED
+    best: tuple[int, ...] = ()
+    most = _SHARED
     for i in range(p):
         third = np.minimum(np.minimum.outer(shared[i], shared[i]), shared)
         j, k = np.unravel_index(third.argmax(), third.shape)
         if third[j, k] > most:
-            best, most = tuple(sorted((i, int(j), int(k)))), third[j, k]
+            best, most = tuple(sorted((i, int(j), int(k)))), float(third[j, k])
     return best
 
 
