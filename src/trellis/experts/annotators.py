@@ -544,7 +544,7 @@ class AnnotatorModel(Combiner):
             found.confusions = _restored(state, "confusions", (p, n_labels, n_labels), 1)
             if not (found.confusions > 0).all():
                 raise CorruptModelError("confusion matrices must be positive")
-        if self._by_matrix:
+        if self._by_matrix or self.model == "mace":
             found.first = _restored(state, "first", (n_labels,), 0)
         if self.chain:
             found.follow = _restored(state, "follow", (n_labels, n_labels), 1)
