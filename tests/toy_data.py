@@ -21,10 +21,12 @@ from trellis.cheap import TransferLearner
 from trellis.datasets import simulate_cells
 from trellis.experts import (
     Aligned,
+    AnnotatorModel,
     BestExpert,
     ESPBoost,
     FollowPerturbedLeader,
     ForwardStepwise,
+    GuardedVote,
     LogLinearVote,
     MajorityVote,
     Rerank,
@@ -151,10 +153,12 @@ def toys() -> dict[str, Toy]:
             NetworkLasso(max_iter=5), (X, Y), (X[:12],), {"graph": KNN(n_neighbors=3)}
         ),
         "Aligned": combining(Aligned(MajorityVote())),
+        "AnnotatorModel": combining(AnnotatorModel()),
         "BestExpert": combining(BestExpert()),
         "ESPBoost": combining(ESPBoost(n_rounds=3)),
         "FollowPerturbedLeader": combining(FollowPerturbedLeader(random_state=0)),
         "ForwardStepwise": combining(ForwardStepwise(n_rounds=3, random_state=0)),
+        "GuardedVote": combining(GuardedVote()),
         "LogLinearVote": combining(LogLinearVote()),
         "MajorityVote": combining(MajorityVote()),
         "Rerank": combining(Rerank()),

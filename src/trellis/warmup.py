@@ -211,8 +211,10 @@ def warm_experts() -> None:
     from trellis.evaluation import paired_bootstrap
     from trellis.experts import (
         Aligned,
+        AnnotatorModel,
         FollowPerturbedLeader,
         ForwardStepwise,
+        GuardedVote,
         Rover,
         WeightedMajority,
     )
@@ -222,7 +224,7 @@ def warm_experts() -> None:
     for conversion in ("majority-vote", "cross-validation"):
         for kind in (WeightedMajority, FollowPerturbedLeader):
             Aligned(kind(conversion)).fit(outputs, gold).predict(outputs)
-    for other in (ForwardStepwise(), Rover()):
+    for other in (ForwardStepwise(), Rover(), AnnotatorModel(chain=True), GuardedVote()):
         Aligned(other).fit([2 * column for column in outputs], 2 * gold).predict(outputs)
     paired_bootstrap(2 * gold, 2 * gold, 2 * gold, "accuracy", n_resamples=1)
     distance_correlation(np.arange(2.0), np.arange(2.0))

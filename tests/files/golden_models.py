@@ -21,10 +21,12 @@ from trellis import ChainCRF, Corpus, MaxMargin
 from trellis.cheap import TransferLearner
 from trellis.experts import (
     Aligned,
+    AnnotatorModel,
     BestExpert,
     ESPBoost,
     FollowPerturbedLeader,
     ForwardStepwise,
+    GuardedVote,
     LogLinearVote,
     MajorityVote,
     PathAutomaton,
@@ -87,6 +89,20 @@ def votes(model: Any, said: Any = SAID) -> tuple[Any, Callable[[Any], Any]]:
     return model.fit(said, GOLD), lambda m: m.predict(said)
 
 
+def guarded() -> tuple[Any, Callable[[Any], Any]]:
+    """One good expert of four: the guard leaves the vote."""
+    truth = [["abc"[(i * i + 3 * k) % 3] for k in range(6)] for i in range(60)]
+    said = [
+        [
+            [y if (7 * i + 5 * k + 3 * j) % 11 < right else "abc"[(i + j * k) % 3]
+             for k, y in enumerate(sample)]
+            for i, sample in enumerate(truth)
+        ]
+        for j, right in enumerate((10, 9, 3, 2, 2))
+    ]  # fmt: skip
+    return GuardedVote().fit(said), lambda m: [m.chosen_, m.predict([s[:9] for s in said])]
+
+
 def tracked(model: Any) -> tuple[Any, Callable[[Any], Any]]:
     return model.fit(FILM[:3]), lambda m: [
         [link.frame, link.source_id, link.target_id, link.kind]
@@ -147,6 +163,8 @@ RECIPES: dict[str, Callable[[], tuple[Any, Callable[[Any], Any]]]] = {
     "log_linear_vote_v1": lambda: votes(LogLinearVote()),
     "stacking_v1": lambda: votes(Stacking(ChainCRF(max_passes=2, random_state=0), window=0)),
     "aligned_v1": lambda: votes(Aligned(MajorityVote()), RAGGED),
+    "annotator_model_v1": lambda: votes(AnnotatorModel("dawid-skene", chain=True)),
+    "guarded_vote_v1": guarded,
     "transfer_v1": transferred,
     "nearest_neighbour_v1": lambda: tracked(NearestNeighbour()),
     "graph_matching_v1": lambda: tracked(GraphMatching(tolerance=0.4)),

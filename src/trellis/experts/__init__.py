@@ -13,11 +13,13 @@ from trellis.experts.adapters import (
 )
 from trellis.experts.alignment import Aligned, align, strip
 from trellis.experts.auto import AutoCombiner, Doubt
+from trellis.experts.annotators import AnnotatorModel
 from trellis.experts.automaton import PathAutomaton
 from trellis.experts.baselines import BestExpert, MajorityVote, Rover
 from trellis.experts.committee import Committee
 from trellis.experts.espboost import ESPBoost
 from trellis.experts.follow_perturbed_leader import FollowPerturbedLeader
+from trellis.experts.guarded import GuardedVote
 from trellis.experts.online import Guarantee
 from trellis.experts.outputs import ExpertOutputs, as_gold, as_outputs
 from trellis.experts.rerank import Rerank
@@ -27,6 +29,7 @@ from trellis.experts.weighted_majority import WeightedMajority
 
 __all__ = [
     "Aligned",
+    "AnnotatorModel",
     "AnswerFile",
     "AutoCombiner",
     "BestExpert",
@@ -37,6 +40,7 @@ __all__ = [
     "FollowPerturbedLeader",
     "ForwardStepwise",
     "Guarantee",
+    "GuardedVote",
     "LogLinearVote",
     "MajorityVote",
     "PathAutomaton",
