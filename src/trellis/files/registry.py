@@ -29,7 +29,8 @@ _AT_HOME = {
     "trellis.cheap": ("TransferLearner",),
     "trellis.experts": (
         "Aligned", "BestExpert", "ESPBoost", "FollowPerturbedLeader", "ForwardStepwise",
-        "LogLinearVote", "MajorityVote", "Rerank", "Rover", "Stacking", "WeightedMajority",
+        "LogLinearVote", "MajorityVote", "Rerank", "Rover", "SpanCombiner", "SpanVote",
+        "Stacking", "WeightedMajority",
     ),
     "trellis.models": (
         "ChainCRF", "ChainPerceptron", "GraphCRF", "GraphPerceptron", "MaxMargin", "TreeCRF",
