@@ -35,7 +35,12 @@ from trellis.corpus.schemes import Scheme
 from trellis.domains import is_whole
 from trellis.errors import DataError
 from trellis.experts.outputs import ExpertOutputs, answer_lists, checked_names
-from trellis.kernels.intervals import best_intervals, mark_overlaps
+from trellis.kernels.intervals import (
+    best_intervals,
+    distinct_spans,
+    mark_awake,
+    mark_overlaps,
+)
 
 __all__ = [
     "AWAKE", "CLASH", "END", "EXACT", "EXTENT", "OVERLAP", "START",
@@ -46,6 +51,7 @@ AWAKE, EXACT, START, END, EXTENT, OVERLAP, CLASH = (1 << k for k in range(7))
 _BITS = np.array([START, END, EXTENT, OVERLAP, CLASH], np.uint8)
 _HIGHEST = 1 << 30  # positions beyond it could not be told apart in one number
 _MOST = 1 << 62
+_BLOCK = 1 << 14  # positions read at a time
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -291,22 +297,24 @@ class SpanCandidates:
     @classmethod
     def of_labels(cls, outputs: ExpertOutputs, scheme: Scheme) -> SpanCandidates:
         """Candidates of label sequences in a tag scheme."""
-        reader = _LabelReader(outputs, scheme)
-        columns = [reader.spans(outputs.codes[:, j]) for j in range(outputs.n_experts)]
-        expert = np.repeat(np.arange(len(columns)), [len(column[0]) for column in columns])
-        sample, start, end, kind = (np.concatenate(part) for part in zip(*columns, strict=True))
-        found = cls._gathered(
-            sample, start, end, kind, expert, len(outputs), reader.types, outputs.names
+        reader = LabelReader(outputs.labels, scheme)
+        step = max(1, int(_BLOCK // max(1.0, outputs.n_positions / max(1, len(outputs)))))
+        blocks = [
+            reader.distinct(outputs, first, min(first + step, len(outputs)))
+            for first in range(0, len(outputs), step)
+        ]
+        empty = (*(np.zeros(0, np.int64),) * 4, np.zeros((0, outputs.n_experts), np.bool_))
+        sample, start, end, kind, exact = (
+            np.concatenate(part) for part in zip(empty, *blocks, strict=True)
         )
-        base = outputs.offsets[:-1][found.sample]
-        for j in range(outputs.n_experts):
-            asleep = outputs.codes[:, j] < 0
-            if asleep.any():
-                before = np.concatenate([[0], np.cumsum(asleep)])
-                awake = before[base + found.end] == before[base + found.start]
-            else:
-                awake = np.ones(len(found), np.bool_)
-            found.agreement[awake, j] |= AWAKE
+        found = cls._marked(
+            sample, start, end, kind, exact, len(outputs), reader.types, outputs.names
+        )
+        base = outputs.offsets[:-1][sample]
+        if (outputs.codes < 0).any():
+            mark_awake(base + start, base + end, outputs.codes, AWAKE, found.agreement)
+        else:
+            found.agreement[:] |= AWAKE
         return found
 
     @classmethod
@@ -325,6 +333,14 @@ class SpanCandidates:
         sample, start, end, kind = sample[first], start[first], end[first], kind[first]
         exact = np.zeros((len(sample), len(names)), np.bool_)
         exact[which, expert[order]] = True
+        return cls._marked(sample, start, end, kind, exact, n_samples, types, names)
+
+    @classmethod
+    def _marked(
+        cls, sample: Ints, start: Ints, end: Ints, kind: Ints, exact: Bools, n_samples: int,
+        types: tuple[str, ...], names: tuple[str, ...],
+    ) -> SpanCandidates:  # fmt: skip
+        """Candidates in order, and who gives them; nobody is awake yet."""
         offsets = np.searchsorted(sample, np.arange(n_samples + 1)).astype(np.int64)
         agreement = np.where(exact, np.uint8(EXACT), np.uint8(0))
         mark_overlaps(offsets, start, end, kind, exact, _BITS, agreement)
@@ -345,43 +361,45 @@ class SpanCandidates:
         return np.fromiter((row in known for row in rows), np.bool_, len(self))
 
 
-class _LabelReader:
+class LabelReader:
     """Spans of label codes, as :meth:`trellis.corpus.schemes.Scheme.spans` reads labels."""
 
-    def __init__(self, outputs: ExpertOutputs, scheme: Scheme) -> None:
-        # Nobody says anything: as outside of all spans, at the index -1.
-        starts, within = scheme.boundaries([*outputs.labels, "O"])
-        self._starts, self._within = starts, within
-        kinds = [scheme.parse(label) for label in outputs.labels]
-        self.types = tuple(sorted({type_ for role, type_ in kinds if role != "O"}))
-        codes = [self.types.index(t) if role != "O" else -1 for role, t in kinds]
+    def __init__(self, labels: Sequence[str], scheme: Scheme) -> None:
+        # Nobody says anything: as outside of all spans.
+        self._starts, self._within = scheme.boundaries([*labels, "O"])
+        parsed = [scheme.parse(label) for label in labels]
+        self.types = tuple(sorted({type_ for role, type_ in parsed if role != "O"}))
+        code_of = {type_: code for code, type_ in enumerate(self.types)}
+        codes = [code_of[type_] if role != "O" else -1 for role, type_ in parsed]
         self._type_of = np.array([*codes, -1], np.int64)
-        self._offsets, self._n = outputs.offsets, outputs.n_positions
-        self._first = np.zeros(self._n, np.bool_)
-        self._first[outputs.offsets[:-1]] = True
 
-    def spans(self, codes: NDArray[np.int32]) -> tuple[Ints, Ints, Ints, Ints]:
-        """Sample, start, end and type of the spans of one label code a position, (N,)."""
-        codes = np.ascontiguousarray(codes)
-        within = self._within[codes]
-        begins = within & self._first
-        begins[1:] |= self._starts[codes[:-1], codes[1:]]
-        borders = np.flatnonzero(begins | self._first | ~within)
-        place = np.flatnonzero(begins[borders])
-        start = borders[place]
-        end = np.append(borders, self._n)[place + 1]
-        sample = np.searchsorted(self._offsets, start, side="right") - 1
-        base = self._offsets[sample]
-        return sample, start - base, end - base, self._type_of[codes[start]]
+    def distinct(
+        self, outputs: ExpertOutputs, first: int, last: int
+    ) -> tuple[Ints, Ints, Ints, Ints, Bools]:
+        """Sample, start, end, type and givers of the spans of some samples, sorted."""
+        offsets = outputs.offsets[first : last + 1]
+        codes = np.ascontiguousarray(outputs.codes[offsets[0] : offsets[-1]])
+        columns = [np.empty(codes.size, np.int64) for _ in range(4)]
+        exact = np.zeros((codes.size, codes.shape[1]), np.bool_)  # rows not reached cost nothing
+        n = distinct_spans(
+            offsets - offsets[0], codes, self._starts, self._within, self._type_of, *columns, exact
+        )
+        columns = [column[:n] for column in columns]
+        order = np.argsort(_keys(*columns))
+        sample, start, end, kind = (column[order] for column in columns)
+        return sample + first, start, end, kind, exact[:n][order]
 
 
 def label_spans(
     codes: NDArray[np.int32], outputs: ExpertOutputs, scheme: Scheme
 ) -> list[list[tuple[int, int, str]]]:
     """Spans (start, end, type) of each sample, of one label code a position."""
-    reader = _LabelReader(outputs, scheme)
     spans: list[list[tuple[int, int, str]]] = [[] for _ in range(len(outputs))]
-    columns = (column.tolist() for column in reader.spans(codes))
+    if not len(outputs):
+        return spans
+    reader = LabelReader(outputs.labels, scheme)
+    one = replace(outputs, codes=codes[:, None], names=("one",), scores=None)
+    columns = (column.tolist() for column in reader.distinct(one, 0, len(one))[:4])
     for sample, start, end, kind in zip(*columns, strict=True):
         spans[sample].append((start, end, reader.types[kind]))
     return spans

@@ -17,7 +17,7 @@ import numpy as np
 
 from trellis.kernels._jit import kernel
 
-__all__ = ["best_intervals", "best_rivals", "mark_overlaps"]
+__all__ = ["best_intervals", "best_rivals", "distinct_spans", "mark_awake", "mark_overlaps"]
 
 # Sums closer than this, relatively, are equal: those of other intervals are added in another order.
 _EQUAL = 1e-12
@@ -108,3 +108,63 @@ def best_rivals(offsets: Any, start: Any, end: Any, value: Any, rival: Any) -> N
                     break
                 rival[a] = max(rival[a], value[b])
                 rival[b] = max(rival[b], value[a])
+
+
+@kernel
+def distinct_spans(
+    offsets: Any, codes: Any, starts: Any, within: Any, type_of: Any, sample: Any, start: Any,
+    end: Any, kind: Any, exact: Any,
+) -> int:  # fmt: skip
+    """Fill in the distinct spans of label codes (N, p) and who gives them; return their number.
+
+    ``starts`` (L, L), ``within`` and ``type_of`` (L,) say how labels are read; -1 is outside of
+    all spans, and so must be the last label. Positions are counted from the beginning of the
+    sample, which ``offsets`` give. Spans come sample after sample, in no order within one.
+    """
+    longest = 0
+    for s in range(len(offsets) - 1):
+        longest = max(longest, offsets[s + 1] - offsets[s])
+    head = np.empty(longest, np.int64)  # the last span found that starts at a position
+    following = np.empty(len(start), np.int64)  # the one found before it there
+    n, outside = 0, len(within) - 1
+    for s in range(len(offsets) - 1):
+        first, length = offsets[s], offsets[s + 1] - offsets[s]
+        head[:length] = -1
+        for j in range(codes.shape[1]):
+            begin, before = -1, outside
+            for t in range(length + 1):
+                code = outside
+                if t < length and codes[first + t, j] >= 0:
+                    code = codes[first + t, j]
+                new = within[code] and (t == 0 or starts[before, code])
+                if begin >= 0 and (new or not within[code]):
+                    type_ = type_of[codes[first + begin, j]]
+                    c = head[begin]
+                    while c >= 0 and (end[c] != t or kind[c] != type_):
+                        c = following[c]
+                    if c < 0:
+                        c = n
+                        n += 1
+                        sample[c], start[c], end[c], kind[c] = s, begin, t, type_
+                        following[c] = head[begin]
+                        head[begin] = c
+                    exact[c, j] = True
+                    begin = -1
+                if new:
+                    begin = t
+                before = code
+    return n
+
+
+@kernel
+def mark_awake(first: Any, last: Any, codes: Any, bit: int, agreement: Any) -> None:
+    """Add a bit to ``agreement`` (C, p) where an expert says something from first to last."""
+    for c in range(len(first)):
+        for j in range(codes.shape[1]):
+            awake = True
+            for t in range(first[c], last[c]):
+                if codes[t, j] < 0:
+                    awake = False
+                    break
+            if awake:
+                agreement[c, j] |= bit
