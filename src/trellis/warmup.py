@@ -208,13 +208,15 @@ def warm_assignments() -> None:
 
 def warm_experts() -> None:
     """Ensembles of experts, and distances in regression."""
-    from trellis.experts import Aligned, FollowPerturbedLeader, WeightedMajority
+    from trellis.experts import Aligned, FollowPerturbedLeader, SpanCombiner, WeightedMajority
     from trellis.regression import CentredDistances, distance_correlation
 
     outputs, gold = [[["A", "B"]], [["B"]]], [["A", "B"]]
     for conversion in ("majority-vote", "cross-validation"):
         for kind in (WeightedMajority, FollowPerturbedLeader):
             Aligned(kind(conversion)).fit(outputs, gold).predict(outputs)
+    tags = [["B-X", "O"]]
+    SpanCombiner().fit([tags, [[None, "O"]]], tags).predict([tags, [[None, "O"]]])
     distance_correlation(np.arange(2.0), np.arange(2.0))
     CentredDistances(np.eye(3)).correlation_squared(np.zeros((1, 3)))
 

@@ -184,8 +184,8 @@ def as_span_outputs(outputs: Any, *, names: Sequence[str] | None = None) -> Span
     types = tuple(sorted(code_of))
     rank = np.empty(len(types), np.int64)
     rank[[code_of[type_] for type_ in types]] = np.arange(len(types))
-    sample, start, end, kind, expert = np.array(rows, np.int64).reshape(-1, 5).T.copy()
-    return SpanOutputs(sample, start, end, rank[kind], expert, awake, types, names)
+    sample, first, last, kind, expert = np.array(rows, np.int64).reshape(-1, 5).T.copy()
+    return SpanOutputs(sample, first, last, rank[kind], expert, awake, types, names)
 
 
 def spans_of(answer: Any, who: str, sample: int) -> list[tuple[int, int, str]]:
@@ -379,15 +379,14 @@ class LabelReader:
         """Sample, start, end, type and givers of the spans of some samples, sorted."""
         offsets = outputs.offsets[first : last + 1]
         codes = np.ascontiguousarray(outputs.codes[offsets[0] : offsets[-1]])
-        columns = [np.empty(codes.size, np.int64) for _ in range(4)]
+        found = np.empty((4, codes.size), np.int64)  # sample, start, end and type
         exact = np.zeros((codes.size, codes.shape[1]), np.bool_)  # rows not reached cost nothing
         n = distinct_spans(
-            offsets - offsets[0], codes, self._starts, self._within, self._type_of, *columns, exact
+            offsets - offsets[0], codes, self._starts, self._within, self._type_of, found, exact
         )
-        columns = [column[:n] for column in columns]
-        order = np.argsort(_keys(*columns))
-        sample, start, end, kind = (column[order] for column in columns)
-        return sample + first, start, end, kind, exact[:n][order]
+        order = np.argsort(_keys(*found[:, :n]))
+        sample, start, end, kind = found[:, order]
+        return sample + first, start, end, kind, exact[order]
 
 
 def label_spans(

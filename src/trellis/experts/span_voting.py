@@ -421,7 +421,7 @@ class SpanVote(SpanEnsemble):
         elif self.k == "majority":
             weight = np.where(2 * votes > awake, votes - awake / 2, -1.0)
         else:
-            needed = np.minimum(self.k, awake) if is_whole(self.k) else self.k * awake  # type: ignore[operator]
+            needed = np.minimum(self.k, awake) if is_whole(self.k) else self.k * awake
             enough = votes >= needed * (1 - 1e-12)  # a third of three is one
             weight = np.where(enough, votes - needed + 0.5, -1.0)
         first = candidates.has(EXACT).argmax(axis=1) / len(candidates.names)
@@ -440,7 +440,8 @@ def vote_probability(candidates: SpanCandidates) -> Floats:
     """
     awake = np.maximum(candidates.has(AWAKE).sum(axis=1), 1)
     votes = candidates.has(EXACT).sum(axis=1)
-    return np.minimum(votes / awake, (awake + 0.5) / (awake + 1))
+    probability: Floats = np.minimum(votes / awake, (awake + 0.5) / (awake + 1))
+    return probability
 
 
 def f1_threshold(probability: Floats, missing: float = 0.0) -> float:

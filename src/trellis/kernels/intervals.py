@@ -112,15 +112,16 @@ def best_rivals(offsets: Any, start: Any, end: Any, value: Any, rival: Any) -> N
 
 @kernel
 def distinct_spans(
-    offsets: Any, codes: Any, starts: Any, within: Any, type_of: Any, sample: Any, start: Any,
-    end: Any, kind: Any, exact: Any,
-) -> int:  # fmt: skip
+    offsets: Any, codes: Any, starts: Any, within: Any, type_of: Any, found: Any, exact: Any
+) -> int:
     """Fill in the distinct spans of label codes (N, p) and who gives them; return their number.
 
     ``starts`` (L, L), ``within`` and ``type_of`` (L,) say how labels are read; -1 is outside of
-    all spans, and so must be the last label. Positions are counted from the beginning of the
-    sample, which ``offsets`` give. Spans come sample after sample, in no order within one.
+    all spans, and so must be the last label. The rows of ``found`` are samples, starts and ends,
+    counted from the beginning of the sample, and types. Spans come sample after sample, in no
+    order within one.
     """
+    sample, start, end, kind = found[0], found[1], found[2], found[3]
     longest = 0
     for s in range(len(offsets) - 1):
         longest = max(longest, offsets[s + 1] - offsets[s])
