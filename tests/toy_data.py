@@ -31,6 +31,8 @@ from trellis.experts import (
     MajorityVote,
     Rerank,
     Rover,
+    SpanCombiner,
+    SpanVote,
     Stacking,
     WeightedMajority,
 )
@@ -74,6 +76,13 @@ SAID = [
     [["a", "b", "b"], ["b", "b", "c"], ["b", "b", "a"], ["a", "a", "b"]] * 3,
     [["b", "b", "a"], ["b", "a", "a"], ["a", "b", "a"], ["a", "c", "c"]] * 3,
     [["a", "a", "a"], ["b", "a", "c"], ["b", "b", "b"], ["b", "c", "b"]] * 3,
+]
+
+SPANS = [["B-X", "I-X", "O"], ["O", "B-Y", "O"], ["B-Y", "B-X", "I-X"], ["O", "O", "B-X"]] * 3
+SAID_SPANS = [
+    [["B-X", "I-X", "O"], ["O", "B-X", "O"], ["B-Y", "B-X", "O"], ["O", "O", "B-X"]] * 3,
+    [["B-X", "O", "O"], ["O", "B-Y", "O"], ["O", "B-X", "I-X"], ["B-Y", "O", "O"]] * 3,
+    [["B-X", "I-X", "O"], ["O", "B-Y", "I-Y"], ["B-Y", "B-X", "I-X"], ["O", "O", "O"]] * 3,
 ]
 
 # ------------------------------------------------------------------------- tracking
@@ -163,6 +172,8 @@ def toys() -> dict[str, Toy]:
         "MajorityVote": combining(MajorityVote()),
         "Rerank": combining(Rerank()),
         "Rover": combining(Rover()),
+        "SpanCombiner": Toy(SpanCombiner(), (SAID_SPANS, SPANS), (SAID_SPANS,)),
+        "SpanVote": Toy(SpanVote(), (SAID_SPANS, SPANS), (SAID_SPANS,)),
         "Stacking": combining(Stacking(ChainCRF(**short))),
         "WeightedMajority": combining(WeightedMajority(random_state=0)),
         "TrackingModel": tracking(TrackingModel(knots=0, random_state=0), l2=[0.1, 1.0]),

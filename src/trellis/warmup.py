@@ -216,6 +216,7 @@ def warm_experts() -> None:
         ForwardStepwise,
         GuardedVote,
         Rover,
+        SpanCombiner,
         WeightedMajority,
     )
     from trellis.regression import CentredDistances, distance_correlation
@@ -227,6 +228,8 @@ def warm_experts() -> None:
     for other in (ForwardStepwise(), Rover(), AnnotatorModel(chain=True), GuardedVote()):
         Aligned(other).fit([2 * column for column in outputs], 2 * gold).predict(outputs)
     paired_bootstrap(2 * gold, 2 * gold, 2 * gold, "accuracy", n_resamples=1)
+    tags = [["B-X", "O"]]
+    SpanCombiner().fit([tags, [[None, "O"]]], tags).predict([tags, [[None, "O"]]])
     distance_correlation(np.arange(2.0), np.arange(2.0))
     CentredDistances(np.eye(3)).correlation_squared(np.zeros((1, 3)))
 

@@ -32,6 +32,8 @@ from trellis.experts import (
     PathAutomaton,
     Rerank,
     Rover,
+    SpanCombiner,
+    SpanVote,
     Stacking,
     WeightedMajority,
 )
@@ -65,6 +67,13 @@ SAID = [
     [["b", "b", "a"], ["b", "a", "a"], ["a", "b", "a"], ["a", "c", "c"]] * 2,
     [["a", "a", "a"], ["b", "a", "c"], ["b", "b", "b"], ["b", "c", "b"]] * 2,
 ]
+SPANS = [["B-X", "I-X", "O"], ["O", "B-Y", "O"], ["B-Y", "B-X", "I-X"], ["O", "O", "B-X"]] * 2
+SAID_SPANS = [
+    [["B-X", "I-X", "O"], ["O", "B-X", "O"], ["B-Y", "B-X", "O"], ["O", "O", "B-X"]] * 2,
+    [["B-X", "O", "O"], ["O", "B-Y", "O"], ["O", "B-X", "I-X"], ["B-Y", "O", "O"]] * 2,
+    [["B-X", "I-X", "O"], ["O", "B-Y", "I-Y"], ["B-Y", "B-X", "I-X"], ["O", "O", "O"]] * 2,
+]
+LISTED = [[[(0, 2, "X")], [(1, 4, "Y"), (2, 3, "X")]], [[], [(1, 4, "Y")]], [[(0, 2, "X")], None]]
 RAGGED = [[s[: 2 + (i + j) % 2] for i, s in enumerate(column)] for j, column in enumerate(SAID)]
 WORDS = [["the", "cat", "sat"], ["a", "dog", "ran", "off"]] * 2
 TAGS = [["D", "N", "V"], ["D", "N", "V", "P"]] * 2
@@ -85,8 +94,13 @@ def regression(model: Any, y: Any = Y, graph: Any = RING) -> tuple[Any, Callable
     return fitted, lambda m: m.predict(X[:7], graph=None if graph is None else graph[:7, :7])
 
 
-def votes(model: Any, said: Any = SAID) -> tuple[Any, Callable[[Any], Any]]:
-    return model.fit(said, GOLD), lambda m: m.predict(said)
+def votes(model: Any, said: Any = SAID, gold: Any = GOLD) -> tuple[Any, Callable[[Any], Any]]:
+    return model.fit(said, gold), lambda m: m.predict(said)
+
+
+def listed() -> tuple[Any, Callable[[Any], Any]]:
+    model = SpanCombiner().fit(LISTED, [[(0, 2, "X")], [(1, 4, "Y")]])
+    return model, lambda m: [[list(span) for span in spans] for spans in m.predict(LISTED)]
 
 
 def guarded() -> tuple[Any, Callable[[Any], Any]]:
@@ -165,6 +179,9 @@ RECIPES: dict[str, Callable[[], tuple[Any, Callable[[Any], Any]]]] = {
     "aligned_v1": lambda: votes(Aligned(MajorityVote()), RAGGED),
     "annotator_model_v1": lambda: votes(AnnotatorModel("dawid-skene", chain=True)),
     "guarded_vote_v1": guarded,
+    "span_vote_v1": lambda: votes(SpanVote(), SAID_SPANS, SPANS),
+    "span_combiner_v1": lambda: votes(SpanCombiner(), SAID_SPANS, SPANS),
+    "span_combiner_v1_lists": listed,
     "transfer_v1": transferred,
     "nearest_neighbour_v1": lambda: tracked(NearestNeighbour()),
     "graph_matching_v1": lambda: tracked(GraphMatching(tolerance=0.4)),

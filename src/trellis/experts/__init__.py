@@ -23,6 +23,9 @@ from trellis.experts.guarded import GuardedVote
 from trellis.experts.online import Guarantee
 from trellis.experts.outputs import ExpertOutputs, as_gold, as_outputs
 from trellis.experts.rerank import Rerank
+from trellis.experts.span_candidates import SpanOutputs, as_span_outputs
+from trellis.experts.span_combiner import SpanCombiner
+from trellis.experts.span_voting import SpanVote
 from trellis.experts.stacking import LogLinearVote, Stacking
 from trellis.experts.stepwise import ForwardStepwise
 from trellis.experts.weighted_majority import WeightedMajority
@@ -46,11 +49,15 @@ __all__ = [
     "PathAutomaton",
     "Rerank",
     "Rover",
+    "SpanCombiner",
+    "SpanOutputs",
+    "SpanVote",
     "Stacking",
     "WeightedMajority",
     "align",
     "as_gold",
     "as_outputs",
+    "as_span_outputs",
     "from_classifiers",
     "from_columns",
     "from_files",

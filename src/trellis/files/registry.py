@@ -30,7 +30,7 @@ _AT_HOME = {
     "trellis.experts": (
         "Aligned", "AnnotatorModel", "AutoCombiner", "BestExpert", "Committee", "ESPBoost",
         "FollowPerturbedLeader", "ForwardStepwise", "GuardedVote", "LogLinearVote", "MajorityVote",
-        "Rerank", "Rover", "Stacking", "WeightedMajority",
+        "Rerank", "Rover", "SpanCombiner", "SpanVote", "Stacking", "WeightedMajority",
     ),
     "trellis.models": (
         "ChainCRF", "ChainPerceptron", "GraphCRF", "GraphPerceptron", "MaxMargin", "TreeCRF",
