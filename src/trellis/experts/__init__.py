@@ -14,6 +14,7 @@ from trellis.experts.adapters import (
 from trellis.experts.alignment import Aligned, align, strip
 from trellis.experts.automaton import PathAutomaton
 from trellis.experts.baselines import BestExpert, MajorityVote, Rover
+from trellis.experts.consensus import Consensus
 from trellis.experts.espboost import ESPBoost
 from trellis.experts.follow_perturbed_leader import FollowPerturbedLeader
 from trellis.experts.online import Guarantee
@@ -27,6 +28,7 @@ __all__ = [
     "Aligned",
     "AnswerFile",
     "BestExpert",
+    "Consensus",
     "ESPBoost",
     "ExpertOutputs",
     "FollowPerturbedLeader",

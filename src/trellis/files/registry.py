@@ -28,8 +28,9 @@ __all__ = [
 _AT_HOME = {
     "trellis.cheap": ("TransferLearner",),
     "trellis.experts": (
-        "Aligned", "BestExpert", "ESPBoost", "FollowPerturbedLeader", "ForwardStepwise",
-        "LogLinearVote", "MajorityVote", "Rerank", "Rover", "Stacking", "WeightedMajority",
+        "Aligned", "BestExpert", "Consensus", "ESPBoost", "FollowPerturbedLeader",
+        "ForwardStepwise", "LogLinearVote", "MajorityVote", "Rerank", "Rover", "Stacking",
+        "WeightedMajority",
     ),
     "trellis.models": (
         "ChainCRF", "ChainPerceptron", "GraphCRF", "GraphPerceptron", "MaxMargin", "TreeCRF",
