@@ -22,6 +22,7 @@ from trellis.datasets import simulate_cells
 from trellis.experts import (
     Aligned,
     BestExpert,
+    Consensus,
     ESPBoost,
     FollowPerturbedLeader,
     ForwardStepwise,
@@ -152,6 +153,7 @@ def toys() -> dict[str, Toy]:
         ),
         "Aligned": combining(Aligned(MajorityVote())),
         "BestExpert": combining(BestExpert()),
+        "Consensus": combining(Consensus()),
         "ESPBoost": combining(ESPBoost(n_rounds=3)),
         "FollowPerturbedLeader": combining(FollowPerturbedLeader(random_state=0)),
         "ForwardStepwise": combining(ForwardStepwise(n_rounds=3, random_state=0)),

@@ -208,13 +208,14 @@ def warm_assignments() -> None:
 
 def warm_experts() -> None:
     """Ensembles of experts, and distances in regression."""
-    from trellis.experts import Aligned, FollowPerturbedLeader, WeightedMajority
+    from trellis.experts import Aligned, Consensus, FollowPerturbedLeader, WeightedMajority
     from trellis.regression import CentredDistances, distance_correlation
 
     outputs, gold = [[["A", "B"]], [["B"]]], [["A", "B"]]
     for conversion in ("majority-vote", "cross-validation"):
         for kind in (WeightedMajority, FollowPerturbedLeader):
             Aligned(kind(conversion)).fit(outputs, gold).predict(outputs)
+    Consensus().fit(outputs).predict(outputs)
     distance_correlation(np.arange(2.0), np.arange(2.0))
     CentredDistances(np.eye(3)).correlation_squared(np.zeros((1, 3)))
 

@@ -22,6 +22,7 @@ from trellis.cheap import TransferLearner
 from trellis.experts import (
     Aligned,
     BestExpert,
+    Consensus,
     ESPBoost,
     FollowPerturbedLeader,
     ForwardStepwise,
@@ -147,6 +148,7 @@ RECIPES: dict[str, Callable[[], tuple[Any, Callable[[Any], Any]]]] = {
     "log_linear_vote_v1": lambda: votes(LogLinearVote()),
     "stacking_v1": lambda: votes(Stacking(ChainCRF(max_passes=2, random_state=0), window=0)),
     "aligned_v1": lambda: votes(Aligned(MajorityVote()), RAGGED),
+    "consensus_v1": lambda: votes(Consensus(), RAGGED),
     "transfer_v1": transferred,
     "nearest_neighbour_v1": lambda: tracked(NearestNeighbour()),
     "graph_matching_v1": lambda: tracked(GraphMatching(tolerance=0.4)),

@@ -111,7 +111,13 @@ class Measure:
 
         longest = 0 if self.kind == "edit" else self.longest
         common, edits = similarities(
-            codes, offsets, said.codes, said.offsets, longest, self.kind != "overlap"
+            codes,
+            offsets,
+            said.codes,
+            said.offsets,
+            longest,
+            self.kind != "overlap",
+            codes is said.codes and offsets is said.offsets,
         )
         n, m = np.diff(offsets)[:, None], np.diff(said.offsets)[None]
         parts = []

@@ -62,11 +62,18 @@ def _edits(a: Array, b: Array, row: Array) -> int:
 
 @kernel
 def similarities(
-    codes: Array, offsets: Array, others: Array, other_offsets: Array, longest: int, edit: bool
+    codes: Array,
+    offsets: Array,
+    others: Array,
+    other_offsets: Array,
+    longest: int,
+    edit: bool,
+    same: bool,
 ) -> tuple[Array, Array]:
     """Common n-grams of up to ``longest`` labels, and edit distances (0 without ``edit``), (A, B).
 
-    They are those of each sequence in ``codes`` with each in ``others``.
+    They are those of each sequence in ``codes`` with each in ``others``; if these are the ``same``,
+    each pair is looked at once.
     """
     n_a, n_b = offsets.size - 1, other_offsets.size - 1
     common, edits = np.zeros((n_a, n_b), np.int32), np.zeros((n_a, n_b), np.int32)
@@ -84,12 +91,14 @@ def similarities(
                     while n < longest and n <= k and a[i - n] == a[k - n]:
                         occurrence[i, n] += 1
                         n += 1
-        for q in range(n_b):
+        for q in range(r if same else 0, n_b):
             b = others[other_offsets[q] : other_offsets[q + 1]]
             if longest > 0:
                 common[r, q] = _common(a, b, occurrence, row, often)
             if edit:
                 edits[r, q] = _edits(a, b, row)
+            if same:
+                common[q, r], edits[q, r] = common[r, q], edits[r, q]
     return common, edits
 
 
