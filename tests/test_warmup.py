@@ -105,10 +105,11 @@ for options in ({}, {"solver": "bundle"}):
     MaxMargin(max_passes=2, **options).fit(X, y).predict(X)
     for structure, own in (("tree", [[(0, 1)]]), ("graph", loop)):
         MaxMargin(structure=structure, max_passes=2, **options).fit(X3, y3, edges=own)
-from trellis.experts import Aligned, ESPBoost, FollowPerturbedLeader, WeightedMajority
+from trellis.experts import Aligned, Consensus, ESPBoost, FollowPerturbedLeader, WeightedMajority
 said, truth = [[["A", "B"], ["A"]], [["B"], ["A"]]], [["A", "B"], ["A"]]
 for combiner in (WeightedMajority(), FollowPerturbedLeader(), ESPBoost()):
     Aligned(combiner).fit(said, truth).predict(said)
+Consensus().fit(said).predict(said)
 from trellis.datasets import simulate_cells
 from trellis.tracking import TrackingModel
 cells = simulate_cells(5, 3, seed=0)

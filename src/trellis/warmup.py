@@ -212,6 +212,7 @@ def warm_experts() -> None:
     from trellis.experts import (
         Aligned,
         AnnotatorModel,
+        Consensus,
         FollowPerturbedLeader,
         ForwardStepwise,
         GuardedVote,
@@ -230,6 +231,7 @@ def warm_experts() -> None:
     paired_bootstrap(2 * gold, 2 * gold, 2 * gold, "accuracy", n_resamples=1)
     tags = [["B-X", "O"]]
     SpanCombiner().fit([tags, [[None, "O"]]], tags).predict([tags, [[None, "O"]]])
+    Consensus().fit(outputs).predict(outputs)
     distance_correlation(np.arange(2.0), np.arange(2.0))
     CentredDistances(np.eye(3)).correlation_squared(np.zeros((1, 3)))
 

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from trellis.errors import DataError
 from trellis.evaluation import edit_distance
 from trellis.experts import Aligned, MajorityVote, align, strip
+from trellis.experts.agreement import agreement_order, closest_first
+from trellis.experts.voting import vote
 
 EPS = "<eps>"
 answers = st.lists(st.sampled_from("abc"), max_size=4)
@@ -147,6 +149,89 @@ def test_an_expert_that_never_answers_comes_last():
     assert combo.order_ == [1, 0]
 
 
+class Vote:
+    """A combiner that needs no gold, and keeps what it was given."""
+
+    def fit(self, outputs, gold=None):
+        self.names, self.gold = outputs.names, gold
+        return self
+
+    def predict(self, outputs):
+        winner = vote(outputs.codes, np.ones(outputs.n_experts), len(outputs.labels))
+        return outputs.lists(winner)
+
+
+# One who is wrong everywhere, and three who are wrong in different places.
+TRUTH = [list("abcdef"), list("cabfed"), list("fedcba")]
+CROWD = [
+    [list("zzzz"), list("zz"), list("zzz")],
+    [list("abcef"), list("cabfed"), list("edcba")],
+    [list("abcdef"), list("cabfe"), list("fedxcba")],
+    [list("abcdef"), list("xabfed"), list("fedcba")],
+]
+
+
+@pytest.mark.parametrize("order", ["sample", "accuracy", "agreement"])
+@pytest.mark.parametrize("gold", [None, [None] * 3])
+def test_without_gold_those_who_agree_come_first(order, gold):
+    combo = Aligned(Vote(), order=order).fit(CROWD, gold)
+    assert combo.order_[0] in (2, 3)
+    assert combo.order_[-1] == 0
+    assert combo.combiner_.gold is None
+    assert combo.combiner_.names == tuple(f"expert {j + 1}" for j in combo.order_)
+    assert combo.predict(CROWD) == TRUTH
+    assert Aligned(Vote(), order="given").fit(CROWD).order_ == [0, 1, 2, 3]
+
+
+def test_gold_for_some_samples():
+    combo = Aligned(Vote()).fit(CROWD, [None, list("cabfed"), None])
+    assert combo.order_ == [1, 2, 3, 0]  # the edit distances there: 6, 0, 1, 1
+    assert combo.combiner_.gold[0] is combo.combiner_.gold[2] is None
+    assert strip([combo.combiner_.gold[1]]) == [list("cabfed")]
+    plain, _ = align(CROWD)
+    outputs, right = align(CROWD, [None, list("cabfed"), None])
+    assert np.array_equal(outputs.codes, plain.codes)
+    assert [labels is None for labels in right] == [True, False, True]
+    assert align(CROWD, [None] * 3)[1] == [None] * 3
+
+
+def test_who_stands_first_does_not_matter():
+    turned = CROWD[::-1]
+    for order in ("sample", "agreement", "accuracy"):
+        for gold in (None, TRUTH):
+            combo = Aligned(Vote(), order=order)
+            assert combo.fit(CROWD, gold).predict(CROWD) == combo.fit(turned, gold).predict(turned)
+
+
+def test_orders_by_name():
+    first = align(CROWD, order="agreement")[0]
+    assert np.array_equal(first.codes, align(CROWD, order=agreement_order(CROWD))[0].codes)
+    each = align(CROWD, order="sample")[0]
+    for i in range(3):
+        one = [[column[i]] for column in CROWD]
+        alone = align(one, order=closest_first(one)[0])[0]
+        assert rows(each.take([i])) == rows(alone)
+
+
+def test_many_workers_who_answer_little():
+    """Ninety workers, each of whom answers three of ninety samples, some of them badly."""
+    rng = np.random.default_rng(0)
+    truth = [list(rng.choice(list("abcdefgh"), 8)) for _ in range(90)]
+    said = [[None] * 90 for _ in range(90)]
+    for i in range(90):
+        for j in (i, (i + 30) % 90, (i + 60) % 90):
+            said[j][i] = truth[i][:-1] if j % 3 == 0 else list(truth[i])
+    combo = Aligned(Vote()).fit(said)
+    assert sorted(combo.order_) == list(range(90))
+    assert combo.predict(said) == [y[:-1] if i % 3 == 0 else y for i, y in enumerate(truth)]
+
+
+def test_another_number_of_experts():
+    combo = Aligned(MajorityVote()).fit([[["a"]], [["a"]]], [["a"]])
+    with pytest.raises(DataError, match="trained on 2 experts, here are 1; give None"):
+        combo.predict([[["a"]]])
+
+
 def test_the_combiner_given_is_not_changed():
     vote = MajorityVote()
     Aligned(vote).fit([[["a"]]], [["a"]])
@@ -168,9 +253,12 @@ def test_the_combiner_given_is_not_changed():
         ({"outputs": [[["-"]]], "epsilon": "-"}, "says the label '-'; name another epsilon"),
         ({"outputs": [[["a"]]], "gold": []}, "there are no samples to align"),
         ({"outputs": [[["a"]]], "gold": [["a"]] * 2}, "gold has 2 samples, the experts answer 1"),
-        ({"outputs": [[["a"]]], "gold": [None]}, "gold has no answer for sample 0"),
         ({"outputs": [[["a"]]], "gold": [[EPS]]}, "gold says the label '<eps>'"),
         ({"outputs": [[["a"]]], "order": [1]}, "order is .1.: expected each of 0 to 0 once"),
+        (
+            {"outputs": [[["a"]]], "order": "best"},
+            "order must be 'agreement' or 'sample', got 'best'",
+        ),
         ({"outputs": [[["a"]]], "names": "a"}, "names must be a list of strings, got 'a'"),
         ({"outputs": align([[["a"]]])[0]}, "the outputs are aligned already"),
     ],
@@ -181,5 +269,5 @@ def test_bad_input(arguments, expected):
 
 
 def test_bad_order_of_the_combiner():
-    with pytest.raises(DataError, match="order must be 'accuracy' or 'given', got 'best'"):
+    with pytest.raises(DataError, match=r"order must be 'sample', .*got 'best'"):
         Aligned(MajorityVote(), order="best").fit([[["a"]]], [["a"]])

@@ -141,6 +141,13 @@ def array(name: str, change: Callable[[Any], Any]) -> Change:
             state(label_counts={"dict": [["B", 1], ["I", 1]]}),
             "the model inside has labels that the experts do not know",
         ),
+        (
+            "Consensus",
+            state(reliabilities=np.zeros(0)),
+            "there are no reliabilities of experts",
+        ),
+        ("Consensus", state(reliabilities=np.array([0.5, 1.5])), "reliabilities"),
+        ("Consensus", state(candidates="all"), "candidates"),
         ("Aligned", state(combiner=None), "the combiner inside is none, or not fitted"),
         (
             "Aligned",

@@ -17,6 +17,7 @@ from trellis.experts.annotators import AnnotatorModel
 from trellis.experts.automaton import PathAutomaton
 from trellis.experts.baselines import BestExpert, MajorityVote, Rover
 from trellis.experts.committee import Committee
+from trellis.experts.consensus import Consensus
 from trellis.experts.espboost import ESPBoost
 from trellis.experts.follow_perturbed_leader import FollowPerturbedLeader
 from trellis.experts.guarded import GuardedVote
@@ -38,6 +39,7 @@ __all__ = [
     "BestExpert",
     "Committee",
     "Doubt",
+    "Consensus",
     "ESPBoost",
     "ExpertOutputs",
     "FollowPerturbedLeader",

@@ -28,9 +28,10 @@ __all__ = [
 _AT_HOME = {
     "trellis.cheap": ("TransferLearner",),
     "trellis.experts": (
-        "Aligned", "AnnotatorModel", "AutoCombiner", "BestExpert", "Committee", "ESPBoost",
-        "FollowPerturbedLeader", "ForwardStepwise", "GuardedVote", "LogLinearVote", "MajorityVote",
-        "Rerank", "Rover", "SpanCombiner", "SpanVote", "Stacking", "WeightedMajority",
+        "Aligned", "AnnotatorModel", "AutoCombiner", "BestExpert", "Committee", "Consensus",
+        "ESPBoost", "FollowPerturbedLeader", "ForwardStepwise", "GuardedVote", "LogLinearVote",
+        "MajorityVote", "Rerank", "Rover", "SpanCombiner", "SpanVote", "Stacking",
+        "WeightedMajority",
     ),
     "trellis.models": (
         "ChainCRF", "ChainPerceptron", "GraphCRF", "GraphPerceptron", "MaxMargin", "TreeCRF",

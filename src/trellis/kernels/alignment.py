@@ -108,7 +108,8 @@ def align_samples(
     """Networks of all samples.
 
     Row r of sample i is ``codes[start[r, i]:stop[r, i]]``, or missing if ``start[r, i] < 0``.
-    Rows are added in the given ``order``; the last of it adds columns only with ``grow_last``.
+    Rows of sample i are added in the order ``order[i]``, (S, R); the last of it adds columns only
+    with ``grow_last``.
     Every network gets at least one column. Returns offsets (S + 1,) and codes (N, R).
     """
     n_all, n_samples = start.shape
@@ -118,8 +119,8 @@ def align_samples(
     for i in range(n_samples):
         net = np.empty((0, n_all), np.int32)
         there = np.zeros(n_all, np.bool_)
-        for k in range(order.size):
-            row = order[k]
+        for k in range(order.shape[1]):
+            row = order[i, k]
             if start[row, i] >= 0:
                 x = codes[start[row, i] : stop[row, i]]
                 twin = -1
@@ -130,7 +131,7 @@ def align_samples(
                     for c in range(net.shape[0]):
                         net[c, row] = net[c, twin]
                 else:
-                    net = _add_row(net, row, x, there, empty, grow_last or k + 1 < order.size)
+                    net = _add_row(net, row, x, there, empty, grow_last or k + 1 < order.shape[1])
                 there[row] = True
         if net.shape[0] == 0:
             net = np.empty((1, n_all), np.int32)
