@@ -12,6 +12,8 @@ from trellis.experts.adapters import (
     from_models,
 )
 from trellis.experts.alignment import Aligned, align, strip
+from trellis.experts.answer_files import read_answers
+from trellis.experts.answers import Answers
 from trellis.experts.automaton import PathAutomaton
 from trellis.experts.baselines import BestExpert, MajorityVote, Rover
 from trellis.experts.espboost import ESPBoost
@@ -26,6 +28,7 @@ from trellis.experts.weighted_majority import WeightedMajority
 __all__ = [
     "Aligned",
     "AnswerFile",
+    "Answers",
     "BestExpert",
     "ESPBoost",
     "ExpertOutputs",
@@ -46,5 +49,6 @@ __all__ = [
     "from_columns",
     "from_files",
     "from_models",
+    "read_answers",
     "strip",
 ]
