@@ -4,13 +4,7 @@ Several taggers, recognisers or annotators answer the same questions, each good 
 labelled sample teaches how to patch their answers together.
 """
 
-from trellis.experts.adapters import (
-    AnswerFile,
-    from_classifiers,
-    from_columns,
-    from_files,
-    from_models,
-)
+from trellis.experts.adapters import AnswerFile, from_classifiers, from_models
 from trellis.experts.alignment import Aligned, align, strip
 from trellis.experts.answer_files import read_answers
 from trellis.experts.answers import Answers
@@ -46,8 +40,6 @@ __all__ = [
     "as_gold",
     "as_outputs",
     "from_classifiers",
-    "from_columns",
-    "from_files",
     "from_models",
     "read_answers",
     "strip",

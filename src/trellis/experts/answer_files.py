@@ -39,6 +39,7 @@ from trellis.files.text import Source
 
 __all__ = ["read_answers"]
 
+_FORMS = {"single": "text", "fields": "object", "spans": "spans"}  # that kinds can only have
 _WHOLE_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)")
 _WITH_POINT = re.compile(r"(-?(?:0|[1-9]\d*))\.0+")
 
@@ -206,11 +207,13 @@ class _Interpretation:
         sequences = [c.file for c in columns if not isinstance(c.file, RecordFile)]
         cells = [j for j, c in enumerate(columns) if isinstance(c.file, RecordFile)]
         read = {j: [structure(x) if said(x) else x for x in raw[j]] for j in cells}
-        form = most_common_form(forms(x for j in cells for x in read[j])) if cells else "list"
+        kind = self.sources.kind
+        form = _FORMS.get(kind, "list")
+        if cells and kind not in _FORMS:
+            form = most_common_form(forms(x for j in cells for x in read[j]))
         if form != "text":
             for j in cells:
                 raw[j] = read[j]
-        kind = self.sources.kind
         if sequences and kind in ("fields", "spans"):
             raise DataError(
                 f"{sequences[0].name} has the format {sequences[0].format}, which cannot hold "
@@ -324,13 +327,13 @@ class _Interpretation:
             length = max(lengths, key=counts.__getitem__)  # the first of the most frequent
             if self.gold is not None and known[-1] == len(done) - 1:
                 length = lengths[-1]  # the right one
-            for j in known:
-                if len(done[j][i]) == length:
+            other = known[lengths.index(length)]
+            for j, n in zip(known, lengths, strict=True):
+                if n == length:
                     continue
-                other = next(k for k in known if len(done[k][i]) == length)
                 if self.strict or isinstance(columns[j].file, ColumnFile):
                     raise DataError(
-                        f"{place(columns[j], i)}: {columns[j].name} has {len(done[j][i])} labels, "
+                        f"{place(columns[j], i)}: {columns[j].name} has {n} labels, "
                         f"but {columns[other].name} has {length} ({place(columns[other], i)}); say "
                         "kind='words' if answers are to be aligned"
                     )

@@ -21,7 +21,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, count, pairwise
 from pathlib import PurePath
 from typing import Any
 
@@ -285,8 +285,9 @@ class RecordFile:
         return out.getvalue()
 
     def _new_name(self, name: str) -> str:
-        taken = set(self.columns)
-        return next(n for n in (name, *(f"{name}{k}" for k in range(2, 10**6))) if n not in taken)
+        """A name that no column has yet."""
+        others = (f"{name}{k}" for k in count(2))
+        return next(new for new in chain([name], others) if new not in self.columns)
 
 
 def _cell(value: Any) -> str:
@@ -441,6 +442,8 @@ class LineFile:
 
     def text(self, combined: Combined) -> str:
         """A line for each sample, with its utterance; confidences after a tab."""
+        if self.utterances is not None:
+            check_writable(combined.ids, "an utterance", "a trn file", " \t()")
         lines = []
         for i, answer in enumerate(combined.labels):
             words = [combined.mark] if answer is None else [y or combined.mark for y in answer]
@@ -537,6 +540,7 @@ def read_sources(sources: Sequence[Source]) -> list[ReadText]:
 def read_answer_file(source: ReadText, format: str) -> AnswerFormat:
     """Read a file of a known format."""
     if format == "conll":
+        read_text(source)  # all columns, since all are written
         return ColumnFile(read_fields(source, tabs_only=False))
     if format in ("csv", "tsv"):
         return _read_csv(source, format)
@@ -608,6 +612,8 @@ def _words_or_samples(tables: list[FieldTable]) -> str:
     ends = [re.search(rb"\n[ \t\r]*\n\Z", t.buffer[-80:].tobytes()) for t in tables]
     if all(a or b for a, b in zip(several, ends, strict=True)):
         return "conll"
+    if len({int(count[0]) for count in counts}) > 1:
+        return "lines"
     raise DataError(
         f"cannot tell whether {tables[0].name} has one word or one sample a line: say "
         "format='conll' (a word a line) or format='lines' (a sample a line)"

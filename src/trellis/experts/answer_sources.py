@@ -26,7 +26,7 @@ from trellis.experts.answer_formats import (
     read_sources,
     told_formats,
 )
-from trellis.experts.answer_values import Missing, said
+from trellis.experts.answer_values import Missing, said, structure
 from trellis.files.text import Source
 
 __all__ = ["AnswerColumn", "AnswerSources"]
@@ -140,12 +140,13 @@ class AnswerSources:
         other = (self.id_of(file), self._text_of(file))
         rest = [c for c in file.columns if c not in other]
         usual = [c for c in _USUAL_KEYS if c in rest]
+        likely = usual[0] if usual else rest[0] if len(rest) == 1 else None
         if column is not None:
             key = file.require(column, "the column")
-        elif len(rest) == 1 or usual:
-            key = usual[0] if usual else rest[0]
-        elif self.kind == "fields" and rest:
+        elif self.kind == "fields" and rest and not _holds_objects(file, likely):
             return AnswerColumn(name, file, file.whole(other), "", spread=True)
+        elif likely is not None:
+            key = likely
         else:
             raise DataError(
                 f"{file.name}: which of its columns has the answers? They are "
@@ -253,7 +254,7 @@ class AnswerSources:
         if isinstance(file, LineFile) and file.utterances is not None:
             ids: list[str | None] = [*file.utterances]
             if any(_several_channels(f) for f in self.files) and file.channels:
-                ids = [f"{u} {c}" for u, c in zip(file.utterances, file.channels, strict=True)]
+                ids = [f"{u}-{c}" for u, c in zip(file.utterances, file.channels, strict=True)]
         elif isinstance(file, RecordFile) and column is not None:
             ids = file.ids(column)
         else:
@@ -347,6 +348,12 @@ def _is_file(path: str) -> bool:
         return False
 
 
+def _holds_objects(file: RecordFile, column: str | None) -> bool:
+    """Whether there are objects in a column."""
+    values = [] if column is None else file.answers(column)
+    return any(isinstance(structure(value), dict) for value in values)
+
+
 def _several_channels(file: AnswerFormat) -> bool:
     return (
         isinstance(file, LineFile)
@@ -394,10 +401,7 @@ def _short_names(paths: Sequence[str]) -> list[str]:
         if len(set(short)) == len(short) and all(re.search(r"[^\W\d]", name) for name in short):
             names = short
     counts = Counter(names)
-    return [
-        name if counts[name] == 1 and name else f"{name or 'system'} {j + 1}"
-        for j, name in enumerate(names)
-    ]
+    return [name if counts[name] == 1 else f"{name} {j + 1}" for j, name in enumerate(names)]
 
 
 def _stem(name: str) -> str:

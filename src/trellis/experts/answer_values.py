@@ -227,13 +227,17 @@ class Reading:
             if form == "list" and len(value) == 1:
                 return self._labels(value)
             return self._labels([value]) if form == "text" else self._not(form)
-        if form == "text" and self.form == "text":
-            text = label_text(value)
-            return self._labels(text.split()) if text else Missing("not valid text")
+        if self.form == "text":
+            text = label_text(value) if form == "text" else None
+            return self._labels(text.split()) if text else self._not(form)
         return self._labels(value) if form in ("list", "empty") else self._not(form)
 
     def _not(self, form: str) -> Missing:
-        return Missing(f"{_WORDS[form]} instead of {_EXPECTED[self.kind]}")
+        if form == "text" and self.form == "text":
+            return Missing("not valid text")
+        sentence = self.form == "text" and self.kind in ("labels", "words")
+        expected = "text" if sentence else _EXPECTED[self.kind]
+        return Missing(f"{_WORDS[form]} instead of {expected}")
 
     def _labels(self, values: list[Any]) -> list[Any] | Missing:
         labels = [self._label(value) for value in values]

@@ -95,6 +95,12 @@ class Answers:
         return len(self.ids)
 
     @property
+    def format(self) -> str:
+        """The format in which :meth:`write` writes."""
+        read = (self._shape or _bare(0)).file.format
+        return "trn" if read == "ctm" else read
+
+    @property
     def answered(self) -> list[int]:
         """The samples that can be combined: at least one system says something of them."""
         spans = self.kind == "spans"  # no span is an answer, no label is none
@@ -148,6 +154,8 @@ class Answers:
         return [self._written("", label) for label in answer]
 
     def _written(self, key: str, label: str | None) -> Any:
+        if label is None and key:
+            return MARK if self._shape is None else self._shape.mark
         if label is None or label == NO_VALUE:
             return None
         return label if self._shape is None else self._shape.originals.get((key, label), label)
