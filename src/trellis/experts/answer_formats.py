@@ -299,11 +299,13 @@ def _cell(value: Any) -> str:
 
 
 def _json(value: Any, indent: int | None = None) -> str:
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
     try:
+        text = json.dumps(value, ensure_ascii=False, indent=indent)
         text.encode()
     except UnicodeEncodeError:  # a lone surrogate, elsewhere in the record
         return json.dumps(value, indent=indent)
+    except RecursionError:
+        raise DataError("a record is nested too deeply to be written") from None
     return text
 
 
@@ -561,6 +563,8 @@ def told_formats(files: Sequence[ReadText], columns: Sequence[Any] = ()) -> list
     """
     formats = [_told_format(file, columns) for file in files]
     unclear = [file for file, told in zip(files, formats, strict=True) if not told]
+    for file in unclear:
+        read_text(file)  # text at all
     plain = _words_or_samples([read_fields(file, tabs_only=False) for file in unclear])
     return [format or plain for format in formats]
 
