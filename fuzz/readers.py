@@ -395,7 +395,7 @@ def _use_answers(data: bytes, scratch: Scratch) -> None:
         MajorityVote().fit(outputs, gold).predict(outputs)
 
 
-def _use_table(data: bytes, scratch: Scratch) -> None:
+def _use_answer_table(data: bytes, scratch: Scratch) -> None:
     """A table of several systems, with a column of their combined answers."""
     answers = read_answers(io.BytesIO(data), format="csv", systems=["a", "b"], gold="gold")
     answers.write(scratch.path, answers.answers[0], None)
@@ -597,7 +597,7 @@ FAMILIES: dict[str, Family] = {
          'a,b,gold\n"{""x"": 1}","{""x"": ""2""}","{""x"": null}"\n',
          'text,a,b,gold\nabc,"[[0, 2, ""X""]]",[],'
          '"[{""start"": 0, ""end"": 1, ""type"": ""Y""}]"\n'),
-        _use_table, ("read_answers",),
+        _use_answer_table, ("read_answers",),
     ),
     "tuning-log": Family((_tuning_log(),), _use_tuning_log, ("TuningLog",)),
     "annotation": Family(

@@ -154,7 +154,7 @@ class Answers:
         return [self._written("", label) for label in answer]
 
     def _written(self, key: str, label: str | None) -> Any:
-        if label is None and key:
+        if label is None and self.kind == "fields":  # null would be: no value
             return MARK if self._shape is None else self._shape.mark
         if label is None or label == NO_VALUE:
             return None
