@@ -80,6 +80,9 @@ def test_cells():
     answers = read_answers(file(text, "t.csv"))
     assert answers.answers == [[['x;\n"y"'], ["w"], None], [["z"], None, ['v"v']]]
     assert "first at t.csv, line 6" in answers.notes[0]
+    one = both('answer\nx\n\n""\ny\n', "t.csv")
+    assert one.answers[0] == [["x"], None, ["y"]]
+    assert read_answers(file("a,b\nx,y\n,\n", "t.csv")).answers == [[["x"], None], [["y"], None]]
     short = read_answers(file("a,b,c\nx\ny,z,,,\n", "t.csv"))
     assert short.answers == [[["x"], ["y"]], [None, ["z"]], [None, None]]
     assert "key not there: 1" in short.notes[0]

@@ -132,8 +132,9 @@ def used(sources, path, **options):
 
 def combined_name(path, format):
     text = path.read_text()
-    if format == "jsonl":
-        return next(k for k in json.loads(text.split("\n")[0]) if k.startswith("combined"))
+    if format in ("json", "jsonl"):
+        first = json.loads(text)[0] if format == "json" else json.loads(text.split("\n")[0])
+        return next(k for k in first if k.startswith("combined"))
     return re.match(r".*?\b(combined\d*)(?=\n)", text, re.DOTALL)[1]
 
 

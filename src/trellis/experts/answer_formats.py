@@ -404,7 +404,7 @@ def _cells(name: str, text: str, delimiter: str) -> tuple[list[list[str]], list[
         line += 0 if found[1] is None else found[1].count("\n")
         position = found.end()
         if found[3] != delimiter:
-            if any(value.strip() for value in row):
+            if len(row) > 1 or row[0].strip() or found[1] is not None:  # not a blank line
                 rows.append(row)
                 lines.append(start)
             row = []
