@@ -50,7 +50,7 @@ from trellis.corpus.csv_table import format_csv, read_csv
 from trellis.corpus.schemes import tags_to_words
 from trellis.errors import DataError, TrellisError
 from trellis.estimator import parameters_of
-from trellis.experts import AnswerFile, MajorityVote, as_outputs, from_columns, from_files
+from trellis.experts import AnswerFile, MajorityVote, as_outputs, read_answers
 from trellis.features import TemplateEncoder, read_crfpp
 from trellis.files.registry import ESTIMATORS, class_named
 from trellis.files.table import read_table
@@ -377,28 +377,40 @@ def _use_ctc(data: bytes, scratch: Scratch) -> None:
 # ------------------------------------------------------------------------- experts
 
 
-def _answers(form: str) -> Callable[[bytes, Scratch], None]:
-    def use(data: bytes, _: Scratch) -> None:
-        file = AnswerFile.read(io.BytesIO(data), form)
-        _check(len(file.lines) == len(file.answers), "a line for each sample")
-        answers = from_files([io.BytesIO(data), io.BytesIO(data)], form)
-        _vote([answers[0], [sample or ["a"] for sample in answers[1]]], data)
-
-    return use
-
-
-def _vote(answers: Any, data: bytes) -> None:
-    outputs = as_outputs(answers)
-    "".join(outputs.labels).encode()  # they can be written
-    if _seldom(data, 4):
-        gold = [[label or "a" for label in sample or []] for sample in answers[0]]
+def _use_answers(data: bytes, scratch: Scratch) -> None:
+    """What is read from a file twice, written, and read again, of whatever format it seems."""
+    answers = read_answers([io.BytesIO(data), io.BytesIO(data)])
+    _check(len(answers) == len(answers.answers[0]) == len(answers.answers[1]), "one a sample")
+    _check(answers.answers[0] == answers.answers[1], "the same file says the same")
+    answers.write(scratch.path, answers.answers[0])
+    again = read_answers(
+        [scratch.path] * 2, kind=answers.kind, fields=answers.fields, format=answers.format
+    )
+    _check(again.answers == answers.answers, "it is another")
+    if _seldom(data, 4) and answers.kind in ("labels", "single", "fields"):
+        rows = answers.answered
+        outputs = as_outputs(answers.sequences(rows))
+        "".join(outputs.labels).encode()  # they can be written
+        gold = [[label or "a" for label in answers.answers[0][i] or []] for i in rows]
         MajorityVote().fit(outputs, gold).predict(outputs)
 
 
-def _use_columns(data: bytes, _: Scratch) -> None:
-    answers, gold = from_columns(io.BytesIO(data), [2, -1], gold=2)
-    _check(gold == answers[0], "the same column twice")
-    _vote(answers, data)
+def _use_answer_table(data: bytes, scratch: Scratch) -> None:
+    """A table of several systems, with a column of their combined answers."""
+    answers = read_answers(io.BytesIO(data), format="csv", systems=["a", "b"], gold="gold")
+    answers.write(scratch.path, answers.answers[0], None)
+    again = read_answers(
+        scratch.path, format="csv", systems=["combined"], kind=answers.kind, fields=answers.fields
+    )
+    _check(again.answers[0] == answers.answers[0], "it is another")
+
+
+def _answer_file(form: str) -> Callable[[bytes, Scratch], None]:
+    def use(data: bytes, _: Scratch) -> None:
+        file = AnswerFile.read(io.BytesIO(data), form)
+        _check(len(file.lines) == len(file.answers), "a line for each sample")
+
+    return use
 
 
 # ------------------------------------------------------------------------- logs, words
@@ -559,15 +571,34 @@ FAMILIES: dict[str, Family] = {
         (_OBJECTS, _OBJECTS + _MARK.decode() + _LINKS), _use_detections, ("read_detections",)
     ),
     "ctc": Family((_TRACKS,), _use_ctc, ("read_ctc",)),
-    "answers-conll": Family((_CONLL,), _answers("conll"), ("AnswerFile.read", "from_files")),
-    "answers-jsonl": Family(
+    "answer-file-conll": Family((_CONLL,), _answer_file("conll"), ("AnswerFile.read",)),
+    "answer-file-jsonl": Family(
         ('{"labels": ["a", null, "b"]}\n{"labels": null}\n{"labels": ["_"]}\n',),
-        _answers("jsonl"), ("AnswerFile.read", "from_files"),
+        _answer_file("jsonl"), ("AnswerFile.read",),
     ),
-    "answers-lines": Family(
-        ("K AE T\n_\nD AO G\n",), _answers("lines"), ("AnswerFile.read", "from_files")
+    "answer-file-lines": Family(
+        ("K AE T\n_\nD AO G\n",), _answer_file("lines"), ("AnswerFile.read",)
     ),
-    "answers-columns": Family(("a X X\nb Y _\n\nc X Z\n",), _use_columns, ("from_columns",)),
+    "answers": Family(
+        (_CONLL, "K AE T\n_\nD AO\n", "a b (u1)\nc (u2)\n", "(u1) a b\n(u2) c\n",
+         ";; words\nu1 1 0.5 0.1 b 0.9\nu1 1 0.1 0.1 a\nu2 A 0 1 c\n",
+         '{"id": 1, "labels": ["a", null]}\n{"id": "2", "labels": null}\nno\n',
+         '{"answer": 3}\n{"answer": 3.0}\n{"answer": "I am sorry"}\n{}\n',
+         '{"answer": {"age": 3, "name": null}}\n{"answer": {"name": ["x", {}]}}\n',
+         '{"text": "Ann in Rome", "spans": [[0, 3, "PER"], '
+         '{"start": 7, "end": 11, "tag": "LOC"}]}\n',
+         '[{"id": 7, "answer": true}, {"id": 8, "answer": "```json\\n[1]\\n```"}]',
+         "yes\n\nno\n"),
+        _use_answers, ("read_answers", "read_answer_file", "read_sources"),
+    ),
+    "answers-table": Family(
+        ("id,a,b,gold\n1,yes,no,yes\n2,,\"a, b\"\n", "a;b;gold\n3;3.0;3\n4;\"4\n\";\n",
+         'a,b,gold\n"[""X"", ""Y""]","[\'X\', None]","[""X"", ""X""]"\n',
+         'a,b,gold\n"{""x"": 1}","{""x"": ""2""}","{""x"": null}"\n',
+         'text,a,b,gold\nabc,"[[0, 2, ""X""]]",[],'
+         '"[{""start"": 0, ""end"": 1, ""type"": ""Y""}]"\n'),
+        _use_answer_table, ("read_answers",),
+    ),
     "tuning-log": Family((_tuning_log(),), _use_tuning_log, ("TuningLog",)),
     "annotation": Family(
         ('["D", {"set": ["N", "V"]}, null, 1.5, true]', '{"dict": [["a", 1], [2, "b"]]}',

@@ -16,11 +16,7 @@ from trellis.errors import DataError
 from trellis.experts import (
     AnswerFile,
     ESPBoost,
-    align,
-    as_outputs,
     from_classifiers,
-    from_columns,
-    from_files,
     from_models,
 )
 
@@ -170,22 +166,6 @@ def test_files_of_lines():
     assert AnswerFile.read(file(""), "lines").answers == []
 
 
-def test_several_files():
-    outputs = from_files([file("a X\n\nb Y\n"), file("a X\n\nb _\n")])
-    assert outputs == [[["X"], ["Y"]], [["X"], None]]
-    assert as_outputs(outputs).codes.tolist() == [[0, 0], [1, -1]]
-    said = from_files([file("K AE T\n"), file("K T\n")], "lines")
-    assert align(said)[0].n_positions == 3
-
-
-def test_columns_of_one_file():
-    text = "the D D N\ncat N _ V\n\nsat V V V\n"
-    outputs, gold = from_columns(file(text), experts=[3, -1], gold=2)
-    assert gold == [["D", "N"], ["V"]]
-    assert outputs == [[["D", None], ["V"]], [["N", "V"], ["V"]]]
-    assert from_columns(file(text), [2])[1] is None
-
-
 @pytest.mark.parametrize(
     ("call", "expected"),
     [
@@ -204,15 +184,6 @@ def test_columns_of_one_file():
         (lambda: AnswerFile.read(file("[]"), "jsonl"), "expected an object with the key 'labels'"),
         (lambda: AnswerFile.read(file('{"labels": [1]}'), "jsonl"), "must be a list of strings"),
         (lambda: AnswerFile.read(file("{}"), "jsonl", column=3), "column is 3: expected the name"),
-        (lambda: from_files("file"), "sources must be a list of files"),
-        (
-            lambda: from_files([file("a\n\nb\n", "one"), file("a\n", "two")]),
-            "two has 1 samples, one has 2: the first without a counterpart is at line 3 of one",
-        ),
-        (
-            lambda: from_files([file("a\n", "one"), file("a\n\n\nb\n", "two")]),
-            "two has 2 samples, one has 1: .* at line 4 of two",
-        ),
     ],
 )
 def test_bad_files(call, expected):

@@ -4,16 +4,12 @@ Several taggers, recognisers or annotators answer the same questions, each good 
 labelled sample teaches how to patch their answers together.
 """
 
-from trellis.experts.adapters import (
-    AnswerFile,
-    from_classifiers,
-    from_columns,
-    from_files,
-    from_models,
-)
+from trellis.experts.adapters import AnswerFile, from_classifiers, from_models
 from trellis.experts.alignment import Aligned, align, strip
-from trellis.experts.auto import AutoCombiner, Doubt
 from trellis.experts.annotators import AnnotatorModel
+from trellis.experts.answer_files import read_answers
+from trellis.experts.answers import Answers
+from trellis.experts.auto import AutoCombiner, Doubt
 from trellis.experts.automaton import PathAutomaton
 from trellis.experts.baselines import BestExpert, MajorityVote, Rover
 from trellis.experts.committee import Committee
@@ -35,11 +31,12 @@ __all__ = [
     "Aligned",
     "AnnotatorModel",
     "AnswerFile",
+    "Answers",
     "AutoCombiner",
     "BestExpert",
     "Committee",
-    "Doubt",
     "Consensus",
+    "Doubt",
     "ESPBoost",
     "ExpertOutputs",
     "FollowPerturbedLeader",
@@ -61,8 +58,7 @@ __all__ = [
     "as_outputs",
     "as_span_outputs",
     "from_classifiers",
-    "from_columns",
-    "from_files",
     "from_models",
+    "read_answers",
     "strip",
 ]

@@ -18,7 +18,7 @@ missing as a whole.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -34,7 +34,7 @@ from trellis.experts.outputs import ExpertOutputs, as_outputs
 from trellis.files.stored import check_text
 from trellis.files.text import Source, read_text
 
-__all__ = ["AnswerFile", "from_classifiers", "from_columns", "from_files", "from_models"]
+__all__ = ["AnswerFile", "from_classifiers", "from_models"]
 
 Answer = list[str | None] | None
 _FORMATS = ("conll", "jsonl", "lines")
@@ -260,47 +260,6 @@ class AnswerFile:
         return cls(name, answers, lines)
 
 
-def from_files(
-    sources: Sequence[Source],
-    format: str = "conll",
-    *,
-    column: int | str | None = None,
-    missing: str = "_",
-) -> list[list[Answer]]:
-    r"""Read the answers of several experts, a file each.
-
-    Parameters
-    ----------
-    sources : sequence of paths or open files
-    format, column, missing
-        See :meth:`AnswerFile.read`.
-
-    Returns
-    -------
-    list of lists of (list of (str or None) or None)
-        For :func:`~trellis.experts.as_outputs`, or :func:`~trellis.experts.align` if lengths
-        differ.
-
-    Raises
-    ------
-    DataError
-        If a file cannot be read, or has another number of samples than the first.
-
-    Examples
-    --------
-    >>> import io
-    >>> from trellis.experts import from_files
-    >>> from_files([io.BytesIO(b"a X\nb Y\n"), io.BytesIO(b"a X\nb X\n")])
-    [[['X', 'Y']], [['X', 'X']]]
-    """
-    if isinstance(sources, str) or not isinstance(sources, Iterable):
-        raise DataError("sources must be a list of files, one for each expert")
-    files = [AnswerFile.read(s, format, column=column, missing=missing) for s in sources]
-    for file in files[1:]:
-        check_same_samples(files[0], file)
-    return [file.answers for file in files]
-
-
 def check_same_samples(first: AnswerFile, other: AnswerFile) -> None:
     """Refuse two files that do not have the same number of samples."""
     if len(first.answers) != len(other.answers):
@@ -311,39 +270,6 @@ def check_same_samples(first: AnswerFile, other: AnswerFile) -> None:
             f"{len(first.answers)}: the first without a counterpart is at line {extra} of "
             f"{longer.name}"
         )
-
-
-def from_columns(
-    source: Source, experts: Sequence[int], gold: int | None = None, *, missing: str = "_"
-) -> tuple[list[list[Answer]], list[Answer] | None]:
-    r"""Read the answers of several experts from the columns of one file.
-
-    Parameters
-    ----------
-    source : path, "-" or open file
-        A column file: fields separated by spaces or tabs, a blank line after each sample.
-    experts : sequence of int
-        The experts' columns; 1 is the first, -1 the last.
-    gold : int or None
-        The column of the right labels.
-    missing : str
-        What stands where an expert says nothing.
-
-    Returns
-    -------
-    outputs : list of lists of (list of (str or None) or None)
-    gold : list of lists of str, or None
-
-    Examples
-    --------
-    >>> import io
-    >>> from trellis.experts import from_columns
-    >>> from_columns(io.BytesIO(b"the D D N\ncat N N V\n"), experts=[3, 4], gold=2)
-    ([[['D', 'N']], [['N', 'V']]], [['D', 'N']])
-    """
-    rows = _Rows(source)
-    outputs = [rows.answers(j, missing) for j in experts]
-    return outputs, None if gold is None else rows.answers(gold, missing)
 
 
 class _Rows:
