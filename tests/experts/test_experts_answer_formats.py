@@ -182,6 +182,14 @@ def test_column_files_keep_what_else_is_in_them(tmp_path):
     )
 
 
+def test_labels_of_a_sample_that_nobody_answers(tmp_path):
+    answers = both("a X\n\nb _\n", "f.conll")
+    assert answers.answered == [0]
+    assert written(answers, tmp_path / "out", [["X"], ["Y"]]) == "a X\n\nb Y\n"
+    with pytest.raises(DataError, match=r"f\.conll, line 3: 2 labels for 1 lines"):
+        answers.write(tmp_path / "out", [["X"], ["Y", "Z"]])
+
+
 def test_column_files_of_different_lengths_become_labels(tmp_path):
     files = [file("a X\nb Y\n"), file("a X\n")]
     answers = read_answers(files, format="conll", kind="words")
