@@ -94,9 +94,9 @@ EXCEPTIONS = {
         )
     },
     "experts.AnswerFile": _FILES,
+    "experts.Answers": _FILES,
     "experts.Guarantee": _RECORD,
-    "experts.from_columns": _FILES,
-    "experts.from_files": _FILES,
+    "experts.read_answers": _FILES,
     "features.Encoder": "a base class: its two kinds are attacked",
     "features.named_sets": "takes nothing",
     "features.read_crfpp": _FILES,

@@ -218,6 +218,9 @@ def test_spans_in_all_forms():
         "first at file.jsonl, line 3",
     ]
     assert answers.answered == [0, 1, 2]
+    beyond = read_answers(jsonl({"text": "abc", "a": [[0, 9, "X"]], "b": [[0, 3, "X"]]}))
+    assert beyond.answers == [[None], [[(0, 3, "X")]]]
+    assert "a: 1 of 1 answers missing (no valid span: 1)" in beyond.notes[1]
 
 
 def test_lists_in_cells():
@@ -482,6 +485,10 @@ CSV = "id,a,b\n1,x,y\n"
         ),
         (
             lambda: read_answers(file(CSV, "t.csv"), gold="tru\0th"),
+            "is neither a column of t.csv nor a file",
+        ),
+        (
+            lambda: read_answers(file(CSV, "t.csv"), gold="x" * 5000),
             "is neither a column of t.csv nor a file",
         ),
         (

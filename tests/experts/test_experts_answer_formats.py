@@ -182,6 +182,14 @@ def test_column_files_keep_what_else_is_in_them(tmp_path):
     )
 
 
+def test_labels_of_a_sample_that_nobody_answers(tmp_path):
+    answers = both("a X\n\nb _\n", "f.conll")
+    assert answers.answered == [0]
+    assert written(answers, tmp_path / "out", [["X"], ["Y"]]) == "a X\n\nb Y\n"
+    with pytest.raises(DataError, match=r"f\.conll, line 3: 2 labels for 1 lines"):
+        answers.write(tmp_path / "out", [["X"], ["Y", "Z"]])
+
+
 def test_column_files_of_different_lengths_become_labels(tmp_path):
     files = [file("a X\nb Y\n"), file("a X\n")]
     answers = read_answers(files, format="conll", kind="words")
@@ -262,6 +270,10 @@ def test_answers_from_no_file_become_json_lines(tmp_path):
         ("labels", ["X", "Y"], [1], "its confidence must be 2 number"),
         ("labels", ["X", "Y"], [1, "a"], "its confidence must be 2 number"),
         ("labels", ["X", "Y"], [1, float("nan")], "its confidence must be 2 number"),
+        ("labels", ["X", "Y"], 1.0, "its confidence must be 2 number"),
+        ("labels", "XY", None, "expected a list, got 'XY'"),
+        ("labels", ["X", 3], None, "labels must be strings, or None"),
+        ("spans", [3], None, "expected spans .start, end, type."),
         ("single", ["X", "Y"], None, "2 labels, expected 1"),
         ("fields", ["X"], None, "1 labels, expected 2"),
         ("spans", [(1, 2)], None, "expected spans .start, end, type."),

@@ -169,6 +169,8 @@ class ColumnFile:
         )  # fmt: skip
         for row, answer in enumerate(combined.labels):
             length = int(table.sample_ptr[row + 1] - table.sample_ptr[row])
+            if answer is not None and len(answer) != length:
+                raise DataError(f"{self.place(row)}: {len(answer)} labels for {length} lines")
             sure = None if combined.confidence is None else combined.confidence[row]
             for k in range(length):
                 first, last, end, begin = next(lines)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from trellis.domains import is_number, is_whole, one_of
+from trellis.domains import is_number, is_whole, one_of, samples
 from trellis.errors import DataError
 from trellis.experts.answer_formats import AnswerFormat, Combined, RecordFile
 from trellis.experts.answer_values import KINDS, NO_VALUE
@@ -238,8 +238,13 @@ class Answers:
         """A combined answer of the right kind and length."""
         if answer is None:
             return None
+        if not samples.accepts(answer):
+            self._refuse(sample, f"expected a list, got {answer!r:.60}")
         if self.kind == "spans":
-            if not all(len(s) == 3 and is_whole(s[0]) and is_whole(s[1]) for s in answer):
+            if not all(
+                samples.accepts(s) and len(s) == 3 and is_whole(s[0]) and is_whole(s[1])
+                for s in answer
+            ):
                 self._refuse(sample, "expected spans (start, end, type)")
             return [(int(start), int(end), str(kind)) for start, end, kind in answer]
         length = {"single": 1, "fields": len(self.fields)}.get(self.kind)
@@ -248,6 +253,8 @@ class Answers:
             length = next((len(x) for x in known if x is not None), None)
         if length is not None and len(answer) != length:
             self._refuse(sample, f"{len(answer)} labels, expected {length}")
+        if not all(label is None or isinstance(label, str) for label in answer):
+            self._refuse(sample, "labels must be strings, or None")
         return list(answer)
 
     def _refuse(self, sample: int, message: str) -> NoReturn:
@@ -255,8 +262,12 @@ class Answers:
 
     def _checked_confidence(self, numbers: Any, answer: list[Any], sample: int) -> Any:
         single = self.kind == "single"
-        listed = [numbers] if single and is_number(numbers) else list(numbers)
-        if len(listed) != len(answer) or not all(map(is_number, listed)):
+        listed = [numbers] if single and is_number(numbers) else numbers
+        if (
+            not samples.accepts(listed)
+            or len(listed) != len(answer)
+            or not all(map(is_number, listed))
+        ):
             self._refuse(sample, f"its confidence must be {len(answer)} number(s)")
         rounded = [round(float(number), 4) for number in listed]
         return rounded[0] if single else rounded
