@@ -149,7 +149,7 @@ def run(args: argparse.Namespace) -> int:
         )  # fmt: skip
         rows = answers.answered
         gold = None if answers.gold is None else _known(answers, rows)
-        combiner.fit(answers.sequences(rows), gold)
+        combiner.fit(answers.sequences(rows), gold, answers.names)
         write_stdout(_report(combiner, answers, rows, gold))
         if args.save is not None:
             combiner.save(args.save)
@@ -185,8 +185,8 @@ def _read(
     from trellis.experts import read_answers
 
     column: int | str | None = args.column
-    if column is not None and column.lstrip("-").isdigit():
-        column = int(column)
+    if args.column is not None and args.column.lstrip("-").isdigit():
+        column = int(args.column)
     systems: list[int | str] | None = None
     if args.systems is not None:
         names = [name.strip() for name in args.systems.split(",")]

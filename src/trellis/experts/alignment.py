@@ -248,6 +248,18 @@ class Aligned(Estimator, Storable):
             )
         return strip(self.combiner_.predict(self._aligned(answers)[0]), self.epsilon)
 
+    def predict_confidence(self, outputs: Any) -> list[NDArray[np.float64]]:
+        """Return how sure each word of the answer is, from 0 to 1, an array a sample."""
+        self._check_fitted()
+        answers, _ = checked_answers(outputs, self.epsilon)
+        network, _ = self._aligned(answers)
+        said = self.combiner_.predict(network)
+        levels = self.combiner_.predict_confidence(network)
+        return [
+            level[[label != self.epsilon for label in sample]]
+            for sample, level in zip(said, levels, strict=True)
+        ]
+
     def _aligned(self, answers: Answers, gold: Any = None) -> tuple[ExpertOutputs, Any]:
         """Networks whose rows are the experts in their order."""
         return align(

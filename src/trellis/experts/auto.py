@@ -27,6 +27,7 @@ from trellis.estimator import Seeded, changed, fitted, parameter
 from trellis.experts.alignment import align
 from trellis.experts.calibration import Calibration
 from trellis.experts.choice import Choice, Trial, choose
+from trellis.experts.combiner import distinct_names
 from trellis.experts.committee import plurality
 from trellis.experts.methods import (
     ALONE,
@@ -150,7 +151,7 @@ class AutoCombiner(Seeded, Storable):
 
     # ------------------------------------------------------------------ for users
 
-    def fit(self, outputs: Any, gold: Any = None) -> Self:
+    def fit(self, outputs: Any, gold: Any = None, names: Sequence[str] | None = None) -> Self:
         """Find the best way to combine the experts.
 
         Parameters
@@ -160,13 +161,15 @@ class AutoCombiner(Seeded, Storable):
             a list of spans (start, end, type).
         gold : sequence of answers, or None
             The right answers; None for samples, or in place of all, where they are not known.
+        names : sequence of str or None
+            Of the experts; "expert 1", "expert 2", ... if none are given.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        questions = _Questions.of(outputs, gold)
+        questions = _Questions.of(outputs, gold, names)
         self.kind_ = questions.kind
         self.scheme_ = self._scheme(questions)
         self.metric_ = self._metric()
@@ -181,8 +184,8 @@ class AutoCombiner(Seeded, Storable):
                 held = self._trials(questions, labelled, names, tried)
         with reporter.stage(f"learning to combine by {self.method_}"):
             self.combiner_ = self._new(self.method_).fit(questions.outputs, questions.gold)
-            self.expert_names_ = tuple(self.combiner_.expert_names_)
-            self.classes_ = tuple(self.combiner_.classes_)
+            self.expert_names_ = questions.names
+            self.classes_ = tuple(getattr(self.combiner_, "classes_", ()))
             self.answers_ = list(self.predict(questions.outputs))
             self.answer_levels_ = list(self.predict_confidence(questions.outputs))
             for i, (answer, level) in held.items():
@@ -327,7 +330,10 @@ class AutoCombiner(Seeded, Storable):
             else:
                 answers[name], _ = self._held_out(questions, order, fold, name, tried, number)
         counts = {name: quality.counts(gold, answers[name]) for name in names}
-        self.choice_ = choose(counts, quality, self.random_state)
+        incumbent = alone_name(self.kind_)
+        self.choice_ = choose(
+            counts, quality, self.random_state, incumbent if incumbent in names else None
+        )
         if self.method == "auto":
             self.method_ = self.choice_.name
         alone = {names[0]: counts[names[0]]} | {
@@ -461,6 +467,7 @@ class AutoCombiner(Seeded, Storable):
     def _state(self) -> dict[str, Any]:
         choice = self.choice_
         return {
+            "experts": list(self.expert_names_),
             "method": self.method_,
             "combiner": self.combiner_,
             "kind": self.kind_,
@@ -488,8 +495,8 @@ class AutoCombiner(Seeded, Storable):
             raise CorruptModelError(f"the combiner inside is not one of {self.method_!r}")
         self._calibration = _restored_calibration(state, "calibration")
         self._span_calibration = _restored_calibration(state, "span_calibration")
-        self.expert_names_ = tuple(self.combiner_.expert_names_)
-        self.classes_ = tuple(self.combiner_.classes_)
+        self.expert_names_ = distinct_names(state, "experts")
+        self.classes_ = tuple(getattr(self.combiner_, "classes_", ()))
         names = header_value(state, "trials", list, items=str)
         figures = take(state, "figures", np.float64, (len(names), 3))
         gain = header_value(state, "gain", list, items=float)
@@ -509,12 +516,13 @@ class _Questions:
     kind: str
     outputs: Any
     gold: list[Any]
+    names: tuple[str, ...]
 
     @classmethod
-    def of(cls, outputs: Any, gold: Any) -> _Questions:
+    def of(cls, outputs: Any, gold: Any, names: Sequence[str] | None = None) -> _Questions:
         """From what a user gives."""
         if isinstance(outputs, ExpertOutputs):
-            kind, n = "labels", len(outputs)
+            kind, n, outputs = "labels", len(outputs), as_outputs(outputs, names=names)
         else:
             outputs = answer_lists(outputs)
             n = len(outputs[0])
@@ -524,16 +532,11 @@ class _Questions:
             raise DataError(f"gold has {len(right)} samples, the experts answer {n}")
         if not n:
             raise DataError("no samples to learn from")
-        if kind == "labels":
-            outputs = as_outputs(outputs)
-        return cls(kind, outputs, right)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of the experts."""
-        if isinstance(self.outputs, ExpertOutputs):
-            return self.outputs.names
-        return checked_names(None, len(self.outputs))
+        if kind != "labels":
+            return cls(kind, outputs, right, checked_names(names, len(outputs)))
+        if not isinstance(outputs, ExpertOutputs):
+            outputs = as_outputs(outputs, names=names)
+        return cls(kind, outputs, right, outputs.names)
 
     @property
     def columns(self) -> list[list[Any]]:
@@ -566,9 +569,9 @@ class _Questions:
         """Some of the samples."""
         gold = [self.gold[i] for i in samples]
         if isinstance(self.outputs, ExpertOutputs):
-            return _Questions(self.kind, self.outputs.take(samples), gold)
+            return _Questions(self.kind, self.outputs.take(samples), gold, self.names)
         columns = [[column[i] for i in samples] for column in self.outputs]
-        return _Questions(self.kind, columns, gold)
+        return _Questions(self.kind, columns, gold, self.names)
 
     def without(self, samples: NDArray[Any], everything: bool) -> _Questions:
         """The same, but what is right for these samples is not known.
@@ -578,7 +581,7 @@ class _Questions:
         hidden = set(samples.tolist())
         gold = [None if i in hidden else right for i, right in enumerate(self.gold)]
         if everything:
-            return _Questions(self.kind, self.outputs, gold)
+            return _Questions(self.kind, self.outputs, gold, self.names)
         return self.take(np.flatnonzero([right is not None for right in gold]))
 
 

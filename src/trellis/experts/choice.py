@@ -1,15 +1,16 @@
-r"""Which method to trust: the plain vote, unless another one is surely better.
+r"""Which method to trust: the one that answers without right answers, unless another is better.
 
 Methods m = 1 … M have answered each of S samples without having learned from it (cross-validation).
-:math:`\delta_m` is the gain of m over the incumbent, the plain vote, and :math:`\sigma_m` the
-standard error of it (paired bootstrap over samples). The rule takes
+The first is the plain vote. One of them is the incumbent, which would answer if nothing were known.
+:math:`\delta_m` is the gain of m over the incumbent and :math:`\sigma_m` the standard error of it
+(paired bootstrap over samples). The rule takes
 
 .. math:: \hat m = \arg\max_m \delta_m \quad\text{if}\quad \delta_{\hat m} > \sigma_{\hat m},
 
-and else the incumbent. The gain of the best of M is flattered by the choice, so it is estimated
-anew: in each resample the rule chooses by the samples that were drawn, and its choice is scored on
-those that were not (bootstrap bias corrected cross-validation). If even that is not above 0, the
-incumbent stays.
+and else the incumbent, or the plain vote if the incumbent is worse than it by a standard error. The
+gain of the best of M is flattered by the choice, so it is estimated anew: in each resample the rule
+chooses by the samples that were drawn, and its choice is scored on those that were not (bootstrap
+bias corrected cross-validation). If even that is not above the incumbent, the incumbent stays.
 
 References
 ----------
@@ -23,6 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
 from trellis.experts.quality import Quality
@@ -41,7 +43,7 @@ class Trial:
     name : str
     score : float
     gain, error : float
-        Difference to the incumbent, more than 0 if it is better, and its standard error.
+        Difference to the plain vote, more than 0 if it is better, and its standard error.
     """
 
     name: str
@@ -66,7 +68,7 @@ class Choice:
     trials : tuple of Trial
         Of all methods, in the order given.
     gain, error : float
-        What the rule gains over the incumbent on samples that it has not seen, and the standard
+        What the rule gains over the plain vote on samples that it has not seen, and the standard
         error of that. It is an estimate for the rule, not for one method.
     """
 
@@ -81,16 +83,24 @@ class Choice:
         return next(trial for trial in self.trials if trial.name == self.name)
 
 
-def choose(counts: Mapping[str, Float64s], quality: Quality, seed: int | None) -> Choice:
-    """Choose among methods; the first one is the incumbent.
+def choose(
+    counts: Mapping[str, Float64s],
+    quality: Quality,
+    seed: int | None,
+    incumbent: str | None = None,
+) -> Choice:
+    """Choose among methods.
 
     Parameters
     ----------
     counts : mapping of str to float64 (S, k)
-        Numbers of each sample for the answers of each method (:meth:`Quality.counts`).
+        Numbers of each sample for the answers of each method (:meth:`Quality.counts`); the first
+        one is the plain vote, over which gains are told.
     quality : Quality
     seed : int or None
         Of the resampling.
+    incumbent : str or None
+        The method that stays unless another one is surely better; None: the first.
 
     Examples
     --------
@@ -102,6 +112,7 @@ def choose(counts: Mapping[str, Float64s], quality: Quality, seed: int | None) -
     ('other', 20, True)
     """
     names = list(counts)
+    first = names.index(incumbent) if incumbent is not None else 0
     tables = np.stack([counts[name] for name in names])
     n = tables.shape[1]
     rng = np.random.default_rng(seed)
@@ -111,20 +122,31 @@ def choose(counts: Mapping[str, Float64s], quality: Quality, seed: int | None) -
     scores = quality.score(tables.sum(axis=1))
     gains = quality.sign * (scores - scores[0])
     errors = inside.std(axis=1)
+    ahead = (inside - inside[first]).std(axis=1)  # standard errors of gains over the incumbent
     # The rule in each resample: its standard errors are those of all samples.
-    picks = np.where(inside > errors[:, None], inside, 0.0).argmax(axis=0)
-    later = outside[picks, np.arange(_RESAMPLES)]
-    gain = float(later[left.any(axis=1)].mean()) if left.any() else 0.0
-    best = int(np.where(gains > errors, gains, 0.0).argmax())
-    if gain <= 0:
-        best = 0
+    picks = _picks(inside, first, ahead, errors[first])
+    lots = np.arange(_RESAMPLES)
+    best = int(_picks(gains[:, None], first, ahead, errors[first])[0])
+    if float((outside[picks, lots] - outside[first]).mean()) <= 0 and best != 0:
+        best = first
+        picks = np.full(_RESAMPLES, first)
+    later = outside[picks, lots]
     trials = tuple(
         Trial(name, float(s), float(g), float(e))
         for name, s, g, e in zip(names, scores, gains, errors, strict=True)
     )
     # What a resample leaves out is about a third of all: its spread is that of fewer samples.
-    share = float(left.mean()) or 1.0
-    return Choice(names[best], trials, gain, float(later.std() * np.sqrt(share)))
+    error = float(later.std() * np.sqrt(left.mean()))
+    return Choice(names[best], trials, float(later.mean()), error)
+
+
+def _picks(gains: Float64s, first: int, ahead: Float64s, error: float) -> NDArray[np.int64]:
+    """What the rule takes for each column of gains (M, R) over the plain vote."""
+    over = gains - gains[first]
+    sure = np.where(over > ahead[:, None], over, 0.0)
+    stays = np.where(gains[first] < -error, 0, first)
+    picks: NDArray[np.int64] = np.where(sure.max(axis=0) > 0, sure.argmax(axis=0), stays)
+    return picks
 
 
 def _gains(weights: Float64s, tables: Float64s, quality: Quality) -> Float64s:

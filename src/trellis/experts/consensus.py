@@ -147,20 +147,21 @@ class Consensus(Estimator, Storable):
         """Return the answer to each sample, of whatever length."""
         return [answer for answer, _ in self._answers(*self._recognised(outputs))]
 
-    def confidence(self, outputs: Any) -> NDArray[np.float64]:
-        """Weighted mean similarity of the answer to those of the experts, (S,), in [0, 1].
+    def predict_confidence(self, outputs: Any) -> list[NDArray[np.float64]]:
+        """Return how sure the answer is, from 0 to 1: the same number for each of its words.
 
-        It is 1 where all experts say the same, or only one says anything.
+        It is the weighted mean similarity of the answer to those of the experts: 1 where all say
+        the same, or only one says anything.
 
         Examples
         --------
         >>> from trellis.experts import Consensus
         >>> said = [[["a", "b"], ["a"]], [["a", "b"], ["b"]], [["a", "b"], ["c"]]]
-        >>> Consensus().fit(said).confidence(said).round(2).tolist()
-        [1.0, 0.33]
+        >>> [levels.round(2).tolist() for levels in Consensus().fit(said).predict_confidence(said)]
+        [[1.0, 1.0], [0.33]]
         """
         found = self._answers(*self._recognised(outputs))
-        return np.clip([mean for _, mean in found], 0, 1)
+        return [np.full(len(answer), np.clip(mean, 0.0, 1.0)) for answer, mean in found]
 
     # ------------------------------------------------------------------ inside
 

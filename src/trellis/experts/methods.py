@@ -16,10 +16,15 @@ from typing import Any
 
 from trellis.errors import DataError
 from trellis.experts.alignment import Aligned
+from trellis.experts.annotators import AnnotatorModel
 from trellis.experts.baselines import BestExpert, MajorityVote, Rover
 from trellis.experts.committee import Committee
+from trellis.experts.consensus import Consensus
 from trellis.experts.espboost import ESPBoost
+from trellis.experts.guarded import GuardedVote
 from trellis.experts.rerank import Rerank
+from trellis.experts.span_combiner import SpanCombiner
+from trellis.experts.span_voting import SpanVote
 from trellis.experts.stacking import LogLinearVote, Stacking
 from trellis.experts.stepwise import ForwardStepwise
 from trellis.experts.weighted_majority import WeightedMajority
@@ -43,25 +48,33 @@ COMMITTEE = ("rerank", "stepwise", "log-linear", "stacking")
 
 METHODS: dict[str, Callable[[str | None, int | None], Any]] = {
     "vote": lambda scheme, seed: MajorityVote(),
+    "guarded-vote": lambda scheme, seed: GuardedVote(),
+    "span-vote": lambda scheme, seed: SpanVote(scheme=scheme or "auto"),
+    "consensus": lambda scheme, seed: Consensus(),
     "best-expert": lambda scheme, seed: BestExpert(),
     "plurality": lambda scheme, seed: Rerank(weights="uniform"),
-    "rerank": lambda scheme, seed: Rerank(),
     "rover": lambda scheme, seed: Rover(),
     "weighted-majority": lambda scheme, seed: WeightedMajority(),
     "espboost": lambda scheme, seed: ESPBoost(scheme=scheme),
     "stepwise": lambda scheme, seed: ForwardStepwise(random_state=seed),
+    "annotators": lambda scheme, seed: AnnotatorModel("dawid-skene"),
+    "rerank": lambda scheme, seed: Rerank(),
     "log-linear": lambda scheme, seed: LogLinearVote(),
     "stacking": lambda scheme, seed: Stacking(scheme=scheme),
+    "spans": lambda scheme, seed: SpanCombiner(scheme=scheme or "auto"),
     "committee": lambda scheme, seed: Committee(
         [new_method(name, "labels", scheme, seed) for name in COMMITTEE]
     ),
 }
 """Estimators by name, for a tag scheme and a seed."""
 
-ALONE = ("vote", "plurality")
+ALONE = ("vote", "guarded-vote", "span-vote", "consensus", "plurality", "annotators")
 """Methods that learn from answers without right ones, too."""
 
-_NOT_FOR_WORDS = ("stacking", "espboost", "committee")  # a label for each word of a language
+_OF_SPANS = ("span-vote", "spans")
+# One label for each word of a language is too many for these.
+_NOT_FOR_WORDS = ("stacking", "espboost", "annotators", "committee", *_OF_SPANS)
+_WITHOUT_GOLD = {"labels": "guarded-vote", "words": "consensus", "spans": "span-vote"}
 
 
 def method_names(kind: str, scheme: str | None) -> tuple[str, ...]:
@@ -70,16 +83,28 @@ def method_names(kind: str, scheme: str | None) -> tuple[str, ...]:
     Examples
     --------
     >>> method_names("words", None)[:3]
-    ('vote', 'best-expert', 'plurality')
+    ('vote', 'guarded-vote', 'consensus')
     """
+    if kind == "spans":
+        return _OF_SPANS
     if kind == "words":
         return tuple(name for name in METHODS if name not in _NOT_FOR_WORDS)
-    return tuple(METHODS)
+    return tuple(
+        name
+        for name in METHODS
+        if name != "consensus" and (scheme is not None or name not in _OF_SPANS)
+    )
 
 
 def alone_name(kind: str) -> str:
-    """Name of the method that answers where there are no right answers to learn from."""
-    return "vote"
+    """Name of the method that answers where there are no right answers to learn from.
+
+    Examples
+    --------
+    >>> alone_name("labels")
+    'guarded-vote'
+    """
+    return _WITHOUT_GOLD[kind]
 
 
 def new_method(name: str, kind: str, scheme: str | None, seed: int | None) -> Any:
@@ -93,7 +118,7 @@ def new_method(name: str, kind: str, scheme: str | None, seed: int | None) -> An
     if name not in METHODS:
         raise DataError(f"there is no method {name!r}; known are {', '.join(METHODS)}")
     combiner = METHODS[name](scheme, seed)
-    return Aligned(combiner) if kind == "words" else combiner
+    return Aligned(combiner) if kind == "words" and name != "consensus" else combiner
 
 
 def kind_of(outputs: Sequence[Sequence[Any]]) -> str:
