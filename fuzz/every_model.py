@@ -33,6 +33,8 @@ from trellis.experts import (
     PathAutomaton,
     Rerank,
     Rover,
+    SpanCombiner,
+    SpanVote,
     Stacking,
     WeightedMajority,
     as_outputs,
@@ -150,6 +152,13 @@ RAGGED = [[s[: 2 + (i + j) % 2] for i, s in enumerate(column)] for j, column in 
 SCHEME_GOLD = [["B", "I", "O"], ["O", "B", "I"]] * 4
 SCHEME_SAID = [[["O", "I", "O"], ["O", "O", "I"]] * 4, [["B", "I", "O"], ["O", "I", "I"]] * 4]
 
+LISTED = [
+    [[(0, 2, "X")], [(1, 4, "Y"), (2, 3, "X")]],
+    [[], [(1, 4, "Y")]],
+    [[(0, 2, "X"), (0, 2, "Z")], None],
+]
+LISTED_GOLD = [[(0, 2, "X")], [(1, 4, "Y")]]
+
 
 def votes(model: Any, said: Any = SAID, gold: Any = GOLD) -> Made:
     """Fitted to what experts said."""
@@ -249,6 +258,11 @@ EVERY: dict[str, Callable[[], Made]] = {
     "Rerank": lambda: votes(Rerank()),
     "Rerank, samples": lambda: votes(Rerank(unit="sample", weights="uniform")),
     "LogLinearVote": lambda: votes(LogLinearVote()),
+    "SpanVote": lambda: votes(SpanVote(), SCHEME_SAID, SCHEME_GOLD),
+    "SpanVote, lists": lambda: votes(SpanVote(k=2), LISTED, None),
+    "SpanCombiner": lambda: votes(SpanCombiner(), SCHEME_SAID, SCHEME_GOLD),
+    "SpanCombiner, lists": lambda: votes(SpanCombiner(), LISTED, LISTED_GOLD),
+    "SpanCombiner, untaught": lambda: votes(SpanCombiner(scheme="BIO"), SCHEME_SAID, None),
     "Stacking": lambda: votes(Stacking(scheme="BIO"), SCHEME_SAID, SCHEME_GOLD),
     "Stacking, perceptron": lambda: votes(
         Stacking(ChainPerceptron(max_passes=2, random_state=0), window=0)
