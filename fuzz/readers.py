@@ -50,7 +50,7 @@ from trellis.corpus.csv_table import format_csv, read_csv
 from trellis.corpus.schemes import tags_to_words
 from trellis.errors import DataError, TrellisError
 from trellis.estimator import parameters_of
-from trellis.experts import AnswerFile, MajorityVote, as_outputs, read_answers
+from trellis.experts import MajorityVote, as_outputs, read_answers
 from trellis.features import TemplateEncoder, read_crfpp
 from trellis.files.registry import ESTIMATORS, class_named
 from trellis.files.table import read_table
@@ -405,14 +405,6 @@ def _use_answer_table(data: bytes, scratch: Scratch) -> None:
     _check(again.answers[0] == answers.answers[0], "it is another")
 
 
-def _answer_file(form: str) -> Callable[[bytes, Scratch], None]:
-    def use(data: bytes, _: Scratch) -> None:
-        file = AnswerFile.read(io.BytesIO(data), form)
-        _check(len(file.lines) == len(file.answers), "a line for each sample")
-
-    return use
-
-
 # ------------------------------------------------------------------------- logs, words
 
 
@@ -571,14 +563,6 @@ FAMILIES: dict[str, Family] = {
         (_OBJECTS, _OBJECTS + _MARK.decode() + _LINKS), _use_detections, ("read_detections",)
     ),
     "ctc": Family((_TRACKS,), _use_ctc, ("read_ctc",)),
-    "answer-file-conll": Family((_CONLL,), _answer_file("conll"), ("AnswerFile.read",)),
-    "answer-file-jsonl": Family(
-        ('{"labels": ["a", null, "b"]}\n{"labels": null}\n{"labels": ["_"]}\n',),
-        _answer_file("jsonl"), ("AnswerFile.read",),
-    ),
-    "answer-file-lines": Family(
-        ("K AE T\n_\nD AO G\n",), _answer_file("lines"), ("AnswerFile.read",)
-    ),
     "answers": Family(
         (_CONLL, "K AE T\n_\nD AO\n", "a b (u1)\nc (u2)\n", "(u1) a b\n(u2) c\n",
          ";; words\nu1 1 0.5 0.1 b 0.9\nu1 1 0.1 0.1 a\nu2 A 0 1 c\n",

@@ -93,7 +93,6 @@ EXCEPTIONS = {
             "SpanScores",
         )
     },
-    "experts.AnswerFile": _FILES,
     "experts.Answers": _FILES,
     "experts.Guarantee": _RECORD,
     "experts.read_answers": _FILES,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
 from sklearn.feature_extraction import DictVectorizer
@@ -14,7 +12,6 @@ from sklearn.tree import DecisionTreeClassifier
 from trellis import ChainCRF, ChainPerceptron
 from trellis.errors import DataError
 from trellis.experts import (
-    AnswerFile,
     ESPBoost,
     from_classifiers,
     from_models,
@@ -22,12 +19,6 @@ from trellis.experts import (
 
 X = [["the", "cat", "sat"], ["the", "dog"]] * 3
 Y = [["D", "N", "V"], ["D", "N"]] * 3
-
-
-def file(text, name="file"):
-    data = io.BytesIO(text.encode())
-    data.name = name
-    return data
 
 
 # ------------------------------------------------------------------ models and classifiers
@@ -134,58 +125,3 @@ TREE = DecisionTreeClassifier().fit([[0.0], [1.0]], ["D", "N"])
 def test_classifiers_that_do_not_fit(classifier, samples, scores, message):
     with pytest.raises(DataError, match=message):
         from_classifiers([classifier], samples, scores=scores)
-
-
-# ------------------------------------------------------------------ files
-
-
-def test_column_files():
-    text = "The DT B-NP\ncat NN I-NP\n\n\nsat\tVB _\n"
-    read = AnswerFile.read(file(text))
-    assert read.answers == [["B-NP", "I-NP"], None]
-    assert read.lines == [1, 5]
-    assert read.name == "file"
-    assert AnswerFile.read(file(text), column=2).answers == [["DT", "NN"], ["VB"]]
-    assert AnswerFile.read(file(text), column=-3).answers == [["The", "cat"], ["sat"]]
-    assert AnswerFile.read(file("a\n_\n")).answers == [["a", None]]
-    assert AnswerFile.read(file("a\n_\n"), missing="-").answers == [["a", "_"]]
-
-
-def test_jsonl_files():
-    text = '{"labels": ["a", null]}\n\n{"labels": null, "x": 1}\n{"labels": []}\n'
-    read = AnswerFile.read(file(text), "jsonl")
-    assert read.answers == [["a", None], None, []]
-    assert read.lines == [1, 3, 4]
-    assert AnswerFile.read(file('{"tags": ["_"]}'), "jsonl", column="tags").answers == [None]
-
-
-def test_files_of_lines():
-    read = AnswerFile.read(file("K AE T\n\n_\n"), "lines")
-    assert read.answers == [["K", "AE", "T"], [], None]
-    assert read.lines == [1, 2, 3]
-    assert AnswerFile.read(file(""), "lines").answers == []
-
-
-@pytest.mark.parametrize(
-    ("call", "expected"),
-    [
-        (lambda: AnswerFile.read(file("a"), "xml"), "format is 'xml': expected conll, jsonl, li"),
-        (lambda: AnswerFile.read(file("a b\nc\n"), column=2), "file, line 2: 1 fields, expected c"),
-        (lambda: AnswerFile.read(file("a b\nc\n"), column=-2), "file, line 2: 1 fields, expected"),
-        (lambda: AnswerFile.read(file("a b\n"), column=0), "column is 0: expected 1"),
-        (lambda: AnswerFile.read(file("a b\n"), column="pos"), "column is 'pos': expected 1"),
-        (lambda: AnswerFile.read(file("a"), "lines", column=1), "column is for conll and jsonl"),
-        (lambda: AnswerFile.read(file("{"), "jsonl"), "file, line 1: not JSON"),
-        (lambda: AnswerFile.read(file("[" * 10**5), "jsonl"), "file, line 1: not JSON"),
-        (
-            lambda: AnswerFile.read(file('{"labels": ["\\ud800"]}'), "jsonl"),
-            "file, line 1 holds a lone surrogate",
-        ),
-        (lambda: AnswerFile.read(file("[]"), "jsonl"), "expected an object with the key 'labels'"),
-        (lambda: AnswerFile.read(file('{"labels": [1]}'), "jsonl"), "must be a list of strings"),
-        (lambda: AnswerFile.read(file("{}"), "jsonl", column=3), "column is 3: expected the name"),
-    ],
-)
-def test_bad_files(call, expected):
-    with pytest.raises(DataError, match=expected):
-        call()

@@ -26,7 +26,7 @@ def sure(model, said):
     levels = model.predict_confidence(said)
     assert all(len(set(level.tolist())) <= 1 for level in levels)
     assert [len(level) for level in levels] == [len(answer) for answer in model.predict(said)]
-    return [level[0] if len(level) else 1.0 for level in levels]
+    return [level[0] if len(level) else None for level in levels]
 
 
 def similar(a, b, model):
@@ -60,7 +60,7 @@ def test_best_of_all_candidates(sample, similarity, longest):
     assert answer in sample
     best = max(mean(candidate, sample, model) for candidate in sample)
     assert mean(answer, sample, model) == pytest.approx(best)
-    assert sure(model, said) == pytest.approx([best])
+    assert not answer or sure(model, said) == pytest.approx([best])
     model = Consensus(similarity=similarity, longest=longest, candidates="vote").fit(said)
     (answer,) = model.predict(said)
     best = max(best, mean(voted(sample, model), sample, model))
@@ -74,8 +74,8 @@ def test_search_gains_and_ends_where_no_change_gains(sample, similarity):
     model = Consensus(similarity=similarity).fit(said)
     (answer,) = model.predict(said)
     found = mean(answer, sample, model)
-    assert sure(model, said) == pytest.approx([found])
-    assert found >= before[0] - 1e-9
+    assert not answer or sure(model, said) == pytest.approx([found])
+    assert before[0] is None or found >= before[0] - 1e-9
     # One label more, less or other, as another expert has it in an alignment: a part of the steps.
     for other in sample:
         if len(other) == len(answer) and sum(map(str.__ne__, answer, other)) == 1:
@@ -93,7 +93,7 @@ def test_no_sequence_is_much_better(sample):
         list(y) for n in range(min(longest, 4) + 1) for y in itertools.product(labels, repeat=n)
     )
     best = max(mean(candidate, sample, model) for candidate in every)
-    assert sure(model, said)[0] >= best - 0.2
+    assert mean(model.predict(said)[0], sample, model) >= best - 0.2
 
 
 def transcripts(seed, n=40):

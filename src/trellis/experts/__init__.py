@@ -4,7 +4,7 @@ Several taggers, recognisers or annotators answer the same questions, each good 
 labelled sample teaches how to patch their answers together.
 """
 
-from trellis.experts.adapters import AnswerFile, from_classifiers, from_models
+from trellis.experts.adapters import from_classifiers, from_models
 from trellis.experts.alignment import Aligned, align, strip
 from trellis.experts.annotators import AnnotatorModel
 from trellis.experts.answer_files import read_answers
@@ -30,7 +30,6 @@ from trellis.experts.weighted_majority import WeightedMajority
 __all__ = [
     "Aligned",
     "AnnotatorModel",
-    "AnswerFile",
     "Answers",
     "AutoCombiner",
     "BestExpert",
