@@ -75,7 +75,10 @@ SECTIONS = {
         "ocr": "Handwritten words",
         "partial": "Part of the labels",
     },
-    "Experts": {"experts": "Learning an ensemble"},
+    "Experts": {
+        "experts": "Learning an ensemble",
+        "translations": "Translations by a crowd and transcripts, without gold",
+    },
     "Cells": {
         "tracking": "Tracking of dividing cells",
         "assignments": "Events of a pair of frames",
