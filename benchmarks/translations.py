@@ -14,12 +14,12 @@ Settings of ``Consensus`` were chosen on J1 and on transcripts made with other s
 once. «A random answer» is the mean over the answers. «The medoid» has the least mean edit distance
 from the others. The aligned vote is ROVER with the answers nearest to the medoid first.
 
-crowd-kit's ``TextRASA`` and ``TextHRRASA`` need an encoder of sentences, and no model of sentences
-can be fetched here. They were given the encoders that were best for them on J1, of word n-grams of
-up to 1, 2, 4 words and character n-grams of 2–4 and 1–5, TF-IDF, reduced to 50, 100, 300 or 600
-dimensions, of length 1 or as they are: n-grams of 1–4 words, of length 1, with 100 dimensions for
-RASA and 600 for HRRASA. With a neural encoder they may do better. (crowd-kit 1.4.2 needs pandas
-before 3.0 for HRRASA.)
+crowd-kit's ``TextRASA`` and ``TextHRRASA`` need an encoder of sentences, and no model of
+sentences can be fetched here. They were given the encoders that were best for them on J1: TF-IDF
+of n-grams of up to 1, 2 or 4 words, or of 2–4 or 1–5 characters, reduced to 50, 100, 300 or 600
+dimensions (100 or 600 for HRRASA), of length 1 or as they are. The best were n-grams of 1–4
+words, of length 1, with 100 dimensions for RASA and 600 for HRRASA. With a neural encoder they
+may do better. (crowd-kit 1.4.2 needs pandas before 3.0 for HRRASA.)
 
 Transcripts: sentences of CoNLL-2000, and copies in which each system gets words wrong at its own
 rate: 60 % other words, 20 % left out, 20 % followed by a word too many. «Shared» mistakes: half of

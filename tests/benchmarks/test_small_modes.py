@@ -108,7 +108,8 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
 """For each table of a benchmark, how many rows it has without those of peers, and some cells."""
 
 PEERS = (
-    "python-crfsuite", "sklearn-crfsuite", "CRFsuite", "laptrack", "motile", "toulbar2", "crowd-kit",
+    "python-crfsuite", "sklearn-crfsuite", "CRFsuite", "laptrack", "motile", "toulbar2",
+    "crowd-kit",
 )  # fmt: skip
 AGAINST_CRFSUITE = ("chunking", "defaults", "same_dicts", "same_features", "solvers")
 MAY_BE_ZERO = {
