@@ -78,6 +78,7 @@ SECTIONS = {
     "Experts": {
         "combine": "Combining experts with more and less gold",
         "experts": "Learning an ensemble",
+        "translations": "Translations by a crowd and transcripts, without gold",
     },
     "Cells": {
         "tracking": "Tracking of dividing cells",

@@ -25,6 +25,7 @@ from trellis.datasets import simulate_cells
 from trellis.experts import (
     Aligned,
     BestExpert,
+    Consensus,
     ESPBoost,
     FollowPerturbedLeader,
     ForwardStepwise,
@@ -271,6 +272,7 @@ EVERY: dict[str, Callable[[], Made]] = {
     "Aligned, stacking": lambda: votes(
         Aligned(Stacking(MaxMargin(max_passes=2, random_state=0)), order="given"), RAGGED
     ),
+    "Consensus": lambda: votes(Consensus(), RAGGED),
     "TrackingModel": lambda: tracked(TrackingModel(knots=0)),
     "NearestNeighbour": lambda: tracked(NearestNeighbour()),
     "GraphMatching": lambda: tracked(GraphMatching(tolerance=0.4)),

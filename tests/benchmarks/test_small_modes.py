@@ -102,6 +102,10 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
     "solvers": [(7, ["Trellis L-BFGS, observed states", "Trellis ADF", "Trellis SGD, L1"])],
     "threads": [(11, [*SGD, "SGD, lock-free", "L-BFGS, states all", "same bits"])],
     "tracking": [(4, ["cell migration", "epidermis", "Trellis", "nearest neighbours"])],
+    "translations": [
+        (10, ["J1", "T1", "Trellis Consensus", "a random answer", "the medoid", "aligned vote"]),
+        (24, ["the best system", "aligned vote, as they stand", "aligned vote, medoid first"]),
+    ],
     "tree_marginals": [
         (6, ["ud_ewt", "ud_ewt, typed", "random trees of 20 nodes", "one path", "one star"]),
         (6, ["best", "5 best", "pairs", "entropy", "a draw"]),
@@ -113,10 +117,14 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
 }
 """For each table of a benchmark, how many rows it has without those of peers, and some cells."""
 
-PEERS = ("python-crfsuite", "sklearn-crfsuite", "CRFsuite", "laptrack", "motile", "toulbar2")
+PEERS = (
+    "python-crfsuite", "sklearn-crfsuite", "CRFsuite", "laptrack", "motile", "toulbar2",
+    "crowd-kit",
+)  # fmt: skip
 AGAINST_CRFSUITE = ("chunking", "defaults", "same_dicts", "same_features", "solvers")
 MAY_BE_ZERO = {
     "s, crfsuite", "gap", "mean gap", "below best", "division F1", "swap", "pairs", "proven",
+    "word error rate, %",
 }  # fmt: skip
 
 NOT_SMALL = ("houses, 5 %",)

@@ -141,13 +141,9 @@ def array(name: str, change: Callable[[Any], Any]) -> Change:
             state(label_counts={"dict": [["B", 1], ["I", 1]]}),
             "the model inside has labels that the experts do not know",
         ),
-        (
-            "Consensus",
-            state(reliabilities=np.zeros(0)),
-            "there are no reliabilities of experts",
-        ),
-        ("Consensus", state(reliabilities=np.array([0.5, 1.5])), "reliabilities"),
-        ("Consensus", state(candidates="all"), "candidates"),
+        ("Consensus", array("reliabilities_", lambda r: r[:0]), "there are no reliabilities"),
+        ("Consensus", array("reliabilities_", lambda r: r + 1), "reliabilities lie in"),
+        ("Consensus", state(candidates="all"), "'candidates' is 'all', one of"),
         ("Aligned", state(combiner=None), "the combiner inside is none, or not fitted"),
         (
             "Aligned",

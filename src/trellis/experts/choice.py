@@ -10,7 +10,8 @@ The first is the plain vote. One of them is the incumbent, which would answer if
 and else the incumbent, or the plain vote if the incumbent is worse than it by a standard error. The
 gain of the best of M is flattered by the choice, so it is estimated anew: in each resample the rule
 chooses by the samples that were drawn, and its choice is scored on those that were not (bootstrap
-bias corrected cross-validation). If even that is not above the incumbent, the incumbent stays.
+bias corrected cross-validation). If even that is not above the incumbent and the vote, the better
+of the two stays.
 
 References
 ----------
@@ -127,10 +128,10 @@ def choose(
     picks = _picks(inside, first, ahead, errors[first])
     lots = np.arange(_RESAMPLES)
     best = int(_picks(gains[:, None], first, ahead, errors[first])[0])
-    if float((outside[picks, lots] - outside[first]).mean()) <= 0 and best != 0:
-        best = first
-        picks = np.full(_RESAMPLES, first)
     later = outside[picks, lots]
+    if best not in (0, first) and min(later.mean(), (later - outside[first]).mean()) <= 0:
+        best = first if gains[first] >= 0 else 0
+        later = outside[best]
     trials = tuple(
         Trial(name, float(s), float(g), float(e))
         for name, s, g, e in zip(names, scores, gains, errors, strict=True)

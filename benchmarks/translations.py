@@ -1,0 +1,364 @@
+"""Translations by a crowd and transcripts, combined without gold: Trellis beside crowd-kit.
+
+    python -m benchmarks.translations                                 # crowd-kit installed here
+    python -m benchmarks.translations --peer-python peers/bin/python  # in another environment
+
+CrowdWSA2019 (Li and Fukumoto 2019): English translations of Japanese sentences by a crowd, about
+ten a sentence, of different lengths; most workers answer few sentences. J1 has 250 sentences, T1
+100. Nobody sees right answers. A worker's first answer to a sentence counts (some answer again).
+Score: mean of the sentences' GLEU (n-grams of 1 to 4 words), in percent. Tokens, on both sides and
+for all methods: lower case, runs of letters and digits; punctuation is left out. Intervals are 95 %
+by a paired bootstrap over sentences.
+
+Settings of ``Consensus`` were chosen on J1 and on transcripts made with other seeds; T1 was scored
+once. «A random answer» is the mean over the answers. «The medoid» has the least mean edit distance
+from the others. The aligned vote is ROVER with the answers nearest to the medoid first.
+
+crowd-kit's ``TextRASA`` and ``TextHRRASA`` need an encoder of sentences, and no model of
+sentences can be fetched here. They were given the encoders that were best for them on J1: TF-IDF
+of n-grams of up to 1, 2 or 4 words, or of 2–4 or 1–5 characters, reduced to 50, 100, 300 or 600
+dimensions (100 or 600 for HRRASA), of length 1 or as they are. The best were n-grams of 1–4
+words, of length 1, with 100 dimensions for RASA and 600 for HRRASA. With a neural encoder they
+may do better. (crowd-kit 1.4.2 needs pandas before 3.0 for HRRASA.)
+
+Transcripts: sentences of CoNLL-2000, and copies in which each system gets words wrong at its own
+rate: 60 % other words, 20 % left out, 20 % followed by a word too many. «Shared» mistakes: half of
+what is wrong is what others get wrong, too. Word error rate, in percent. Experts stand from the
+worst to the best, so that an order as they stand is the worst. RASA and HRRASA, which choose one of
+the answers, are not run here; in a trial with another seed they were like the best system or worse.
+
+CPU seconds, without reading data or starting a process.
+"""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import json
+import lzma
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.options import begin
+from benchmarks.side_by_side import Seconds, Table, alternate, ratio
+from studies.datasets.folder import data_folder
+from trellis.evaluation import sentence_gleu, word_error_rate
+from trellis.experts import Consensus, align, strip
+from trellis.experts.agreement import closest_first
+from trellis.experts.voting import vote
+
+Answers = list[list[list[str] | None]]
+Rows = list[tuple[int, int, str]]  # sample, worker, text
+
+PEERS = {"ROVER": 0, "TextRASA": 100, "TextHRRASA": 600}
+"""Methods of crowd-kit, and the dimensions of their encoders."""
+
+
+# ---------------------------------------------------------------- what runs where crowd-kit is
+# These functions are sent as text to another Python, which need not know Trellis.
+
+
+def aggregated(method: str, rows: Rows, dimensions: int) -> dict[str, str]:
+    """The text that a method of crowd-kit makes for each sample."""
+    import pandas
+    from crowdkit import aggregation
+
+    table = pandas.DataFrame(rows, columns=["task", "worker", "text"])
+    if method == "ROVER":
+        found = aggregation.ROVER(str.split, " ".join, silent=True).fit_predict(table)
+        return {str(task): text for task, text in found.items()}
+    import numpy as np
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    texts = table["text"].tolist()
+    counts = TfidfVectorizer(ngram_range=(1, 4)).fit_transform(texts)
+    places = TruncatedSVD(min(dimensions, len(texts) - 1), random_state=0).fit_transform(counts)
+    places /= np.maximum(np.linalg.norm(places, axis=1, keepdims=True), 1e-9)
+    encoder = dict(zip(texts, places, strict=True)).__getitem__
+    found = getattr(aggregation, method)(encoder).fit_predict(table, None)
+    return {str(task): text for task, text in found.items()}
+
+
+def serve() -> None:
+    """Answer requests, one line of JSON each."""
+    import contextlib
+    import json
+    import sys
+    import time
+    import warnings
+    from importlib.metadata import version
+
+    warnings.simplefilter("ignore")
+    for line in sys.stdin:
+        method, rows, dimensions = json.loads(line)
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                import crowdkit.aggregation  # noqa: F401
+
+                started = time.process_time()
+                found = aggregated(method, rows, dimensions) if rows else version("crowd-kit")
+            answer = [found, time.process_time() - started]
+        except ImportError:
+            answer = None
+        print(json.dumps(answer), flush=True)
+
+
+class Peers:
+    """The process in which crowd-kit runs."""
+
+    def __init__(self, python: str) -> None:
+        source = "from __future__ import annotations\nRows = list\n"
+        source += "".join(inspect.getsource(part) for part in (aggregated, serve))
+        self._process = subprocess.Popen(
+            [python, "-c", source + "serve()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+
+    def ask(self, method: str, rows: Rows) -> Any:
+        """Texts (or, without rows, the version) and CPU seconds; None if not installed."""
+        request = json.dumps([method, rows, PEERS.get(method, 0)])
+        print(request, file=self._process.stdin, flush=True)
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"crowd-kit's {method} ended the process of the peers")
+        return json.loads(answer)
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.stdin.close()
+        self._process.wait()
+
+
+# ---------------------------------------------------------------- data
+
+
+def words(text: str) -> list[str]:
+    """Runs of letters and digits, in lower case."""
+    return re.findall(r"[a-z0-9]+", text.lower())
+
+
+def crowd(name: str) -> tuple[Answers, list[list[str]]]:
+    """Answers of each worker to each sentence, and the original sentences."""
+
+    def read(part: str) -> list[dict[str, str]]:
+        path = data_folder("crowdwsa") / f"{name}_{part}.tsv.xz"
+        with lzma.open(path, "rt", encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+    gold = {row["sentence"]: words(row["trueanswer"]) for row in read("gt")}
+    number = {sentence: i for i, sentence in enumerate(gold)}
+    said: dict[str, list[list[str] | None]] = {}
+    for row in read("label_anonymous"):
+        column = said.setdefault(row["worker"], [None] * len(gold))
+        if column[number[row["sentence"]]] is None:
+            column[number[row["sentence"]]] = words(row["workeranswer"])
+    return list(said.values()), list(gold.values())
+
+
+def sentences() -> list[list[str]]:
+    """Sentences of CoNLL-2000's test part, of five words at least."""
+    with lzma.open(data_folder("conll2000") / "test.txt.xz", "rt", encoding="utf-8") as file:
+        blocks = file.read().lower().split("\n\n")
+    found = [[line.split()[0] for line in block.splitlines() if line] for block in blocks]
+    return [sentence for sentence in found if len(sentence) >= 5]
+
+
+def transcripts(
+    seed: int, n: int, rates: tuple[float, ...], *, shared: float = 0.0, missing: float = 0.0
+) -> tuple[Answers, list[list[str]]]:
+    """Copies of sentences with mistakes at these rates, and the sentences."""
+    rng = random.Random(seed)
+    known = sentences()
+    vocabulary = [word for sentence in known for word in sentence]
+    gold = rng.sample(known, min(n, len(known)))
+    hard = [[rng.random() for _ in sentence] for sentence in gold]
+    misheard: dict[str, str] = {}
+
+    def copy(sentence: list[str], hardness: list[float], rate: float) -> list[str]:
+        heard = []
+        for word, level in zip(sentence, hardness, strict=True):
+            chance = level if rng.random() < shared else rng.random()
+            kind = rng.random()
+            if chance >= rate:
+                heard.append(word)
+            elif kind < 0.6:
+                other = rng.choice(vocabulary)
+                heard.append(misheard.setdefault(word, other) if rng.random() < shared else other)
+            elif kind < 0.8:
+                heard += [word, rng.choice(vocabulary)]
+        return heard
+
+    said: Answers = [
+        [None if rng.random() < missing else copy(y, h, rate)
+         for y, h in zip(gold, hard, strict=True)]
+        for rate in rates
+    ]  # fmt: skip
+    for i, right in enumerate(gold):  # each sentence is heard by two at least
+        while sum(column[i] is not None for column in said) < 2:
+            j = rng.randrange(len(said))
+            said[j][i] = said[j][i] or copy(right, hard[i], rates[j])
+    return said, gold
+
+
+# ---------------------------------------------------------------- contestants
+
+
+def medoid(said: Answers) -> list[list[str]]:
+    """The answer with the least mean edit distance from the others."""
+    return [said[order[0]][i] for i, order in enumerate(closest_first(said))]
+
+
+def first(said: Answers) -> list[list[str]]:
+    """The first answer to each sample."""
+    return [next(column[i] for column in said if column[i]) for i in range(len(said[0]))]
+
+
+def aligned_vote(said: Answers, order: str | None = "sample") -> list[list[str]]:
+    """The plain vote over confusion networks."""
+    network, _ = align(said, order=order)
+    return strip(network.lists(vote(network.codes, np.ones(len(said)), len(network.labels))))
+
+
+def consensus(said: Answers) -> list[list[str]]:
+    """The default of Trellis for whole answers."""
+    return Consensus().fit(said).predict(said)
+
+
+Method = Callable[[Answers], list[list[str]]]
+OURS: dict[str, Method] = {
+    "Trellis Consensus": consensus,
+    "the first answer": first,
+    "the medoid": medoid,
+    "aligned vote": aligned_vote,
+}
+TRANSCRIPTS: dict[str, Method] = {
+    "Trellis Consensus": consensus,
+    "the medoid": medoid,
+    "aligned vote, as they stand": lambda said: aligned_vote(said, None),
+    "aligned vote, by agreement": lambda said: aligned_vote(said, "agreement"),
+    "aligned vote, medoid first": aligned_vote,
+}
+
+
+def asked(peers: Peers, method: str, said: Answers) -> tuple[list[list[str]], float]:
+    """What a method of crowd-kit says, and its CPU seconds."""
+    rows = [
+        (i, j, " ".join(answer))
+        for j, column in enumerate(said)
+        for i, answer in enumerate(column)
+        if answer is not None
+    ]
+    found, seconds = peers.ask(method, rows)
+    return [found.get(str(i), "").split() for i in range(len(said[0]))], seconds
+
+
+def measured(
+    said: Answers, methods: dict[str, Method], peers: Peers, named: dict[str, str], rounds: int
+) -> tuple[dict[str, list[list[str]]], dict[str, Seconds]]:
+    """Answers and CPU seconds of all methods, by turns."""
+    runs: dict[str, Callable[[], Any]] = {
+        name: lambda method=method: method(said) for name, method in methods.items()
+    }
+    runs |= {
+        name: lambda method=method: asked(peers, method, said) for name, method in named.items()
+    }
+    answers, seconds = {}, {}
+    for run in alternate(runs, rounds, keep=lambda result: result):
+        theirs = run.name in named
+        answers[run.name] = run.kept[-1][0] if theirs else run.kept[-1]
+        seconds[run.name] = Seconds(took for _, took in run.kept) if theirs else run.cpu
+    return answers, seconds
+
+
+def gain(ours: np.ndarray, others: np.ndarray, draws: int = 10_000) -> str:
+    """Mean difference in points, and its 95 % interval by bootstrap."""
+    difference = 100 * (ours - others)
+    rng = np.random.default_rng(0)
+    means = difference[rng.integers(0, len(difference), (draws, len(difference)))].mean(axis=1)
+    low, high = np.quantile(means, (0.025, 0.975))
+    return f"{difference.mean():+.2f} ({low:+.2f} to {high:+.2f})".replace("-", "−")
+
+
+def main() -> None:
+    args = begin(
+        __doc__,
+        peer_python=(sys.executable, sys.executable, "where crowd-kit is"),
+        sets=(["J1", "T1"], ["J1", "T1"], "parts of CrowdWSA2019"),
+        rounds=(3, 1, "runs that are timed"),
+        sentences=(300, 15, "sentences of the transcripts"),
+        seed=(2026, 2026, "of the transcripts"),
+    )
+    warm, _ = transcripts(0, 5, (0.2, 0.3, 0.4))
+    for method in (*OURS.values(), *TRANSCRIPTS.values()):
+        method(warm)  # loads the kernels
+    peers = Peers(args.peer_python)
+    known = None if args.small else peers.ask("", [])
+    named = {} if known is None else {f"crowd-kit {m} {known[0]}": m for m in PEERS}
+    if known is None:
+        print("crowd-kit is left out: not installed, or small mode")
+
+    table = Table(
+        "Translations by a crowd, no gold: mean GLEU", "data", "method", "GLEU, %",
+        "Trellis Consensus is above by (95 %)", "CPU s", "times Trellis (range)",
+    )  # fmt: skip
+    for number, name in enumerate(args.sets):
+        small = transcripts(number, 15, (0.2, 0.3, 0.4) * 5, missing=0.5)
+        said, gold = small if args.small else crowd(name)
+        answers, seconds = measured(said, OURS, peers, named, args.rounds)
+        scores = {
+            method: np.array([sentence_gleu(y, a) for y, a in zip(gold, found, strict=True)])
+            for method, found in answers.items()
+        }
+        each = [
+            np.mean([sentence_gleu(gold[i], c[i]) for c in said if c[i] is not None])
+            for i in range(len(gold))
+        ]
+        ours = scores["Trellis Consensus"]
+        table.add(name, "a random answer", 100 * np.mean(each), gain(ours, np.array(each)), "", "")
+        for method, values in scores.items():
+            is_ours = method == "Trellis Consensus"
+            table.add(
+                name, method, 100 * values.mean(), "" if is_ours else gain(ours, values),
+                seconds[method].median,
+                "" if is_ours else ratio(seconds[method], seconds["Trellis Consensus"]),
+            )  # fmt: skip
+
+    rates = Table(
+        "Transcripts, no gold: word error rate, %", "systems", "method", "word error rate, %",
+        "CPU s", "times Trellis (range)",
+    )  # fmt: skip
+    for name, (errors, options) in {
+        "five, 38–11 % wrong": ((0.38, 0.31, 0.24, 0.17, 0.11), {}),
+        "the same, shared mistakes": ((0.38, 0.31, 0.24, 0.17, 0.11), {"shared": 0.5}),
+        "one good, four of 50 %": ((0.5, 0.5, 0.5, 0.5, 0.05), {}),
+        "a crowd of 30, 80 % missing": ((0.4, 0.3, 0.3, 0.2, 0.1) * 6, {"missing": 0.8}),
+    }.items():
+        said, gold = transcripts(args.seed, args.sentences, errors, **options)
+        rover = {title: method for title, method in named.items() if method == "ROVER"}
+        answers, seconds = measured(said, TRANSCRIPTS, peers, rover, args.rounds)
+        best = min(
+            word_error_rate(*zip(*[(y, a) for y, a in zip(gold, column, strict=True) if a],
+                                 strict=True))
+            for column in said
+        )  # fmt: skip
+        rates.add(name, "the best system", 100 * best, "", "")
+        for method, found in answers.items():
+            rates.add(
+                name, method, 100 * word_error_rate(gold, found), seconds[method].median,
+                "" if method == "Trellis Consensus"
+                else ratio(seconds[method], seconds["Trellis Consensus"]),
+            )  # fmt: skip
+    peers.close()
+    table.show()
+    rates.show()
+
+
+if __name__ == "__main__":
+    main()
