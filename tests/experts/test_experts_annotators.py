@@ -332,10 +332,11 @@ def test_expected_coincidences():
     outputs, gold, _ = panel(5)
     model = AnnotatorModel().fit(outputs, gold)
     table = model.confusions_ * (1 - np.eye(3))
-    expected = np.einsum("ily,kly,y->ik", table, table, model._annotators.first)
-    assert np.allclose(model.expected_coincidences(), expected)
+    weights = np.array([1.0, 2.0, 5.0])
+    expected = np.einsum("ily,kly,y,l->ik", table, table, model._annotators.first, weights)
+    assert np.allclose(model.expected_coincidences(weights), expected)
     with pytest.raises(DataError, match="coincidences are not known of confusion matrices"):
-        AnnotatorModel("dawid-skene").fit(outputs).expected_coincidences()
+        AnnotatorModel("dawid-skene").fit(outputs).expected_coincidences(weights)
 
 
 def test_aligned_answers():

@@ -73,7 +73,7 @@ def test_camps_keep_the_vote_until_right_answers_decide():
     assert guarded.chosen_ == "vote"
     assert guarded.predict(outputs) == vote.predict(outputs)
     guarded.fit(outputs, [*gold[:30], *[None] * 170])
-    assert guarded.evidence_["mace on gold"] < -1
+    assert guarded.evidence_["mace on gold"] < -2
     assert guarded.chosen_ == "vote"
 
 
@@ -158,13 +158,18 @@ def test_a_pair_is_no_camp():
     answer = np.zeros(10, np.int32)
     codes = np.zeros((10, 4), np.int32)
     codes[:4, :2] = 1
-    assert camp(codes, answer, np.zeros((4, 4))) == ()
+    alike = np.ones(3)
+    assert camp(codes, answer, alike, np.zeros((4, 4))) == ()
     codes[:4, 3] = 1
-    assert camp(codes, answer, np.zeros((4, 4))) == (0, 1, 3)
+    assert camp(codes, answer, alike, np.zeros((4, 4))) == (0, 1, 3)
+    codes[4:6, :2] = 2  # besides, mistakes of their own
+    codes[6:8, 3] = 2
+    assert camp(codes, answer, alike, np.zeros((4, 4))) == (0, 1, 3)
+    assert camp(codes, answer, np.array([1.0, 0.1, 10.0]), np.zeros((4, 4))) == ()
     codes[:4, 3] = 2  # other mistakes at the same places
-    assert camp(codes, answer, np.zeros((4, 4))) == ()
+    assert camp(codes, answer, alike, np.zeros((4, 4))) == ()
     codes[:4, 3] = 1
-    assert camp(codes, answer, np.full((4, 4), 0.4)) == ()  # no more than expected
+    assert camp(codes, answer, alike, np.full((4, 4), 0.6)) == ()  # no more than expected
 
 
 # ------------------------------------------------------------------ model files

@@ -433,15 +433,18 @@ class AnnotatorModel(Combiner):
             codes[:, j] = -1
             yield self._label(replace(outputs, codes=codes))
 
-    def expected_coincidences(self) -> Floats:
-        """Share of the positions (p, p) at which two experts would say the same wrong label."""
+    def expected_coincidences(self, weights: Floats) -> Floats:
+        """Mean weight (p, p) of the wrong labels that two experts would both say.
+
+        ``weights`` (L,) are of the labels; 0 counts at positions where they do not coincide.
+        """
         found = self._annotators
         if found.confusions is not None:
             raise DataError("coincidences are not known of confusion matrices")
         n_labels = len(self.labels_)
         first = np.full(n_labels, 1 / n_labels) if found.first is None else found.first
-        shares: Floats = (found.miss * (1 - first)) @ found.miss.T
-        return shares
+        means: Floats = (found.miss * (weights * (1 - first))) @ found.miss.T
+        return means
 
     # ------------------------------------------------------------------ answers
 
