@@ -288,11 +288,17 @@ class SpanEnsemble(Combiner):
         table[rows, answer] = np.where(total > 0, sure, 1.0)
         return table
 
-    def _own_shares(self) -> bool:
-        return True
+    def _probabilities(self, outputs: ExpertOutputs) -> Floats:
+        return self._shares(outputs)  # the span vote has its own, too
 
     def _recognised(self, outputs: Any) -> ExpertOutputs:
-        answers = super()._recognised(outputs)
+        return self._with_tags(super()._recognised(outputs))
+
+    def _widened(self, outputs: Any) -> ExpertOutputs:
+        return self._with_tags(super()._widened(outputs))
+
+    def _with_tags(self, answers: ExpertOutputs) -> ExpertOutputs:
+        """The same, with all tags among the labels that may be written."""
         assert self.scheme_ is not None
         types = {self.scheme_.parse(label)[1] for label in answers.labels if label != "O"}
         written = {_tag(letter, type_) for letter in self.scheme_.writes for type_ in types}
