@@ -156,7 +156,7 @@ def test_specialists_are_found_by_label():
     first = [["x", "z", "y"], ["z", "x"]] * 5
     second = [["z", "y", "x"], ["y", "z"]] * 5
     third = [["z", "z", "z"], ["z", "z"]] * 5
-    boost = ESPBoost(tie="label", n_rounds=2).fit([first, second, third], gold)
+    boost = ESPBoost(tie="label", n_rounds=2, start="nothing").fit([first, second, third], gold)
     assert np.argwhere(boost.weights_ > 0).tolist() == [[0, 0], [1, 1]]
     assert boost.predict([first[:1], second[:1], third[:1]])[0][:2] == ["x", "y"]
 

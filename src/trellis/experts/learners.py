@@ -25,7 +25,7 @@ from trellis.experts.tying import Cells, Tie, Tying
 from trellis.experts.voting import own_votes, vote
 from trellis.files.stored import header_value, take
 
-__all__ = ["Batch", "EdgeLearner", "Learner", "TableLearner"]
+__all__ = ["Batch", "EdgeLearner", "EvenLearner", "Learner", "Rounds", "TableLearner"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +58,37 @@ class Batch:
             losses = (codes != self.gold[:, None]).astype(np.float64)
         return np.where(self.codes >= 0, losses, 0.0)
 
+    def vote_loss(self, sample: int, weights: Float64s) -> float:
+        """Return the mean loss of a vote with weights (p,) or (n, p) on one sample."""
+        part = slice(int(self.offsets[sample]), int(self.offsets[sample + 1]))
+        n_labels = int(max(self.codes[part].max(), self.gold[part].max())) + 1
+        return self.loss_of(sample, vote(self.codes[part], weights, n_labels))
+
+    def loss_of(self, sample: int, said: NDArray[np.int32]) -> float:
+        """Return the mean loss of an answer (n,) to one sample; that of no answer (-1) is 1."""
+        right = self.gold[self.offsets[sample] : self.offsets[sample + 1]]
+        wrong = self.cost[right, said] if self.cost.size else said != right
+        return float(np.where(said >= 0, wrong, 1.0).mean())
+
+
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """What some rounds came to.
+
+    Attributes
+    ----------
+    losses : float64 (n,)
+        Expected loss of each sample under the weights p_t that had not seen it.
+    log_sum : float64 (C, p) or (E,)
+        Log of Σ_t p_t.
+    vote_losses : float64 (n,) or (0,)
+        Loss of the vote with the weights that had not seen the sample, if the learner is asked.
+    """
+
+    losses: Float64s
+    log_sum: Float64s
+    vote_losses: Float64s
+
 
 class Learner:
     """On-line learning over path experts.
@@ -68,7 +99,11 @@ class Learner:
         What the rounds so far have left: log weights, or sums of losses.
     n_rounds : int
         Rounds so far.
+    judged : bool
+        Whether rounds also tell the loss of the vote.
     """
+
+    judged = False
 
     def __init__(self, start: Float64s) -> None:
         self.table = start
@@ -78,8 +113,8 @@ class Learner:
         """Prepare samples for the methods below; the table grows if need be."""
         raise NotImplementedError  # abstract
 
-    def rounds(self, batch: Batch) -> tuple[Float64s, Float64s]:
-        """Play one round a sample; return their expected losses and the log of Σ_t p_t."""
+    def rounds(self, batch: Batch) -> Rounds:
+        """Play one round a sample."""
         raise NotImplementedError  # abstract
 
     def log_table(self) -> Float64s:
@@ -143,6 +178,11 @@ class TableLearner(Learner):
         self.grow(self.tying.n_rows)
         return Batch(outputs.offsets, outputs.codes, gold, cost, cells)
 
+    def follow(self, other: TableLearner) -> None:
+        """Have the contexts of another learner, which has prepared the samples."""
+        self.tying, self.slept = other.tying, other.slept
+        self.grow(self.tying.n_rows)
+
     def grow(self, n_rows: int) -> None:
         """Make room for more contexts."""
         missing = n_rows - len(self.table)
@@ -191,22 +231,38 @@ class TableLearner(Learner):
         return answer
 
 
+class EvenLearner(TableLearner):
+    """Equal weights whatever happens: the plain vote."""
+
+    def log_table(self) -> Float64s:
+        """Return the log of equal weights."""
+        return np.zeros_like(self.table)
+
+    def rounds(self, batch: Batch) -> Rounds:
+        """Play one round a sample."""
+        n = len(batch.offsets) - 1
+        losses = self.expected(batch, np.ones((*self.table.shape, 1)))[0]
+        votes = np.array([batch.vote_loss(s, np.ones(batch.codes.shape[1])) for s in range(n)])
+        self.n_rounds += n
+        return Rounds(losses, np.full(self.table.shape, math.log(n)), votes)
+
+
 class EdgeLearner(Learner):
     """What learners on the edges of an automaton share; all samples have its length."""
 
+    even_paths = False  # whether the first distribution is uniform over paths
+
     def __init__(self, automaton: PathAutomaton, n_experts: int) -> None:
-        if automaton.n_experts > n_experts:
-            raise DataError(
-                f"the automaton speaks of {automaton.n_experts} experts, there are {n_experts}"
-            )
         self.automaton = automaton
         _, inverse, count = np.unique(automaton.origin, return_inverse=True, return_counts=True)
         self.start_cost: Float64s = np.log(count[inverse])
         super().__init__(np.zeros(automaton.n_edges))
 
     @property
-    def log_experts(self) -> float | None:
+    def log_experts(self) -> float:
         """The most that -log p_1(h) can be for a path h: log N if p_1 is uniform."""
+        if self.even_paths:
+            return math.log(self.automaton.n_paths)
         # The start is uniform over the edges that leave a state, so paths differ in their share.
         path = self.automaton.best_path(self.start_cost)
         return float(self.start_cost[path].sum())
@@ -218,12 +274,7 @@ class EdgeLearner(Learner):
 
     def check(self, outputs: ExpertOutputs) -> None:
         """Refuse samples of another length, and experts that sleep."""
-        if (outputs.lengths != self.automaton.length).any():
-            sample = int(np.flatnonzero(outputs.lengths != self.automaton.length)[0])
-            raise DataError(
-                f"sample {sample} (counted from 0) has {outputs.lengths[sample]} positions, the "
-                f"automaton {self.automaton.length}; learn a combiner for each length"
-            )
+        self.automaton.check_samples(outputs.lengths, outputs.n_experts)
         if (outputs.codes < 0).any():
             raise DataError(
                 "experts may not sleep on an automaton that is not complete: leaving edges out "

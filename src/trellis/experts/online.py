@@ -9,6 +9,7 @@ of them) and votes with the result; :class:`~trellis.experts.WeightedMajority` a
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -55,6 +56,68 @@ class Guarantee:
         return self.value
 
 
+@dataclass(eq=False)
+class Strand:
+    """A learner with one rate of learning, and what its rounds have left."""
+
+    learner: Learner
+    blocks: Suffixes | Candidates
+    losses: Float64s  # expected loss of each round, (T,)
+    vote_losses: Float64s  # loss of the vote before each sample, (T,), if there is a choice
+
+    def play(self, batch: Batch) -> None:
+        """Play one round a sample."""
+        done, n = 0, len(batch.offsets) - 1
+        losses, votes = [self.losses], [self.vote_losses]
+        blocks = self.blocks
+        while done < n:
+            if isinstance(blocks, Candidates):
+                blocks.begin(self.learner.log_table().copy())
+            part = batch.part(done, min(n, done + blocks.room()))
+            size = len(part.offsets) - 1
+            if isinstance(blocks, Candidates):
+                tables = blocks.stack(len(self.learner.log_table()))
+                blocks.add(self.learner.expected(part, tables).sum(axis=1), size)
+            rounds = self.learner.rounds(part)
+            losses.append(rounds.losses)
+            votes.append(rounds.vote_losses)
+            if isinstance(blocks, Suffixes):
+                blocks.add(rounds.log_sum, size)
+            done += size
+        self.losses, self.vote_losses = np.concatenate(losses), np.concatenate(votes)
+
+    def state(self) -> dict[str, Any]:
+        """What a model file holds of it."""
+        return {
+            "learner": self.learner.state(),
+            "blocks": self.blocks.state(),
+            "losses": self.losses,
+            "vote_losses": self.vote_losses,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Undo :meth:`state`, checking everything."""
+        self.learner.restore(header_value(state, "learner", dict))
+        self.blocks.restore(header_value(state, "blocks", dict), self.learner.table.shape)
+        self.losses = take(state, "losses", np.float64, (None,))
+        self.vote_losses = take(state, "vote_losses", np.float64, self.losses.shape)
+        if not self.learner.n_rounds == self.blocks.n_rounds == len(self.losses):
+            raise CorruptModelError("the rounds are not those of the losses")
+
+
+def beats_vote(strands: Sequence[Strand]) -> int:
+    """Return the strand whose vote lost least before each sample, 0 unless it is clearly better.
+
+    Strand 0 is the plain vote. With d_t = its loss on sample t - that of the best other one, the
+    other one is chosen if the mean of d is more than one standard error above 0.
+    """
+    best = 1 + int(np.argmin([strand.vote_losses.mean() for strand in strands[1:]]))
+    gain = strands[0].vote_losses - strands[best].vote_losses
+    if len(gain) < 2 or not gain.mean() > gain.std(ddof=1) / math.sqrt(len(gain)):
+        return 0
+    return best
+
+
 class OnlineCombiner(Combiner, Seeded):
     """Learning one sample a round, and conversion of what was learned to one rule."""
 
@@ -68,10 +131,12 @@ class OnlineCombiner(Combiner, Seeded):
     )
     delta: float = parameter(number(above=0, below=1), "Confidence parameter of Γ.", default=0.05)
     loss_scale: str = parameter(
-        one_of("0/1", "1/l"),
-        """The loss that the learner sees of a sample: the number of mistakes, or their share. All
-        losses reported are shares.""",
-        default="0/1",
+        one_of("auto", "0/1", "1/l", "mean"),
+        """The loss that weights follow: the number of mistakes so far, the sum of their shares of
+        samples, or their mean over all positions so far, which does not grow with the sample.
+        "auto": the mean if positions share weights and the rate of learning is "auto", else the
+        number, as in the paper. All losses reported are shares.""",
+        default="auto",
     )
     cost: Any = parameter(
         one_of("hamming") | function,
@@ -103,6 +168,8 @@ class OnlineCombiner(Combiner, Seeded):
     def _check_together(self) -> None:
         if self.automaton is not None and self.tie not in ("auto", "position"):
             raise DataError("an automaton has its weights on edges; leave tie at auto")
+        if self.automaton is not None and self.loss_scale == "mean":
+            raise DataError("on an automaton of one length losses are counted; use '0/1' or '1/l'")
 
     def partial_fit(self, outputs: Any, gold: Any) -> Self:
         """Go on learning from further samples, one round each; the first call starts afresh.
@@ -140,12 +207,32 @@ class OnlineCombiner(Combiner, Seeded):
 
     # ------------------------------------------------------------------ for subclasses
 
-    def _new_learner(self, tie: Tie, n_experts: int) -> Learner:
-        """A learner before its first round."""
+    def _new_learners(self, tie: Tie, n_experts: int, outputs: ExpertOutputs) -> list[Learner]:
+        """Learners before their first round; if there are several, the first one is the vote."""
         raise NotImplementedError  # abstract
 
-    def _start(self, outputs: ExpertOutputs) -> None:
-        """Set what the learner needs to know of its first samples."""
+    def _blank_learners(self, tie: Tie, n_experts: int, state: Mapping[str, Any]) -> list[Learner]:
+        """Learners to be restored from a file."""
+        raise NotImplementedError  # abstract
+
+    def _chosen(self, strands: Sequence[Strand]) -> int:
+        """Return which of several strands answers."""
+        return beats_vote(strands)
+
+    def _scale(self, tie: Tie) -> str:
+        """The scale of the loss in fact."""
+        if self.loss_scale != "auto":
+            return self.loss_scale
+        return "mean" if tie != "position" and self._rate() == "auto" else "0/1"
+
+    def _rate(self) -> float | str:
+        """The parameter that says how fast is learned."""
+        raise NotImplementedError  # abstract
+
+    def _stored_scale(self, state: Mapping[str, Any]) -> str:
+        if "scale" not in state:  # a file of an earlier version, in which it was given
+            return self.loss_scale
+        return header_value(state, "scale", str, choices=("0/1", "1/l", "mean"))
 
     def _restricted(self) -> PathAutomaton | None:
         """The automaton, unless all paths are allowed."""
@@ -163,30 +250,28 @@ class OnlineCombiner(Combiner, Seeded):
         if fresh:
             if self.automaton is not None:
                 EdgeLearner(self.automaton, outputs.n_experts).check(outputs)
-            self._learner = self._new_learner(self._tie(outputs), outputs.n_experts)
-            self._start(outputs)
-            self._losses = np.zeros(0)
-            self._blocks = self._new_blocks()
-        batch = self._learner.batch(outputs, gold, self._cost(outputs))
-        blocks = self._blocks
-        assert blocks is not None
-        done = 0
-        losses = [self._losses]
-        while done < len(outputs):
-            if isinstance(blocks, Candidates):
-                blocks.begin(self._learner.log_table().copy())
-            part = batch.part(done, min(len(outputs), done + blocks.room()))
-            n = len(part.offsets) - 1
-            if isinstance(blocks, Candidates):
-                tables = blocks.stack(len(self._learner.log_table()))
-                blocks.add(self._learner.expected(part, tables).sum(axis=1), n)
-            round_losses, log_sum = self._learner.rounds(part)
-            losses.append(round_losses)
-            if isinstance(blocks, Suffixes):
-                blocks.add(log_sum, n)
-            done += n
-        self._losses = np.concatenate(losses)
+            learners = self._new_learners(self._tie(outputs), outputs.n_experts, outputs)
+            for learner in learners:
+                learner.judged = len(learners) > 1
+            none = np.zeros(0)
+            self._strands = [
+                Strand(learner, self._new_blocks(), none, none) for learner in learners
+            ]
+        first = self._strands[0].learner
+        batch = first.batch(outputs, gold, self._cost(outputs))
+        for strand in self._strands:
+            if strand.learner is not first:
+                assert isinstance(strand.learner, TableLearner) and isinstance(first, TableLearner)
+                strand.learner.follow(first)
+            strand.play(batch)
+        self._take(self._chosen(self._strands) if len(self._strands) > 1 else 0)
         self._choose(batch)
+
+    def _take(self, strand: int) -> None:
+        """Answer with this strand."""
+        self._strand = strand
+        chosen = self._strands[strand]
+        self._learner, self._blocks, self._losses = chosen.learner, chosen.blocks, chosen.losses
 
     def _tie(self, outputs: ExpertOutputs) -> Tie:
         if self.automaton is not None:
@@ -246,7 +331,7 @@ class OnlineCombiner(Combiner, Seeded):
             first, after = int(run[0]), int(run[-1]) + 1
             if first > done:
                 learner.rounds(batch.part(done, first))
-            _, log_sum = learner.rounds(batch.part(first, after))
+            log_sum = learner.rounds(batch.part(first, after)).log_sum
             total = log_sum if total is None else np.logaddexp(total, log_sum)
             done = after
         assert total is not None
@@ -378,23 +463,34 @@ class OnlineCombiner(Combiner, Seeded):
             "gamma": float(self.gamma_),
             "expected_loss": float(self.expected_loss_),
             "n_sets": self._n_sets,
+            "strand": self._strand,
         }
         learner = self._learner
         if isinstance(learner, TableLearner):
             state |= learner.tying.state() | {"slept": learner.slept}
         if self._by_suffixes() and self._blocks is not None:
-            state |= {"learner": learner.state(), "blocks": self._blocks.state()}
+            if len(self._strands) > 1:
+                state["strands"] = [strand.state() for strand in self._strands]
+            else:
+                state |= {"learner": learner.state(), "blocks": self._blocks.state()}
         return state
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         p = len(self.expert_names_)
-        learner = self._new_learner("position", p)
-        if isinstance(learner, TableLearner):
-            learner.tying = Tying.restored(state, p)
-            learner.slept = header_value(state, "slept", bool)
-            learner.grow(learner.tying.n_rows)
-        self._learner = learner
+        tying = None if "tie" not in state else Tying.restored(state, p)
+        learners = self._blank_learners("position" if tying is None else tying.tie, p, state)
+        for learner in learners:
+            learner.judged = len(learners) > 1
+            if isinstance(learner, TableLearner):
+                assert tying is not None
+                learner.tying = tying
+                learner.slept = header_value(state, "slept", bool)
+                learner.grow(learner.tying.n_rows)
+        self._strand = 0
+        if "strand" in state:
+            self._strand = header_value(state, "strand", int, low=0, high=len(learners))
+        self._learner = learner = learners[self._strand]
         shape = learner.table.shape
         self._log_table = take(state, "log_table", np.float64, shape, finite=False)
         if not (self._log_table < np.inf).all() or not np.isfinite(self._log_table.max()):
@@ -409,9 +505,21 @@ class OnlineCombiner(Combiner, Seeded):
         self.expected_loss_ = header_value(state, "expected_loss", float)
         self._n_sets = header_value(state, "n_sets", int, low=1)
         self._blocks = None
-        if "blocks" in state:
+        none = np.zeros(0)
+        self._strands = [Strand(one, self._new_blocks(), none, none) for one in learners]
+        if "strands" in state:
+            kept = header_value(state, "strands", list, items=dict)
+            if len(kept) != len(learners):
+                raise CorruptModelError("the strands are not those of the rates")
+            for strand, entries in zip(self._strands, kept, strict=True):
+                strand.restore(entries)
+            self._take(self._strand)
+            if not np.array_equal(self._losses, self.round_losses_):
+                raise CorruptModelError("the rounds are not those of the losses")
+        elif "blocks" in state:
             learner.restore(header_value(state, "learner", dict))
             self._blocks = self._new_blocks()
             self._blocks.restore(header_value(state, "blocks", dict), shape)
             if not learner.n_rounds == self._blocks.n_rounds == len(self._losses):
                 raise CorruptModelError("the rounds are not those of the losses")
+            self._strands = [Strand(learner, self._blocks, self._losses, none)]
