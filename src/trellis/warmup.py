@@ -215,6 +215,7 @@ def warm_experts() -> None:
     for conversion in ("majority-vote", "cross-validation"):
         for kind in (WeightedMajority, FollowPerturbedLeader):
             Aligned(kind(conversion)).fit(outputs, gold).predict(outputs)
+            Aligned(kind(conversion, tie="expert")).fit(outputs, gold).predict(outputs)
     distance_correlation(np.arange(2.0), np.arange(2.0))
     CentredDistances(np.eye(3)).correlation_squared(np.zeros((1, 3)))
 

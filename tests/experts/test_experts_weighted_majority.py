@@ -1,4 +1,6 @@
+import itertools
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from trellis.experts import (
     FollowPerturbedLeader,
     MajorityVote,
     PathAutomaton,
+    PathFamily,
     WeightedMajority,
 )
 from trellis.theory import randomised_excess, regret_bound
@@ -38,8 +41,13 @@ def problem(seed, n=12, p=3, length=3, n_labels=3, asleep=0.0, equal=True):
 
 
 def edge_losses(net, said, gold):
-    wrong = (said.codes != gold[:, None]).reshape(len(said), net.length, said.n_experts)
-    return wrong[:, net.position, net.expert].astype(float)
+    """Losses (T, E); a sleeper is charged the mean of those awake, 1 if there are none."""
+    wrong = np.where(said.codes < 0, np.nan, said.codes != gold[:, None])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mean = np.nan_to_num(np.nanmean(wrong, axis=1, keepdims=True), nan=1.0)
+    wrong = np.where(said.codes < 0, mean, wrong).reshape(len(said), net.length, said.n_experts)
+    return wrong[:, net.position, net.expert]
 
 
 @settings(max_examples=25, deadline=None)
@@ -58,11 +66,11 @@ def test_complete_automaton_is_exponential_weights_over_all_paths(seed, by_lengt
 
 
 @settings(max_examples=25, deadline=None)
-@given(seeds)
-def test_any_automaton_is_exponential_weights_over_its_paths(seed):
+@given(seeds, st.sampled_from([0.0, 0.3]))
+def test_any_automaton_is_exponential_weights_over_its_paths(seed, asleep):
     rng = np.random.default_rng(seed)
     net = random_automaton(rng, 3, 3)
-    said, gold, codes = problem(seed)
+    said, gold, codes = problem(seed, asleep=0.0 if net.is_complete else asleep)
     model = WeightedMajority("randomised", beta=0.6, automaton=net).fit(said, gold)
     shares, expected, path_losses, paths = exponential_weights(
         net, edge_losses(net, said, codes), -math.log(0.6)
@@ -191,6 +199,110 @@ def test_tied_weights_do_not_end_as_the_best_expert(make):
     if isinstance(make(), WeightedMajority):
         paper = WeightedMajority(tie="expert", beta=0.95).fit(*unequal(1000, 0, equal))
         assert paper.score(test, truth) < vote - 0.1
+
+
+def joint_law(said, tables, rows):
+    """Chances of the answers to one sample: a round, an expert a context, and what they say."""
+    law = {}
+    n = len(said.codes)
+    contexts = sorted({rows(t) for t in range(n)})
+    for table in tables:
+        shares = table / table.sum(axis=1, keepdims=True)
+        for choice in itertools.product(range(said.n_experts), repeat=len(contexts)):
+            expert = dict(zip(contexts, choice, strict=True))
+            chance = np.prod([shares[c, j] for c, j in expert.items()]) / len(tables)
+            answer = tuple(said.labels[said.codes[t, expert[rows(t)]]] for t in range(n))
+            law[answer] = law.get(answer, 0.0) + chance
+    return law
+
+
+def drawn_law(model, one, size=20_000):
+    many = one.take(np.zeros(size, int))
+    answers = model.predict(many)
+    assert model.predict(many) == answers  # the same seed
+    law = {}
+    for answer in map(tuple, answers):
+        law[answer] = law.get(answer, 0.0) + 1 / size
+    return law
+
+
+@pytest.mark.parametrize("tie", ["position", "expert"])
+def test_the_randomised_rule_draws_a_round_then_a_path(tie):
+    said, gold, _ = problem(2, n=6, p=2, length=3, n_labels=2)
+    model = WeightedMajority("randomised", beta=0.3, tie=tie, random_state=0).fit(said, gold)
+    tables = [
+        WeightedMajority(beta=0.3, tie=tie, collection=[[t]]).fit(said, gold).weights_
+        for t in model.rounds_
+    ]
+    rows = (lambda t: t) if tie == "position" else (lambda t: 0)
+    one = ExpertOutputs([0, 3], [[0, 1], [1, 0], [0, 1]], ("a", "b"), said.names)
+    wanted = joint_law(one, [np.atleast_2d(table) for table in tables], rows)
+    found = drawn_law(model, one)
+    assert set(found) <= set(wanted)
+    assert all(abs(found.get(y, 0.0) - chance) < 0.015 for y, chance in wanted.items())
+    if tie == "expert":  # drawn independently at each position, answers would be others
+        alone = joint_law(one, [np.broadcast_to(np.mean(tables, axis=0), (3, 2))], lambda t: t)
+        assert max(abs(alone[y] - wanted.get(y, 0.0)) for y in alone) > 0.03
+    right = [["a", "b", "b"]]
+    loss = sum(chance * np.mean([u != v for u, v in zip(y, right[0], strict=True)])
+               for y, chance in wanted.items())  # fmt: skip
+    assert model.expected_loss(one, right) == pytest.approx(loss)
+
+
+def test_the_randomised_rule_draws_paths_of_an_automaton():
+    net = PathAutomaton.restricted(2, 3, np.array([[True, True], [False, True]]))
+    said, gold, codes = problem(3, n=6, p=2, length=3, n_labels=2)
+    model = WeightedMajority("randomised", beta=0.3, automaton=net, random_state=0)
+    model.fit(said, gold)
+    shares, _, _, paths = exponential_weights(net, edge_losses(net, said, codes), -math.log(0.3))
+    one = ExpertOutputs([0, 3], [[0, 1], [0, 1], [0, 1]], ("a", "b"), said.names)
+    wanted = {}
+    for path, chance in zip(paths, shares[model.rounds_].mean(axis=0), strict=True):
+        wanted["".join("ab"[j] for j in net.expert[path])] = chance
+    found = drawn_law(model, one)
+    assert all(abs(found.get(tuple(y), 0.0) - chance) < 0.015 for y, chance in wanted.items())
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds, st.sampled_from(["expert", "label", "position"]))
+def test_the_loss_of_the_randomised_rule_where_experts_sleep(seed, tie):
+    said, gold, codes = problem(seed, n=8, equal=False, asleep=0.3)
+    model = WeightedMajority("randomised", beta=0.4, tie=tie, random_state=0).fit(said, gold)
+    many = said.take(np.tile(np.arange(8), 2000))
+    right = np.tile(codes, 2000)
+    answers = np.array([said.labels.index(y) for s in model.predict(many) for y in s])
+    wrong = np.where((many.codes < 0).all(axis=1), 1.0, answers != right)
+    found = np.add.reduceat(wrong, many.offsets[:-1]) / many.lengths
+    assert model.expected_loss(said, gold) == pytest.approx(found.mean(), abs=0.02)
+
+
+def test_a_given_set_is_drawn_from_and_kept(tmp_path):
+    said, gold, _ = problem(2, n=12)
+    model = WeightedMajority("randomised", beta=0.3, collection=[[0, 5, 6]], random_state=0)
+    model.fit(said, gold).save(tmp_path / "m")
+    tables, counts = model._distributions()
+    assert len(tables) == 3
+    assert counts.tolist() == [1, 1, 1]
+    assert load_model(tmp_path / "m").predict(said) == model.predict(said)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seeds)
+def test_the_first_distribution_may_be_uniform_over_paths(seed):
+    rng = np.random.default_rng(seed)
+    net = random_automaton(rng, 3, 3)
+    said, gold, codes = problem(seed)
+    model = WeightedMajority(beta=0.6, automaton=net, start="paths").fit(said, gold)
+    _, expected, path_losses, paths = exponential_weights(
+        net, edge_losses(net, said, codes), -math.log(0.6), even_paths=True
+    )
+    np.testing.assert_allclose(model.round_losses_, expected / 3, atol=1e-12)
+    if not net.is_complete:
+        assert model._learner.log_experts == pytest.approx(math.log(len(paths)))
+        other = WeightedMajority(beta=0.6, automaton=net).fit(said, gold)
+        assert model._learner.log_experts <= other._learner.log_experts + 1e-12
+    regret = model.round_losses_.sum() - path_losses.sum(axis=0).min() / 3
+    assert regret <= model.bound().excess * len(said) + 1e-9
 
 
 def test_the_randomised_rule_learns_by_its_own_loss():
@@ -322,14 +434,17 @@ def test_a_stream_of_perturbed_leaders_is_the_same_as_a_batch():
         WeightedMajority("cross-validation", tie="position"),
         WeightedMajority("randomised", tie="expert", loss_scale="1/l", random_state=0),
         WeightedMajority(automaton=PathAutomaton.restricted(3, 3, np.tri(3, dtype=bool))),
+        WeightedMajority(automaton=PathFamily.switching(3, 1)),
+        WeightedMajority("cross-validation", automaton=PathFamily.staying(3, 2), beta=0.01),
+        WeightedMajority("randomised", automaton=PathFamily.staying(3, 2), random_state=0),
         FollowPerturbedLeader(epsilon=0.1),
         FollowPerturbedLeader("cross-validation", random_state=0),
         FollowPerturbedLeader(automaton=PathAutomaton.ngram(3, 3, 2), random_state=0),
     ],
 )
 def test_a_stream_goes_on_after_loading(model, n, tmp_path):
-    paths = model.automaton is not None
-    outputs, gold, _ = problem(1, n=n, equal=paths, asleep=0.0 if paths else 0.1)
+    paths = isinstance(model.automaton, PathAutomaton)
+    outputs, gold, _ = problem(1, n=n, equal=paths, asleep=0.1)
     first, rest = slice(0, n // 3), slice(n // 3, n)
     kept = clone(model).partial_fit(outputs.take(first), gold[first])
     kept.save(tmp_path / "m")
@@ -569,7 +684,7 @@ def test_the_bound_holds_on_new_samples():
         ({"beta": "regret", "loss_scale": "mean"}, 'beta="regret" is about sums of losses'),
         ({"automaton": PathAutomaton.complete(3, 3), "loss_scale": "mean"}, "losses are counted"),
         ({"start": "states"}, "start must be 'edges' or 'paths'"),
-        ({"automaton": 3}, "automaton must be None or a PathAutomaton, got 3"),
+        ({"automaton": 3}, "automaton must be None, a PathAutomaton or a PathFamily, got 3"),
         ({"automaton": PathAutomaton.complete(2, 3), "tie": "label"}, "weights on edges"),
         ({"automaton": PathAutomaton.complete(9, 3)}, "speaks of 9 experts"),
         ({"automaton": PathAutomaton.complete(3, 4)}, "has 3 positions, the automaton 4"),
@@ -606,10 +721,6 @@ def test_other_bad_input_is_refused():
         model.expected_loss([[], [], []], [])
     with pytest.raises(DataError, match="delta must be"):
         model.bound(delta=0)
-    sleepy, gold, _ = problem(0, asleep=0.5)
-    net = PathAutomaton.ngram(3, 3, 2)
-    with pytest.raises(DataError, match="may not sleep on an automaton"):
-        WeightedMajority(automaton=net).fit(sleepy, gold)
 
 
 def test_manners():

@@ -18,6 +18,7 @@ from trellis.experts.espboost import ESPBoost
 from trellis.experts.follow_perturbed_leader import FollowPerturbedLeader
 from trellis.experts.online import Guarantee
 from trellis.experts.outputs import ExpertOutputs, as_gold, as_outputs
+from trellis.experts.path_family import PathFamily
 from trellis.experts.rerank import Rerank
 from trellis.experts.stacking import LogLinearVote, Stacking
 from trellis.experts.stepwise import ForwardStepwise
@@ -35,6 +36,7 @@ __all__ = [
     "LogLinearVote",
     "MajorityVote",
     "PathAutomaton",
+    "PathFamily",
     "Rerank",
     "Rover",
     "Stacking",

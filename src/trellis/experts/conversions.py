@@ -180,6 +180,15 @@ class Suffixes(Blocks):
         average: Float64s = total - math.log(self.n_rounds - start)
         return average
 
+    def averages(self, start: int, like: Float64s) -> tuple[list[Float64s], NDArray[np.int64]]:
+        """Return the log of the average table of each block from ``start`` on, and its rounds."""
+        tables, counts = [], []
+        for block in range(self.starts.index(start), len(self.tables)):
+            n_rounds = min(self.size, self.n_rounds - block * self.size)
+            tables.append(_grown(self.tables[block], n_rounds, like) - math.log(n_rounds))
+            counts.append(n_rounds)
+        return tables, np.array(counts)
+
 
 def _grown(log_sum: Float64s, n_rounds: int, like: Float64s) -> Float64s:
     """Add the rows that a table did not have yet: their weights were 1 in all of its rounds."""

@@ -286,6 +286,8 @@ class ESPBoost(Combiner):
         super()._restore(state)
         p = len(self.expert_names_)
         self._tying = Tying.restored(state, p)
+        if self.automaton is not None:
+            self.automaton.check_experts(p)
         self.weights_ = take(state, "weights", np.float64, (self._tying.n_rows, p))
         check_range(self.weights_, 0, np.inf, "votes of experts")
         self.alphas_ = take(state, "alphas", np.float64, (None,))

@@ -100,11 +100,7 @@ class _Table(_Perturbed, TableLearner):
 
     def rounds(self, batch: Batch) -> Rounds:
         assert batch.cells is not None
-        charged = batch.losses()
-        awake = batch.codes >= 0
-        count = awake.sum(axis=1, keepdims=True)
-        mean = charged.sum(axis=1, keepdims=True) / np.maximum(count, 1)
-        charged = np.where(awake, charged, np.where(count > 0, mean, 1.0))
+        charged = batch.charged()
         n = len(batch.offsets) - 1
         losses = np.empty(n)
         vote_losses = np.empty(n if self.judged else 0)

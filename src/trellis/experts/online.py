@@ -23,8 +23,9 @@ from trellis.estimator import Seeded, fitted, parameter, renamed
 from trellis.experts.automaton import PathAutomaton
 from trellis.experts.combiner import TIE, Combiner
 from trellis.experts.conversions import Candidates, Suffixes, best_set, suffix_gammas
-from trellis.experts.learners import Batch, EdgeLearner, Learner, TableLearner
+from trellis.experts.learners import Batch, EdgeLearner, FamilyLearner, Learner, TableLearner
 from trellis.experts.outputs import ExpertOutputs, as_gold
+from trellis.experts.path_family import PathFamily
 from trellis.experts.tying import Tie, Tying
 from trellis.files.stored import check_range, header_value, take
 
@@ -123,8 +124,9 @@ class OnlineCombiner(Combiner, Seeded):
 
     conversion: str = parameter(
         one_of("majority-vote", "randomised", "cross-validation"),
-        """H_MVote: vote with the average weights of the rounds that minimise Γ. H_Rand: draw each
-        position's expert by those weights. H_CV: vote with the weights of the one round that did
+        """H_MVote: vote with the average weights of the rounds that minimise Γ. H_Rand: for each
+        sample draw one of those rounds, then a path by its weights (with tied weights, an expert
+        for each context). H_CV: vote with the weights of the one round that did
         best on the samples after it.""",
         default="majority-vote",
         kw_only=False,
@@ -168,7 +170,7 @@ class OnlineCombiner(Combiner, Seeded):
     def _check_together(self) -> None:
         if self.automaton is not None and self.tie not in ("auto", "position"):
             raise DataError("an automaton has its weights on edges; leave tie at auto")
-        if self.automaton is not None and self.loss_scale == "mean":
+        if isinstance(self.automaton, PathAutomaton) and self.loss_scale == "mean":
             raise DataError("on an automaton of one length losses are counted; use '0/1' or '1/l'")
 
     def partial_fit(self, outputs: Any, gold: Any) -> Self:
@@ -190,20 +192,29 @@ class OnlineCombiner(Combiner, Seeded):
     def expected_loss(self, outputs: Any, gold: Any) -> float:
         """Return the mean loss of H_Rand on these samples, in expectation over its draws.
 
-        At each position an expert is drawn by its weight among those awake (``weights_``), and the
-        loss is averaged over positions, then over samples.
+        The expert of a position is drawn by its weight among those awake, and the loss is averaged
+        over positions, then over samples. H_Rand first draws a round; for the other rules this is
+        the loss of drawing by their weights (``weights_``).
         """
         truth, answers = as_gold(gold, self._recognised(outputs))
         if not len(answers):
             raise DataError("no samples to score")
-        table = self._log_table
+        tables, counts = [self._log_table], np.ones(1, np.int64)
+        learner = self._learner
         cells = None
-        if isinstance(self._learner, TableLearner):
-            cells = self._learner.tying.cells(answers)
-            table = self._learner.tying.with_fallback(table)
+        partly = isinstance(learner, FamilyLearner)
+        if isinstance(learner, TableLearner):
+            cells = learner.tying.cells(answers)
+            # Averages come to the same unless weights are normalised over some experts only.
+            partly = learner.tying.by_label or bool((answers.codes < 0).any())
+        if self.conversion == "randomised" and partly:
+            tables, counts = self._distributions()
+        if isinstance(learner, TableLearner):
+            tables = [learner.tying.with_fallback(table) for table in tables]
         batch = Batch(answers.offsets, answers.codes, truth, self._cost(answers), cells)
-        weights = np.exp(table - table.max())[..., None]
-        return float(self._learner.expected(batch, weights).mean())
+        weights = np.stack([np.exp(table - table.max()) for table in tables], axis=-1)
+        losses = learner.expected(batch, weights).mean(axis=1)
+        return float(losses @ counts / counts.sum())
 
     # ------------------------------------------------------------------ for subclasses
 
@@ -235,8 +246,10 @@ class OnlineCombiner(Combiner, Seeded):
         return header_value(state, "scale", str, choices=("0/1", "1/l", "mean"))
 
     def _restricted(self) -> PathAutomaton | None:
-        """The automaton, unless all paths are allowed."""
-        return None if self.automaton is None or self.automaton.is_complete else self.automaton
+        """The automaton of one length, unless all paths are allowed."""
+        if not isinstance(self.automaton, PathAutomaton) or self.automaton.is_complete:
+            return None
+        return self.automaton
 
     def _by_suffixes(self) -> bool:
         return isinstance(self.collection, str)
@@ -248,8 +261,8 @@ class OnlineCombiner(Combiner, Seeded):
 
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
         if fresh:
-            if self.automaton is not None:
-                EdgeLearner(self.automaton, outputs.n_experts).check(outputs)
+            if isinstance(self.automaton, PathAutomaton):
+                self.automaton.check_samples(outputs.lengths, outputs.n_experts)
             learners = self._new_learners(self._tie(outputs), outputs.n_experts, outputs)
             for learner in learners:
                 learner.judged = len(learners) > 1
@@ -260,8 +273,7 @@ class OnlineCombiner(Combiner, Seeded):
         first = self._strands[0].learner
         batch = first.batch(outputs, gold, self._cost(outputs))
         for strand in self._strands:
-            if strand.learner is not first:
-                assert isinstance(strand.learner, TableLearner) and isinstance(first, TableLearner)
+            if isinstance(first, TableLearner) and isinstance(strand.learner, TableLearner):
                 strand.learner.follow(first)
             strand.play(batch)
         self._take(self._chosen(self._strands) if len(self._strands) > 1 else 0)
@@ -296,6 +308,7 @@ class OnlineCombiner(Combiner, Seeded):
 
     def _choose(self, batch: Batch) -> None:
         """Choose a set of rounds (or one), and keep its average table."""
+        self._members: list[Float64s] | None = None
         self.round_losses_ = self._losses
         n_rounds = len(self._losses)
         blocks = self._blocks
@@ -319,6 +332,8 @@ class OnlineCombiner(Combiner, Seeded):
                 self.collection, self._losses, self.delta
             )
             self._log_table = self._average_over(batch, self.rounds_)
+            if self.conversion == "randomised":
+                self._members = self._each_of(batch, self.rounds_)
         self.expected_loss_ = float(self._losses[self.rounds_].mean())
 
     def _average_over(self, batch: Batch, rounds: NDArray[np.int64]) -> Float64s:
@@ -338,6 +353,17 @@ class OnlineCombiner(Combiner, Seeded):
         average: Float64s = total - math.log(len(rounds))
         return average
 
+    def _each_of(self, batch: Batch, rounds: NDArray[np.int64]) -> list[Float64s]:
+        """Play all rounds again and keep the tables of some of them."""
+        learner = self._learner.again()
+        tables, done = [], 0
+        for t in rounds.tolist():
+            if t > done:
+                learner.rounds(batch.part(done, t))
+            tables.append(learner.rounds(batch.part(t, t + 1)).log_sum)
+            done = t + 1
+        return tables
+
     # ------------------------------------------------------------------ results
 
     @property
@@ -350,6 +376,8 @@ class OnlineCombiner(Combiner, Seeded):
             weights = np.zeros((net.length, len(self.expert_names_)))
             weights[:, : net.n_experts] = net.expert_marginals(np.exp(table))
             return weights
+        if isinstance(self._learner, FamilyLearner):
+            return np.exp(table)
         assert isinstance(self._learner, TableLearner)
         tying = self._learner.tying
         if tying.by_label:
@@ -370,12 +398,16 @@ class OnlineCombiner(Combiner, Seeded):
     def tie_(self) -> Tie:
         """How the weights are tied in fact."""
         self._check_fitted()
+        if isinstance(self._learner, FamilyLearner):
+            return "move"
         return self._learner.tying.tie if isinstance(self._learner, TableLearner) else "position"
 
     @property
     def contexts_(self) -> list[Any]:
-        """The contexts of the rows of the weights: positions, labels, or the function's values."""
+        """The contexts of the weights: positions, labels, the function's values, or moves."""
         self._check_fitted()
+        if isinstance(self._learner, FamilyLearner):
+            return list(range(self._learner.family.n_moves))
         if isinstance(self._learner, TableLearner):
             if self._learner.tying.by_label:
                 return list(self.classes_)
@@ -383,11 +415,25 @@ class OnlineCombiner(Combiner, Seeded):
         return list(range(self._learner.automaton.length))  # type: ignore[attr-defined]  # of edges
 
     def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
-        draw = self.conversion == "randomised"
-        rng = None
-        if draw or self.ties == "random":
-            rng = np.random.default_rng(self.random_state)
-        return self._learner.label(outputs, self._log_table, rng, draw)
+        rng = np.random.default_rng(self.random_state)
+        if self.conversion == "randomised":
+            tables, counts = self._distributions()
+            lots = rng.choice(len(tables), len(outputs), p=counts / counts.sum())
+            return self._learner.follow_drawn(outputs, tables, lots, rng)
+        return self._learner.label(outputs, self._log_table, rng if self.ties == "random" else None)
+
+    def _distributions(self) -> tuple[list[Float64s], NDArray[np.int64]]:
+        """The chosen set of distributions as logarithms, and how many rounds each stands for.
+
+        They are the p_t themselves up to 256 rounds; in longer streams, averages over the blocks
+        of rounds that are kept.
+        """
+        if self._members is not None:
+            return self._members, np.ones(len(self._members), np.int64)
+        blocks = self._blocks
+        if not isinstance(blocks, Suffixes) or not self._by_suffixes():
+            return [self._log_table], np.ones(1, np.int64)
+        return blocks.averages(int(self.rounds_[0]), self._log_table)
 
     def _deviation(self, delta: float) -> float:
         """How far a mean of independent (or martingale) losses strays, over all sets at once."""
@@ -404,10 +450,11 @@ class OnlineCombiner(Combiner, Seeded):
             E L(H_Rand) ≤ (1/|P|) Σ_{p_t ∈ P} L_t + sqrt(log(K/δ) / 2|P|)
 
         for samples drawn independently. This needs nothing of the p_t but that, and so holds for
-        every tying, for sleeping experts and for samples of different lengths, for the rule that
-        draws t from the chosen set and then follows p_t. H_Rand here draws from the *average* of
-        the p_t: the same in expectation if nobody sleeps and weights are not tied by label, else
-        close to it but not covered. H_CV uses one p_t and the same inequality on the samples after
+        every tying, for sleeping experts and for samples of different lengths. H_Rand draws t from
+        the chosen set and then follows p_t (in streams of more than 256 rounds, the average of a
+        block of them). A vote has the weights of the *average* of the p_t: if experts sleep or
+        weights are tied by label, what it is compared with is close to that but not covered. H_CV
+        uses one p_t and the same inequality on the samples after
         it. Voting costs a factor 2 (Proposition 2; it is about the Hamming loss, so for other
         losses, and for votes along an automaton, the bound is that of H_Rand).
 
@@ -425,11 +472,13 @@ class OnlineCombiner(Combiner, Seeded):
         value = self.expected_loss_ + self._deviation(delta)
         theorem = "Hoeffding-Azuma over the sets of the collection (first part of Theorem 1)"
         rule = "H_Rand, in expectation over its draws"
-        edges = isinstance(self._learner, EdgeLearner)
+        edges = isinstance(self._learner, EdgeLearner | FamilyLearner)
         if self.conversion != "randomised" and self.cost == "hamming" and not edges:
             value, theorem, rule = 2 * value, f"{theorem}, Proposition 2", "the majority vote"
         if edges:
             tied = "weights on the edges of the automaton"
+            if isinstance(self._learner, FamilyLearner):
+                tied = "weights on the moves of the family, tied over positions"
         elif isinstance(self.tie_, str):
             tied = {
                 "position": "one weight for each position and expert, as in the paper",
@@ -439,7 +488,7 @@ class OnlineCombiner(Combiner, Seeded):
         else:
             tied = "one weight for each context and expert"
         covers = f"{rule}, with {tied}"
-        if self.conversion != "cross-validation" and self._learner.log_experts is None:
+        if self.conversion == "majority-vote" and self._learner.log_experts is None:
             covers += "; exact for drawing a round first, the averaged weights only come near it"
         return Guarantee(min(value, 1.0), self._excess(delta), theorem, covers)
 
@@ -468,6 +517,8 @@ class OnlineCombiner(Combiner, Seeded):
         learner = self._learner
         if isinstance(learner, TableLearner):
             state |= learner.tying.state() | {"slept": learner.slept}
+        if self._members is not None:
+            state["members"] = self._members
         if self._by_suffixes() and self._blocks is not None:
             if len(self._strands) > 1:
                 state["strands"] = [strand.state() for strand in self._strands]
@@ -478,7 +529,8 @@ class OnlineCombiner(Combiner, Seeded):
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         p = len(self.expert_names_)
-        tying = None if "tie" not in state else Tying.restored(state, p)
+        paths = self._restricted() is not None or isinstance(self.automaton, PathFamily)
+        tying = None if paths else Tying.restored(state, p)
         learners = self._blank_learners("position" if tying is None else tying.tie, p, state)
         for learner in learners:
             learner.judged = len(learners) > 1
@@ -504,6 +556,15 @@ class OnlineCombiner(Combiner, Seeded):
         self.gamma_ = header_value(state, "gamma", float)
         self.expected_loss_ = header_value(state, "expected_loss", float)
         self._n_sets = header_value(state, "n_sets", int, low=1)
+        self._members = None
+        if "members" in state:
+            tables = header_value(state, "members", list, items=np.ndarray)
+            self._members = [
+                take({"members": table}, "members", np.float64, shape, finite=False)
+                for table in tables
+            ]
+            if len(tables) != len(self.rounds_) or not all((t < np.inf).all() for t in tables):
+                raise CorruptModelError("the weights of rounds are not logarithms, one a round")
         self._blocks = None
         none = np.zeros(0)
         self._strands = [Strand(one, self._new_blocks(), none, none) for one in learners]

@@ -38,13 +38,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
-from trellis.domains import number, one_of
+from trellis.domains import instance, nothing, number, one_of
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import changed, fitted, parameter
 from trellis.experts.automaton import PathAutomaton
-from trellis.experts.learners import Batch, EdgeLearner, Learner, Rounds, TableLearner
+from trellis.experts.learners import (
+    Batch,
+    EdgeLearner,
+    FamilyLearner,
+    Learner,
+    Rounds,
+    TableLearner,
+    path_vote,
+)
 from trellis.experts.online import OnlineCombiner, Strand, beats_vote
 from trellis.experts.outputs import ExpertOutputs
+from trellis.experts.path_family import PathFamily
 from trellis.experts.tying import Tie, Tying
 from trellis.files.stored import check_range, header_value, take
 
@@ -171,6 +180,61 @@ class _Edges(EdgeLearner):
             return Rounds(losses, np.log(total), np.zeros(0))
 
 
+class _Moves(FamilyLearner):
+    """Weights β^(mean loss) (M,) of moves; ``table`` sums by how much they were better."""
+
+    def __init__(self, family: PathFamily, n_experts: int, eta: float, start: str) -> None:
+        super().__init__(family, n_experts, start == "paths")
+        self.eta = eta
+        self.spoken = np.zeros(family.n_moves)
+
+    def log_table(self) -> Float64s:
+        log_weights: Float64s = self.eta * self.table / (self.spoken + _PRIOR)
+        return log_weights
+
+    def rounds(self, batch: Batch) -> Rounds:
+        charged = batch.charged()
+        awake = batch.codes >= 0
+        # A sleeper is charged what those awake are on average, so that it gains nothing.
+        gain = (charged * awake).sum(axis=1, keepdims=True)
+        gain = gain / np.maximum(awake.sum(axis=1, keepdims=True), 1) - charged
+        gain = np.where(awake, gain, 0.0)
+        n = len(batch.offsets) - 1
+        losses = np.empty(n)
+        vote_losses = np.empty(n if self.judged else 0)
+        n_labels = int(max(batch.codes.max(), batch.gold.max())) + 1
+        log_sum = np.full(len(self.table), -np.inf)
+        for s in range(n):
+            part = slice(int(batch.offsets[s]), int(batch.offsets[s + 1]))
+            length = part.stop - part.start
+            net, move = self.family.unrolled(length)
+            log_weights = self.log_table()
+            marginals = self.marginals(length, log_weights)
+            at = net.position, net.expert
+            losses[s] = marginals @ charged[part][at] / length
+            if self.judged:
+                said = path_vote(net, marginals, batch.codes[None, part], n_labels, None)[0]
+                vote_losses[s] = batch.loss_of(s, said)
+            log_sum = np.logaddexp(log_sum, log_weights)
+            self.table = self.table + np.bincount(move, gain[part][at], len(self.table))
+            self.spoken = self.spoken + np.bincount(move, awake[part][at], len(self.table))
+        self.n_rounds += n
+        return Rounds(losses, log_sum, vote_losses)
+
+    def again(self) -> Self:
+        new = super().again()
+        new.spoken = np.zeros_like(self.spoken)
+        return new
+
+    def state(self) -> dict[str, Any]:
+        return super().state() | {"spoken": self.spoken}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        self.spoken = take(state, "spoken", np.float64, self.table.shape)
+        check_range(self.spoken, 0, np.inf, "positions where an expert spoke")
+
+
 class WeightedMajority(OnlineCombiner):
     """Weighted majority over path experts (WMWP), with H_MVote, H_Rand or H_CV as the rule.
 
@@ -234,6 +298,12 @@ class WeightedMajority(OnlineCombiner):
         position if all samples of the first fit have one length, else one weight for each expert
         and label."""
     )
+    automaton = changed(
+        domain=nothing | instance(PathAutomaton) | instance(PathFamily),
+        help="""The allowed paths: of samples of one length, with a weight on each edge, or a
+        :class:`~trellis.experts.PathFamily` for samples of any length, with a weight on each move.
+        None: all.""",
+    )
     random_state = changed(
         help="""Seed of H_Rand and of random ties; the same seed, the same answers at every
         call."""
@@ -261,6 +331,9 @@ class WeightedMajority(OnlineCombiner):
             start.eta = self._eta(start.log_experts, len(outputs), length, scale == "1/l")
             start.eta /= paths.length if scale == "1/l" else 1
             return [start]
+        if isinstance(self.automaton, PathFamily):
+            rates = _RATES if self.beta == "auto" else (self._eta(0.0, 1, 1.0, False),)
+            return [_Moves(self.automaton, n_experts, eta, self.start) for eta in rates]
         if scale == "mean" and self.beta == "auto":
             return [_Means(tie, n_experts, eta) for eta in _RATES]
         log_experts = math.log(2)
@@ -280,6 +353,13 @@ class WeightedMajority(OnlineCombiner):
 
     def _check_together(self) -> None:
         super()._check_together()
+        if isinstance(self.automaton, PathFamily):
+            if self.loss_scale not in ("auto", "mean") or self.beta == "regret":
+                raise DataError(
+                    "the weights of a PathFamily are tied over positions and follow mean losses; "
+                    'leave loss_scale at auto, and beta is a number or "auto"'
+                )
+            return
         if self.beta == "regret" and self.loss_scale == "mean":
             raise DataError('beta="regret" is about sums of losses; use loss_scale "0/1" or "1/l"')
 
@@ -301,7 +381,7 @@ class WeightedMajority(OnlineCombiner):
         log_experts = self._learner.log_experts
         if log_experts is None or self.conversion == "cross-validation":
             return None
-        if isinstance(self._learner, _Means):  # its rate falls as it learns
+        if isinstance(self._learner, _Means | _Moves):  # the rate falls as it learns
             return None
         assert isinstance(self._learner, _Table | _Edges)
         eta = self._learner.eta
@@ -322,13 +402,15 @@ class WeightedMajority(OnlineCombiner):
         super()._learn(outputs, gold, fresh)
 
     def _state(self) -> dict[str, Any]:
-        assert isinstance(self._learner, _Table | _Means | _Edges)
+        assert isinstance(self._learner, _Table | _Means | _Edges | _Moves)
         state = super()._state() | {"eta": self._learner.eta, "lengths": list(self._lengths)}
-        if not isinstance(self._learner, _Edges):
+        if isinstance(self._learner, TableLearner):
             state["scale"] = self._scale(self.tie_)
         if len(self._strands) > 1:
             state["rates"] = [
-                strand.learner.eta for strand in self._strands if isinstance(strand.learner, _Means)
+                strand.learner.eta
+                for strand in self._strands
+                if isinstance(strand.learner, _Means | _Moves)
             ]
         return state
 
@@ -336,7 +418,8 @@ class WeightedMajority(OnlineCombiner):
         eta = header_value(state, "eta", float, low=0)
         if (paths := self._restricted()) is not None:
             return [_Edges(paths, n_experts, eta, self.start)]
-        scale = self._stored_scale(state)
+        family = self.automaton if isinstance(self.automaton, PathFamily) else None
+        scale = "mean" if family is not None else self._stored_scale(state)
         if scale != "mean":
             return [_Table(tie, n_experts, eta, scale == "1/l")]
         rates = [eta]
@@ -344,6 +427,8 @@ class WeightedMajority(OnlineCombiner):
             rates = header_value(state, "rates", list, items=float)
             if len(rates) < 2 or not all(0 <= rate < math.inf for rate in rates):
                 raise CorruptModelError("the rates of learning are not numbers of at least 0")
+        if family is not None:
+            return [_Moves(family, n_experts, rate, self.start) for rate in rates]
         return [_Means(tie, n_experts, rate) for rate in rates]
 
     def _restore(self, state: dict[str, Any]) -> None:
