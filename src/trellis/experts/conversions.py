@@ -40,6 +40,7 @@ __all__ = [
     "Candidates",
     "Suffixes",
     "best_set",
+    "clearly_positive",
     "gamma",
     "held_out_penalty",
     "suffix_gammas",
@@ -104,6 +105,25 @@ def best_set(
     if best is None:
         raise DataError("collection holds no set of rounds; give one at least")
     return best[1], best[0], len(sets)
+
+
+def clearly_positive(gains: NDArray[Any]) -> bool:
+    """Whether the mean of these is above 0 by more than a standard error.
+
+    Of T gains it is 1 + 10/T standard errors, since that of few is itself unsure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trellis.experts.conversions import clearly_positive
+    >>> clearly_positive(np.array([0.2, 0.3, 0.1] * 5)), clearly_positive(np.array([0.9, -0.8]))
+    (True, False)
+    """
+    n = len(gains)
+    if n < 2:
+        return False
+    error = float(gains.std(ddof=1)) / math.sqrt(n)
+    return float(gains.mean()) > (1 + 10 / n) * error
 
 
 class Blocks:

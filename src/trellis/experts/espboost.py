@@ -25,7 +25,9 @@ Where weights are tied, an expert that is best everywhere is the first path, its
 of D, and nobody else is right there often enough: Algorithm 1 ends as the best expert, which many a
 plain vote beats. So with tied weights boosting starts from the vote (``start="vote"``): round 0 has
 the hypothesis whose score of c is the *share* of the experts that say c, a real score as
-above, and the rounds of Algorithm 1 correct it. Lemma 3 and Theorem 5 hold for it as for any other.
+above, and the rounds of Algorithm 1 correct it while their edge is two standard errors above 0. If
+in five-fold cross-validation the corrected vote is not clearly better than the plain one, that one
+answers. Lemma 3 and Theorem 5 hold for the vote as for any other hypothesis.
 
 An ``automaton`` (:class:`~trellis.experts.PathAutomaton`) restricts the paths to its own: the path
 of a round is the shortest one under the weighted errors of the edges.
@@ -46,9 +48,10 @@ from numpy.typing import NDArray
 
 from trellis.domains import instance, nothing, one_of, whole
 from trellis.errors import DataError
-from trellis.estimator import parameter
+from trellis.estimator import fitted, parameter
 from trellis.experts.automaton import PathAutomaton
-from trellis.experts.combiner import SCHEME, TIE, Combiner
+from trellis.experts.combiner import SCHEME, TIE, Combiner, sample_means
+from trellis.experts.conversions import clearly_positive
 from trellis.experts.decoding import best_valid, vote_table
 from trellis.experts.outputs import ExpertOutputs, as_gold
 from trellis.experts.tying import Tie, Tying
@@ -58,6 +61,7 @@ from trellis.files.stored import check_range, header_value, take
 __all__ = ["ESPBoost"]
 
 _BLOCK = 1 << 16
+_FOLDS = 5
 _SURE = 2.0  # standard errors that the edge of a correction of the vote is above 0
 _FIRST_REASONS = {  # sentences of the first files
     "n_rounds": "max_rounds",
@@ -122,6 +126,9 @@ class ESPBoost(Combiner):
         default=None,
     )
     scheme: str | None = SCHEME
+    alphas_: NDArray[np.float64] = fitted()
+    errors_: NDArray[np.float64] = fitted()
+    normalisers_: NDArray[np.float64] = fitted()
 
     def _check_together(self) -> None:
         if self.automaton is not None and self.tie not in ("auto", "position"):
@@ -146,6 +153,27 @@ class ESPBoost(Combiner):
             paths = _ByContext(rho, cells.context, self._tying.n_rows)
         from_vote = self.start == "vote" or (self.start == "auto" and tie != "position")
         self._boost(paths, self._vote_margins(outputs, gold) if from_vote else None)
+        if from_vote and len(self.alphas_) > 1 and not self._corrects(outputs, gold):
+            self.weights_ = np.full(paths.shape, self.alphas_[0] / outputs.n_experts)
+            self.alphas_, self.errors_ = self.alphas_[:1], self.errors_[:1]
+            self.normalisers_ = self.normalisers_[:1]
+            self.stop_reason_ = "weak learning"
+
+    def _corrects(self, outputs: ExpertOutputs, gold: NDArray[np.int32]) -> bool:
+        """Whether, in cross-validation, corrections of the vote are clearly better than it."""
+        if len(outputs) < _FOLDS:
+            return False
+        fold = np.arange(len(outputs)) % _FOLDS
+        gains = np.empty(len(outputs))
+        for k in range(_FOLDS):
+            held_out = np.repeat(fold == k, outputs.lengths)
+            other = _Corrected(**{name: getattr(self, name) for name in self._parameter_table})
+            other._learn(outputs.take(fold != k), gold[~held_out], fresh=True)
+            new, right = outputs.take(fold == k), gold[held_out]
+            plain = vote(new.codes, np.ones(new.n_experts), len(new.labels))
+            wrong = (plain != right) - 1.0 * (other._label(new) != right)
+            gains[fold == k] = sample_means(wrong, new.offsets)
+        return clearly_positive(gains)
 
     def _vote_margins(self, outputs: ExpertOutputs, gold: NDArray[np.int32]) -> NDArray[np.float64]:
         """Margins (N,) of the plain vote, whose score of a label is the mean of the experts'."""
@@ -295,6 +323,13 @@ class ESPBoost(Combiner):
         self.normalisers_ = take(state, "normalisers", np.float64, self.alphas_.shape)
         reason = header_value(state, "stop_reason", str)
         self.stop_reason_ = _FIRST_REASONS.get(reason.split("=")[0], reason)
+
+
+class _Corrected(ESPBoost):
+    """The vote with its corrections, whatever they are worth."""
+
+    def _corrects(self, outputs: ExpertOutputs, gold: NDArray[np.int32]) -> bool:
+        return True
 
 
 class _Paths:

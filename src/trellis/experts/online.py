@@ -22,7 +22,13 @@ from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Seeded, fitted, parameter, renamed
 from trellis.experts.automaton import PathAutomaton
 from trellis.experts.combiner import TIE, Combiner
-from trellis.experts.conversions import Candidates, Suffixes, best_set, suffix_gammas
+from trellis.experts.conversions import (
+    Candidates,
+    Suffixes,
+    best_set,
+    clearly_positive,
+    suffix_gammas,
+)
 from trellis.experts.learners import Batch, EdgeLearner, FamilyLearner, Learner, TableLearner
 from trellis.experts.outputs import ExpertOutputs, as_gold
 from trellis.experts.path_family import PathFamily
@@ -109,14 +115,11 @@ class Strand:
 def beats_vote(strands: Sequence[Strand]) -> int:
     """Return the strand whose vote lost least before each sample, 0 unless it is clearly better.
 
-    Strand 0 is the plain vote. With d_t = its loss on sample t - that of the best other one, the
-    other one is chosen if the mean of d is more than one standard error above 0.
+    Strand 0 is the plain vote.
     """
     best = 1 + int(np.argmin([strand.vote_losses.mean() for strand in strands[1:]]))
     gain = strands[0].vote_losses - strands[best].vote_losses
-    if len(gain) < 2 or not gain.mean() > gain.std(ddof=1) / math.sqrt(len(gain)):
-        return 0
-    return best
+    return best if clearly_positive(gain) else 0
 
 
 class OnlineCombiner(Combiner, Seeded):
