@@ -170,8 +170,9 @@ class ESPBoost(Combiner):
             other = _Corrected(**{name: getattr(self, name) for name in self._parameter_table})
             other._learn(outputs.take(fold != k), gold[~held_out], fresh=True)
             new, right = outputs.take(fold == k), gold[held_out]
-            plain = vote(new.codes, np.ones(new.n_experts), len(new.labels))
-            wrong = (plain != right) - 1.0 * (other._label(new) != right)
+            corrected = other._label(new) != right
+            other.weights_ = np.ones_like(other.weights_)
+            wrong = 1.0 * (other._label(new) != right) - corrected
             gains[fold == k] = sample_means(wrong, new.offsets)
         return clearly_positive(gains)
 
