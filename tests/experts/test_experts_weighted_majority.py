@@ -151,6 +151,7 @@ def test_mean_losses_and_the_choice_of_the_rate(seed, tie, asleep):
         np.testing.assert_allclose(strand.vote_losses, voted, atol=1e-10)
         votes.append(voted)
     assert model._strands[0].learner.eta == 0
+    assert (model.beta_ == 1) == (model._strand == 0)
     best = min(range(1, len(votes)), key=lambda k: votes[k].mean())
     gain = votes[0] - votes[best]
     clear = gain.mean() > (1 + 10 / 9) * gain.std(ddof=1) / 3
@@ -721,6 +722,20 @@ def test_other_bad_input_is_refused():
         model.expected_loss([[], [], []], [])
     with pytest.raises(DataError, match="delta must be"):
         model.bound(delta=0)
+
+
+def test_beta_is_told():
+    said, gold, _ = problem(0)
+    net = PathAutomaton.ngram(3, 3, 2)
+    for model in (
+        WeightedMajority(beta=0.7),
+        WeightedMajority(beta=0.7, automaton=net),
+        WeightedMajority(beta=0.7, automaton=net, loss_scale="1/l"),
+        WeightedMajority(beta=0.7, tie="expert", loss_scale="mean"),
+        WeightedMajority(beta=0.7, automaton=PathFamily.complete(3)),
+    ):
+        assert model.fit(said, gold).beta_ == pytest.approx(0.7)
+    assert WeightedMajority().fit(said, gold).beta_ == pytest.approx(0.95)
 
 
 def test_manners():

@@ -245,6 +245,9 @@ class WeightedMajority(OnlineCombiner):
         order of ``contexts_``, sum to 1. Label: (L, p) in the order of ``classes_``; 1 is the
         initial weight, and more than 1 means that the expert, when it said this label, did better
         than the ensemble.
+        On a family of automata (M,): 1 is the weight of a move whose expert was as good as others.
+    beta_ : float
+        The β in fact; 1 is the plain vote.
     expected_loss_ : float
         Mean loss of H_Rand over the rounds chosen, each under weights that had not seen the sample
         (the first term of Γ); for H_CV the loss on the samples after the chosen round.
@@ -311,6 +314,16 @@ class WeightedMajority(OnlineCombiner):
     _lengths: tuple[int, int] = fitted()
 
     _TIED = "label"
+
+    @property
+    def beta_(self) -> float:
+        """The β in fact; 1 is the plain vote."""
+        self._check_fitted()
+        assert isinstance(self._learner, _Table | _Means | _Edges | _Moves)
+        eta = self._learner.eta
+        if isinstance(self._learner, _Edges) and self.loss_scale == "1/l":
+            eta *= self._learner.automaton.length
+        return math.exp(-eta)
 
     def partial_fit(self, outputs: Any, gold: Any) -> WeightedMajority:
         """Go on learning from further samples, one round each; the first call starts afresh.
