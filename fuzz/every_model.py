@@ -32,6 +32,7 @@ from trellis.experts import (
     LogLinearVote,
     MajorityVote,
     PathAutomaton,
+    PathFamily,
     Rerank,
     Rover,
     SpanCombiner,
@@ -238,11 +239,23 @@ EVERY: dict[str, Callable[[], Made]] = {
     "WeightedMajority, automaton": lambda: votes(
         WeightedMajority(automaton=PathAutomaton.restricted(3, 3, np.tri(3, dtype=bool))), AWAKE
     ),
+    "WeightedMajority, family": lambda: votes(
+        WeightedMajority(automaton=PathFamily.switching(3, 1), start="paths"), AWAKE
+    ),
+    "WeightedMajority, some rounds": lambda: votes(
+        WeightedMajority("randomised", collection=[[1, 3]], random_state=3)
+    ),
+    "FollowPerturbedLeader, by expert": lambda: votes(
+        FollowPerturbedLeader(tie="expert", random_state=0)
+    ),
     "FollowPerturbedLeader": lambda: votes(FollowPerturbedLeader(random_state=0)),
     "FollowPerturbedLeader, automaton": lambda: votes(
         FollowPerturbedLeader(automaton=PathAutomaton.ngram(3, 3, 2), random_state=0), AWAKE
     ),
     "ESPBoost": lambda: votes(ESPBoost(n_rounds=5)),
+    "ESPBoost, automaton": lambda: votes(
+        ESPBoost(n_rounds=5, automaton=PathAutomaton.ngram(3, 3, 2)), AWAKE
+    ),
     "ESPBoost, by label": lambda: votes(ESPBoost(n_rounds=5, tie="label")),
     "ESPBoost, scheme": lambda: votes(
         ESPBoost(scheme="BIO", scoring="product"), SCHEME_SAID, SCHEME_GOLD

@@ -226,6 +226,7 @@ def warm_experts() -> None:
     for conversion in ("majority-vote", "cross-validation"):
         for kind in (WeightedMajority, FollowPerturbedLeader):
             Aligned(kind(conversion)).fit(outputs, gold).predict(outputs)
+            Aligned(kind(conversion, tie="expert")).fit(outputs, gold).predict(outputs)
     for other in (ForwardStepwise(), Rover(), AnnotatorModel(chain=True), GuardedVote()):
         Aligned(other).fit([2 * column for column in outputs], 2 * gold).predict(outputs)
     paired_bootstrap(2 * gold, 2 * gold, 2 * gold, "accuracy", n_resamples=1)

@@ -108,7 +108,7 @@ def over_length(name: str, limit: int | None, n_folds: int) -> dict[str, Any]:
     for n in SHORT:
         answers: list[list[str]] = [[]] * len(data)
         for train, test in combination.folds:
-            mvote = WeightedMajority(tie="expert", short=n or None)
+            mvote = WeightedMajority(beta=0.95, tie="expert", short=n or None)
             for i, answer in zip(test, combination.answers(mvote, train, test), strict=True):
                 answers[i] = answer
         short[str(n)] = float(_losses(data.gold, answers).mean())

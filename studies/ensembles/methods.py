@@ -44,7 +44,7 @@ def new_method(
     seed: int = 0,
     scheme: str | None = None,
 ) -> Any:
-    """An untrained method by name.
+    """An untrained method by name, those of the paper as the paper has them.
 
     With ``tie="label"`` the methods that follow paths, FPL and ESPBoost, have ``"expert"``: a path
     needs one expert for each context.
@@ -63,9 +63,11 @@ def new_method(
             "cross-validation", beta=beta, tie=tie, loss_scale="1/l"
         ),
         "Rand": lambda: WeightedMajority("randomised", beta=beta, tie=tie, random_state=seed),
-        "FPL": lambda: FollowPerturbedLeader(tie=paths, random_state=seed),
-        "FPL-CV": lambda: FollowPerturbedLeader("cross-validation", tie=paths, random_state=seed),
-        "ESPBoost": lambda: ESPBoost(tie=paths),
+        "FPL": lambda: FollowPerturbedLeader(tie=paths, epsilon="paper", random_state=seed),
+        "FPL-CV": lambda: FollowPerturbedLeader(
+            "cross-validation", tie=paths, epsilon="paper", random_state=seed
+        ),
+        "ESPBoost": lambda: ESPBoost(tie=paths, start="nothing"),
         "SLE": lambda: ForwardStepwise(start="empty", random_state=seed),
         "best expert": BestExpert,
         "vote": MajorityVote,

@@ -55,6 +55,24 @@ def test_wrong_experts_agree_as_tabulated_only():
         assert (said[0][both] == said[1][both]).all() == agree
 
 
+@pytest.mark.parametrize("cyclic", [False, True])
+def test_experts_of_fixed_direction_err_their_way(cyclic):
+    outputs, gold = artificial_experts(
+        "ADS2", 500, variant="fixed_direction", cyclic=cyclic, random_state=3
+    )
+    said, truth = (np.vectorize(ord)(np.array(x)) - ord("a") for x in (outputs, gold))
+    step = said - truth
+    assert ((step != 0).sum(axis=2) == 4).all()
+    for j, way in enumerate([1, -1, 1, -1, 1]):
+        wrong = step[j] != 0
+        end = truth == (25 if way > 0 else 0)
+        assert (step[j][wrong & ~end] == way).all()
+        assert (step[j][wrong & end] == (-25 * way if cyclic else -way)).all()
+    for name in ("ADS1", "ADS3"):
+        other = artificial_experts(name, 50, variant="fixed_direction")
+        assert other == artificial_experts(name, 50)
+
+
 def test_a_seed_is_a_data_set():
     assert artificial_experts("ADS1", 50) == artificial_experts("ADS1", 50)
     assert artificial_experts("ADS1", 50) != artificial_experts("ADS1", 50, random_state=1)

@@ -15,7 +15,7 @@ def path_probabilities(net: PathAutomaton, log_weights):
     return paths, shares / shares.sum()
 
 
-def exponential_weights(net: PathAutomaton, edge_losses, eta):
+def exponential_weights(net: PathAutomaton, edge_losses, eta, even_paths=False):
     """Explicit exponential weights over all paths; edge losses (T, E).
 
     Return the probabilities of the paths in each round (T, P), the expected losses (T,), the losses
@@ -24,6 +24,8 @@ def exponential_weights(net: PathAutomaton, edge_losses, eta):
     paths = net.paths()
     degree = np.bincount(net.origin, minlength=net.n_states)
     weights = np.prod(1.0 / degree[net.origin[paths]], axis=1)
+    if even_paths:
+        weights = np.ones(len(paths))
     shares, expected = [], []
     path_losses = edge_losses[:, paths].sum(axis=2)
     for losses in path_losses:

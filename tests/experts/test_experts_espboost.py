@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from path_oracle import random_automaton
 
 from trellis import load_model
 from trellis.errors import DataError
-from trellis.experts import ESPBoost, as_gold, as_outputs
+from trellis.experts import ESPBoost, MajorityVote, PathAutomaton, as_gold, as_outputs
 from trellis.theory import boosting_margin_bound
 
 LABELS = "abc"
@@ -34,16 +35,22 @@ def problems(draw, equal=False, asleep=False):
     return outputs, gold
 
 
-def reference(outputs, gold, n_rounds):
-    """The seed's Algorithm 1 by enumeration of all paths, for samples of one length."""
+def reference(outputs, gold, n_rounds, net=None):
+    """The seed's Algorithm 1 by enumeration of all paths, for samples of one length.
+
+    Return the alphas, the errors and the votes (l, p).
+    """
     right, said = as_gold(gold, as_outputs(outputs))
     length, p = int(said.lengths[0]), said.n_experts
     m = len(said)
     wrong = (said.codes != right[:, None]).reshape(m, length, p)
     d = np.full((m, length), 1 / (m * length))
     alphas, errors = [], []
+    votes = np.zeros((length, p))
     for _ in range(n_rounds):
         paths = list(itertools.product(range(p), repeat=length))
+        if net is not None:
+            paths = net.expert[net.paths()].tolist()
         losses = [sum((d[:, k] * wrong[:, k, j]).sum() for k, j in enumerate(h)) for h in paths]
         best = int(np.argmin(np.round(losses, 12)))
         eps, h = losses[best], paths[best]
@@ -54,7 +61,8 @@ def reference(outputs, gold, n_rounds):
         d = d * np.exp(-alpha * rho) / (2 * np.sqrt(eps * (1 - eps)))
         alphas.append(alpha)
         errors.append(eps)
-    return np.array(alphas), np.array(errors)
+        votes[np.arange(length), h] += alpha
+    return np.array(alphas), np.array(errors), votes
 
 
 @settings(max_examples=60)
@@ -62,7 +70,7 @@ def reference(outputs, gold, n_rounds):
 def test_rounds_are_those_of_the_seed(problem):
     outputs, gold = problem
     boost = ESPBoost(n_rounds=3, tie="position").fit(outputs, gold)
-    alphas, errors = reference(outputs, gold, 3)
+    alphas, errors, _ = reference(outputs, gold, 3)
     if len(alphas):
         assert np.allclose(boost.errors_[: len(errors)], errors)
         assert np.allclose(boost.alphas_[: len(alphas)], alphas)
@@ -71,6 +79,59 @@ def test_rounds_are_those_of_the_seed(problem):
     assert len(boost.alphas_) in (len(alphas), len(alphas) + 1)
     # Every context gives all its weight to experts.
     assert np.allclose(boost.weights_.sum(axis=1), boost.alphas_.sum())
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10**6))
+def test_rounds_on_an_automaton_are_those_of_the_seed(seed):
+    rng = np.random.default_rng(seed)
+    net = random_automaton(rng, 3, 3)
+    gold = rng.choice(list(LABELS), (6, 3)).tolist()
+    outputs = [[[y if rng.random() < 0.7 else "a" for y in s] for s in gold] for _ in range(3)]
+    boost = ESPBoost(n_rounds=3, automaton=net).fit(outputs, gold)
+    alphas, errors, votes = reference(outputs, gold, 3, None if net.is_complete else net)
+    assert np.allclose(boost.errors_[: len(errors)], errors)
+    assert np.allclose(boost.alphas_[: len(alphas)], alphas)
+    assert len(boost.alphas_) in (len(alphas), len(alphas) + 1)
+    if len(alphas) == len(boost.alphas_) and len(alphas) == 1:
+        # Paths of equal error are equally good: compare the error, not the path.
+        assert boost.weights_.sum() == pytest.approx(votes.sum())
+    assert boost.margin_loss(outputs, gold) <= boost.bound() + 1e-9
+    used = {tuple(path) for path in net.expert[net.paths()].tolist()}
+    if len(boost.alphas_) == 1 and not net.is_complete:
+        assert tuple(boost.weights_.argmax(axis=1)) in used
+
+
+def test_an_automaton_refuses_what_it_does_not_fit():
+    net = PathAutomaton.ngram(2, 2, 2)
+    with pytest.raises(DataError, match="has 1 positions, the automaton 2"):
+        ESPBoost(automaton=net).fit([[["a"]], [["b"]]], [["a"]])
+    with pytest.raises(DataError, match="speaks of 2 experts, there are 1"):
+        ESPBoost(automaton=net).fit([[["a", "b"]]], [["a", "b"]])
+    with pytest.raises(DataError, match="weights by position; leave tie at auto"):
+        ESPBoost(automaton=net, tie="label").fit([[["a", "b"]]] * 2, [["a", "b"]])
+
+
+@settings(max_examples=60)
+@given(problems())
+def test_boosting_may_start_from_the_vote(problem):
+    outputs, gold = problem
+    one = ESPBoost(tie="expert", n_rounds=1, start="vote").fit(outputs, gold)
+    right, said = as_gold(gold, as_outputs(outputs))
+    shares = np.stack([(said.codes == c).mean(axis=1) for c in range(len(said.labels))], axis=1)
+    at = np.arange(len(right))
+    own = shares[at, right]
+    shares[at, right] = -1
+    margins = own - np.maximum(shares.max(axis=1), 0)
+    edge = margins.mean()
+    assert one.errors_[0] == pytest.approx((1 - edge) / 2)
+    if len(one.alphas_) == 1:  # no correction is clearly one
+        assert one.predict(outputs) == MajorityVote().fit(outputs, gold).predict(outputs)
+    if edge > 1e-9 and (margins < 0).any() and one.alphas_[0] < 0.5 * np.log(2 * len(at) - 1):
+        slope = np.mean(margins * np.exp(-one.alphas_[0] * margins))
+        assert slope == pytest.approx(0, abs=1e-9)
+    weight = one.alphas_[0] / said.n_experts
+    assert (one.weights_ >= weight - 1e-12).all()
 
 
 @settings(max_examples=150)
@@ -156,7 +217,7 @@ def test_specialists_are_found_by_label():
     first = [["x", "z", "y"], ["z", "x"]] * 5
     second = [["z", "y", "x"], ["y", "z"]] * 5
     third = [["z", "z", "z"], ["z", "z"]] * 5
-    boost = ESPBoost(tie="label", n_rounds=2).fit([first, second, third], gold)
+    boost = ESPBoost(tie="label", n_rounds=2, start="nothing").fit([first, second, third], gold)
     assert np.argwhere(boost.weights_ > 0).tolist() == [[0, 0], [1, 1]]
     assert boost.predict([first[:1], second[:1], third[:1]])[0][:2] == ["x", "y"]
 
@@ -216,6 +277,8 @@ def test_labels_and_contexts_unseen_in_training():
     ("options", "expected"),
     [
         ({"scoring": "max"}, "scoring must be 'sum' or 'product', got 'max'"),
+        ({"start": "best"}, "start must be 'auto', 'nothing' or 'vote', got 'best'"),
+        ({"automaton": 3}, "automaton must be None or a PathAutomaton, got 3"),
         ({"base": "log"}, "base must be '0/1' or 'real', got 'log'"),
         ({"n_rounds": 0}, "n_rounds must be a positive integer, got 0"),
         ({"n_rounds": 1.5}, "n_rounds must be a positive integer, got 1.5"),

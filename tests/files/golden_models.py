@@ -31,6 +31,7 @@ from trellis.experts import (
     LogLinearVote,
     MajorityVote,
     PathAutomaton,
+    PathFamily,
     Rerank,
     Rover,
     SpanCombiner,
@@ -167,6 +168,13 @@ RECIPES: dict[str, Callable[[], tuple[Any, Callable[[Any], Any]]]] = {
     "weighted_majority_v1": lambda: votes(WeightedMajority(tie="label", short=1)),
     "weighted_majority_v1_paths": lambda: votes(
         WeightedMajority(automaton=PathAutomaton.restricted(3, 3, np.tri(3, dtype=bool)))
+    ),
+    "weighted_majority_v2_tied": lambda: votes(WeightedMajority(tie="label")),
+    "weighted_majority_v2_family": lambda: votes(
+        WeightedMajority("randomised", automaton=PathFamily.switching(3, 1), random_state=0)
+    ),
+    "follow_perturbed_leader_v2_tied": lambda: votes(
+        FollowPerturbedLeader(tie="expert", random_state=0)
     ),
     "follow_perturbed_leader_v1": lambda: votes(FollowPerturbedLeader(random_state=0)),
     "espboost_v1": lambda: votes(ESPBoost(n_rounds=4)),

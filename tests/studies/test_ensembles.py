@@ -90,7 +90,7 @@ def toys(tmp_path_factory):
         patch.setattr(pronunciation, "load_pronunciations", toy_pronunciations)
         patch.setattr(labelling, "load", toy_treebank)
         patch.setattr(labelling, "word_images", toy_letters)
-        patch.setitem(artificial._SIZES, "quick", (150, 40, 2))
+        patch.setitem(artificial._SIZES, "quick", (150, 40, 30, 2))
         patch.setitem(labelling._SIZES, "quick", (12, 40, 10, 2))
         patch.setitem(systems._SIZES, "quick", (40, 2, 50))
         patch.setattr(systems, "_QUICK", systems.METHODS)
@@ -185,8 +185,7 @@ def test_too_few_sentences(toys):
 def _artificial_records(mvote):
     losses = {m: [0.3] for m in (*methods.PAPER, methods.BEST, *artificial.OTHER_SCALE)}
     losses["MVote"] = [mvote]
-    return {f"artificial {s} {v}": {"losses": losses} for s in artificial.SETS
-            for v in artificial.VARIANTS}  # fmt: skip
+    return {call.key: {"losses": losses} for call in artificial.calls("default")}
 
 
 def test_claims_follow_the_numbers():

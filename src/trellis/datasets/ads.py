@@ -21,6 +21,12 @@ ADS3   right with 0.7 outside A_j              right with 0.6 outside A_j, wrong
 =====  ======================================  =================================================
 
 «Wrong experts agree» means that all who are wrong at a position say the same neighbouring letter.
+
+In ADS2 all experts are alike, so that no learned vote can be better than the plain one but by
+chance, and in the paper one is. ``fixed_direction`` is a hypothesis about that: each expert of ADS2
+always errs in its own direction, the first, third and fifth to the letter after, the second and
+fourth to the letter before. Then wrong experts of a kind agree, and two against three are not
+alike. ADS1 and ADS3 are ``as_tabulated``.
 """
 
 from __future__ import annotations
@@ -50,6 +56,7 @@ def artificial_experts(
     n_samples: int = 40_000,
     *,
     variant: str = "as_tabulated",
+    cyclic: bool = False,
     random_state: int = 0,
 ) -> tuple[list[list[list[str]]], list[list[str]]]:
     """Draw an artificial data set for ensembles of experts.
@@ -59,8 +66,12 @@ def artificial_experts(
     name : "ADS1", "ADS2" or "ADS3"
     n_samples : int
         Number of sequences; the paper has 40,000.
-    variant : "as_tabulated" or "as_printed"
-        Probabilities that fit the paper's tables, or those of its text (see the module).
+    variant : "as_tabulated", "as_printed" or "fixed_direction"
+        Probabilities that fit the paper's tables, or those of its text, or ADS2 with experts that
+        each err in one direction (see the module).
+    cyclic : bool
+        Whether the letter after z is a. If not, a mistake at an end of the alphabet is its only
+        neighbour there.
     random_state : int
         Seed; the same seed, the same data.
 
@@ -80,7 +91,7 @@ def artificial_experts(
     4
     """
     one_of("ADS1", "ADS2", "ADS3").check("name", name)
-    one_of("as_printed", "as_tabulated").check("variant", variant)
+    one_of("as_printed", "as_tabulated", "fixed_direction").check("variant", variant)
     whole(1).check("n_samples", n_samples)
     rng = np.random.default_rng(random_state)
     truth = _markov_chain(n_samples, rng)
@@ -89,14 +100,19 @@ def artificial_experts(
         wrong = np.argsort(rng.random(shape), axis=2) < 4
         agree = False
     else:
-        inside, outside, agree = _SETTINGS[name, variant]
+        printed = "as_printed" if variant == "as_printed" else "as_tabulated"
+        inside, outside, agree = _SETTINGS[name, printed]
         experts = np.arange(N_EXPERTS)[:, None, None]
         field = np.broadcast_to(np.arange(LENGTH) // 2, truth.shape)
         if name == "ADS3":
             field = truth * N_EXPERTS // len(LETTERS)
         wrong = rng.random(shape) >= np.where(field == experts, inside, outside)
     steps = rng.integers(0, 2, (1, n_samples, LENGTH) if agree else shape) * 2 - 1
+    if name == "ADS2" and variant == "fixed_direction":
+        steps = np.array([1, -1, 1, -1, 1])[:, None, None]
     neighbour = truth + steps
+    if cyclic:
+        neighbour = neighbour % len(LETTERS)
     # The first and the last letter have one neighbour only.
     neighbour = np.where((neighbour < 0) | (neighbour >= len(LETTERS)), truth - steps, neighbour)
     answers = np.where(wrong, neighbour, truth)

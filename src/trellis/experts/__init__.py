@@ -19,6 +19,7 @@ from trellis.experts.follow_perturbed_leader import FollowPerturbedLeader
 from trellis.experts.guarded import GuardedVote
 from trellis.experts.online import Guarantee
 from trellis.experts.outputs import ExpertOutputs, as_gold, as_outputs
+from trellis.experts.path_family import PathFamily
 from trellis.experts.rerank import Rerank
 from trellis.experts.span_candidates import SpanOutputs, as_span_outputs
 from trellis.experts.span_combiner import SpanCombiner
@@ -45,6 +46,7 @@ __all__ = [
     "LogLinearVote",
     "MajorityVote",
     "PathAutomaton",
+    "PathFamily",
     "Rerank",
     "Rover",
     "SpanCombiner",

@@ -178,7 +178,9 @@ class AutoCombiner(Seeded, Storable):
         reporter = Reporter(self.verbose)
         self.choice_, self.expert_trials_, held = None, (), {}
         self._calibration = self._span_calibration = Calibration()
-        self.method_ = alone_name(self.kind_) if self.method == "auto" else self.method
+        self.method_ = (
+            alone_name(self.kind_, self.metric_) if self.method == "auto" else self.method
+        )
         if len(labelled) >= 2:
             with reporter.steps("method", len(names)) as tried:
                 held = self._trials(questions, labelled, names, tried)
@@ -330,7 +332,7 @@ class AutoCombiner(Seeded, Storable):
             else:
                 answers[name], _ = self._held_out(questions, order, fold, name, tried, number)
         counts = {name: quality.counts(gold, answers[name]) for name in names}
-        incumbent = alone_name(self.kind_)
+        incumbent = alone_name(self.kind_, self.metric_)
         self.choice_ = choose(
             counts, quality, self.random_state, incumbent if incumbent in names else None
         )

@@ -195,6 +195,23 @@ class PathAutomaton:
             return False
         return all(len(set(self.expert[e])) == p for e in self._by_position())
 
+    def check_experts(self, n_experts: int) -> None:
+        """Refuse an expert that is not there."""
+        if self.n_experts > n_experts:
+            raise DataError(
+                f"the automaton speaks of {self.n_experts} experts, there are {n_experts}"
+            )
+
+    def check_samples(self, lengths: NDArray[np.int64], n_experts: int) -> None:
+        """Refuse samples of another length, and an expert that is not there."""
+        self.check_experts(n_experts)
+        if (lengths != self.length).any():
+            sample = int(np.flatnonzero(lengths != self.length)[0])
+            raise DataError(
+                f"sample {sample} (counted from 0) has {lengths[sample]} positions, the "
+                f"automaton {self.length}; give a PathFamily for samples of different lengths"
+            )
+
     # ------------------------------------------------------------------ algorithms
 
     def push(self, log_weights: NDArray[Any]) -> NDArray[np.float64]:

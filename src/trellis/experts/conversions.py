@@ -40,6 +40,7 @@ __all__ = [
     "Candidates",
     "Suffixes",
     "best_set",
+    "clearly_positive",
     "gamma",
     "held_out_penalty",
     "suffix_gammas",
@@ -104,6 +105,25 @@ def best_set(
     if best is None:
         raise DataError("collection holds no set of rounds; give one at least")
     return best[1], best[0], len(sets)
+
+
+def clearly_positive(gains: NDArray[Any]) -> bool:
+    """Whether the mean of these is above 0 by more than a standard error.
+
+    Of T gains it is 1 + 10/T standard errors, since that of few is itself unsure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trellis.experts.conversions import clearly_positive
+    >>> clearly_positive(np.array([0.2, 0.3, 0.1] * 5)), clearly_positive(np.array([0.9, -0.8]))
+    (True, False)
+    """
+    n = len(gains)
+    if n < 2:
+        return False
+    error = float(gains.std(ddof=1)) / math.sqrt(n)
+    return float(gains.mean()) > (1 + 10 / n) * error
 
 
 class Blocks:
@@ -179,6 +199,15 @@ class Suffixes(Blocks):
             total = np.logaddexp(total, _grown(table, self.size, total))
         average: Float64s = total - math.log(self.n_rounds - start)
         return average
+
+    def averages(self, start: int, like: Float64s) -> tuple[list[Float64s], NDArray[np.int64]]:
+        """Return the log of the average table of each block from ``start`` on, and its rounds."""
+        tables, counts = [], []
+        for block in range(self.starts.index(start), len(self.tables)):
+            n_rounds = min(self.size, self.n_rounds - block * self.size)
+            tables.append(_grown(self.tables[block], n_rounds, like) - math.log(n_rounds))
+            counts.append(n_rounds)
+        return tables, np.array(counts)
 
 
 def _grown(log_sum: Float64s, n_rounds: int, like: Float64s) -> Float64s:

@@ -21,6 +21,17 @@ multiplies D by :math:`e^{-\alpha\rho}/Z`.
 Contexts are those of :mod:`trellis.experts.tying`. If weights are shared by *label*, the candidates
 of a round are the pairs «expert j where it says c», which abstain elsewhere.
 
+Where weights are tied, an expert that is best everywhere is the first path, its mistakes carry half
+of D, and nobody else is right there often enough: Algorithm 1 ends as the best expert, which many a
+plain vote beats. So with tied weights boosting starts from the vote (``start="vote"``): round 0 has
+the hypothesis whose score of c is the *share* of the experts that say c, a real score as
+above, and the rounds of Algorithm 1 correct it while their edge is two standard errors above 0. If
+in five-fold cross-validation the corrected vote is not clearly better than the plain one, that one
+answers. Lemma 3 and Theorem 5 hold for the vote as for any other hypothesis.
+
+An ``automaton`` (:class:`~trellis.experts.PathAutomaton`) restricts the paths to its own: the path
+of a round is the shortest one under the weighted errors of the edges.
+
 Boosting stops when the edge is not positive (ε ≥ 1/2: the weak-learning assumption fails), or when
 no position is wrong (ε = 0: the step is capped). The scores then make a table of votes, one weight
 for each context and expert.
@@ -35,10 +46,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.domains import one_of, whole
+from trellis.domains import instance, nothing, one_of, whole
 from trellis.errors import DataError
-from trellis.estimator import parameter
-from trellis.experts.combiner import SCHEME, TIE, Combiner
+from trellis.estimator import fitted, parameter
+from trellis.experts.automaton import PathAutomaton
+from trellis.experts.combiner import SCHEME, TIE, Combiner, sample_means
+from trellis.experts.conversions import clearly_positive
 from trellis.experts.decoding import best_valid, vote_table
 from trellis.experts.outputs import ExpertOutputs, as_gold
 from trellis.experts.tying import Tie, Tying
@@ -48,6 +61,8 @@ from trellis.files.stored import check_range, header_value, take
 __all__ = ["ESPBoost"]
 
 _BLOCK = 1 << 16
+_FOLDS = 5
+_SURE = 2.0  # standard errors that the edge of a correction of the vote is above 0
 _FIRST_REASONS = {  # sentences of the first files
     "n_rounds": "max_rounds",
     "no position is wrong": "no mistakes",
@@ -99,23 +114,83 @@ class ESPBoost(Combiner):
     )
     n_rounds: int = parameter(whole(1), "Rounds at most.", default=100)
     tie: Tie = TIE
+    start: str = parameter(
+        one_of("auto", "nothing", "vote"),
+        """What boosting starts from: nothing, as in the paper, or the plain vote as round 0, which
+        paths then correct. "auto": the vote if weights are tied, else nothing.""",
+        default="auto",
+    )
+    automaton: PathAutomaton | None = parameter(
+        nothing | instance(PathAutomaton),
+        "The allowed paths, for samples of one length; None: all.",
+        default=None,
+    )
     scheme: str | None = SCHEME
+    alphas_: NDArray[np.float64] = fitted()
+    errors_: NDArray[np.float64] = fitted()
+    normalisers_: NDArray[np.float64] = fitted()
+
+    def _check_together(self) -> None:
+        if self.automaton is not None and self.tie not in ("auto", "position"):
+            raise DataError("an automaton has its weights by position; leave tie at auto")
 
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
         tie = self.tie
         if tie == "auto":
             tie = "position" if len(set(outputs.lengths.tolist())) == 1 else "expert"
+        if self.automaton is not None:
+            tie = "position"
+            self.automaton.check_samples(outputs.lengths, outputs.n_experts)
         self._tying = Tying(tie, outputs.n_experts)
         cells = self._tying.learn(outputs)
         rho = self._margins(outputs, gold)
         if cells.by_label:
             rows = cells.rows(outputs.codes, slice(None))
             paths: _Paths = _ByLabel(rho, rows, self._tying.n_rows)
+        elif self.automaton is not None and not self.automaton.is_complete:
+            paths = _OnAutomaton(rho, self.automaton)
         else:
             paths = _ByContext(rho, cells.context, self._tying.n_rows)
-        self._boost(paths)
+        from_vote = self.start == "vote" or (self.start == "auto" and tie != "position")
+        self._boost(paths, self._vote_margins(outputs, gold) if from_vote else None)
+        if from_vote and len(self.alphas_) > 1 and not self._corrects(outputs, gold):
+            self.weights_ = np.full(paths.shape, self.alphas_[0] / outputs.n_experts)
+            self.alphas_, self.errors_ = self.alphas_[:1], self.errors_[:1]
+            self.normalisers_ = self.normalisers_[:1]
+            self.stop_reason_ = "weak learning"
 
-    def _boost(self, paths: _Paths) -> None:
+    def _corrects(self, outputs: ExpertOutputs, gold: NDArray[np.int32]) -> bool:
+        """Whether, in cross-validation, corrections of the vote are clearly better than it."""
+        if len(outputs) < _FOLDS:
+            return False
+        fold = np.arange(len(outputs)) % _FOLDS
+        gains = np.empty(len(outputs))
+        for k in range(_FOLDS):
+            held_out = np.repeat(fold == k, outputs.lengths)
+            other = _Corrected(**{name: getattr(self, name) for name in self._parameter_table})
+            other._learn(outputs.take(fold != k), gold[~held_out], fresh=True)
+            new, right = outputs.take(fold == k), gold[held_out]
+            corrected = other._label(new) != right
+            other.weights_ = np.ones_like(other.weights_)
+            wrong = 1.0 * (other._label(new) != right) - corrected
+            gains[fold == k] = sample_means(wrong, new.offsets)
+        return clearly_positive(gains)
+
+    def _vote_margins(self, outputs: ExpertOutputs, gold: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Margins (N,) of the plain vote, whose score of a label is the mean of the experts'."""
+        n_labels = len(outputs.labels)
+        margins = np.empty(len(gold))
+        for a in range(0, len(gold), _BLOCK):
+            part = slice(a, min(a + _BLOCK, len(gold)))
+            share = (outputs.codes[part] >= 0) / outputs.n_experts
+            if self.base == "real":
+                votes = np.einsum("tj,tjc->tc", share, self._scores(outputs)[part])
+            else:
+                votes = vote_table(outputs.codes[part], share, n_labels)
+            margins[part] = _margin(votes, gold[part])
+        return margins
+
+    def _boost(self, paths: _Paths, vote_margins: NDArray[np.float64] | None) -> None:
         n = len(paths.rho)
         cap = 0.5 * math.log(2 * n - 1) if n > 1 else 1.0
         share = np.full(n, 1.0 / n)
@@ -124,22 +199,30 @@ class ESPBoost(Combiner):
         errors: list[float] = []
         normalisers: list[float] = []
         self.stop_reason_ = "max_rounds"
-        for _ in range(self.n_rounds):
-            chosen, rho = paths.best(share)
+        for round_ in range(self.n_rounds + (vote_margins is not None)):
+            part = 1.0
+            if vote_margins is not None and round_ == 0:
+                # The vote's score is a mean: each of p experts has a p-th of its weight.
+                chosen, rho, part = slice(None), vote_margins, 1 / paths.shape[1]
+            else:
+                chosen, rho = paths.best(share)
             edge = float(share @ rho)
-            if edge <= 1e-12:
+            least = 1e-12
+            if vote_margins is not None and round_ > 0:
+                least = _SURE * math.sqrt(float(share**2 @ rho**2))
+            if edge <= least:
                 self.stop_reason_ = "weak learning"
                 if alphas:
                     break
-            alpha = min(_step(share, rho), cap) if edge > 1e-12 else 1.0
+            alpha = min(_step(share, rho), cap) if edge > least else 1.0
             share = share * np.exp(-alpha * rho)
             z = float(share.sum())
             share /= z
-            self.weights_[chosen] += alpha
+            self.weights_[chosen] += alpha * part
             alphas.append(alpha)
             errors.append((1 - edge) / 2)
             normalisers.append(z)
-            if edge <= 1e-12:  # not even the first path: it is the answer all the same
+            if edge <= least:  # not even the first path: it is the answer all the same
                 break
             if (rho > 0).all():
                 self.stop_reason_ = "no mistakes"
@@ -207,10 +290,7 @@ class ESPBoost(Combiner):
             scores = self._scores(outputs)
             rho = np.empty(outputs.codes.shape)
             for j in range(outputs.n_experts):
-                at = np.arange(len(gold))
-                rival = scores[:, j].copy()
-                rival[at, gold] = -np.inf
-                rho[:, j] = scores[at, j, gold] - np.maximum(rival.max(axis=1), 0.0)
+                rho[:, j] = _margin(scores[:, j], gold)
         rho[outputs.codes < 0] = 0.0
         return rho
 
@@ -235,6 +315,8 @@ class ESPBoost(Combiner):
         super()._restore(state)
         p = len(self.expert_names_)
         self._tying = Tying.restored(state, p)
+        if self.automaton is not None:
+            self.automaton.check_experts(p)
         self.weights_ = take(state, "weights", np.float64, (self._tying.n_rows, p))
         check_range(self.weights_, 0, np.inf, "votes of experts")
         self.alphas_ = take(state, "alphas", np.float64, (None,))
@@ -242,6 +324,13 @@ class ESPBoost(Combiner):
         self.normalisers_ = take(state, "normalisers", np.float64, self.alphas_.shape)
         reason = header_value(state, "stop_reason", str)
         self.stop_reason_ = _FIRST_REASONS.get(reason.split("=")[0], reason)
+
+
+class _Corrected(ESPBoost):
+    """The vote with its corrections, whatever they are worth."""
+
+    def _corrects(self, outputs: ExpertOutputs, gold: NDArray[np.int32]) -> bool:
+        return True
 
 
 class _Paths:
@@ -276,6 +365,23 @@ class _ByContext(_Paths):
         return (np.arange(len(expert)), expert), rho
 
 
+class _OnAutomaton(_Paths):
+    """A path is one of an automaton's, for samples of its length."""
+
+    def __init__(self, rho: NDArray[np.float64], automaton: PathAutomaton) -> None:
+        super().__init__(rho, automaton.length)
+        self._net = automaton
+        self._place = np.tile(np.arange(automaton.length), len(rho) // automaton.length)
+
+    def best(self, share: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:
+        net = self._net
+        edges = (share[:, None] * self.rho).reshape(-1, *self.shape).sum(axis=0)
+        path = net.best_path(edges[net.position, net.expert].round(12))
+        expert = net.expert[path]
+        rho = self.rho[np.arange(len(self.rho)), expert[self._place]]
+        return (np.arange(net.length), expert), rho
+
+
 class _ByLabel(_Paths):
     """A path follows one expert where it says one label, and abstains elsewhere."""
 
@@ -290,6 +396,15 @@ class _ByLabel(_Paths):
             edges[j] = np.bincount(self._rows[:, j], share * self.rho[:, j], n_rows)
         j, row = divmod(int(_first_best(edges.reshape(1, -1))[0]), n_rows)
         return (row, j), np.where(self._rows[:, j] == row, self.rho[:, j], 0.0)
+
+
+def _margin(scores: NDArray[Any], gold: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Score of the right label less that of its best rival, (N,), of scores (N, L)."""
+    at = np.arange(len(gold))
+    rival = scores.copy()
+    rival[at, gold] = -np.inf
+    margin: NDArray[np.float64] = scores[at, gold] - np.maximum(rival.max(axis=1), 0.0)
+    return margin
 
 
 def _first_best(edges: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -8,6 +8,10 @@ number of mistakes; with tied weights, in each context.
 H_FPL votes with the shares of the paths h_t chosen by Γ that follow each expert; H_FPL-CV follows
 the one path that did best on the samples after it.
 
+Losses of tied weights are thousands of mistakes, beside which noise of [0, 2 p] is nothing: the
+same leader is followed in all rounds. So where positions share weights, *mean* losses are perturbed
+by default, with noise of a width that is chosen by how well the votes predict.
+
 An expert that sleeps at a position is charged what those awake are charged there on average; where
 the leader sleeps, the rule falls back on an unweighted choice among those awake.
 """
@@ -15,20 +19,26 @@ the leader sleeps, the rule falls back on an unweighted choice among those awake
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from trellis.arrays import Float64s
 from trellis.domains import function, number, one_of
+from trellis.errors import DataError
 from trellis.estimator import changed, parameter
 from trellis.experts.automaton import PathAutomaton
-from trellis.experts.learners import Batch, EdgeLearner, Learner, TableLearner
+from trellis.experts.learners import Batch, EdgeLearner, EvenLearner, Learner, Rounds, TableLearner
 from trellis.experts.online import OnlineCombiner
+from trellis.experts.outputs import ExpertOutputs
 from trellis.experts.tying import Tie
-from trellis.files.stored import take
+from trellis.files.stored import check_range, take
 
 __all__ = ["FollowPerturbedLeader"]
+
+
+# Widths 1/ε of the noise that is added to mean losses.
+_WIDTHS = (1.0, 0.3, 0.1, 0.03, 0.01)
 
 
 class _Perturbed(Learner):
@@ -64,43 +74,74 @@ def _log_share(leaders: Float64s) -> Float64s:
 
 
 class _Table(_Perturbed, TableLearner):
-    """Cumulative losses (C, p) and one leader a row."""
+    """Cumulative losses (C, p) and one leader a row.
 
-    def __init__(self, tie: Tie, n_experts: int, scale: float | None, by_length: bool,
+    ``noise`` is the width of the perturbation, None for 2 p C; ``scale`` that of the losses.
+    """
+
+    def __init__(self, tie: Tie, n_experts: int, noise: float | None, scale: str,
                  seed: int | None) -> None:  # fmt: skip
         TableLearner.__init__(self, tie, n_experts)
-        self.fixed = scale
-        self.by_length = by_length
+        self.noise = noise
+        self.scale = scale
+        self.seen = np.zeros(0)  # positions of each context
+        self.followed = np.zeros((0, n_experts))  # rounds that followed each expert
         self._begin(seed)
 
     def leaders(self) -> Float64s:
-        scale = 2.0 * self.table.size if self.fixed is None else self.fixed
-        perturbed = self.table + self.perturbation(scale)
+        noise = 2.0 * self.table.size if self.noise is None else self.noise
+        losses = self.table
+        if self.scale == "mean":
+            losses = losses / np.maximum(self.seen, 1)[:, None]
+        perturbed = losses + self.perturbation(noise)
         chosen = np.zeros_like(self.table)
         chosen[np.arange(len(chosen)), perturbed.argmin(axis=1)] = 1.0
         return chosen
 
-    def rounds(self, batch: Batch) -> tuple[Float64s, Float64s]:
+    def rounds(self, batch: Batch) -> Rounds:
         assert batch.cells is not None
-        charged = batch.losses()
-        awake = batch.codes >= 0
-        count = awake.sum(axis=1, keepdims=True)
-        mean = charged.sum(axis=1, keepdims=True) / np.maximum(count, 1)
-        charged = np.where(awake, charged, np.where(count > 0, mean, 1.0))
+        charged = batch.charged()
         n = len(batch.offsets) - 1
         losses = np.empty(n)
+        vote_losses = np.empty(n if self.judged else 0)
         total = np.zeros_like(self.table)
         for s in range(n):
             begin, end = batch.offsets[s], batch.offsets[s + 1]
+            rows = batch.cells.context[begin:end]
+            if self.judged:
+                vote_losses[s] = batch.vote_loss(s, 1.0 + self.followed[rows])
             chosen = self.leaders()
             total += chosen
-            rows = batch.cells.context[begin:end]
+            self.followed += chosen
             # A sleeping leader costs the mean of the others, which is an unweighted choice.
             losses[s] = (chosen[rows] * charged[begin:end]).sum() / (end - begin)
-            step = charged[begin:end] / (end - begin) if self.by_length else charged[begin:end]
+            step = charged[begin:end] / (end - begin if self.scale == "1/l" else 1)
             np.add.at(self.table, rows, step)
+            np.add.at(self.seen, rows, 1.0)
             self.n_rounds += 1
-        return losses, _log_share(total)
+        return Rounds(losses, _log_share(total), vote_losses)
+
+    def grow(self, n_rows: int) -> None:
+        super().grow(n_rows)
+        missing = n_rows - len(self.seen)
+        self.seen = np.concatenate([self.seen, np.zeros(missing)])
+        self.followed = np.concatenate([self.followed, np.zeros((missing, self.table.shape[1]))])
+
+    def again(self) -> Self:
+        new = super().again()
+        new.seen, new.followed = np.zeros_like(self.seen), np.zeros_like(self.followed)
+        return new
+
+    def state(self) -> dict[str, Any]:
+        return super().state() | {"seen": self.seen, "followed": self.followed}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        if "seen" in state:  # else a file of an earlier version, which does not need them
+            self.seen = take(state, "seen", np.float64, self.seen.shape)
+            self.followed = take(state, "followed", np.float64, self.table.shape)
+            check_range(self.seen, 0, np.inf, "positions of contexts")
+            check_range(self.followed, 0, np.inf, "rounds that follow an expert")
 
 
 class _Edges(_Perturbed, EdgeLearner):
@@ -119,7 +160,7 @@ class _Edges(_Perturbed, EdgeLearner):
         chosen[self.automaton.best_path(-perturbed)] = 1.0
         return chosen
 
-    def rounds(self, batch: Batch) -> tuple[Float64s, Float64s]:
+    def rounds(self, batch: Batch) -> Rounds:
         edge_losses = self.edge_losses(batch)
         losses = np.empty(edge_losses.shape[1])
         total = np.zeros_like(self.table)
@@ -129,7 +170,7 @@ class _Edges(_Perturbed, EdgeLearner):
             losses[s] = chosen @ charged / self.automaton.length
             self.table = self.table + self.unit * charged
             self.n_rounds += 1
-        return losses, _log_share(total)
+        return Rounds(losses, _log_share(total), np.zeros(0))
 
 
 class FollowPerturbedLeader(OnlineCombiner):
@@ -160,9 +201,12 @@ class FollowPerturbedLeader(OnlineCombiner):
         follow the one path that did best on the samples after its round.""",
     )
     epsilon: float | str = parameter(
-        one_of("auto") | number(above=0),
-        """Perturbations are uniform on [0, 1/ε]; "auto": 0.5 / (p l), in which l is the number of
-        contexts if weights are tied.""",
+        one_of("auto", "paper") | number(above=0),
+        """Perturbations are uniform on [0, 1/ε]. "paper": ε = 0.5 / (p l), in which l is the number
+        of contexts if weights are tied. "auto": the same if each position or edge has its own
+        weights; if weights are tied, mean losses are perturbed, with the ε of a grid whose votes
+        did best on samples that they had not seen, and the plain vote answers unless they are
+        better by a standard error (H_FPL-CV has no vote: it takes the largest ε).""",
         default="auto",
     )
     tie = changed(
@@ -173,9 +217,44 @@ class FollowPerturbedLeader(OnlineCombiner):
     )
     random_state = changed(help="Seed of the perturbations and of random ties.")
 
-    def _new_learner(self, tie: Tie, n_experts: int) -> Learner:
-        scale = None if isinstance(self.epsilon, str) else 1 / self.epsilon
-        by_length = self.loss_scale == "1/l"
+    def _new_learners(self, tie: Tie, n_experts: int, outputs: ExpertOutputs) -> list[Learner]:
+        return self._learners(tie, n_experts, self._scale(tie))
+
+    def _learners(self, tie: Tie, n_experts: int, scale: str) -> list[Learner]:
+        noise = None if isinstance(self.epsilon, str) else 1 / self.epsilon
+        seed = self.random_state
         if (paths := self._restricted()) is not None:
-            return _Edges(paths, n_experts, scale, by_length, self.random_state)
-        return _Table(tie, n_experts, scale, by_length, self.random_state)
+            return [_Edges(paths, n_experts, noise, scale == "1/l", seed)]
+        if scale != "mean" or self.epsilon != "auto":
+            return [_Table(tie, n_experts, noise, scale, seed)]
+        if self.conversion == "cross-validation":  # follows one path: there is no vote to judge
+            return [_Table(tie, n_experts, _WIDTHS[-1], scale, seed)]
+        even: list[Learner] = [EvenLearner(tie, n_experts)]
+        return even + [_Table(tie, n_experts, width, scale, seed) for width in _WIDTHS]
+
+    def _choose(self, batch: Batch) -> None:
+        super()._choose(batch)
+        if isinstance(self._learner, _Table) and self._learner.judged and self._by_suffixes():
+            # What was judged: the shares of all rounds so far, and one round for each expert.
+            followed = 1 + self._learner.followed
+            self._log_table = np.log(followed / followed.sum(axis=1, keepdims=True))
+            self.rounds_ = np.arange(len(self._losses))
+            self.gamma_ = float(self.gammas()[0])
+            self.expected_loss_ = float(self._losses.mean())
+
+    def _rate(self) -> float | str:
+        return self.epsilon
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        if self.epsilon == "paper" and self.loss_scale == "mean":
+            raise DataError('epsilon="paper" is for sums of losses; use loss_scale "0/1" or "1/l"')
+
+    def _blank_learners(self, tie: Tie, n_experts: int, state: Mapping[str, Any]) -> list[Learner]:
+        return self._learners(tie, n_experts, self._stored_scale(state))
+
+    def _state(self) -> dict[str, Any]:
+        state = super()._state()
+        if self._restricted() is None:
+            state["scale"] = self._scale(self.tie_)
+        return state

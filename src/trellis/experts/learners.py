@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -21,11 +21,22 @@ from trellis.arrays import Float64s
 from trellis.errors import DataError
 from trellis.experts.automaton import PathAutomaton
 from trellis.experts.outputs import ExpertOutputs
+from trellis.experts.path_family import PathFamily
 from trellis.experts.tying import Cells, Tie, Tying
 from trellis.experts.voting import own_votes, vote
 from trellis.files.stored import header_value, take
 
-__all__ = ["Batch", "EdgeLearner", "Learner", "TableLearner"]
+__all__ = [
+    "Batch",
+    "EdgeLearner",
+    "EvenLearner",
+    "FamilyLearner",
+    "Learner",
+    "Rounds",
+    "TableLearner",
+    "drawn_paths",
+    "path_vote",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +69,46 @@ class Batch:
             losses = (codes != self.gold[:, None]).astype(np.float64)
         return np.where(self.codes >= 0, losses, 0.0)
 
+    def charged(self) -> Float64s:
+        """Return the losses (N, p) with that of a sleeper the mean of those awake, 1 if none is."""
+        losses = self.losses()
+        awake = self.codes >= 0
+        count = awake.sum(axis=1, keepdims=True)
+        mean = losses.sum(axis=1, keepdims=True) / np.maximum(count, 1)
+        charged: Float64s = np.where(awake, losses, np.where(count > 0, mean, 1.0))
+        return charged
+
+    def vote_loss(self, sample: int, weights: Float64s) -> float:
+        """Return the mean loss of a vote with weights (p,) or (n, p) on one sample."""
+        part = slice(int(self.offsets[sample]), int(self.offsets[sample + 1]))
+        n_labels = int(max(self.codes[part].max(), self.gold[part].max())) + 1
+        return self.loss_of(sample, vote(self.codes[part], weights, n_labels))
+
+    def loss_of(self, sample: int, said: NDArray[np.int32]) -> float:
+        """Return the mean loss of an answer (n,) to one sample; that of no answer (-1) is 1."""
+        right = self.gold[self.offsets[sample] : self.offsets[sample + 1]]
+        wrong = self.cost[right, said] if self.cost.size else said != right
+        return float(np.where(said >= 0, wrong, 1.0).mean())
+
+
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """What some rounds came to.
+
+    Attributes
+    ----------
+    losses : float64 (n,)
+        Expected loss of each sample under the weights p_t that had not seen it.
+    log_sum : float64 (C, p) or (E,)
+        Log of Σ_t p_t.
+    vote_losses : float64 (n,) or (0,)
+        Loss of the vote with the weights that had not seen the sample, if the learner is asked.
+    """
+
+    losses: Float64s
+    log_sum: Float64s
+    vote_losses: Float64s
+
 
 class Learner:
     """On-line learning over path experts.
@@ -68,7 +119,11 @@ class Learner:
         What the rounds so far have left: log weights, or sums of losses.
     n_rounds : int
         Rounds so far.
+    judged : bool
+        Whether rounds also tell the loss of the vote.
     """
+
+    judged = False
 
     def __init__(self, start: Float64s) -> None:
         self.table = start
@@ -78,8 +133,8 @@ class Learner:
         """Prepare samples for the methods below; the table grows if need be."""
         raise NotImplementedError  # abstract
 
-    def rounds(self, batch: Batch) -> tuple[Float64s, Float64s]:
-        """Play one round a sample; return their expected losses and the log of Σ_t p_t."""
+    def rounds(self, batch: Batch) -> Rounds:
+        """Play one round a sample."""
         raise NotImplementedError  # abstract
 
     def log_table(self) -> Float64s:
@@ -91,9 +146,16 @@ class Learner:
         raise NotImplementedError  # abstract
 
     def label(
-        self, outputs: ExpertOutputs, log_table: Float64s, rng: Generator | None, draw: bool
+        self, outputs: ExpertOutputs, log_table: Float64s, rng: Generator | None
     ) -> NDArray[np.int32]:
-        """Vote with these weights, or draw an expert a position; codes (N,), -1: all asleep."""
+        """Vote with these weights, ties at random if ``rng``; codes (N,), -1: all asleep."""
+        raise NotImplementedError  # abstract
+
+    def follow_drawn(
+        self, outputs: ExpertOutputs, log_tables: list[Float64s], lots: NDArray[np.int64],
+        rng: Generator,
+    ) -> NDArray[np.int32]:  # fmt: skip
+        """Draw a path for each sample, by table ``lots[s]``, and follow it; codes (N,)."""
         raise NotImplementedError  # abstract
 
     @property
@@ -143,6 +205,11 @@ class TableLearner(Learner):
         self.grow(self.tying.n_rows)
         return Batch(outputs.offsets, outputs.codes, gold, cost, cells)
 
+    def follow(self, other: TableLearner) -> None:
+        """Have the contexts of another learner, which has prepared the samples."""
+        self.tying, self.slept = other.tying, other.slept
+        self.grow(self.tying.n_rows)
+
     def grow(self, n_rows: int) -> None:
         """Make room for more contexts."""
         missing = n_rows - len(self.table)
@@ -161,9 +228,9 @@ class TableLearner(Learner):
         return losses
 
     def label(
-        self, outputs: ExpertOutputs, log_table: Float64s, rng: Generator | None, draw: bool
+        self, outputs: ExpertOutputs, log_table: Float64s, rng: Generator | None
     ) -> NDArray[np.int32]:
-        """Vote, or draw one expert a position by the weights of those awake."""
+        """Vote with the weights of those awake."""
         table = self.tying.with_fallback(log_table)
         cells = self.tying.cells(outputs)
         experts = np.arange(outputs.n_experts)
@@ -175,65 +242,93 @@ class TableLearner(Learner):
             shares: Float64s = np.exp(logs - np.where(np.isfinite(best), best, 0.0))
             return shares
 
-        if not draw:
-            return vote(outputs.codes, weights, len(outputs.labels), rng)
-        assert rng is not None
+        return vote(outputs.codes, weights, len(outputs.labels), rng)
+
+    def follow_drawn(
+        self, outputs: ExpertOutputs, log_tables: list[Float64s], lots: NDArray[np.int64],
+        rng: Generator,
+    ) -> NDArray[np.int32]:  # fmt: skip
+        """Follow one expert in each context of a sample, drawn by the weights.
+
+        The experts of a context are put in order by a race: j arrives after a time that is
+        exponential with the rate w(c, j), and the first that is awake at a position is followed
+        there. So at every position each of those awake has its share of their weights. By label,
+        an expert runs once a sample, at the rate of what it says at the position.
+        """
+        tables = np.stack([self.tying.with_fallback(table) for table in log_tables])
+        cells = self.tying.cells(outputs)
         answer = np.empty(outputs.n_positions, np.int32)
-        for start in range(0, outputs.n_positions, 65536):
-            part = slice(start, start + 65536)
-            shares = weights(part)
-            shares[shares.sum(axis=1) == 0] = 1.0
-            shares = np.where(outputs.codes[part] >= 0, shares, 0.0)
-            upto = shares.cumsum(axis=1)
-            lot = rng.random((len(upto), 1)) * upto[:, -1:]
-            pick = np.minimum((upto <= lot).sum(axis=1), outputs.n_experts - 1)
-            answer[part] = outputs.codes[part][np.arange(len(upto)), pick]
+        sample = np.repeat(np.arange(len(outputs)), outputs.lengths)
+        p, n_rows = outputs.n_experts, tables.shape[1]
+        for start in range(0, len(outputs), 4096):
+            first, after = outputs.offsets[[start, min(len(outputs), start + 4096)]]
+            part = slice(first, after)
+            codes, rows = outputs.codes[part], cells.rows(outputs.codes, slice(first, after))
+            run = sample[part]
+            if not cells.by_label:
+                run = run * n_rows + rows[:, 0]
+            races, inverse = np.unique(run, return_inverse=True)
+            times = rng.exponential(size=(len(races), p))[inverse]
+            logs = tables[lots[sample[part], None], rows, np.arange(p)]
+            with np.errstate(divide="ignore"):
+                arrival = np.where(codes >= 0, np.log(times) - logs, np.inf)
+            # Nobody awake has any weight: an unweighted choice.
+            none = ~np.isfinite(arrival).any(axis=1)
+            arrival[none] = np.where(codes[none] >= 0, np.log(times[none]), np.inf)
+            answer[part] = codes[np.arange(len(codes)), arrival.argmin(axis=1)]
         return answer
+
+
+class EvenLearner(TableLearner):
+    """Equal weights whatever happens: the plain vote."""
+
+    def log_table(self) -> Float64s:
+        """Return the log of equal weights."""
+        return np.zeros_like(self.table)
+
+    def rounds(self, batch: Batch) -> Rounds:
+        """Play one round a sample."""
+        n = len(batch.offsets) - 1
+        losses = self.expected(batch, np.ones((*self.table.shape, 1)))[0]
+        votes = np.array([batch.vote_loss(s, np.ones(batch.codes.shape[1])) for s in range(n)])
+        self.n_rounds += n
+        return Rounds(losses, np.full(self.table.shape, math.log(n)), votes)
 
 
 class EdgeLearner(Learner):
     """What learners on the edges of an automaton share; all samples have its length."""
 
+    even_paths = False  # whether the first distribution is uniform over paths
+
     def __init__(self, automaton: PathAutomaton, n_experts: int) -> None:
-        if automaton.n_experts > n_experts:
-            raise DataError(
-                f"the automaton speaks of {automaton.n_experts} experts, there are {n_experts}"
-            )
+        automaton.check_experts(n_experts)
         self.automaton = automaton
         _, inverse, count = np.unique(automaton.origin, return_inverse=True, return_counts=True)
         self.start_cost: Float64s = np.log(count[inverse])
         super().__init__(np.zeros(automaton.n_edges))
 
     @property
-    def log_experts(self) -> float | None:
+    def log_experts(self) -> float:
         """The most that -log p_1(h) can be for a path h: log N if p_1 is uniform."""
+        if self.even_paths:
+            return math.log(self.automaton.n_paths)
         # The start is uniform over the edges that leave a state, so paths differ in their share.
         path = self.automaton.best_path(self.start_cost)
         return float(self.start_cost[path].sum())
 
     def batch(self, outputs: ExpertOutputs, gold: NDArray[np.int32], cost: Float64s) -> Batch:
-        """Prepare samples, which must have the automaton's length and experts that are awake."""
+        """Prepare samples, which must have the automaton's length."""
         self.check(outputs)
         return Batch(outputs.offsets, outputs.codes, gold, cost, None)
 
     def check(self, outputs: ExpertOutputs) -> None:
-        """Refuse samples of another length, and experts that sleep."""
-        if (outputs.lengths != self.automaton.length).any():
-            sample = int(np.flatnonzero(outputs.lengths != self.automaton.length)[0])
-            raise DataError(
-                f"sample {sample} (counted from 0) has {outputs.lengths[sample]} positions, the "
-                f"automaton {self.automaton.length}; learn a combiner for each length"
-            )
-        if (outputs.codes < 0).any():
-            raise DataError(
-                "experts may not sleep on an automaton that is not complete: leaving edges out "
-                "would break paths; fill the gaps or leave those experts out"
-            )
+        """Refuse samples of another length, and an expert that is not there."""
+        self.automaton.check_samples(outputs.lengths, outputs.n_experts)
 
     def edge_losses(self, batch: Batch) -> Float64s:
         """Return the loss of every edge for every sample, (E, S)."""
         shape = (-1, self.automaton.length, batch.codes.shape[1])
-        losses = batch.losses().reshape(shape)
+        losses = batch.charged().reshape(shape)
         edges: Float64s = losses[:, self.automaton.position, self.automaton.expert].T
         return edges
 
@@ -249,35 +344,166 @@ class EdgeLearner(Learner):
         return total
 
     def label(
-        self, outputs: ExpertOutputs, log_table: Float64s, rng: Generator | None, draw: bool
+        self, outputs: ExpertOutputs, log_table: Float64s, rng: Generator | None
     ) -> NDArray[np.int32]:
-        """Best path under the log vote scores of what its edges say, or a path drawn."""
+        """Best path under the log vote scores of what its edges say."""
         self.check(outputs)
-        net = self.automaton
-        marginals = np.exp(log_table)
-        answer = np.empty((len(outputs), net.length), np.int32)
-        places = np.arange(net.length)
-        codes = outputs.codes.reshape(len(outputs), net.length, outputs.n_experts)
-        if draw:
-            assert rng is not None
-            paths = net.sample_pushed(marginals, len(outputs), rng)
-            return codes[np.arange(len(outputs))[:, None], places, net.expert[paths]].ravel()
-        table = np.zeros((net.length, outputs.n_experts))
-        table[:, : net.n_experts] = net.expert_marginals(marginals)
-        step = max(1, 1_000_000 // max(net.n_edges, len(outputs.labels) * net.length))
-        for start in range(0, len(outputs), step):
-            part = codes[start : start + step]
-            flat = part.reshape(-1, outputs.n_experts)
-            weights = np.tile(table, (len(part), 1))
-            votes = own_votes(flat, weights, len(outputs.labels)).reshape(part.shape)
-            with np.errstate(divide="ignore"):
-                scores = np.log(votes[:, net.position, net.expert]).T
-            if rng is not None:  # ties: a hair's breadth of noise, the same for equal answers
-                lots = rng.random((len(flat), len(outputs.labels)))
-                lot = np.take_along_axis(lots, flat, axis=1).reshape(part.shape)
-                scores = scores + 1e-9 * lot[:, net.position, net.expert].T
-            path = net.best_path(scores).T
-            answer[start : start + step] = part[
-                np.arange(len(part))[:, None], places, net.expert[path]
-            ]
+        codes = outputs.codes.reshape(len(outputs), -1, outputs.n_experts)
+        return path_vote(self.automaton, np.exp(log_table), codes, len(outputs.labels), rng).ravel()
+
+    def follow_drawn(
+        self, outputs: ExpertOutputs, log_tables: list[Float64s], lots: NDArray[np.int64],
+        rng: Generator,
+    ) -> NDArray[np.int32]:  # fmt: skip
+        """Follow a path drawn by the edge marginals of the table of each sample."""
+        self.check(outputs)
+        codes = outputs.codes.reshape(len(outputs), -1, outputs.n_experts)
+        answer = np.empty(codes.shape[:2], np.int32)
+        for lot in np.unique(lots):
+            drawn = np.flatnonzero(lots == lot)
+            marginals = np.exp(log_tables[lot])
+            answer[drawn] = drawn_paths(self.automaton, marginals, codes[drawn], rng)
         return answer.ravel()
+
+
+class FamilyLearner(Learner):
+    """What learners on the moves of a family of automata share; log weights are (M,).
+
+    A path of a sample weighs the product of the weights of its moves, and that of the first
+    distribution, which is uniform over the edges that leave a state or over paths.
+    """
+
+    def __init__(self, family: PathFamily, n_experts: int, even_paths: bool) -> None:
+        if family.n_experts > n_experts:
+            raise DataError(
+                f"the automaton speaks of {family.n_experts} experts, there are {n_experts}"
+            )
+        super().__init__(np.zeros(family.n_moves))
+        self.family = family
+        self.even_paths = even_paths
+
+    @property
+    def log_experts(self) -> float | None:
+        """Path experts of different lengths are not of one class."""
+        return None
+
+    def batch(self, outputs: ExpertOutputs, gold: NDArray[np.int32], cost: Float64s) -> Batch:
+        """Prepare samples, to all of which the family must have a path."""
+        for length in np.unique(outputs.lengths).tolist():
+            self.family.unrolled(length)
+        return Batch(outputs.offsets, outputs.codes, gold, cost, None)
+
+    def marginals(self, length: int, log_weights: Float64s) -> Float64s:
+        """Return the edge marginals of samples of one length, of log weights (M, ...)."""
+        net, move = self.family.unrolled(length)
+        logs = log_weights[move]
+        if not self.even_paths:
+            start = np.log(np.bincount(net.origin, minlength=net.n_states)[net.origin])
+            logs = logs - start.reshape(-1, *[1] * (logs.ndim - 1))
+        return net.edge_marginals(logs)
+
+    def expected(self, batch: Batch, tables: Float64s) -> Float64s:
+        """Return the expected loss of each sample under weights of moves (M, K), as (K, S)."""
+        charged = batch.charged()
+        lengths = np.diff(batch.offsets)
+        losses = np.empty((tables.shape[-1], len(lengths)))
+        with np.errstate(divide="ignore"):
+            logs = np.log(tables)
+        for length in np.unique(lengths).tolist():
+            net, _ = self.family.unrolled(length)
+            marginals = self.marginals(length, logs)
+            for s in np.flatnonzero(lengths == length):
+                part = charged[batch.offsets[s] : batch.offsets[s + 1]]
+                losses[:, s] = part[net.position, net.expert] @ marginals / length
+        return losses
+
+    def label(
+        self, outputs: ExpertOutputs, log_table: Float64s, rng: Generator | None
+    ) -> NDArray[np.int32]:
+        """Best path under the log vote scores of what its edges say."""
+        answer = np.empty(outputs.n_positions, np.int32)
+        for length, _, places in _by_length(outputs):
+            net, _ = self.family.unrolled(length)
+            marginals = self.marginals(length, log_table)
+            answer[places] = path_vote(
+                net, marginals, outputs.codes[places], len(outputs.labels), rng
+            )
+        return answer
+
+    def follow_drawn(
+        self, outputs: ExpertOutputs, log_tables: list[Float64s], lots: NDArray[np.int64],
+        rng: Generator,
+    ) -> NDArray[np.int32]:  # fmt: skip
+        """Follow a path drawn by the weights of the table of each sample."""
+        answer = np.empty(outputs.n_positions, np.int32)
+        for length, samples, places in _by_length(outputs):
+            net, _ = self.family.unrolled(length)
+            for lot in np.unique(lots[samples]):
+                drawn = places[lots[samples] == lot]
+                marginals = self.marginals(length, log_tables[lot])
+                answer[drawn] = drawn_paths(net, marginals, outputs.codes[drawn], rng)
+        return answer
+
+
+def _by_length(
+    outputs: ExpertOutputs,
+) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
+    """Lengths, the samples that have them, and their positions (S, l)."""
+    for length in np.unique(outputs.lengths).tolist():
+        samples = np.flatnonzero(outputs.lengths == length)
+        yield length, samples, outputs.offsets[samples][:, None] + np.arange(length)
+
+
+def path_vote(
+    net: PathAutomaton,
+    marginals: Float64s,
+    codes: NDArray[np.int32],
+    n_labels: int,
+    rng: Generator | None,
+) -> NDArray[np.int32]:
+    """Answers (S, l) of the best paths under the log vote scores of what edges say.
+
+    ``codes`` is (S, l, p). An edge whose expert sleeps has the mean score of those awake and the
+    most voted label; where all sleep the answer is -1.
+    """
+    n_experts = codes.shape[2]
+    answer = np.empty(codes.shape[:2], np.int32)
+    table = np.zeros((net.length, n_experts))
+    table[:, : net.n_experts] = net.expert_marginals(marginals)
+    step = max(1, 1_000_000 // max(net.n_edges, n_labels * net.length))
+    for start in range(0, len(codes), step):
+        part = codes[start : start + step]
+        flat = part.reshape(-1, n_experts)
+        votes = own_votes(flat, np.tile(table, (len(part), 1)), n_labels)
+        awake = flat >= 0
+        lots = np.zeros(flat.shape)
+        if rng is not None:  # ties: a hair's breadth of noise, the same for equal answers
+            draws = rng.random((len(flat), n_labels))
+            lots = np.take_along_axis(draws, np.maximum(flat, 0), axis=1)
+        if not awake.all():
+            count = np.maximum(awake.sum(axis=1, keepdims=True), 1)
+            mean = np.where(awake, votes, 0.0).sum(axis=1, keepdims=True) / count
+            winner = np.take_along_axis(flat, votes.argmax(axis=1)[:, None], axis=1)
+            votes = np.where(awake, votes, np.where(awake.any(axis=1, keepdims=True), mean, 1.0))
+            flat = np.where(awake, flat, winner)
+        with np.errstate(divide="ignore"):
+            scores = np.log(votes) + 1e-9 * lots
+        path = net.best_path(scores.reshape(part.shape)[:, net.position, net.expert].T).T
+        said = flat.reshape(part.shape)
+        answer[start : start + step] = said[
+            np.arange(len(part))[:, None], np.arange(net.length), net.expert[path]
+        ]
+    return answer
+
+
+def drawn_paths(
+    net: PathAutomaton, marginals: Float64s, codes: NDArray[np.int32], rng: Generator
+) -> NDArray[np.int32]:
+    """Answers (S, l) of paths drawn by their marginals; for a sleeper, of any that is awake."""
+    experts = net.expert[net.sample_pushed(marginals, len(codes), rng)]
+    if (codes < 0).any():
+        other = np.where(codes >= 0, rng.random(codes.shape), -1.0).argmax(axis=2)
+        own = np.take_along_axis(codes, experts[..., None], axis=2)[..., 0]
+        experts = np.where(own >= 0, experts, other)
+    answer: NDArray[np.int32] = np.take_along_axis(codes, experts[..., None], axis=2)[..., 0]
+    return answer

@@ -96,15 +96,15 @@ def method_names(kind: str, scheme: str | None) -> tuple[str, ...]:
     )
 
 
-def alone_name(kind: str) -> str:
+def alone_name(kind: str, metric: str) -> str:
     """Name of the method that answers where there are no right answers to learn from.
 
     Examples
     --------
-    >>> alone_name("labels")
-    'guarded-vote'
+    >>> alone_name("labels", "hamming"), alone_name("labels", "span-f1")
+    ('guarded-vote', 'span-vote')
     """
-    return _WITHOUT_GOLD[kind]
+    return "span-vote" if metric == "span-f1" else _WITHOUT_GOLD[kind]
 
 
 def new_method(name: str, kind: str, scheme: str | None, seed: int | None) -> Any:

@@ -9,6 +9,7 @@ of them) and votes with the result; :class:`~trellis.experts.WeightedMajority` a
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -21,9 +22,16 @@ from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Seeded, fitted, parameter, renamed
 from trellis.experts.automaton import PathAutomaton
 from trellis.experts.combiner import TIE, Combiner
-from trellis.experts.conversions import Candidates, Suffixes, best_set, suffix_gammas
-from trellis.experts.learners import Batch, EdgeLearner, Learner, TableLearner
+from trellis.experts.conversions import (
+    Candidates,
+    Suffixes,
+    best_set,
+    clearly_positive,
+    suffix_gammas,
+)
+from trellis.experts.learners import Batch, EdgeLearner, FamilyLearner, Learner, TableLearner
 from trellis.experts.outputs import ExpertOutputs, as_gold
+from trellis.experts.path_family import PathFamily
 from trellis.experts.tying import Tie, Tying
 from trellis.files.stored import check_range, header_value, take
 
@@ -55,23 +63,85 @@ class Guarantee:
         return self.value
 
 
+@dataclass(eq=False)
+class Strand:
+    """A learner with one rate of learning, and what its rounds have left."""
+
+    learner: Learner
+    blocks: Suffixes | Candidates
+    losses: Float64s  # expected loss of each round, (T,)
+    vote_losses: Float64s  # loss of the vote before each sample, (T,), if there is a choice
+
+    def play(self, batch: Batch) -> None:
+        """Play one round a sample."""
+        done, n = 0, len(batch.offsets) - 1
+        losses, votes = [self.losses], [self.vote_losses]
+        blocks = self.blocks
+        while done < n:
+            if isinstance(blocks, Candidates):
+                blocks.begin(self.learner.log_table().copy())
+            part = batch.part(done, min(n, done + blocks.room()))
+            size = len(part.offsets) - 1
+            if isinstance(blocks, Candidates):
+                tables = blocks.stack(len(self.learner.log_table()))
+                blocks.add(self.learner.expected(part, tables).sum(axis=1), size)
+            rounds = self.learner.rounds(part)
+            losses.append(rounds.losses)
+            votes.append(rounds.vote_losses)
+            if isinstance(blocks, Suffixes):
+                blocks.add(rounds.log_sum, size)
+            done += size
+        self.losses, self.vote_losses = np.concatenate(losses), np.concatenate(votes)
+
+    def state(self) -> dict[str, Any]:
+        """What a model file holds of it."""
+        return {
+            "learner": self.learner.state(),
+            "blocks": self.blocks.state(),
+            "losses": self.losses,
+            "vote_losses": self.vote_losses,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Undo :meth:`state`, checking everything."""
+        self.learner.restore(header_value(state, "learner", dict))
+        self.blocks.restore(header_value(state, "blocks", dict), self.learner.table.shape)
+        self.losses = take(state, "losses", np.float64, (None,))
+        self.vote_losses = take(state, "vote_losses", np.float64, self.losses.shape)
+        if not self.learner.n_rounds == self.blocks.n_rounds == len(self.losses):
+            raise CorruptModelError("the rounds are not those of the losses")
+
+
+def beats_vote(strands: Sequence[Strand]) -> int:
+    """Return the strand whose vote lost least before each sample, 0 unless it is clearly better.
+
+    Strand 0 is the plain vote.
+    """
+    best = 1 + int(np.argmin([strand.vote_losses.mean() for strand in strands[1:]]))
+    gain = strands[0].vote_losses - strands[best].vote_losses
+    return best if clearly_positive(gain) else 0
+
+
 class OnlineCombiner(Combiner, Seeded):
     """Learning one sample a round, and conversion of what was learned to one rule."""
 
     conversion: str = parameter(
         one_of("majority-vote", "randomised", "cross-validation"),
-        """H_MVote: vote with the average weights of the rounds that minimise Γ. H_Rand: draw each
-        position's expert by those weights. H_CV: vote with the weights of the one round that did
+        """H_MVote: vote with the average weights of the rounds that minimise Γ. H_Rand: for each
+        sample draw one of those rounds, then a path by its weights (with tied weights, an expert
+        for each context). H_CV: vote with the weights of the one round that did
         best on the samples after it.""",
         default="majority-vote",
         kw_only=False,
     )
     delta: float = parameter(number(above=0, below=1), "Confidence parameter of Γ.", default=0.05)
     loss_scale: str = parameter(
-        one_of("0/1", "1/l"),
-        """The loss that the learner sees of a sample: the number of mistakes, or their share. All
-        losses reported are shares.""",
-        default="0/1",
+        one_of("auto", "0/1", "1/l", "mean"),
+        """The loss that weights follow: the number of mistakes so far, the sum of their shares of
+        samples, or their mean over all positions so far, which does not grow with the sample.
+        "auto": the mean if positions share weights and the rate of learning is "auto", else the
+        number, as in the paper. All losses reported are shares.""",
+        default="auto",
     )
     cost: Any = parameter(
         one_of("hamming") | function,
@@ -103,6 +173,8 @@ class OnlineCombiner(Combiner, Seeded):
     def _check_together(self) -> None:
         if self.automaton is not None and self.tie not in ("auto", "position"):
             raise DataError("an automaton has its weights on edges; leave tie at auto")
+        if isinstance(self.automaton, PathAutomaton) and self.loss_scale == "mean":
+            raise DataError("on an automaton of one length losses are counted; use '0/1' or '1/l'")
 
     def partial_fit(self, outputs: Any, gold: Any) -> Self:
         """Go on learning from further samples, one round each; the first call starts afresh.
@@ -123,33 +195,64 @@ class OnlineCombiner(Combiner, Seeded):
     def expected_loss(self, outputs: Any, gold: Any) -> float:
         """Return the mean loss of H_Rand on these samples, in expectation over its draws.
 
-        At each position an expert is drawn by its weight among those awake (``weights_``), and the
-        loss is averaged over positions, then over samples.
+        The expert of a position is drawn by its weight among those awake, and the loss is averaged
+        over positions, then over samples. H_Rand first draws a round; for the other rules this is
+        the loss of drawing by their weights (``weights_``).
         """
         truth, answers = as_gold(gold, self._recognised(outputs))
         if not len(answers):
             raise DataError("no samples to score")
-        table = self._log_table
+        tables, counts = [self._log_table], np.ones(1, np.int64)
+        learner = self._learner
         cells = None
-        if isinstance(self._learner, TableLearner):
-            cells = self._learner.tying.cells(answers)
-            table = self._learner.tying.with_fallback(table)
+        partly = isinstance(learner, FamilyLearner)
+        if isinstance(learner, TableLearner):
+            cells = learner.tying.cells(answers)
+            # Averages come to the same unless weights are normalised over some experts only.
+            partly = learner.tying.by_label or bool((answers.codes < 0).any())
+        if self.conversion == "randomised" and partly:
+            tables, counts = self._distributions()
+        if isinstance(learner, TableLearner):
+            tables = [learner.tying.with_fallback(table) for table in tables]
         batch = Batch(answers.offsets, answers.codes, truth, self._cost(answers), cells)
-        weights = np.exp(table - table.max())[..., None]
-        return float(self._learner.expected(batch, weights).mean())
+        weights = np.stack([np.exp(table - table.max()) for table in tables], axis=-1)
+        losses = learner.expected(batch, weights).mean(axis=1)
+        return float(losses @ counts / counts.sum())
 
     # ------------------------------------------------------------------ for subclasses
 
-    def _new_learner(self, tie: Tie, n_experts: int) -> Learner:
-        """A learner before its first round."""
+    def _new_learners(self, tie: Tie, n_experts: int, outputs: ExpertOutputs) -> list[Learner]:
+        """Learners before their first round; if there are several, the first one is the vote."""
         raise NotImplementedError  # abstract
 
-    def _start(self, outputs: ExpertOutputs) -> None:
-        """Set what the learner needs to know of its first samples."""
+    def _blank_learners(self, tie: Tie, n_experts: int, state: Mapping[str, Any]) -> list[Learner]:
+        """Learners to be restored from a file."""
+        raise NotImplementedError  # abstract
+
+    def _chosen(self, strands: Sequence[Strand]) -> int:
+        """Return which of several strands answers."""
+        return beats_vote(strands)
+
+    def _scale(self, tie: Tie) -> str:
+        """The scale of the loss in fact."""
+        if self.loss_scale != "auto":
+            return self.loss_scale
+        return "mean" if tie != "position" and self._rate() == "auto" else "0/1"
+
+    def _rate(self) -> float | str:
+        """The parameter that says how fast is learned."""
+        raise NotImplementedError  # abstract
+
+    def _stored_scale(self, state: Mapping[str, Any]) -> str:
+        if "scale" not in state:  # a file of an earlier version, in which it was given
+            return self.loss_scale
+        return header_value(state, "scale", str, choices=("0/1", "1/l", "mean"))
 
     def _restricted(self) -> PathAutomaton | None:
-        """The automaton, unless all paths are allowed."""
-        return None if self.automaton is None or self.automaton.is_complete else self.automaton
+        """The automaton of one length, unless all paths are allowed."""
+        if not isinstance(self.automaton, PathAutomaton) or self.automaton.is_complete:
+            return None
+        return self.automaton
 
     def _by_suffixes(self) -> bool:
         return isinstance(self.collection, str)
@@ -161,32 +264,29 @@ class OnlineCombiner(Combiner, Seeded):
 
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
         if fresh:
-            if self.automaton is not None:
-                EdgeLearner(self.automaton, outputs.n_experts).check(outputs)
-            self._learner = self._new_learner(self._tie(outputs), outputs.n_experts)
-            self._start(outputs)
-            self._losses = np.zeros(0)
-            self._blocks = self._new_blocks()
-        batch = self._learner.batch(outputs, gold, self._cost(outputs))
-        blocks = self._blocks
-        assert blocks is not None
-        done = 0
-        losses = [self._losses]
-        while done < len(outputs):
-            if isinstance(blocks, Candidates):
-                blocks.begin(self._learner.log_table().copy())
-            part = batch.part(done, min(len(outputs), done + blocks.room()))
-            n = len(part.offsets) - 1
-            if isinstance(blocks, Candidates):
-                tables = blocks.stack(len(self._learner.log_table()))
-                blocks.add(self._learner.expected(part, tables).sum(axis=1), n)
-            round_losses, log_sum = self._learner.rounds(part)
-            losses.append(round_losses)
-            if isinstance(blocks, Suffixes):
-                blocks.add(log_sum, n)
-            done += n
-        self._losses = np.concatenate(losses)
+            if isinstance(self.automaton, PathAutomaton):
+                self.automaton.check_samples(outputs.lengths, outputs.n_experts)
+            learners = self._new_learners(self._tie(outputs), outputs.n_experts, outputs)
+            for learner in learners:
+                learner.judged = len(learners) > 1
+            none = np.zeros(0)
+            self._strands = [
+                Strand(learner, self._new_blocks(), none, none) for learner in learners
+            ]
+        first = self._strands[0].learner
+        batch = first.batch(outputs, gold, self._cost(outputs))
+        for strand in self._strands:
+            if isinstance(first, TableLearner) and isinstance(strand.learner, TableLearner):
+                strand.learner.follow(first)
+            strand.play(batch)
+        self._take(self._chosen(self._strands) if len(self._strands) > 1 else 0)
         self._choose(batch)
+
+    def _take(self, strand: int) -> None:
+        """Answer with this strand."""
+        self._strand = strand
+        chosen = self._strands[strand]
+        self._learner, self._blocks, self._losses = chosen.learner, chosen.blocks, chosen.losses
 
     def _tie(self, outputs: ExpertOutputs) -> Tie:
         if self.automaton is not None:
@@ -211,6 +311,7 @@ class OnlineCombiner(Combiner, Seeded):
 
     def _choose(self, batch: Batch) -> None:
         """Choose a set of rounds (or one), and keep its average table."""
+        self._members: list[Float64s] | None = None
         self.round_losses_ = self._losses
         n_rounds = len(self._losses)
         blocks = self._blocks
@@ -234,6 +335,8 @@ class OnlineCombiner(Combiner, Seeded):
                 self.collection, self._losses, self.delta
             )
             self._log_table = self._average_over(batch, self.rounds_)
+            if self.conversion == "randomised":
+                self._members = self._each_of(batch, self.rounds_)
         self.expected_loss_ = float(self._losses[self.rounds_].mean())
 
     def _average_over(self, batch: Batch, rounds: NDArray[np.int64]) -> Float64s:
@@ -246,12 +349,23 @@ class OnlineCombiner(Combiner, Seeded):
             first, after = int(run[0]), int(run[-1]) + 1
             if first > done:
                 learner.rounds(batch.part(done, first))
-            _, log_sum = learner.rounds(batch.part(first, after))
+            log_sum = learner.rounds(batch.part(first, after)).log_sum
             total = log_sum if total is None else np.logaddexp(total, log_sum)
             done = after
         assert total is not None
         average: Float64s = total - math.log(len(rounds))
         return average
+
+    def _each_of(self, batch: Batch, rounds: NDArray[np.int64]) -> list[Float64s]:
+        """Play all rounds again and keep the tables of some of them."""
+        learner = self._learner.again()
+        tables, done = [], 0
+        for t in rounds.tolist():
+            if t > done:
+                learner.rounds(batch.part(done, t))
+            tables.append(learner.rounds(batch.part(t, t + 1)).log_sum)
+            done = t + 1
+        return tables
 
     # ------------------------------------------------------------------ results
 
@@ -265,6 +379,8 @@ class OnlineCombiner(Combiner, Seeded):
             weights = np.zeros((net.length, len(self.expert_names_)))
             weights[:, : net.n_experts] = net.expert_marginals(np.exp(table))
             return weights
+        if isinstance(self._learner, FamilyLearner):
+            return np.exp(table)
         assert isinstance(self._learner, TableLearner)
         tying = self._learner.tying
         if tying.by_label:
@@ -285,12 +401,16 @@ class OnlineCombiner(Combiner, Seeded):
     def tie_(self) -> Tie:
         """How the weights are tied in fact."""
         self._check_fitted()
+        if isinstance(self._learner, FamilyLearner):
+            return "move"
         return self._learner.tying.tie if isinstance(self._learner, TableLearner) else "position"
 
     @property
     def contexts_(self) -> list[Any]:
-        """The contexts of the rows of the weights: positions, labels, or the function's values."""
+        """The contexts of the weights: positions, labels, the function's values, or moves."""
         self._check_fitted()
+        if isinstance(self._learner, FamilyLearner):
+            return list(range(self._learner.family.n_moves))
         if isinstance(self._learner, TableLearner):
             if self._learner.tying.by_label:
                 return list(self.classes_)
@@ -298,11 +418,25 @@ class OnlineCombiner(Combiner, Seeded):
         return list(range(self._learner.automaton.length))  # type: ignore[attr-defined]  # of edges
 
     def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
-        draw = self.conversion == "randomised"
-        rng = None
-        if draw or self.ties == "random":
-            rng = np.random.default_rng(self.random_state)
-        return self._learner.label(outputs, self._log_table, rng, draw)
+        rng = np.random.default_rng(self.random_state)
+        if self.conversion == "randomised":
+            tables, counts = self._distributions()
+            lots = rng.choice(len(tables), len(outputs), p=counts / counts.sum())
+            return self._learner.follow_drawn(outputs, tables, lots, rng)
+        return self._learner.label(outputs, self._log_table, rng if self.ties == "random" else None)
+
+    def _distributions(self) -> tuple[list[Float64s], NDArray[np.int64]]:
+        """The chosen set of distributions as logarithms, and how many rounds each stands for.
+
+        They are the p_t themselves up to 256 rounds; in longer streams, averages over the blocks
+        of rounds that are kept.
+        """
+        if self._members is not None:
+            return self._members, np.ones(len(self._members), np.int64)
+        blocks = self._blocks
+        if not isinstance(blocks, Suffixes) or not self._by_suffixes():
+            return [self._log_table], np.ones(1, np.int64)
+        return blocks.averages(int(self.rounds_[0]), self._log_table)
 
     def _deviation(self, delta: float) -> float:
         """How far a mean of independent (or martingale) losses strays, over all sets at once."""
@@ -319,10 +453,11 @@ class OnlineCombiner(Combiner, Seeded):
             E L(H_Rand) ≤ (1/|P|) Σ_{p_t ∈ P} L_t + sqrt(log(K/δ) / 2|P|)
 
         for samples drawn independently. This needs nothing of the p_t but that, and so holds for
-        every tying, for sleeping experts and for samples of different lengths, for the rule that
-        draws t from the chosen set and then follows p_t. H_Rand here draws from the *average* of
-        the p_t: the same in expectation if nobody sleeps and weights are not tied by label, else
-        close to it but not covered. H_CV uses one p_t and the same inequality on the samples after
+        every tying, for sleeping experts and for samples of different lengths. H_Rand draws t from
+        the chosen set and then follows p_t (in streams of more than 256 rounds, the average of a
+        block of them). A vote has the weights of the *average* of the p_t: if experts sleep or
+        weights are tied by label, what it is compared with is close to that but not covered. H_CV
+        uses one p_t and the same inequality on the samples after
         it. Voting costs a factor 2 (Proposition 2; it is about the Hamming loss, so for other
         losses, and for votes along an automaton, the bound is that of H_Rand).
 
@@ -340,11 +475,13 @@ class OnlineCombiner(Combiner, Seeded):
         value = self.expected_loss_ + self._deviation(delta)
         theorem = "Hoeffding-Azuma over the sets of the collection (first part of Theorem 1)"
         rule = "H_Rand, in expectation over its draws"
-        edges = isinstance(self._learner, EdgeLearner)
+        edges = isinstance(self._learner, EdgeLearner | FamilyLearner)
         if self.conversion != "randomised" and self.cost == "hamming" and not edges:
             value, theorem, rule = 2 * value, f"{theorem}, Proposition 2", "the majority vote"
         if edges:
             tied = "weights on the edges of the automaton"
+            if isinstance(self._learner, FamilyLearner):
+                tied = "weights on the moves of the family, tied over positions"
         elif isinstance(self.tie_, str):
             tied = {
                 "position": "one weight for each position and expert, as in the paper",
@@ -354,7 +491,7 @@ class OnlineCombiner(Combiner, Seeded):
         else:
             tied = "one weight for each context and expert"
         covers = f"{rule}, with {tied}"
-        if self.conversion != "cross-validation" and self._learner.log_experts is None:
+        if self.conversion == "majority-vote" and self._learner.log_experts is None:
             covers += "; exact for drawing a round first, the averaged weights only come near it"
         return Guarantee(min(value, 1.0), self._excess(delta), theorem, covers)
 
@@ -378,23 +515,37 @@ class OnlineCombiner(Combiner, Seeded):
             "gamma": float(self.gamma_),
             "expected_loss": float(self.expected_loss_),
             "n_sets": self._n_sets,
+            "strand": self._strand,
         }
         learner = self._learner
         if isinstance(learner, TableLearner):
             state |= learner.tying.state() | {"slept": learner.slept}
+        if self._members is not None:
+            state["members"] = self._members
         if self._by_suffixes() and self._blocks is not None:
-            state |= {"learner": learner.state(), "blocks": self._blocks.state()}
+            if len(self._strands) > 1:
+                state["strands"] = [strand.state() for strand in self._strands]
+            else:
+                state |= {"learner": learner.state(), "blocks": self._blocks.state()}
         return state
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         p = len(self.expert_names_)
-        learner = self._new_learner("position", p)
-        if isinstance(learner, TableLearner):
-            learner.tying = Tying.restored(state, p)
-            learner.slept = header_value(state, "slept", bool)
-            learner.grow(learner.tying.n_rows)
-        self._learner = learner
+        paths = self._restricted() is not None or isinstance(self.automaton, PathFamily)
+        tying = None if paths else Tying.restored(state, p)
+        learners = self._blank_learners("position" if tying is None else tying.tie, p, state)
+        for learner in learners:
+            learner.judged = len(learners) > 1
+            if isinstance(learner, TableLearner):
+                assert tying is not None
+                learner.tying = tying
+                learner.slept = header_value(state, "slept", bool)
+                learner.grow(learner.tying.n_rows)
+        self._strand = 0
+        if "strand" in state:
+            self._strand = header_value(state, "strand", int, low=0, high=len(learners))
+        self._learner = learner = learners[self._strand]
         shape = learner.table.shape
         self._log_table = take(state, "log_table", np.float64, shape, finite=False)
         if not (self._log_table < np.inf).all() or not np.isfinite(self._log_table.max()):
@@ -408,10 +559,31 @@ class OnlineCombiner(Combiner, Seeded):
         self.gamma_ = header_value(state, "gamma", float)
         self.expected_loss_ = header_value(state, "expected_loss", float)
         self._n_sets = header_value(state, "n_sets", int, low=1)
+        self._members = None
+        if "members" in state:
+            tables = header_value(state, "members", list, items=np.ndarray)
+            self._members = [
+                take({"members": table}, "members", np.float64, shape, finite=False)
+                for table in tables
+            ]
+            if len(tables) != len(self.rounds_) or not all((t < np.inf).all() for t in tables):
+                raise CorruptModelError("the weights of rounds are not logarithms, one a round")
         self._blocks = None
-        if "blocks" in state:
+        none = np.zeros(0)
+        self._strands = [Strand(one, self._new_blocks(), none, none) for one in learners]
+        if "strands" in state:
+            kept = header_value(state, "strands", list, items=dict)
+            if len(kept) != len(learners):
+                raise CorruptModelError("the strands are not those of the rates")
+            for strand, entries in zip(self._strands, kept, strict=True):
+                strand.restore(entries)
+            self._take(self._strand)
+            if not np.array_equal(self._losses, self.round_losses_):
+                raise CorruptModelError("the rounds are not those of the losses")
+        elif "blocks" in state:
             learner.restore(header_value(state, "learner", dict))
             self._blocks = self._new_blocks()
             self._blocks.restore(header_value(state, "blocks", dict), shape)
             if not learner.n_rounds == self._blocks.n_rounds == len(self._losses):
                 raise CorruptModelError("the rounds are not those of the losses")
+            self._strands = [Strand(learner, self._blocks, self._losses, none)]

@@ -11,6 +11,17 @@ other automaton the edge weights are multiplied by β^loss and pushed
 (:class:`~trellis.experts.PathAutomaton`). Sharing weights between positions replaces «position» by
 «context» and p^l by p^C path experts.
 
+**Tied weights.** A weight that all positions share is charged with thousands of mistakes, and
+β^mistakes soon leaves the best expert alone, the sooner the more is learned from. So for tied
+weights the loss in the exponent is by default a *mean*: with G(c, j) the sum, over the n(c, j)
+positions where expert j spoke in context c, of the mean loss of those awake less its own,
+
+    w(c, j) = β^{-G(c, j) / (n(c, j) + 10)}
+
+which if nobody sleeps and there is one context is β^{mean loss of j} up to a factor. β is the one
+of a grid whose votes lost least, each sample predicted with the weights before it, if they lost
+less than the plain vote (β = 1) by more than a standard error; else the plain vote answers.
+
 Experts that sleep, and weights that depend on what an expert itself says, are *specialists*
 (Freund, Schapire, Singer and Warmuth 1997): the weights of those awake are normalised, only they
 are charged, and after each position they are rescaled to the total they had, so that an expert
@@ -20,38 +31,54 @@ neither wins nor loses by sleeping. If nobody sleeps this is the same as above.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
-from trellis.domains import number, one_of
+from trellis.domains import instance, nothing, number, one_of
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import changed, fitted, parameter
 from trellis.experts.automaton import PathAutomaton
-from trellis.experts.learners import Batch, EdgeLearner, Learner, TableLearner
-from trellis.experts.online import OnlineCombiner
+from trellis.experts.learners import (
+    Batch,
+    EdgeLearner,
+    FamilyLearner,
+    Learner,
+    Rounds,
+    TableLearner,
+    path_vote,
+)
+from trellis.experts.online import OnlineCombiner, Strand, beats_vote
 from trellis.experts.outputs import ExpertOutputs
+from trellis.experts.path_family import PathFamily
 from trellis.experts.tying import Tie, Tying
-from trellis.files.stored import header_value
+from trellis.files.stored import check_range, header_value, take
 
 __all__ = ["WeightedMajority"]
+
+
+# Rates η = log(1/β) of tied weights, for mean losses; the first one is the plain vote. They and the
+# positions below, which count as ones where an expert was as good as the others, were chosen on
+# made-up experts, aligned transcripts and weak taggers of CoNLL-2000.
+_RATES = (0.0, 3.0, 10.0, 30.0, 100.0)
+_PRIOR = 10.0
 
 
 class _Table(TableLearner):
     """Exponential weights (C, p), initially all 1."""
 
-    eta = 0.0  # set before the first round
-
-    def __init__(self, tie: Tie, n_experts: int, by_length: bool) -> None:
+    def __init__(self, tie: Tie, n_experts: int, eta: float, by_length: bool) -> None:
         super().__init__(tie, n_experts)
+        self.eta = eta
         self.by_length = by_length
 
     def log_table(self) -> Float64s:
         return self.table
 
-    def rounds(self, batch: Batch) -> tuple[Float64s, Float64s]:
+    def rounds(self, batch: Batch) -> Rounds:
         from trellis.kernels.experts import weighted_majority
 
         assert batch.cells is not None
@@ -67,26 +94,78 @@ class _Table(TableLearner):
         self.n_rounds += n
         with np.errstate(divide="ignore"):
             rest = self.table + np.log(self.n_rounds - last)
-        return losses, np.logaddexp(log_sum, rest)
+        return Rounds(losses, np.logaddexp(log_sum, rest), np.zeros(0))
+
+
+class _Means(TableLearner):
+    """Weights β^(mean loss) (C, p): ``table`` sums by how much an expert was better than others."""
+
+    def __init__(self, tie: Tie, n_experts: int, eta: float) -> None:
+        super().__init__(tie, n_experts)
+        self.eta = eta
+        self.spoken = np.zeros((0, n_experts))
+
+    def log_table(self) -> Float64s:
+        log_weights: Float64s = self.eta * self.table / (self.spoken + _PRIOR)
+        return log_weights
+
+    def rounds(self, batch: Batch) -> Rounds:
+        from trellis.kernels.experts import mean_loss_majority
+
+        assert batch.cells is not None
+        n = len(batch.offsets) - 1
+        losses = np.empty(n)
+        vote_losses = np.empty(n if self.judged else 0)
+        n_labels = int(batch.codes.max(initial=0)) + 1
+        log_weights = self.log_table()
+        log_sum = np.full(self.table.shape, -np.inf)
+        last = np.full(self.table.shape, self.n_rounds, np.int64)
+        mean_loss_majority(
+            batch.offsets, batch.codes, batch.gold, batch.cells.context, batch.cells.row_of_code,
+            batch.cells.by_label, batch.cost, self.eta, _PRIOR, self.n_rounds, self.table,
+            self.spoken, log_weights, log_sum, last, losses, np.zeros(n_labels), vote_losses,
+        )  # fmt: skip
+        self.n_rounds += n
+        with np.errstate(divide="ignore"):
+            rest = log_weights + np.log(self.n_rounds - last)
+        return Rounds(losses, np.logaddexp(log_sum, rest), vote_losses)
+
+    def grow(self, n_rows: int) -> None:
+        super().grow(n_rows)
+        missing = n_rows - len(self.spoken)
+        self.spoken = np.concatenate([self.spoken, np.zeros((missing, self.table.shape[1]))])
+
+    def again(self) -> Self:
+        new = super().again()
+        new.spoken = np.zeros_like(self.spoken)
+        return new
+
+    def state(self) -> dict[str, Any]:
+        return super().state() | {"spoken": self.spoken}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        self.spoken = take(state, "spoken", np.float64, self.table.shape)
+        check_range(self.spoken, 0, np.inf, "positions where an expert spoke")
 
 
 class _Edges(EdgeLearner):
     """Exponential weights over the paths of an automaton."""
 
-    eta = 0.0  # set before the first round
-
-    def __init__(self, automaton: PathAutomaton, n_experts: int) -> None:
+    def __init__(self, automaton: PathAutomaton, n_experts: int, eta: float, start: str) -> None:
         super().__init__(automaton, n_experts)
+        self.eta = eta
+        self.even_paths = start == "paths"
         self.table = self.at_start()
 
     def at_start(self) -> Float64s:
-        return -self.start_cost
+        return np.zeros(self.automaton.n_edges) if self.even_paths else -self.start_cost
 
     def log_table(self) -> Float64s:
         with np.errstate(divide="ignore"):
             return np.log(self.automaton.edge_marginals(self.table))
 
-    def rounds(self, batch: Batch) -> tuple[Float64s, Float64s]:
+    def rounds(self, batch: Batch) -> Rounds:
         edge_losses = self.edge_losses(batch)
         losses = np.empty(edge_losses.shape[1])
         total = np.zeros(len(self.table))
@@ -98,7 +177,62 @@ class _Edges(EdgeLearner):
             self.table = pushed - self.eta * charged
         self.n_rounds += len(losses)
         with np.errstate(divide="ignore"):
-            return losses, np.log(total)
+            return Rounds(losses, np.log(total), np.zeros(0))
+
+
+class _Moves(FamilyLearner):
+    """Weights β^(mean loss) (M,) of moves; ``table`` sums by how much they were better."""
+
+    def __init__(self, family: PathFamily, n_experts: int, eta: float, start: str) -> None:
+        super().__init__(family, n_experts, start == "paths")
+        self.eta = eta
+        self.spoken = np.zeros(family.n_moves)
+
+    def log_table(self) -> Float64s:
+        log_weights: Float64s = self.eta * self.table / (self.spoken + _PRIOR)
+        return log_weights
+
+    def rounds(self, batch: Batch) -> Rounds:
+        charged = batch.charged()
+        awake = batch.codes >= 0
+        # A sleeper is charged what those awake are on average, so that it gains nothing.
+        gain = (charged * awake).sum(axis=1, keepdims=True)
+        gain = gain / np.maximum(awake.sum(axis=1, keepdims=True), 1) - charged
+        gain = np.where(awake, gain, 0.0)
+        n = len(batch.offsets) - 1
+        losses = np.empty(n)
+        vote_losses = np.empty(n if self.judged else 0)
+        n_labels = int(max(batch.codes.max(), batch.gold.max())) + 1
+        log_sum = np.full(len(self.table), -np.inf)
+        for s in range(n):
+            part = slice(int(batch.offsets[s]), int(batch.offsets[s + 1]))
+            length = part.stop - part.start
+            net, move = self.family.unrolled(length)
+            log_weights = self.log_table()
+            marginals = self.marginals(length, log_weights)
+            at = net.position, net.expert
+            losses[s] = marginals @ charged[part][at] / length
+            if self.judged:
+                said = path_vote(net, marginals, batch.codes[None, part], n_labels, None)[0]
+                vote_losses[s] = batch.loss_of(s, said)
+            log_sum = np.logaddexp(log_sum, log_weights)
+            self.table = self.table + np.bincount(move, gain[part][at], len(self.table))
+            self.spoken = self.spoken + np.bincount(move, awake[part][at], len(self.table))
+        self.n_rounds += n
+        return Rounds(losses, log_sum, vote_losses)
+
+    def again(self) -> Self:
+        new = super().again()
+        new.spoken = np.zeros_like(self.spoken)
+        return new
+
+    def state(self) -> dict[str, Any]:
+        return super().state() | {"spoken": self.spoken}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        self.spoken = take(state, "spoken", np.float64, self.table.shape)
+        check_range(self.spoken, 0, np.inf, "positions where an expert spoke")
 
 
 class WeightedMajority(OnlineCombiner):
@@ -111,6 +245,9 @@ class WeightedMajority(OnlineCombiner):
         order of ``contexts_``, sum to 1. Label: (L, p) in the order of ``classes_``; 1 is the
         initial weight, and more than 1 means that the expert, when it said this label, did better
         than the ensemble.
+        On a family of automata (M,): 1 is the weight of a move whose expert was as good as others.
+    beta_ : float
+        The β in fact; 1 is the plain vote.
     expected_loss_ : float
         Mean loss of H_Rand over the rounds chosen, each under weights that had not seen the sample
         (the first term of Γ); for H_CV the loss on the samples after the chosen round.
@@ -144,15 +281,31 @@ class WeightedMajority(OnlineCombiner):
     """
 
     beta: float | str = parameter(
-        one_of("auto") | number(above=0, below=1),
-        """Weights of experts that are wrong are multiplied by β. "auto": the β for which the
-        regret bound is least, given the number of samples (:meth:`fit` only).""",
-        default=0.95,
+        one_of("auto", "regret") | number(above=0, below=1),
+        """Weights of experts that are wrong are multiplied by β. "auto": 0.95 as in the paper if
+        each position or edge has its own weights; if weights are tied, the β of a grid whose votes
+        did best on samples that they had not seen, β = 1 (the plain vote) unless another one is
+        better by a standard error. "regret": the β for which the regret bound is least, given the
+        number of samples (:meth:`fit` only).""",
+        default="auto",
+    )
+    start: str = parameter(
+        one_of("edges", "paths"),
+        """The first distribution on an ``automaton``: uniform over the edges that leave each state,
+        as in the paper, or uniform over paths, for which the regret bound has the log of their
+        number.""",
+        default="edges",
     )
     tie = changed(
         help="""Which positions share weights, see :mod:`trellis.experts.tying`. "auto": by
         position if all samples of the first fit have one length, else one weight for each expert
         and label."""
+    )
+    automaton = changed(
+        domain=nothing | instance(PathAutomaton) | instance(PathFamily),
+        help="""The allowed paths: of samples of one length, with a weight on each edge, or a
+        :class:`~trellis.experts.PathFamily` for samples of any length, with a weight on each move.
+        None: all.""",
     )
     random_state = changed(
         help="""Seed of H_Rand and of random ties; the same seed, the same answers at every
@@ -162,46 +315,78 @@ class WeightedMajority(OnlineCombiner):
 
     _TIED = "label"
 
+    @property
+    def beta_(self) -> float:
+        """The β in fact; 1 is the plain vote."""
+        self._check_fitted()
+        assert isinstance(self._learner, _Table | _Means | _Edges | _Moves)
+        eta = self._learner.eta
+        if isinstance(self._learner, _Edges) and self.loss_scale == "1/l":
+            eta *= self._learner.automaton.length
+        return math.exp(-eta)
+
     def partial_fit(self, outputs: Any, gold: Any) -> WeightedMajority:
         """Go on learning from further samples, one round each; the first call starts afresh.
 
         Calls on parts of a sample, in order, give the same bits as :meth:`fit` on the whole if the
         first call meets samples that lead to the same ``tie_``.
         """
-        if self.beta == "auto":
-            raise DataError('beta="auto" depends on the number of samples; give a number instead')
+        if self.beta == "regret":
+            raise DataError('beta="regret" depends on the number of samples; give a number instead')
         super().partial_fit(outputs, gold)
         return self
 
-    def _new_learner(self, tie: Tie, n_experts: int) -> Learner:
+    def _new_learners(self, tie: Tie, n_experts: int, outputs: ExpertOutputs) -> list[Learner]:
+        scale = self._scale(tie)
+        length = float(outputs.lengths.mean())
         if (paths := self._restricted()) is not None:
-            return _Edges(paths, n_experts)
-        return _Table(tie, n_experts, self.loss_scale == "1/l")
-
-    def _start(self, outputs: ExpertOutputs) -> None:
-        """Set η of the learner."""
-        learner = self._learner
-        if isinstance(learner, _Edges):
-            length = learner.automaton.length
-            eta = self._eta(math.log(learner.automaton.n_paths), len(outputs), float(length))
-            learner.eta = eta / length if self.loss_scale == "1/l" else eta
-            return
-        assert isinstance(learner, _Table)
+            start = _Edges(paths, n_experts, 0.0, self.start)
+            start.eta = self._eta(start.log_experts, len(outputs), length, scale == "1/l")
+            start.eta /= paths.length if scale == "1/l" else 1
+            return [start]
+        if isinstance(self.automaton, PathFamily):
+            rates = _RATES if self.beta == "auto" else (self._eta(0.0, 1, 1.0, False),)
+            return [_Moves(self.automaton, n_experts, eta, self.start) for eta in rates]
+        if scale == "mean" and self.beta == "auto":
+            return [_Means(tie, n_experts, eta) for eta in _RATES]
         log_experts = math.log(2)
-        if self.beta == "auto":
-            tying = Tying(learner.tying.tie, outputs.n_experts)
+        if self.beta == "regret":
+            tying = Tying(tie, n_experts)
             tying.cells(outputs, new=True)
-            n_choices = outputs.n_experts * (tying.n_rows if tying.by_label else 1)
+            n_choices = n_experts * (tying.n_rows if tying.by_label else 1)
             n_rows = 1 if tying.by_label else tying.n_rows
             log_experts = n_rows * math.log(max(n_choices, 2))
-        learner.eta = self._eta(log_experts, len(outputs), float(outputs.lengths.mean()))
+        eta = self._eta(log_experts, len(outputs), length, scale == "1/l")
+        if scale == "mean":
+            return [_Means(tie, n_experts, eta)]
+        return [_Table(tie, n_experts, eta, scale == "1/l")]
 
-    def _eta(self, log_experts: float, n_rounds: int, length: float) -> float:
-        """Return log(1/β); "auto" is the minimiser of log N / η + η T / 8 for losses in [0, 1]."""
-        if not isinstance(self.beta, str):
-            return -math.log(self.beta)
-        eta = math.sqrt(8 * log_experts / n_rounds)
-        return eta if self.loss_scale == "1/l" else eta / length
+    def _rate(self) -> float | str:
+        return self.beta
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        if isinstance(self.automaton, PathFamily):
+            if self.loss_scale not in ("auto", "mean") or self.beta == "regret":
+                raise DataError(
+                    "the weights of a PathFamily are tied over positions and follow mean losses; "
+                    'leave loss_scale at auto, and beta is a number or "auto"'
+                )
+            return
+        if self.beta == "regret" and self.loss_scale == "mean":
+            raise DataError('beta="regret" is about sums of losses; use loss_scale "0/1" or "1/l"')
+
+    def _eta(self, log_experts: float, n_rounds: int, length: float, by_length: bool) -> float:
+        """Return log(1/β); "regret": minimise log N / η + η T / 8 for losses in [0, 1]."""
+        if self.beta == "regret":
+            eta = math.sqrt(8 * log_experts / n_rounds)
+            return eta if by_length else eta / length
+        return -math.log(0.95 if isinstance(self.beta, str) else self.beta)
+
+    def _chosen(self, strands: Sequence[Strand]) -> int:
+        if self.conversion == "randomised":  # no vote: by its own loss
+            return int(np.argmin([strand.losses.mean() for strand in strands]))
+        return beats_vote(strands)
 
     def _excess(self, delta: float) -> float | None:
         from trellis.theory.experts import hoeffding_deviation, regret_bound
@@ -209,11 +394,13 @@ class WeightedMajority(OnlineCombiner):
         log_experts = self._learner.log_experts
         if log_experts is None or self.conversion == "cross-validation":
             return None
+        if isinstance(self._learner, _Means | _Moves):  # the rate falls as it learns
+            return None
         assert isinstance(self._learner, _Table | _Edges)
         eta = self._learner.eta
         if isinstance(self._learner, _Edges):
             eta *= self._learner.automaton.length
-        elif self.loss_scale == "0/1":
+        elif not self._learner.by_length:
             if self._lengths[0] != self._lengths[1]:
                 return None
             eta *= self._lengths[1]
@@ -228,13 +415,37 @@ class WeightedMajority(OnlineCombiner):
         super()._learn(outputs, gold, fresh)
 
     def _state(self) -> dict[str, Any]:
-        assert isinstance(self._learner, _Table | _Edges)
-        return super()._state() | {"eta": self._learner.eta, "lengths": list(self._lengths)}
+        assert isinstance(self._learner, _Table | _Means | _Edges | _Moves)
+        state = super()._state() | {"eta": self._learner.eta, "lengths": list(self._lengths)}
+        if isinstance(self._learner, TableLearner):
+            state["scale"] = self._scale(self.tie_)
+        if len(self._strands) > 1:
+            state["rates"] = [
+                strand.learner.eta
+                for strand in self._strands
+                if isinstance(strand.learner, _Means | _Moves)
+            ]
+        return state
+
+    def _blank_learners(self, tie: Tie, n_experts: int, state: Mapping[str, Any]) -> list[Learner]:
+        eta = header_value(state, "eta", float, low=0)
+        if (paths := self._restricted()) is not None:
+            return [_Edges(paths, n_experts, eta, self.start)]
+        family = self.automaton if isinstance(self.automaton, PathFamily) else None
+        scale = "mean" if family is not None else self._stored_scale(state)
+        if scale != "mean":
+            return [_Table(tie, n_experts, eta, scale == "1/l")]
+        rates = [eta]
+        if "rates" in state:
+            rates = header_value(state, "rates", list, items=float)
+            if len(rates) < 2 or not all(0 <= rate < math.inf for rate in rates):
+                raise CorruptModelError("the rates of learning are not numbers of at least 0")
+        if family is not None:
+            return [_Moves(family, n_experts, rate, self.start) for rate in rates]
+        return [_Means(tie, n_experts, rate) for rate in rates]
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
-        assert isinstance(self._learner, _Table | _Edges)
-        self._learner.eta = header_value(state, "eta", float, low=0)
         lengths = header_value(state, "lengths", list, items=int)
         if len(lengths) != 2 or not 1 <= lengths[0] <= lengths[1]:
             raise CorruptModelError("the lengths of samples are not a least and a greatest one")

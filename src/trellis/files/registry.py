@@ -50,6 +50,7 @@ VALUES = {
     "Full": "trellis.regression",
     "KNN": "trellis.regression",
     "PathAutomaton": "trellis.experts",
+    "PathFamily": "trellis.experts",
     "Radius": "trellis.regression",
 }
 """Home of the other classes that parameters may be of."""

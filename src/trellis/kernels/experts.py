@@ -34,6 +34,7 @@ __all__ = [
     "count_visits",
     "expected_losses",
     "left_out_precisions",
+    "mean_loss_majority",
     "rover_votes",
     "same_rows",
     "vote_slots",
@@ -113,6 +114,99 @@ def weighted_majority(
                             last[row, j] = first + s + 1
                         log_w[row, j] -= rate * charged[j] + mix
         losses[s] = total / (end - begin)
+
+
+@kernel
+def mean_loss_majority(
+    offsets: Any, codes: Any, gold: Any, context: Any, row_of_code: Any, by_label: bool, cost: Any,
+    rate: float, prior: float, first: int, gain: Any, spoken: Any, log_w: Any, log_sum: Any,
+    last: Any, losses: Any, tally: Any, vote_losses: Any,
+) -> None:  # fmt: skip
+    """Run rounds in which weights follow *mean* losses: w = exp(rate · gain / (spoken + prior)).
+
+    ``gain`` (C, p) sums, over the ``spoken`` (C, p) positions where an expert spoke in a context,
+    the mean loss of those awake less its own; the weights of a round are those of its beginning.
+    ``vote_losses``, unless it is empty, gets the losses of the votes with them: the most voted
+    label wins, among equals what the first expert in order says. ``tally`` (L,) is room for them,
+    of zeros.
+    """
+    p = codes.shape[1]
+    charged = np.empty(p)
+    share = np.empty(p)
+    where = np.empty(p, np.int64)
+    for s in range(len(offsets) - 1):
+        begin, end = offsets[s], offsets[s + 1]
+        total = 0.0
+        voted = 0.0
+        for t in range(begin, end):
+            best = -np.inf
+            awake = 0
+            mean = 0.0
+            for j in range(p):
+                vote = codes[t, j]
+                where[j] = -1
+                if vote >= 0:
+                    row = row_of_code[vote] if by_label else context[t]
+                    where[j] = row
+                    best = max(best, log_w[row, j])
+                    if cost.size > 0:
+                        charged[j] = cost[gold[t], vote]
+                    else:
+                        charged[j] = 0.0 if vote == gold[t] else 1.0
+                    awake += 1
+                    mean += charged[j]
+            if awake == 0:
+                total += 1.0
+                voted += 1.0
+                continue
+            mean /= awake
+            mass = 0.0
+            expected = 0.0
+            for j in range(p):
+                row = where[j]
+                if row >= 0:
+                    share[j] = np.exp(log_w[row, j] - best)
+                    mass += share[j]
+                    expected += share[j] * charged[j]
+                    gain[row, j] += mean - charged[j]
+                    spoken[row, j] += 1.0
+            total += expected / mass
+            if vote_losses.size > 0:
+                for j in range(p):
+                    if where[j] >= 0:
+                        tally[codes[t, j]] += share[j]
+                top = 0.0
+                for j in range(p):
+                    if where[j] >= 0:
+                        top = max(top, tally[codes[t, j]])
+                winner = -1
+                for j in range(p):
+                    spoke = where[j] >= 0 and winner < 0
+                    if spoke and tally[codes[t, j]] >= top * (1 - 1e-12):
+                        winner = j
+                voted += charged[winner]
+                for j in range(p):
+                    if where[j] >= 0:
+                        tally[codes[t, j]] = 0.0
+        losses[s] = total / (end - begin)
+        if vote_losses.size > 0:
+            vote_losses[s] = voted / (end - begin)
+        for t in range(begin, end):
+            for j in range(p):
+                vote = codes[t, j]
+                if vote >= 0:
+                    row = row_of_code[vote] if by_label else context[t]
+                    rounds = first + s + 1 - last[row, j]
+                    if rounds > 0:
+                        new = log_w[row, j] + np.log(rounds)
+                        old = log_sum[row, j]
+                        top = max(new, old)
+                        if old == -np.inf:
+                            log_sum[row, j] = new
+                        else:
+                            log_sum[row, j] = top + np.log1p(np.exp(-abs(new - old)))
+                        last[row, j] = first + s + 1
+                        log_w[row, j] = rate * gain[row, j] / (spoken[row, j] + prior)
 
 
 @kernel
