@@ -12,7 +12,8 @@ though defaults of Stacking, Rerank and ESPBoost were once settled on the real s
 
 In each repeat the samples are split at random into a test half and a pool. A method is given the
 answers to 0, 20, 50, 150 or all samples of the pool with their gold, and the answers to the test
-half without it, which it may learn from, too. Methods of one repeat see the same samples, and
+half without it, which it may learn from, too. «auto» is ``AutoCombiner`` with its defaults, which
+chooses among the methods after it. Methods of one repeat see the same samples, and
 smaller sets of gold are parts of larger ones. A cell holds the mean score over repeats in per cent,
 and in brackets its mean difference to the plain vote with a 95 % interval. The plain vote needs no
 gold; equal votes go to the first expert (in the word segmentations the better systems stand first).
@@ -32,7 +33,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -52,18 +53,8 @@ from benchmarks.expert_sets import (
 from benchmarks.options import begin
 from benchmarks.side_by_side import Table
 from trellis.evaluation.spans import sample_counts
-from trellis.experts import (
-    Aligned,
-    BestExpert,
-    ESPBoost,
-    ExpertOutputs,
-    LogLinearVote,
-    MajorityVote,
-    Rerank,
-    Rover,
-    Stacking,
-    WeightedMajority,
-)
+from trellis.experts import AutoCombiner, ExpertOutputs
+from trellis.experts.methods import ALONE, method_names, new_method
 
 SIZES = (0, 20, 50, 150, None)
 RESAMPLES = 2000
@@ -220,38 +211,47 @@ class Bootstrap:
 # ---------------------------------------------------------------------------- Trellis
 
 
-def learned(combiner: Any) -> Method:
-    """A combiner of Trellis that learns from gold; aligned where answers differ in length."""
+def joined(first: Outputs, second: Outputs) -> Outputs:
+    """Answers to some samples and then to others."""
+    if not isinstance(first, ExpertOutputs) or not isinstance(second, ExpertOutputs):
+        if not first:
+            return second
+        return [[*a, *b] for a, b in zip(first, second, strict=True)]
+    offsets = np.concatenate([first.offsets, second.offsets[1:] + first.offsets[-1]])
+    codes = np.concatenate([first.codes, second.codes])  # both are parts of one, with its labels
+    return replace(second, offsets=offsets, codes=codes)
+
+
+def combined(name: str, data: ExpertSet) -> Method:
+    """A method of Trellis by name, or the choice among all; it hears the test answers, too."""
+    metric = {"f1": "span-f1", "accuracy": "hamming", "exact": "exact"}[data.metric]
 
     def answer(outputs_gold: Outputs, gold: Labels, outputs_test: Outputs) -> Labels | None:
-        if not gold:
-            return None
-        aligned = isinstance(outputs_test, ExpertOutputs)
-        model = combiner if aligned else Aligned(combiner)
-        found: Labels = model.fit(outputs_gold, gold).predict(outputs_test)
-        return found
+        every = joined(outputs_gold, outputs_test)
+        right = [*gold, *[None] * (samples(every) - len(gold))]
+        if name == "auto":
+            model: Any = AutoCombiner(metric=metric, scheme=data.scheme)
+            found: Labels = model.fit(every, right).answers_
+            return found[len(gold) :]
+        model = new_method(name, "labels" if data.aligned else "words", data.scheme, 0)
+        if name in ALONE or not gold:
+            answers: Labels = model.fit(every, right if gold else None).predict(outputs_test)
+        else:
+            answers = model.fit(outputs_gold, gold).predict(outputs_test)
+        return answers
 
     return answer
 
 
+def samples(outputs: Outputs) -> int:
+    """How many samples are answered."""
+    return len(outputs) if isinstance(outputs, ExpertOutputs) else len(outputs[0])
+
+
 def trellis_methods(data: ExpertSet) -> dict[str, Method]:
-    """The combiners that suit a set, with their defaults."""
-    scheme = data.scheme
-    combiners: dict[str, Any] = {
-        "BestExpert": BestExpert(),
-        "MajorityVote, ties by accuracy": MajorityVote(order="accuracy"),
-        "Rerank, uniform": Rerank(weights="uniform"),
-        "Rerank": Rerank(),
-        "LogLinearVote": LogLinearVote(),
-        "WeightedMajority": WeightedMajority(),
-        "ESPBoost": ESPBoost(scheme=scheme),
-        "Rover": Rover(),
-    }
-    if scheme is not None:
-        combiners["MajorityVote, valid"] = MajorityVote(scheme=scheme)
-    if data.aligned:  # else there are too many labels for a CRF
-        combiners["Stacking"] = Stacking(scheme=scheme)
-    return {name: learned(combiner) for name, combiner in combiners.items()}
+    """The methods that suit a set, with their defaults; the choice among them is the first."""
+    names = method_names("labels" if data.aligned else "words", data.scheme)
+    return {name: combined(name, data) for name in ("auto", *names[1:])}
 
 
 # ---------------------------------------------------------------------------- tables
@@ -297,6 +297,7 @@ def main() -> None:
         sets=([*SETS], ["skewed", "conll2000"], "sets of experts"),
         repeats=(10, 2),
         only_vote=(False, False, "no methods but the plain vote, and the experts"),
+        only_auto=(False, False, "no methods of Trellis but the default"),
         no_peers=(False, True, "no peers"),
         crowd_kit=([*CROWD_KIT], [*CROWD_KIT], "classes of crowd-kit; MACE takes minutes"),
         peer_python=(sys.executable, sys.executable, "where crowd-kit is"),
@@ -320,6 +321,8 @@ def main() -> None:
     with threadpool_limits(1):
         for data in sets:
             methods: dict[str, Method] = trellis_methods(data)
+            if args.only_auto:
+                methods = {"auto": methods["auto"]}
             limits: dict[str, int] = {}
             slow = SLOW if data.aligned else SLOW | SLOW_NETWORKS
             for name, method in theirs.items():

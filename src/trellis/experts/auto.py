@@ -31,10 +31,10 @@ from trellis.experts.combiner import distinct_names
 from trellis.experts.committee import plurality
 from trellis.experts.methods import (
     ALONE,
-    COMMITTEE,
     KINDS,
     METHODS,
     alone_name,
+    committee_names,
     kind_of,
     method_names,
     new_method,
@@ -327,8 +327,9 @@ class AutoCombiner(Seeded, Storable):
         quality = Quality(self.metric_, self._span_scheme())
         answers: dict[str, list[Any]] = {}
         for number, name in enumerate(names):
-            if name == "committee" and all(member in answers for member in COMMITTEE):
-                answers[name] = plurality([answers[member] for member in COMMITTEE])
+            members = committee_names(self.scheme_)
+            if name == "committee" and all(member in answers for member in members):
+                answers[name] = plurality([answers[member] for member in members])
             else:
                 answers[name], _ = self._held_out(questions, order, fold, name, tried, number)
         counts = {name: quality.counts(gold, answers[name]) for name in names}

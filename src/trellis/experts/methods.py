@@ -31,10 +31,10 @@ from trellis.experts.weighted_majority import WeightedMajority
 
 __all__ = [
     "ALONE",
-    "COMMITTEE",
     "KINDS",
     "METHODS",
     "alone_name",
+    "committee_names",
     "kind_of",
     "method_names",
     "new_method",
@@ -43,8 +43,7 @@ __all__ = [
 KINDS = ("labels", "words", "spans")
 """Kinds of answers."""
 
-COMMITTEE = ("rerank", "stepwise", "log-linear", "stacking")
-"""Methods whose answers the committee puts to the vote."""
+_COMMITTEE = ("stacking", "annotators", "log-linear", "rerank")
 
 METHODS: dict[str, Callable[[str | None, int | None], Any]] = {
     "vote": lambda scheme, seed: MajorityVote(),
@@ -63,7 +62,7 @@ METHODS: dict[str, Callable[[str | None, int | None], Any]] = {
     "stacking": lambda scheme, seed: Stacking(scheme=scheme),
     "spans": lambda scheme, seed: SpanCombiner(scheme=scheme or "auto"),
     "committee": lambda scheme, seed: Committee(
-        [new_method(name, "labels", scheme, seed) for name in COMMITTEE]
+        [new_method(name, "labels", scheme, seed) for name in committee_names(scheme)]
     ),
 }
 """Estimators by name, for a tag scheme and a seed."""
@@ -94,6 +93,17 @@ def method_names(kind: str, scheme: str | None) -> tuple[str, ...]:
         for name in METHODS
         if name != "consensus" and (scheme is not None or name not in _OF_SPANS)
     )
+
+
+def committee_names(scheme: str | None) -> tuple[str, ...]:
+    """Names of the methods whose answers the committee puts to the vote.
+
+    Examples
+    --------
+    >>> committee_names("BIO")
+    ('spans', 'stacking', 'annotators', 'log-linear', 'rerank')
+    """
+    return _COMMITTEE if scheme is None else ("spans", *_COMMITTEE)
 
 
 def alone_name(kind: str, metric: str) -> str:

@@ -150,7 +150,7 @@ class OnlineCombiner(Combiner, Seeded):
         default="hamming",
     )
     tie: Any = TIE
-    automaton: PathAutomaton | None = parameter(
+    automaton: Any = parameter(
         nothing | instance(PathAutomaton),
         "The allowed paths, for samples of one length; None: all.",
         default=None,
