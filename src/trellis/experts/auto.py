@@ -119,6 +119,11 @@ class AutoCombiner(Seeded, Storable):
         or the vote.""",
         default="auto",
     )
+    kind: str = parameter(
+        one_of("auto", *KINDS),
+        """What the answers are: see :mod:`trellis.experts.methods`; "auto": told from them.""",
+        default="auto",
+    )
     metric: str = parameter(
         one_of("auto", *METRICS),
         """What is to be as good as possible: see :mod:`trellis.experts.quality`. "auto": F1 of
@@ -169,7 +174,7 @@ class AutoCombiner(Seeded, Storable):
         self
         """
         self._check_parameters()
-        questions = _Questions.of(outputs, gold, names)
+        questions = _Questions.of(outputs, gold, self.kind, names)
         self.kind_ = questions.kind
         self.scheme_ = self._scheme(questions)
         self.metric_ = self._metric()
@@ -257,7 +262,7 @@ class AutoCombiner(Seeded, Storable):
             How many; None: all that are not agreed on by all experts.
         """
         (nothing | whole(0)).check("n", n)
-        questions = _Questions.of(outputs, None)
+        questions = _Questions.of(outputs, None, self.kind_)
         doubts = list(self._doubts(questions))
         doubts.sort(key=lambda doubt: (doubt.confidence, doubt.sample, doubt.start))
         return doubts if n is None else doubts[:n]
@@ -522,14 +527,20 @@ class _Questions:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, outputs: Any, gold: Any, names: Sequence[str] | None = None) -> _Questions:
+    def of(
+        cls, outputs: Any, gold: Any, kind: str, names: Sequence[str] | None = None
+    ) -> _Questions:
         """From what a user gives."""
         if isinstance(outputs, ExpertOutputs):
+            if kind not in ("auto", "labels"):
+                raise DataError(f"kind is {kind!r}, but outputs that are laid out are labels")
             kind, n, outputs = "labels", len(outputs), as_outputs(outputs, names=names)
         else:
             outputs = answer_lists(outputs)
             n = len(outputs[0])
-            kind = kind_of(outputs if gold is None else [*outputs, list(gold)])
+            if kind == "auto":
+                known = outputs if gold is None else [*outputs, as_list(gold, "gold")]
+                kind = kind_of(known)
         right = [None] * n if gold is None else as_list(gold, "gold")
         if len(right) != n:
             raise DataError(f"gold has {len(right)} samples, the experts answer {n}")
