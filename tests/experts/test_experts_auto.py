@@ -189,6 +189,70 @@ def test_doubts_about_whole_sequences():
     assert [(d.sample, d.answer, d.said) for d in doubts] == [(0, "a b", ("a b", "a", "a b"))]
 
 
+SPANS = [
+    [[(0, 2, "X"), (4, 5, "Y")], [(1, 3, "X")]] * 6,
+    [[(0, 2, "X")], [(1, 3, "X")]] * 6,
+    [[(0, 2, "X"), (4, 6, "Y")], None] * 6,
+]
+
+
+def test_spans_with_and_without_gold():
+    right = [[(0, 2, "X"), (4, 5, "Y")], [(1, 3, "X")]] * 6
+    for gold in (None, right, [*right[:6], *[None] * 6]):
+        auto = AutoCombiner().fit(SPANS, gold)
+        assert (auto.kind_, auto.metric_) == ("spans", "span-f1")
+        assert (auto.choice_ is None) == (gold is None)
+        found = auto.predict_spans(SPANS)
+        kept = [[span[:3] for span in sample] for sample in found]
+        assert kept == [[tuple(span) for span in sample] for sample in auto.predict(SPANS)]
+        assert (0, 2, "X") in kept[0]
+        for sample, levels in zip(found, auto.predict_confidence(SPANS), strict=True):
+            assert [span[3] for span in sample] == levels.tolist()
+
+
+def test_doubts_about_spans():
+    doubts = AutoCombiner().fit(SPANS).review(SPANS)
+    first = [d for d in doubts if d.sample == 0]
+    assert {(d.start, d.end) for d in first} == {(4, 5), (4, 6)}
+    said = {(d.start, d.end): d.said for d in first}
+    assert said[4, 5] == ("Y", "-", "-")
+    assert all(0 <= d.confidence <= 1 for d in doubts)
+
+
+def test_samples_beyond_those_that_are_tried(monkeypatch):
+    said, gold = unequal_experts(60)
+    whole = AutoCombiner(["log-linear"], method="log-linear").fit(said, gold)
+    monkeypatch.setattr("trellis.experts.auto._TRIED", 20)
+    part = AutoCombiner(["log-linear"], method="log-linear").fit(said, gold)
+    assert len(part.answers_) == len(part.answer_levels_) == 60
+    assert part.predict(said) == whole.predict(said)  # in the end all teach
+    assert sum(a == g for a, g in zip(part.answers_, gold, strict=True)) > 40
+
+
+def test_a_method_may_be_asked_for():
+    said, gold = unequal_experts(30)
+    auto = AutoCombiner(["rerank"], method="best-expert").fit(said, gold)
+    assert auto.method_ == "best-expert"
+    assert [trial.name for trial in auto.choice_.trials] == ["vote", "rerank", "best-expert"]
+    assert len(auto.expert_trials_) == 5
+    assert AutoCombiner(method="rover").fit(said).method_ == "rover"
+    with pytest.raises(DataError, match="method 'spans' cannot combine labels"):
+        AutoCombiner(method="spans").fit(said)
+
+
+def test_the_kind_may_be_given():
+    said = [[["a", "b"]], [["a", "b"]]]
+    assert AutoCombiner(kind="words").fit(said).kind_ == "words"
+    with pytest.raises(DataError, match="outputs that are laid out are labels"):
+        AutoCombiner(kind="words").fit(as_outputs(said))
+
+
+def test_names():
+    said = [[["a"]], [["b"]], [["a", "a"]]]
+    assert AutoCombiner().fit(said, names=["x", "y", "z"]).expert_names_ == ("x", "y", "z")
+    assert AutoCombiner().fit(said[:2]).expert_names_ == ("expert 1", "expert 2")
+
+
 # ------------------------------------------------------------------ files and errors
 
 

@@ -59,6 +59,19 @@ def questions(rng, n, bias):
     return np.tile(np.array([[1.0], [0.0]]), (n, 1)), np.arange(0, 2 * n + 1, 2), right.ravel()
 
 
+def test_a_strength_is_chosen_by_a_part_of_many(monkeypatch):
+    rng = np.random.default_rng(0)
+    features, ends, right = questions(rng, 400, bias=2.0)
+    group, start, ones = np.arange(400) // 100, np.zeros(1), np.ones(1)
+    monkeypatch.setattr("trellis.experts.logit._CHOSEN_BY", 150)
+    w, strength = fit_shrunk(features, ends, right, group, start, ones)
+    part = fit_shrunk(features[:400], ends[:201], right[:400], group[:200], start, ones)
+    assert strength == part[1]  # of the first two groups
+    assert np.array_equal(w, fit_logit(features, ends, right, strength))
+    monkeypatch.setattr("trellis.experts.logit._CHOSEN_BY", 10)
+    assert fit_shrunk(features, ends, right, group, start, ones)[1] == strength
+
+
 def test_weights_leave_the_mean_where_it_pays():
     rng = np.random.default_rng(0)
     group, ones = np.arange(400), np.ones(1)

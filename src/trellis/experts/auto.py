@@ -49,7 +49,7 @@ from trellis.progress import Reporter, Task
 __all__ = ["AutoCombiner", "Doubt"]
 
 _TRIED = 5_000  # samples at most that methods are compared on
-_TRIED_ANSWERS = 2_000_000  # to positions, of all experts
+_TRIED_ANSWERS = 1_000_000  # to positions, of all experts
 _EMPTY = "\0"  # no word has this letter
 SCHEMES = ("BIO", "BILOU", "IOBES", "BMES")
 
@@ -355,13 +355,17 @@ class AutoCombiner(Seeded, Storable):
         }
         self.expert_trials_ = choose(alone, quality, self.random_state).trials[1:]
         tried.at(len(names) - 1, "how sure is it?")
-        if len(order) < len(labelled):  # the others have to be answered, too
-            tested, order, mine = questions, labelled, labelled
-            fold = np.arange(len(labelled)) % self.n_folds
         found, sure = self._held_out(tested, mine, fold, self.method_, sure=True)
-        self._calibrate(found, sure, [questions.gold[i] for i in order])
-        levels = self._levels(sure)
-        return dict(zip(order.tolist(), zip(found, levels, strict=True), strict=True))
+        self._calibrate(found, sure, gold)
+        held = dict(zip(order.tolist(), zip(found, self._levels(sure), strict=True), strict=True))
+        rest = np.setdiff1d(labelled, order)
+        if len(rest):  # nobody has learned from these yet
+            combiner = self._new(self.method_).fit(tested.outputs, tested.gold)
+            there = questions.take(rest).outputs
+            levels = self._levels(self._raw(combiner, there))
+            both = zip(combiner.predict(there), levels, strict=True)
+            held |= dict(zip(rest.tolist(), both, strict=True))
+        return held
 
     def _some(self, questions: _Questions, order: NDArray[Any]) -> NDArray[Any]:
         """As many of these samples as methods are compared on."""

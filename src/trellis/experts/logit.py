@@ -35,6 +35,7 @@ STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
 """Factors of the squared distance from the mean among which :func:`fit_shrunk` chooses."""
 
 _FOLDS = 5
+_CHOSEN_BY = 10_000  # questions at most
 
 
 def fit_logit(
@@ -130,10 +131,19 @@ def fit_shrunk(
 
     if not isinstance(l2, str):
         return fit((features, ends, right), l2), float(l2)
-    names, place = np.unique(group, return_inverse=True)
-    n = len(names)
+    n = len(np.unique(group))
     if n < 2:
         return mean, STRENGTHS[-1]
+    every = (features, ends, right)
+    if len(group) > _CHOSEN_BY:  # enough to choose a strength by, but two groups at least
+        cut = max(np.sort(group)[_CHOSEN_BY], np.unique(group)[1])
+        kept = group <= cut
+        sizes = np.diff(ends)
+        rows = np.repeat(kept, sizes)
+        features, right, group = features[rows], right[rows], group[kept]
+        ends = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
+    names, place = np.unique(group, return_inverse=True)
+    n = len(names)
     fold = (place % _FOLDS).reshape(-1)
     sizes = np.diff(ends)
     row_fold = np.repeat(fold, sizes)
@@ -154,7 +164,7 @@ def fit_shrunk(
     worse = losses - best
     allowed = worse.mean(axis=1) <= worse.std(axis=1, ddof=1) / np.sqrt(n) + 1e-12
     strength = STRENGTHS[int(np.flatnonzero(allowed)[-1])]
-    return fit((features, ends, right), strength), strength
+    return fit(every, strength), strength
 
 
 def candidate_shares(scores: NDArray[np.float64], ends: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -35,7 +35,7 @@ from trellis.files.stored import header_value, take
 __all__ = ["Rerank"]
 
 _CELLS = 1 << 22  # pairs of experts compared at a time: bounds the memory
-_PAIRS = 5_000_000  # that are learned from at most
+_PAIRS = 1_000_000  # that are learned from at most
 
 
 class Rerank(Combiner):

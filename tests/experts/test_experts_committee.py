@@ -1,0 +1,60 @@
+"""A committee of combiners."""
+
+import pytest
+
+from trellis import load_model
+from trellis.errors import CorruptModelError, DataError
+from trellis.experts import BestExpert, Committee, LogLinearVote, MajorityVote, Rerank
+from trellis.experts.committee import plurality
+
+SAID = [[["a", "b"], ["b"]], [["a", "a"], ["b"]], [["b", "a"], ["a"]]]
+GOLD = [["a", "a"], ["b"]]
+TEAM = Committee([BestExpert(), LogLinearVote(), Rerank()])
+
+
+def test_most_members_decide():
+    assert plurality([[["a", "b"]], [["c", "d"]], [["c", "d"]]]) == [["c", "d"]]
+    # Runs of disputed positions are decided one by one.
+    assert plurality([[["a", "b", "c"]], [["x", "b", "c"]], [["a", "b", "y"]]]) == [["a", "b", "c"]]
+
+
+def test_answers_are_those_of_most_members():
+    team = TEAM.fit(SAID, GOLD)
+    answers = [member.predict(SAID) for member in team.members_]
+    assert team.predict(SAID) == plurality(answers)
+    assert [type(member) for member in team.members_] == [BestExpert, LogLinearVote, Rerank]
+    assert not hasattr(team.members[0], "classes_")  # copies were fitted
+
+
+def test_without_gold_it_is_the_vote():
+    assert TEAM.fit(SAID).predict(SAID) == MajorityVote().fit(SAID).predict(SAID)
+
+
+def test_new_labels():
+    team = TEAM.fit(SAID, GOLD)
+    assert team.predict([[["n"]], [["n"]], [["a"]]]) == [["n"]]
+
+
+def test_saved(tmp_path):
+    team = TEAM.fit(SAID, GOLD)
+    team.save(tmp_path / "team.trellis")
+    assert load_model(tmp_path / "team.trellis").predict(SAID) == team.predict(SAID)
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ([], "the committee has no members"),
+        ([MajorityVote()], "a member of the committee is none, or not fitted"),
+        ([MajorityVote().fit(SAID[:2])], "a member of the committee knows other experts"),
+    ],
+)
+def test_damaged_files(members, message):
+    state = TEAM.fit(SAID, GOLD)._state() | {"fitted": members}
+    with pytest.raises(CorruptModelError, match=message):
+        Committee([MajorityVote()])._restore(state)
+
+
+def test_nobody():
+    with pytest.raises(DataError, match="a committee needs members, at least one"):
+        Committee([]).fit(SAID, GOLD)
