@@ -3,11 +3,11 @@
     python -m benchmarks.combine_picture                # docs/experts.png, in about two minutes
     python -m benchmarks.combine_picture elsewhere.png
 
-Seven weak taggers look for words of code in Python's manual. Left, how often two systems say the same, and their accuracy; right, mean F1 of the plain vote, of
-the best single system on the right answers given and of ``AutoCombiner``, as
-:mod:`benchmarks.combine` measures them: gold for none, 20, ... or all sentences of one half, answers
-to the other half, eight times. Bars are 95 % intervals of the difference to the plain vote, drawn at
-its mean.
+Seven weak taggers look for words of code in Python's manual. Left, how often two of them say the
+same, and their accuracy; right, mean F1 of the plain vote, of the best single system on the right
+answers given, and of ``AutoCombiner``, as :mod:`benchmarks.combine` measures them: gold for none,
+20, ... or all sentences of one half, answers to the other half, eight times. Bars are 95 %
+intervals of the difference to the plain vote.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def draw(data: ExpertSet, points: Sequence[Point], path: str | Path) -> Any:
     with picture_style():
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(9.4, 3.9), layout="constrained")
-        left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
+        figure = Figure(figsize=(8.6, 3.7), layout="constrained")
+        left, right = figure.subplots(1, 2, width_ratios=(1, 1.15))
         draw_agreement(data.outputs, gold=data.gold, ax=left, title="Who agrees with whom")
         sizes = list(dict.fromkeys(point.size for point in points))
         pool = len(data) - len(data) // 2
