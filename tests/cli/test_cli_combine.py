@@ -94,7 +94,7 @@ def test_table(run, files):
     assert [row[0] for row in rows] == ["s0", "s1", "s2", "vote", "log-linear", "rerank"]
     assert float(rows[3][1]) == 100.0
     assert all(float(row[2]) < 0 for row in rows[:3])
-    assert lines[-1] == "combined by vote: no other method is surely better"
+    assert lines[-1] == "combined by vote: nothing is surely better than the vote"
     assert result.out == run("combine", "--gold", "gold.txt", *SYSTEMS, *QUICK).out
 
 

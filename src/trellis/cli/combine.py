@@ -129,16 +129,17 @@ def run(args: argparse.Namespace) -> int:
 
     _check_together(args)
     seed = new_model(args, Seeded, random_state=0).random_state
+    loaded = None if args.load is None else load_model(args.load)
+    if loaded is not None and not isinstance(loaded, AutoCombiner):
+        raise DataError(f"{args.load} holds a {type(loaded).__name__}, no combined systems")
+    fields = None if loaded is None else loaded.fields_
     with args.reporter.stage("reading the answers"):
-        answers = _read(args, args.answers, args.gold)
+        answers = _read(args, args.answers, args.gold, fields=fields)
         new = None if args.apply is None else _read(args, args.apply, None, answers)
     for note in [*answers.notes, *(new.notes if new is not None else [])]:
         write_stdout(f"note: {note}\n")
-    if args.load is not None:
-        combiner = load_model(args.load)
-        if not isinstance(combiner, AutoCombiner):
-            raise DataError(f"{args.load} holds a {type(combiner).__name__}, no combined systems")
-        new = answers
+    if loaded is not None:
+        combiner, new = loaded, answers
         write_stdout(f"{args.load}: {len(combiner.expert_names_)} systems, by {combiner.method_}\n")
     else:
         combiner = AutoCombiner(
@@ -150,7 +151,7 @@ def run(args: argparse.Namespace) -> int:
         )  # fmt: skip
         rows = answers.answered
         gold = None if answers.gold is None else _known(answers, rows)
-        combiner.fit(answers.sequences(rows), gold, answers.names)
+        combiner.fit(answers.sequences(rows), gold, answers.names, answers.fields)
         write_stdout(_report(combiner, answers, rows, gold))
         if args.save is not None:
             combiner.save(args.save)
@@ -180,9 +181,13 @@ def _check_together(args: argparse.Namespace) -> None:
 
 
 def _read(
-    args: argparse.Namespace, files: list[Any], gold: Any, like: Answers | None = None
+    args: argparse.Namespace,
+    files: list[Any],
+    gold: Any,
+    like: Answers | None = None,
+    fields: tuple[str, ...] | None = None,
 ) -> Answers:
-    """Answers of files, of the same kind as others."""
+    """Answers of files, of the same kind and with the same fields as others."""
     from trellis.experts import read_answers
 
     column: int | str | None = args.column
@@ -195,7 +200,7 @@ def _read(
     return read_answers(
         files, format=args.format, kind=args.kind if like is None else like.kind, id=args.id,
         systems=systems, gold=gold, column=column, missing=args.missing,
-        fields=None if like is None or not like.fields else like.fields,
+        fields=(fields if like is None else like.fields) or None,
     )  # fmt: skip
 
 
@@ -230,7 +235,8 @@ def _report(
             lines.append(f"  {name:{width}}  {_agreement(column, combiner.answers_):6.1%}")
         return "\n".join(lines) + "\n"
     lines += [
-        f"{METRICS[combiner.metric_]}; methods by {combiner.n_folds}-fold cross-validation; gain: "
+        f"{METRICS[combiner.metric_]}; methods by {min(combiner.n_folds, n_gold)}-fold "
+        "cross-validation; gain: "
         "over the plain vote, with 95 % interval",
         "",
     ]
@@ -248,8 +254,8 @@ def _report(
         lines.append(
             f"combined by {combiner.method_}, as asked; the trials would take {choice.name}"
         )
-    elif combiner.method_ == choice.trials[0].name:
-        lines.append(f"combined by {combiner.method_}: no other method is surely better")
+    elif combiner.method_ == choice.trials[0].name or choice.gain == choice.error == 0:
+        lines.append(f"combined by {combiner.method_}: nothing is surely better than the vote")
     else:
         low, high = choice.gain - 1.96 * choice.error, choice.gain + 1.96 * choice.error
         lines.append(
@@ -262,7 +268,8 @@ def _report(
 
 def _row(trial: Trial, width: int) -> str:
     low, high = trial.interval
-    gain = f"{trial.gain:+8.2f}   {low:+.2f} to {high:+.2f}" if trial.error > 0 else ""
+    differs = trial.error > 0 or trial.gain != 0
+    gain = f"{trial.gain:+8.2f}   {low:+.2f} to {high:+.2f}" if differs else ""
     return f"{trial.name:{width}}  {trial.score:8.2f}  {gain}".rstrip()
 
 
@@ -293,11 +300,17 @@ def _write(
             if args.confidence:
                 levels = combiner.answer_levels_ if fitted else combiner.predict_confidence(said)
             answers.write(args.output, combined, levels, rows=rows)
-        doubts = combiner.review(said) if args.review is not None else []
+        doubts = []
+        if args.review is not None:
+            # Nobody need look at what is known, unless everything is.
+            known = set(answers.labelled) if fitted else set()
+            rows = [i for i in rows if i not in known] or rows
+            doubts = combiner.review(answers.sequences(rows))
     if args.output is not None:
-        write_stdout(f"{len(rows)} samples combined by {combiner.method_}: {args.output}\n")
-        if len(rows) < len(answers):
-            write_stdout(f"{len(answers) - len(rows)} samples without any answer are left empty\n")
+        n = len(answers.answered)
+        write_stdout(f"{n} samples combined by {combiner.method_}: {args.output}\n")
+        if n < len(answers):
+            write_stdout(f"{len(answers) - n} samples without any answer are left empty\n")
     if args.review is not None:
         _write_review(args.review, answers, rows, doubts)
         write_stdout(f"{len(doubts)} answers to look at, the most doubtful first: {args.review}\n")
@@ -308,10 +321,13 @@ def _write_review(path: str, answers: Answers, rows: list[int], doubts: list[Any
 
     buffer = io.StringIO()
     table = csv.writer(buffer, lineterminator="\n")
-    table.writerow(["id", "start", "end", "answer", "confidence", *answers.names])
+    place = ["field"] if answers.fields else ["start", "end"]
+    table.writerow(["id", *place, "answer", "confidence", *answers.names])
     for doubt in doubts:
+        where: list[Any] = [doubt.start, doubt.end]
+        if answers.fields:
+            where = [" ".join(answers.fields[doubt.start : doubt.end])]
+        sure = f"{doubt.confidence:.4f}"
         name = answers.ids[rows[doubt.sample]]
-        table.writerow(
-            [name, doubt.start, doubt.end, doubt.answer, f"{doubt.confidence:.4f}", *doubt.said]
-        )
+        table.writerow([name, *where, doubt.answer, sure, *doubt.said])
     write_text(path, buffer.getvalue())

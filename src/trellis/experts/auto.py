@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from trellis.arrays import Float64s, as_list
 from trellis.corpus.schemes import detect_scheme, get_scheme
-from trellis.domains import flag, nothing, one_of, sequence_of, text, whole
+from trellis.domains import flag, nothing, one_of, sequence_of, strings, text, whole
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Seeded, changed, fitted, parameter
 from trellis.experts.alignment import align
@@ -98,7 +98,8 @@ class AutoCombiner(Seeded, Storable):
         What the answers are, their tag scheme (or None), and what was measured.
     classes_ : tuple of str
         The labels, or the types of spans.
-    expert_names_ : tuple of str
+    expert_names_, fields_ : tuple of str
+        Names of the experts, and of the positions if they have any.
 
     Examples
     --------
@@ -155,10 +156,17 @@ class AutoCombiner(Seeded, Storable):
     metric_: str = fitted()
     classes_: tuple[str, ...] = fitted()
     expert_names_: tuple[str, ...] = fitted()
+    fields_: tuple[str, ...] = fitted()
 
     # ------------------------------------------------------------------ for users
 
-    def fit(self, outputs: Any, gold: Any = None, names: Sequence[str] | None = None) -> Self:
+    def fit(
+        self,
+        outputs: Any,
+        gold: Any = None,
+        names: Sequence[str] | None = None,
+        fields: Sequence[str] = (),
+    ) -> Self:
         """Find the best way to combine the experts.
 
         Parameters
@@ -170,6 +178,8 @@ class AutoCombiner(Seeded, Storable):
             The right answers; None for samples, or in place of all, where they are not known.
         names : sequence of str or None
             Of the experts; "expert 1", "expert 2", ... if none are given.
+        fields : sequence of str
+            Names of the positions, if they have any; they are kept with the model.
 
         Returns
         -------
@@ -177,6 +187,8 @@ class AutoCombiner(Seeded, Storable):
         """
         self._check_parameters()
         questions = _Questions.of(outputs, gold, self.kind, names)
+        strings.check("fields", fields)
+        self.fields_ = tuple(fields)
         self.kind_ = questions.kind
         self.scheme_ = self._scheme(questions)
         self.metric_ = self._metric()
@@ -242,14 +254,17 @@ class AutoCombiner(Seeded, Storable):
         ]
 
     def score(self, outputs: Any, gold: Any) -> float:
-        """Return the score in per cent by ``metric_``, over the samples whose gold is known."""
+        """Return the score by ``metric_`` over the samples whose gold is known, from 0 to 1.
+
+        More is better, unless it is an error rate ("edit").
+        """
         answers = self.predict(outputs)
         known = [(g, a) for g, a in zip(gold, answers, strict=True) if g is not None]
         if not known:
             raise DataError("no samples to score")
         quality = Quality(self.metric_, self._span_scheme())
         counts = quality.counts([g for g, _ in known], [a for _, a in known])
-        return float(quality.score(counts.sum(axis=0)))
+        return float(quality.score(counts.sum(axis=0))) / 100
 
     def review(self, outputs: Any, n: int | None = None) -> list[Doubt]:
         """Return the answers that are most likely wrong, those most in doubt first.
@@ -491,6 +506,7 @@ class AutoCombiner(Seeded, Storable):
         choice = self.choice_
         return {
             "experts": list(self.expert_names_),
+            "fields": list(self.fields_),
             "method": self.method_,
             "combiner": self.combiner_,
             "kind": self.kind_,
@@ -519,6 +535,7 @@ class AutoCombiner(Seeded, Storable):
         self._calibration = _restored_calibration(state, "calibration")
         self._span_calibration = _restored_calibration(state, "span_calibration")
         self.expert_names_ = distinct_names(state, "experts")
+        self.fields_ = tuple(header_value(state, "fields", list, items=str))
         self.classes_ = tuple(getattr(self.combiner_, "classes_", ()))
         names = header_value(state, "trials", list, items=str)
         figures = take(state, "figures", np.float64, (len(names), 3))
