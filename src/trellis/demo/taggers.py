@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from trellis import ChainCRF, ChainPerceptron
+from trellis.models import ChainCRF, ChainPerceptron
 
 __all__ = ["Rule", "weak_taggers"]
 
