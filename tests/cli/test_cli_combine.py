@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 
 import pytest
 
+from trellis import load_model
+from trellis.experts.methods import method_names
+
 WORDS = ["the", "cat", "sat", "on", "it"]
 TAG = {"the": "D", "cat": "N", "sat": "V", "on": "P", "it": "N"}
-QUICK = ("--only", "majority-vote,rerank")
+QUICK = ("--only", "log-linear,rerank")
+SYSTEMS = ("s0.txt", "s1.txt", "s2.txt")
+NEW = ("n0.txt", "n1.txt", "n2.txt")
 
 
 def sentences(n, seed):
@@ -42,64 +48,121 @@ def files(tmp_path, monkeypatch):
     return new
 
 
+def right_tags(samples):
+    return [[TAG[w] for w in sample] for sample in samples]
+
+
+# ------------------------------------------------------------------ without right answers
+
+
+def test_no_gold_at_all(run, files, tmp_path):
+    result = run("combine", *NEW, "-o", "merged.txt", "--confidence")
+    assert (result.code, result.err) == (0, [])
+    assert result.out.startswith("8 samples, 0 with the right answer; 3 systems; labels\n")
+    assert "how often each system says what the combination says:" in result.out
+    assert result.out.endswith("8 samples combined by guarded-vote: merged.txt\n")
+    lines = [line.split() for line in (tmp_path / "merged.txt").read_text().split("\n") if line]
+    assert [line[:2] for line in lines] == [[w, TAG[w]] for sample in files for w in sample]
+    assert all(0 < float(line[2]) <= 1 for line in lines)
+
+
+def test_review_lists_what_is_disputed(run, files, tmp_path):
+    assert run("combine", *NEW, "--review", "review.csv").code == 0
+    rows = list(csv.DictReader((tmp_path / "review.csv").open()))
+    assert list(rows[0]) == ["id", "start", "end", "answer", "confidence", "n0", "n1", "n2"]
+    levels = [float(row["confidence"]) for row in rows]
+    assert levels == sorted(levels)
+    for row in rows:
+        words = files[int(row["id"]) - 1][int(row["start"]) : int(row["end"])]
+        assert row["answer"].split() == [TAG[w] for w in words]
+        assert all("X" in row[name] for name in ("n0", "n1", "n2") if row[name] != row["answer"])
+
+
+# ------------------------------------------------------------------ with right answers
+
+
 def test_table(run, files):
-    result = run("combine", "--gold", "gold.txt", "s0.txt", "s1.txt", "s2.txt", *QUICK)
+    result = run("combine", "--gold", "gold.txt", *SYSTEMS, *QUICK)
     assert (result.code, result.err) == (0, [])
     lines = result.out.splitlines()
-    assert lines[0] == (
-        "30 samples, 3 experts; positions that are right, %; methods by 5-fold cross-validation"
+    assert lines[0] == "30 samples, 30 with the right answer; 3 systems; labels"
+    assert lines[1] == (
+        "positions that are right, %; methods by 5-fold cross-validation; gain: over the plain "
+        "vote, with 95 % interval"
     )
-    rows = [line.split() for line in lines[4:] if line]
-    assert [row[0] for row in rows] == ["s0.txt", "s1.txt", "s2.txt", "majority-vote", "rerank"]
-    by_name = {row[0]: [float(x) for x in row[1:3]] for row in rows}
-    assert by_name["majority-vote"][0] == 100.0
-    assert by_name["majority-vote"][1] > 0
-    assert (
-        result.out == run("combine", "--gold", "gold.txt", "s0.txt", "s1.txt", "s2.txt", *QUICK).out
-    )
+    rows = [line.split() for line in lines[4:-1] if line]
+    assert [row[0] for row in rows] == ["s0", "s1", "s2", "vote", "log-linear", "rerank"]
+    assert float(rows[3][1]) == 100.0
+    assert all(float(row[2]) < 0 for row in rows[:3])
+    assert lines[-1] == "combined by vote: no other method is surely better"
+    assert result.out == run("combine", "--gold", "gold.txt", *SYSTEMS, *QUICK).out
 
 
 def test_every_method(run, files):
-    result = run("combine", "--gold", "gold.txt", "s0.txt", "s1.txt", "s2.txt", "--folds", "2")
+    result = run("combine", "--gold", "gold.txt", *SYSTEMS, "--folds", "2")
     assert (result.code, result.err) == (0, [])
-    names = [line.split()[0] for line in result.out.splitlines()[4:] if line]
-    assert names[3:] == [
-        "best-expert", "majority-vote", "plurality", "rerank", "rover", "weighted-majority",
-        "espboost", "stepwise", "log-linear", "stacking",
-    ]  # fmt: skip
+    table = result.out.split("\n\n")[2]
+    names = [line.split()[0] for line in table.splitlines()]
+    assert tuple(names) == method_names("labels", None)
+
+
+def test_a_better_method_is_taken_and_its_gain_not_flattered(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(0)
+    right = [draw.choice("abc") for _ in range(300)]
+    for name, share in (("good", 0.95), ("p", 0.4), ("q", 0.4), ("r", 0.4), ("t", 0.4)):
+        said = [y if draw.random() < share else draw.choice("abc") for y in right]
+        (tmp_path / f"{name}.jsonl").write_text("".join(f'{{"labels": "{y}"}}\n' for y in said))
+    (tmp_path / "gold.jsonl").write_text("".join(f'{{"labels": "{y}"}}\n' for y in right))
+    files = [f"{name}.jsonl" for name in ("p", "good", "q", "r", "t")]
+    result = run("combine", "--gold", "gold.jsonl", *files, "--only", "log-linear")
+    assert (result.code, result.err) == (0, [])
+    assert "combined by log-linear; to be expected on new answers: +" in result.out
+    assert "log-linear" in next(x for x in result.out.splitlines() if x.endswith("<- taken"))
 
 
 def test_output_keeps_the_other_columns(run, files, tmp_path):
-    arguments = ["--gold", "gold.txt", "s0.txt", "s1.txt", "s2.txt"]
     result = run(
-        "combine", *arguments, "--apply", "n0.txt", "n1.txt", "n2.txt", "-o", "out.txt", *QUICK
+        "combine", "--gold", "gold.txt", *SYSTEMS, "--apply", *NEW, "-o", "out.txt", *QUICK
     )
     assert result.code == 0
-    assert result.out.endswith("8 samples combined by majority-vote: out.txt\n")
-    wanted = conll(files, [[TAG[w] for w in sample] for sample in files])
-    assert (tmp_path / "out.txt").read_text() == wanted
+    assert result.out.endswith("8 samples combined by vote: out.txt\n")
+    assert (tmp_path / "out.txt").read_text() == conll(files, right_tags(files))
 
 
-def test_method_of_the_output(run, files):
-    arguments = ["--gold", "gold.txt", "s0.txt", "s1.txt", "--apply", "n0.txt", "n1.txt"]
+def test_without_new_samples_the_old_ones_are_combined(run, files, tmp_path):
+    assert run("combine", "--gold", "gold.txt", *SYSTEMS, "-o", "out.txt", *QUICK).code == 0
+    assert (tmp_path / "out.txt").read_text() == (tmp_path / "gold.txt").read_text()
+
+
+def test_method_that_is_asked_for(run, files):
+    arguments = ["--gold", "gold.txt", *SYSTEMS, "--apply", *NEW]
     result = run("combine", *arguments, "-o", "out.txt", *QUICK, "--method", "best-expert")
+    assert "combined by best-expert, as asked; the trials would take vote" in result.out
     assert "8 samples combined by best-expert: out.txt" in result.out
 
 
+def test_saved_and_loaded(run, files, tmp_path):
+    assert run("combine", "--gold", "gold.txt", *SYSTEMS, *QUICK, "--save", "c.trellis").code == 0
+    assert load_model(tmp_path / "c.trellis").expert_names_ == ("s0", "s1", "s2")
+    result = run("combine", "--load", "c.trellis", *NEW, "-o", "out.txt", "--review", "r.csv")
+    assert (result.code, result.err) == (0, [])
+    assert (tmp_path / "out.txt").read_text() == conll(files, right_tags(files))
+    assert (tmp_path / "r.csv").exists()
+
+
 def test_column_and_tabs(run, files, tmp_path):
-    text = (tmp_path / "n0.txt").read_text()
-    columns = "\n".join(
-        f"{line.replace(' ', chr(9))}\trest" if line else "" for line in text.split("\n")
-    )
-    (tmp_path / "tabs.txt").write_text(columns)
-    for name in ("gold", "s0"):
-        old = (tmp_path / f"{name}.txt").read_text()
-        (tmp_path / f"{name}.txt").write_text(
-            "\n".join(f"{line} rest" if line else "" for line in old.split("\n"))
+    for name in ("gold.txt", *SYSTEMS, *NEW):
+        old = (tmp_path / name).read_text().replace(" ", "\t")
+        (tmp_path / name).write_text(
+            "\n".join(f"{line}\trest" if line else "" for line in old.split("\n"))
         )
-    arguments = ["--gold", "gold.txt", "s0.txt", "--apply", "tabs.txt", "--column", "2"]
+    arguments = ["--gold", "gold.txt", *SYSTEMS, "--apply", *NEW, "--column", "2"]
     assert run("combine", *arguments, "-o", "out.txt", *QUICK).code == 0
-    assert (tmp_path / "out.txt").read_text() == columns
+    wanted = conll(files, right_tags(files)).replace(" ", "\t")
+    assert (tmp_path / "out.txt").read_text() == "\n".join(
+        f"{line}\trest" if line else "" for line in wanted.split("\n")
+    )
 
 
 def test_spans_are_the_default_with_a_scheme(run, tmp_path, monkeypatch):
@@ -107,12 +170,33 @@ def test_spans_are_the_default_with_a_scheme(run, tmp_path, monkeypatch):
     sample = "a B-X\nb I-X\nc O\n\n"
     (tmp_path / "gold").write_text(sample * 6)
     (tmp_path / "one").write_text(sample * 3 + sample.replace("I-X", "O") * 3)
-    assert "F1 of spans, %" in run("combine", "--gold", "gold", "one", "one", *QUICK).out
-    other = run("combine", "--gold", "gold", "one", "one", *QUICK, "--scheme", "none").out
-    assert "positions that are right, %" in other
-    exact = run("combine", "--gold", "gold", "one", "one", *QUICK, "--metric", "exact").out
+    base = ["combine", "--gold", "gold", "one", "one", "--format", "conll", "--only", "rerank"]
+    assert "F1 of spans, %" in run(*base).out
+    assert "positions that are right, %" in run(*base, "--scheme", "none").out
+    exact = run(*base, "--metric", "exact").out
     assert "samples that are all right, %" in exact
-    assert "50.000" in exact
+    assert "50.00" in exact
+
+
+# ------------------------------------------------------------------ files as people have them
+
+
+def test_one_wide_table(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = ["id,gpt,claude,rules,gold"]
+    rows += [f"q{i},yes,{'yes' if i % 2 else 'no'},,{'yes' if i < 6 else ''}" for i in range(9)]
+    (tmp_path / "answers.csv").write_text("\n".join(rows))
+    base = ["combine", "answers.csv", "--id", "id", "--systems", "gpt,claude,rules"]
+    result = run(*base, "--gold", "gold", "-o", "out.csv", "--save", "c.trellis", *QUICK)
+    assert result.code == 0
+    assert result.out.startswith("note: rules: 9 of 9 answers missing (empty: 9); first at answers")
+    found = list(csv.DictReader((tmp_path / "out.csv").open()))
+    assert [row["combined"] for row in found] == ["yes"] * 9
+    again = run(*base[:2], "--load", "c.trellis", *base[2:], "-o", "again.csv", "--confidence")
+    assert again.code == 0
+    assert {"combined", "confidence"} <= set(
+        csv.DictReader((tmp_path / "again.csv").open()).fieldnames
+    )
 
 
 LINES = ["K AE T", "D AO G", "K AE T S", "D AO G Z", "B ER D", "K AA T", "D EH G", "B ER D Z"]
@@ -126,25 +210,36 @@ def test_answers_of_different_lengths(run, tmp_path, monkeypatch):
     other = ["X " + line if i % 3 == 2 else line for i, line in enumerate(LINES)]
     for name, lines in (("a", shorter), ("b", longer), ("c", other)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
-    base = ["combine", "--gold", "gold", "a", "b", "c", "--format", "lines", "--align"]
-    result = run(
-        *base, "--only", "majority-vote", "--folds", "2", "--apply", "a", "b", "c", "-o", "o"
-    )
+    base = ["combine", "a", "b", "c", "--format", "lines", "--align"]
+    gold = ["--gold", "gold", "--only", "vote", "--folds", "2"]
+    result = run(*base, *gold, "--apply", "a", "b", "c", "-o", "o")
     assert (result.code, result.err) == (0, [])
-    assert "mean edit distance (less is better)" in result.out
-    row = next(line for line in result.out.splitlines() if line.startswith("majority-vote"))
-    assert float(row.split()[1]) == 0.0
-    assert float(row.split()[2]) > 0  # a smaller distance is a gain
+    assert "word error rate, %" in result.out
+    rows = {line.split()[0]: line.split() for line in result.out.splitlines() if line}
+    assert float(rows["vote"][1]) == 0.0
+    assert float(rows["a"][2]) < 0  # more errors are no gain
     assert (tmp_path / "o").read_text() == (tmp_path / "gold").read_text()
+    assert run(*base, "-o", "o2", "--review", "r.csv").code == 0
+    assert (tmp_path / "o2").read_text() == (tmp_path / "gold").read_text()
 
 
-def test_aligned_columns_are_written_as_labels(run, tmp_path, monkeypatch):
+def test_spans_with_offsets(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name, end in (("gold", "b"), ("one", "b"), ("two", "b\nc")):
-        (tmp_path / name).write_text(f"a\n{end}\n\n" * 4)
-    arguments = ["--gold", "gold", "one", "two", "--align", "--folds", "2", "--only", "rerank"]
-    assert run("combine", *arguments, "--apply", "one", "two", "-o", "out").code == 0
-    assert (tmp_path / "out").read_text() == "a\nb\n\n" * 4
+    said = {
+        "a": [[[0, 4, "PER"], [8, 12, "LOC"]], [[2, 5, "LOC"]]],
+        "b": [[{"start": 0, "end": 4, "label": "PER"}], [[2, 5, "LOC"]]],
+        "c": [[[0, 4, "PER"], [8, 12, "LOC"]], []],
+    }
+    for name, samples in said.items():
+        lines = [json.dumps({"id": str(i), "spans": spans}) for i, spans in enumerate(samples)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+    files = [f"{name}.jsonl" for name in said]
+    result = run("combine", *files, "--column", "spans", "-o", "o.jsonl", "--confidence")
+    assert (result.code, result.err) == (0, [])
+    found = [json.loads(line)["spans"] for line in (tmp_path / "o.jsonl").read_text().splitlines()]
+    kept = [[(s["start"], s["end"], s["type"]) for s in spans] for spans in found]
+    assert kept == [[(0, 4, "PER"), (8, 12, "LOC")], [(2, 5, "LOC")]]
+    assert all(0 < s["confidence"] <= 1 for spans in found for s in spans)
 
 
 def test_jsonl_and_missing_answers(run, tmp_path, monkeypatch):
@@ -159,61 +254,55 @@ def test_jsonl_and_missing_answers(run, tmp_path, monkeypatch):
         lines = [json.dumps({"id": i, "tags": y}) for i, y in enumerate(samples)]
         (tmp_path / name).write_text("\n".join(lines))
     arguments = ["--gold", "gold", "one", "two", "--format", "jsonl", "--column", "tags"]
-    result = run(
-        "combine", *arguments, "--folds", "2", "--only", "majority-vote", "--apply", "one", "two",
-        "-o", "out",
-    )  # fmt: skip
-    assert (result.code, result.err) == (0, [])
+    result = run("combine", *arguments, "--folds", "2", "--only", "vote", "-o", "out")
+    assert result.code == 0
     found = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
     assert found == [{"id": i, "tags": y} for i, y in enumerate(rows)]
     row = next(line for line in result.out.splitlines() if line.startswith("one"))
     assert float(row.split()[1]) == 75.0  # what is not answered is wrong
 
 
+# ------------------------------------------------------------------ errors
+
+
 @pytest.mark.parametrize(
     ("extra", "expected"),
     [
-        ("s0.txt --apply n0.txt", "--apply and -o belong together"),
-        ("s0.txt -o out", "--apply and -o belong together"),
-        ("s0.txt s1.txt --apply n0.txt -o out", "2 systems but 1 files after --apply"),
-        ("s0.txt --apply n0.txt -o .", ". is a folder; name a file to write"),
-        ("s0.txt --only magic", "--only: unknown method 'magic'; known: best-expert"),
-        ("s0.txt --column x", "--column: expected a number, got 'x'"),
-        ("s0.txt --column 3", "gold.txt, line 1: 2 fields, expected column 3"),
-        ("none.txt", "cannot read none.txt: No such file or directory"),
-        ("empty.txt", "empty.txt is empty: there is no sample in it"),
-        ("n0.txt", "n0.txt has 8 samples, gold.txt has 30: the first without a counterpart is at"),
-        ("short.txt", "short.txt, line 1: 1 labels, but gold.txt, line 1 has "),
-        ("s0.txt --folds 1", "--folds must be between 2 and the 30 samples, got 1"),
-        ("s0.txt --folds 31", "--folds must be between 2 and the 30 samples, got 31"),
-        ("s0.txt --metric span-f1", "--metric span-f1 needs labels of a tag scheme"),
-        ("s0.txt --align --metric hamming", "--metric hamming cannot score answers of different"),
-        ("s0.txt s1.txt --apply n0.txt s0.txt -o out", "s0.txt has 30 samples, n0.txt has 8"),
-        ("silent.txt", "gold.txt, line 1: no system answers this sample"),
+        ("s0.txt s1.txt --apply n0.txt n1.txt", "--apply needs -o or --review: say where"),
+        ("s0.txt s1.txt --apply n0.txt -o out", "2 files of answers but 1 after --apply"),
+        ("s0.txt s1.txt -o .", ". is a folder; name a file to write"),
+        ("s0.txt s1.txt --confidence", "--confidence needs -o"),
+        ("s0.txt s1.txt --only magic", "there is no method 'magic' for labels; known are vote"),
+        ("s0.txt s1.txt --column 3", "s0.txt, line 1: 2 fields, expected column 3"),
+        ("s0.txt none.txt", "cannot read none.txt: No such file or directory"),
+        ("n0.txt s0.txt", "s0.txt has 30 samples"),
+        ("s0.txt s1.txt --folds 1", "n_folds must be an integer of at least 2, got 1"),
+        ("s0.txt s1.txt --metric span-f1", "metric 'span-f1' cannot score labels without a tag"),
+        ("s0.txt s1.txt --align --metric hamming", "metric 'hamming' cannot score answers of diff"),
     ],
 )
 def test_one_line_for_each_error(fails, files, tmp_path, extra, expected):
-    (tmp_path / "empty.txt").write_text("")
-    gold = (tmp_path / "gold.txt").read_text()
-    (tmp_path / "short.txt").write_text("the D\n\n" + gold.split("\n\n", 1)[1])
-    (tmp_path / "silent.txt").write_text(
-        "\n".join(f"{line.split()[0]} _" if line else "" for line in gold.split("\n"))
-    )
-    message = fails("combine", "--only", "majority-vote", "--gold", "gold.txt", *extra.split())
+    message = fails("combine", "--gold", "gold.txt", *extra.split())
     assert message.startswith(expected)
     assert not (tmp_path / "out").exists()
 
 
-def test_gold_must_be_complete(fails, files, tmp_path):
-    (tmp_path / "gold.txt").write_text((tmp_path / "gold.txt").read_text().replace(" D", " _", 1))
-    message = fails("combine", "--gold", "gold.txt", "s0.txt")
-    assert message.startswith("gold.txt, line ")
-    assert message.endswith("a right answer with labels missing")
+@pytest.mark.parametrize(
+    ("extra", "expected"),
+    [
+        ("--gold gold.txt -o out", "--load takes what was learned before; --gold has no place"),
+        ("--only vote -o out", "--load takes what was learned before; --only has no place"),
+        ("", "--load needs -o or --review"),
+    ],
+)
+def test_what_load_refuses(fails, files, extra, expected):
+    message = fails("combine", "--load", "s0.txt", "n0.txt", "n1.txt", *extra.split())
+    assert message.startswith(expected)
 
 
-def test_new_samples_need_an_answer(fails, files, tmp_path):
-    (tmp_path / "n.txt").write_text("the _\n\n")
-    message = fails(
-        "combine", "--gold", "gold.txt", "s0.txt", "--apply", "n.txt", "-o", "out", *QUICK
-    )
-    assert message == "n.txt, line 1: no system answers this sample"
+def test_a_model_of_another_kind(run, fails, files, tmp_path):
+    from trellis import ChainPerceptron
+
+    ChainPerceptron(random_state=0).fit([["a"]], [["A"]]).save(tmp_path / "p.trellis")
+    message = fails("combine", "--load", "p.trellis", *NEW, "-o", "out")
+    assert message == "p.trellis holds a ChainPerceptron, no combined systems"

@@ -133,7 +133,7 @@ def run(args: argparse.Namespace) -> int:
         answers = _read(args, args.answers, args.gold)
         new = None if args.apply is None else _read(args, args.apply, None, answers)
     for note in [*answers.notes, *(new.notes if new is not None else [])]:
-        args.reporter.line(note)
+        write_stdout(f"note: {note}\n")
     if args.load is not None:
         combiner = load_model(args.load)
         if not isinstance(combiner, AutoCombiner):
@@ -144,6 +144,7 @@ def run(args: argparse.Namespace) -> int:
         combiner = AutoCombiner(
             "auto" if args.only is None else [name.strip() for name in args.only.split(",")],
             method=args.method, metric=args.metric,
+            kind=answers.kind if answers.kind in ("words", "spans") else "labels",
             scheme=None if args.scheme == "none" else args.scheme, n_folds=args.folds,
             verbose=args.reporter.shown, random_state=seed,
         )  # fmt: skip

@@ -38,6 +38,7 @@ from trellis.experts.methods import (
     kind_of,
     method_names,
     new_method,
+    tried_names,
 )
 from trellis.experts.outputs import ExpertOutputs, answer_lists, as_outputs, checked_names
 from trellis.experts.quality import METRICS, Quality
@@ -48,7 +49,7 @@ from trellis.progress import Reporter, Task
 __all__ = ["AutoCombiner", "Doubt"]
 
 _TRIED = 5_000  # samples at most that methods are compared on
-_TRIED_POSITIONS = 200_000
+_TRIED_ANSWERS = 2_000_000  # to positions, of all experts
 _EMPTY = "\0"  # no word has this letter
 SCHEMES = ("BIO", "BILOU", "IOBES", "BMES")
 
@@ -109,7 +110,8 @@ class AutoCombiner(Seeded, Storable):
 
     methods: Any = parameter(
         one_of("auto") | sequence_of(text, "names of methods"),
-        "Names of the methods that are tried; the plain vote always is.",
+        """Names of the methods that are tried; the plain vote always is. "auto": those that are
+        ever the best.""",
         default="auto",
         kw_only=False,
     )
@@ -117,6 +119,11 @@ class AutoCombiner(Seeded, Storable):
         one_of("auto", *METHODS),
         """Take this one, whatever the trials say; "auto": the one that surely beats the plain vote,
         or the vote.""",
+        default="auto",
+    )
+    kind: str = parameter(
+        one_of("auto", *KINDS),
+        """What the answers are: see :mod:`trellis.experts.methods`; "auto": told from them.""",
         default="auto",
     )
     metric: str = parameter(
@@ -169,7 +176,7 @@ class AutoCombiner(Seeded, Storable):
         self
         """
         self._check_parameters()
-        questions = _Questions.of(outputs, gold, names)
+        questions = _Questions.of(outputs, gold, self.kind, names)
         self.kind_ = questions.kind
         self.scheme_ = self._scheme(questions)
         self.metric_ = self._metric()
@@ -257,7 +264,7 @@ class AutoCombiner(Seeded, Storable):
             How many; None: all that are not agreed on by all experts.
         """
         (nothing | whole(0)).check("n", n)
-        questions = _Questions.of(outputs, None)
+        questions = _Questions.of(outputs, None, self.kind_)
         doubts = list(self._doubts(questions))
         doubts.sort(key=lambda doubt: (doubt.confidence, doubt.sample, doubt.start))
         return doubts if n is None else doubts[:n]
@@ -298,14 +305,15 @@ class AutoCombiner(Seeded, Storable):
         known = method_names(self.kind_, self.scheme_)
         if self.method not in ("auto", *known):
             raise DataError(f"method {self.method!r} cannot combine {self.kind_}")
+        asked = [] if self.method == "auto" else [self.method]
         if isinstance(self.methods, str):
-            return list(known)
+            tried = tried_names(self.kind_, self.scheme_)
+            return list(dict.fromkeys([*tried, *asked]))
         for name in self.methods:
             if name not in known:
                 raise DataError(
                     f"there is no method {name!r} for {self.kind_}; known are {', '.join(known)}"
                 )
-        asked = [] if self.method == "auto" else [self.method]
         return list(dict.fromkeys([known[0], *self.methods, *asked]))
 
     def _new(self, name: str) -> Any:
@@ -319,19 +327,21 @@ class AutoCombiner(Seeded, Storable):
         And how sure they are.
         """
         rng = np.random.default_rng(self.random_state)
-        order = rng.permutation(labelled)
-        upto = np.cumsum(questions.lengths[order])
-        order = order[: max(2, min(_TRIED, int((upto <= _TRIED_POSITIONS).sum())))]
-        fold = np.arange(len(order)) % min(self.n_folds, len(order))
-        gold = [questions.gold[i] for i in order]
+        order = self._some(questions, rng.permutation(labelled))
+        others = np.flatnonzero([right is None for right in questions.gold])
+        others = self._some(questions, rng.permutation(others)) if len(others) else others
+        tested = questions.take(np.concatenate([order, others]).astype(np.int64))
+        mine = np.arange(len(order))
+        fold = mine % min(self.n_folds, len(order))
+        gold = tested.gold[: len(order)]
         quality = Quality(self.metric_, self._span_scheme())
+        members = committee_names(self.scheme_)
         answers: dict[str, list[Any]] = {}
         for number, name in enumerate(names):
-            members = committee_names(self.scheme_)
             if name == "committee" and all(member in answers for member in members):
                 answers[name] = plurality([answers[member] for member in members])
             else:
-                answers[name], _ = self._held_out(questions, order, fold, name, tried, number)
+                answers[name], _ = self._held_out(tested, mine, fold, name, tried, number)
         counts = {name: quality.counts(gold, answers[name]) for name in names}
         incumbent = alone_name(self.kind_, self.metric_)
         self.choice_ = choose(
@@ -340,27 +350,33 @@ class AutoCombiner(Seeded, Storable):
         if self.method == "auto":
             self.method_ = self.choice_.name
         alone = {names[0]: counts[names[0]]} | {
-            expert: quality.counts(gold, self._alone(column, order, gold))
-            for expert, column in zip(questions.names, questions.columns, strict=True)
+            expert: quality.counts(gold, self._alone(column[: len(order)], gold))
+            for expert, column in zip(tested.names, tested.columns, strict=True)
         }
         self.expert_trials_ = choose(alone, quality, self.random_state).trials[1:]
-        if len(order) < len(labelled):  # the others have to be answered, too
-            order, fold = labelled, np.arange(len(labelled)) % self.n_folds
         tried.at(len(names) - 1, "how sure is it?")
-        found, sure = self._held_out(questions, order, fold, self.method_, sure=True)
+        if len(order) < len(labelled):  # the others have to be answered, too
+            tested, order, mine = questions, labelled, labelled
+            fold = np.arange(len(labelled)) % self.n_folds
+        found, sure = self._held_out(tested, mine, fold, self.method_, sure=True)
         self._calibrate(found, sure, [questions.gold[i] for i in order])
         levels = self._levels(sure)
         return dict(zip(order.tolist(), zip(found, levels, strict=True), strict=True))
 
-    def _alone(self, column: list[Any], order: NDArray[Any], gold: list[Any]) -> list[Any]:
+    def _some(self, questions: _Questions, order: NDArray[Any]) -> NDArray[Any]:
+        """As many of these samples as methods are compared on."""
+        upto = np.cumsum(questions.lengths[order]) * len(questions.names)
+        return order[: max(2, min(_TRIED, int((upto <= _TRIED_ANSWERS).sum())))]
+
+    def _alone(self, column: list[Any], gold: list[Any]) -> list[Any]:
         """Answers of an expert; where there is none, one that is wrong."""
         outside = "O" if self.scheme_ in ("BIO", "BILOU", "IOBES") else ""
-        whole = []
-        for i, right in zip(order, gold, strict=True):
-            answer = column[i]
+        whole: list[Any] = []
+        for answer, right in zip(column, gold, strict=True):
             if self.kind_ == "labels":
-                answer = [y or outside for y in answer or [None] * len(right)]
-            whole.append(answer or [])
+                whole.append([y or outside for y in answer or [None] * len(right)])
+            else:
+                whole.append(answer or [])
         return whole
 
     def _held_out(
@@ -522,14 +538,20 @@ class _Questions:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, outputs: Any, gold: Any, names: Sequence[str] | None = None) -> _Questions:
+    def of(
+        cls, outputs: Any, gold: Any, kind: str, names: Sequence[str] | None = None
+    ) -> _Questions:
         """From what a user gives."""
         if isinstance(outputs, ExpertOutputs):
+            if kind not in ("auto", "labels"):
+                raise DataError(f"kind is {kind!r}, but outputs that are laid out are labels")
             kind, n, outputs = "labels", len(outputs), as_outputs(outputs, names=names)
         else:
             outputs = answer_lists(outputs)
             n = len(outputs[0])
-            kind = kind_of(outputs if gold is None else [*outputs, list(gold)])
+            if kind == "auto":
+                known = outputs if gold is None else [*outputs, as_list(gold, "gold")]
+                kind = kind_of(known)
         right = [None] * n if gold is None else as_list(gold, "gold")
         if len(right) != n:
             raise DataError(f"gold has {len(right)} samples, the experts answer {n}")

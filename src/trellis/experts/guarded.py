@@ -98,7 +98,7 @@ class GuardedVote(Combiner):
         whole(1),
         """Learn from so many positions at most, of samples drawn at random (always the same ones)
         besides those with right answers. All are answered.""",
-        default=50_000,
+        default=20_000,
     )
 
     _ALONE = True

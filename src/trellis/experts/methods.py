@@ -38,6 +38,7 @@ __all__ = [
     "kind_of",
     "method_names",
     "new_method",
+    "tried_names",
 ]
 
 KINDS = ("labels", "words", "spans")
@@ -70,6 +71,7 @@ METHODS: dict[str, Callable[[str | None, int | None], Any]] = {
 ALONE = ("vote", "guarded-vote", "span-vote", "consensus", "plurality", "annotators")
 """Methods that learn from answers without right ones, too."""
 
+_ONLY_IF_ASKED = ("best-expert", "plurality", "rover", "espboost")  # rarely the best
 _OF_SPANS = ("span-vote", "spans")
 # One label for each word of a language is too many for these.
 _NOT_FOR_WORDS = ("stacking", "espboost", "annotators", "committee", *_OF_SPANS)
@@ -93,6 +95,17 @@ def method_names(kind: str, scheme: str | None) -> tuple[str, ...]:
         for name in METHODS
         if name != "consensus" and (scheme is not None or name not in _OF_SPANS)
     )
+
+
+def tried_names(kind: str, scheme: str | None) -> tuple[str, ...]:
+    """Names of the methods that are tried if none are named: the fewer, the surer the choice.
+
+    Examples
+    --------
+    >>> tried_names("spans", None)
+    ('span-vote', 'spans')
+    """
+    return tuple(name for name in method_names(kind, scheme) if name not in _ONLY_IF_ASKED)
 
 
 def committee_names(scheme: str | None) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ from trellis.files.stored import header_value, take
 __all__ = ["Rerank"]
 
 _CELLS = 1 << 22  # pairs of experts compared at a time: bounds the memory
+_PAIRS = 5_000_000  # that are learned from at most
 
 
 class Rerank(Combiner):
@@ -43,6 +44,8 @@ class Rerank(Combiner):
     An expert that is silent at some position of a sample gives no whole answer to it, so is no
     candidate, but it is still compared where it speaks. If nobody gives a whole answer, the first
     expert that says something is followed where it does.
+
+    If there are very many units, evenly spaced ones are learned from.
 
     Attributes
     ----------
@@ -94,6 +97,11 @@ class Rerank(Combiner):
         rows, units = self._units(with_vote(outputs))
         if not len(rows):
             return
+        step = 1 + len(units) * p**2 // _PAIRS
+        if step > 1:
+            every = np.arange(0, len(units), step)
+            rows = rows[np.repeat(np.isin(np.arange(len(units)), every), units.lengths)]
+            units = units.take(every)
         ends, who, features = self._features(units)
         same = units.codes == gold[rows, None]
         right = np.logical_and.reduceat(same, units.offsets[:-1], axis=0)

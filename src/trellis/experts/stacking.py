@@ -37,6 +37,8 @@ from trellis.files.stored import header_value, take
 __all__ = ["LogLinearVote", "Stacking"]
 
 _TAUGHT_BY = 100_000  # positions at most
+_ANSWERS = 1_000_000  # of experts to them
+_STACKED = 2_000_000  # answers at most that a sequence model learns from
 _UNSAID = 0.01  # probability of what no expert says
 _VOTE = "(vote)"
 _SURE = 6.0  # log odds of a label that all experts say, before anything is learned
@@ -54,8 +56,8 @@ class LogLinearVote(Combiner):
 
     Notes
     -----
-    Only positions where experts disagree teach something. Of more than 100,000 of them evenly
-    spaced ones are taken, which is plenty for so few weights.
+    Only positions where experts disagree teach something. Of more than 100,000 of them, or more
+    than a million answers, evenly spaced ones are taken, which is plenty for so few weights.
 
     Examples
     --------
@@ -79,7 +81,7 @@ class LogLinearVote(Combiner):
         p, n_labels = outputs.n_experts, len(outputs.labels)
         split = (outputs.codes != outputs.codes[:, :1]).any(axis=1)  # the others teach nothing
         rows = np.flatnonzero(split)
-        rows = rows[:: 1 + len(rows) // _TAUGHT_BY]
+        rows = rows[:: 1 + max(len(rows) // _TAUGHT_BY, len(rows) * p // _ANSWERS)]
         plain = _plain_vote(outputs, rows)
         ends, label, voters, expert = _candidates(outputs.codes[rows], n_labels)
         ones = np.ones(len(expert))
@@ -181,7 +183,8 @@ class Stacking(Combiner):
 
     Notes
     -----
-    Where the plain vote is a label that the model does not know, it is the answer.
+    Where the plain vote is a label that the model does not know, it is the answer. Of samples with
+    more than two million answers evenly spaced ones are learned from.
 
     Examples
     --------
@@ -216,6 +219,11 @@ class Stacking(Combiner):
             raise DataError("give the scheme to the base model, not to Stacking")
 
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
+        step = 1 + outputs.codes.size // _STACKED
+        if step > 1:
+            every = np.arange(0, len(outputs), step)
+            rows = np.repeat(np.isin(np.arange(len(outputs)), every), outputs.lengths)
+            outputs, gold = outputs.take(every), gold[rows]
         used, codes = np.unique(gold, return_inverse=True)
         names = [outputs.labels[code] for code in used]
         labels = Labels.from_codes(codes.reshape(-1).astype(np.int32), names)
