@@ -40,7 +40,7 @@ import numpy as np
 from studies.datasets import ExpertData, load, load_experts
 from trellis import ChainCRF, ChainPerceptron, MaxMargin, __version__
 from trellis.demo.manual import code_words
-from trellis.demo.panels.systems import weak_taggers as taggers_of_code
+from trellis.demo.taggers import weak_taggers as taggers_of_code
 from trellis.experts import ExpertOutputs, as_outputs, from_models
 from trellis.files import atomic_write
 

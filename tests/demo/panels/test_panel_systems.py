@@ -1,34 +1,24 @@
-"""The panel of several systems: what it measures and says; it chooses as the command does."""
+"""The panel of several systems: what it measures and says; it combines as the command does."""
 
 from __future__ import annotations
 
 import functools
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from trellis.cli import main
-from trellis.cli.combine import METHODS as OF_THE_COMMAND
 from trellis.demo import manual
+from trellis.demo.doubts import Look
 from trellis.demo.elements import source_of, summary_of
 from trellis.demo.manual import code_words
 from trellis.demo.panels import systems
-from trellis.demo.panels.systems import (
-    METHODS,
-    Estimate,
-    Look,
-    Rule,
-    Trial,
-    choose,
-    less_gold,
-    summarise,
-    verdict,
-    weak_taggers,
-)  # fmt: skip
-from trellis.evaluation import paired_bootstrap, span_scores
-from trellis.experts import BestExpert, MajorityVote, as_outputs, from_models
+from trellis.demo.panels.systems import summarise, verdict, what_gold_adds
+from trellis.demo.taggers import weak_taggers
+from trellis.demo.trials import Estimate, Trial
+from trellis.evaluation import span_scores
+from trellis.experts import AutoCombiner, BestExpert, MajorityVote, as_outputs, from_models
 
 GAIN, NONE, LOSS = Estimate(5.1, 3.1, 7.2), Estimate(0.6, -0.5, 2.3), Estimate(-2.5, -4.9, -0.1)
 
@@ -49,8 +39,8 @@ def test_structure_and_determinism(small):
     first, second, _ = small
     assert first == second
     assert len(re.findall('<p class="summary">', first)) == 1
-    assert first.count('<svg class="chart"') == 3
-    assert first.count("<figure>") == first.count("</figure>") == 6
+    assert first.count('<svg class="chart"') == 4
+    assert first.count("<figure>") == first.count("</figure>") == 7
     assert "<pre><code>from trellis.demo.manual import code_words" in first
     assert "weak_taggers(words[:120], labels[:120], 0)" in first
     assert "return" not in source_of(systems.example)
@@ -58,45 +48,23 @@ def test_structure_and_determinism(small):
     assert not re.search(r"https?:|nan", first)
 
 
-def test_the_summary_has_the_figures_of_the_example(small):
-    first, _, (said, gold, new, _, truth, method, combined) = small
+def test_the_panel_has_the_figures_of_the_example(small):
+    first, _, (_, labels, said, new, alone, combiner, answers, doubts) = small
     text = summary_of(first)
-    vote = MajorityVote().fit(said, gold).predict(new)
-    best = BestExpert().fit(said, gold).predict(new)
-    for name, answers in (("vote has F1", vote), ("them alone", best), ("combine has", combined)):
-        assert f"{name} {100 * span_scores(truth, answers, 'BIO').f1:.1f}" in text
-    assert f"trellis combine ({systems._name(method)})" in first
-    compared = paired_bootstrap(truth, combined, vote, "f1")
+    gold, truth = labels[120:180], labels[180:]
+    vote, best = MajorityVote().fit(said), BestExpert().fit(said, gold)
+    for name, one in (("vote has F1", vote), ("them alone", best), ("answer they have", alone)):
+        assert f"{name} {100 * span_scores(truth, one.predict(new), 'BIO').f1:.1f}" in text
     shown = re.search(
-        r"combine, 60 gold sentences</text><text[^>]*>(\S+) \((\S+) to (\S+)\)", first
+        r"combined, 60 gold \(([\w-]+)\)</text><text[^>]*>(\S+) \((\S+) to (\S+)\)", first
     )
-    value, low, high = map(float, shown.groups())
-    assert value == pytest.approx(100 * compared.difference, abs=0.051)
-    assert [low, high] == pytest.approx([100 * x for x in compared.interval], abs=2.5)
+    assert shown[1] == combiner.method_
+    assert float(shown[2]) == round(100 * span_scores(truth, answers, "BIO").f1, 1)
+    assert float(shown[3]) < float(shown[2]) < float(shown[4])
+    assert f"in {len(doubts):,} places" in first
 
 
-def test_where_errors_are_counted_by_hand(small):
-    _, _, (_, _, new, _, truth, _, combined) = small
-    weights = np.random.default_rng(0).multinomial(len(truth), [1 / len(truth)] * len(truth), 50)
-    look = Look.measure(new, truth, combined, weights.astype(float))
-    rows = []
-    answers = [new.lists(new.codes[:, j]) for j in range(new.n_experts)]
-    for s, sentence in enumerate(truth):
-        for k, right in enumerate(sentence):
-            agree = sum(answer[s][k] == combined[s][k] for answer in answers)
-            rows.append((agree, combined[s][k] != right))
-    errors = sum(wrong for _, wrong in rows)
-    low = [wrong for agree, wrong in rows if agree <= look.at_most]
-    assert look.words.value == pytest.approx(100 * len(low) / len(rows))
-    assert look.wrong_there.value == pytest.approx(100 * sum(low) / len(low))
-    assert look.of_errors.value == pytest.approx(100 * sum(low) / errors)
-    assert sum(low) >= errors / 2
-    assert sum(wrong for agree, wrong in rows if agree < look.at_most) < errors / 2
-    assert look.shares.sum() == pytest.approx(1)
-    assert look.errors.sum() == pytest.approx(1)
-
-
-def test_agreement_is_symmetric_and_words_to_look_at_are_escaped():
+def test_agreement_is_symmetric():
     new = as_outputs([[["B-code", "O"]], [["B-code", "O"]], [["O", "B-code"]]], names=list("xy<"))
     shown = systems._agreement(new, [["B-code", "O"]])
     cells = re.findall(r"<td[^>]*>([^<]*)</td>", shown)
@@ -105,86 +73,82 @@ def test_agreement_is_symmetric_and_words_to_look_at_are_escaped():
         ["0", "0", "–", "0"], ["100", "100", "0", "–"],
     ]  # fmt: skip
     assert "C  &lt;" in shown
-    text = systems._to_look_at(new, [["a<b", "&c"]], [["B-code", "O"]], [["O", "O"]])
-    assert "<mark>a&lt;b</mark> &amp;c" in text
-    assert re.findall(r'<i( class="right")?>(.)</i>', text) == [
-        (' class="right"', "B"), (' class="right"', "B"), ("", "·"), ("", "·"),
-    ]  # fmt: skip
 
 
-def test_the_rule():
-    words = ["Use", "str.join()", "x_y", "with", "in", "TypeError", "but", "while"]
-    assert Rule().predict([words]) == [
-        ["O", "B-code", "I-code", "I-code", "O", "B-code", "O", "B-code"]
-    ]
-
-
-def test_methods_are_those_of_the_command():
-    assert list(METHODS) == list(OF_THE_COMMAND)
-
-
-@pytest.mark.parametrize("seed", [0, 3])
-def test_choose_takes_what_the_command_takes(seed, tmp_path, capsys):
-    words, labels = code_words(seed, n=220)
-    taggers = weak_taggers(words[:120], labels[:120], seed)
+@pytest.mark.parametrize("n_gold", [0, 100])
+def test_the_command_takes_the_same_method(n_gold, tmp_path, capsys):
+    words, labels = code_words(3, n=220)
+    taggers = weak_taggers(words[:120], labels[:120], 3)
     said = from_models([*taggers.values()], words[120:], names=[*taggers])
     files = []
     for j, answers in enumerate([*(said.lists(column) for column in said.codes.T), labels[120:]]):
         path = tmp_path / f"{j}.txt"
         path.write_text("\n\n".join("\n".join(sentence) for sentence in answers) + "\n")
         files.append(str(path))
-    out = str(tmp_path / "out.txt")
-    command = ["combine", "--gold", files[-1], *files[:-1], "--apply", *files[:-1], "-o", out]
-    assert main(command) == 0
-    chosen = re.search(r"combined by ([\w-]+):", capsys.readouterr().out)[1]
-    assert systems._name(choose(said, labels[120:])) == chosen
+    out = tmp_path / "out.txt"
+    gold = ["--gold", files[-1]] if n_gold else []
+    assert main(["combine", *files[:-1], *gold, "-o", str(out)]) == 0
+    taken = re.search(r"combined by ([\w-]+)", capsys.readouterr().out)[1]
+    combiner = AutoCombiner().fit(said, labels[120:] if n_gold else None)
+    assert combiner.method_ == taken
+    written = [block.split("\n") for block in out.read_text().strip().split("\n\n")]
+    assert written == combiner.answers_
 
 
 # ------------------------------------------------------------------------------- words
 
 LOOK = Look(
-    shares=np.zeros(8), wrong=np.zeros(8), errors=np.zeros(8), at_most=4,
-    words=Estimate(4.4, 4.0, 5.0), wrong_there=Estimate(30.2, 25.0, 35.0),
-    of_errors=Estimate(52.6, 47.0, 58.0),
+    n_places=9, in_places=8.0, errors_in_places=66.0, looked=(0, 5),
+    found=(Estimate(0.0, 0.0, 0.0), Estimate(52.6, 47.0, 58.0)), levels=(),
 )  # fmt: skip
 
 
-def trial(n_gold, gain, method="rerank"):
+def trial(n_gold, gain, more=None, methods=("rerank",)):
     score = Estimate(70.0, 68.0, 72.0)
-    return Trial(n_gold, score, score, score, NONE, gain, (method,))
+    best = score if n_gold else None
+    return Trial(n_gold, score, score, gain, methods, best, NONE if n_gold else None, more)
 
 
 def test_gains_losses_and_neither():
     assert verdict(GAIN) == "a sure gain of 5.1 (+3.1 to +7.2)"
     assert verdict(NONE) == "no sure gain (+0.6, −0.5 to +2.3)"
     assert verdict(LOSS) == "a sure loss of 2.5 (−4.9 to −0.1)"
-    assert [e.sign for e in (GAIN, NONE, LOSS)] == [1, 0, -1]
-    assert Estimate(2.0, 0.04, 4.0).sign == Estimate(-2.0, -4.0, 0.0).sign == 0
 
 
-def test_less_gold_in_words():
-    assert less_gold([]) == ""
-    assert less_gold([trial(20, NONE), trial(100, NONE)]) == (
-        "With 20 or 100 it makes no sure difference to the vote. "
+def test_what_gold_adds_in_words():
+    assert what_gold_adds([]) == ""
+    assert what_gold_adds([trial(n, GAIN, NONE) for n in (20, 100, 400)]) == (
+        "Right answers to 20, 100 or 400 sentences make no sure difference to that. "
     )
-    assert less_gold([trial(20, LOSS), trial(50, NONE), trial(100, GAIN)]) == (
-        "With 100 it surely gains; with 50 it makes no sure difference to the vote; "
-        "with 20 it surely loses to the vote. "
+    assert what_gold_adds(
+        [trial(20, LOSS, LOSS), trial(100, NONE, NONE), trial(400, GAIN, GAIN)]
+    ) == (
+        "Right answers to 400 sentences surely add to that (+5.1, +3.1 to +7.2); those to 20 "
+        "sentences surely take from that (−2.5, −4.9 to −0.1); those to 100 sentences make no sure "
+        "difference to that; those to 20 sentences leave it surely behind the vote. "
     )
 
 
 def test_summaries():
-    text = summarise(7, [trial(20, LOSS), trial(400, GAIN)], LOOK)
+    text = summarise(7, [trial(0, GAIN), trial(400, GAIN, NONE)], LOOK)
     assert text == (
         "Seven weak taggers mark code in Python's manual. Their plain vote has F1 70.0, the best "
-        "of them alone 70.0. Taught by 400 labelled sentences, trellis combine has 70.0: a sure "
-        "gain of 5.1 (+3.1 to +7.2) over the vote. With 20 it surely loses to the vote. The 4 % of "
-        "words where at most four of seven agree with the answer hold 53 % of all errors: a person "
-        "should look there first."
+        "of them alone 70.0. Combined without a single right answer they have 70.0: a sure gain of "
+        "5.1 (+3.1 to +7.2) over the vote. Right answers to 400 sentences make no sure difference "
+        "to that. The 5 % of words that are most in doubt hold 53 % (47 to 58) of all errors that "
+        "are left: a person should look there first."
     )
-    assert "no sure gain (+0.6, −0.5 to +2.3) over the vote" in summarise(7, [trial(9, NONE)], LOOK)
-    assert "a sure loss of 2.5" in summarise(7, [trial(9, LOSS)], LOOK)
-    assert "gain of" not in summarise(7, [trial(9, LOSS)], LOOK)
-    same = summarise(7, [trial(9, GAIN, "best-expert")], LOOK)
-    assert "has 70.0, as it picks just that one: a sure gain" in same
-    assert "where not all seven agree" in summarise(7, [trial(9, GAIN)], replace(LOOK, at_most=6))
+    for gain, words in ((NONE, "no sure gain (+0.6, −0.5 to +2.3)"), (LOSS, "a sure loss of 2.5")):
+        told = summarise(12, [trial(0, gain)], LOOK)
+        assert told.startswith("12 weak taggers")
+        assert words in told
+        assert "gain of" not in told
+        assert "alone" not in told  # which is best is not known without gold
+
+
+def test_methods_taken_are_grouped():
+    trials = [trial(0, NONE), trial(20, NONE, methods=("vote", "spans", "vote")), trial(400, NONE)]
+    assert (
+        "The method taken: rerank with no or 400; vote or spans with 20 gold sentences."
+        in systems._over_the_vote(trials)
+    )
