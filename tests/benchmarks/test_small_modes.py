@@ -33,8 +33,8 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
     ],
     "combine": [
         (2, ["skewed", "conll2000"]),
-        (10, ["plain vote", "LogLinearVote", "Rerank", "Stacking"]),
-        (11, ["plain vote", "MajorityVote, valid", "WeightedMajority", "ESPBoost", "Rover"]),
+        (14, ["plain vote", "auto", "log-linear", "rerank", "stacking"]),
+        (16, ["plain vote", "auto", "spans", "weighted-majority", "espboost", "rover"]),
     ],
     "compiling": [(2, ["import trellis.models", "parts of the demo"])],
     "defaults": [(10, ["conll2000", "dicts", "templates", "numbers", "quarter"])],

@@ -42,3 +42,20 @@ def test_extremes():
     assert 0 < found.levels(raw).min() <= found.levels(raw).max() < 1
     assert Calibration.of(np.zeros(0), np.zeros(0, bool)) == Calibration()
     assert Calibration().levels(np.array([0.3]))[0] == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_it_is_the_optimum_where_most_answers_are_nearly_sure(seed):
+    """All experts agree on most words, and some of these are wrong: whole Newton steps diverge."""
+    rng = np.random.default_rng(seed)
+    raw = rng.choice([3 / 7, 4 / 7, 5 / 7, 6 / 7, 15 / 16, 1.0], 6000, p=[0.02] * 5 + [0.9])
+    right = rng.random(6000) < np.where(raw == 1, 0.99, rng.uniform(0.4, 0.9))
+    inside = np.clip(raw, 1e-4, 1 - 1e-4)
+    x = np.log(inside / (1 - inside))
+
+    def loss(w):
+        score = w[0] + w[1] * x
+        return np.logaddexp(0, np.where(right, -score, score)).sum() + w[0] ** 2 + (w[1] - 1) ** 2
+
+    found = Calibration.of(raw, right)
+    assert loss([found.offset, found.slope]) <= minimize(loss, [0.0, 1.0]).fun + 1e-6

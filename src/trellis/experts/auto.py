@@ -465,9 +465,9 @@ class AutoCombiner(Seeded, Storable):
         if self.kind_ == "spans":
             yield from self._span_doubts(questions)
             return
-        levels = self.predict_confidence(questions.outputs)
+        levels, columns = self.predict_confidence(questions.outputs), questions.columns
         for i, (answer, level) in enumerate(zip(answers, levels, strict=True)):
-            said = [column[i] for column in questions.columns]
+            said = [column[i] for column in columns]
             if self.kind_ == "words":
                 if any(one != answer for one in said if one is not None):
                     sure = float(np.mean(level)) if len(level) else 0.0
@@ -486,8 +486,9 @@ class AutoCombiner(Seeded, Storable):
                 yield Doubt(i, start, end, " ".join(answer[start:end]), sure, words)
 
     def _span_doubts(self, questions: _Questions) -> Iterator[Doubt]:
+        columns = questions.columns
         for i, spans in enumerate(self.predict_spans(questions.outputs)):
-            said = [column[i] for column in questions.columns]
+            said = [column[i] for column in columns]
             given = [None if one is None else {span[:3] for span in one} for one in said]
             awake = [one for one in given if one is not None]
             chosen = {span[:3]: span[3] for span in spans}

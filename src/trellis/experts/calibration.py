@@ -52,12 +52,20 @@ class Calibration:
         mean = np.array([0.0, 1.0])
         w = mean.copy()
         target = right.astype(np.float64)
+
+        def loss(w: Float64s) -> float:
+            scores = np.where(right, 1.0, -1.0) * (inputs @ w)
+            return float(np.logaddexp(0, -scores).sum() + _PRIOR @ (w - mean) ** 2)
+
         for _ in range(50):  # Newton's method on a convex function of two numbers
             p = 1 / (1 + np.exp(-np.clip(inputs @ w, -30, 30)))
             slope = inputs.T @ (p - target) + 2 * _PRIOR * (w - mean)
             curve = (inputs * (p * (1 - p))[:, None]).T @ inputs + 2 * np.diag(_PRIOR)
             step = np.linalg.solve(curve, slope)
-            w = w - step * min(1.0, 5.0 / max(float(np.abs(step).max()), 1e-12))
+            size = 1.0  # whole steps may go too far where most answers are nearly sure
+            while size > 1e-6 and loss(w - size * step) > loss(w) - 1e-4 * size * (slope @ step):
+                size /= 2
+            w = w - size * step
             if np.abs(step).max() < 1e-10:
                 break
         return cls(float(w[0]), float(w[1]))
