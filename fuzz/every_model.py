@@ -24,7 +24,9 @@ from trellis.corpus import Corpus
 from trellis.datasets import simulate_cells
 from trellis.experts import (
     Aligned,
+    AutoCombiner,
     BestExpert,
+    Committee,
     Consensus,
     ESPBoost,
     FollowPerturbedLeader,
@@ -286,6 +288,11 @@ EVERY: dict[str, Callable[[], Made]] = {
         Aligned(Stacking(MaxMargin(max_passes=2, random_state=0)), order="given"), RAGGED
     ),
     "Consensus": lambda: votes(Consensus(), RAGGED),
+    "Committee": lambda: votes(Committee([MajorityVote(), LogLinearVote()])),
+    "AutoCombiner": lambda: votes(AutoCombiner(["log-linear"], method="log-linear")),
+    "AutoCombiner, words": lambda: votes(AutoCombiner(["rover"]), RAGGED),
+    "AutoCombiner, spans": lambda: votes(AutoCombiner(), LISTED, LISTED_GOLD),
+    "AutoCombiner, untaught": lambda: votes(AutoCombiner(), SCHEME_SAID, None),
     "TrackingModel": lambda: tracked(TrackingModel(knots=0)),
     "NearestNeighbour": lambda: tracked(NearestNeighbour()),
     "GraphMatching": lambda: tracked(GraphMatching(tolerance=0.4)),

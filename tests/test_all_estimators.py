@@ -35,7 +35,12 @@ NO_FIT = {"KNN", "Full", "Radius", "ActiveLearner"}
 TOYS = list(toys())
 FITTED = pytest.mark.parametrize("name", TOYS)
 EVERY = pytest.mark.parametrize("kind", ALL.values(), ids=ALL)
-GIVEN = {"combiner": MajorityVote(), "model": MaxMargin(), "radius": 2.0}
+GIVEN = {
+    "combiner": MajorityVote(),
+    "members": [MajorityVote()],
+    "model": MaxMargin(),
+    "radius": 2.0,
+}
 
 
 def made(kind):

@@ -107,8 +107,8 @@ def test_seconds_of_another_process():
 def test_every_method_of_a_set_answers():
     methods = trellis_methods(DATA)
     points = curve(DATA, methods, sizes=(0, None), repeats=1)
-    assert {point.method for point in points if point.size is None} == {VOTE, *methods}
-    assert {point.method for point in points if point.size == 0} == {VOTE}
+    for size in (0, None):
+        assert {point.method for point in points if point.size == size} == {VOTE, *methods}
     ragged = [
         [list("ab"), list("c")] * 4,
         [list("a"), list("cd")] * 4,

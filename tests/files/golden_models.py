@@ -22,7 +22,9 @@ from trellis.cheap import TransferLearner
 from trellis.experts import (
     Aligned,
     AnnotatorModel,
+    AutoCombiner,
     BestExpert,
+    Committee,
     Consensus,
     ESPBoost,
     FollowPerturbedLeader,
@@ -192,6 +194,8 @@ RECIPES: dict[str, Callable[[], tuple[Any, Callable[[Any], Any]]]] = {
     "span_combiner_v1": lambda: votes(SpanCombiner(), SAID_SPANS, SPANS),
     "span_combiner_v1_lists": listed,
     "consensus_v1": lambda: votes(Consensus(), RAGGED),
+    "committee_v1": lambda: votes(Committee([MajorityVote(), BestExpert()])),
+    "auto_combiner_v1": lambda: votes(AutoCombiner(["log-linear"], method="log-linear")),
     "transfer_v1": transferred,
     "nearest_neighbour_v1": lambda: tracked(NearestNeighbour()),
     "graph_matching_v1": lambda: tracked(GraphMatching(tolerance=0.4)),

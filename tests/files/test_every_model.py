@@ -13,6 +13,7 @@ import pytest
 
 import trellis
 from fuzz.every_model import EVERY, Made
+from trellis.experts import MajorityVote
 from trellis.files.container import read_container
 from trellis.files.registry import ESTIMATORS
 from trellis.files.storable import Storable
@@ -112,7 +113,11 @@ def _fits(kind: type) -> bool:
 @pytest.mark.parametrize("name", sorted(ESTIMATORS))
 def test_what_is_not_fitted_is_not_saved(name: str, tmp_path: Path) -> None:
     kind = getattr(importlib.import_module(ESTIMATORS[name]), name)
-    arguments = {"Aligned": [trellis.ChainCRF()], "TransferLearner": [trellis.ChainCRF()]}
+    arguments: dict[str, list[Any]] = {
+        "Aligned": [trellis.ChainCRF()],
+        "Committee": [[MajorityVote()]],
+        "TransferLearner": [trellis.ChainCRF()],
+    }
     with pytest.raises(Exception, match="fit") as caught:
         kind(*arguments.get(name, [])).save(tmp_path / "m")
     assert type(caught.value).__name__ in ("NotFittedError", "DataError")
