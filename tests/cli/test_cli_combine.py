@@ -300,6 +300,37 @@ def test_what_load_refuses(fails, files, extra, expected):
     assert message.startswith(expected)
 
 
+def test_one_system_is_not_enough(fails, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text("id,x,gold\n1,yes,yes\n")
+    message = fails("combine", "a.csv", "--gold", "gold")
+    assert message.startswith("there is only one system, x; name a file for each")
+
+
+def test_samples_without_answers_are_left_empty(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text("id,x,y\n1,yes,yes\n2,,\n3,no,no\n")
+    result = run("combine", "a.csv", "-o", "out.csv")
+    assert result.out.endswith("samples without any answer, left empty: 1\n")
+    found = [row["combined"] for row in csv.DictReader((tmp_path / "out.csv").open())]
+    assert found == ["yes", "", "no"]
+
+
+def test_fields_are_kept_with_the_model(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        rows = [json.dumps({"name": "Bob", "age": 3}) for _ in range(4)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(f'{{"out": {row}}}' for row in rows))
+        new = json.dumps({"out": {"city": "Rome", "name": "Eve", "age": 4}})
+        (tmp_path / f"{name}2.jsonl").write_text(new + "\n")
+    base = ["combine", "--column", "out"]
+    assert run(*base, "a.jsonl", "b.jsonl", "--save", "c.trellis").code == 0
+    assert load_model(tmp_path / "c.trellis").fields_ == ("age", "name")
+    result = run(*base, "--load", "c.trellis", "a2.jsonl", "b2.jsonl", "-o", "o.jsonl")
+    assert result.code == 0
+    assert json.loads((tmp_path / "o.jsonl").read_text())["out"] == {"age": 4, "name": "Eve"}
+
+
 def test_a_model_of_another_kind(run, fails, files, tmp_path):
     from trellis import ChainPerceptron
 

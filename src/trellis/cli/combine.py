@@ -136,6 +136,11 @@ def run(args: argparse.Namespace) -> int:
     with args.reporter.stage("reading the answers"):
         answers = _read(args, args.answers, args.gold, fields=fields)
         new = None if args.apply is None else _read(args, args.apply, None, answers)
+    if len(answers.names) < 2:
+        raise DataError(
+            f"there is only one system, {answers.names[0]}; name a file for each, or one table "
+            "with a column for each"
+        )
     for note in [*answers.notes, *(new.notes if new is not None else [])]:
         write_stdout(f"note: {note}\n")
     if loaded is not None:
@@ -310,7 +315,7 @@ def _write(
         n = len(answers.answered)
         write_stdout(f"{n} samples combined by {combiner.method_}: {args.output}\n")
         if n < len(answers):
-            write_stdout(f"{len(answers) - n} samples without any answer are left empty\n")
+            write_stdout(f"samples without any answer, left empty: {len(answers) - n}\n")
     if args.review is not None:
         _write_review(args.review, answers, rows, doubts)
         write_stdout(f"{len(doubts)} answers to look at, the most doubtful first: {args.review}\n")
