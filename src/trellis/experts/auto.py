@@ -27,7 +27,7 @@ from trellis.estimator import Seeded, changed, fitted, parameter
 from trellis.experts.alignment import align
 from trellis.experts.calibration import Calibration
 from trellis.experts.choice import Choice, Trial, choose
-from trellis.experts.combiner import distinct_names
+from trellis.experts.combiner import distinct_names, one_blas_thread
 from trellis.experts.committee import plurality
 from trellis.experts.methods import (
     ALONE,
@@ -201,7 +201,7 @@ class AutoCombiner(Seeded, Storable):
             alone_name(self.kind_, self.metric_) if self.method == "auto" else self.method
         )
         if len(labelled) >= 2:
-            with reporter.steps("method", len(names)) as tried:
+            with one_blas_thread(), reporter.steps("method", len(names)) as tried:
                 held = self._trials(questions, labelled, names, tried)
         with reporter.stage(f"learning to combine by {self.method_}"):
             self.combiner_ = self._new(self.method_).fit(questions.outputs, questions.gold)

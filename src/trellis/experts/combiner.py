@@ -118,7 +118,8 @@ class Combiner(Estimator, Storable):
         -------
         self
         """
-        self._enter(outputs, gold, fresh=True)
+        with one_blas_thread():
+            self._enter(outputs, gold, fresh=True)
         return self
 
     def predict(self, outputs: Any) -> list[list[str]]:
@@ -297,6 +298,13 @@ class Combiner(Estimator, Storable):
         check_range(self._errors, 0, np.inf, "errors of experts")
         check_range(self._n_samples, 0, np.inf, "numbers of samples")
         self._summarise()
+
+
+def one_blas_thread() -> Any:
+    """Limit BLAS to one thread: for so little at a time, more of them take five times as long."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # no stubs
+
+    return threadpool_limits(1, user_api="blas")
 
 
 def _known(

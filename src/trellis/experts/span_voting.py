@@ -31,7 +31,7 @@ from trellis.corpus.schemes import Scheme, detect_scheme, get_scheme
 from trellis.domains import instance, is_whole, number, one_of, text, whole
 from trellis.errors import DataError
 from trellis.estimator import fitted, fixed, parameter
-from trellis.experts.combiner import Combiner, distinct_names
+from trellis.experts.combiner import Combiner, distinct_names, one_blas_thread
 from trellis.experts.decoding import vote_table
 from trellis.experts.outputs import ExpertOutputs, answer_lists
 from trellis.experts.span_candidates import (
@@ -131,7 +131,8 @@ class SpanEnsemble(Combiner):
         self.scheme_, self.expert_names_, self.taught_ = None, said.names, True
         of_gold = {span[2] for spans in right for span in spans or ()}
         self.classes_ = tuple(sorted({*said.types, *of_gold}))
-        self._learn_spans(candidates, known, [spans for spans in right if spans is not None])
+        with one_blas_thread():
+            self._learn_spans(candidates, known, [spans for spans in right if spans is not None])
         self._measure(said, candidates, known, right)
         return self
 
