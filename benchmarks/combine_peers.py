@@ -30,6 +30,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
@@ -320,7 +321,8 @@ class CrowdKit:
     def _ask(self, *words: str) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        print(json.dumps(words), file=self._process.stdin, flush=True)
+        with suppress(BrokenPipeError):  # it has ended: what it says is empty
+            print(json.dumps(words), file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
         if not answer:
             raise RuntimeError("crowd-kit ended the process of the peers")

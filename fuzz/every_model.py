@@ -24,6 +24,7 @@ from trellis.corpus import Corpus
 from trellis.datasets import simulate_cells
 from trellis.experts import (
     Aligned,
+    AnnotatorModel,
     AutoCombiner,
     BestExpert,
     Committee,
@@ -31,6 +32,7 @@ from trellis.experts import (
     ESPBoost,
     FollowPerturbedLeader,
     ForwardStepwise,
+    GuardedVote,
     LogLinearVote,
     MajorityVote,
     PathAutomaton,
@@ -288,6 +290,9 @@ EVERY: dict[str, Callable[[], Made]] = {
         Aligned(Stacking(MaxMargin(max_passes=2, random_state=0)), order="given"), RAGGED
     ),
     "Consensus": lambda: votes(Consensus(), RAGGED),
+    "AnnotatorModel": lambda: votes(AnnotatorModel("dawid-skene")),
+    "AnnotatorModel, chain": lambda: votes(AnnotatorModel(chain=True)),
+    "GuardedVote": lambda: votes(GuardedVote()),
     "Committee": lambda: votes(Committee([MajorityVote(), LogLinearVote()])),
     "AutoCombiner": lambda: votes(AutoCombiner(["log-linear"], method="log-linear")),
     "AutoCombiner, words": lambda: votes(AutoCombiner(["rover"]), RAGGED),

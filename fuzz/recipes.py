@@ -94,6 +94,7 @@ EXCEPTIONS = {
         )
     },
     "experts.Answers": _FILES,
+    "experts.Doubt": _RECORD,
     "experts.Guarantee": _RECORD,
     "experts.read_answers": _FILES,
     "features.Encoder": "a base class: its two kinds are attacked",
@@ -1118,6 +1119,9 @@ _COMBINERS: dict[str, dict[str, Any]] = {
     "Rover": {"confidence": "auto", "pool": "mean", "alpha": "auto"},
     "Rerank": {"unit": "run", "weights": "learned", "l2": 1.0},
     "LogLinearVote": {"by_label": True, "l2": 1.0},
+    "AnnotatorModel": {"model": "mace", "chain": False, "scheme": None},
+    "GuardedVote": {"scheme": None, "max_positions": 1000},
+    "Consensus": {"similarity": "both", "longest": 2, "shrinkage": 10.0},
 }
 
 
@@ -1134,6 +1138,7 @@ def _combine(kind: str, params: dict[str, Any], often: float) -> None:
 for _name, _params in _COMBINERS.items():
     _combine(f"experts.{_name}", _params, 0.4)
 _combine("experts.Stacking", {"window": 1, "scheme": None}, 0.05)
+_combine("experts.AutoCombiner", {"methods": ["rerank"], "metric": "auto", "n_folds": 2}, 0.1)
 _MAJORITY = _Lazy(lambda: _public("experts.MajorityVote").__call__())
 _combine("experts.Aligned", {"combiner": _MAJORITY, "epsilon": "<eps>"}, 0.3)
 

@@ -300,6 +300,21 @@ def test_what_load_refuses(fails, files, extra, expected):
     assert message.startswith(expected)
 
 
+def test_names_are_those_of_the_package():
+    from trellis.cli import combine
+    from trellis.experts import answer_formats, answer_values, methods, quality
+
+    assert tuple(methods.METHODS) == combine.METHODS
+    assert tuple(quality.METRICS) == combine.METRICS
+    assert tuple(answer_formats.FORMATS) == combine.FORMATS
+    assert tuple(answer_values.KINDS) == combine.KINDS
+
+
+def test_gold_is_not_written_over(fails, files):
+    message = fails("combine", "--gold", "gold.txt", *SYSTEMS, "-o", "gold.txt")
+    assert message == "gold.txt holds the right answers; write to another file"
+
+
 def test_one_system_is_not_enough(fails, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.csv").write_text("id,x,gold\n1,yes,yes\n")

@@ -29,7 +29,7 @@ from trellis.cli.named_files import (
 # stands here: test_every_text_says_what_it_is.
 TEXTS = {
     "columns", "group", "label", "skip",  # how an input looks
-    "column", "only",  # combine
+    "column", "gold", "id", "only", "systems",  # combine; --gold may be a file or a column
     "target",  # regress: columns
 }  # fmt: skip
 

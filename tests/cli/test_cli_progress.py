@@ -53,7 +53,7 @@ def commands(toys, models, folder):
         "warmup": ([], "warmup.warmup", "compiling kernels  00:0"),
         "combine": (
             ["--gold", "gold", "gold", "gold", "--only", "rerank", "--folds", "2"],
-            "experts.Rerank.fit", "method 1 of 1, rerank, fold 2 of 2  |",
+            "experts.Rerank.fit", "method 2 of 2, rerank, fold 2 of 2  |",
         ),
     }  # fmt: skip
 

@@ -265,6 +265,9 @@ def test_saved(tmp_path):
     assert loaded.choice_ == auto.choice_
     assert all(map(np.array_equal, loaded.predict_confidence(said), auto.predict_confidence(said)))
     assert loaded.review(said, 5) == auto.review(said, 5)
+    assert loaded.expert_trials_ == auto.expert_trials_
+    with pytest.raises(DataError, match="does not hold the answers to the samples of training"):
+        loaded.answers_  # noqa: B018
 
 
 def test_saved_without_gold(tmp_path):

@@ -178,7 +178,7 @@ def test_empty_answers_and_lone_ones():
     said = [[[], ["a"], None], [[], None, ["b", "c"]]]
     model = Consensus().fit(said)
     assert model.predict(said) == [[], ["a"], ["b", "c"]]
-    assert sure(model, said) == [1, 1, 1]
+    assert sure(model, said) == [None, 1, 1]
     assert Consensus().fit([[["a"], ["b"]]]).predict([[["c"]]]) == [["c"]]  # one expert, new labels
 
 

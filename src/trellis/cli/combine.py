@@ -17,6 +17,17 @@ if TYPE_CHECKING:
     from trellis.experts import Answers, AutoCombiner
     from trellis.experts.choice import Trial
 
+# What the package of experts knows by these names; a test compares them. The package itself takes
+# too long to load for a help text.
+FORMATS = ("conll", "jsonl", "json", "csv", "tsv", "lines", "trn", "ctm")
+KINDS = ("labels", "words", "single", "fields", "spans")
+METRICS = ("hamming", "span-f1", "exact", "edit")
+METHODS = (
+    "vote", "guarded-vote", "span-vote", "consensus", "best-expert", "plurality", "rover",
+    "weighted-majority", "espboost", "stepwise", "annotators", "rerank", "log-linear", "stacking",
+    "spans", "committee",
+)  # fmt: skip
+
 NAME = "combine"
 HELP = "combine what several systems answer, with or without right answers"
 DESCRIPTION = """\
@@ -36,11 +47,6 @@ systems agree decides.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    from trellis.experts.answer_formats import FORMATS
-    from trellis.experts.answer_values import KINDS
-    from trellis.experts.methods import METHODS
-    from trellis.experts.quality import METRICS
-
     parser.add_argument(
         "answers", type=InputFile, nargs="+", metavar="ANSWERS",
         help="a file for each system, or one table (CSV, TSV, JSONL) with a column for each",
@@ -181,6 +187,9 @@ def _check_together(args: argparse.Namespace) -> None:
                 f"{len(args.answers)} files of answers but {len(args.apply)} after --apply; name "
                 "one for each, in the same order"
             )
+    for written in (args.output, args.review, args.save):
+        if written is not None and str(written) == args.gold:
+            raise DataError(f"{args.gold} holds the right answers; write to another file")
     if args.confidence and args.output is None:
         raise DataError("--confidence needs -o: the file that it is written to")
 
@@ -220,7 +229,7 @@ def _report(
     combiner: AutoCombiner, answers: Answers, rows: list[int], gold: list[Any] | None
 ) -> str:
     """What was found, as text."""
-    from trellis.experts.quality import METRICS
+    from trellis.experts.quality import METRICS as MEASURED
 
     n_gold = 0 if gold is None else sum(right is not None for right in gold)
     lines = [
@@ -240,7 +249,7 @@ def _report(
             lines.append(f"  {name:{width}}  {_agreement(column, combiner.answers_):6.1%}")
         return "\n".join(lines) + "\n"
     lines += [
-        f"{METRICS[combiner.metric_]}; methods by {min(combiner.n_folds, n_gold)}-fold "
+        f"{MEASURED[combiner.metric_]}; methods by {min(combiner.n_folds, n_gold)}-fold "
         "cross-validation; gain: "
         "over the plain vote, with 95 % interval",
         "",

@@ -146,11 +146,10 @@ class AutoCombiner(Seeded, Storable):
     )
 
     method_: str = fitted()
+    _own: tuple[list[Any], list[Float64s]] = fitted()
     combiner_: Any = fitted()
     choice_: Choice | None = fitted()
     expert_trials_: tuple[Trial, ...] = fitted()
-    answers_: list[Any] = fitted()
-    answer_levels_: list[Float64s] = fitted()
     kind_: str = fitted()
     scheme_: str | None = fitted()
     metric_: str = fitted()
@@ -207,11 +206,28 @@ class AutoCombiner(Seeded, Storable):
             self.combiner_ = self._new(self.method_).fit(questions.outputs, questions.gold)
             self.expert_names_ = questions.names
             self.classes_ = tuple(getattr(self.combiner_, "classes_", ()))
-            self.answers_ = list(self.predict(questions.outputs))
-            self.answer_levels_ = list(self.predict_confidence(questions.outputs))
+            answers = list(self.predict(questions.outputs))
+            levels = list(self.predict_confidence(questions.outputs))
             for i, (answer, level) in held.items():
-                self.answers_[i], self.answer_levels_[i] = answer, level
+                answers[i], levels[i] = answer, level
+            self._own = answers, levels
         return self
+
+    @property
+    def answers_(self) -> list[Any]:
+        """Answers to the samples of ``fit``."""
+        return self._own_answers()[0]
+
+    @property
+    def answer_levels_(self) -> list[Float64s]:
+        """How sure these are."""
+        return self._own_answers()[1]
+
+    def _own_answers(self) -> tuple[list[Any], list[Float64s]]:
+        self._check_fitted()
+        if not hasattr(self, "_own"):
+            raise DataError("a model file does not hold the answers to the samples of training")
+        return self._own
 
     def predict(self, outputs: Any) -> list[Any]:
         """Return the combined answer to each sample."""
@@ -520,6 +536,9 @@ class AutoCombiner(Seeded, Storable):
                 [] if choice is None else [[t.score, t.gain, t.error] for t in choice.trials]
             ).reshape(-1, 3),
             "gain": [] if choice is None else [choice.gain, choice.error],
+            "expert_figures": np.array(
+                [[t.score, t.gain, t.error] for t in self.expert_trials_]
+            ).reshape(-1, 3),
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -543,6 +562,9 @@ class AutoCombiner(Seeded, Storable):
         gain = header_value(state, "gain", list, items=float)
         self.choice_, self.expert_trials_ = None, ()
         if names:
+            own = take(state, "expert_figures", np.float64, (len(self.expert_names_), 3))
+            experts = zip(self.expert_names_, own.tolist(), strict=True)
+            self.expert_trials_ = tuple(Trial(name, *row) for name, row in experts)
             if self.method_ not in names or len(gain) != 2:
                 raise CorruptModelError("the trials are not those of the method")
             rows = zip(names, figures.tolist(), strict=True)

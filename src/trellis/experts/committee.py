@@ -31,7 +31,7 @@ def plurality(answers: Sequence[Sequence[Sequence[str]]]) -> list[list[str]]:
 
     Examples
     --------
-    >>> plurality([[["a", "b"]], [["a", "c"]], [["b", "c"]]])
+    >>> plurality([[["a", "b"]], [["a", "c"]], [["a", "c"]]])
     [['a', 'c']]
     """
     said = as_outputs(answers)
