@@ -96,6 +96,7 @@ EXCEPTIONS = {
     "experts.Answers": _FILES,
     "experts.Doubt": _RECORD,
     "experts.Guarantee": _RECORD,
+    "experts.SpanOutputs": "made and checked by as_span_outputs, which is attacked",
     "experts.read_answers": _FILES,
     "features.Encoder": "a base class: its two kinds are attacked",
     "features.named_sets": "takes nothing",
@@ -1141,6 +1142,38 @@ _combine("experts.Stacking", {"window": 1, "scheme": None}, 0.05)
 _combine("experts.AutoCombiner", {"methods": ["rerank"], "metric": "auto", "n_folds": 2}, 0.1)
 _MAJORITY = _Lazy(lambda: _public("experts.MajorityVote").__call__())
 _combine("experts.Aligned", {"combiner": _MAJORITY, "epsilon": "<eps>"}, 0.3)
+_MEMBERS = _Lazy(lambda: [_public("experts.MajorityVote")(), _public("experts.BestExpert")()])
+_combine("experts.Committee", {"members": _MEMBERS}, 0.1)
+
+_SPANS_SAID = [[[(0, 2, "X")], [(1, 3, "Y")]], [[(0, 2, "X")], None], [[], [(1, 3, "Y")]]]
+_call("experts.as_span_outputs", outputs=_SPANS_SAID, names=["x", "y", "z"])
+
+
+def _combine_spans(kind: str, params: dict[str, Any]) -> None:
+    def run(touch: Touch, outputs: Any, gold: Any, new: Any, **given: Any) -> Any:
+        model = _public(kind)(**given).fit(outputs, gold)
+        touch(model)
+        return model.predict(new)
+
+    values = {"outputs": _SPANS_SAID, "gold": _SPANS_SAID[0], "new": _SPANS_SAID, **params}
+    RECIPES.append(Recipe((kind,), lambda: _fresh(values), run, None, 0.3))
+
+
+_combine_spans("experts.SpanVote", {"k": "auto", "scheme": "auto"})
+_combine_spans("experts.SpanCombiner", {"l2": "auto", "scheme": "auto"})
+
+
+@_steps("experts.PathFamily", origin=np.array([0, 0, 1]), destination=np.array([0, 1, 1]),
+        expert=np.array([0, 1, 1]), final=None, length=3)  # fmt: skip
+def _family(
+    touch: Touch, origin: Any, destination: Any, expert: Any, final: Any, length: Any
+) -> Any:
+    from trellis.experts import PathFamily
+
+    family = PathFamily(origin, destination, expert, final)
+    touch(family)
+    automaton, moves = family.unrolled(length)
+    return automaton.n_paths, moves
 
 
 @_steps("experts.PathAutomaton", origin=np.array([0, 0, 1, 1]), destination=np.array([1, 1, 2, 2]),
@@ -1432,6 +1465,9 @@ _call("evaluation.calibration", marginals=[np.full((3, 2), 0.5), np.array([[0.25
 _call("evaluation.precision_recall_curve", gold=_SPANS, found=[[("X", 0, 1, 0.5)], []],
       scheme="BIO", label=None, use=lambda curve: curve.average_precision)  # fmt: skip
 _call("evaluation.edit_distance", a=["K", "AE", "T"], b=["K", "T", "S"])
+_call("evaluation.sentence_gleu", gold=["a", "b", "c"], answer=["a", "c"], longest=2)
+_call("evaluation.gleu", gold=[["a", "b"], ["c"]], answers=[["a"], ["c", "d"]], longest=4)
+_call("evaluation.word_error_rate", gold=[["a", "b"], ["c"]], answers=[["a"], ["c", "d"]])
 _call("evaluation.normalised_edit_distance", a=["K", "AE", "T"], b=["K", "T", "S"])
 _call("evaluation.paired_bootstrap", gold=_SPANS, pred_a=_SPANS,
       pred_b=[["O", "O", "O"], ["O", "O"]], metric="f1", scheme="BIO", n_resamples=20,

@@ -134,10 +134,11 @@ def sample_counts(gold: Gold, predicted: Labels, name: str = "predicted") -> NDA
     """Right and annotated positions of each sample, as an (N, 2) array."""
     check_lengths(gold, predicted, name)
     entries = list(chain.from_iterable(gold))
-    if set(map(type, entries)) <= _PLAIN:
+    said = list(chain.from_iterable(predicted))
+    if set(map(type, entries)) <= _PLAIN and set(map(type, said)) <= _PLAIN:
         lengths = np.fromiter(map(len, gold), np.int64, len(gold))
         known = np.fromiter(map(is_not, entries, repeat(None)), bool, len(entries))
-        right = np.fromiter(map(eq, entries, chain.from_iterable(predicted)), bool, len(entries))
+        right = np.fromiter(map(eq, entries, said), bool, len(entries))
         if known.any():
             sums = np.zeros((len(entries) + 1, 2), np.int64)
             np.cumsum(np.column_stack([right & known, known]), axis=0, out=sums[1:])

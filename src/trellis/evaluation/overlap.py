@@ -121,9 +121,8 @@ def word_error_rate(gold: Any, answers: Any) -> float:
 
 
 def _ngrams(labels: Sequence[str], longest: int) -> Counter[tuple[str, ...]]:
-    return Counter(
-        tuple(labels[i : i + n]) for n in range(1, longest + 1) for i in range(len(labels) - n + 1)
-    )
+    sizes = range(1, min(longest, len(labels)) + 1)
+    return Counter(tuple(labels[i : i + n]) for n in sizes for i in range(len(labels) - n + 1))
 
 
 def _pairs(gold: Any, answers: Any) -> tuple[list[Sequence[str]], list[Sequence[str]]]:

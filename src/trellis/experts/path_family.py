@@ -15,10 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from trellis.arrays import as_array, held
+from trellis.domains import whole
 from trellis.errors import DataError
 from trellis.experts.automaton import PathAutomaton
 
 __all__ = ["PathFamily"]
+
+_LONGEST = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +161,7 @@ class PathFamily:
 
     def unrolled(self, length: int) -> tuple[PathAutomaton, NDArray[np.int64]]:
         """Return the automaton of the paths of one length, and the move of each of its edges."""
+        whole(1, _LONGEST).check("length", length)
         if length not in self._unrolled:
             self._unrolled[length] = self._unroll(length)
         return self._unrolled[length]
