@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trellis import load_model
@@ -46,6 +46,7 @@ def answers(draw, n_experts=3):
 
 
 @pytest.mark.parametrize("combiner", LEARNED, ids=lambda c: type(c).__name__)
+@settings(max_examples=30)
 @given(said=answers())
 def test_without_gold_it_is_the_vote(combiner, said):
     plain = MajorityVote().fit(said).predict(said)
@@ -97,6 +98,7 @@ def test_probabilities_of_a_vote():
 
 
 @pytest.mark.parametrize("combiner", [MajorityVote(), *LEARNED], ids=lambda c: type(c).__name__)
+@settings(max_examples=30)
 @given(said=answers())
 def test_confidence_is_the_probability_of_the_answer(combiner, said):
     gold = [[y or "b" for y in sample] for sample in said[1]]

@@ -88,6 +88,7 @@ def test_weights_leave_the_mean_where_it_pays():
     assert abs(w[0] - 2) < 0.5  # free, however strong
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 10**6))
 def test_held_fast_they_are_the_vote(seed):
     rng = np.random.default_rng(seed)

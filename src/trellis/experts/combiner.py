@@ -14,6 +14,7 @@ answers with one label sequence a sample. These rules hold for all of them:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -302,9 +303,15 @@ class Combiner(Estimator, Storable):
 
 def one_blas_thread() -> Any:
     """Limit BLAS to one thread: for so little at a time, more of them take five times as long."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # no stubs
+    return _blas().limit(limits=1)
 
-    return threadpool_limits(1, user_api="blas")
+
+@functools.cache
+def _blas() -> Any:
+    import scipy.linalg  # noqa: F401  # its BLAS must be loaded to be limited
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # no stubs
+
+    return ThreadpoolController().select(user_api="blas")
 
 
 def _known(
