@@ -208,7 +208,9 @@ def _pairs(
         similar.append(matrix[a, b])
         answer.append(first + a)
         first += r
-    return tuple(np.concatenate(part) for part in (who, whom, similar, answer))  # type: ignore[return-value]
+    return (
+        np.concatenate(who), np.concatenate(whom), np.concatenate(similar), np.concatenate(answer)
+    )  # fmt: skip
 
 
 def _shrunk(
