@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from trellis import load_model
 from trellis.errors import CorruptModelError, DataError
 from trellis.experts import AutoCombiner, MajorityVote, as_outputs
-from trellis.experts.methods import METHODS, kind_of, method_names, new_method
+from trellis.experts.methods import METHODS, method_names, new_method
 
 FEW = ("log-linear", "rerank")
 
@@ -29,14 +29,6 @@ def some(said, part):
 
 
 # ------------------------------------------------------------------ kinds of answers
-
-
-def test_kinds():
-    assert kind_of([[["a", "b"], None], [["a", "b"], ["a"]]]) == "labels"
-    assert kind_of([[["a", "b"]], [["a"]]]) == "words"
-    assert kind_of([[[]], [[]]]) == "words"
-    assert kind_of([[[]], [[(0, 1, "X")]]]) == "spans"
-    assert kind_of([[None], [[None, "a"]]]) == "labels"
 
 
 def test_gold_of_another_length_makes_words():

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from trellis.experts.calibration import Calibration
+from trellis.errors import CorruptModelError
+from trellis.experts import MajorityVote, SpanVote
+from trellis.experts.calibration import AnswerCalibration, Calibration, RawLevels, spans_of
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -59,3 +61,47 @@ def test_it_is_the_optimum_where_most_answers_are_nearly_sure(seed):
 
     found = Calibration.of(raw, right)
     assert loss([found.offset, found.slope]) <= minimize(loss, [0.0, 1.0]).fun + 1e-6
+
+
+# ------------------------------------------------------------------ answers
+
+
+def test_positions_and_spans_are_calibrated_apart():
+    answers = [["B-X", "I-X", "O"]] * 100
+    gold = [["B-X", "I-X", "O"]] * 60 + [["B-X", "O", "O"]] * 40
+    levels = [np.full(3, 0.9)] * 100
+    raw = RawLevels(levels, spans_of(answers, levels, "BIO"))
+    learned = AnswerCalibration.of(raw, answers, gold, "labels", "BIO")
+    assert abs(learned.answer_levels(raw)[0][0] - 260 / 300) < 0.01
+    assert abs(learned.span_levels(raw.spans)[0][0][3] - 0.6) < 0.02
+    assert learned.span_levels(raw.spans)[0][0][:3] == (0, 2, "X")
+
+
+def test_words_are_right_where_they_align():
+    raw = RawLevels([np.full(2, 0.8)] * 50 + [np.zeros(0)], None)
+    answers = [["a", "b"]] * 50 + [[]]
+    learned = AnswerCalibration.of(raw, answers, [["b"]] * 50 + [["c"]], "words", None)
+    assert abs(learned.answer_levels(raw)[0][0] - 0.5) < 0.02
+
+
+def test_answers_that_are_spans():
+    raw = RawLevels(None, [[(0, 1, "X", 0.9)]] * 100)
+    learned = AnswerCalibration.of(raw, [], [[(0, 1, "X")]] * 50 + [[]] * 50, "spans", None)
+    assert abs(learned.answer_levels(raw)[0][0] - 0.5) < 0.02
+    assert AnswerCalibration.from_state(learned.state()) == learned
+
+
+def test_a_method_that_has_spans_tells_how_sure_they_are():
+    said = [[["B-X", "O"]], [["B-X", "O"]], [["O", "O"]]]
+    for combiner in (SpanVote(scheme="BIO").fit(said), MajorityVote().fit(said)):
+        answers = combiner.predict(said)
+        raw = RawLevels.of(combiner, said, "labels", "BIO", answers)
+        assert [s[:3] for s in raw.spans[0]] == [(0, 1, "X")]
+        assert len(raw.positions[0]) == 2
+    assert RawLevels.of(combiner, said, "labels", None, answers).spans is None
+
+
+def test_damaged():
+    state = AnswerCalibration().state() | {"span_calibration": [0.0, np.inf]}
+    with pytest.raises(CorruptModelError, match="span_calibration must be two numbers"):
+        AnswerCalibration.from_state(state)

@@ -1,10 +1,18 @@
 """A committee of combiners."""
 
+import numpy as np
 import pytest
 
 from trellis import load_model
 from trellis.errors import CorruptModelError, DataError
-from trellis.experts import BestExpert, Committee, LogLinearVote, MajorityVote, Rerank
+from trellis.experts import (
+    AnnotatorModel,
+    BestExpert,
+    Committee,
+    LogLinearVote,
+    MajorityVote,
+    Rerank,
+)
 from trellis.experts.committee import plurality
 
 SAID = [[["a", "b"], ["b"]], [["a", "a"], ["b"]], [["b", "a"], ["a"]]]
@@ -28,6 +36,29 @@ def test_answers_are_those_of_most_members():
 
 def test_without_gold_it_is_the_vote():
     assert TEAM.fit(SAID).predict(SAID) == MajorityVote().fit(SAID).predict(SAID)
+
+
+def test_members_that_learn_without_right_answers_do():
+    rng = np.random.default_rng(0)
+    gold = rng.choice(["a", "b", "c"], (60, 1)).tolist()
+    said = [
+        [[y if rng.random() < share else "a" for y in right] for right in gold]
+        for share in (0.9, 0.5, 0.4)
+    ]
+    part = [*gold[:10], *[None] * 50]
+    team = Committee([AnnotatorModel("dawid-skene"), LogLinearVote()]).fit(said, part)
+    alone = AnnotatorModel("dawid-skene").fit(said, part)
+    few = LogLinearVote().fit([column[:10] for column in said], gold[:10])
+    for member, same in zip(team.members_, (alone, few), strict=True):
+        levels = member.predict_confidence(said), same.predict_confidence(said)
+        assert all(map(np.array_equal, *levels))
+
+
+def test_of_fitted_ones():
+    members = [member.fit(SAID, GOLD) for member in (BestExpert(), LogLinearVote(), Rerank())]
+    team = Committee.of_fitted(members)
+    assert team.predict(SAID) == TEAM.fit(SAID, GOLD).predict(SAID)
+    assert team.members_ == members
 
 
 def test_new_labels():

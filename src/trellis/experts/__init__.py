@@ -9,11 +9,12 @@ from trellis.experts.alignment import Aligned, align, strip
 from trellis.experts.annotators import AnnotatorModel
 from trellis.experts.answer_files import read_answers
 from trellis.experts.answers import Answers
-from trellis.experts.auto import AutoCombiner, Doubt
+from trellis.experts.auto import AutoCombiner
 from trellis.experts.automaton import PathAutomaton
 from trellis.experts.baselines import BestExpert, MajorityVote, Rover
 from trellis.experts.committee import Committee
 from trellis.experts.consensus import Consensus
+from trellis.experts.doubts import Doubt
 from trellis.experts.espboost import ESPBoost
 from trellis.experts.follow_perturbed_leader import FollowPerturbedLeader
 from trellis.experts.guarded import GuardedVote

@@ -60,12 +60,37 @@ class Committee(Combiner):
         kw_only=False,
     )
 
+    @classmethod
+    def of_fitted(cls, members: Sequence[Any]) -> Committee:
+        """A committee of combiners that have learned from the same samples already.
+
+        Examples
+        --------
+        >>> from trellis.experts import BestExpert, Committee, MajorityVote
+        >>> said, gold = [[["a", "b"]], [["a", "a"]], [["b", "a"]]], [["a", "a"]]
+        >>> members = [member.fit(said, gold) for member in (MajorityVote(), BestExpert())]
+        >>> Committee.of_fitted(members).predict(said)
+        [['a', 'a']]
+        """
+        committee = cls(members)
+        Combiner._restore(committee, Combiner._state(members[0]))
+        committee.taught_, committee.members_ = True, list(members)
+        return committee
+
+    @property
+    def _ALONE(self) -> bool:  # type: ignore[override]  # noqa: N802  # if one of them does
+        return any(member._ALONE for member in self.members)
+
     def _check_together(self) -> None:
         if not len(self.members):
             raise DataError("a committee needs members, at least one")
 
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
-        right = outputs.lists(gold)
+        known = gold[outputs.offsets[:-1]] >= 0
+        right = [
+            labels if taught else None
+            for labels, taught in zip(outputs.lists(gold), known, strict=True)
+        ]
         self.members_ = [copy.deepcopy(member).fit(outputs, right) for member in self.members]
 
     def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:

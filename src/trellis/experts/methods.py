@@ -68,7 +68,9 @@ METHODS: dict[str, Callable[[str | None, int | None], Any]] = {
 }
 """Estimators by name, for a tag scheme and a seed."""
 
-ALONE = ("vote", "guarded-vote", "span-vote", "consensus", "plurality", "annotators")
+ALONE = (
+    "vote", "guarded-vote", "span-vote", "consensus", "plurality", "annotators", "committee"
+)  # fmt: skip
 """Methods that learn from answers without right ones, too."""
 
 _ONLY_IF_ASKED = ("best-expert", "plurality", "rover", "espboost")  # rarely the best
