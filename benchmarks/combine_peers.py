@@ -16,30 +16,22 @@ that those that learn without gold learn from these too. All defaults are theirs
   :math:`\log ((k - 1) a_j / (1 - a_j))`, which is best for independent experts whose errors are
   uniform (Nitzan and Paroush 1982), and nothing if that is below 0; the accuracies are counted with
   half a position right and half a position wrong in addition.
-
-Seconds are CPU seconds of the peer's work, without starting a process or passing data.
 """
 
 from __future__ import annotations
 
-import inspect
-import json
-import os
-import subprocess
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.expert_sets import Answers, Labels, Outputs
+from benchmarks.peers import PeerError, PeerProcess
 from trellis.evaluation import edit_distance
 from trellis.experts import ExpertOutputs, align, strip
 from trellis.experts.voting import vote
@@ -215,92 +207,43 @@ HERE: Mapping[str, Peer] = {
 
 
 # ---------------------------------------------------------------------------- in another process
-# These functions are sent as text to another Python, which need not know Trellis.
 
 
-def aggregate(name: str, known: Any, truth: Any, asked: Any) -> Any:
+def aggregate(
+    name: str, known: list[list[int]], truth: list[int], asked: list[list[int]]
+) -> list[int]:
     """What a class of crowd-kit answers: labels (N,) of the positions in question."""
     import crowdkit.aggregation
     import numpy as np
     import pandas
 
-    codes = np.concatenate([known, asked])
+    codes = np.array([*known, *asked], np.int32)
     task, worker = np.nonzero(codes >= 0)
     said = pandas.DataFrame({"task": task, "worker": worker, "label": codes[task, worker]})
     model = getattr(crowdkit.aggregation, name)()
-    if len(truth):
+    if truth:
         right = pandas.Series(truth, index=np.arange(len(truth)))
         found = model.fit_predict(said, true_labels=right)
     else:
         found = model.fit_predict(said)
     positions = np.arange(len(known), len(codes))
-    return found.reindex(positions).fillna(-1).to_numpy().astype(np.int32)
-
-
-def serve() -> None:
-    """Answer requests: a line of JSON names a class and two files; a line of JSON is the answer."""
-    import contextlib
-    import json
-    import sys
-    import time
-    import warnings
-    from importlib.metadata import version
-
-    import numpy as np
-
-    warnings.simplefilter("ignore")
-    for line in sys.stdin:
-        name, source, target = json.loads(line)
-        try:
-            with contextlib.redirect_stdout(sys.stderr):
-                import crowdkit.aggregation  # noqa: F401
-
-                if not name:
-                    answer = [version("crowd-kit"), 0.0]
-                else:
-                    with np.load(source, allow_pickle=False) as given:
-                        parts = [given[key] for key in ("known", "truth", "asked")]
-                    started = time.process_time()
-                    found = aggregate(name, *parts)
-                    answer = ["", time.process_time() - started]
-                    np.savez(target, found=found)
-        except ImportError:
-            answer = None
-        except Exception as error:  # a peer's failure is an answer
-            answer = [f"{type(error).__name__}: {error}", 0.0]
-        print(json.dumps(answer), flush=True)
+    answer: list[int] = found.reindex(positions).fillna(-1).astype(int).tolist()
+    return answer
 
 
 class CrowdKit:
     """The process in which crowd-kit runs."""
 
     def __init__(self, python: str = sys.executable) -> None:
-        source = "from __future__ import annotations\nfrom typing import Any\n"
-        source += "".join(inspect.getsource(part) for part in (aggregate, serve))
-        threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-        hidden = {"PYTHONPATH"}  # what is there belongs to this interpreter
-        kept = {key: value for key, value in os.environ.items() if key not in hidden}
-        self._folder = tempfile.TemporaryDirectory(prefix="trellis-peers-")
-        self._process = subprocess.Popen(
-            [python, "-c", source + "serve()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True, env=kept | dict.fromkeys(threads, "1"),
-        )  # fmt: skip
-        answer = self._ask("", "", "")
-        self.version: str | None = None if answer is None else answer[0]
+        self._process = PeerProcess(python, aggregate)
+        self.version = self._process.version("crowd-kit", "crowdkit.aggregation")
         """None if it is not installed there."""
 
     def answer(self, name: str, task: Task) -> tuple[Codes, float]:
-        """Labels of the positions in question, and CPU seconds; RuntimeError if it fails."""
-        source, target = (str(Path(self._folder.name, f"{end}.npz")) for end in ("in", "out"))
-        np.savez(source, known=task.known, truth=task.truth, asked=task.asked)
-        answer = self._ask(name, source, target)
-        if answer is None:
-            raise RuntimeError("crowd-kit is not installed")
-        error, seconds = answer
-        if error:
-            raise RuntimeError(f"crowd-kit's {name} fails: {error}")
-        with np.load(target, allow_pickle=False) as given:
-            return given["found"], seconds
+        """Labels of the positions in question, and CPU seconds."""
+        parts = (part.tolist() for part in (task.known, task.truth, task.asked))
+        found, seconds = self._process.ask("aggregate", name, *parts)
+        return np.array(found, np.int32), seconds
 
     def methods(self, names: Sequence[str] = CROWD_KIT) -> dict[str, PeerMethod]:
         """Its classes as methods; none if it is not installed."""
@@ -313,20 +256,7 @@ class CrowdKit:
 
     def close(self) -> None:
         """End the process."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
-        self._folder.cleanup()
-
-    def _ask(self, *words: str) -> Any:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        with suppress(BrokenPipeError):  # it has ended: what it says is empty
-            print(json.dumps(words), file=self._process.stdin, flush=True)
-        answer = self._process.stdout.readline()
-        if not answer:
-            raise RuntimeError("crowd-kit ended the process of the peers")
-        return json.loads(answer)
+        self._process.close()
 
 
 class CrowdKitPeer:
@@ -343,9 +273,9 @@ class CrowdKitPeer:
             return None
         try:
             found, self.seconds = self._process.answer(self._name, task)
-        except RuntimeError as error:
+        except PeerError as error:
             self._fails = True
-            print(f"{self._name} is left out: {error!s:.150}", file=sys.stderr)
+            print(f"crowd-kit's {self._name} is left out: {error!s:.150}", file=sys.stderr)
             return None
         return found
 

@@ -21,10 +21,7 @@ Trellis's features were developed, which flatters it.
 
 from __future__ import annotations
 
-import inspect
 import itertools
-import json
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -34,6 +31,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.options import begin
+from benchmarks.peers import PeerProcess
 from benchmarks.side_by_side import Seconds, Table, alternate, ratio
 from studies.datasets import load_cells
 from trellis.tracking import FramePair, Link, NearestNeighbour, TrackingModel, annotated_events
@@ -107,52 +105,6 @@ def motile(movie: Movie, link: float, division: float, reach: float) -> Rows:
     return found
 
 
-def serve() -> None:
-    """Answer requests, one line of JSON each."""
-    import contextlib
-    import json
-    import sys
-    import time
-    from importlib.metadata import version
-
-    for line in sys.stdin:
-        peer, movie, options = json.loads(line)
-        try:
-            started = time.process_time()
-            with contextlib.redirect_stdout(sys.stderr):
-                __import__(peer)
-                found = globals()[peer](movie, *options) if movie else version(peer)
-            answer = [found, time.process_time() - started]
-        except ImportError:
-            answer = None
-        print(json.dumps(answer), flush=True)
-
-
-class Peers:
-    """The process in which the peers run."""
-
-    def __init__(self, python: str) -> None:
-        source = "from __future__ import annotations\n"
-        source += "".join(inspect.getsource(part) for part in (laptrack, motile, serve))
-        self._process = subprocess.Popen(
-            [python, "-c", source + "serve()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True,
-        )  # fmt: skip
-
-    def ask(self, peer: str, movie: Movie, options: tuple[float, ...]) -> Any:
-        """Links (or, without a movie, the version) and CPU seconds; None if not installed."""
-        print(json.dumps([peer, movie, options]), file=self._process.stdin, flush=True)
-        answer = self._process.stdout.readline()
-        if not answer:
-            raise RuntimeError(f"{peer} ended the process of the peers")
-        return json.loads(answer)
-
-    def close(self) -> None:
-        """End the process."""
-        self._process.stdin.close()
-        self._process.wait()
-
-
 # ---------------------------------------------------------------- contestants
 
 
@@ -212,7 +164,7 @@ def at_the_edge(chosen: tuple[float, ...], tried: list[tuple[float, ...]]) -> st
 
 
 def tune(
-    peers: Peers, peer: str, pairs: list[FramePair], quick: bool
+    peers: PeerProcess, peer: str, pairs: list[FramePair], quick: bool
 ) -> tuple[tuple[float, ...], float]:
     """Best settings on the training part, and the CPU seconds that it took to find them."""
     choices = grid(peer, pairs)[:: 5 if quick else 1]
@@ -220,7 +172,7 @@ def tune(
     truth, _ = annotated_events(pairs)
     movie, seconds, tried = movie_of(pairs), 0.0, []
     for options in choices:
-        rows, took = peers.ask(peer, movie, options)
+        rows, took = peers.ask(peer, movie, *options)
         seconds += took
         scores = score_links(truth, links_of(pairs, rows))
         tried.append((scores.links.f1 + scores.divisions.f1, options))
@@ -234,7 +186,12 @@ def predict(model: Any, pairs: list[FramePair]) -> tuple[list[Link], float]:
 
 
 def compare(
-    name: str, train: list[FramePair], test: list[FramePair], peers: Peers, args: Any, table: Table
+    name: str,
+    train: list[FramePair],
+    test: list[FramePair],
+    peers: PeerProcess,
+    args: Any,
+    table: Table,
 ) -> None:
     """One row for each contestant."""
     learn: dict[str, float] = {}
@@ -246,17 +203,17 @@ def compare(
         runs[title] = partial(predict, model, test)
     movie = movie_of(test)
     for peer in args.peers:
-        known = peers.ask(peer, [], ())
+        known = peers.version(peer)
         if known is None:
             print(f"{peer} is left out: not installed")
             continue
-        title = f"{peer} {known[0]}"
+        title = f"{peer} {known}"
         options, learn[title] = tune(peers, peer, train, args.quick)
         note[title] = "settings " + ", ".join(f"{value:.4g}" for value in options)
         note[title] += at_the_edge(options, grid(peer, train))
 
         def ask(peer: str = peer, options: Any = options) -> tuple[list[Link], float]:
-            rows, seconds = peers.ask(peer, movie, options)
+            rows, seconds = peers.ask(peer, movie, *options)
             return links_of(test, rows), seconds
 
         runs[title] = ask
@@ -285,7 +242,7 @@ def main() -> None:
     migration = [load_cells("cellmigration", frames=span) for span in ((0, 60), (60, 86))]
     epidermis = [load_cells("epidermis", sequences=[f"epidermis_area{i}"]) for i in (1, 2)]
     TrackingModel(max_iter=2).fit(epidermis[0][:2]).predict(epidermis[0][:2])  # loads the kernels
-    peers = Peers(args.peer_python)
+    peers = PeerProcess(args.peer_python, laptrack, motile)
     table = Table(
         "Tracking of dividing cells", "data", "tracker", "link F1", "precision / recall",
         "division F1", "learn, CPU s", "track, CPU s", "track, times Trellis (range)", "note",

@@ -33,12 +33,9 @@ CPU seconds, without reading data or starting a process.
 from __future__ import annotations
 
 import csv
-import inspect
-import json
 import lzma
 import random
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -46,6 +43,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.options import begin
+from benchmarks.peers import PeerProcess
 from benchmarks.side_by_side import Seconds, Table, alternate, ratio
 from studies.datasets.folder import data_folder
 from trellis.evaluation import sentence_gleu, word_error_rate
@@ -84,56 +82,6 @@ def aggregated(method: str, rows: Rows, dimensions: int) -> dict[str, str]:
     encoder = dict(zip(texts, places, strict=True)).__getitem__
     found = getattr(aggregation, method)(encoder).fit_predict(table, None)
     return {str(task): text for task, text in found.items()}
-
-
-def serve() -> None:
-    """Answer requests, one line of JSON each."""
-    import contextlib
-    import json
-    import sys
-    import time
-    import warnings
-    from importlib.metadata import version
-
-    warnings.simplefilter("ignore")
-    for line in sys.stdin:
-        method, rows, dimensions = json.loads(line)
-        try:
-            with contextlib.redirect_stdout(sys.stderr):
-                import crowdkit.aggregation  # noqa: F401
-
-                started = time.process_time()
-                found = aggregated(method, rows, dimensions) if rows else version("crowd-kit")
-            answer = [found, time.process_time() - started]
-        except ImportError:
-            answer = None
-        print(json.dumps(answer), flush=True)
-
-
-class Peers:
-    """The process in which crowd-kit runs."""
-
-    def __init__(self, python: str) -> None:
-        source = "from __future__ import annotations\nRows = list\n"
-        source += "".join(inspect.getsource(part) for part in (aggregated, serve))
-        self._process = subprocess.Popen(
-            [python, "-c", source + "serve()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True,
-        )  # fmt: skip
-
-    def ask(self, method: str, rows: Rows) -> Any:
-        """Texts (or, without rows, the version) and CPU seconds; None if not installed."""
-        request = json.dumps([method, rows, PEERS.get(method, 0)])
-        print(request, file=self._process.stdin, flush=True)
-        answer = self._process.stdout.readline()
-        if not answer:
-            raise RuntimeError(f"crowd-kit's {method} ended the process of the peers")
-        return json.loads(answer)
-
-    def close(self) -> None:
-        """End the process."""
-        self._process.stdin.close()
-        self._process.wait()
 
 
 # ---------------------------------------------------------------- data
@@ -247,7 +195,7 @@ TRANSCRIPTS: dict[str, Method] = {
 }
 
 
-def asked(peers: Peers, method: str, said: Answers) -> tuple[list[list[str]], float]:
+def asked(peers: PeerProcess, method: str, said: Answers) -> tuple[list[list[str]], float]:
     """What a method of crowd-kit says, and its CPU seconds."""
     rows = [
         (i, j, " ".join(answer))
@@ -255,12 +203,16 @@ def asked(peers: Peers, method: str, said: Answers) -> tuple[list[list[str]], fl
         for i, answer in enumerate(column)
         if answer is not None
     ]
-    found, seconds = peers.ask(method, rows)
+    found, seconds = peers.ask("aggregated", method, rows, PEERS[method])
     return [found.get(str(i), "").split() for i in range(len(said[0]))], seconds
 
 
 def measured(
-    said: Answers, methods: dict[str, Method], peers: Peers, named: dict[str, str], rounds: int
+    said: Answers,
+    methods: dict[str, Method],
+    peers: PeerProcess,
+    named: dict[str, str],
+    rounds: int,
 ) -> tuple[dict[str, list[list[str]]], dict[str, Seconds]]:
     """Answers and CPU seconds of all methods, by turns."""
     runs: dict[str, Callable[[], Any]] = {
@@ -298,9 +250,9 @@ def main() -> None:
     warm, _ = transcripts(0, 5, (0.2, 0.3, 0.4))
     for method in (*OURS.values(), *TRANSCRIPTS.values()):
         method(warm)  # loads the kernels
-    peers = Peers(args.peer_python)
-    known = None if args.small else peers.ask("", [])
-    named = {} if known is None else {f"crowd-kit {m} {known[0]}": m for m in PEERS}
+    peers = PeerProcess(args.peer_python, aggregated)
+    known = None if args.small else peers.version("crowd-kit", "crowdkit.aggregation")
+    named = {} if known is None else {f"crowd-kit {m} {known}": m for m in PEERS}
     if known is None:
         print("crowd-kit is left out: not installed, or small mode")
 

@@ -26,6 +26,7 @@ from benchmarks.combine_peers import (
     vote_by_log_odds,
 )
 from benchmarks.expert_sets import skewed, take
+from benchmarks.peers import PeerError
 from trellis.experts import MajorityVote, as_outputs
 
 FAKE = """
@@ -179,7 +180,7 @@ def test_another_process(python, capsys):
     assert clamped([], [], asked) == [["a", "b", "a"]]
     assert clamped(known, gold, asked) == [["b", "b", "a"]]  # gold is passed on
     assert broken([], [], asked) is broken([], [], asked) is None
-    assert capsys.readouterr().err.count("Wawa is left out: crowd-kit's Wawa fails: ValueErr") == 1
+    assert capsys.readouterr().err.count("crowd-kit's Wawa is left out: ValueErr") == 1
     peers.close()
 
 
@@ -189,11 +190,11 @@ def test_not_installed():
     peers = CrowdKit()
     assert peers.version is None
     assert peers.methods() == {}
-    with pytest.raises(RuntimeError, match="not installed"):
+    with pytest.raises(PeerError, match=r"No module named '(crowdkit|pandas)"):
         peers.answer("MACE", task([], [], [[0, 0, 0]]))
     peers.close()
 
 
 def test_a_process_that_ends():
-    with pytest.raises(RuntimeError, match="ended the process"):
+    with pytest.raises(PeerError, match="ended the process"):
         CrowdKit("/bin/true")
