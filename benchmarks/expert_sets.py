@@ -9,19 +9,23 @@ conll2003          14     sentences, named entities                          F1 
 morphseg-ces       13     Czech words, a label a character                   words all right
 morphseg-eng       13     English words, answers of different lengths        words all right
 jnlpba             7      sentences, biomedical entities, weak taggers       F1 of spans
+letters            7      handwritten letters, weak classifiers              letters right
+fields             5      generated, each expert knows two of ten fields     fields right
 conll2000          7      sentences, chunks, weak taggers                    F1 of spans
 code-words         7      sentences of Python's manual, weak taggers         F1 of spans
+transcripts        5      sentences with words wrong, left out and too many  word error rate
 skewed             7      generated, two good experts among bad ones         positions right
 =================  =====  =================================================  ===================
 
-Methods may be developed on ``conll2000``, ``code-words`` and ``skewed`` (:data:`DEVELOPMENT`); the
-others are there to test them.
+Methods may be developed on ``conll2000``, ``code-words``, ``transcripts`` and ``skewed``
+(:data:`DEVELOPMENT`); the others are there to test them.
 
 Weak taggers learn from a few hundred sentences each, no two from the same ones, with other features
 and other learners, so that they err in other places. They see words only. Those of ``jnlpba`` learn
 from the training file and answer sentences of the test file, which come from other abstracts; those
 of ``conll2000`` learn from some sentences of the training file and answer others of it, so that the
-test file of that task is left alone. Their designs were settled on ``conll2000``.
+test file of that task is left alone. Their designs were settled on ``conll2000``. Weak classifiers
+of letters likewise learn from 60 to 300 letters each, and see some of the pixels.
 """
 
 from __future__ import annotations
@@ -37,11 +41,15 @@ from typing import Any
 
 import numpy as np
 
-from studies.datasets import ExpertData, load, load_experts
+from benchmarks.translations import transcripts
+from studies.datasets import ExpertData, data_folder, load, load_experts
+from studies.datasets.ocr import word_images
 from trellis import ChainCRF, ChainPerceptron, MaxMargin, __version__
+from trellis.datasets import artificial_experts
 from trellis.demo.manual import code_words
 from trellis.demo.taggers import weak_taggers as taggers_of_code
 from trellis.experts import ExpertOutputs, as_outputs, from_models
+from trellis.experts.quality import Quality
 from trellis.files import atomic_write
 
 Labels = list[list[str]]
@@ -60,12 +68,21 @@ class ExpertSet:
     scheme: str | None
     """Tag scheme of the labels."""
     metric: str
-    """"f1": of spans; "accuracy": positions right; "exact": samples all right."""
+    """One of :data:`trellis.experts.quality.METRICS`."""
     words: list[list[str]] | None = None
     """What was asked."""
 
     def __len__(self) -> int:
         return len(self.gold)
+
+    @property
+    def quality(self) -> Quality:
+        """How answers are scored."""
+        return Quality(self.metric, self.scheme)
+
+    def score(self, answers: Labels) -> float:
+        """Score of answers to all samples, in per cent."""
+        return float(self.quality.score(self.quality.counts(self.gold, answers).sum(axis=0)))
 
     @property
     def aligned(self) -> bool:
@@ -101,7 +118,7 @@ def take(outputs: Outputs, samples: Sequence[int] | np.ndarray) -> Outputs:
 
 def conll2003_experts(n: int | None = None, seed: int = 0) -> ExpertSet:
     """14 recognisers of named entities on 3,453 sentences."""
-    return _of_systems(_sampled(load_experts("conll2003"), n, seed), "f1")
+    return _of_systems(_sampled(load_experts("conll2003"), n, seed), "span-f1")
 
 
 def czech_morphemes(n: int | None = None, seed: int = 0) -> ExpertSet:
@@ -265,6 +282,47 @@ def _answered(taggers: Mapping[str, Any], words: list[list[str]], gold: Labels) 
     return said, gold, words
 
 
+# ---------------------------------------------------------------------------- weak classifiers
+
+
+def letter_classifiers(n: int = 3000, seed: int = 0, share: float = 1.0) -> ExpertSet:
+    """Seven classifiers of handwritten letters, each taught by some letters and some pixels."""
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.naive_bayes import BernoulliNB
+    from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
+    from sklearn.tree import DecisionTreeClassifier
+
+    designs = {
+        "logistic regression": (LogisticRegression(max_iter=200), 150),
+        "naive Bayes": (BernoulliNB(), 200),
+        "nearest letter": (KNeighborsClassifier(1), 150),
+        "nearest mean": (NearestCentroid(), 100),
+        "tree": (DecisionTreeClassifier(random_state=seed), 300),
+        "small forest": (RandomForestClassifier(10, random_state=seed), 200),
+        "five nearest letters": (KNeighborsClassifier(5), 100),
+    }
+    rng = np.random.default_rng(seed)
+    pixels, letters = _letters()
+    order = rng.permutation(len(letters))
+    asked, order = order[:n], order[n:]
+    said: Answers = []
+    for model, k in designs.values():
+        taught, order = np.split(order, [round(share * k)])
+        seen = rng.random(pixels.shape[1]) < 0.6
+        model.fit(pixels[taught][:, seen], letters[taught])
+        said.append([[letter] for letter in model.predict(pixels[asked][:, seen]).tolist()])
+    gold = [[letter] for letter in letters[asked].tolist()]
+    return ExpertSet("letters", as_outputs(said, names=tuple(designs)), gold, None, "hamming")
+
+
+def _letters() -> tuple[np.ndarray, np.ndarray]:
+    """Pixels (N, 128) and names of all letters."""
+    words = word_images(data_folder("ocr"))
+    names = [letter for _, letters, _ in words for letter in letters]
+    return np.concatenate([images for images, _, _ in words]), np.array(names)
+
+
 # ---------------------------------------------------------------------------- generated answers
 
 ACCURACIES = (0.5, 0.45, 0.92, 0.4, 0.88, 0.45, 0.5)
@@ -288,7 +346,20 @@ def skewed(
     labels = tuple(f"l{c}" for c in range(n_labels))
     names = tuple(f"expert {j + 1} ({a:g})" for j, a in enumerate(accuracies))
     said = ExpertOutputs(np.arange(0, size + 1, length), codes.astype(np.int32), labels, names)
-    return ExpertSet("skewed", said, said.lists(truth), None, "accuracy")
+    return ExpertSet("skewed", said, said.lists(truth), None, "hamming")
+
+
+def fields(n: int = 2000, seed: int = 0) -> ExpertSet:
+    """Five experts, each of which knows two of ten fields and guesses at the others (ADS1)."""
+    said, gold = artificial_experts("ADS1", n_samples=n, random_state=seed)
+    names = tuple(f"expert {j + 1}" for j in range(len(said)))
+    return ExpertSet("fields", as_outputs(said, names=names), gold, None, "hamming")
+
+
+def transcribed(n: int = 600, seed: int = 7) -> ExpertSet:
+    """Five transcripts of sentences, from the worst to the best."""
+    said, gold = transcripts(seed, n, (0.38, 0.31, 0.24, 0.17, 0.11))
+    return ExpertSet("transcripts", said, gold, None, "edit")
 
 
 # ---------------------------------------------------------------------------- kept answers
@@ -311,7 +382,7 @@ def _cached(
         folder.mkdir(parents=True, exist_ok=True)
         _write(path, *make(n, seed, share))
     said, gold, words = _read(path)
-    return ExpertSet(name, said, gold, "BIO", "f1", words)
+    return ExpertSet(name, said, gold, "BIO", "span-f1", words)
 
 
 def _designs() -> list[tuple[str, str, str, int]]:
@@ -347,13 +418,16 @@ def _read(path: Path) -> Made:
 SETS: Mapping[str, Callable[[str | None], ExpertSet]] = {
     "conll2000": conll2000_taggers,
     "code-words": code_word_taggers,
+    "transcripts": lambda cache: transcribed(),
     "skewed": lambda cache: skewed(),
     "conll2003": lambda cache: conll2003_experts(),
     "morphseg-ces": lambda cache: czech_morphemes(),
     "morphseg-eng": lambda cache: english_morphemes(),
     "jnlpba": jnlpba_taggers,
+    "letters": lambda cache: letter_classifiers(),
+    "fields": lambda cache: fields(),
 }
 """How each set is made, given the folder for kept answers."""
 
-DEVELOPMENT = ("conll2000", "code-words", "skewed")
+DEVELOPMENT = ("conll2000", "code-words", "transcripts", "skewed")
 """Sets on which settings may be chosen."""

@@ -77,6 +77,7 @@ SECTIONS = {
     },
     "Experts": {
         "combine": "Combining experts with more and less gold",
+        "doubts": "How sure combined answers are",
         "experts": "Learning an ensemble",
         "translations": "Translations by a crowd and transcripts, without gold",
     },

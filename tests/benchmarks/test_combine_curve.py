@@ -12,15 +12,13 @@ from benchmarks.combine import (
     Point,
     combined,
     curve,
-    parts,
-    ratio,
-    score,
     trellis_methods,
 )
 from benchmarks.combine_peers import PeerMethod, plain_vote
 from benchmarks.expert_sets import ExpertSet, skewed
 from trellis.evaluation import span_scores
 from trellis.experts import as_outputs
+from trellis.experts.quality import Quality
 
 DATA = skewed(n=60)
 
@@ -32,11 +30,11 @@ def test_scores():
     gold = [["B-x", "I-x", "O"], ["O", "B-y"]]
     answers = [["B-x", "O", "O"], ["O", "B-y"]]
     said = as_outputs([answers])
-    spans = ExpertSet("spans", said, gold, "BIO", "f1")
-    assert score(spans, answers) == pytest.approx(100 * span_scores(gold, answers, "BIO").f1)
-    assert score(ExpertSet("positions", said, gold, None, "accuracy"), answers) == 80
-    assert score(ExpertSet("samples", said, gold, None, "exact"), answers) == 50
-    assert ratio(np.zeros(2)) == 0
+    spans = ExpertSet("spans", said, gold, "BIO", "span-f1")
+    assert spans.score(answers) == pytest.approx(100 * span_scores(gold, answers, "BIO").f1)
+    assert ExpertSet("positions", said, gold, None, "hamming").score(answers) == 80
+    assert ExpertSet("samples", said, gold, None, "exact").score(answers) == 50
+    assert ExpertSet("words", said, gold, None, "edit").score(answers) == 20
 
 
 # ---------------------------------------------------------------------------- the protocol
@@ -125,7 +123,7 @@ def test_every_method_of_a_set_answers():
 
 def interval(rights, votes, tests, n):
     """Mean, gain and interval, given whether samples are right, by repeat."""
-    bootstrap = Bootstrap(n, len(tests), 0)
+    bootstrap = Bootstrap(n, len(tests), 0, Quality("exact"))
 
     def rows(found):
         ones = [np.stack([right, np.ones(len(right))], axis=1) for right in found]
@@ -169,8 +167,3 @@ def test_cells():
     assert str(Cell([45.171, 0.92, -0.134, 1.7])) == "45.17 (+0.92, −0.13 to +1.70)"
     vote = Point(VOTE, 0, 44.0, 0.0, 0.0, 0.0, 0.1)
     assert str(vote.cell) == "44.00"
-
-
-def test_parts_add_up():
-    answers = PeerMethod(plain_vote)([], [], DATA.outputs)
-    assert parts(DATA, DATA.gold, answers)[:, 1].tolist() == [5.0] * 60

@@ -15,10 +15,13 @@ from benchmarks.expert_sets import (
     ExpertSet,
     code_word_taggers,
     conll2000_taggers,
+    fields,
     jnlpba_taggers,
+    letter_classifiers,
     n_taught,
     skewed,
     take,
+    transcribed,
     weak_taggers,
 )
 from benchmarks.stand_ins import stand_ins
@@ -42,7 +45,7 @@ def test_weak_taggers_of_a_corpus(make, data, tmp_path):
     assert found.names == tuple(DESIGNS)
     assert [len(g) for g in found.gold] == [len(w) for w in found.words]
     assert [len(g) for g in found.gold] == found.outputs.lengths.tolist()
-    assert (found.scheme, found.metric, found.aligned) == ("BIO", "f1", True)
+    assert (found.scheme, found.metric, found.aligned) == ("BIO", "span-f1", True)
 
 
 def test_answers_are_kept_and_are_the_same(data, tmp_path, monkeypatch):
@@ -142,4 +145,19 @@ def test_take_and_answers():
 
 def test_all_sets_are_there():
     assert set(DEVELOPMENT) < set(SETS)
-    assert len(SETS) == 7
+    assert len(SETS) == 10
+
+
+def test_fields_and_transcripts(data):
+    made = fields(n=40)
+    assert (made.outputs.lengths.tolist(), len(made.names)) == ([10] * 40, 5)
+    heard = transcribed(n=8)
+    assert (heard.aligned, heard.metric, len(heard.names)) == (False, "edit", 5)
+    errors = [heard.score(heard.answers(j)) for j in range(5)]
+    assert errors[0] > errors[-1] > 0
+
+
+def test_letters(data):
+    found = letter_classifiers(n=20, share=0.02)
+    assert (len(found), len(found.names)) == (20, 7)
+    assert set(map(len, found.gold)) == {1}

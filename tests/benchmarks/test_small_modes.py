@@ -43,6 +43,7 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
         (4, ["dicts of the tutorial", "dicts of floats", "lists of the chunking example"]),
         (2, ["1,000", "2,000"]),
     ],
+    "doubts": [(2, ["skewed", "no gold", "all gold"])],
     "edge_features": [
         (18, ["GraphCRF", "GraphPerceptron", "MaxMargin, SGD", "contrast", "five useless numbers"])
     ],
