@@ -158,6 +158,6 @@ def test_fields_and_transcripts(data):
 
 
 def test_letters(data):
-    found = letter_classifiers(n=20, share=0.02)
+    found = letter_classifiers(n=20, share=0.06)
     assert (len(found), len(found.names)) == (20, 7)
     assert set(map(len, found.gold)) == {1}
