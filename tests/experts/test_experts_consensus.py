@@ -82,6 +82,25 @@ def test_search_gains_and_ends_where_no_change_gains(sample, similarity):
             assert mean(other, sample, model) <= found + 1e-9
 
 
+@given(SAMPLE, SIMILARITY)
+def test_more_starts_end_at_least_as_high(sample, similarity):
+    said = [[answer] for answer in sample]
+    reached = []
+    for starts in (1, 2, 3, 99):
+        model = Consensus(similarity=similarity, starts=starts).fit(said)
+        reached.append(mean(model.predict(said)[0], sample, model))
+    assert all(before <= after + 1e-9 for before, after in itertools.pairwise(reached))
+
+
+def test_another_start_ends_higher():
+    said, gold = zip(*(transcripts(seed) for seed in range(4)), strict=True)
+    rates = []
+    for starts in (1, 3):
+        found = [Consensus(starts=starts).fit(outputs).predict(outputs) for outputs in said]
+        rates.append(np.mean([word_error_rate(*pair) for pair in zip(gold, found, strict=True)]))
+    assert rates[1] < rates[0]
+
+
 @given(st.lists(ANSWER, min_size=3, max_size=3))
 def test_no_sequence_is_much_better(sample):
     """Beside the best of all sequences of the labels, which may be none that anybody says."""

@@ -13,9 +13,10 @@ chances in proportion to the reliabilities [1]_. The candidates :math:`\mathcal{
 * their aligned vote (:mod:`trellis.experts.alignment`), weighted by reliability: right where
   experts make mistakes in different places, as in transcripts, but no sentence where they choose
   other words, as in translations;
-* what *local search* finds: from the best of these, put in place of a run of labels what another
-  expert says there, make the change that gains most, or all those apart that gain if that is
-  better, and so on until none gains (a generalised median [2]_).
+* what *local search* finds: from each of the best few of these, put in place of a run of labels
+  what another expert says there, make the change that gains most, or all those apart that gain if
+  that is better, and so on until none gains (a generalised median [2]_). Different starts end in
+  different places, of which the best counts.
 
 A candidate is compared with all answers, also with those that it was made from. So an expert's
 answer counts as equal to itself; the vote and what search makes of it owe a little to every answer.
@@ -103,6 +104,11 @@ class Consensus(Estimator, Storable):
         """The experts' answers; also their aligned vote; or also what local search finds. "auto":
         the last, unless fewer are better on the gold samples by more than a standard error.""",
         default="auto",
+    )
+    starts: int = parameter(
+        whole(1),
+        "Local search begins at so many of the answers and the vote, the best of them.",
+        default=3,
     )
     shrinkage: float = parameter(
         number(at_least=0),
@@ -242,22 +248,14 @@ class Consensus(Estimator, Storable):
             candidates.append(voted)
         means = measure(*_packed(candidates), said) @ weight
         at = _first_best(means)
-        best, mean = candidates[at], float(means[at])
-        for _ in range(_STEPS if self.candidates_ == "search" else 0):
-            changes = _changes(best, said, weight)
-            if not changes:
-                break
-            changed = [_applied(best, [change]) for change in changes]
-            means = measure(*_packed(changed), said) @ weight
-            gaining = [changes[c] for c in np.argsort(-means, kind="stable")
-                       if means[c] > mean + _GAIN]  # fmt: skip
-            if not gaining:
-                break
-            # Changes in different places hardly touch each other: often all can be made at once.
-            changed = [_applied(best, gaining[:1]), _applied(best, _apart(gaining))]
-            means = measure(*_packed(changed), said) @ weight
-            at = _first_best(means)
-            best, mean = changed[at], float(means[at])
+        found = [(candidates[at], float(means[at]))]
+        if self.candidates_ == "search":
+            # Rounded, since sums of the same similarities in another order differ.
+            ranked = np.argsort(-means.round(9), kind="stable").tolist()
+            distinct = {tuple(candidates[q]): float(means[q]) for q in ranked}
+            starts = list(distinct.items())[: self.starts]
+            found = [_climbed(list(start), mean, said, weight, measure) for start, mean in starts]
+        best, mean = found[_first_best(np.array([mean for _, mean in found]))]
         return [said.labels[code] for code in best], mean
 
     def _state(self) -> dict[str, Any]:
@@ -269,6 +267,27 @@ class Consensus(Estimator, Storable):
             raise CorruptModelError("there are no reliabilities of experts")
         check_range(self.reliabilities_, 0, np.nextafter(1, 2), "reliabilities")
         self.candidates_ = header_value(state, "candidates", str, choices=_KINDS)
+
+
+def _climbed(
+    best: list[int], mean: float, said: Said, weight: NDArray[np.float64], measure: Measure
+) -> tuple[list[int], float]:
+    """Where local search ends that begins here, and its weighted mean similarity to the answers."""
+    for _ in range(_STEPS):
+        changes = _changes(best, said, weight)
+        if not changes:
+            break
+        changed = [_applied(best, [change]) for change in changes]
+        means = measure(*_packed(changed), said) @ weight
+        gaining = [changes[c] for c in np.argsort(-means, kind="stable") if means[c] > mean + _GAIN]
+        if not gaining:
+            break
+        # Changes in different places hardly touch each other: often all can be made at once.
+        changed = [_applied(best, gaining[:1]), _applied(best, _apart(gaining))]
+        means = measure(*_packed(changed), said) @ weight
+        at = _first_best(means)
+        best, mean = changed[at], float(means[at])
+    return best, mean
 
 
 def _changes(sequence: list[int], said: Said, weight: NDArray[np.float64]) -> list[Change]:
