@@ -42,7 +42,14 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # no stubs
 
-from benchmarks.combine_peers import CROWD_KIT, CrowdKit, PeerMethod, here, plain_vote
+from benchmarks.combine_peers import (
+    CROWD_KIT,
+    CrowdKit,
+    PeerMethod,
+    here,
+    most_frequent_answers,
+    plain_vote,
+)
 from benchmarks.expert_sets import (
     SETS,
     ExpertSet,
@@ -301,6 +308,8 @@ def main() -> None:
             methods: dict[str, Method] = trellis_methods(data)
             if args.only_auto:
                 methods = {"auto": methods["auto"]}
+            if not data.aligned:
+                methods["most frequent whole answer"] = most_frequent_answers
             limits: dict[str, int] = {}
             slow = SLOW if data.aligned else SLOW | SLOW_NETWORKS
             for name, method in theirs.items():

@@ -12,6 +12,7 @@ that those that learn without gold learn from these too. All defaults are theirs
   weighted by accuracy below. It runs in the interpreter of ``--peer-python``, which need not know
   Trellis.
 - scikit-learn: logistic regression on what each expert says at positions -1, 0 and 1, one-hot.
+- for answers of different lengths, the whole answer that most experts give.
 - votes in which expert j of accuracy :math:`a_j` on the gold weighs :math:`a_j`, or, with k labels,
   :math:`\log ((k - 1) a_j / (1 - a_j))`, which is best for independent experts whose errors are
   uniform (Nitzan and Paroush 1982), and nothing if that is below 0; the accuracies are counted with
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -131,6 +133,17 @@ def said_or_usual(answer: Codes, asked: Codes) -> Codes:
     """The answer; where there is none, the label that experts say most often."""
     usual = np.bincount(asked[asked >= 0]).argmax()
     return np.where(answer < 0, usual, answer).astype(np.int32)
+
+
+def most_frequent_answers(
+    outputs_gold: Outputs, gold: Labels, outputs_test: Outputs
+) -> Labels | None:
+    """The whole answer that most experts give, the first of equals: for different lengths only."""
+    if isinstance(outputs_test, ExpertOutputs):
+        return None
+    answers = zip(*outputs_test, strict=True)
+    counts = (Counter(tuple(one) for one in said if one is not None) for said in answers)
+    return [list(count.most_common(1)[0][0]) if count else [] for count in counts]
 
 
 # ---------------------------------------------------------------------------- in this process

@@ -41,7 +41,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.translations import transcripts
+from benchmarks.transcripts import Answers, transcripts
 from studies.datasets import ExpertData, data_folder, load, load_experts
 from studies.datasets.ocr import word_images
 from trellis import ChainCRF, ChainPerceptron, MaxMargin, __version__
@@ -53,7 +53,6 @@ from trellis.experts.quality import Quality
 from trellis.files import atomic_write
 
 Labels = list[list[str]]
-Answers = list[list[list[str] | None]]
 Outputs = ExpertOutputs | Answers
 
 

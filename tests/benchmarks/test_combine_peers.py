@@ -19,6 +19,7 @@ from benchmarks.combine_peers import (
     as_task,
     here,
     logistic_stacking,
+    most_frequent_answers,
     networks,
     one_hot,
     plain_vote,
@@ -145,6 +146,12 @@ def test_answers_of_different_lengths():
     assert network.lengths.tolist() == asked.lengths.tolist() == [3, 3]
     assert right == gold
     assert PeerMethod(vote_by_accuracy)(said, gold, said) == gold
+
+
+def test_whole_answers():
+    said = [[["a"], ["a"]], [["a", "b"], ["b"]], [["a", "b"], None], [None, None]]
+    assert most_frequent_answers([], [], said) == [["a", "b"], ["a"]]
+    assert most_frequent_answers([], [], as_outputs([[["a"]]])) is None
 
 
 # ---------------------------------------------------------------------------- in another process
