@@ -44,6 +44,49 @@ __all__ = [
 _ODD, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
 
+@subkernel
+def _charge(cost: Any, right: int, vote: int) -> float:
+    """Loss of one answer; ``cost`` (L, L) is empty for 0/1."""
+    if cost.size > 0:
+        return float(cost[right, vote])
+    return 0.0 if vote == right else 1.0
+
+
+@subkernel
+def _look(
+    t: int, codes: Any, gold: Any, context: Any, row_of_code: Any, by_label: bool, cost: Any,
+    log_w: Any, where: Any, charged: Any,
+) -> float:  # fmt: skip
+    """Row of each expert at a position (-1: asleep) and its loss; return the largest log weight."""
+    best = -np.inf
+    for j in range(codes.shape[1]):
+        vote = codes[t, j]
+        where[j] = -1
+        if vote >= 0:
+            row = row_of_code[vote] if by_label else context[t]
+            where[j] = row
+            best = max(best, log_w[row, j])
+            charged[j] = _charge(cost, gold[t], vote)
+    return float(best)
+
+
+@subkernel
+def _sum_up(row: int, j: int, upto: int, log_w: Any, log_sum: Any, last: Any) -> bool:
+    """Add a weight for the rounds since it was last added; whether there are any."""
+    rounds = upto - last[row, j]
+    if rounds <= 0:
+        return False
+    new = log_w[row, j] + np.log(rounds)
+    old = log_sum[row, j]
+    top = max(new, old)
+    if old == -np.inf:
+        log_sum[row, j] = new
+    else:
+        log_sum[row, j] = top + np.log1p(np.exp(-abs(new - old)))
+    last[row, j] = upto
+    return True
+
+
 @kernel
 def weighted_majority(
     offsets: Any, codes: Any, gold: Any, context: Any, row_of_code: Any, by_label: bool, cost: Any,
@@ -61,18 +104,9 @@ def weighted_majority(
         total = 0.0
         for step in range(2):  # 0: the loss under the round's weights; 1: the update
             for t in range(begin, end):
-                best = -np.inf
-                for j in range(p):
-                    vote = codes[t, j]
-                    where[j] = -1
-                    if vote >= 0:
-                        row = row_of_code[vote] if by_label else context[t]
-                        where[j] = row
-                        best = max(best, log_w[row, j])
-                        if cost.size > 0:
-                            charged[j] = cost[gold[t], vote]
-                        else:
-                            charged[j] = 0.0 if vote == gold[t] else 1.0
+                best = _look(
+                    t, codes, gold, context, row_of_code, by_label, cost, log_w, where, charged
+                )
                 if best == -np.inf:  # all asleep
                     if step == 0:
                         total += 1.0
@@ -102,16 +136,7 @@ def weighted_majority(
                 for j in range(p):
                     row = where[j]
                     if row >= 0:
-                        rounds = first + s + 1 - last[row, j]
-                        if rounds > 0:
-                            new = log_w[row, j] + np.log(rounds)
-                            old = log_sum[row, j]
-                            top = max(new, old)
-                            if old == -np.inf:
-                                log_sum[row, j] = new
-                            else:
-                                log_sum[row, j] = top + np.log1p(np.exp(-abs(new - old)))
-                            last[row, j] = first + s + 1
+                        _sum_up(row, j, first + s + 1, log_w, log_sum, last)
                         log_w[row, j] -= rate * charged[j] + mix
         losses[s] = total / (end - begin)
 
@@ -139,26 +164,19 @@ def mean_loss_majority(
         total = 0.0
         voted = 0.0
         for t in range(begin, end):
-            best = -np.inf
-            awake = 0
-            mean = 0.0
-            for j in range(p):
-                vote = codes[t, j]
-                where[j] = -1
-                if vote >= 0:
-                    row = row_of_code[vote] if by_label else context[t]
-                    where[j] = row
-                    best = max(best, log_w[row, j])
-                    if cost.size > 0:
-                        charged[j] = cost[gold[t], vote]
-                    else:
-                        charged[j] = 0.0 if vote == gold[t] else 1.0
-                    awake += 1
-                    mean += charged[j]
-            if awake == 0:
+            best = _look(
+                t, codes, gold, context, row_of_code, by_label, cost, log_w, where, charged
+            )
+            if best == -np.inf:  # all asleep
                 total += 1.0
                 voted += 1.0
                 continue
+            awake = 0
+            mean = 0.0
+            for j in range(p):
+                if where[j] >= 0:
+                    awake += 1
+                    mean += charged[j]
             mean /= awake
             mass = 0.0
             expected = 0.0
@@ -196,16 +214,7 @@ def mean_loss_majority(
                 vote = codes[t, j]
                 if vote >= 0:
                     row = row_of_code[vote] if by_label else context[t]
-                    rounds = first + s + 1 - last[row, j]
-                    if rounds > 0:
-                        new = log_w[row, j] + np.log(rounds)
-                        old = log_sum[row, j]
-                        top = max(new, old)
-                        if old == -np.inf:
-                            log_sum[row, j] = new
-                        else:
-                            log_sum[row, j] = top + np.log1p(np.exp(-abs(new - old)))
-                        last[row, j] = first + s + 1
+                    if _sum_up(row, j, first + s + 1, log_w, log_sum, last):
                         log_w[row, j] = rate * gain[row, j] / (spoken[row, j] + prior)
 
 
@@ -232,9 +241,7 @@ def expected_losses(
                     continue
                 awake += 1
                 row = row_of_code[vote] if by_label else context[t]
-                charged = 0.0 if vote == gold[t] else 1.0
-                if cost.size > 0:
-                    charged = cost[gold[t], vote]
+                charged = _charge(cost, gold[t], vote)
                 plain += charged
                 for k in range(n_tables):
                     mass[k] += weights[row, j, k]
