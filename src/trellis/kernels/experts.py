@@ -1,4 +1,4 @@
-"""Rounds of weighted majority over experts that may sleep, and votes that are added one by one.
+"""Rounds of weighted majority over experts that may sleep, votes one by one, and best paths.
 
 **Weighted majority.** The table ``log_w`` (C, p) holds one weight for each context and expert. At
 position t the weight of expert j is in the row ``row_of_code[codes[t, j]]`` if the context is what
@@ -18,6 +18,9 @@ experts, so that positions with the same pattern of agreement are alike whatever
 label, -2: nobody says it. One vote more changes the outcome only where a label is a vote behind the
 winner; elsewhere no expert needs to be looked at.
 
+**Best paths of a family.** With V_0(q) = 0 in final states, else -inf, the best path of r moves
+from state q has V_r(q) = max over the moves m that leave q of score(m) + V_{r-1}(d(m)).
+
 **ROVER's vote.** The precision of expert j for label c, without the sample that it is used in.
 """
 
@@ -31,6 +34,7 @@ from trellis.kernels._jit import kernel, subkernel
 
 __all__ = [
     "add_vote",
+    "best_moves",
     "count_visits",
     "expected_losses",
     "left_out_precisions",
@@ -253,6 +257,39 @@ def expected_losses(
                     losses[k, s] += scale * hit[k] / mass[k]
                 else:  # nobody awake has any weight: an unweighted choice
                     losses[k, s] += scale * plain / awake
+
+
+@kernel
+def best_moves(origin: Any, destination: Any, final: Any, scores: Any, moves: Any) -> None:
+    """Fill ``moves`` (K, l) with the best path of l moves from state 0, first on ties.
+
+    Parameters
+    ----------
+    origin, destination : int64 (M,)
+    final : bool (n_states,)
+        Where a path may end; there must be a path.
+    scores : float64 (K, M)
+    moves : int64 (K, l)
+    """
+    n_paths, length = moves.shape
+    ahead = np.empty(len(final))
+    here = np.empty(len(final))
+    choice = np.empty((length, len(final)), np.int64)
+    for k in range(n_paths):
+        for q in range(len(final)):
+            ahead[q] = 0.0 if final[q] else -np.inf
+        for r in range(length):
+            here[:] = -np.inf
+            for m in range(len(origin)):
+                value = scores[k, m] + ahead[destination[m]]
+                if value > here[origin[m]]:
+                    here[origin[m]] = value
+                    choice[r, origin[m]] = m
+            ahead[:] = here
+        state = 0
+        for t in range(length):
+            moves[k, t] = choice[length - 1 - t, state]
+            state = destination[moves[k, t]]
 
 
 @kernel
