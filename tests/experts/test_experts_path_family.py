@@ -595,28 +595,42 @@ def test_boosting_real_scores_on_a_family():
     np.testing.assert_array_equal(right, codes)
 
 
-@pytest.mark.parametrize(
-    ("kind", "change", "message"),
-    [
-        (ESPBoost, {"moves": np.zeros((9, 15))}, "scores of moves are not those of the rounds"),
-        (
-            FollowPerturbedLeader,
-            {"lengths": np.array([[1, 99]])},
-            "leaders and lengths are not those of the rounds",
-        ),
-    ],
-)
-def test_damaged_files_are_refused(kind, change, message):
+def test_damaged_files_are_refused():
     said, gold, _ = problem(1, n=6, equal=False)
-    options = {"epsilon": 2.0} if kind is FollowPerturbedLeader else {"start": "nothing"}
-    model = kind(automaton=PathFamily.switching(3, 1), **options).fit(said, gold)
-    state = model._state()
-    if kind is FollowPerturbedLeader:
-        state["learner"] = state["learner"] | change
-    else:
-        state |= change
-    with pytest.raises(CorruptModelError, match=message):
-        kind(automaton=model.automaton, **options)._restore(state)
+    family = PathFamily.switching(3, 1)
+    boost = ESPBoost(automaton=family, start="nothing").fit(said, gold)
+    state = boost._state() | {"moves": np.zeros((9, family.n_moves))}
+    with pytest.raises(CorruptModelError, match="scores of moves are not those of the rounds"):
+        ESPBoost(automaton=family)._restore(state)
+    endless = np.full(family.n_moves, -np.inf)
+
+    def without_leaders(state):
+        del state["blocks"], state["learner"]
+
+    def other_lengths(state):
+        state["learner"]["lengths"] = np.array([[1, 99]])
+
+    def endless_leader(state):
+        state["learner"]["kept"]["tables"][0] = endless
+
+    def endless_member(state):
+        state["members"][0] = endless
+
+    def endless_candidate(state):
+        state["blocks"]["tables"][0] = endless
+
+    for conversion, damage, message in (
+        ("majority-vote", without_leaders, "lacks the leaders of its rounds"),
+        ("majority-vote", other_lengths, "leaders and lengths are not those of the rounds"),
+        ("majority-vote", endless_leader, "scores of moves are not numbers"),
+        ("cross-validation", endless_member, "scores of moves are not numbers"),
+        ("cross-validation", endless_candidate, "scores of moves are not numbers"),
+    ):
+        model = FollowPerturbedLeader(conversion, automaton=family, epsilon=2.0)
+        state = model.fit(said, gold)._state()
+        damage(state)
+        with pytest.raises(CorruptModelError, match=message):
+            FollowPerturbedLeader(conversion, automaton=family, epsilon=2.0)._restore(state)
 
 
 def test_bad_families_are_refused():
@@ -639,6 +653,10 @@ def test_bad_families_are_refused():
     once = PathFamily([0], [1], [0])
     with pytest.raises(DataError, match="no path of 2 positions"):
         once.unrolled(2)
+    with pytest.raises(DataError, match="scores of moves"):
+        once.best_paths([[np.inf]], 1)
+    with pytest.raises(DataError, match="scores of moves"):
+        once.best_paths([[1.0, 2.0]], 1)
     said, gold, _ = problem(0)
     family = PathFamily.complete(3)
     for model in (

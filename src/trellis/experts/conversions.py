@@ -252,7 +252,7 @@ class Leaders(Blocks):
         >>> tables[:, 0].tolist(), counts.tolist()
         ([294.0, 296.0, 298.0], [2, 2, 2])
         """
-        first = -(-start // self.size)
+        first = start // self.size
         ends = np.minimum(np.array(self.starts) + self.size, self.n_rounds)
         return np.array(self.tables[first:]), (ends - np.array(self.starts))[first:]
 

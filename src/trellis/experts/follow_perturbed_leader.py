@@ -41,7 +41,7 @@ from trellis.domains import function, number, one_of
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import changed, parameter
 from trellis.experts.automaton import PathAutomaton
-from trellis.experts.conversions import Leaders, Suffixes
+from trellis.experts.conversions import Candidates, Leaders, Suffixes
 from trellis.experts.learners import (
     Batch,
     EdgeLearner,
@@ -457,6 +457,21 @@ class FollowPerturbedLeader(OnlineCombiner):
         super()._check_together()
         if self.epsilon == "paper" and self.loss_scale == "mean":
             raise DataError('epsilon="paper" is for sums of losses; use loss_scale "0/1" or "1/l"')
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        if not isinstance(self._learner, _Moves):
+            return
+        if self._members is None and not self._learner.kept.n_rounds:
+            raise CorruptModelError("the file lacks the leaders of its rounds")
+        scores = list(self._members or [])
+        for strand in self._strands:
+            if isinstance(strand.learner, _Moves):
+                scores += strand.learner.kept.tables
+            if isinstance(strand.blocks, Candidates):
+                scores += strand.blocks.tables
+        if not all(np.isfinite(table).all() for table in scores):
+            raise CorruptModelError("the scores of moves are not numbers")
 
     def _blank_learners(self, tie: Tie, n_experts: int, state: Mapping[str, Any]) -> list[Learner]:
         return self._learners(tie, n_experts, self._stored_scale(state))

@@ -189,7 +189,8 @@ class PathFamily:
         from trellis.kernels.experts import best_moves
 
         self.unrolled(length)  # refuses a length without paths
-        values = as_array(scores, np.float64, "scores of moves", (None, self.n_moves))
+        shape = None, self.n_moves
+        values = as_array(scores, np.float64, "scores of moves", shape, finite=True)
         moves = np.empty((len(values), length), np.int64)
         best_moves(self.origin, self.destination, self._ends(), values, moves)
         return moves

@@ -280,6 +280,7 @@ def best_moves(origin: Any, destination: Any, final: Any, scores: Any, moves: An
             ahead[q] = 0.0 if final[q] else -np.inf
         for r in range(length):
             here[:] = -np.inf
+            choice[r, :] = 0  # also where sums of scores overflow, there must be a move
             for m in range(len(origin)):
                 value = scores[k, m] + ahead[destination[m]]
                 if value > here[origin[m]]:
