@@ -256,7 +256,19 @@ EVERY: dict[str, Callable[[], Made]] = {
     "FollowPerturbedLeader, automaton": lambda: votes(
         FollowPerturbedLeader(automaton=PathAutomaton.ngram(3, 3, 2), random_state=0), AWAKE
     ),
+    "FollowPerturbedLeader, family": lambda: votes(
+        FollowPerturbedLeader(automaton=PathFamily.switching(3, 1), random_state=0), AWAKE
+    ),
+    "FollowPerturbedLeader, one path of a family": lambda: votes(
+        FollowPerturbedLeader(
+            "cross-validation", automaton=PathFamily.staying(3, 2), random_state=0
+        ),
+        AWAKE,
+    ),
     "ESPBoost": lambda: votes(ESPBoost(n_rounds=5)),
+    "ESPBoost, family": lambda: votes(
+        ESPBoost(n_rounds=5, automaton=PathFamily.switching(3, 1), start="nothing"), AWAKE
+    ),
     "ESPBoost, automaton": lambda: votes(
         ESPBoost(n_rounds=5, automaton=PathAutomaton.ngram(3, 3, 2)), AWAKE
     ),

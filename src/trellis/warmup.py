@@ -216,6 +216,7 @@ def warm_experts() -> None:
         FollowPerturbedLeader,
         ForwardStepwise,
         GuardedVote,
+        PathFamily,
         Rover,
         SpanCombiner,
         WeightedMajority,
@@ -227,6 +228,7 @@ def warm_experts() -> None:
         for kind in (WeightedMajority, FollowPerturbedLeader):
             Aligned(kind(conversion)).fit(outputs, gold).predict(outputs)
             Aligned(kind(conversion, tie="expert")).fit(outputs, gold).predict(outputs)
+    FollowPerturbedLeader(automaton=PathFamily.complete(1)).fit([gold], gold)
     for other in (ForwardStepwise(), Rover(), AnnotatorModel(chain=True), GuardedVote()):
         Aligned(other).fit([2 * column for column in outputs], 2 * gold).predict(outputs)
     paired_bootstrap(2 * gold, 2 * gold, 2 * gold, "accuracy", n_resamples=1)

@@ -108,7 +108,7 @@ def test_an_automaton_refuses_what_it_does_not_fit():
         ESPBoost(automaton=net).fit([[["a"]], [["b"]]], [["a"]])
     with pytest.raises(DataError, match="speaks of 2 experts, there are 1"):
         ESPBoost(automaton=net).fit([[["a", "b"]]], [["a", "b"]])
-    with pytest.raises(DataError, match="weights by position; leave tie at auto"):
+    with pytest.raises(DataError, match="weights on edges or moves; leave tie at auto"):
         ESPBoost(automaton=net, tie="label").fit([[["a", "b"]]] * 2, [["a", "b"]])
 
 
@@ -278,7 +278,7 @@ def test_labels_and_contexts_unseen_in_training():
     [
         ({"scoring": "max"}, "scoring must be 'sum' or 'product', got 'max'"),
         ({"start": "best"}, "start must be 'auto', 'nothing' or 'vote', got 'best'"),
-        ({"automaton": 3}, "automaton must be None or a PathAutomaton, got 3"),
+        ({"automaton": 3}, "automaton must be None, a PathAutomaton or a PathFamily, got 3"),
         ({"base": "log"}, "base must be '0/1' or 'real', got 'log'"),
         ({"n_rounds": 0}, "n_rounds must be a positive integer, got 0"),
         ({"n_rounds": 1.5}, "n_rounds must be a positive integer, got 1.5"),

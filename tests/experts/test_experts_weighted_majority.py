@@ -441,6 +441,11 @@ def test_a_stream_of_perturbed_leaders_is_the_same_as_a_batch():
         FollowPerturbedLeader(epsilon=0.1),
         FollowPerturbedLeader("cross-validation", random_state=0),
         FollowPerturbedLeader(automaton=PathAutomaton.ngram(3, 3, 2), random_state=0),
+        FollowPerturbedLeader(automaton=PathFamily.switching(3, 1), random_state=0),
+        FollowPerturbedLeader(automaton=PathFamily.staying(3, 2), epsilon=9.0, random_state=0),
+        FollowPerturbedLeader(
+            "cross-validation", automaton=PathFamily.switching(3, 1), random_state=0
+        ),
     ],
 )
 def test_a_stream_goes_on_after_loading(model, n, tmp_path):

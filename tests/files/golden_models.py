@@ -179,7 +179,13 @@ RECIPES: dict[str, Callable[[], tuple[Any, Callable[[Any], Any]]]] = {
         FollowPerturbedLeader(tie="expert", random_state=0)
     ),
     "follow_perturbed_leader_v1": lambda: votes(FollowPerturbedLeader(random_state=0)),
+    "follow_perturbed_leader_v3_family": lambda: votes(
+        FollowPerturbedLeader(automaton=PathFamily.switching(3, 1), epsilon=9.0, random_state=0)
+    ),
     "espboost_v1": lambda: votes(ESPBoost(n_rounds=4)),
+    "espboost_v2_family": lambda: votes(
+        ESPBoost(n_rounds=4, automaton=PathFamily.switching(3, 1), start="nothing")
+    ),
     "forward_stepwise_v1": lambda: votes(ForwardStepwise(n_rounds=5, random_state=0)),
     "best_expert_v1": lambda: votes(BestExpert()),
     "majority_vote_v1": lambda: votes(MajorityVote(order="accuracy")),

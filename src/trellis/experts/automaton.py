@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from trellis.arrays import as_array, held
 from trellis.errors import DataError
 
-__all__ = ["PathAutomaton"]
+__all__ = ["PathAutomaton", "check_experts"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,10 +197,7 @@ class PathAutomaton:
 
     def check_experts(self, n_experts: int) -> None:
         """Refuse an expert that is not there."""
-        if self.n_experts > n_experts:
-            raise DataError(
-                f"the automaton speaks of {self.n_experts} experts, there are {n_experts}"
-            )
+        check_experts(self.n_experts, n_experts)
 
     def check_samples(self, lengths: NDArray[np.int64], n_experts: int) -> None:
         """Refuse samples of another length, and an expert that is not there."""
@@ -339,6 +336,12 @@ class PathAutomaton:
             states, starts = np.unique(self.origin[edges], return_index=True)
             layers.append((edges, starts, states))
         return layers[::-1] if reverse else layers
+
+
+def check_experts(spoken_of: int, n_experts: int) -> None:
+    """Refuse an automaton that speaks of more experts than there are."""
+    if spoken_of > n_experts:
+        raise DataError(f"the automaton speaks of {spoken_of} experts, there are {n_experts}")
 
 
 def _layers(

@@ -38,6 +38,7 @@ from trellis.files.stored import check_range, header_value, take
 __all__ = [
     "Blocks",
     "Candidates",
+    "Leaders",
     "Suffixes",
     "best_set",
     "clearly_positive",
@@ -143,6 +144,10 @@ class Blocks:
         """Return the number of rounds until the present block is full."""
         return self.size - self.n_rounds % self.size
 
+    def full(self) -> bool:
+        """Whether there are so many blocks that two are to be made one, and all are in pairs."""
+        return len(self.tables) > _APART and self.n_rounds % (2 * self.size) == 0
+
     def state(self) -> dict[str, Any]:
         """What a model file holds of it."""
         return {"size": self.size, "n_rounds": self.n_rounds, "tables": self.tables}
@@ -176,7 +181,7 @@ class Suffixes(Blocks):
         else:
             self.tables[-1] = self._joined(len(self.tables) - 1, log_sum)
         self.n_rounds += n_rounds
-        if len(self.tables) > _APART and self.n_rounds % (2 * self.size) == 0:
+        if self.full():
             self.tables = [
                 self._joined(i, self.tables[i + 1]) for i in range(0, len(self.tables), 2)
             ]
@@ -218,11 +223,49 @@ def _grown(log_sum: Float64s, n_rounds: int, like: Float64s) -> Float64s:
     return np.concatenate([log_sum, np.full((missing, *log_sum.shape[1:]), math.log(n_rounds))])
 
 
-class Candidates(Blocks):
-    """Tables p_t at the starts of blocks, each with its loss on the samples from t on."""
+class Leaders(Blocks):
+    """Tables that cannot be averaged: that of the first round of a block stands for all of them.
 
-    def __init__(self) -> None:
+    Blocks are those of :class:`Suffixes`.
+    """
+
+    def add(self, table: Float64s) -> None:
+        """Add the table of the next round."""
+        if self.n_rounds % self.size == 0:
+            self.tables.append(table)
+        self.n_rounds += 1
+        if self.full():
+            self.tables = self.tables[::2]
+            self.size *= 2
+
+    def since(self, start: int) -> tuple[Float64s, NDArray[np.int64]]:
+        """Return the tables (K, ...) from round ``start`` on, and how many rounds each stands for.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from trellis.experts.conversions import Leaders
+        >>> kept = Leaders()
+        >>> for t in range(300):
+        ...     kept.add(np.array([float(t)]))
+        >>> tables, counts = kept.since(294)
+        >>> tables[:, 0].tolist(), counts.tolist()
+        ([294.0, 296.0, 298.0], [2, 2, 2])
+        """
+        first = start // self.size
+        ends = np.minimum(np.array(self.starts) + self.size, self.n_rounds)
+        return np.array(self.tables[first:]), (ends - np.array(self.starts))[first:]
+
+
+class Candidates(Blocks):
+    """Tables p_t at the starts of blocks, each with its loss on the samples from t on.
+
+    ``weigh`` makes weights of a table; the losses of these are asked for.
+    """
+
+    def __init__(self, weigh: Callable[[Float64s], Float64s] = np.exp) -> None:
         super().__init__()
+        self._weigh = weigh
         self._weights: list[Float64s] = []
         self.losses: Float64s = np.zeros(0)
 
@@ -238,7 +281,7 @@ class Candidates(Blocks):
             if self.n_rounds % self.size:
                 return
         self.tables.append(log_table)
-        self._weights.append(np.exp(log_table))
+        self._weights.append(self._weigh(log_table))
         self.losses = np.append(self.losses, 0.0)
 
     def stack(self, n_rows: int) -> Float64s:
@@ -271,4 +314,4 @@ class Candidates(Blocks):
         super().restore(state, shape)
         self.losses = take(state, "losses", np.float64, (len(self.tables),))
         check_range(self.losses, 0, np.inf, "losses of rounds")
-        self._weights = [np.exp(table) for table in self.tables]
+        self._weights = [self._weigh(table) for table in self.tables]

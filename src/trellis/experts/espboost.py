@@ -30,7 +30,18 @@ in five-fold cross-validation the corrected vote is not clearly better than the 
 answers. Lemma 3 and Theorem 5 hold for the vote as for any other hypothesis.
 
 An ``automaton`` (:class:`~trellis.experts.PathAutomaton`) restricts the paths to its own: the path
-of a round is the shortest one under the weighted errors of the edges.
+of a round is the shortest one under the weighted errors of the edges. On a
+:class:`~trellis.experts.PathFamily`, for samples of any length, a path expert is a path for each
+length. That of a round is given by scores of moves, tied over positions and lengths,
+
+.. math:: s(m) = \frac1{n(m)} \sum_{(i, k) \in P(m)} D(i, k)\,\rho(h_{j(m)}^k, x_i, y_i),
+          \qquad h(l) = \arg\max_{m_1 \dots m_l} \sum_k s(m_k),
+
+where P(m) are the n(m) positions at which the move m may be made. On the complete family that is
+the expert of largest edge (``tie="expert"``); if each position has moves of its own and all samples
+have one length, it is the path of largest edge of the unrolled automaton. In other families it is
+the best path as far as tied scores can tell; the step and Z are those of its own margins, so that
+Lemma 3 and Theorem 5 hold. The answer is the vote, position by position, of the paths h(l).
 
 Boosting stops when the edge is not positive (ε ≥ 1/2: the weak-learning assumption fails), or when
 no position is wrong (ε = 0: the step is capped). The scores then make a table of votes, one weight
@@ -41,19 +52,21 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trellis.domains import instance, nothing, one_of, whole
-from trellis.errors import DataError
+from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import fitted, parameter
 from trellis.experts.automaton import PathAutomaton
 from trellis.experts.combiner import SCHEME, TIE, Combiner, sample_means
 from trellis.experts.conversions import clearly_positive
 from trellis.experts.decoding import best_valid, vote_table
+from trellis.experts.learners import by_length
 from trellis.experts.outputs import ExpertOutputs, as_gold
+from trellis.experts.path_family import PathFamily
 from trellis.experts.tying import Tie, Tying
 from trellis.experts.voting import vote
 from trellis.files.stored import check_range, header_value, take
@@ -82,7 +95,8 @@ class ESPBoost(Combiner):
     normalisers_ : float64 (T,)
         The Z of each round; their product bounds the training error.
     weights_ : float64 (C, p)
-        Votes of the experts in each context: sums of alphas.
+        Votes of the experts in each context: sums of alphas. On a family of automata (1, p): their
+        mean over the positions of training.
     stop_reason_ : str
         Why boosting ended: "no mistakes", "weak learning" (no path is right for half of the weight)
         or "max_rounds".
@@ -120,33 +134,42 @@ class ESPBoost(Combiner):
         paths then correct. "auto": the vote if weights are tied, else nothing.""",
         default="auto",
     )
-    automaton: PathAutomaton | None = parameter(
-        nothing | instance(PathAutomaton),
-        "The allowed paths, for samples of one length; None: all.",
+    automaton: PathAutomaton | PathFamily | None = parameter(
+        nothing | instance(PathAutomaton) | instance(PathFamily),
+        """The allowed paths: of samples of one length, or a
+        :class:`~trellis.experts.PathFamily` for samples of any length, with scores of moves that
+        are tied over positions. None: all.""",
         default=None,
     )
     scheme: str | None = SCHEME
+    weights_: NDArray[np.float64] = fitted()
     alphas_: NDArray[np.float64] = fitted()
     errors_: NDArray[np.float64] = fitted()
     normalisers_: NDArray[np.float64] = fitted()
+    _moves: NDArray[np.float64] = fitted()  # scores of moves in each round (T, M), on a family
 
     def _check_together(self) -> None:
         if self.automaton is not None and self.tie not in ("auto", "position"):
-            raise DataError("an automaton has its weights by position; leave tie at auto")
+            raise DataError("an automaton has its weights on edges or moves; leave tie at auto")
 
     def _learn(self, outputs: ExpertOutputs, gold: NDArray[np.int32], fresh: bool) -> None:
         tie = self.tie
         if tie == "auto":
             tie = "position" if len(set(outputs.lengths.tolist())) == 1 else "expert"
-        if self.automaton is not None:
+        if isinstance(self.automaton, PathAutomaton):
             tie = "position"
             self.automaton.check_samples(outputs.lengths, outputs.n_experts)
+        elif self.automaton is not None:
+            tie = "expert"
+            self.automaton.check_experts(outputs.n_experts)
         self._tying = Tying(tie, outputs.n_experts)
         cells = self._tying.learn(outputs)
         rho = self._margins(outputs, gold)
         if cells.by_label:
             rows = cells.rows(outputs.codes, slice(None))
             paths: _Paths = _ByLabel(rho, rows, self._tying.n_rows)
+        elif isinstance(self.automaton, PathFamily):
+            paths = _OnFamily(rho, self.automaton, outputs.offsets)
         elif self.automaton is not None and not self.automaton.is_complete:
             paths = _OnAutomaton(rho, self.automaton)
         else:
@@ -154,10 +177,15 @@ class ESPBoost(Combiner):
         from_vote = self.start == "vote" or (self.start == "auto" and tie != "position")
         self._boost(paths, self._vote_margins(outputs, gold) if from_vote else None)
         if from_vote and len(self.alphas_) > 1 and not self._corrects(outputs, gold):
-            self.weights_ = np.full(paths.shape, self.alphas_[0] / outputs.n_experts)
-            self.alphas_, self.errors_ = self.alphas_[:1], self.errors_[:1]
-            self.normalisers_ = self.normalisers_[:1]
+            self._keep_vote(self.alphas_[0] / outputs.n_experts)
             self.stop_reason_ = "weak learning"
+
+    def _keep_vote(self, weight: float) -> None:
+        """Forget the rounds that correct the vote; it has this weight for each expert."""
+        self.weights_ = np.full(self.weights_.shape, weight)
+        self.alphas_, self.errors_ = self.alphas_[:1], self.errors_[:1]
+        self.normalisers_ = self.normalisers_[:1]
+        self._moves = self._moves[:0]
 
     def _corrects(self, outputs: ExpertOutputs, gold: NDArray[np.int32]) -> bool:
         """Whether, in cross-validation, corrections of the vote are clearly better than it."""
@@ -171,7 +199,7 @@ class ESPBoost(Combiner):
             other._learn(outputs.take(fold != k), gold[~held_out], fresh=True)
             new, right = outputs.take(fold == k), gold[held_out]
             corrected = other._label(new) != right
-            other.weights_ = np.ones_like(other.weights_)
+            other._keep_vote(1.0)
             wrong = 1.0 * (other._label(new) != right) - corrected
             gains[fold == k] = sample_means(wrong, new.offsets)
         return clearly_positive(gains)
@@ -200,12 +228,11 @@ class ESPBoost(Combiner):
         normalisers: list[float] = []
         self.stop_reason_ = "max_rounds"
         for round_ in range(self.n_rounds + (vote_margins is not None)):
-            part = 1.0
             if vote_margins is not None and round_ == 0:
                 # The vote's score is a mean: each of p experts has a p-th of its weight.
-                chosen, rho, part = slice(None), vote_margins, 1 / paths.shape[1]
+                chosen, part, rho = _Path(slice(None), 1 / paths.shape[1], vote_margins)
             else:
-                chosen, rho = paths.best(share)
+                chosen, part, rho = paths.best(share)
             edge = float(share @ rho)
             least = 1e-12
             if vote_margins is not None and round_ > 0:
@@ -229,6 +256,7 @@ class ESPBoost(Combiner):
                 break
         self.alphas_, self.errors_ = np.array(alphas), np.array(errors)
         self.normalisers_ = np.array(normalisers)
+        self._moves = paths.moves(len(alphas) - (vote_margins is not None))
 
     def bound(self, rho: float = 0.0) -> float:
         r"""Bound on the empirical margin loss in training (Theorem 5).
@@ -262,11 +290,28 @@ class ESPBoost(Combiner):
         return np.where(votes.any(axis=1), votes.argmax(axis=1), -1).astype(np.int32)
 
     def _position_weights(self, outputs: ExpertOutputs) -> Any:
+        if isinstance(self.automaton, PathFamily):
+            return self._family_weights(self.automaton, outputs)
         with np.errstate(divide="ignore"):
             table = np.exp(self._tying.with_fallback(np.log(self.weights_)))
         cells = self._tying.cells(outputs)
         columns = np.arange(outputs.n_experts)
         return lambda part: table[cells.rows(outputs.codes, part), columns]
+
+    def _family_weights(self, family: PathFamily, outputs: ExpertOutputs) -> Any:
+        """Sums of the alphas of the rounds whose path follows each expert."""
+        p, tables, n_rows = outputs.n_experts, [], 0
+        rows = np.empty(outputs.n_positions, np.int64)
+        from_vote = len(self.alphas_) - len(self._moves)
+        for length, _, places in by_length(outputs.offsets):
+            cells = np.arange(length) * p + family.expert[family.best_paths(self._moves, length)]
+            alphas = np.repeat(self.alphas_[from_vote:], length)
+            table = np.bincount(cells.ravel(), alphas, length * p).reshape(length, p)
+            tables.append(table + self.alphas_[:from_vote].sum() / p)
+            rows[places] = n_rows + np.arange(length)
+            n_rows += length
+        weights = np.concatenate([np.zeros((0, p)), *tables])
+        return lambda part: weights[rows[part]]
 
     def _votes(self, outputs: ExpertOutputs) -> NDArray[np.float64]:
         """Scores (N, L) of all labels."""
@@ -303,7 +348,8 @@ class ESPBoost(Combiner):
         return outputs.scores
 
     def _state(self) -> dict[str, Any]:
-        return super()._state() | self._tying.state() | {
+        moves = {"moves": self._moves} if isinstance(self.automaton, PathFamily) else {}
+        return super()._state() | self._tying.state() | moves | {
             "weights": self.weights_,
             "alphas": self.alphas_,
             "round_errors": self.errors_,
@@ -322,6 +368,11 @@ class ESPBoost(Combiner):
         self.alphas_ = take(state, "alphas", np.float64, (None,))
         self.errors_ = take(state, "round_errors", np.float64, self.alphas_.shape)
         self.normalisers_ = take(state, "normalisers", np.float64, self.alphas_.shape)
+        self._moves = np.zeros((0, 0))
+        if isinstance(self.automaton, PathFamily):
+            self._moves = take(state, "moves", np.float64, (None, self.automaton.n_moves))
+            if len(self.alphas_) - len(self._moves) not in (0, 1):
+                raise CorruptModelError("the scores of moves are not those of the rounds")
         reason = header_value(state, "stop_reason", str)
         self.stop_reason_ = _FIRST_REASONS.get(reason.split("=")[0], reason)
 
@@ -333,6 +384,14 @@ class _Corrected(ESPBoost):
         return True
 
 
+class _Path(NamedTuple):
+    """A path expert: cells of the table of weights, their part of its weight, margins (N,)."""
+
+    cells: Any
+    part: Any
+    rho: NDArray[np.float64]
+
+
 class _Paths:
     """All path experts: margins ``rho`` (N, p), and the table of weights they are choices in."""
 
@@ -340,9 +399,13 @@ class _Paths:
         self.rho = rho
         self.shape = (n_rows, rho.shape[1])
 
-    def best(self, share: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:
-        """Cells of the path with the largest edge under ``share`` (N,), and its margins (N,)."""
+    def best(self, share: NDArray[np.float64]) -> _Path:
+        """Return the path with the largest edge under ``share`` (N,)."""
         raise NotImplementedError  # abstract
+
+    def moves(self, n_rounds: int) -> NDArray[np.float64]:
+        """Scores of moves of the first rounds; (0, 0) where there are none."""
+        return np.zeros((0, 0))
 
 
 class _ByContext(_Paths):
@@ -355,14 +418,14 @@ class _ByContext(_Paths):
         ends = np.searchsorted(context[order], np.arange(n_rows + 1))
         self._groups = [order[a:b] for a, b in pairwise(ends.tolist())]
 
-    def best(self, share: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:
+    def best(self, share: NDArray[np.float64]) -> _Path:
         if len(self._groups) == 1:
             edges = (share @ self.rho)[None]
         else:
             edges = np.stack([share[g] @ self.rho[g] for g in self._groups])
         expert = _first_best(edges)
         rho = self.rho[np.arange(len(self.rho)), expert[self._context]]
-        return (np.arange(len(expert)), expert), rho
+        return _Path((np.arange(len(expert)), expert), 1.0, rho)
 
 
 class _OnAutomaton(_Paths):
@@ -373,13 +436,52 @@ class _OnAutomaton(_Paths):
         self._net = automaton
         self._place = np.tile(np.arange(automaton.length), len(rho) // automaton.length)
 
-    def best(self, share: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:
+    def best(self, share: NDArray[np.float64]) -> _Path:
         net = self._net
         edges = (share[:, None] * self.rho).reshape(-1, *self.shape).sum(axis=0)
         path = net.best_path(edges[net.position, net.expert].round(12))
         expert = net.expert[path]
         rho = self.rho[np.arange(len(self.rho)), expert[self._place]]
-        return (np.arange(net.length), expert), rho
+        return _Path((np.arange(net.length), expert), 1.0, rho)
+
+
+class _OnFamily(_Paths):
+    """A path expert is the best path of a family for each length, under scores of moves."""
+
+    def __init__(
+        self, rho: NDArray[np.float64], family: PathFamily, offsets: NDArray[np.int64]
+    ) -> None:
+        super().__init__(rho, 1)
+        self._family = family
+        self._lengths = [
+            (places, *family.unrolled(length)) for length, _, places in by_length(offsets)
+        ]
+        count = np.zeros(family.n_moves)
+        for places, _, move in self._lengths:
+            count += len(places) * np.bincount(move, minlength=family.n_moves)
+        # Means up to one factor for all: where a move has all positions, it is a sum of shares.
+        self._to_means = count.max() / np.maximum(count, 1)
+        self._kept: list[NDArray[np.float64]] = []
+
+    def best(self, share: NDArray[np.float64]) -> _Path:
+        family = self._family
+        gains = share[:, None] * self.rho
+        scores = np.zeros(family.n_moves)
+        for places, net, move in self._lengths:
+            edges = gains[places].sum(axis=0)[net.position, net.expert]
+            scores += np.bincount(move, edges, family.n_moves)
+        scores = (scores * self._to_means).round(12)
+        self._kept.append(scores)
+        rho = np.empty(len(self.rho))
+        followed = np.zeros(self.shape[1])
+        for places, net, _ in self._lengths:
+            expert = family.expert[family.best_paths(scores[None], net.length)[0]]
+            rho[places] = self.rho[places, expert]
+            followed += len(places) * np.bincount(expert, minlength=len(followed))
+        return _Path(slice(None), followed / len(rho), rho)
+
+    def moves(self, n_rounds: int) -> NDArray[np.float64]:
+        return np.array(self._kept[:n_rounds]).reshape(-1, self._family.n_moves)
 
 
 class _ByLabel(_Paths):
@@ -389,13 +491,14 @@ class _ByLabel(_Paths):
         super().__init__(rho, n_rows)
         self._rows = rows
 
-    def best(self, share: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:
+    def best(self, share: NDArray[np.float64]) -> _Path:
         n_rows, p = self.shape
         edges = np.empty((p, n_rows))
         for j in range(p):
             edges[j] = np.bincount(self._rows[:, j], share * self.rho[:, j], n_rows)
         j, row = divmod(int(_first_best(edges.reshape(1, -1))[0]), n_rows)
-        return (row, j), np.where(self._rows[:, j] == row, self.rho[:, j], 0.0)
+        rho = np.where(self._rows[:, j] == row, self.rho[:, j], 0.0)
+        return _Path((row, j), 1.0, rho)
 
 
 def _margin(scores: NDArray[Any], gold: NDArray[np.int32]) -> NDArray[np.float64]:

@@ -12,27 +12,51 @@ Losses of tied weights are thousands of mistakes, beside which noise of [0, 2 p]
 same leader is followed in all rounds. So where positions share weights, *mean* losses are perturbed
 by default, with noise of a width that is chosen by how well the votes predict.
 
+On a :class:`~trellis.experts.PathFamily` noise and losses are on the moves, tied over positions and
+lengths. The leader of round t is a path for every length l, the shortest one under
+
+    s_{1:t-1}(m) + q_t(m)
+
+with the *mean* loss s(m) of expert j(m) over the positions so far at which m was possible. A sample
+of l positions is answered by the best path of the family under the shares of the leaders h_t(l)
+that follow each expert at each position. The perturbed losses of up to 256 rounds are kept for
+that; in longer streams the first of each block of 2, 4, 8, ... rounds stands for its block. On the
+complete family this is one weight for each expert.
+
 An expert that sleeps at a position is charged what those awake are charged there on average; where
 the leader sleeps, the rule falls back on an unweighted choice among those awake.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
 from trellis.domains import function, number, one_of
-from trellis.errors import DataError
+from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import changed, parameter
 from trellis.experts.automaton import PathAutomaton
-from trellis.experts.learners import Batch, EdgeLearner, EvenLearner, Learner, Rounds, TableLearner
+from trellis.experts.conversions import Candidates, Leaders, Suffixes
+from trellis.experts.learners import (
+    Batch,
+    EdgeLearner,
+    EvenFamilyLearner,
+    EvenLearner,
+    FamilyLearner,
+    Learner,
+    Rounds,
+    TableLearner,
+)
 from trellis.experts.online import OnlineCombiner
 from trellis.experts.outputs import ExpertOutputs
+from trellis.experts.path_family import PathFamily
 from trellis.experts.tying import Tie
-from trellis.files.stored import check_range, take
+from trellis.files.stored import check_range, header_value, take
 
 __all__ = ["FollowPerturbedLeader"]
 
@@ -173,6 +197,137 @@ class _Edges(_Perturbed, EdgeLearner):
         return Rounds(losses, _log_share(total), np.zeros(0))
 
 
+class _Followed(NamedTuple):
+    """Path experts to vote with: scores of moves (K, M), and for how many rounds each counts.
+
+    ``prior``: there is also a round for each expert, spread evenly over the paths.
+    """
+
+    scores: Float64s
+    counts: NDArray[np.int64]
+    prior: bool
+
+
+class _Moves(_Perturbed, FamilyLearner):
+    """Losses of the moves of a family, and one path of each length a round.
+
+    ``seen`` counts the positions where a move was possible, ``kept`` holds the perturbed mean
+    losses of the rounds, as scores, and ``lengths`` how many samples of each length there were.
+    """
+
+    def __init__(self, family: PathFamily, n_experts: int, noise: float, seed: int | None) -> None:
+        FamilyLearner.__init__(self, family, n_experts, even_paths=False)
+        self.noise = noise
+        self.seen = np.zeros(family.n_moves)
+        self.kept = Leaders()
+        self.lengths: dict[int, int] = {}
+        self._even: dict[int, Float64s] = {}  # what does not change, of each length
+        self._begin(seed)
+
+    def log_table(self) -> Float64s:
+        """Return the scores of moves under which the leaders of the next round are best."""
+        scores: Float64s = -(self.table / np.maximum(self.seen, 1) + self.perturbation(self.noise))
+        return scores
+
+    def weights(self, log_table: Float64s) -> Float64s:
+        return log_table  # only their order counts
+
+    def rounds(self, batch: Batch) -> Rounds:
+        charged = batch.charged()
+        n = len(batch.offsets) - 1
+        losses = np.empty(n)
+        vote_losses = np.empty(n if self.judged else 0)
+        total = np.zeros_like(self.table)
+        for s, part, net, move in self.samples(batch):
+            length = net.length
+            if self.judged:
+                vote_losses[s] = batch.path_loss(s, net, self.votes(length, self.followed(0)))
+            scores = self.log_table()
+            path = self.family.best_paths(scores[None], length)[0]
+            losses[s] = charged[part][np.arange(length), self.family.expert[path]].sum() / length
+            total += self.made(path) / length
+            self.table = self.table + self.made(move, charged[part][net.position, net.expert])
+            self.seen = self.seen + self.made(move)
+            self.kept.add(scores)
+            self.lengths[length] = self.lengths.get(length, 0) + 1
+            self.n_rounds += 1
+        return Rounds(losses, _log_share(total), vote_losses)
+
+    def followed(self, start: int) -> _Followed:
+        """Return the leaders of the rounds from ``start`` on."""
+        if not self.kept.n_rounds:
+            return _Followed(np.zeros((0, len(self.table))), np.zeros(0, np.int64), self.judged)
+        return _Followed(*self.kept.since(start), self.judged)
+
+    def votes(self, length: int, followed: _Followed) -> Float64s:
+        """Return the share of the path experts that follow each expert at each position, (l, p)."""
+        p = self.family.n_experts
+        experts = self.family.expert[self.family.best_paths(followed.scores, length)]
+        cells = np.arange(length) * p + experts
+        times = np.repeat(followed.counts, length).astype(np.float64)
+        votes: Float64s = np.bincount(cells.ravel(), times, length * p).astype(np.float64)
+        votes = votes.reshape(length, p)
+        total = float(followed.counts.sum())
+        if followed.prior:
+            if length not in self._even:
+                self._even[length] = p * self.shares(length, np.zeros_like(self.table))
+            votes = votes + self._even[length]
+            total += p
+        return votes / total
+
+    def moved(self, scores: Float64s) -> Float64s:
+        """Return the share of positions at which a path expert makes each move, (M,).
+
+        It is the mean over the samples so far.
+        """
+        total = np.zeros_like(self.table)
+        for length, times in self.lengths.items():
+            total += self.made(self.family.best_paths(scores[None], length)[0]) * (times / length)
+        return total / self.n_rounds
+
+    def lost(self, batch: Batch, followed: _Followed) -> float:
+        """Return the mean loss of following any of the path experts."""
+        charged = batch.charged()
+        losses = [
+            (self.votes(net.length, followed) * charged[part, : self.family.n_experts]).sum()
+            / net.length
+            for _, part, net, _ in self.samples(batch)
+        ]
+        return float(np.mean(losses))
+
+    def expected(self, batch: Batch, tables: Float64s) -> Float64s:
+        """Return the loss of each sample under scores of moves (M, K), as (K, S)."""
+        charged = batch.charged()
+        losses = np.empty((tables.shape[-1], len(batch.offsets) - 1))
+        for s, part, net, _ in self.samples(batch):
+            experts = self.family.expert[self.family.best_paths(tables.T, net.length)]
+            losses[:, s] = charged[part][np.arange(net.length), experts].sum(axis=1) / net.length
+        return losses
+
+    def again(self) -> Self:
+        new = super().again()
+        new.seen, new.kept, new.lengths = np.zeros_like(self.seen), Leaders(), {}
+        return new
+
+    def state(self) -> dict[str, Any]:
+        return super().state() | {
+            "seen": self.seen,
+            "kept": self.kept.state(),
+            "lengths": np.array(sorted(self.lengths.items()), np.int64),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        self.seen = take(state, "seen", np.float64, self.table.shape)
+        check_range(self.seen, 0, np.inf, "positions of moves")
+        self.kept.restore(header_value(state, "kept", dict), self.table.shape)
+        lengths = take(state, "lengths", np.int64, (None, 2))
+        check_range(lengths, 1, 2**31, "lengths of samples")
+        self.lengths = dict(lengths.tolist())
+        if not self.n_rounds == self.kept.n_rounds == sum(self.lengths.values()):
+            raise CorruptModelError("the leaders and lengths are not those of the rounds")
+
+
 class FollowPerturbedLeader(OnlineCombiner):
     """Follow the perturbed leader over path experts, with H_FPL or H_FPL-CV as the rule.
 
@@ -180,7 +335,8 @@ class FollowPerturbedLeader(OnlineCombiner):
     ----------
     weights_ : float64
         Shares of the chosen paths that follow each expert: (l, p), (p,) or (C, p) as for
-        :class:`WeightedMajority`.
+        :class:`WeightedMajority`. On a family of automata (M,): mean share of the positions of a
+        sample at which they make each move.
     expected_loss_, gamma_, rounds_, round_losses_
         As for :class:`WeightedMajority`; the loss of a round is that of its path.
 
@@ -225,22 +381,74 @@ class FollowPerturbedLeader(OnlineCombiner):
         seed = self.random_state
         if (paths := self._restricted()) is not None:
             return [_Edges(paths, n_experts, noise, scale == "1/l", seed)]
-        if scale != "mean" or self.epsilon != "auto":
-            return [_Table(tie, n_experts, noise, scale, seed)]
-        if self.conversion == "cross-validation":  # follows one path: there is no vote to judge
-            return [_Table(tie, n_experts, _WIDTHS[-1], scale, seed)]
-        even: list[Learner] = [EvenLearner(tie, n_experts)]
-        return even + [_Table(tie, n_experts, width, scale, seed) for width in _WIDTHS]
+        family = self.automaton if isinstance(self.automaton, PathFamily) else None
+        widths: tuple[float | None, ...] = (noise,)
+        judged = False
+        if (scale == "mean" or family is not None) and self.epsilon == "auto":
+            # H_FPL-CV follows one path: there is no vote to judge.
+            judged = self.conversion != "cross-validation"
+            widths = _WIDTHS if judged else _WIDTHS[-1:]
+        if family is not None:
+            even: list[Learner] = [EvenFamilyLearner(family, n_experts, even_paths=False)]
+            perturbed: list[Learner] = [
+                _Moves(family, n_experts, width, seed) for width in widths if width is not None
+            ]
+        else:
+            even = [EvenLearner(tie, n_experts)]
+            perturbed = [_Table(tie, n_experts, width, scale, seed) for width in widths]
+        return even + perturbed if judged else perturbed
 
     def _choose(self, batch: Batch) -> None:
         super()._choose(batch)
-        if isinstance(self._learner, _Table) and self._learner.judged and self._by_suffixes():
+        learner = self._learner
+        if learner.judged and self._by_suffixes() and isinstance(learner, _Table | _Moves):
             # What was judged: the shares of all rounds so far, and one round for each expert.
-            followed = 1 + self._learner.followed
-            self._log_table = np.log(followed / followed.sum(axis=1, keepdims=True))
+            if isinstance(learner, _Table):
+                followed = 1 + learner.followed
+                self._log_table = np.log(followed / followed.sum(axis=1, keepdims=True))
+            else:
+                self._log_table = self._moved_in_all()
             self.rounds_ = np.arange(len(self._losses))
             self.gamma_ = float(self.gammas()[0])
             self.expected_loss_ = float(self._losses.mean())
+        elif isinstance(learner, _Moves) and self.conversion == "cross-validation":
+            self._members = [self._log_table]
+            self._log_table = _log_share(learner.moved(self._log_table))
+        elif isinstance(learner, _Moves) and not self._by_suffixes():
+            self._members = self._each_of(batch, self.rounds_)
+
+    def _moved_in_all(self) -> Float64s:
+        """Log of the shares of moves in all rounds, and in one for each expert, evenly spread."""
+        learner, (even, own) = self._learner, (self._strands[0].blocks, self._blocks)
+        assert isinstance(learner, _Moves)
+        assert isinstance(even, Suffixes)
+        assert isinstance(own, Suffixes)
+        prior = math.log(learner.family.n_experts) + even.log_average(0)
+        rounds = math.log(learner.n_rounds) + own.log_average(0)
+        total: Float64s = np.logaddexp(prior, rounds)
+        return total - math.log(learner.family.n_experts + learner.n_rounds)
+
+    def _followed(self, learner: _Moves) -> _Followed:
+        """The path experts that vote."""
+        if self._members is not None:
+            return _Followed(
+                np.stack(self._members), np.ones(len(self._members), np.int64), prior=False
+            )
+        return learner.followed(int(self.rounds_[0]))
+
+    def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
+        learner = self._learner
+        if not isinstance(learner, _Moves):
+            return super()._label(outputs)
+        followed = self._followed(learner)
+        rng = np.random.default_rng(self.random_state) if self.ties == "random" else None
+        return learner.voted(outputs, lambda length: learner.votes(length, followed), rng)
+
+    def _mean_loss(self, batch: Batch, tables: list[Float64s], counts: NDArray[np.int64]) -> float:
+        learner = self._learner
+        if not isinstance(learner, _Moves):
+            return super()._mean_loss(batch, tables, counts)
+        return learner.lost(batch, self._followed(learner))
 
     def _rate(self) -> float | str:
         return self.epsilon
@@ -250,11 +458,26 @@ class FollowPerturbedLeader(OnlineCombiner):
         if self.epsilon == "paper" and self.loss_scale == "mean":
             raise DataError('epsilon="paper" is for sums of losses; use loss_scale "0/1" or "1/l"')
 
+    def _restore(self, state: dict[str, Any]) -> None:
+        super()._restore(state)
+        if not isinstance(self._learner, _Moves):
+            return
+        if self._members is None and not self._learner.kept.n_rounds:
+            raise CorruptModelError("the file lacks the leaders of its rounds")
+        scores = list(self._members or [])
+        for strand in self._strands:
+            if isinstance(strand.learner, _Moves):
+                scores += strand.learner.kept.tables
+            if isinstance(strand.blocks, Candidates):
+                scores += strand.blocks.tables
+        if not all(np.isfinite(table).all() for table in scores):
+            raise CorruptModelError("the scores of moves are not numbers")
+
     def _blank_learners(self, tie: Tie, n_experts: int, state: Mapping[str, Any]) -> list[Learner]:
         return self._learners(tie, n_experts, self._stored_scale(state))
 
     def _state(self) -> dict[str, Any]:
         state = super()._state()
-        if self._restricted() is None:
+        if self._restricted() is None and not isinstance(self.automaton, PathFamily):
             state["scale"] = self._scale(self.tie_)
         return state

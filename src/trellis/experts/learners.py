@@ -1,16 +1,18 @@
 """Learners on tables and on automata: what the on-line algorithms share.
 
 A learner keeps weights as a table: (C, p) for contexts and experts
-(:mod:`trellis.experts.tying`), or (E,) for the edges of an automaton that is not complete. It plays
-one round a sample, tells the expected losses of any table, and votes with one.
+(:mod:`trellis.experts.tying`), (E,) for the edges of an automaton that is not complete, or (M,) for
+the moves of a family of automata. It plays one round a sample, tells the expected losses of any
+table, and votes with one.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +20,6 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
-from trellis.errors import DataError
 from trellis.experts.automaton import PathAutomaton
 from trellis.experts.outputs import ExpertOutputs
 from trellis.experts.path_family import PathFamily
@@ -29,11 +30,14 @@ from trellis.files.stored import header_value, take
 __all__ = [
     "Batch",
     "EdgeLearner",
+    "EvenFamilyLearner",
     "EvenLearner",
     "FamilyLearner",
     "Learner",
+    "PathLearner",
     "Rounds",
     "TableLearner",
+    "by_length",
     "drawn_paths",
     "path_vote",
 ]
@@ -83,6 +87,13 @@ class Batch:
         part = slice(int(self.offsets[sample]), int(self.offsets[sample + 1]))
         n_labels = int(max(self.codes[part].max(), self.gold[part].max())) + 1
         return self.loss_of(sample, vote(self.codes[part], weights, n_labels))
+
+    def path_loss(self, sample: int, net: PathAutomaton, shares: Float64s) -> float:
+        """Return the mean loss on one sample of the best path under votes (l, p)."""
+        part = slice(int(self.offsets[sample]), int(self.offsets[sample + 1]))
+        n_labels = int(max(self.codes[part].max(), self.gold[part].max())) + 1
+        said = path_vote(net, shares, self.codes[None, part], n_labels, None)[0]
+        return self.loss_of(sample, said)
 
     def loss_of(self, sample: int, said: NDArray[np.int32]) -> float:
         """Return the mean loss of an answer (n,) to one sample; that of no answer (-1) is 1."""
@@ -141,8 +152,13 @@ class Learner:
         """Return the log of the weights p_t of the next round, (C, p) or (E,)."""
         raise NotImplementedError  # abstract
 
+    def weights(self, log_table: Float64s) -> Float64s:
+        """Return the weights of a table, as :meth:`expected` wants them."""
+        weights: Float64s = np.exp(log_table)
+        return weights
+
     def expected(self, batch: Batch, tables: Float64s) -> Float64s:
-        """Return the expected loss of each sample under tables (C, p, K) or (E, K), (K, S)."""
+        """Return the expected loss of each sample under weights (C, p, K) or (E, K), (K, S)."""
         raise NotImplementedError  # abstract
 
     def label(
@@ -295,7 +311,64 @@ class EvenLearner(TableLearner):
         return Rounds(losses, np.full(self.table.shape, math.log(n)), votes)
 
 
-class EdgeLearner(Learner):
+class PathLearner(Learner):
+    """What learners on the paths of automata share: votes and draws."""
+
+    def net(self, length: int) -> PathAutomaton:
+        """Return the automaton of samples of one length."""
+        raise NotImplementedError  # abstract
+
+    def marginals(self, length: int, log_table: Float64s) -> Float64s:
+        """Return the edge marginals of samples of one length."""
+        raise NotImplementedError  # abstract
+
+    def check(self, outputs: ExpertOutputs) -> None:
+        """Refuse samples to which there is no path."""
+        raise NotImplementedError  # abstract
+
+    def batch(self, outputs: ExpertOutputs, gold: NDArray[np.int32], cost: Float64s) -> Batch:
+        """Prepare samples, to all of which there must be a path."""
+        self.check(outputs)
+        return Batch(outputs.offsets, outputs.codes, gold, cost, None)
+
+    def shares(self, length: int, log_table: Float64s) -> Float64s:
+        """Return the chance of following each expert at each position, (l, p)."""
+        return self.net(length).expert_marginals(self.marginals(length, log_table))
+
+    def label(
+        self, outputs: ExpertOutputs, log_table: Float64s, rng: Generator | None
+    ) -> NDArray[np.int32]:
+        """Best path under the log vote scores of what its edges say."""
+        return self.voted(outputs, lambda length: self.shares(length, log_table), rng)
+
+    def voted(
+        self, outputs: ExpertOutputs, shares: Callable[[int], Float64s], rng: Generator | None
+    ) -> NDArray[np.int32]:
+        """Vote with the weights (l, p) that a function gives for each length."""
+        self.check(outputs)
+        answer = np.empty(outputs.n_positions, np.int32)
+        for length, _, places in by_length(outputs.offsets):
+            answer[places] = path_vote(
+                self.net(length), shares(length), outputs.codes[places], len(outputs.labels), rng
+            )
+        return answer
+
+    def follow_drawn(
+        self, outputs: ExpertOutputs, log_tables: list[Float64s], lots: NDArray[np.int64],
+        rng: Generator,
+    ) -> NDArray[np.int32]:  # fmt: skip
+        """Follow a path drawn by the weights of the table of each sample."""
+        self.check(outputs)
+        answer = np.empty(outputs.n_positions, np.int32)
+        for length, samples, places in by_length(outputs.offsets):
+            for lot in np.unique(lots[samples]):
+                drawn = places[lots[samples] == lot]
+                marginals = self.marginals(length, log_tables[lot])
+                answer[drawn] = drawn_paths(self.net(length), marginals, outputs.codes[drawn], rng)
+        return answer
+
+
+class EdgeLearner(PathLearner):
     """What learners on the edges of an automaton share; all samples have its length."""
 
     even_paths = False  # whether the first distribution is uniform over paths
@@ -316,10 +389,13 @@ class EdgeLearner(Learner):
         path = self.automaton.best_path(self.start_cost)
         return float(self.start_cost[path].sum())
 
-    def batch(self, outputs: ExpertOutputs, gold: NDArray[np.int32], cost: Float64s) -> Batch:
-        """Prepare samples, which must have the automaton's length."""
-        self.check(outputs)
-        return Batch(outputs.offsets, outputs.codes, gold, cost, None)
+    def net(self, length: int) -> PathAutomaton:
+        """Return the automaton."""
+        return self.automaton
+
+    def marginals(self, length: int, log_table: Float64s) -> Float64s:
+        """Return the weights themselves."""
+        return self.weights(log_table)
 
     def check(self, outputs: ExpertOutputs) -> None:
         """Refuse samples of another length, and an expert that is not there."""
@@ -343,30 +419,8 @@ class EdgeLearner(Learner):
         total: Float64s = tables[self.automaton.position == 0].sum(axis=0)
         return total
 
-    def label(
-        self, outputs: ExpertOutputs, log_table: Float64s, rng: Generator | None
-    ) -> NDArray[np.int32]:
-        """Best path under the log vote scores of what its edges say."""
-        self.check(outputs)
-        codes = outputs.codes.reshape(len(outputs), -1, outputs.n_experts)
-        return path_vote(self.automaton, np.exp(log_table), codes, len(outputs.labels), rng).ravel()
 
-    def follow_drawn(
-        self, outputs: ExpertOutputs, log_tables: list[Float64s], lots: NDArray[np.int64],
-        rng: Generator,
-    ) -> NDArray[np.int32]:  # fmt: skip
-        """Follow a path drawn by the edge marginals of the table of each sample."""
-        self.check(outputs)
-        codes = outputs.codes.reshape(len(outputs), -1, outputs.n_experts)
-        answer = np.empty(codes.shape[:2], np.int32)
-        for lot in np.unique(lots):
-            drawn = np.flatnonzero(lots == lot)
-            marginals = np.exp(log_tables[lot])
-            answer[drawn] = drawn_paths(self.automaton, marginals, codes[drawn], rng)
-        return answer.ravel()
-
-
-class FamilyLearner(Learner):
+class FamilyLearner(PathLearner):
     """What learners on the moves of a family of automata share; log weights are (M,).
 
     A path of a sample weighs the product of the weights of its moves, and that of the first
@@ -374,10 +428,7 @@ class FamilyLearner(Learner):
     """
 
     def __init__(self, family: PathFamily, n_experts: int, even_paths: bool) -> None:
-        if family.n_experts > n_experts:
-            raise DataError(
-                f"the automaton speaks of {family.n_experts} experts, there are {n_experts}"
-            )
+        family.check_experts(n_experts)
         super().__init__(np.zeros(family.n_moves))
         self.family = family
         self.even_paths = even_paths
@@ -387,16 +438,19 @@ class FamilyLearner(Learner):
         """Path experts of different lengths are not of one class."""
         return None
 
-    def batch(self, outputs: ExpertOutputs, gold: NDArray[np.int32], cost: Float64s) -> Batch:
-        """Prepare samples, to all of which the family must have a path."""
+    def net(self, length: int) -> PathAutomaton:
+        """Return the family unrolled."""
+        return self.family.unrolled(length)[0]
+
+    def check(self, outputs: ExpertOutputs) -> None:
+        """Refuse samples of a length that the family has no path of."""
         for length in np.unique(outputs.lengths).tolist():
             self.family.unrolled(length)
-        return Batch(outputs.offsets, outputs.codes, gold, cost, None)
 
-    def marginals(self, length: int, log_weights: Float64s) -> Float64s:
+    def marginals(self, length: int, log_table: Float64s) -> Float64s:
         """Return the edge marginals of samples of one length, of log weights (M, ...)."""
         net, move = self.family.unrolled(length)
-        logs = log_weights[move]
+        logs = log_table[move]
         if not self.even_paths:
             start = np.log(np.bincount(net.origin, minlength=net.n_states)[net.origin])
             logs = logs - start.reshape(-1, *[1] * (logs.ndim - 1))
@@ -405,71 +459,90 @@ class FamilyLearner(Learner):
     def expected(self, batch: Batch, tables: Float64s) -> Float64s:
         """Return the expected loss of each sample under weights of moves (M, K), as (K, S)."""
         charged = batch.charged()
-        lengths = np.diff(batch.offsets)
-        losses = np.empty((tables.shape[-1], len(lengths)))
+        losses = np.empty((tables.shape[-1], len(batch.offsets) - 1))
         with np.errstate(divide="ignore"):
             logs = np.log(tables)
-        for length in np.unique(lengths).tolist():
-            net, _ = self.family.unrolled(length)
+        for length, samples, places in by_length(batch.offsets):
+            net = self.net(length)
             marginals = self.marginals(length, logs)
-            for s in np.flatnonzero(lengths == length):
-                part = charged[batch.offsets[s] : batch.offsets[s + 1]]
-                losses[:, s] = part[net.position, net.expert] @ marginals / length
+            for s, part in zip(samples.tolist(), places, strict=True):
+                losses[:, s] = charged[part][net.position, net.expert] @ marginals / length
         return losses
 
-    def label(
-        self, outputs: ExpertOutputs, log_table: Float64s, rng: Generator | None
-    ) -> NDArray[np.int32]:
-        """Best path under the log vote scores of what its edges say."""
-        answer = np.empty(outputs.n_positions, np.int32)
-        for length, _, places in _by_length(outputs):
-            net, _ = self.family.unrolled(length)
-            marginals = self.marginals(length, log_table)
-            answer[places] = path_vote(
-                net, marginals, outputs.codes[places], len(outputs.labels), rng
-            )
-        return answer
+    def samples(
+        self, batch: Batch
+    ) -> Iterator[tuple[int, slice, PathAutomaton, NDArray[np.int64]]]:
+        """Samples one by one: number, positions, automaton, and the moves of its edges."""
+        for s, (begin, end) in enumerate(pairwise(batch.offsets.tolist())):
+            yield s, slice(begin, end), *self.family.unrolled(end - begin)
 
-    def follow_drawn(
-        self, outputs: ExpertOutputs, log_tables: list[Float64s], lots: NDArray[np.int64],
-        rng: Generator,
-    ) -> NDArray[np.int32]:  # fmt: skip
-        """Follow a path drawn by the weights of the table of each sample."""
-        answer = np.empty(outputs.n_positions, np.int32)
-        for length, samples, places in _by_length(outputs):
-            net, _ = self.family.unrolled(length)
-            for lot in np.unique(lots[samples]):
-                drawn = places[lots[samples] == lot]
-                marginals = self.marginals(length, log_tables[lot])
-                answer[drawn] = drawn_paths(net, marginals, outputs.codes[drawn], rng)
-        return answer
+    def made(self, move: NDArray[np.int64], weights: NDArray[Any] | None = None) -> Float64s:
+        """Sum weights of edges (None: one each) over the edges of each move, (M,)."""
+        total: Float64s = np.bincount(move, weights, self.family.n_moves).astype(np.float64)
+        return total
 
 
-def _by_length(
-    outputs: ExpertOutputs,
+class EvenFamilyLearner(FamilyLearner):
+    """Equal weights whatever happens; what it tells of weights is the share of each move.
+
+    That is the mean share of the positions of a sample at which a path makes the move.
+    """
+
+    def log_table(self) -> Float64s:
+        """Return the log of equal weights."""
+        return np.zeros_like(self.table)
+
+    def rounds(self, batch: Batch) -> Rounds:
+        """Play one round a sample."""
+        n = len(batch.offsets) - 1
+        losses = self.expected(batch, np.ones((len(self.table), 1)))[0]
+        votes = np.empty(n)
+        total = np.zeros_like(self.table)
+        for s, part, net, move in self.samples(batch):
+            length = part.stop - part.start
+            marginals = self.marginals(length, self.log_table())
+            votes[s] = batch.path_loss(s, net, net.expert_marginals(marginals))
+            total += self.made(move, marginals) / length
+        self.n_rounds += n
+        with np.errstate(divide="ignore"):
+            return Rounds(losses, np.log(total), votes)
+
+    def shares(self, length: int, log_table: Float64s) -> Float64s:
+        """Return the chances of equal weights, (l, p)."""
+        return super().shares(length, self.log_table())
+
+    def expected(self, batch: Batch, tables: Float64s) -> Float64s:
+        """Return the expected loss of each sample under equal weights, (K, S)."""
+        return super().expected(batch, np.ones_like(tables))
+
+
+def by_length(
+    offsets: NDArray[np.int64],
 ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
     """Lengths, the samples that have them, and their positions (S, l)."""
-    for length in np.unique(outputs.lengths).tolist():
-        samples = np.flatnonzero(outputs.lengths == length)
-        yield length, samples, outputs.offsets[samples][:, None] + np.arange(length)
+    lengths = np.diff(offsets)
+    for length in np.unique(lengths).tolist():
+        samples = np.flatnonzero(lengths == length)
+        yield length, samples, offsets[samples][:, None] + np.arange(length)
 
 
 def path_vote(
     net: PathAutomaton,
-    marginals: Float64s,
+    shares: Float64s,
     codes: NDArray[np.int32],
     n_labels: int,
     rng: Generator | None,
 ) -> NDArray[np.int32]:
     """Answers (S, l) of the best paths under the log vote scores of what edges say.
 
-    ``codes`` is (S, l, p). An edge whose expert sleeps has the mean score of those awake and the
-    most voted label; where all sleep the answer is -1.
+    ``codes`` is (S, l, p), and ``shares`` are the weights of the experts at each position, (l, p)
+    or fewer if the automaton speaks of fewer. An edge whose expert sleeps has the mean score of
+    those awake and the most voted label; where all sleep the answer is -1.
     """
     n_experts = codes.shape[2]
     answer = np.empty(codes.shape[:2], np.int32)
     table = np.zeros((net.length, n_experts))
-    table[:, : net.n_experts] = net.expert_marginals(marginals)
+    table[:, : shares.shape[1]] = shares
     step = max(1, 1_000_000 // max(net.n_edges, n_labels * net.length))
     for start in range(0, len(codes), step):
         part = codes[start : start + step]

@@ -151,8 +151,10 @@ class OnlineCombiner(Combiner, Seeded):
     )
     tie: Any = TIE
     automaton: Any = parameter(
-        nothing | instance(PathAutomaton),
-        "The allowed paths, for samples of one length; None: all.",
+        nothing | instance(PathAutomaton) | instance(PathFamily),
+        """The allowed paths: of samples of one length, with a weight on each edge, or a
+        :class:`~trellis.experts.PathFamily` for samples of any length, with a weight on each move.
+        None: all.""",
         default=None,
     )
     collection: Any = parameter(
@@ -175,6 +177,13 @@ class OnlineCombiner(Combiner, Seeded):
             raise DataError("an automaton has its weights on edges; leave tie at auto")
         if isinstance(self.automaton, PathAutomaton) and self.loss_scale == "mean":
             raise DataError("on an automaton of one length losses are counted; use '0/1' or '1/l'")
+        if isinstance(self.automaton, PathFamily) and (
+            self.loss_scale not in ("auto", "mean") or self._rate() in ("regret", "paper")
+        ):
+            raise DataError(
+                "the weights of a PathFamily are tied over positions and follow mean losses; leave "
+                'loss_scale at auto, and beta (or epsilon) is a number or "auto"'
+            )
 
     def partial_fit(self, outputs: Any, gold: Any) -> Self:
         """Go on learning from further samples, one round each; the first call starts afresh.
@@ -215,7 +224,12 @@ class OnlineCombiner(Combiner, Seeded):
         if isinstance(learner, TableLearner):
             tables = [learner.tying.with_fallback(table) for table in tables]
         batch = Batch(answers.offsets, answers.codes, truth, self._cost(answers), cells)
-        weights = np.stack([np.exp(table - table.max()) for table in tables], axis=-1)
+        return self._mean_loss(batch, tables, counts)
+
+    def _mean_loss(self, batch: Batch, tables: list[Float64s], counts: NDArray[np.int64]) -> float:
+        """Mean expected loss under tables that stand for so many rounds each."""
+        learner = self._learner
+        weights = np.stack([learner.weights(table - table.max()) for table in tables], axis=-1)
         losses = learner.expected(batch, weights).mean(axis=1)
         return float(losses @ counts / counts.sum())
 
@@ -257,8 +271,10 @@ class OnlineCombiner(Combiner, Seeded):
     def _by_suffixes(self) -> bool:
         return isinstance(self.collection, str)
 
-    def _new_blocks(self) -> Suffixes | Candidates:
-        return Candidates() if self.conversion == "cross-validation" else Suffixes()
+    def _new_strand(self, learner: Learner) -> Strand:
+        one = self.conversion == "cross-validation"
+        blocks = Candidates(learner.weights) if one else Suffixes()
+        return Strand(learner, blocks, np.zeros(0), np.zeros(0))
 
     # ------------------------------------------------------------------ learning
 
@@ -269,10 +285,7 @@ class OnlineCombiner(Combiner, Seeded):
             learners = self._new_learners(self._tie(outputs), outputs.n_experts, outputs)
             for learner in learners:
                 learner.judged = len(learners) > 1
-            none = np.zeros(0)
-            self._strands = [
-                Strand(learner, self._new_blocks(), none, none) for learner in learners
-            ]
+            self._strands = [self._new_strand(learner) for learner in learners]
         first = self._strands[0].learner
         batch = first.batch(outputs, gold, self._cost(outputs))
         for strand in self._strands:
@@ -363,7 +376,8 @@ class OnlineCombiner(Combiner, Seeded):
         for t in rounds.tolist():
             if t > done:
                 learner.rounds(batch.part(done, t))
-            tables.append(learner.rounds(batch.part(t, t + 1)).log_sum)
+            tables.append(learner.log_table().copy())
+            learner.rounds(batch.part(t, t + 1))
             done = t + 1
         return tables
 
@@ -569,8 +583,7 @@ class OnlineCombiner(Combiner, Seeded):
             if len(tables) != len(self.rounds_) or not all((t < np.inf).all() for t in tables):
                 raise CorruptModelError("the weights of rounds are not logarithms, one a round")
         self._blocks = None
-        none = np.zeros(0)
-        self._strands = [Strand(one, self._new_blocks(), none, none) for one in learners]
+        self._strands = [self._new_strand(one) for one in learners]
         if "strands" in state:
             kept = header_value(state, "strands", list, items=dict)
             if len(kept) != len(learners):
@@ -581,9 +594,9 @@ class OnlineCombiner(Combiner, Seeded):
             if not np.array_equal(self._losses, self.round_losses_):
                 raise CorruptModelError("the rounds are not those of the losses")
         elif "blocks" in state:
+            strand = self._strands[self._strand]
             learner.restore(header_value(state, "learner", dict))
-            self._blocks = self._new_blocks()
-            self._blocks.restore(header_value(state, "blocks", dict), shape)
-            if not learner.n_rounds == self._blocks.n_rounds == len(self._losses):
+            strand.blocks.restore(header_value(state, "blocks", dict), shape)
+            if not learner.n_rounds == strand.blocks.n_rounds == len(self._losses):
                 raise CorruptModelError("the rounds are not those of the losses")
-            self._strands = [Strand(learner, self._blocks, self._losses, none)]
+            strand.losses, self._blocks, self._strands = self._losses, strand.blocks, [strand]

@@ -5,6 +5,17 @@ one for each length. A family is a finite automaton whose moves m go from state 
 and stand for expert j(m), at whatever position; its paths of l moves from state 0 to a final state
 are those of a :class:`~trellis.experts.PathAutomaton` of l positions, the family *unrolled*.
 Weights live on the moves, tied over positions and lengths.
+
+A path expert of a family must answer samples of every length. It is a vector of scores of moves,
+and follows in a sample of l positions the path of l moves with the largest sum
+
+    h(l) = argmax_{paths m_1 ... m_l} Σ_k s(m_k)
+
+What s(m) is, the learners say; it is a mean over the positions at which the move may be made, so
+that moves which are possible at few positions (the first one, or after a switch) are not at a
+disadvantage. In the complete family h follows one expert everywhere. If the moves of each position
+are others, and all samples have one length, h is a path of the unrolled automaton and s may be any
+numbers on its edges.
 """
 
 from __future__ import annotations
@@ -17,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from trellis.arrays import as_array, held
 from trellis.domains import whole
 from trellis.errors import DataError
-from trellis.experts.automaton import PathAutomaton
+from trellis.experts.automaton import PathAutomaton, check_experts
 
 __all__ = ["PathFamily"]
 
@@ -159,6 +170,10 @@ class PathFamily:
         """Number of moves."""
         return len(self.origin)
 
+    def check_experts(self, n_experts: int) -> None:
+        """Refuse an expert that is not there."""
+        check_experts(self.n_experts, n_experts)
+
     def unrolled(self, length: int) -> tuple[PathAutomaton, NDArray[np.int64]]:
         """Return the automaton of the paths of one length, and the move of each of its edges."""
         whole(1, _LONGEST).check("length", length)
@@ -166,9 +181,29 @@ class PathFamily:
             self._unrolled[length] = self._unroll(length)
         return self._unrolled[length]
 
+    def best_paths(self, scores: ArrayLike, length: int) -> NDArray[np.int64]:
+        """Return the moves (K, l) of the best paths of one length under scores (K, M).
+
+        Of equals it is the path whose moves come first.
+        """
+        from trellis.kernels.experts import best_moves
+
+        self.unrolled(length)  # refuses a length without paths
+        shape = None, self.n_moves
+        values = as_array(scores, np.float64, "scores of moves", shape, finite=True)
+        moves = np.empty((len(values), length), np.int64)
+        best_moves(self.origin, self.destination, self._ends(), values, moves)
+        return moves
+
+    def _ends(self) -> NDArray[np.bool_]:
+        """Whether a path may end in each state."""
+        if self.final is None:
+            return np.ones(self.n_states, bool)
+        return np.isin(range(self.n_states), self.final)
+
     def _unroll(self, length: int) -> tuple[PathAutomaton, NDArray[np.int64]]:
         alive = np.zeros((length + 1, self.n_states), bool)  # from which a final state is reached
-        alive[length] = True if self.final is None else np.isin(range(self.n_states), self.final)
+        alive[length] = self._ends()
         for k in range(length - 1, -1, -1):
             alive[k, self.origin[alive[k + 1, self.destination]]] = True
         if not alive[0, 0]:

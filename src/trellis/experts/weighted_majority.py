@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
-from trellis.domains import instance, nothing, number, one_of
+from trellis.domains import number, one_of
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import changed, fitted, parameter
 from trellis.experts.automaton import PathAutomaton
@@ -49,7 +49,6 @@ from trellis.experts.learners import (
     Learner,
     Rounds,
     TableLearner,
-    path_vote,
 )
 from trellis.experts.online import OnlineCombiner, Strand, beats_vote
 from trellis.experts.outputs import ExpertOutputs
@@ -92,22 +91,43 @@ class _Table(TableLearner):
             self.table, log_sum, last, losses,
         )  # fmt: skip
         self.n_rounds += n
-        with np.errstate(divide="ignore"):
-            rest = self.table + np.log(self.n_rounds - last)
-        return Rounds(losses, np.logaddexp(log_sum, rest), np.zeros(0))
+        return Rounds(losses, _to_the_end(log_sum, last, self.table, self.n_rounds), np.zeros(0))
 
 
-class _Means(TableLearner):
-    """Weights β^(mean loss) (C, p): ``table`` sums by how much an expert was better than others."""
+class _MeanLoss(Learner):
+    """Weights β^(mean loss): ``table`` sums by how much what has a weight was better than others.
+
+    ``spoken`` counts the positions of these sums.
+    """
+
+    eta: float
+    spoken: Float64s
+
+    def log_table(self) -> Float64s:
+        log_weights: Float64s = self.eta * self.table / (self.spoken + _PRIOR)
+        return log_weights
+
+    def again(self) -> Self:
+        new = super().again()
+        new.spoken = np.zeros_like(self.spoken)
+        return new
+
+    def state(self) -> dict[str, Any]:
+        return super().state() | {"spoken": self.spoken}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore(state)
+        self.spoken = take(state, "spoken", np.float64, self.table.shape)
+        check_range(self.spoken, 0, np.inf, "positions where an expert spoke")
+
+
+class _Means(_MeanLoss, TableLearner):
+    """Weights (C, p) of the experts in each context."""
 
     def __init__(self, tie: Tie, n_experts: int, eta: float) -> None:
         super().__init__(tie, n_experts)
         self.eta = eta
         self.spoken = np.zeros((0, n_experts))
-
-    def log_table(self) -> Float64s:
-        log_weights: Float64s = self.eta * self.table / (self.spoken + _PRIOR)
-        return log_weights
 
     def rounds(self, batch: Batch) -> Rounds:
         from trellis.kernels.experts import mean_loss_majority
@@ -126,27 +146,21 @@ class _Means(TableLearner):
             self.spoken, log_weights, log_sum, last, losses, np.zeros(n_labels), vote_losses,
         )  # fmt: skip
         self.n_rounds += n
-        with np.errstate(divide="ignore"):
-            rest = log_weights + np.log(self.n_rounds - last)
-        return Rounds(losses, np.logaddexp(log_sum, rest), vote_losses)
+        return Rounds(losses, _to_the_end(log_sum, last, log_weights, self.n_rounds), vote_losses)
 
     def grow(self, n_rows: int) -> None:
         super().grow(n_rows)
         missing = n_rows - len(self.spoken)
         self.spoken = np.concatenate([self.spoken, np.zeros((missing, self.table.shape[1]))])
 
-    def again(self) -> Self:
-        new = super().again()
-        new.spoken = np.zeros_like(self.spoken)
-        return new
 
-    def state(self) -> dict[str, Any]:
-        return super().state() | {"spoken": self.spoken}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        super().restore(state)
-        self.spoken = take(state, "spoken", np.float64, self.table.shape)
-        check_range(self.spoken, 0, np.inf, "positions where an expert spoke")
+def _to_the_end(
+    log_sum: Float64s, last: NDArray[np.int64], log_weights: Float64s, n_rounds: int
+) -> Float64s:
+    """Add to sums of weights up to the rounds ``last`` what has stayed the same since."""
+    with np.errstate(divide="ignore"):
+        total: Float64s = np.logaddexp(log_sum, log_weights + np.log(n_rounds - last))
+    return total
 
 
 class _Edges(EdgeLearner):
@@ -180,17 +194,13 @@ class _Edges(EdgeLearner):
             return Rounds(losses, np.log(total), np.zeros(0))
 
 
-class _Moves(FamilyLearner):
-    """Weights β^(mean loss) (M,) of moves; ``table`` sums by how much they were better."""
+class _Moves(_MeanLoss, FamilyLearner):
+    """Weights (M,) of moves."""
 
     def __init__(self, family: PathFamily, n_experts: int, eta: float, start: str) -> None:
         super().__init__(family, n_experts, start == "paths")
         self.eta = eta
         self.spoken = np.zeros(family.n_moves)
-
-    def log_table(self) -> Float64s:
-        log_weights: Float64s = self.eta * self.table / (self.spoken + _PRIOR)
-        return log_weights
 
     def rounds(self, batch: Batch) -> Rounds:
         charged = batch.charged()
@@ -202,37 +212,19 @@ class _Moves(FamilyLearner):
         n = len(batch.offsets) - 1
         losses = np.empty(n)
         vote_losses = np.empty(n if self.judged else 0)
-        n_labels = int(max(batch.codes.max(), batch.gold.max())) + 1
         log_sum = np.full(len(self.table), -np.inf)
-        for s in range(n):
-            part = slice(int(batch.offsets[s]), int(batch.offsets[s + 1]))
-            length = part.stop - part.start
-            net, move = self.family.unrolled(length)
+        for s, part, net, move in self.samples(batch):
             log_weights = self.log_table()
-            marginals = self.marginals(length, log_weights)
+            marginals = self.marginals(net.length, log_weights)
             at = net.position, net.expert
-            losses[s] = marginals @ charged[part][at] / length
+            losses[s] = marginals @ charged[part][at] / net.length
             if self.judged:
-                said = path_vote(net, marginals, batch.codes[None, part], n_labels, None)[0]
-                vote_losses[s] = batch.loss_of(s, said)
+                vote_losses[s] = batch.path_loss(s, net, net.expert_marginals(marginals))
             log_sum = np.logaddexp(log_sum, log_weights)
-            self.table = self.table + np.bincount(move, gain[part][at], len(self.table))
-            self.spoken = self.spoken + np.bincount(move, awake[part][at], len(self.table))
+            self.table = self.table + self.made(move, gain[part][at])
+            self.spoken = self.spoken + self.made(move, awake[part][at])
         self.n_rounds += n
         return Rounds(losses, log_sum, vote_losses)
-
-    def again(self) -> Self:
-        new = super().again()
-        new.spoken = np.zeros_like(self.spoken)
-        return new
-
-    def state(self) -> dict[str, Any]:
-        return super().state() | {"spoken": self.spoken}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        super().restore(state)
-        self.spoken = take(state, "spoken", np.float64, self.table.shape)
-        check_range(self.spoken, 0, np.inf, "positions where an expert spoke")
 
 
 class WeightedMajority(OnlineCombiner):
@@ -301,12 +293,6 @@ class WeightedMajority(OnlineCombiner):
         position if all samples of the first fit have one length, else one weight for each expert
         and label."""
     )
-    automaton = changed(
-        domain=nothing | instance(PathAutomaton) | instance(PathFamily),
-        help="""The allowed paths: of samples of one length, with a weight on each edge, or a
-        :class:`~trellis.experts.PathFamily` for samples of any length, with a weight on each move.
-        None: all.""",
-    )
     random_state = changed(
         help="""Seed of H_Rand and of random ties; the same seed, the same answers at every
         call."""
@@ -319,7 +305,7 @@ class WeightedMajority(OnlineCombiner):
     def beta_(self) -> float:
         """The β in fact; 1 is the plain vote."""
         self._check_fitted()
-        assert isinstance(self._learner, _Table | _Means | _Edges | _Moves)
+        assert isinstance(self._learner, _Table | _MeanLoss | _Edges)
         eta = self._learner.eta
         if isinstance(self._learner, _Edges) and self.loss_scale == "1/l":
             eta *= self._learner.automaton.length
@@ -366,13 +352,6 @@ class WeightedMajority(OnlineCombiner):
 
     def _check_together(self) -> None:
         super()._check_together()
-        if isinstance(self.automaton, PathFamily):
-            if self.loss_scale not in ("auto", "mean") or self.beta == "regret":
-                raise DataError(
-                    "the weights of a PathFamily are tied over positions and follow mean losses; "
-                    'leave loss_scale at auto, and beta is a number or "auto"'
-                )
-            return
         if self.beta == "regret" and self.loss_scale == "mean":
             raise DataError('beta="regret" is about sums of losses; use loss_scale "0/1" or "1/l"')
 
@@ -394,7 +373,7 @@ class WeightedMajority(OnlineCombiner):
         log_experts = self._learner.log_experts
         if log_experts is None or self.conversion == "cross-validation":
             return None
-        if isinstance(self._learner, _Means | _Moves):  # the rate falls as it learns
+        if isinstance(self._learner, _MeanLoss):  # the rate falls as it learns
             return None
         assert isinstance(self._learner, _Table | _Edges)
         eta = self._learner.eta
@@ -415,7 +394,7 @@ class WeightedMajority(OnlineCombiner):
         super()._learn(outputs, gold, fresh)
 
     def _state(self) -> dict[str, Any]:
-        assert isinstance(self._learner, _Table | _Means | _Edges | _Moves)
+        assert isinstance(self._learner, _Table | _MeanLoss | _Edges)
         state = super()._state() | {"eta": self._learner.eta, "lengths": list(self._lengths)}
         if isinstance(self._learner, TableLearner):
             state["scale"] = self._scale(self.tie_)
@@ -423,7 +402,7 @@ class WeightedMajority(OnlineCombiner):
             state["rates"] = [
                 strand.learner.eta
                 for strand in self._strands
-                if isinstance(strand.learner, _Means | _Moves)
+                if isinstance(strand.learner, _MeanLoss)
             ]
         return state
 

@@ -1,4 +1,4 @@
-"""Rounds of weighted majority over experts that may sleep, and votes that are added one by one.
+"""Rounds of weighted majority over experts that may sleep, votes one by one, and best paths.
 
 **Weighted majority.** The table ``log_w`` (C, p) holds one weight for each context and expert. At
 position t the weight of expert j is in the row ``row_of_code[codes[t, j]]`` if the context is what
@@ -18,6 +18,9 @@ experts, so that positions with the same pattern of agreement are alike whatever
 label, -2: nobody says it. One vote more changes the outcome only where a label is a vote behind the
 winner; elsewhere no expert needs to be looked at.
 
+**Best paths of a family.** With V_0(q) = 0 in final states, else -inf, the best path of r moves
+from state q has V_r(q) = max over the moves m that leave q of score(m) + V_{r-1}(d(m)).
+
 **ROVER's vote.** The precision of expert j for label c, without the sample that it is used in.
 """
 
@@ -31,6 +34,7 @@ from trellis.kernels._jit import kernel, subkernel
 
 __all__ = [
     "add_vote",
+    "best_moves",
     "count_visits",
     "expected_losses",
     "left_out_precisions",
@@ -42,6 +46,49 @@ __all__ = [
 ]
 
 _ODD, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
+
+
+@subkernel
+def _charge(cost: Any, right: int, vote: int) -> float:
+    """Loss of one answer; ``cost`` (L, L) is empty for 0/1."""
+    if cost.size > 0:
+        return float(cost[right, vote])
+    return 0.0 if vote == right else 1.0
+
+
+@subkernel
+def _look(
+    t: int, codes: Any, gold: Any, context: Any, row_of_code: Any, by_label: bool, cost: Any,
+    log_w: Any, where: Any, charged: Any,
+) -> float:  # fmt: skip
+    """Row of each expert at a position (-1: asleep) and its loss; return the largest log weight."""
+    best = -np.inf
+    for j in range(codes.shape[1]):
+        vote = codes[t, j]
+        where[j] = -1
+        if vote >= 0:
+            row = row_of_code[vote] if by_label else context[t]
+            where[j] = row
+            best = max(best, log_w[row, j])
+            charged[j] = _charge(cost, gold[t], vote)
+    return float(best)
+
+
+@subkernel
+def _sum_up(row: int, j: int, upto: int, log_w: Any, log_sum: Any, last: Any) -> bool:
+    """Add a weight for the rounds since it was last added; whether there are any."""
+    rounds = upto - last[row, j]
+    if rounds <= 0:
+        return False
+    new = log_w[row, j] + np.log(rounds)
+    old = log_sum[row, j]
+    top = max(new, old)
+    if old == -np.inf:
+        log_sum[row, j] = new
+    else:
+        log_sum[row, j] = top + np.log1p(np.exp(-abs(new - old)))
+    last[row, j] = upto
+    return True
 
 
 @kernel
@@ -61,18 +108,9 @@ def weighted_majority(
         total = 0.0
         for step in range(2):  # 0: the loss under the round's weights; 1: the update
             for t in range(begin, end):
-                best = -np.inf
-                for j in range(p):
-                    vote = codes[t, j]
-                    where[j] = -1
-                    if vote >= 0:
-                        row = row_of_code[vote] if by_label else context[t]
-                        where[j] = row
-                        best = max(best, log_w[row, j])
-                        if cost.size > 0:
-                            charged[j] = cost[gold[t], vote]
-                        else:
-                            charged[j] = 0.0 if vote == gold[t] else 1.0
+                best = _look(
+                    t, codes, gold, context, row_of_code, by_label, cost, log_w, where, charged
+                )
                 if best == -np.inf:  # all asleep
                     if step == 0:
                         total += 1.0
@@ -102,16 +140,7 @@ def weighted_majority(
                 for j in range(p):
                     row = where[j]
                     if row >= 0:
-                        rounds = first + s + 1 - last[row, j]
-                        if rounds > 0:
-                            new = log_w[row, j] + np.log(rounds)
-                            old = log_sum[row, j]
-                            top = max(new, old)
-                            if old == -np.inf:
-                                log_sum[row, j] = new
-                            else:
-                                log_sum[row, j] = top + np.log1p(np.exp(-abs(new - old)))
-                            last[row, j] = first + s + 1
+                        _sum_up(row, j, first + s + 1, log_w, log_sum, last)
                         log_w[row, j] -= rate * charged[j] + mix
         losses[s] = total / (end - begin)
 
@@ -139,26 +168,19 @@ def mean_loss_majority(
         total = 0.0
         voted = 0.0
         for t in range(begin, end):
-            best = -np.inf
-            awake = 0
-            mean = 0.0
-            for j in range(p):
-                vote = codes[t, j]
-                where[j] = -1
-                if vote >= 0:
-                    row = row_of_code[vote] if by_label else context[t]
-                    where[j] = row
-                    best = max(best, log_w[row, j])
-                    if cost.size > 0:
-                        charged[j] = cost[gold[t], vote]
-                    else:
-                        charged[j] = 0.0 if vote == gold[t] else 1.0
-                    awake += 1
-                    mean += charged[j]
-            if awake == 0:
+            best = _look(
+                t, codes, gold, context, row_of_code, by_label, cost, log_w, where, charged
+            )
+            if best == -np.inf:  # all asleep
                 total += 1.0
                 voted += 1.0
                 continue
+            awake = 0
+            mean = 0.0
+            for j in range(p):
+                if where[j] >= 0:
+                    awake += 1
+                    mean += charged[j]
             mean /= awake
             mass = 0.0
             expected = 0.0
@@ -196,16 +218,7 @@ def mean_loss_majority(
                 vote = codes[t, j]
                 if vote >= 0:
                     row = row_of_code[vote] if by_label else context[t]
-                    rounds = first + s + 1 - last[row, j]
-                    if rounds > 0:
-                        new = log_w[row, j] + np.log(rounds)
-                        old = log_sum[row, j]
-                        top = max(new, old)
-                        if old == -np.inf:
-                            log_sum[row, j] = new
-                        else:
-                            log_sum[row, j] = top + np.log1p(np.exp(-abs(new - old)))
-                        last[row, j] = first + s + 1
+                    if _sum_up(row, j, first + s + 1, log_w, log_sum, last):
                         log_w[row, j] = rate * gain[row, j] / (spoken[row, j] + prior)
 
 
@@ -232,9 +245,7 @@ def expected_losses(
                     continue
                 awake += 1
                 row = row_of_code[vote] if by_label else context[t]
-                charged = 0.0 if vote == gold[t] else 1.0
-                if cost.size > 0:
-                    charged = cost[gold[t], vote]
+                charged = _charge(cost, gold[t], vote)
                 plain += charged
                 for k in range(n_tables):
                     mass[k] += weights[row, j, k]
@@ -246,6 +257,40 @@ def expected_losses(
                     losses[k, s] += scale * hit[k] / mass[k]
                 else:  # nobody awake has any weight: an unweighted choice
                     losses[k, s] += scale * plain / awake
+
+
+@kernel
+def best_moves(origin: Any, destination: Any, final: Any, scores: Any, moves: Any) -> None:
+    """Fill ``moves`` (K, l) with the best path of l moves from state 0, first on ties.
+
+    Parameters
+    ----------
+    origin, destination : int64 (M,)
+    final : bool (n_states,)
+        Where a path may end; there must be a path.
+    scores : float64 (K, M)
+    moves : int64 (K, l)
+    """
+    n_paths, length = moves.shape
+    ahead = np.empty(len(final))
+    here = np.empty(len(final))
+    choice = np.empty((length, len(final)), np.int64)
+    for k in range(n_paths):
+        for q in range(len(final)):
+            ahead[q] = 0.0 if final[q] else -np.inf
+        for r in range(length):
+            here[:] = -np.inf
+            choice[r, :] = 0  # also where sums of scores overflow, there must be a move
+            for m in range(len(origin)):
+                value = scores[k, m] + ahead[destination[m]]
+                if value > here[origin[m]]:
+                    here[origin[m]] = value
+                    choice[r, origin[m]] = m
+            ahead[:] = here
+        state = 0
+        for t in range(length):
+            moves[k, t] = choice[length - 1 - t, state]
+            state = destination[moves[k, t]]
 
 
 @kernel
