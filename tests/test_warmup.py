@@ -106,9 +106,16 @@ for options in ({}, {"solver": "bundle"}):
     for structure, own in (("tree", [[(0, 1)]]), ("graph", loop)):
         MaxMargin(structure=structure, max_passes=2, **options).fit(X3, y3, edges=own)
 from trellis.experts import Aligned, Consensus, ESPBoost, FollowPerturbedLeader, WeightedMajority
+from trellis.experts import GuardedVote, LogLinearVote, MajorityVote, Rerank, Stacking, as_outputs
 said, truth = [[["A", "B"], ["A"]], [["B"], ["A"]]], [["A", "B"], ["A"]]
-for combiner in (WeightedMajority(), FollowPerturbedLeader(), ESPBoost()):
+for combiner in (WeightedMajority(), FollowPerturbedLeader(), ESPBoost(), GuardedVote()):
     Aligned(combiner).fit(said, truth).predict(said)
+laid, right = as_outputs([[["A", "B"]] * 3, [["B", "B"]] * 3]), [["A", "B"]] * 3
+for combiner in (
+    MajorityVote(), MajorityVote(order="accuracy"), Rerank(), Rerank(unit="sample"),
+    Rerank(weights="uniform"), LogLinearVote(), Stacking(),
+):
+    combiner.fit(laid, right).predict(laid), combiner.predict_proba(laid)
 Consensus().fit(said).predict(said)
 from trellis.datasets import simulate_cells
 from trellis.tracking import TrackingModel

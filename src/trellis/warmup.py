@@ -216,11 +216,15 @@ def warm_experts() -> None:
         FollowPerturbedLeader,
         ForwardStepwise,
         GuardedVote,
+        LogLinearVote,
         PathFamily,
+        Rerank,
         Rover,
         SpanCombiner,
         WeightedMajority,
+        as_outputs,
     )
+    from trellis.kernels.votes import stacked_features
     from trellis.regression import CentredDistances, distance_correlation
 
     outputs, gold = [[["A", "B"]], [["B"]]], [["A", "B"]]
@@ -229,8 +233,16 @@ def warm_experts() -> None:
             Aligned(kind(conversion)).fit(outputs, gold).predict(outputs)
             Aligned(kind(conversion, tie="expert")).fit(outputs, gold).predict(outputs)
     FollowPerturbedLeader(automaton=PathFamily.complete(1)).fit([gold], gold)
-    for other in (ForwardStepwise(), Rover(), AnnotatorModel(chain=True), GuardedVote()):
+    for other in (
+        ForwardStepwise(), Rover(), AnnotatorModel(chain=True), GuardedVote(), LogLinearVote(),
+        Rerank(),
+    ):  # fmt: skip
         Aligned(other).fit([2 * column for column in outputs], 2 * gold).predict(outputs)
+    said = as_outputs([[["A", "B"]], [["B", "A"]]])
+    LogLinearVote().fit(said, [["A", "B"]]).predict_proba(said)
+    AnnotatorModel("dawid-skene").fit(said).answers_without(said)
+    ids, indptr = np.empty(12, np.int32), np.empty(3, np.int64)
+    stacked_features(np.array([0, 2]), np.array(said.codes), 1, 3, indptr, ids)
     paired_bootstrap(2 * gold, 2 * gold, 2 * gold, "accuracy", n_resamples=1)
     tags = [["B-X", "O"]]
     SpanCombiner().fit([tags, [[None, "O"]]], tags).predict([tags, [[None, "O"]]])

@@ -51,6 +51,9 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
         (5, METHODS),
         (5, METHODS),
         (10, [*METHODS, "plain vote", "ROVER", "SLE from the vote", "log-linear"]),
+        (13, ["vote", "stacking", "committee", "all of them", "auto"]),
+        (15, ["vote", "span-vote", "spans", "committee", "all of them", "auto"]),
+        (2, ["20 labels", "BIO tags"]),
         (2, ["paired_bootstrap", "paired_permutation"]),
     ],
     "footprint": [

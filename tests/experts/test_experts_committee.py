@@ -12,6 +12,7 @@ from trellis.experts import (
     LogLinearVote,
     MajorityVote,
     Rerank,
+    SpanVote,
 )
 from trellis.experts.committee import plurality
 
@@ -84,6 +85,13 @@ def test_damaged_files(members, message):
     state = TEAM.fit(SAID, GOLD)._state() | {"fitted": members}
     with pytest.raises(CorruptModelError, match=message):
         Committee([MajorityVote()])._restore(state)
+
+
+def test_tags_that_only_a_member_writes():
+    """Nobody says B-X, but spans are written with it."""
+    said = [[["I-X", "O", "I-X"]] * 2] * 2
+    team = Committee([SpanVote(scheme="BIO"), MajorityVote(), SpanVote(scheme="BIO")])
+    assert team.fit(said, said[0]).predict(said) == [["B-X", "O", "B-X"]] * 2
 
 
 def test_nobody():

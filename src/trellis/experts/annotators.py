@@ -36,6 +36,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import for_kernels
 from trellis.corpus.schemes import get_scheme
 from trellis.domains import flag, number, one_of, whole
 from trellis.errors import CorruptModelError, DataError
@@ -46,6 +47,7 @@ from trellis.experts.outputs import ExpertOutputs
 from trellis.experts.voting import own_votes, vote
 from trellis.files.stored import check_range, take
 from trellis.kernels.annotators import add_confusions, agreements, likelihoods, said_posteriors
+from trellis.kernels.without import probable_without, probable_without_matrices
 from trellis.structures import ChainPotentials, Marginals, marginals
 
 __all__ = ["MANY_LABELS", "AnnotatorModel", "drawn"]
@@ -59,6 +61,7 @@ _START = 0.7  # probability that an expert knows before anything is learned
 _INNER = 5  # times that knowledge and guesses are told apart in a step
 MANY_LABELS = 100  # labels: more have no confusion matrices
 _BLOCK = 1 << 15
+_EQUAL = 1e-12  # probabilities closer than this, relatively, are equal
 _TO_ONE = float(np.nextafter(1, 2))
 
 
@@ -416,22 +419,26 @@ class AnnotatorModel(Combiner):
         """Probability of every label at every position, (N, L)."""
         return self._shares(outputs)
 
-    def answers_without(self, outputs: ExpertOutputs) -> Iterator[NDArray[np.int32]]:
-        """For each expert, the answers (N,) of the model to what all the others say."""
+    def answers_without(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
+        """For each expert, the answers of the model to what all the others say, (p, N)."""
+        codes = for_kernels(outputs.codes)
+        answers = np.empty(codes.shape[::-1], np.int32)
         if self.model == "dawid-skene" and not self.chain and outputs.labels == self.labels_:
             found = self._annotators
             assert found.first is not None
             table = np.log(found.matrices)
             scores = np.tile(np.log(found.first), (outputs.n_positions, 1))
             likelihoods(outputs.codes, table, scores)
-            for j, said in enumerate(outputs.codes.T):
-                own = np.where(said[:, None] >= 0, table[j, said], 0.0)
-                yield (scores - own).argmax(axis=1).astype(np.int32)
-            return
-        for j in range(outputs.n_experts):
-            codes = outputs.codes.copy()
-            codes[:, j] = -1
-            yield self._label(replace(outputs, codes=codes))
+            probable_without_matrices(codes, table, scores, answers)
+        elif self.scheme is None and not self._by_matrix:
+            prior, _, gain = self._weights(outputs)
+            probable_without(codes, np.log(prior), gain, _EQUAL, answers)
+        else:
+            for j in range(outputs.n_experts):
+                said = outputs.codes.copy()
+                said[:, j] = -1
+                answers[j] = self._label(replace(outputs, codes=said))
+        return answers
 
     def expected_coincidences(self, weights: Floats) -> Floats:
         """Mean weight (p, p) of the wrong labels that two experts would both say.
@@ -480,6 +487,13 @@ class AnnotatorModel(Combiner):
 
     def _said(self, outputs: ExpertOutputs) -> tuple[Floats, Floats]:
         """Posterior of what each expert says (N, p), and of labels that nobody says (N, L)."""
+        prior, share, gain = self._weights(outputs)
+        posterior, rest = np.empty(outputs.codes.shape), np.empty(outputs.n_positions)
+        said_posteriors(outputs.codes, prior, share, gain, posterior, rest)
+        return posterior, rest[:, None] * share
+
+    def _weights(self, outputs: ExpertOutputs) -> tuple[Floats, Floats, Floats]:
+        """Of each label the prior, 0 in its place if it is not known, and gains of experts."""
         found = self._annotators
         code_of = {label: code for code, label in enumerate(self.labels_)}
         codes = np.array([code_of.get(label, -1) for label in outputs.labels])
@@ -490,9 +504,7 @@ class AnnotatorModel(Combiner):
         first = first if found.first is None else found.first
         share, prior = np.zeros(len(codes)), np.full(len(codes), first.min())
         share[known] = prior[known] = first[codes[known]]
-        posterior, rest = np.empty(outputs.codes.shape), np.empty(outputs.n_positions)
-        said_posteriors(outputs.codes, prior, share, gain, posterior, rest)
-        return posterior, rest[:, None] * share
+        return prior, share, gain
 
     def _posteriors(self, outputs: ExpertOutputs) -> Floats:
         """Probability of every label at every position, by confusion matrices or a chain."""
@@ -613,6 +625,6 @@ def _blocks(outputs: ExpertOutputs) -> Iterator[tuple[ExpertOutputs, slice]]:
 def _first_best(codes: NDArray[np.int32], posterior: Floats) -> NDArray[np.int32]:
     """What the first of the experts says whose answer is the most probable; -1: all sleep."""
     best = posterior.max(axis=1, keepdims=True)
-    pick = (posterior >= best * (1 - 1e-12)).argmax(axis=1)
+    pick = (posterior >= best * (1 - _EQUAL)).argmax(axis=1)
     answer = codes[np.arange(len(codes)), pick]
     return np.where(best[:, 0] < 0, -1, answer).astype(np.int32)

@@ -126,7 +126,7 @@ class MajorityVote(Combiner):
         if self.scheme is not None:
             votes = vote_table(outputs.codes, ones, len(outputs.labels))
             return best_valid(votes, outputs, self.scheme)
-        return vote(outputs.codes[:, self._order], ones, len(outputs.labels))
+        return vote(outputs.codes, ones, len(outputs.labels), order=self._order)
 
     def _state(self) -> dict[str, Any]:
         return super()._state() | {"order": self._order}

@@ -21,6 +21,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import for_kernels
 from trellis.corpus.schemes import Scheme
 from trellis.domains import function, instance, nothing, one_of, text, whole
 from trellis.errors import CorruptModelError, DataError
@@ -30,6 +31,7 @@ from trellis.experts.outputs import ExpertOutputs, as_gold, as_outputs
 from trellis.experts.voting import vote
 from trellis.files.storable import Storable
 from trellis.files.stored import check_range, header_value, take
+from trellis.kernels.votes import count_errors
 
 __all__ = ["SCHEME", "TIE", "Combiner"]
 
@@ -207,14 +209,12 @@ class Combiner(Estimator, Storable):
         for label, count in zip(outputs.labels, counts.tolist(), strict=True):
             self._label_counts[label] = self._label_counts.get(label, 0) + count
         brief = outputs.lengths <= (self.short or 0)
-        for first in range(0, len(outputs), 1000):  # in parts that fit into the cache
-            part = slice(first, min(len(outputs), first + 1000))
-            rows = slice(outputs.offsets[part.start], outputs.offsets[part.stop])
-            codes = outputs.codes[rows]
-            wrong = (codes != truth[rows, None]).astype(np.float64)
-            wrong[codes < 0] = 0.5
-            means = sample_means(wrong, outputs.offsets[part.start : part.stop + 1] - rows.start)
-            self._errors += [means[brief[part]].sum(axis=0), means.sum(axis=0)]
+        wrong = np.zeros((len(outputs), outputs.n_experts))
+        count_errors(for_kernels(outputs.codes), truth, for_kernels(outputs.offsets), wrong)
+        wrong /= outputs.lengths[:, None]
+        for first in range(0, len(outputs), 1000):
+            means, short = wrong[first : first + 1000], brief[first : first + 1000]
+            self._errors += [means[short].sum(axis=0), means.sum(axis=0)]
         self._n_samples += [brief.sum(), len(outputs)]
         self._summarise()
 
@@ -255,6 +255,15 @@ class Combiner(Estimator, Storable):
         if silent.any():
             answer = np.where(silent, outputs.labels.index(self.default_label_), answer)
         return answer.astype(np.int32)
+
+    def _codes(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
+        """What ``predict`` answers as codes of ``outputs.labels``, which must hold all of it."""
+        answers = self._recognised(outputs)
+        codes = self._answers(answers)
+        if answers.labels == outputs.labels:
+            return codes
+        code_of = {label: code for code, label in enumerate(outputs.labels)}
+        return np.array([code_of.get(y, -1) for y in answers.labels], np.int32)[codes]
 
     def _widened(self, outputs: Any) -> ExpertOutputs:
         """Outputs at prediction time, whose labels are all that training had, too."""

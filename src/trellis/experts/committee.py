@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,11 @@ def plurality(answers: Sequence[Sequence[Sequence[str]]]) -> list[list[str]]:
     [['a', 'c']]
     """
     said = as_outputs(answers)
-    return Rerank(weights="uniform").fit(said).predict(said)
+    return said.lists(_plurality(said))
+
+
+def _plurality(said: ExpertOutputs) -> NDArray[np.int32]:
+    return Rerank(weights="uniform").fit(said)._codes(said)
 
 
 class Committee(Combiner):
@@ -94,13 +99,14 @@ class Committee(Combiner):
         self.members_ = [copy.deepcopy(member).fit(outputs, right) for member in self.members]
 
     def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
-        answers = plurality([member.predict(outputs) for member in self.members_])
-        code_of = {label: code for code, label in enumerate(outputs.labels)}
-        return np.array([code_of[y] for sample in answers for y in sample], np.int32)
+        codes = np.stack([member._codes(outputs) for member in self.members_], axis=1)
+        names = tuple(f"member {m + 1}" for m in range(codes.shape[1]))
+        return _plurality(replace(outputs, codes=codes, names=names, scores=None))
 
     def _recognised(self, outputs: Any) -> ExpertOutputs:
         answers = super()._recognised(outputs)
-        known = {y for member in getattr(self, "members_", ()) for y in member.classes_}
+        members: Sequence[Combiner] = getattr(self, "members_", ())  # none without right answers
+        known = {y for member in members for y in member._recognised(answers).labels}
         return answers.recoded(sorted({*answers.labels, *known, *self.classes_}))
 
     def _state(self) -> dict[str, Any]:

@@ -29,12 +29,12 @@ and words of code.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import for_kernels
 from trellis.domains import whole
 from trellis.errors import CorruptModelError
 from trellis.estimator import parameter
@@ -44,6 +44,8 @@ from trellis.experts.decoding import best_valid, vote_table
 from trellis.experts.outputs import ExpertOutputs
 from trellis.experts.voting import vote
 from trellis.files.stored import header_value
+from trellis.kernels.votes import shared_mistakes
+from trellis.kernels.without import voted_without
 
 __all__ = ["GuardedVote", "camp", "told"]
 
@@ -253,12 +255,14 @@ def camp(
     counts = np.where(wrong, weights[codes], 0.0)
     rate = counts.mean(axis=0)
     common = np.zeros((p, p))
+    both = np.zeros((p, p))
+    shared_mistakes(for_kernels(codes), for_kernels(answer), for_kernels(weights), both)
+    both /= len(codes)
     for i in range(p):
         for j in range(i):
-            both = float(counts[codes[:, i] == codes[:, j], i].sum()) / len(codes)
             fewer = min(rate[i], rate[j]) - expected[i, j]
             if fewer > 0:
-                common[i, j] = common[j, i] = (both - expected[i, j]) / fewer
+                common[i, j] = common[j, i] = (both[i, j] - expected[i, j]) / fewer
     best: tuple[int, ...] = ()
     for i in range(p):
         third = np.minimum(np.minimum.outer(common[i], common[i]), common)
@@ -287,12 +291,11 @@ def _plain(codes: Codes, n_labels: int) -> Codes:
     return vote(codes, np.ones(codes.shape[1]), n_labels)
 
 
-def _votes_without(outputs: ExpertOutputs) -> Iterator[Codes]:
-    """The plain vote of all experts but one, for each of them."""
-    for j in range(outputs.n_experts):
-        codes = outputs.codes.copy()
-        codes[:, j] = -1
-        yield _plain(codes, len(outputs.labels))
+def _votes_without(outputs: ExpertOutputs) -> Codes:
+    """The plain vote of all experts but one, for each of them, (p, N)."""
+    answers = np.empty(outputs.codes.shape[::-1], np.int32)
+    voted_without(for_kernels(outputs.codes), len(outputs.labels), answers)
+    return answers
 
 
 def _truth(outputs: ExpertOutputs, gold: Codes) -> list[list[str] | None]:

@@ -21,7 +21,7 @@ from trellis.domains import number, one_of
 from trellis.estimator import parameter
 
 __all__ = [
-    "L2", "STRENGTHS", "best_candidates", "candidate_shares", "fit_logit", "fit_shrunk",
+    "EQUAL", "L2", "STRENGTHS", "best_candidates", "candidate_shares", "fit_logit", "fit_shrunk",
 ]  # fmt: skip
 
 L2: Any = parameter(
@@ -33,6 +33,9 @@ L2: Any = parameter(
 
 STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
 """Factors of the squared distance from the mean among which :func:`fit_shrunk` chooses."""
+
+EQUAL = 1e-12
+"""Scores closer than this, relatively, are equal."""
 
 _FOLDS = 5
 _CHOSEN_BY = 10_000  # questions at most
@@ -197,6 +200,6 @@ def best_candidates(scores: NDArray[np.float64], ends: NDArray[np.int64]) -> NDA
         return np.zeros(0, np.int64)
     sizes = np.diff(ends)
     top = np.repeat(np.maximum.reduceat(scores, ends[:-1]), sizes)
-    below = scores < top - 1e-12 * (1 + np.abs(top))  # no score that is NaN is
+    below = scores < top - EQUAL * (1 + np.abs(top))  # no score that is NaN is
     index = np.where(below, len(scores), np.arange(len(scores)))
     return np.minimum.reduceat(index, ends[:-1])

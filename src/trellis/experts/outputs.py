@@ -311,7 +311,7 @@ def _lengths(columns: list[list[Any]], names: tuple[str, ...]) -> list[int]:
 
 
 def _sequence(answer: Any, who: str, sample: int) -> Any:
-    if not samples_of.accepts(answer):
+    if type(answer) is not list and not samples_of.accepts(answer):  # of lists there are many
         raise DataError(
             f"{who}, sample {sample} (counted from 0): expected a sequence of labels, got "
             f"{answer!r:.60}; split a string into a list of labels first"

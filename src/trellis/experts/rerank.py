@@ -18,23 +18,29 @@ as the experts agree on both sides of a run, a span is cut or joined only if an 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import for_kernels
 from trellis.domains import flag, one_of
 from trellis.estimator import parameter
 from trellis.experts.combiner import Combiner
-from trellis.experts.logit import L2, best_candidates, fit_shrunk
+from trellis.experts.logit import EQUAL, L2, fit_shrunk
 from trellis.experts.outputs import ExpertOutputs
+from trellis.experts.span_candidates import ranges
 from trellis.experts.voting import vote
 from trellis.files.stored import header_value, take
+from trellis.kernels.whole_answers import (
+    answer_features,
+    best_answers,
+    count_answers,
+    disputed_runs,
+)
 
 __all__ = ["Rerank"]
 
-_CELLS = 1 << 22  # pairs of experts compared at a time: bounds the memory
 _PAIRS = 1_000_000  # that are learned from at most
 
 
@@ -94,19 +100,19 @@ class Rerank(Combiner):
         if self.weights == "uniform":
             return
         self.weights_[:], self.vote_weight_ = 0.0, 2.0
-        rows, units = self._units(with_vote(outputs))
-        if not len(rows):
+        starts, stops = self._units(outputs)
+        if not len(starts):
             return
-        step = 1 + len(units) * p**2 // _PAIRS
-        if step > 1:
-            every = np.arange(0, len(units), step)
-            rows = rows[np.repeat(np.isin(np.arange(len(units)), every), units.lengths)]
-            units = units.take(every)
-        ends, who, features = self._features(units)
-        same = units.codes == gold[rows, None]
-        right = np.logical_and.reduceat(same, units.offsets[:-1], axis=0)
-        unit = np.repeat(np.arange(len(units)), np.diff(ends))
-        sample = np.repeat(np.arange(len(outputs)), outputs.lengths)[rows[units.offsets[:-1]]]
+        step = 1 + len(starts) * p**2 // _PAIRS
+        starts, stops = starts[::step], stops[::step]
+        rows = ranges(starts, stops - starts)
+        codes = with_vote(outputs.codes[rows], len(outputs.labels))
+        offsets = np.concatenate([[0], np.cumsum(stops - starts)])
+        ends, who, features = self._features(codes, offsets)
+        same = codes == gold[rows, None]
+        right = np.logical_and.reduceat(same, offsets[:-1], axis=0)
+        unit = np.repeat(np.arange(len(starts)), np.diff(ends))
+        sample = np.searchsorted(outputs.offsets, starts, side="right") - 1
         mean = np.zeros(features.shape[1])
         mean[0] = self.vote_weight_
         weights, self.l2_ = fit_shrunk(
@@ -117,52 +123,42 @@ class Rerank(Combiner):
         self.weights_[: 1 + self.similar] = shared[:, None] / p + own.reshape(-1, p)
 
     def _features(
-        self, units: ExpertOutputs
+        self, codes: NDArray[np.int32], offsets: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
         """Candidates, the last expert being the vote: ends, who gives each, features.
 
         Features are: the vote; the shares of experts that are equal and similar; each expert.
         """
-        p = units.n_experts - 1
-        ends, who, pairs = _candidates(units, self.similar)
-        kinds = [pairs[:, :p]] + ([pairs[:, p + 1 : 2 * p + 1]] if self.similar else [])
+        p = codes.shape[1] - 1
+        ends, who, equal, agree = candidates(codes, offsets, self.similar)
+        kinds = [equal[:, :p]] + ([agree[:, :p]] if self.similar else [])
         shared = [kind.mean(axis=1, keepdims=True) for kind in kinds]
-        return ends, who, np.concatenate([pairs[:, p : p + 1], *shared, *kinds], axis=1)
+        return ends, who, np.concatenate([equal[:, p : p + 1], *shared, *kinds], axis=1)
 
     def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
         answer: NDArray[np.int32] = outputs.codes.max(
             axis=1
         )  # what all say that say anything, outside of the units
-        p = outputs.n_experts
-        ranked = outputs if self.vote_weight_ == 0 else with_vote(outputs)
-        rows, units = self._units(ranked)
-        if len(rows):
-            similar = self.similar and self.weights == "learned"
-            ends, who, pairs = _candidates(units, similar)
-            scores = pairs[:, :p] @ self.weights_[0]
-            if ranked is not outputs:
-                scores += self.vote_weight_ * pairs[:, p]
-            if similar:
-                scores += pairs[:, units.n_experts :][:, :p] @ self.weights_[1]
-            chosen = who[best_candidates(scores, ends)]
-            answer[rows] = units.codes[np.arange(len(rows)), np.repeat(chosen, units.lengths)]
+        starts, stops = self._units(outputs)
+        plain, none = np.zeros(0, np.int32), np.zeros(0)
+        if self.vote_weight_ != 0:
+            plain = vote(outputs.codes, np.ones(outputs.n_experts), len(outputs.labels))
+        same, similar = for_kernels(self.weights_)
+        best_answers(
+            starts, stops, for_kernels(outputs.codes), plain, same,
+            similar if self.similar and self.weights == "learned" else none,
+            self.vote_weight_, EQUAL, answer,
+        )  # fmt: skip
         return answer
 
-    def _units(self, outputs: ExpertOutputs) -> tuple[NDArray[np.int64], ExpertOutputs]:
-        """What is to be ranked, as samples of their own, and the positions they consist of."""
+    def _units(self, outputs: ExpertOutputs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """What is to be ranked: first positions, and those after the last."""
+        offsets = for_kernels(outputs.offsets)
         if self.unit == "sample":
-            return np.arange(outputs.n_positions), outputs
-        codes = outputs.codes
-        low = np.where(codes < 0, len(outputs.labels), codes).min(axis=1)
-        disputed = codes.max(axis=1) > low
-        begins = disputed.copy()
-        begins[1:] &= ~disputed[:-1]
-        begins[outputs.offsets[:-1]] = disputed[outputs.offsets[:-1]]
-        rows = np.flatnonzero(disputed)
-        offsets = np.append(np.flatnonzero(begins[rows]), len(rows))
-        if not len(rows):
-            offsets = np.zeros(1, np.int64)
-        return rows, replace(outputs, offsets=offsets, codes=codes[rows], scores=None)
+            return offsets[:-1], offsets[1:]
+        starts, stops = np.empty((2, outputs.n_positions), np.int64)
+        n = disputed_runs(offsets, for_kernels(outputs.codes), starts, stops)
+        return starts[:n], stops[:n]
 
     def _state(self) -> dict[str, Any]:
         return super()._state() | {
@@ -179,45 +175,41 @@ class Rerank(Combiner):
             self.l2_ = header_value(state, "strength", float, low=0)
 
 
-def with_vote(outputs: ExpertOutputs) -> ExpertOutputs:
-    """The same with one more expert, whose answers are the plain vote."""
-    plain = vote(outputs.codes, np.ones(outputs.n_experts), len(outputs.labels))
-    codes = np.concatenate([outputs.codes, plain[:, None]], axis=1)
-    names = (*outputs.names, "".join(["(vote of ", *outputs.names, ")"]))  # nobody has that name
-    return replace(outputs, codes=codes, names=names, scores=None)
+def with_vote(codes: NDArray[np.int32], n_labels: int) -> NDArray[np.int32]:
+    """What experts say, and as one more column what the plain vote says."""
+    plain = vote(codes, np.ones(codes.shape[1]), n_labels)
+    return np.concatenate([codes, plain[:, None]], axis=1)
 
 
-def _candidates(
-    outputs: ExpertOutputs, similar: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Distinct answers: ends (S + 1,), the expert that gives each first, features (A, p or 2p)."""
-    step = max(1, _CELLS // outputs.n_experts**2)
-    blocks = [
-        _block(outputs.take(slice(a, a + step)), similar) for a in range(0, len(outputs), step)
-    ]
-    counts, who, features = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), who, features
+def candidates(
+    codes: NDArray[np.int32], offsets: NDArray[np.int64], similar: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Distinct answers to units ``offsets`` (U + 1,) that experts give.
 
+    Returns
+    -------
+    ends : int64 (U + 1,)
+        Unit u has the candidates ``ends[u]:ends[u + 1]``.
+    who : int64 (A,)
+        The expert that gives each first.
+    equal, agree : float64 (A, p)
+        Who gives the same, and share of positions where an expert says the same (of no columns
+        unless ``similar``).
 
-def _block(
-    outputs: ExpertOutputs, similar: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """The same for few samples, with the number of answers to each instead of the ends."""
-    n, p = len(outputs), outputs.n_experts
-    starts, lengths = outputs.offsets[:-1], outputs.lengths
-    agree = np.empty((n, p, p))  # share of positions where two experts say the same
-    for j in range(p):
-        same = outputs.codes == outputs.codes[:, [j]]
-        same &= outputs.codes >= 0
-        agree[:, j] = np.add.reduceat(same, starts, axis=0, dtype=np.int64) / lengths[:, None]
-    spoken = np.diagonal(agree, axis1=1, axis2=2)
-    equal = agree == 1
-    # An answer is represented by the first expert that gives it.
-    first = (spoken == 1) & (equal.argmax(axis=1) == np.arange(p))
-    nobody = ~first.any(axis=1)
-    first[nobody, (spoken[nobody] > 0).argmax(axis=1)] = True
-    sample, who = np.nonzero(first)
-    features = equal[sample, who].astype(np.float64)
-    if similar:
-        features = np.concatenate([features, agree[sample, who]], axis=1)
-    return first.sum(axis=1), who, features
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ends, who, equal, agree = candidates(
+    ...     np.array([[0, 0, 1], [0, 1, 1]], np.int32), np.array([0, 2]), True
+    ... )
+    >>> who.tolist(), agree.tolist()
+    ([0, 1, 2], [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]])
+    """
+    starts, stops = offsets[:-1], offsets[1:]
+    ends = np.empty(len(offsets), np.int64)
+    count_answers(starts, stops, codes, ends)
+    n, p = int(ends[-1]), codes.shape[1]
+    who, equal, agree = np.empty(n, np.int64), np.empty((n, p)), np.empty((n, p if similar else 0))
+    answer_features(starts, stops, codes, ends, who, equal, agree)
+    agree /= np.repeat(stops - starts, np.diff(ends))[:, None]
+    return ends, who, equal, agree

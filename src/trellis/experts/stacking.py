@@ -22,23 +22,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trellis.arrays import for_kernels
 from trellis.corpus.corpus import Corpus, Features
 from trellis.corpus.labels import Labels
 from trellis.domains import flag, has, nothing, number, whole
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import parameter
 from trellis.experts.combiner import SCHEME, Combiner, distinct_names
-from trellis.experts.logit import L2, best_candidates, candidate_shares, fit_shrunk
+from trellis.experts.logit import EQUAL, L2, candidate_shares, fit_shrunk
 from trellis.experts.outputs import ExpertOutputs
 from trellis.experts.voting import vote
 from trellis.files.storable import is_fitted
 from trellis.files.stored import header_value, take
+from trellis.kernels.votes import best_said, count_said, said_scores, stacked_features
 
 __all__ = ["LogLinearVote", "Stacking"]
 
 _TAUGHT_BY = 100_000  # positions at most
 _ANSWERS = 1_000_000  # of experts to them
 _STACKED = 2_000_000  # answers at most that a sequence model learns from
+_BLOCK = 1 << 22  # answers at a time that a sequence model is asked about
 _UNSAID = 0.01  # probability of what no expert says
 _VOTE = "(vote)"
 _SURE = 6.0  # log odds of a label that all experts say, before anything is learned
@@ -111,21 +114,25 @@ class LogLinearVote(Combiner):
             self.weights_ += weights[p + 2 :].reshape(p, n_labels)
         self._weight_of = dict(zip(outputs.labels, self.weights_.T, strict=True))
 
+    def _table(self, outputs: ExpertOutputs) -> NDArray[np.float64]:
+        """Weight of each expert that says a label, (L, p)."""
+        return np.array([self._weight_of.get(y, self._mean) for y in outputs.labels])
+
     def _scores(self, outputs: ExpertOutputs) -> tuple[Any, Any, NDArray[np.float64]]:
         """Ends, labels and scores of all candidates."""
-        table = np.array([self._weight_of.get(y, self._mean) for y in outputs.labels])
-        ends, label, voters, expert = _candidates(outputs.codes, len(outputs.labels))
-        scores = np.bincount(voters, table[label[voters], expert], len(label)).astype(np.float64)
-        plain = _plain_vote(outputs, slice(None))
-        scores += self._wins * (label == np.repeat(plain, np.diff(ends)))
+        table = self._table(outputs)
+        codes, plain = for_kernels(outputs.codes), _plain_vote(outputs, slice(None))
+        ends = np.empty(len(codes) + 1, np.int64)
+        count_said(codes, len(table), ends)
+        label, scores = np.empty(ends[-1], np.int64), np.empty(ends[-1])
+        said_scores(codes, table, plain, self._wins, ends, label, scores)
         return ends, label, scores
 
     def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
-        ends, label, scores = self._scores(outputs)
-        awake = np.diff(ends) > 0
-        best = best_candidates(scores, np.concatenate([[0], ends[1:][awake]]))
-        answer = np.full(outputs.n_positions, -1, np.int32)
-        answer[awake] = label[best]
+        answer = np.empty(outputs.n_positions, np.int32)
+        plain = _plain_vote(outputs, slice(None))
+        codes, table = for_kernels(outputs.codes), self._table(outputs)
+        best_said(codes, table, plain, self._wins, EQUAL, answer)
         return answer
 
     def _shares(self, outputs: ExpertOutputs) -> NDArray[np.float64]:
@@ -268,9 +275,15 @@ class Stacking(Combiner):
         return crf.with_weights(problem, optimum.x)
 
     def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
-        answers = self.model_.predict(self._corpus(outputs, None))
         code_of = {label: code for code, label in enumerate(outputs.labels)}
-        answer = np.array([code_of[y] for sample in answers for y in sample], np.int32)
+        answer = np.empty(outputs.n_positions, np.int32)
+        step = max(1, _BLOCK * len(outputs) // max(1, outputs.codes.size))
+        for first in range(0, len(outputs), step):
+            part = outputs.take(slice(first, first + step))
+            answers = self.model_.predict(self._corpus(part, None))
+            said = [code_of[y] for sample in answers for y in sample]
+            rows = int(outputs.offsets[first])
+            answer[rows : rows + len(said)] = said
         known = np.array([label in self.classes_ for label in outputs.labels])
         plain = _plain_vote(outputs, slice(None))
         return np.where(known[plain] | (plain < 0), answer, plain).astype(np.int32)
@@ -288,24 +301,16 @@ class Stacking(Combiner):
         """
         plain = _plain_vote(outputs, slice(None))
         codes = np.concatenate([outputs.codes, plain[:, None]], axis=1)
-        experts = (*outputs.names, _VOTE)
-        n, p = codes.shape
+        around = range(-self.window, self.window + 1)
         values = [*outputs.labels, "(none)"]  # the last one: outside the sample
-        n_said = len(values)
-        place = np.arange(n) - np.repeat(outputs.offsets[:-1], outputs.lengths)
-        left = np.repeat(outputs.lengths, outputs.lengths) - place
-        columns: list[NDArray[np.int64]] = []
-        names: list[str] = []
-        for k in range(-self.window, self.window + 1):
-            inside = (place + k >= 0) & (k < left)
-            shifted = np.where(inside[:, None], np.roll(codes, -k, axis=0), n_said - 1)
-            base = len(names) + np.arange(p) * n_said
-            columns.append(np.where(shifted >= 0, shifted + base, -1))
-            names += [_feature(name, k, y) for name in experts for y in values]
-        ids = np.concatenate(columns, axis=1)
-        heard = ids >= 0
-        indptr = np.concatenate([[0], np.cumsum(heard.sum(axis=1))]).astype(np.int64)
-        features = Features(indptr, ids[heard].astype(np.int32), None, names)
+        names = [
+            _feature(name, k, y) for k in around for name in (*outputs.names, _VOTE) for y in values
+        ]
+        indptr = np.empty(len(codes) + 1, np.int64)
+        ids = np.empty(codes.size * len(around), np.int32)
+        offsets = for_kernels(outputs.offsets)
+        n = stacked_features(offsets, codes, self.window, len(values), indptr, ids)
+        features = Features(indptr, ids[:n], None, names)
         return Corpus(outputs.offsets, {}, features, labels)
 
     def _state(self) -> dict[str, Any]:

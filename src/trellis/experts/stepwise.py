@@ -37,6 +37,7 @@ from trellis.experts.outputs import ExpertOutputs
 from trellis.experts.voting import vote
 from trellis.files.stored import check_range, header_value, take
 from trellis.kernels.experts import add_vote, same_rows, vote_slots
+from trellis.kernels.votes import add_first_votes
 
 __all__ = ["ForwardStepwise"]
 
@@ -88,8 +89,8 @@ class ForwardStepwise(Combiner, Seeded):
         everyone = range(outputs.n_experts)
         # Without labelled samples there is nothing to choose by.
         given = [*everyone, *everyone] if self.start == "vote" or not len(gold) else []
-        for j in given:
-            ballot.add(j)
+        if given:
+            ballot.add_all(2)
         path: list[int] = []
         errors = []
         while len(path) < self.n_rounds and len(gold):
@@ -117,9 +118,8 @@ class ForwardStepwise(Combiner, Seeded):
             for j in np.flatnonzero(self.weights_):
                 ballot.add(int(j), self.weights_[j])
             return ballot.answer()
-        # The vote's ties go to the first column, so the columns are put in order of addition.
-        order = self._order
-        return vote(outputs.codes[:, order], self.weights_[order], len(outputs.labels))
+        # Ties go to what was added first.
+        return vote(outputs.codes, self.weights_, len(outputs.labels), order=self._order)
 
     def _state(self) -> dict[str, Any]:
         return super()._state() | {
@@ -187,6 +187,12 @@ class _Ballot:
         self._vote(j)
         self._n_added += 1
 
+    def add_all(self, times: int) -> None:
+        """Give every expert so many votes at the start, one after the other."""
+        add_first_votes(self._slots, times, self._votes, self._first, self._winner)
+        self._n_added = times * self._slots.shape[1]
+        self._vote(-1)
+
     def _vote(self, j: int) -> None:
         self._wrong = add_vote(
             self._slots, self._right, self._times, j, self._n_added, self._votes, self._first,
@@ -229,6 +235,11 @@ class _PairBallot:
         both = here[self._inner[here]]
         both = both[code[both - 1] >= 0]
         self._pair[both, code[both - 1], code[both]] += votes
+
+    def add_all(self, times: int) -> None:
+        """Give every expert so many votes."""
+        for j in range(self._codes.shape[1]):
+            self.add(j, float(times))
 
     def answer(self) -> NDArray[np.int32]:
         """Label codes of the ensemble, -1 where nobody says anything."""
