@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
 from trellis.corpus.schemes import detect_scheme, get_scheme
@@ -164,7 +165,8 @@ class AutoCombiner(Seeded, Storable):
         self.metric_ = self._metric()
         tried = self._names()
         reporter = Reporter(self.verbose)
-        self.choice_, self.expert_trials_, held = None, (), {}
+        self.choice_, self.expert_trials_ = None, ()
+        held: dict[int, tuple[Any, Float64s]] = {}
         self._calibration = AnswerCalibration()
         self.method_ = (
             alone_name(self.kind_, self.metric_) if self.method == "auto" else self.method
@@ -175,10 +177,11 @@ class AutoCombiner(Seeded, Storable):
         with reporter.stage(f"learning to combine by {self.method_}"):
             self.combiner_ = self._new(self.method_).fit(questions.outputs, questions.gold)
             self.classes_ = tuple(getattr(self.combiner_, "classes_", ()))
-            answers, levels = self._answered(self.combiner_, questions.outputs)
-            for i, (answer, level) in held.items():
-                answers[i], levels[i] = answer, level
-            self._own = answers, levels
+            others = np.array([i for i in range(len(questions)) if i not in held], np.int64)
+            if len(others):
+                held |= self._answered(self.combiner_, questions, others)
+            own = [held[i] for i in range(len(questions))]
+            self._own = [answer for answer, _ in own], [level for _, level in own]
         return self
 
     @property
@@ -213,7 +216,7 @@ class AutoCombiner(Seeded, Storable):
         if self.kind_ == "spans":
             return [np.array([s[3] for s in spans]) for spans in self.predict_spans(outputs)]
         raw: list[Float64s] = self.combiner_.predict_confidence(outputs)
-        return [self._calibration.positions.levels(levels) for levels in raw]
+        return self._calibration.positions.levels_of_each(raw)
 
     def predict_spans(self, outputs: Any) -> list[Spans]:
         """Return the spans of each answer with their confidence: (start, end, type, probability).
@@ -345,8 +348,7 @@ class AutoCombiner(Seeded, Storable):
         rest = np.setdiff1d(labelled, order)
         if len(rest):  # nobody has learned from these yet
             combiner = self._new(self.method_).fit(tested.outputs, tested.gold)
-            later = self._answered(combiner, questions.take(rest).outputs)
-            held |= dict(zip(rest.tolist(), zip(*later, strict=True), strict=True))
+            held |= self._answered(combiner, questions, rest)
         return held
 
     def _choose(self, tested: Questions, gold: list[Any], answers: dict[str, list[Any]]) -> None:
@@ -377,11 +379,15 @@ class AutoCombiner(Seeded, Storable):
             for answer, right in zip(column, gold, strict=True)
         ]
 
-    def _answered(self, combiner: Any, outputs: Any) -> tuple[list[Any], list[Float64s]]:
-        """Answers of a combiner, and calibrated levels."""
-        answers = list(combiner.predict(outputs))
+    def _answered(
+        self, combiner: Any, questions: Questions, samples: NDArray[np.int64]
+    ) -> dict[int, tuple[Any, Float64s]]:
+        """Answers of a combiner to some samples, and calibrated levels."""
+        outputs = questions.take(samples).outputs
+        answers = combiner.predict(outputs)
         raw = RawLevels.of(combiner, outputs, self.kind_, self.scheme_, answers)
-        return answers, self._calibration.answer_levels(raw)
+        both = zip(answers, self._calibration.answer_levels(raw), strict=True)
+        return dict(zip(samples.tolist(), both, strict=True))
 
     # ------------------------------------------------------------------ files
 

@@ -90,6 +90,13 @@ class Calibration:
         p: Float64s = 1 / (1 + np.exp(-np.clip(scores, -30, 30)))
         return p
 
+    def levels_of_each(self, raw: Sequence[NDArray[np.float64]]) -> list[Float64s]:
+        """The same for the answers of each sample, all at once."""
+        if not raw:
+            return []
+        cuts = np.cumsum([len(one) for one in raw[:-1]])
+        return np.split(self.levels(np.concatenate(raw)), cuts)
+
 
 @dataclass(frozen=True)
 class RawLevels:
@@ -162,18 +169,16 @@ class AnswerCalibration:
     def answer_levels(self, raw: RawLevels) -> list[Float64s]:
         """Probability that answers are right, an array a sample: of positions, or of spans."""
         if raw.positions is not None:
-            return [self.positions.levels(levels) for levels in raw.positions]
+            return self.positions.levels_of_each(raw.positions)
         assert raw.spans is not None
-        return [np.array([s[3] for s in found]) for found in self.span_levels(raw.spans)]
+        return self.spans.levels_of_each([_levels(found) for found in raw.spans])
 
     def span_levels(self, spans: Sequence[Spans]) -> list[Spans]:
         """The same spans, with the probability that they are right."""
+        sure = self.spans.levels_of_each([_levels(found) for found in spans])
         return [
-            [(a, b, y, float(p)) for (a, b, y, _), p in zip(found, levels, strict=True)]
-            for found, levels in (
-                (found, self.spans.levels(np.array([s[3] for s in found], np.float64)))
-                for found in spans
-            )
+            [(a, b, y, p) for (a, b, y, _), p in zip(found, levels.tolist(), strict=True)]
+            for found, levels in zip(spans, sure, strict=True)
         ]
 
     def state(self) -> dict[str, list[float]]:
@@ -205,6 +210,10 @@ def spans_of(
         [(a, b, y, float(level[a:b].min())) for y, a, b in tags.spans(answer)]
         for answer, level in zip(answers, levels, strict=True)
     ]
+
+
+def _levels(spans: Spans) -> Float64s:
+    return np.array([level for *_, level in spans], np.float64)
 
 
 def _of_spans(spans: Sequence[Spans], gold: Sequence[Any]) -> Calibration:

@@ -14,6 +14,7 @@ again:
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -82,7 +83,7 @@ class Quality:
         elif self.metric == "exact":
             rows = [(list(g) == list(a), 1) for g, a in pairs]
         else:
-            rows = [(sum(map(_same, g, a)), len(g)) for g, a in pairs]
+            rows = [(sum(map(operator.eq, g, a)), len(g)) for g, a in pairs]
         return np.array(rows, np.float64)
 
     def score(self, sums: NDArray[Any]) -> Float64s:
@@ -92,7 +93,3 @@ class Quality:
             top, below = 2 * top, below + sums[..., 2]
         scores: Float64s = 100.0 * np.divide(top, below, out=np.zeros(top.shape), where=below > 0)
         return scores
-
-
-def _same(a: Any, b: Any) -> bool:
-    return bool(a == b)
