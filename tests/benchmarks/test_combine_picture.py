@@ -12,7 +12,7 @@ pytest.importorskip("matplotlib")
 
 RIGHT = ["B-x", "I-x", "O", "B-y"]
 SAID = [[RIGHT, ["B-x", "O", "O", "O"]] * 6, [RIGHT] * 12, [["O", "O", "B-y", "B-y"], RIGHT] * 6]
-DATA = ExpertSet("tiny", as_outputs(SAID), [RIGHT] * 12, "BIO", "f1")
+DATA = ExpertSet("tiny", as_outputs(SAID), [RIGHT] * 12, "BIO", "span-f1")
 
 
 def test_what_is_drawn(tmp_path):

@@ -265,3 +265,16 @@ def test_same_data_same_bits():
 def test_bad_options(combiner, expected):
     with pytest.raises(DataError, match=expected):
         combiner.fit([GOLD], GOLD)
+
+
+@pytest.mark.parametrize(("n", "l2"), [(99, 10.0), (100, 3.0)])
+def test_stacking_is_drawn_less_to_the_vote_by_many_samples(n, l2):
+    rng = np.random.default_rng(0)
+    gold = rng.choice(["a", "b"], (n, 1)).tolist()
+    said = [[[str(rng.choice(["a", "b"]))] for _ in gold], gold]
+    auto, same, other = (
+        Stacking(l2=strength).fit(said, gold).predict_confidence(said)[0]
+        for strength in ("auto", l2, 13.0 - l2)
+    )
+    assert np.array_equal(auto, same)
+    assert not np.array_equal(auto, other)

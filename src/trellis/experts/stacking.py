@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from trellis.arrays import for_kernels
 from trellis.corpus.corpus import Corpus, Features
 from trellis.corpus.labels import Labels
-from trellis.domains import flag, has, nothing, number, whole
+from trellis.domains import flag, has, nothing, number, one_of, whole
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import parameter
 from trellis.experts.combiner import SCHEME, Combiner, distinct_names
@@ -42,6 +42,7 @@ _TAUGHT_BY = 100_000  # positions at most
 _ANSWERS = 1_000_000  # of experts to them
 _STACKED = 2_000_000  # answers at most that a sequence model learns from
 _BLOCK = 1 << 22  # answers at a time that a sequence model is asked about
+_FEW, _FEW_L2, _MANY_L2 = 100, 10.0, 3.0  # settled on chunks, code, digits and made-up answers
 _UNSAID = 0.01  # probability of what no expert says
 _VOTE = "(vote)"
 _SURE = 6.0  # log odds of a label that all experts say, before anything is learned
@@ -214,10 +215,11 @@ class Stacking(Combiner):
         "How far to look to the left and to the right for what experts say there.",
         default=1,
     )
-    l2: float = parameter(
-        number(above=0),
-        "Factor of the squared distance of the weights from those of the plain vote.",
-        default=10.0,
+    l2: float | str = parameter(
+        one_of("auto") | number(above=0),
+        """Factor of the squared distance of the weights from those of the plain vote; "auto": 10
+        for fewer than 100 samples with right answers, else 3.""",
+        default="auto",
     )
     scheme: str | None = SCHEME
 
@@ -264,15 +266,22 @@ class Stacking(Combiner):
                 node[row_of[_feature(expert, 0, label)], c] = _SURE / outputs.n_experts
             node[row_of[_feature(_VOTE, 0, label)], c] = 0.5 * _SURE / outputs.n_experts
         loss = LogObjective(problem)
+        l2 = self._strength(corpus)
 
         def value(w: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
             height, slope = loss.value_and_gradient(w)
             away = w - centre
-            return height + self.l2 * float(away @ away), slope + 2 * self.l2 * away
+            return height + l2 * float(away @ away), slope + 2 * l2 * away
 
         options: Any = {"maxiter": 500, "ftol": 1e-8}
         optimum = minimize(value, centre, jac=True, method="L-BFGS-B", options=options)
         return crf.with_weights(problem, optimum.x)
+
+    def _strength(self, corpus: Corpus) -> float:
+        """What draws to the vote; cross-validation of a sequence model would take too long."""
+        if not isinstance(self.l2, str):
+            return self.l2
+        return _FEW_L2 if len(corpus) < _FEW else _MANY_L2
 
     def _label(self, outputs: ExpertOutputs) -> NDArray[np.int32]:
         code_of = {label: code for code, label in enumerate(outputs.labels)}
