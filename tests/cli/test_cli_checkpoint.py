@@ -187,7 +187,7 @@ def large_file(folder, n_sentences):
 @pytest.mark.parametrize(
     ("n_kills", "n_sentences", "options"),
     [
-        (3, 1000, "--max-passes 300 --piece-size 3.5"),
+        (2, 1000, "--max-passes 200 --piece-size 3.5"),
         (2, 1000, "--max-passes 120 --model perceptron --dev FILE"),
         (2, 40_000, "--max-passes 8 --checkpoint-minutes 0"),  # in the midst of passes
     ],

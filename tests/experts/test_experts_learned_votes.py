@@ -273,7 +273,7 @@ def test_stacking_is_drawn_less_to_the_vote_by_many_samples(n, l2):
     gold = rng.choice(["a", "b"], (n, 1)).tolist()
     said = [[[str(rng.choice(["a", "b"]))] for _ in gold], gold]
     auto, same, other = (
-        Stacking(l2=strength).fit(said, gold).predict_confidence(said)[0]
+        Stacking(l2=strength).fit(said, gold).model_.weights_.node
         for strength in ("auto", l2, 13.0 - l2)
     )
     assert np.array_equal(auto, same)

@@ -29,7 +29,7 @@ def test_seeds_are_read_and_used(name: str) -> None:
 
 
 def test_no_mutant_does_harm() -> None:
-    report = run_attack("readers", n_cases=4000)
+    report = run_attack("readers", n_cases=2500)
     assert report.failures == []
     for name in FAMILIES:
         assert report.counts[f"{name} refused"], name

@@ -221,8 +221,8 @@ model.save("model")
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
-        ("ChainCRF", {"max_passes": 40, "patience": 30, "rich_edges": True}),
-        ("ChainCRF", {"solver": "adf", "max_passes": 40, "piece_size": 2.5}),
+        ("ChainCRF", {"max_passes": 25, "patience": 20, "rich_edges": True}),
+        ("ChainCRF", {"solver": "adf", "max_passes": 25, "piece_size": 2.5}),
         ("ChainCRF", {"solver": "lbfgs", "max_passes": 100, "l2": 1e-4}),
         ("ChainPerceptron", {"max_passes": 40, "rich_edges": "both", "edge_pairs": "observed"}),
     ],

@@ -74,7 +74,7 @@ def test_the_objective_is_below_that_of_zero_weights(
     assert objective(model, X, y, more) <= worst
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     seed=st.integers(0, 10_000), structure=st.sampled_from(sorted(MODELS)), n=st.integers(1, 30),
     unknown=st.sampled_from([0.0, 0.5, 0.9]), dense=st.booleans(), tied=st.booleans(),
@@ -97,7 +97,7 @@ def test_the_objective_is_below_that_of_the_model_without_edges(
 @pytest.mark.parametrize("n", [1, 4, 25])
 @pytest.mark.parametrize("options", [{}, {"solver": "sgd"}, {"solver": "adf"}])
 def test_grids_do_not_diverge(n, options):
-    rng, side = np.random.default_rng(n), 100 // int(np.sqrt(n))
+    rng, side = np.random.default_rng(n), 50 // int(np.sqrt(n))
     gold = [np.kron(rng.integers(0, 3, (side // 5, side // 5)), np.ones((5, 5), int)).ravel()
             for _ in range(n)]  # fmt: skip
     X = [np.eye(3)[labels] + rng.normal(0, 1.2, (len(labels), 3)) for labels in gold]
