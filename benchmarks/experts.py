@@ -205,7 +205,7 @@ def tried(
     sums: list[list[Seconds]] = [[], []]
     makers: dict[str, Callable[[], Any]] = {
         name: lambda name=name: new_method(name, "labels", scheme, 0)
-        for name in tried_names("labels", scheme)
+        for name in tried_names("labels", scheme, "span-f1" if scheme else "hamming")
     }
     for name, make in makers.items():
         make().fit(*few).predict(few[0])  # warm

@@ -103,7 +103,7 @@ def test_every_method(run, files):
     assert (result.code, result.err) == (0, [])
     table = result.out.split("\n\n")[2]
     names = [line.split()[0] for line in table.splitlines()]
-    assert tuple(names) == tried_names("labels", None)
+    assert tuple(names) == tried_names("labels", None, "hamming")
 
 
 def test_a_better_method_is_taken_and_its_gain_not_flattered(run, tmp_path, monkeypatch):

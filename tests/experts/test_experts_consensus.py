@@ -253,3 +253,37 @@ def test_bad_input(outputs, gold, message):
 def test_another_number_of_experts():
     with pytest.raises(DataError, match="trained on 2 experts, here are 1; give None"):
         Consensus().fit([[["a"]], [["a"]]]).predict([[["a"]]])
+
+
+@given(SAMPLE)
+def test_prefers_whole_answers(sample):
+    said = [[answer] for answer in sample]
+    model = Consensus(prefer_whole=True).fit(said)
+    (answer,) = model.predict(said)
+    weights = model.reliabilities_ if model.reliabilities_.any() else np.ones(len(sample))
+
+    def support(candidate):
+        return sum(w for w, a in zip(weights, sample, strict=True) if a == candidate)
+
+    repeated = [a for a in sample if sample.count(a) > 1]
+    if not repeated:
+        assert answer == Consensus().fit(said).predict(said)[0]
+    else:
+        assert answer in repeated
+        most = max(map(support, repeated))
+        assert support(answer) == pytest.approx(most)
+        ties = [a for a in repeated if support(a) == pytest.approx(most)]
+        best = max(mean(a, sample, model) for a in ties)
+        assert mean(answer, sample, model) == pytest.approx(best)
+
+
+def test_a_whole_answer_of_two_against_a_mixture_of_all():
+    said = [
+        [["a", "b", "c"]],
+        [["a", "b", "c"]],
+        [["a", "x", "d"]],
+        [["y", "x", "c"]],
+        [["z", "x"]],
+    ]
+    assert Consensus(prefer_whole=True).fit(said).predict(said) == [["a", "b", "c"]]
+    assert Consensus(similarity="edit").fit(said).predict(said) != [["a", "b", "c"]]

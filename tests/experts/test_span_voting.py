@@ -70,8 +70,21 @@ def test_experts_that_find_little_are_believed_sooner():
     def experts(recall, n=400):
         return [[["B-X" if rng.random() < recall else "O"] for _ in range(n)] for _ in range(7)]
 
-    assert SpanVote().fit(experts(0.2)).threshold_ < 0.25
+    assert SpanVote().fit(experts(0.2)).threshold_ < 0.27
     assert SpanVote().fit(experts(0.95)).threshold_ > 0.42
+
+
+def test_of_a_few_sentences_half_of_the_experts_are_needed():
+    tiny = [
+        [["B-X", "O", "O"], ["O", "O"]],
+        [["O", "B-Y", "O"], ["O", "O"]],
+        [["O", "O", "O"], ["O", "B-X"]],
+    ]
+    outside = [["O", "O", "O"], ["O", "O"]]
+    assert SpanVote().fit(tiny).predict(tiny) == outside
+    assert SpanCombiner().fit(tiny).predict(tiny) == outside
+    many = [answers * 30 for answers in tiny]  # now it is sure that they find a third each
+    assert SpanVote().fit(many).predict(many)[0] == ["B-X", "B-Y", "O"]
 
 
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=7), st.integers(0, 3))

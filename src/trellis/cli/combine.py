@@ -23,9 +23,9 @@ FORMATS = ("conll", "jsonl", "json", "csv", "tsv", "lines", "trn", "ctm")
 KINDS = ("labels", "words", "single", "fields", "spans")
 METRICS = ("hamming", "span-f1", "exact", "edit")
 METHODS = (
-    "vote", "guarded-vote", "span-vote", "consensus", "best-expert", "plurality", "rover",
-    "weighted-majority", "espboost", "stepwise", "annotators", "rerank", "log-linear", "stacking",
-    "spans", "committee",
+    "vote", "guarded-vote", "span-vote", "consensus", "whole-answers", "best-expert", "plurality",
+    "rover", "weighted-majority", "espboost", "stepwise", "annotators", "rerank", "log-linear",
+    "stacking", "spans", "committee",
 )  # fmt: skip
 
 NAME = "combine"

@@ -310,7 +310,7 @@ class AutoCombiner(Seeded, Storable):
             raise DataError(f"method {self.method!r} cannot combine {self.kind_}")
         asked = [] if self.method == "auto" else [self.method]
         if isinstance(self.methods, str):
-            tried = tried_names(self.kind_, self.scheme_)
+            tried = tried_names(self.kind_, self.scheme_, self.metric_)
             return list(dict.fromkeys([*tried, *asked]))
         for name in self.methods:
             if name not in known:

@@ -22,6 +22,10 @@ A candidate is compared with all answers, also with those that it was made from.
 answer counts as equal to itself; the vote and what search makes of it owe a little to every answer.
 Leaving out its own answer for the former only would favour the latter.
 
+Where only a whole answer that is all right counts, the similarity would be 1 for equal answers and
+0 for others, and the best answer what most say by weight. It is taken (``prefer_whole``) if two
+experts at least say it; long answers are rarely the same, and then similarity decides as before.
+
 With right answers for some samples they enter the reliabilities, and choose which of the three
 kinds of candidates are used: all, unless fewer are better there by more than a standard error.
 
@@ -39,7 +43,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from trellis.domains import number, one_of, text, whole
+from trellis.domains import flag, number, one_of, text, whole
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Estimator, fitted, parameter
 from trellis.experts.agreement import Measure, Said, coded, reliabilities
@@ -109,6 +113,12 @@ class Consensus(Estimator, Storable):
         whole(1),
         "Local search begins at so many of the answers and the vote, the best of them.",
         default=3,
+    )
+    prefer_whole: bool = parameter(
+        flag,
+        """Answer with what the experts of most weight say word for word, if two at least say the
+        same: for answers that are right or wrong as a whole. The rest is left to similarity.""",
+        default=False,
     )
     shrinkage: float = parameter(
         number(at_least=0),
@@ -247,6 +257,8 @@ class Consensus(Estimator, Storable):
         if voted is not None:
             candidates.append(voted)
         means = measure(*_packed(candidates), said) @ weight
+        if self.prefer_whole and (whole := _whole_answer(candidates, means, weight)) is not None:
+            return [said.labels[code] for code in candidates[whole]], float(means[whole])
         at = _first_best(means)
         found = [(candidates[at], float(means[at]))]
         if self.candidates_ == "search":
@@ -267,6 +279,21 @@ class Consensus(Estimator, Storable):
             raise CorruptModelError("there are no reliabilities of experts")
         check_range(self.reliabilities_, 0, np.nextafter(1, 2), "reliabilities")
         self.candidates_ = header_value(state, "candidates", str, choices=_KINDS)
+
+
+def _whole_answer(
+    candidates: list[list[int]], means: NDArray[np.float64], weight: NDArray[np.float64]
+) -> int | None:
+    """The answer that two experts at least give, and those of most weight; None if there is none.
+
+    Among equals the one that is more similar to all. Experts' answers are the first candidates.
+    """
+    given: dict[tuple[int, ...], list[int]] = {}
+    for q in range(len(weight)):
+        given.setdefault(tuple(candidates[q]), []).append(q)
+    shares = {by[0]: float(weight[by].sum()) for by in given.values() if len(by) > 1}
+    ranked = {q: (round(share, 9), round(float(means[q]), 9)) for q, share in shares.items()}
+    return max(ranked, key=ranked.__getitem__, default=None)
 
 
 def _climbed(

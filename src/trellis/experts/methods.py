@@ -51,6 +51,7 @@ METHODS: dict[str, Callable[[str | None, int | None], Any]] = {
     "guarded-vote": lambda scheme, seed: GuardedVote(),
     "span-vote": lambda scheme, seed: SpanVote(scheme=scheme or "auto"),
     "consensus": lambda scheme, seed: Consensus(),
+    "whole-answers": lambda scheme, seed: Consensus(prefer_whole=True),
     "best-expert": lambda scheme, seed: BestExpert(),
     "plurality": lambda scheme, seed: Rerank(weights="uniform"),
     "rover": lambda scheme, seed: Rover(),
@@ -69,11 +70,14 @@ METHODS: dict[str, Callable[[str | None, int | None], Any]] = {
 """Estimators by name, for a tag scheme and a seed."""
 
 ALONE = (
-    "vote", "guarded-vote", "span-vote", "consensus", "plurality", "annotators", "committee"
+    "vote", "guarded-vote", "span-vote", "consensus", "whole-answers", "plurality", "annotators",
+    "committee",
 )  # fmt: skip
 """Methods that learn from answers without right ones, too."""
 
-_ONLY_IF_ASKED = ("best-expert", "plurality", "rover", "espboost")  # rarely the best
+_ONLY_IF_ASKED = ("whole-answers", "best-expert", "plurality", "rover", "espboost")
+"""Rarely the best, unless they are what answers alone."""
+_OF_ANY_LENGTH = ("consensus", "whole-answers")
 _OF_SPANS = ("span-vote", "spans")
 # One label for each word of a language is too many for these.
 _NOT_FOR_WORDS = ("stacking", "espboost", "annotators", "committee", *_OF_SPANS)
@@ -95,19 +99,22 @@ def method_names(kind: str, scheme: str | None) -> tuple[str, ...]:
     return tuple(
         name
         for name in METHODS
-        if name != "consensus" and (scheme is not None or name not in _OF_SPANS)
+        if name not in _OF_ANY_LENGTH and (scheme is not None or name not in _OF_SPANS)
     )
 
 
-def tried_names(kind: str, scheme: str | None) -> tuple[str, ...]:
+def tried_names(kind: str, scheme: str | None, metric: str) -> tuple[str, ...]:
     """Names of the methods that are tried if none are named: the fewer, the surer the choice.
 
     Examples
     --------
-    >>> tried_names("spans", None)
+    >>> tried_names("spans", None, "span-f1")
     ('span-vote', 'spans')
     """
-    return tuple(name for name in method_names(kind, scheme) if name not in _ONLY_IF_ASKED)
+    alone = alone_name(kind, metric)
+    return tuple(
+        name for name in method_names(kind, scheme) if name == alone or name not in _ONLY_IF_ASKED
+    )
 
 
 def committee_names(scheme: str | None) -> tuple[str, ...]:
@@ -128,8 +135,14 @@ def alone_name(kind: str, metric: str) -> str:
     --------
     >>> alone_name("labels", "hamming"), alone_name("labels", "span-f1")
     ('guarded-vote', 'span-vote')
+    >>> alone_name("words", "edit"), alone_name("words", "exact")
+    ('consensus', 'whole-answers')
     """
-    return "span-vote" if metric == "span-f1" else _WITHOUT_GOLD[kind]
+    if metric == "span-f1":
+        return "span-vote"
+    if kind == "words" and metric == "exact":
+        return "whole-answers"
+    return _WITHOUT_GOLD[kind]
 
 
 def new_method(name: str, kind: str, scheme: str | None, seed: int | None) -> Any:
@@ -143,7 +156,7 @@ def new_method(name: str, kind: str, scheme: str | None, seed: int | None) -> An
     if name not in METHODS:
         raise DataError(f"there is no method {name!r}; known are {', '.join(METHODS)}")
     combiner = METHODS[name](scheme, seed)
-    return Aligned(combiner) if kind == "words" and name != "consensus" else combiner
+    return Aligned(combiner) if kind == "words" and name not in _OF_ANY_LENGTH else combiner
 
 
 def kind_of(outputs: Sequence[Sequence[Any]]) -> str:

@@ -46,7 +46,13 @@ from trellis.experts.span_candidates import (
     START,
     SpanCandidates,
 )
-from trellis.experts.span_voting import SpanEnsemble, Spans, f1_threshold, vote_probability
+from trellis.experts.span_voting import (
+    SpanEnsemble,
+    Spans,
+    f1_threshold,
+    vote_probability,
+    vote_threshold,
+)
 from trellis.files.stored import header_value, take
 from trellis.kernels.intervals import best_rivals
 
@@ -106,7 +112,7 @@ class SpanCombiner(SpanEnsemble):
         n_weights = len(_names(candidates.names, self._types))
         self.weights_, self.l2_ = _prior_mean(n_weights), 0.0
         if not self.taught_:
-            self.threshold_ = f1_threshold(vote_probability(candidates))
+            self.threshold_ = vote_threshold(candidates)
             return
         candidates = candidates.take(known)
         order = np.random.default_rng(0).permutation(len(gold))  # of samples

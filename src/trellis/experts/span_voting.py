@@ -11,7 +11,9 @@ and what maximises it, if it is F*, maximises :math:`\sum_{c \in A} (p_c - F^*/2
 above the *threshold* τ = F*/2, or, where these overlap, the best set of which no two do, found by
 dynamic programming. With :math:`p = v` that asks for the answer that is most like what an expert
 says, whichever it is (minimum Bayes risk). Experts that agree little, since each finds little, are
-so believed when two say the same; of those that agree nearly always, nearly half are needed.
+so believed when two say the same; of those that agree nearly always, nearly half are needed. Of a
+few sentences F* is not known: the vote adds five spans that all give, which are enough to ask for
+half of the experts where there is next to nothing to judge by, and too few to matter elsewhere.
 
 References
 ----------
@@ -48,11 +50,12 @@ from trellis.experts.span_candidates import (
 )
 from trellis.files.stored import check_range, header_value, take
 
-__all__ = ["SpanEnsemble", "SpanVote", "f1_threshold", "vote_probability"]
+__all__ = ["SpanEnsemble", "SpanVote", "f1_threshold", "vote_probability", "vote_threshold"]
 
 Floats = NDArray[np.float64]
 Spans = list[tuple[int, int, str]]
 
+_AGREED = 5  # spans that all experts give, besides those that they do
 _FIRST = 1e-9  # what the first expert's word weighs more: it decides between equals only
 
 
@@ -407,8 +410,8 @@ class SpanVote(SpanEnsemble):
         one_of("auto", "majority") | whole(1) | number(above=0, at_most=1),
         """How many of the experts that are awake must give a span: a number of them (all, if fewer
         are awake), a share of them, or "majority", more than half. "auto": the share that makes
-        the answer most like those of the experts, judged by F1 on what ``fit`` is given; right
-        answers are not needed.""",
+        the answer most like those of the experts, judged by F1 on what ``fit`` is given, and about
+        half where that is a few sentences; right answers are not needed.""",
         default="auto",
     )
 
@@ -417,7 +420,7 @@ class SpanVote(SpanEnsemble):
     ) -> None:
         self.threshold_ = 0.5
         if self.k == "auto":
-            self.threshold_ = f1_threshold(vote_probability(candidates))
+            self.threshold_ = vote_threshold(candidates)
 
     def _weigh(self, candidates: SpanCandidates) -> tuple[Floats, Floats]:
         probability = vote_probability(candidates)
@@ -449,6 +452,22 @@ def vote_probability(candidates: SpanCandidates) -> Floats:
     votes = candidates.has(EXACT).sum(axis=1)
     probability: Floats = np.minimum(votes / awake, (awake + 0.5) / (awake + 1))
     return probability
+
+
+def vote_threshold(candidates: SpanCandidates) -> float:
+    """The share of experts that must give a candidate, judged by how far they agree.
+
+    Examples
+    --------
+    >>> from trellis.experts import as_span_outputs
+    >>> said = [[[(2 * i, 2 * i + 1, "X") for i in range(n)]] for n in (90, 30, 30)]
+    >>> round(vote_threshold(SpanCandidates.of_spans(as_span_outputs(said))), 3)
+    0.362
+    >>> few = [[spans[:2] for spans in answers] for answers in said]
+    >>> round(vote_threshold(SpanCandidates.of_spans(as_span_outputs(few))), 3)
+    0.491
+    """
+    return f1_threshold(np.append(np.ones(_AGREED), vote_probability(candidates)))
 
 
 def f1_threshold(probability: Floats, missing: float = 0.0) -> float:
