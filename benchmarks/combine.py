@@ -6,11 +6,12 @@
 
 Sets of experts: 14 named-entity recognisers (CoNLL-2003), segmentations of Czech and English words
 by 13 systems each, seven weak taggers of biomedical entities (JNLPBA), of chunks (CoNLL-2000) and
-of code in Python's manual, seven weak classifiers of handwritten letters (single labels), five
-transcripts of different lengths, five experts of which each knows two of ten fields, and seven of
-which two are good. Methods were developed on CoNLL-2000, the manual, the transcripts (with other
-seeds) and the last one; the others are for testing, though defaults of Stacking, Rerank and
-ESPBoost were once settled on the real systems, and the fields (ADS1) are the paper's.
+of code in Python's manual, seven weak classifiers of handwritten letters and of movements (single
+labels), five transcripts of different lengths, five experts of which each knows two of ten fields,
+and seven of which two are good. Methods were developed on CoNLL-2000, the manual, movements (with
+other classifiers), the transcripts (with other seeds) and the last one; the others are for testing,
+though defaults of Stacking, Rerank and ESPBoost were once settled on the real systems, and the
+fields (ADS1) are the paper's.
 
 In each repeat the samples are split at random into a test half and a pool. A method is given the
 answers to 0, 20, 50, 150 or all samples of the pool with their gold, and the answers to the test

@@ -13,19 +13,21 @@ letters            7      handwritten letters, weak classifiers              let
 fields             5      generated, each expert knows two of ten fields     fields right
 conll2000          7      sentences, chunks, weak taggers                    F1 of spans
 code-words         7      sentences of Python's manual, weak taggers         F1 of spans
+movements          7      windows of sensors, weak classifiers               windows right
 transcripts        5      sentences with words wrong, left out and too many  word error rate
 skewed             7      generated, two good experts among bad ones         positions right
 =================  =====  =================================================  ===================
 
-Methods may be developed on ``conll2000``, ``code-words``, ``transcripts`` and ``skewed``
-(:data:`DEVELOPMENT`); the others are there to test them.
+Methods may be developed on ``conll2000``, ``code-words``, ``movements``, ``transcripts`` and
+``skewed`` (:data:`DEVELOPMENT`); the others are there to test them.
 
 Weak taggers learn from a few hundred sentences each, no two from the same ones, with other features
 and other learners, so that they err in other places. They see words only. Those of ``jnlpba`` learn
 from the training file and answer sentences of the test file, which come from other abstracts; those
 of ``conll2000`` learn from some sentences of the training file and answer others of it, so that the
 test file of that task is left alone. Their designs were settled on ``conll2000``. Weak classifiers
-of letters likewise learn from 60 to 300 letters each, and see some of the pixels.
+of letters likewise learn from 100 to 300 letters each, and see some of the pixels; those of
+movements (HAPT, the training part) from 30 to 80 windows, and see a tenth of the features.
 """
 
 from __future__ import annotations
@@ -286,33 +288,66 @@ def _answered(taggers: Mapping[str, Any], words: list[list[str]], gold: Labels) 
 
 def letter_classifiers(n: int = 3000, seed: int = 0, share: float = 1.0) -> ExpertSet:
     """Seven classifiers of handwritten letters, each taught by some letters and some pixels."""
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression
     from sklearn.naive_bayes import BernoulliNB
-    from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
-    from sklearn.tree import DecisionTreeClassifier
 
-    designs = {
-        "logistic regression": (LogisticRegression(max_iter=200), 150),
-        "naive Bayes": (BernoulliNB(), 200),
-        "nearest letter": (KNeighborsClassifier(1), 150),
-        "nearest mean": (NearestCentroid(), 100),
-        "tree": (DecisionTreeClassifier(random_state=seed), 300),
-        "small forest": (RandomForestClassifier(10, random_state=seed), 200),
-        "five nearest letters": (KNeighborsClassifier(5), 100),
-    }
-    rng = np.random.default_rng(seed)
-    pixels, letters = _letters()
-    order = rng.permutation(len(letters))
-    asked, order = order[:n], order[n:]
-    said: Answers = []
-    for model, k in designs.values():
-        taught, order = np.split(order, [round(share * k)])
-        seen = rng.random(pixels.shape[1]) < 0.6
-        model.fit(pixels[taught][:, seen], letters[taught])
-        said.append([[letter] for letter in model.predict(pixels[asked][:, seen]).tolist()])
-    gold = [[letter] for letter in letters[asked].tolist()]
-    return ExpertSet("letters", as_outputs(said, names=tuple(designs)), gold, None, "hamming")
+    sizes = (150, 200, 150, 100, 300, 200, 100)
+    classifiers = _Classifiers(BernoulliNB(), tuple(round(share * k) for k in sizes), 0.6)
+    return classifiers.answers("letters", *_letters(), n, seed)
+
+
+def movement_classifiers(n: int = 3000, seed: int = 0, share: float = 1.0) -> ExpertSet:
+    """Seven classifiers of people's movements, each taught by some windows and some features."""
+    from sklearn.naive_bayes import GaussianNB
+
+    with np.load(data_folder("har") / "windows.npz", allow_pickle=False) as windows:
+        taught = ~windows["is_test"]
+        features, labels = windows["X"][taught].astype(np.float64), windows["y"][taught]
+        names = windows["label_names"]
+    features = (features - features.mean(axis=0)) / features.std(axis=0)
+    sizes = (40, 60, 40, 30, 80, 60, 30)
+    classifiers = _Classifiers(GaussianNB(), tuple(round(share * k) for k in sizes), 0.1)
+    return classifiers.answers("movements", features, names[labels], n, seed)
+
+
+@dataclass(frozen=True)
+class _Classifiers:
+    """Seven weak classifiers."""
+
+    naive_bayes: Any
+    sizes: tuple[int, ...]
+    """How many examples each learns from."""
+    seen: float
+    """Share of the features that each sees."""
+
+    def answers(
+        self, name: str, features: np.ndarray, labels: np.ndarray, n: int, seed: int
+    ) -> ExpertSet:
+        """What they answer to n examples, having learned from others."""
+        from sklearn.ensemble import RandomForestClassifier
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
+        from sklearn.tree import DecisionTreeClassifier
+
+        models = {
+            "logistic regression": LogisticRegression(max_iter=200),
+            "naive Bayes": self.naive_bayes,
+            "nearest": KNeighborsClassifier(1),
+            "nearest mean": NearestCentroid(),
+            "tree": DecisionTreeClassifier(random_state=seed),
+            "small forest": RandomForestClassifier(10, random_state=seed),
+            "five nearest": KNeighborsClassifier(5),
+        }
+        rng = np.random.default_rng(seed)
+        order = rng.permutation(len(labels))
+        asked, order = order[:n], order[n:]
+        said: Answers = []
+        for model, k in zip(models.values(), self.sizes, strict=True):
+            taught, order = np.split(order, [k])
+            seen = rng.random(features.shape[1]) < self.seen
+            model.fit(features[taught][:, seen], labels[taught])
+            said.append([[label] for label in model.predict(features[asked][:, seen]).tolist()])
+        gold = [[label] for label in labels[asked].tolist()]
+        return ExpertSet(name, as_outputs(said, names=tuple(models)), gold, None, "hamming")
 
 
 def _letters() -> tuple[np.ndarray, np.ndarray]:
@@ -417,6 +452,7 @@ def _read(path: Path) -> Made:
 SETS: Mapping[str, Callable[[str | None], ExpertSet]] = {
     "conll2000": conll2000_taggers,
     "code-words": code_word_taggers,
+    "movements": lambda cache: movement_classifiers(),
     "transcripts": lambda cache: transcribed(),
     "skewed": lambda cache: skewed(),
     "conll2003": lambda cache: conll2003_experts(),
@@ -428,5 +464,5 @@ SETS: Mapping[str, Callable[[str | None], ExpertSet]] = {
 }
 """How each set is made, given the folder for kept answers."""
 
-DEVELOPMENT = ("conll2000", "code-words", "transcripts", "skewed")
+DEVELOPMENT = ("conll2000", "code-words", "movements", "transcripts", "skewed")
 """Sets on which settings may be chosen."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from trellis import load_model
 from trellis.errors import CorruptModelError
 from trellis.experts import AnnotatorModel, ExpertOutputs, GuardedVote, MajorityVote
-from trellis.experts.guarded import camp, told
+from trellis.experts.guarded import _speaks_for_it, told
 
 
 def panel(seed, shares, n_labels=5, n_samples=200, clique=()):
@@ -37,9 +37,6 @@ def panel(seed, shares, n_labels=5, n_samples=200, clique=()):
     return outputs, outputs.lists(gold)
 
 
-CORRELATED = {"shares": [0.8, 0.8, 0.8, 0.6, 0.6, 0.6, 0.6], "clique": (3, 4, 5, 6)}
-
-
 def test_equal_experts_vote():
     outputs, _ = panel(0, [0.7] * 7)
     guarded = GuardedVote().fit(outputs)
@@ -54,8 +51,8 @@ def test_equal_experts_vote():
 def test_unequal_experts_do_not():
     outputs, gold = panel(0, [0.92, 0.88, 0.5, 0.5, 0.45, 0.45, 0.4])
     guarded = GuardedVote().fit(outputs)
-    assert guarded.chosen_ != "vote"
-    assert guarded.evidence_["mace"] > 2
+    assert guarded.chosen_ == "dawid-skene"
+    assert guarded.evidence_["all"] > guarded.evidence_["half"] > 2
     vote = MajorityVote().fit(outputs).score(outputs, gold)
     assert guarded.score(outputs, gold) > vote + 0.02
     same = AnnotatorModel(guarded.chosen_).fit(outputs)
@@ -63,36 +60,56 @@ def test_unequal_experts_do_not():
     assert np.allclose(guarded.predict_proba(outputs)[3], same.predict_proba(outputs)[3])
 
 
-def test_camps_keep_the_vote_until_right_answers_decide():
-    outputs, gold = panel(0, **CORRELATED)
-    vote = MajorityVote().fit(outputs)
-    guarded = GuardedVote().fit(outputs)
-    assert AnnotatorModel().fit(outputs).score(outputs, gold) < vote.score(outputs, gold) - 0.05
-    assert guarded.camp_ == ("e0", "e1", "e2")
-    assert guarded.evidence_["mace"] > 2
+CLIQUES = [
+    ([0.7] * 7, (0, 1, 2)),
+    ([0.6] * 5, (0, 1)),
+    ([0.9, 0.85, 0.8, 0.8], (2, 3)),
+    ([0.8, 0.8, 0.8, 0.6, 0.6, 0.6, 0.6], (3, 4, 5, 6)),
+]
+
+
+@pytest.mark.parametrize(("shares", "clique"), CLIQUES)
+def test_who_copies_from_each_other_does_not_win(shares, clique):
+    outputs, gold = panel(0, shares, clique=clique)
+    vote, guarded = MajorityVote().fit(outputs), GuardedVote().fit(outputs)
+    model = AnnotatorModel("dawid-skene").fit(outputs)
+    assert model.score(outputs, gold) < vote.score(outputs, gold) - 0.04
+    assert guarded.evidence_["half"] < 2
     assert guarded.chosen_ == "vote"
     assert guarded.predict(outputs) == vote.predict(outputs)
     guarded.fit(outputs, [*gold[:30], *[None] * 170])
-    assert guarded.evidence_["mace on gold"] < -2
+    assert guarded.evidence_["gold"] < -2
     assert guarded.chosen_ == "vote"
 
 
-def test_right_answers_may_overrule_the_guard():
-    """Experts in a camp that are really wrong together: right answers say so."""
-    outputs, gold = panel(1, [0.9, 0.9, 0.9, 0.9, 0.35, 0.35, 0.35], clique=(4, 5, 6))
-    alone = GuardedVote().fit(outputs)
-    assert alone.camp_ == ("e4", "e5", "e6")
-    assert alone.chosen_ == "vote"
-    taught = GuardedVote().fit(outputs, [*gold[:100], *[None] * 100])
-    assert taught.evidence_["mace on gold"] > 2
-    assert taught.chosen_ != "vote"
-    assert taught.score(outputs, gold) > alone.score(outputs, gold)
+def test_those_who_know_nothing_are_not_asked():
+    outputs, gold = panel(0, [0.9, 0.8, 0.2, 0.2, 0.2])  # of five labels, by chance
+    guarded = GuardedVote().fit(outputs)
+    assert list(guarded.evidence_) == ["all"]
+    assert guarded.chosen_ == "dawid-skene"
+    assert guarded.score(outputs, gold) > MajorityVote().fit(outputs).score(outputs, gold) + 0.02
+
+
+@pytest.mark.parametrize(
+    ("evidence", "model"),
+    [
+        ({"all": 4.1, "half": 2.1}, True),
+        ({"all": 3.9, "half": 9.0}, False),
+        ({"all": 9.0, "half": 1.9}, False),
+        ({"all": 4.1}, True),
+        ({"all": 9.0, "half": -3.0, "gold": 2.1}, True),
+        ({"all": 9.0, "half": 9.0, "gold": -2.1}, False),
+        ({"all": 9.0, "half": 9.0, "gold": -1.9}, True),
+    ],
+)
+def test_right_answers_have_the_last_word_where_they_are_clear(evidence, model):
+    assert _speaks_for_it(evidence) == model
 
 
 def test_few_right_answers_are_not_asked():
     outputs, gold = panel(0, [0.9, 0.8, 0.5, 0.5])
     guarded = GuardedVote().fit(outputs, [*gold[:9], *[None] * 191])
-    assert not any("gold" in name for name in guarded.evidence_)
+    assert "gold" not in guarded.evidence_
 
 
 def test_one_long_sample_is_judged_by_positions():
@@ -111,7 +128,6 @@ def test_many_labels():
     texts = [[[f"w{k}" for k in row] for row in column.reshape(-1, 10)] for column in said]
     guarded = GuardedVote().fit(texts)
     assert guarded.chosen_ == "mace"
-    assert list(guarded.evidence_) == ["mace"]
     truth = [[f"w{k}" for k in row] for row in gold.reshape(-1, 10)]
     assert guarded.score(texts, truth) > MajorityVote().fit(texts).score(texts, truth)
 
@@ -154,24 +170,6 @@ def test_nothing_is_told_about_the_silent_or_by_the_renamed():
     assert told(said, said, 2).sum() == pytest.approx(40 * np.log(2), rel=1e-3)
 
 
-def test_a_pair_is_no_camp():
-    answer = np.zeros(10, np.int32)
-    codes = np.zeros((10, 4), np.int32)
-    codes[:4, :2] = 1
-    alike = np.ones(3)
-    assert camp(codes, answer, alike, np.zeros((4, 4))) == ()
-    codes[:4, 3] = 1
-    assert camp(codes, answer, alike, np.zeros((4, 4))) == (0, 1, 3)
-    codes[4:6, :2] = 2  # besides, mistakes of their own
-    codes[6:8, 3] = 2
-    assert camp(codes, answer, alike, np.zeros((4, 4))) == (0, 1, 3)
-    assert camp(codes, answer, np.array([1.0, 0.1, 10.0]), np.zeros((4, 4))) == ()
-    codes[:4, 3] = 2  # other mistakes at the same places
-    assert camp(codes, answer, alike, np.zeros((4, 4))) == ()
-    codes[:4, 3] = 1
-    assert camp(codes, answer, alike, np.full((4, 4), 0.6)) == ()  # no more than expected
-
-
 # ------------------------------------------------------------------ model files
 
 
@@ -184,7 +182,6 @@ def test_saved_and_loaded(shares, tmp_path):
     assert loaded.predict(outputs) == guarded.predict(outputs)
     assert loaded.chosen_ == guarded.chosen_
     assert loaded.evidence_ == guarded.evidence_
-    assert loaded.camp_ == guarded.camp_
 
 
 def test_spoilt_files():

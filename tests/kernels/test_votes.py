@@ -14,7 +14,6 @@ from trellis.kernels.votes import (
     count_said,
     most_voted,
     said_scores,
-    shared_mistakes,
     stacked_features,
 )
 
@@ -118,24 +117,6 @@ def test_first_votes_are_those_added_one_by_one(seed, times):
     add_first_votes(slots, times, *found)
     for a, b in zip(wanted, found, strict=True):
         assert np.array_equal(a, b)
-
-
-@settings(max_examples=25, deadline=None)
-@given(SEEDS)
-def test_shared_mistakes(seed):
-    rng, codes = drawn(seed)
-    answer = rng.integers(-1, N_LABELS, len(codes)).astype(np.int32)
-    weights = rng.random(N_LABELS)
-    both = np.zeros((codes.shape[1],) * 2)
-    shared_mistakes(codes, answer, weights, both)
-    for i in range(len(both)):
-        for j in range(len(both)):
-            common = [
-                weights[row[i]]
-                for row, right in zip(codes, answer, strict=True)
-                if j < i and row[i] == row[j] != right and row[i] >= 0
-            ]
-            assert np.isclose(both[i, j], sum(common))
 
 
 @settings(max_examples=25, deadline=None)

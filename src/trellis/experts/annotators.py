@@ -20,11 +20,14 @@ thousands of labels as with two.
 What is maximised, and never decreases, is the log-likelihood of all that is said (and of the right
 answers that are known, which are clamped) plus the log of the priors: one right and one wrong
 answer of each expert; for ξ_j, ρ and the rows of A ten answers, spread as all experts spread
-theirs; for a confusion matrix, a hundred in each of its columns, spread as MACE would have them, so
+theirs; for a confusion matrix, thirty in each of its columns, spread as MACE would have them, so
 that labels that are seldom met are confused as the others are.
 
-EM begins with the vote: each label of a position has its share of the votes. Dawid–Skene and chains
-begin with what MACE (or one coin) ends with.
+EM begins with the vote: each label of a position has its share of the votes. It makes two steps and
+stops, which is not what is published. Experts are not independent, as the model would have it; what
+several of them get wrong together counts as evidence that they are right, the more of it the longer
+EM goes on. Of seven weak classifiers of digits and of people's movements, Dawid–Skene was better
+than the vote by two to four points after two steps, on average, and worse by up to 16 in the end.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ from trellis.domains import flag, number, one_of, whole
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import parameter
 from trellis.experts.combiner import SCHEME, Combiner, distinct_names
-from trellis.experts.decoding import best_valid
+from trellis.experts.decoding import best_valid, vote_table
 from trellis.experts.outputs import ExpertOutputs
 from trellis.experts.voting import own_votes, vote
 from trellis.files.stored import check_range, take
@@ -56,7 +59,7 @@ Floats = NDArray[np.float64]
 
 _COIN = 1.0  # right and wrong answers of an expert that are counted beforehand, each
 _SPREAD = 10.0  # answers beforehand, spread as all answers are
-_MATRIX = 100.0  # answers beforehand in each column of a confusion matrix
+_MATRIX = 30.0  # answers beforehand in each column of a confusion matrix
 _START = 0.7  # probability that an expert knows before anything is learned
 _INNER = 5  # times that knowledge and guesses are told apart in a step
 MANY_LABELS = 100  # labels: more have no confusion matrices
@@ -224,12 +227,28 @@ class _EM:
         follow = np.broadcast_to(first, (n_labels, n_labels))
         if chain and valid is not None:
             self._valid, self._allowed = valid, (valid.start, valid.follow)
+        matrices = None
         if confusions:
             self._centre = found.matrices
+            matrices = _shares_of(self._voted_confusions() + _MATRIX * self._centre, 1)
         self.annotators = Annotators(
-            found.knows, found.guess, self._centre, _shares_of(first * self._allowed[0], 0),
+            found.knows, found.guess, matrices, _shares_of(first * self._allowed[0], 0),
             _shares_of(follow * self._allowed[1], 1) if chain else None,
         )  # fmt: skip
+
+    def _voted_confusions(self) -> Floats:
+        """How often each expert says a label for another, if votes are chances of being right."""
+        outputs, n_labels = self._outputs, self._said.shape[1]
+        counts = np.zeros((outputs.n_experts, n_labels, n_labels))
+        for samples, rows in _blocks(outputs):
+            shares = vote_table(samples.codes, np.ones(outputs.n_experts), n_labels)
+            shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1)
+            gold = self._gold[rows]
+            known = np.flatnonzero(gold >= 0)
+            shares[known] = 0
+            shares[known, gold[known]] = 1
+            add_confusions(samples.codes, shares, counts)
+        return counts
 
     def step(self) -> float:
         """Return the objective, then make a step that increases it."""
@@ -362,7 +381,12 @@ class AnnotatorModel(Combiner):
         besides those with right answers. All are answered.""",
         default=50_000,
     )
-    max_iter: int = parameter(whole(1), "Most steps of EM.", default=200)
+    max_iter: int = parameter(
+        whole(1),
+        """Most steps of EM. With more of them it trusts itself more than the vote that it starts
+        with; 200 go to the end, which suits experts whose mistakes are independent.""",
+        default=2,
+    )
     tol: float = parameter(
         number(above=0),
         "EM stops when a step adds less than this, relative to the objective.",
@@ -381,11 +405,10 @@ class AnnotatorModel(Combiner):
         outputs, gold = drawn(outputs, gold, self.max_positions)
         self.labels_ = outputs.labels
         em = _EM(outputs, gold, coin=self.model == "one-coin")
-        self._run(em)
         if self._by_matrix:
             valid = None if self.scheme is None else _Valid.of(self.scheme, outputs, gold)
             em.use_matrices(self.model == "dawid-skene", self.chain, valid)
-            self._run(em)
+        self._run(em)
         self._annotators = em.annotators
         self.reliabilities_ = em.reliabilities()
 
@@ -439,19 +462,6 @@ class AnnotatorModel(Combiner):
                 said[:, j] = -1
                 answers[j] = self._label(replace(outputs, codes=said))
         return answers
-
-    def expected_coincidences(self, weights: Floats) -> Floats:
-        """Mean weight (p, p) of the wrong labels that two experts would both say.
-
-        ``weights`` (L,) are of the labels; 0 counts at positions where they do not coincide.
-        """
-        found = self._annotators
-        if found.confusions is not None:
-            raise DataError("coincidences are not known of confusion matrices")
-        n_labels = len(self.labels_)
-        first = np.full(n_labels, 1 / n_labels) if found.first is None else found.first
-        means: Floats = (found.miss * (weights * (1 - first))) @ found.miss.T
-        return means
 
     # ------------------------------------------------------------------ answers
 

@@ -1,30 +1,30 @@
 r"""Leave the plain vote only where the experts themselves say so: a guard that needs no gold.
 
-A model of annotators (:mod:`trellis.experts.annotators`) may be far better than the vote, or run
-away with a wrong idea of who is good. Two checks, neither of which needs right answers:
+A model of annotators (:mod:`trellis.experts.annotators`: Dawid–Skene, or MACE where labels are too
+many for confusion matrices) may be far better than the vote, or run away with a wrong idea of who
+is good. The experts are asked, one after the other: the others' consensus :math:`C` is compared
+with an expert that they have not heard. The better it is, the more it tells about what that expert
+says. The measure is the gain in log-likelihood of its answers a over its label frequencies f,
 
-* **Held-out experts.** The others' consensus :math:`C` is asked about an expert that they have not
-  heard. The better it is, the more it tells about what that expert says. The measure is the gain in
-  log-likelihood of its answers a over its label frequencies f,
+.. math:: \log\big(\alpha\,[a_t = C_t] / f(a_t) + 1 - \alpha\big),
 
-  .. math:: \log\big(\alpha\,[a_t = C_t] / f(a_t) + 1 - \alpha\big),
+with the α that suits best: to meet on a rare label counts for more than on a frequent one, and
+labels that have only been renamed count for nothing. The model replaces the vote if it tells more
 
-  with the α that suits best: to meet on a rare label counts for more than on a frequent one, and
-  labels that have only been renamed count for nothing. A model replaces the vote (and a richer
-  model a plainer one) if the sum over all experts is larger by more than two standard errors.
-* **Camps.** If three experts share many of the mistakes that the model charges them with, many more
-  than independent mistakes would coincide, then perhaps they are right and the model has taken
-  sides with another camp. Nobody can tell without right answers, so the vote stays. The measure
-  for two experts is the share of mistakes that they have in common beyond what is expected, where a
-  mistake counts 1 / f(its label): that two miss the same hard name is no conspiracy. A camp are
-  three experts of whom any two share more than a third.
+* about all experts together, by more than four standard errors (these are too small, since what
+  experts get wrong together is counted for each of them);
+* about the half of the experts that it trusts least, by more than two. Experts that copy from each
+  other, or learned from the same source, look good to a model, which follows them: then it tells
+  much more about them, and less about the others. (If they are the majority, the vote follows them,
+  too.) Experts of whom the vote explains less than a twentieth, as an entropy, know too little to
+  be asked; if no three are left, nobody is.
 
 Right answers for some samples, ten or more, have the last word if they are clear: they are one more
 expert to be told about, by models that have not seen them. What tells less about them by more than
 two standard errors is not taken, what tells more by more than two is.
 
-Thresholds were settled on synthetic experts and on weak taggers of chunks, parts of speech, names
-and words of code.
+Thresholds were settled on synthetic experts, on weak taggers of chunks, parts of speech, names and
+words of code, and on weak classifiers of digits and of movements.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ from trellis.experts.decoding import best_valid, vote_table
 from trellis.experts.outputs import ExpertOutputs
 from trellis.experts.voting import vote
 from trellis.files.stored import header_value
-from trellis.kernels.votes import shared_mistakes
 from trellis.kernels.without import voted_without
 
-__all__ = ["GuardedVote", "camp", "told"]
+__all__ = ["GuardedVote", "told"]
 
 Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
-_BETTER = 2.0  # standard errors by which a challenger must be better
-_WORSE = -2.0  # standard errors on right answers at which it is not taken
-_SHARED = 1 / 3  # share of mistakes that makes a camp
+_BETTER = 4.0  # standard errors by which a model must tell more about all experts,
+_FOR_HALF = 2.0  # and about the half of them that it trusts least
+_KNOWING = 0.05  # share of an expert's entropy that the vote explains, if the expert knows anything
+_CLEAR = 2.0  # standard errors at which right answers decide
 _TAUGHT = 10  # samples with right answers that are enough to be asked
 _SAMPLES = 30  # samples that are enough for a standard error over samples
 
@@ -62,20 +62,18 @@ _SAMPLES = 30  # samples that are enough for a standard error over samples
 class GuardedVote(Combiner):
     """The plain vote, or a model of the annotators if their agreement speaks for it.
 
-    Candidates are MACE and, if that is better than the vote, Dawid–Skene
-    (:class:`AnnotatorModel`).
+    The model is Dawid–Skene (:class:`AnnotatorModel`), or MACE if there are more than 100 labels.
 
     Attributes
     ----------
     chosen_ : str
-        "vote", "mace" or "dawid-skene".
+        "vote", "dawid-skene" or "mace".
     model_ : AnnotatorModel or None
         The model that answers; None: the vote does.
     evidence_ : dict
-        For each challenger that was tried, by how many standard errors it tells more about held-out
-        experts than what it was to replace, and for "mace on gold" and so on about right answers.
-    camp_ : tuple of str
-        Three experts that share mistakes as a camp does, if there are such.
+        By how many standard errors the model tells more than the vote about "all" experts, about
+        the "half" of them that it trusts least (if there are such), and about right answers
+        ("gold"), if there are enough.
 
     Examples
     --------
@@ -90,7 +88,7 @@ class GuardedVote(Combiner):
     >>> said, gold = [s.astype(str).tolist() for s in said], gold.astype(str).tolist()
     >>> guarded = GuardedVote().fit(said)
     >>> guarded.chosen_
-    'mace'
+    'dawid-skene'
     >>> bool(guarded.score(said, gold) > MajorityVote().fit(said).score(said, gold))
     True
     """
@@ -107,22 +105,13 @@ class GuardedVote(Combiner):
 
     def _learn(self, outputs: ExpertOutputs, gold: Codes, fresh: bool) -> None:
         outputs, gold = drawn(outputs, gold, self.max_positions)
-        n_labels = len(outputs.labels)
+        name = "dawid-skene" if len(outputs.labels) <= MANY_LABELS else "mace"
+        model = AnnotatorModel(name, max_positions=self.max_positions)
+        self._fitted(model, outputs, np.full_like(gold, -1))
+        self.evidence_ = self._evidence(outputs, gold, model)
         self.chosen_, self.model_ = "vote", None
-        self.evidence_: dict[str, float] = {}
-        self.camp_: tuple[str, ...] = ()
-        names = ["mace", "dawid-skene"] if n_labels <= MANY_LABELS else ["mace"]
-        told_now = self._told(outputs, gold, None)
-        for name in names:
-            model = AnnotatorModel(name, max_positions=self.max_positions)
-            self._fitted(model, outputs, np.full_like(gold, -1))
-            told_new = self._told(outputs, gold, model)
-            if name == "mace":
-                self.camp_ = _camp(outputs, model)
-            gains = [new - now for new, now in zip(told_new, told_now, strict=True)]
-            if not self._replaces(name, gains):
-                break
-            self.chosen_, self.model_, told_now = name, model, told_new
+        if _speaks_for_it(self.evidence_):
+            self.chosen_, self.model_ = name, model
         if self.model_ is not None and (gold >= 0).any():
             self._fitted(self.model_, outputs, gold)
 
@@ -131,35 +120,36 @@ class GuardedVote(Combiner):
         truth = [None] * len(outputs) if (gold < 0).all() else _truth(outputs, gold)
         model.fit(outputs, truth)
 
-    def _told(
-        self, outputs: ExpertOutputs, gold: Codes, model: AnnotatorModel | None
-    ) -> tuple[Floats, Floats]:
-        """What a consensus tells about held-out experts, and about right answers, by sample."""
+    def _evidence(
+        self, outputs: ExpertOutputs, gold: Codes, model: AnnotatorModel
+    ) -> dict[str, float]:
+        """Standard errors by which a model tells more than the vote."""
         n_labels = len(outputs.labels)
-        by_sample = np.zeros(outputs.n_positions)
-        held_out = _votes_without(outputs) if model is None else model.answers_without(outputs)
-        for j, consensus in enumerate(held_out):
-            by_sample += told(outputs.codes[:, j], consensus, n_labels)
+        by_sample = len(outputs) >= _SAMPLES
+        n_terms = len(outputs) if by_sample else outputs.n_positions
+        gains = np.empty((outputs.n_experts, n_terms))
+        explained = np.zeros(len(gains))
+        held_out = zip(model.answers_without(outputs), _votes_without(outputs), strict=True)
+        for j, (modelled, voted) in enumerate(held_out):
+            said = outputs.codes[:, j]
+            now = told(said, voted, n_labels)
+            gain = told(said, modelled, n_labels) - now
+            gains[j] = np.add.reduceat(gain, outputs.offsets[:-1]) if by_sample else gain
+            explained[j] = now.sum() / max(_entropy(said, n_labels), 1e-9)
+        evidence = {"all": _standard_errors(gains.sum(axis=0))}
+        trusted = np.argsort(model.reliabilities_, kind="stable")
+        knowing = trusted[explained[trusted] > _KNOWING]
+        if len(knowing) > 2:
+            least = knowing[: (len(knowing) + 1) // 2]
+            evidence["half"] = _standard_errors(gains[least].sum(axis=0))
         taught = gold[outputs.offsets[:-1]] >= 0
-        on_gold = np.zeros(0)
         if taught.sum() >= _TAUGHT:
             known = outputs.take(taught)
-            answer = _plain(known.codes, n_labels) if model is None else model.codes_of(known)
-            on_gold = told(gold[np.repeat(taught, outputs.lengths)], answer, n_labels)
-            on_gold = np.add.reduceat(on_gold, known.offsets[:-1])
-        if len(outputs) >= _SAMPLES:
-            by_sample = np.add.reduceat(by_sample, outputs.offsets[:-1])
-        return by_sample, on_gold
-
-    def _replaces(self, name: str, gains: list[Floats]) -> bool:
-        """Whether a challenger takes over, from what it tells more in each sample."""
-        held_out, on_gold = gains
-        self.evidence_[name] = _standard_errors(held_out)
-        if len(on_gold):
-            certain = self.evidence_[f"{name} on gold"] = _standard_errors(on_gold)
-            if certain < _WORSE or certain > _BETTER:
-                return certain > 0
-        return self.evidence_[name] > _BETTER and not self.camp_
+            right = gold[np.repeat(taught, outputs.lengths)]
+            gain = told(right, model.codes_of(known), n_labels)
+            gain -= told(right, _plain(known.codes, n_labels), n_labels)
+            evidence["gold"] = _standard_errors(np.add.reduceat(gain, known.offsets[:-1]))
+        return evidence
 
     def _recognised(self, outputs: Any) -> ExpertOutputs:
         answers = super()._recognised(outputs)
@@ -179,13 +169,12 @@ class GuardedVote(Combiner):
         return None if self.model_ is None else self.model_.shares_of(outputs)
 
     def _state(self) -> dict[str, Any]:
-        state = super()._state() | {"evidence": self.evidence_, "camp": list(self.camp_)}
+        state = super()._state() | {"evidence": self.evidence_}
         return state | ({} if self.model_ is None else {"model": self.model_})
 
     def _restore(self, state: dict[str, Any]) -> None:
         super()._restore(state)
         self.evidence_ = header_value(state, "evidence", dict, items=float)
-        self.camp_ = tuple(header_value(state, "camp", list, items=str))
         self.model_, self.chosen_ = state.get("model"), "vote"
         if self.model_ is not None:
             model = self.model_
@@ -226,59 +215,19 @@ def told(said: Codes, consensus: Codes, n_labels: int) -> Floats:
     return gain
 
 
-def camp(
-    codes: Codes, answer: Codes, weights: Floats, expected: Floats, shared: float = _SHARED
-) -> tuple[int, ...]:
-    """Three experts of whom any two share more than a third of their mistakes, or nobody.
-
-    Parameters
-    ----------
-    codes : int32 (N, p)
-    answer : int32 (N,)
-        What is taken for right.
-    weights : float64 (L,)
-        What a mistake with each label counts.
-    expected : float64 (p, p)
-        What common mistakes of independent experts would count at a position, on average.
-    shared : float
-        The share that makes a camp.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> codes = np.array([[1, 1, 1, 0]] * 3 + [[0, 0, 0, 0]] * 3, np.int32)
-    >>> camp(codes, np.zeros(6, np.int32), np.ones(2), np.zeros((4, 4)))
-    (0, 1, 2)
-    """
-    p = codes.shape[1]
-    wrong = (codes >= 0) & (codes != answer[:, None])
-    counts = np.where(wrong, weights[codes], 0.0)
-    rate = counts.mean(axis=0)
-    common = np.zeros((p, p))
-    both = np.zeros((p, p))
-    shared_mistakes(for_kernels(codes), for_kernels(answer), for_kernels(weights), both)
-    both /= len(codes)
-    for i in range(p):
-        for j in range(i):
-            fewer = min(rate[i], rate[j]) - expected[i, j]
-            if fewer > 0:
-                common[i, j] = common[j, i] = (both[i, j] - expected[i, j]) / fewer
-    best: tuple[int, ...] = ()
-    for i in range(p):
-        third = np.minimum(np.minimum.outer(common[i], common[i]), common)
-        j, k = np.unravel_index(third.argmax(), third.shape)
-        if third[j, k] > shared:
-            best, shared = tuple(sorted((i, int(j), int(k)))), float(third[j, k])
-    return best
+def _entropy(said: Codes, n_labels: int) -> float:
+    """Of all that an expert says, from its label frequencies."""
+    counts = np.bincount(said[said >= 0], minlength=n_labels)
+    counts = counts[counts > 0]
+    return float(-(counts * np.log(counts / counts.sum())).sum())
 
 
-def _camp(outputs: ExpertOutputs, model: AnnotatorModel) -> tuple[str, ...]:
-    """Names of a camp that a model is against; mistakes with rare labels count for more."""
-    said = np.bincount(outputs.codes[outputs.codes >= 0], minlength=len(outputs.labels))
-    weights = said.sum() / np.maximum(said, 1)
-    expected = model.expected_coincidences(weights)
-    experts = camp(outputs.codes, model.codes_of(outputs), weights, expected)
-    return tuple(outputs.names[j] for j in experts)
+def _speaks_for_it(evidence: dict[str, float]) -> bool:
+    """Whether a model takes the place of the vote."""
+    certain = evidence.get("gold", 0.0)
+    if abs(certain) > _CLEAR:
+        return certain > 0
+    return evidence["all"] > _BETTER and evidence.get("half", np.inf) > _FOR_HALF
 
 
 def _standard_errors(gains: Floats) -> float:

@@ -21,7 +21,6 @@ __all__ = [
     "count_said",
     "most_voted",
     "said_scores",
-    "shared_mistakes",
     "stacked_features",
 ]
 
@@ -204,27 +203,6 @@ def add_first_votes(slots: Any, times: int, votes: Any, first: Any, winner: Any)
             ):
                 best = slot
         winner[t] = best
-
-
-@kernel
-def shared_mistakes(codes: Any, answer: Any, weights: Any, both: Any) -> None:
-    """Add to ``both`` (p, p) what the mistakes count that two experts share, below the diagonal.
-
-    ``answer`` (N,) is taken for right, and a mistake counts ``weights`` (L,) of its label.
-    """
-    p = codes.shape[1]
-    wrong = np.empty(p, np.int64)
-    for t in range(codes.shape[0]):
-        n = 0
-        for j in range(p):
-            if codes[t, j] >= 0 and codes[t, j] != answer[t]:
-                wrong[n] = j
-                n += 1
-        for a in range(n):
-            code = codes[t, wrong[a]]
-            for b in range(a):
-                if codes[t, wrong[b]] == code:
-                    both[wrong[a], wrong[b]] += weights[code]
 
 
 @kernel
