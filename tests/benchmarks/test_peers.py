@@ -1,6 +1,10 @@
 """Functions that are called in another process."""
 
+import os
+import subprocess
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,6 +36,49 @@ def test_a_function_is_called_there():
     with pytest.raises(PeerError, match="doubled ended the process of the peers"):
         process.ask("doubled", [], "end")
     process.close()
+
+
+def asleep():
+    """A function of a peer that takes its time."""
+    import os
+    import time
+
+    print(os.getpid(), file=open(os.environ["PEER"], "w"))  # noqa: SIM115
+    time.sleep(600)
+
+
+def test_it_ends_with_the_process_that_asks(tmp_path):
+    place = tmp_path / "pid"
+    script = (
+        "import sys; sys.path[:0] = sys.argv[1:]; from test_peers import *\n"
+        "PeerProcess(sys.executable, asleep).ask('asleep')"
+    )
+    here = Path(__file__).parent
+    asking = subprocess.Popen(
+        [sys.executable, "-c", script, str(here), str(here.parents[1])],
+        env=os.environ | {"PEER": str(place)},
+    )
+
+    def until(condition):
+        ends = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < ends
+            time.sleep(0.1)
+
+    until(lambda: place.exists() and place.read_text().strip())
+    asking.kill()
+    asking.wait()
+    pid = int(place.read_text())
+
+    def ended():
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        # Where nobody collects it, it is still in the table of processes.
+        return "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text()
+
+    until(ended)
 
 
 def test_versions():

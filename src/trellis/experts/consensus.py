@@ -57,6 +57,7 @@ __all__ = ["Consensus"]
 _KINDS = ("answers", "vote", "search")
 _COMPARISONS = 2000  # in a step of search: changes that it tries, times the answers to the sample
 _STEPS = 100
+_CHOSEN_BY = 100  # right answers, at most, by which candidates are chosen: search takes its time
 _GAIN = 1e-12  # sums of the same similarities in another order differ by less
 
 
@@ -218,6 +219,7 @@ class Consensus(Estimator, Storable):
         at = [i for i, y in enumerate(right) if y is not None]
         if len(at) < 2:
             return
+        at = at[:: -(-len(at) // _CHOSEN_BY)]
         some = [[column[i] for i in at] for column in answers]
         truth = [coded([[right[i]]], 0) for i in at]
         scores = {}
