@@ -41,9 +41,10 @@ def test_a_function_is_called_there():
 def asleep():
     """A function of a peer that takes its time."""
     import os
+    import pathlib
     import time
 
-    print(os.getpid(), file=open(os.environ["PEER"], "w"))  # noqa: SIM115
+    pathlib.Path(os.environ["PEER"]).write_text(f"{os.getpid()}\n")
     time.sleep(600)
 
 
