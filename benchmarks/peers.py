@@ -28,6 +28,7 @@ def serve() -> None:
     import contextlib
     import json
     import os
+    import signal
     import sys
     import threading
     import time
@@ -38,7 +39,7 @@ def serve() -> None:
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(0.5)
-        os._exit(1)
+        os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=watch, daemon=True).start()
     warnings.simplefilter("ignore")

@@ -6,7 +6,7 @@ labelled sample teaches how to patch their answers together.
 
 from trellis.experts.adapters import from_classifiers, from_models
 from trellis.experts.alignment import Aligned, align, strip
-from trellis.experts.annotators import AnnotatorModel
+from trellis.experts.annotator_model import AnnotatorModel
 from trellis.experts.answer_files import read_answers
 from trellis.experts.answers import Answers
 from trellis.experts.auto import AutoCombiner

@@ -21,7 +21,7 @@ from typing import Any, cast
 from trellis.domains import nothing, one_of, strings
 from trellis.domains import text as a_text
 from trellis.errors import DataError
-from trellis.experts.answer_formats import FORMATS, ColumnFile, RecordFile
+from trellis.experts.answer_formats import FORMATS
 from trellis.experts.answer_sources import AnswerColumn, AnswerSources
 from trellis.experts.answer_values import (
     KINDS,
@@ -34,7 +34,9 @@ from trellis.experts.answer_values import (
     structure,
 )
 from trellis.experts.answers import MARK, Answers, Shape
+from trellis.experts.column_answers import ColumnFile
 from trellis.experts.outputs import checked_names
+from trellis.experts.record_answers import RecordFile
 from trellis.files.text import Source
 
 __all__ = ["read_answers"]

@@ -17,16 +17,11 @@ from typing import Any
 
 from trellis.domains import is_whole
 from trellis.errors import DataError
-from trellis.experts.answer_formats import (
-    AnswerFormat,
-    ColumnFile,
-    LineFile,
-    RecordFile,
-    read_answer_file,
-    read_sources,
-    told_formats,
-)
 from trellis.experts.answer_values import Missing, said, structure
+from trellis.experts.column_answers import ColumnFile
+from trellis.experts.line_answers import LineFile
+from trellis.experts.record_answers import RecordFile
+from trellis.experts.told_formats import AnswerFormat, read_answer_file, read_sources, told_formats
 from trellis.files.text import Source
 
 __all__ = ["AnswerColumn", "AnswerSources"]

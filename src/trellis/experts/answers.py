@@ -14,8 +14,10 @@ from typing import Any, NoReturn
 
 from trellis.domains import is_number, is_whole, one_of, samples
 from trellis.errors import DataError
-from trellis.experts.answer_formats import AnswerFormat, Combined, RecordFile
+from trellis.experts.answer_formats import Combined
 from trellis.experts.answer_values import KINDS, NO_VALUE
+from trellis.experts.record_answers import RecordFile
+from trellis.experts.told_formats import AnswerFormat
 from trellis.files.text import write_text
 
 __all__ = ["MARK", "Answers", "Shape"]

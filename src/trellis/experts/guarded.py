@@ -38,7 +38,8 @@ from trellis.arrays import for_kernels
 from trellis.domains import whole
 from trellis.errors import CorruptModelError
 from trellis.estimator import parameter
-from trellis.experts.annotators import MANY_LABELS, AnnotatorModel, drawn
+from trellis.experts.annotator_model import MANY_LABELS, AnnotatorModel
+from trellis.experts.annotators import drawn
 from trellis.experts.combiner import SCHEME, Combiner
 from trellis.experts.decoding import best_valid, vote_table
 from trellis.experts.outputs import ExpertOutputs

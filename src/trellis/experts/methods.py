@@ -16,7 +16,7 @@ from typing import Any
 
 from trellis.errors import DataError
 from trellis.experts.alignment import Aligned
-from trellis.experts.annotators import AnnotatorModel
+from trellis.experts.annotator_model import AnnotatorModel
 from trellis.experts.baselines import BestExpert, MajorityVote, Rover
 from trellis.experts.committee import Committee
 from trellis.experts.consensus import Consensus
