@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-settings.register_profile("trellis", deadline=None, derandomize=True)
+settings.register_profile("trellis", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("quick", settings.get_profile("trellis"), max_examples=5)
+settings.register_profile("thorough", settings.get_profile("trellis"), max_examples=500)
 settings.load_profile("trellis")
 
 # A shell that runs the tests in the background has them ignore Ctrl-C, and so would every process
