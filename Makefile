@@ -8,6 +8,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+# Tests start many programs: bytecode is kept, whatever the environment says, lest each compile anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 # What most changes break first, in less than a minute: the house, all estimators and services, and
 # the layers that the rest stands on, with few examples for each property.
 QUICK  := tests/test_layering.py tests/test_domains.py tests/test_estimator.py \

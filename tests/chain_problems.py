@@ -66,13 +66,13 @@ def edge_scores(data: LabelProblem, weights: Weights) -> np.ndarray:
     e = data.encoded
     scores = np.tile(weights.transitions.astype(np.float64), (len(e.indptr) - 1, 1, 1))
     for t in range(1, len(scores)):
-        for place, pair, v, _ in edge_entries(data, weights, t):
-            scores[t].reshape(-1)[pair] += v * float(weights.edge.values[place])
+        for places, pairs, v, _ in edge_rows(data, weights, t):
+            scores[t].reshape(-1)[pairs] += v * weights.edge.values[places].astype(np.float64)
     return scores
 
 
-def edge_entries(data: LabelProblem, weights: Weights, t: int):
-    """Every rich edge weight met by the edge into t: its place, pair, value and feature."""
+def edge_rows(data: LabelProblem, weights: Weights, t: int):
+    """Every row of rich edge weights met by the edge into t: its places, pairs, value, feature."""
     e, edge, n_pairs = data.encoded, weights.edge, data.n_labels**2
     if edge is None:
         return
@@ -84,11 +84,17 @@ def edge_entries(data: LabelProblem, weights: Weights, t: int):
             row = edge.row[f] + back * edge.n_crossed
             v = float(e.values[p]) if e.values.size else 1.0
             if edge.ptr.size:
-                for place in range(edge.ptr[row], edge.ptr[row + 1]):
-                    yield place, int(edge.pair[place]), v, f
+                places = slice(int(edge.ptr[row]), int(edge.ptr[row + 1]))
+                yield places, edge.pair[places], v, f
             else:
-                for pair in range(n_pairs):
-                    yield row * n_pairs + pair, pair, v, f
+                yield slice(row * n_pairs, (row + 1) * n_pairs), np.arange(n_pairs), v, f
+
+
+def edge_entries(data: LabelProblem, weights: Weights, t: int):
+    """Every rich edge weight met by the edge into t: its place, pair, value and feature."""
+    for places, pairs, v, f in edge_rows(data, weights, t):
+        for k, pair in enumerate(pairs.tolist()):
+            yield places.start + k, pair, v, f
 
 
 def log_sum(scores: list[float]) -> float:
@@ -143,8 +149,8 @@ def add_expected(
             into.node[e.indices[p]] += v * chance[t]
         if t > 0:
             into.transitions += pairs[t]
-            for place, pair, v, _ in edge_entries(data, into, start + t):
-                into.edge.values[place] += v * pairs[t].reshape(-1)[pair]
+            for places, of, v, _ in edge_rows(data, into, start + t):
+                into.edge.values[places] += v * pairs[t].reshape(-1)[of]
 
 
 def add_counts(data: LabelProblem, start: int, y, amount: float, into: Weights) -> None:

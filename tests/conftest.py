@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -10,8 +11,12 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-settings.register_profile("trellis", deadline=None, derandomize=True)
+# Tests run side by side; on small matrices further threads of BLAS only wait, and busily.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+settings.register_profile("trellis", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("quick", settings.get_profile("trellis"), max_examples=5)
+settings.register_profile("thorough", settings.get_profile("trellis"), max_examples=500)
 settings.load_profile("trellis")
 
 # A shell that runs the tests in the background has them ignore Ctrl-C, and so would every process
@@ -23,6 +28,12 @@ if threading.current_thread() is threading.main_thread():
 collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 
 DATA = Path(os.environ.get("TRELLIS_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def pytest_collection_finish() -> None:
+    """What is there by now stays: to look for garbage in it again and again takes time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -6,9 +6,8 @@ Nothing is shared with the kernels but the arrays that go in.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import logsumexp
 
-from chain_problems import edge_entries, edge_scores, node_scores
+from chain_problems import edge_rows, edge_scores, node_scores
 from trellis.corpus import Labels
 from trellis.features import Encoded
 from trellis.problems import LabelProblem
@@ -41,10 +40,10 @@ def log_marginals(node, edge):
     n, n_labels = node.shape
     alpha, beta = node.copy(), np.zeros((n, n_labels))
     for t in range(1, n):
-        alpha[t] += logsumexp(alpha[t - 1][:, None] + edge[t], axis=0)
+        alpha[t] += np.logaddexp.reduce(alpha[t - 1][:, None] + edge[t], axis=0)
     for t in range(n - 1, 0, -1):
-        beta[t - 1] = logsumexp(edge[t] + node[t] + beta[t], axis=1)
-    log_z = logsumexp(alpha[-1])
+        beta[t - 1] = np.logaddexp.reduce(edge[t] + node[t] + beta[t], axis=1)
+    log_z = np.logaddexp.reduce(alpha[-1])
     pairs = np.zeros((n, n_labels, n_labels))
     for t in range(1, n):
         pairs[t] = np.exp(alpha[t - 1][:, None] + edge[t] + node[t] + beta[t] - log_z)
@@ -72,8 +71,8 @@ def oracle(data, weights, visits):
                     gradient.node[e.indices[p]] += sign * weight * e.values[p] * chance[t - a]
                 if t > a:
                     gradient.transitions[...] += sign * weight * pairs[t - a]
-                    for place, pair, v, _ in edge_entries(data, weights, t):
-                        gradient.edge.values[place] += (
-                            sign * weight * v * pairs[t - a].reshape(-1)[pair]
+                    for places, of, v, _ in edge_rows(data, weights, t):
+                        gradient.edge.values[places] += (
+                            sign * weight * v * pairs[t - a].reshape(-1)[of]
                         )
     return total, gradient

@@ -270,6 +270,11 @@ def test_saved_without_gold(tmp_path):
     assert loaded.choice_ is None
 
 
+@pytest.fixture(scope="module")
+def log_linear():
+    return AutoCombiner(["log-linear"]).fit(*unequal_experts(10))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -280,11 +285,9 @@ def test_saved_without_gold(tmp_path):
         ({"gain": [1.0]}, "the trials are not those of the method"),
     ],
 )
-def test_damaged_files(change, message):
-    said, gold = unequal_experts(10)
-    auto = AutoCombiner(["log-linear"]).fit(said, gold)
+def test_damaged_files(log_linear, change, message):
     with pytest.raises(CorruptModelError, match=message):
-        AutoCombiner()._restore(auto._state() | change)
+        AutoCombiner()._restore(log_linear._state() | change)
 
 
 @pytest.mark.parametrize(

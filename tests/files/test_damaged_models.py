@@ -24,9 +24,9 @@ def test_changed_contents_under_a_right_checksum(name: str, tmp_path: Path) -> N
     contents = Contents(target.data)
     rng = random.Random(name)
     outcomes = Counter(
-        attacked(target, contents.changed([target.data], rng), file, raw=False) for _ in range(60)
+        attacked(target, contents.changed([target.data], rng), file, raw=False) for _ in range(30)
     )
-    assert outcomes["refused, sealed"] > 10
+    assert outcomes["refused, sealed"] > 5
 
 
 @NAMES
@@ -34,7 +34,7 @@ def test_changed_bytes_are_refused(name: str, tmp_path: Path) -> None:
     file = tmp_path / "m"
     target = model_target(EVERY[name](), file)
     rng = random.Random(name)
-    for _ in range(20):
+    for _ in range(10):
         mutant = damaged(target.data, [target.data], rng)
         assert attacked(target, mutant, file, raw=True) == "refused, damaged"
         # And with a checksum that is right, nothing worse happens.

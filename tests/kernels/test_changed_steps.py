@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trellis.kernels.rich_edges import RichEdges, score_edges
@@ -36,6 +36,7 @@ CASES = (
 
 
 @given(*CASES, st.booleans())
+@example(358, 3, False, True, True, False)  # no feature is crossed
 def test_they_are_the_scores_of_all_pairs_to_the_bit(seed, n_labels, both, real, some, ruled):
     features, T, edges, offsets = problem(seed, n_labels, both, real, some)
     follow = np.random.default_rng(seed).random(T.shape) < (0.7 if ruled else 1.0)

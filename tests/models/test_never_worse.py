@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -94,15 +96,22 @@ def test_the_objective_is_below_that_of_the_model_without_edges(
     assert met <= alone * (1 + 1e-3) + 1e-6
 
 
-@pytest.mark.parametrize("n", [1, 4, 25])
-@pytest.mark.parametrize("options", [{}, {"solver": "sgd"}, {"solver": "adf"}])
-def test_grids_do_not_diverge(n, options):
-    rng, side = np.random.default_rng(n), 50 // int(np.sqrt(n))
+@functools.cache
+def grids(n):
+    """So many grids of noisy blocks, of 1,600 nodes in all, and how well a model does edgeless."""
+    rng, side = np.random.default_rng(n), 40 // int(np.sqrt(n))
     gold = [np.kron(rng.integers(0, 3, (side // 5, side // 5)), np.ones((5, 5), int)).ravel()
             for _ in range(n)]  # fmt: skip
     X = [np.eye(3)[labels] + rng.normal(0, 1.2, (len(labels), 3)) for labels in gold]
     data = {"y": [labels.tolist() for labels in gold], "edges": [grid_edges(side, side)] * n}
-    model = GraphCRF(random_state=0, **options).fit(X, **data)
     alone = GraphCRF(random_state=0, piece_size=1).fit(X, **data)
+    return X, data, alone.score(X, **data)
+
+
+@pytest.mark.parametrize("n", [1, 4, 16])
+@pytest.mark.parametrize("options", [{}, {"solver": "sgd"}, {"solver": "adf"}])
+def test_grids_do_not_diverge(n, options):
+    X, data, alone = grids(n)
+    model = GraphCRF(random_state=0, **options).fit(X, **data)
     least = {"sgd": 0.0, "adf": -0.02}.get(options.get("solver"), 0.1)
-    assert model.score(X, **data) > alone.score(X, **data) + least
+    assert model.score(X, **data) > alone + least

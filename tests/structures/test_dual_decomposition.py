@@ -27,7 +27,7 @@ def slack(x: float) -> float:
 
 
 @given(problems(), st.integers(1, 8))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_no_labelling_is_above_the_ceilings_of_its_labels(p, turns):
     assume(feasible(p))
     ceilings = ascended(p, turns).state.ceilings
@@ -38,7 +38,7 @@ def test_no_labelling_is_above_the_ceilings_of_its_labels(p, turns):
 
 
 @given(problems(), st.integers(1, 8), st.integers(0, 3))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_narrowing_leaves_what_is_found_and_what_is_better(p, turns, rounds):
     assume(feasible(p))
     dual = ascended(p, turns)
@@ -81,7 +81,7 @@ def moves(p: GraphPotentials, labels, rounds: int, bounds=None):
 
 
 @given(problems(), st.integers(0, 40), st.integers(0, 9))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_moves_never_lower_the_score(p, rounds, seed):
     assume(feasible(p))
     q = supported(p)

@@ -62,7 +62,7 @@ def enumerated(p, factors) -> list[dict]:
 
 
 @given(factored())
-@settings(max_examples=150)
+@settings(max_examples=75)
 def test_inference_with_factors_is_that_of_enumeration(case):
     p, factors = case
     every = enumerated(p, factors)

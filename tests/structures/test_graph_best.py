@@ -43,7 +43,7 @@ def check(p: GraphPotentials, found, always_exact: bool) -> None:
 
 
 @given(problems(), st.sampled_from(["auto", "elimination", "ilp"]))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_exact_methods(p, method):
     assume(feasible(p))
     found = best(p, method=method)
@@ -54,7 +54,7 @@ def test_exact_methods(p, method):
 
 
 @given(problems(), st.sampled_from(["dual", "lp"]), st.integers(1, 12))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_bounds_hold_after_any_number_of_iterations(p, method, n):
     assume(feasible(p))
     found = best(p, method=method, max_iterations=n)
@@ -80,7 +80,7 @@ def test_trees(p):
 
 
 @given(problems(binary=True, submodular=True, most_nodes=6))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_max_flow(p):
     assume(feasible(p))
     check(p, best(p, method="max-flow"), always_exact=True)

@@ -45,14 +45,14 @@ def check_exact(p: GraphPotentials, found) -> None:
 
 
 @given(problems(), st.sampled_from(["auto", "elimination"]))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_exact_marginals(p, method):
     assume(feasible(p))
     check_exact(p, marginals(p, pairs=True, method=method))
 
 
 @given(problems(forest=True), st.sampled_from(["tree", "bp", "auto"]))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_messages_are_exact_on_forests(p, method):
     assume(feasible(p))
     found = marginals(p, pairs=True, method=method, damping=0.9, max_iterations=1)
@@ -60,7 +60,7 @@ def test_messages_are_exact_on_forests(p, method):
 
 
 @given(problems(), st.integers(1, 30))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_loopy_belief_propagation(p, n):
     assume(feasible(p))
     found = marginals(p, pairs=True, method="bp", max_iterations=n)
@@ -155,7 +155,7 @@ def test_label_sets_shrink_the_cost_of_marginals():
 
 
 @given(problems(most_nodes=4), st.data())
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_entropies_and_events(p, data):
     assume(feasible(p))
     flags = st.lists(

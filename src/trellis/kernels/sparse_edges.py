@@ -151,7 +151,8 @@ def _look_ahead(features: Features, sparse: RichEdges, queue: Array, i: int) -> 
     row, ptr, pair, R, n_crossed, both = sparse
     later = queue[min(i + _POINTERS_AHEAD, queue.size - 1)]
     soon = queue[min(i + _ROWS_AHEAD, queue.size - 1)]
-    for back in range(2 if both else 1):
+    n_ends = 0 if n_crossed == 0 else 2 if both else 1  # without rows there is nothing to fetch
+    for back in range(n_ends):
         for p in range(indptr[later], indptr[later + 1]):
             k = max(feature_row(row, indices[p]), 0) + back * n_crossed
             prefetch(ptr, k, 0)
