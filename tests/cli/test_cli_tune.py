@@ -90,7 +90,7 @@ def wait_for_lines(process, file, n):
         time.sleep(0.01)
 
 
-SLOW = [*SMALL, "--max-passes", "120", "--tol", "-1", "--folds", "3"]
+SLOW = [*SMALL, "--max-passes", "200", "--tol", "-1", "--folds", "3"]
 
 
 def test_kill_9_and_go_on(spawn, run, toys, tmp_path):
@@ -111,7 +111,7 @@ def test_kill_9_and_go_on(spawn, run, toys, tmp_path):
     assert log.read_bytes().startswith(kept)  # not made again
     keys = [json.loads(line)["key"] for line in log.read_text().splitlines()[1:]]
     assert len(keys) == len(set(keys)) == 12
-    assert load_model(target).max_passes == 120
+    assert load_model(target).max_passes == 200
 
 
 def press_ctrl_c(spawn, toys, log, *options):

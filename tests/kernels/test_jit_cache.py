@@ -279,8 +279,8 @@ def program(tmp_path):
 
 def test_several_processes_at_once(program, tmp_path):
     environment = os.environ | {"TRELLIS_CACHE": str(tmp_path / "cache")}
-    with ThreadPoolExecutor(3) as pool:
-        results = list(pool.map(lambda _: run(program, environment), range(3)))
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda _: run(program, environment), range(4)))
     for result in results:
         assert result.returncode == 0, result.stderr
         assert result.stdout.startswith("3.0")

@@ -100,7 +100,7 @@ def test_the_way_is_taken_that_makes_labels_more_probable():
 
 @pytest.mark.parametrize("homophily", [0.03, 0.9])
 def test_few_labels_of_neighbours_that_are_alike_or_not(homophily):
-    X, y, edges = citations(500, subjects=4, homophily=homophily, topical=0.2, random_state=4)
+    X, y, edges = citations(800, subjects=4, homophily=homophily, topical=0.2, random_state=4)
     known = np.random.default_rng(0).random(len(y)) < 0.05
     partly = [int(k) if there else None for k, there in zip(y, known, strict=True)]
     crf = GraphCRF(random_state=0).fit(X, partly, edges=edges)

@@ -131,7 +131,7 @@ def test_a_compressed_model_forgets():
 
 
 def test_few_labels_of_a_large_graph_go_a_long_way():
-    X, y, edges = citations(1000, random_state=5)
+    X, y, edges = citations(1500, random_state=5)
     rng = np.random.default_rng(0)
     known = rng.random(len(y)) < 0.1
     partly = [int(k) if there else None for k, there in zip(y, known, strict=True)]
