@@ -240,7 +240,10 @@ def warm_experts() -> None:
         Aligned(other).fit([2 * column for column in outputs], 2 * gold).predict(outputs)
     said = as_outputs([[["A", "B"]], [["B", "A"]]])
     LogLinearVote().fit(said, [["A", "B"]]).predict_proba(said)
-    AnnotatorModel("dawid-skene").fit(said).answers_without(said)
+    for model in ("mace", "dawid-skene"):
+        annotators = AnnotatorModel(model).fit(said)
+        annotators.answers_without(said)
+        annotators.predict(said)
     ids, indptr = np.empty(12, np.int32), np.empty(3, np.int64)
     stacked_features(np.array([0, 2]), np.array(said.codes), 1, 3, indptr, ids)
     paired_bootstrap(2 * gold, 2 * gold, 2 * gold, "accuracy", n_resamples=1)
