@@ -1,7 +1,8 @@
 """Small generated data in the files of the real data sets, for small mode.
 
-Tags follow from words, chunks from tags, a letter's pixels from the letter, and words of characters
-come from a list of ten, so that there is something to learn.
+Tags follow from words, chunks from tags, a letter's pixels from the letter, what sensors measure
+from the movement, and words of characters come from a list of ten, so that there is something to
+learn.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ def stand_ins() -> str:
     """Write all of them into a folder that is there until the process ends."""
     folder = tempfile.TemporaryDirectory(prefix="trellis-small-")
     atexit.register(folder.cleanup)
-    for name in (*_LINES, "sxu", "ocr", "celltracking"):
+    for name in (*_LINES, "sxu", "ocr", "har", "celltracking"):
         Path(folder.name, name).mkdir()
     files = {**_texts(), **_letters(), **_cells()}
     for path, lines in files.items():
         with lzma.open(Path(folder.name, f"{path}.xz"), "wt", encoding="utf-8", preset=0) as file:
             file.writelines(f"{line}\n" for line in lines)
+    np.savez(Path(folder.name, "har", "windows.npz"), **_windows())
     return folder.name
 
 
@@ -71,6 +73,16 @@ def _letters() -> dict[str, list[str]]:
             image = np.packbits(pixels[letter] ^ (rng.random(128) < 0.1)).tobytes().hex()
             lines.append(f"{letter}\t{word + 1}\t{place}\t{word % 10}\t{image}")
     return {"ocr/letters.tsv": lines}
+
+
+def _windows() -> dict[str, np.ndarray]:
+    """Windows of three movements, of which some are to test on."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(1, 4, 600)
+    X = rng.normal(0, 1, (4, 40))[y] + rng.normal(0, 1, (600, 40))
+    names = np.array(["UNLABELLED", "WALKING", "SITTING", "LAYING"])
+    is_test = np.arange(600) >= 500
+    return {"X": X.astype(np.float32), "y": y, "is_test": is_test, "label_names": names}
 
 
 def _cells() -> dict[str, list[str]]:

@@ -573,7 +573,9 @@ FAMILIES: dict[str, Family] = {
          '{"start": 7, "end": 11, "tag": "LOC"}]}\n',
          '[{"id": 7, "answer": true}, {"id": 8, "answer": "```json\\n[1]\\n```"}]',
          "yes\n\nno\n"),
-        _use_answers, ("read_answers", "read_answer_file", "read_sources"),
+        _use_answers,
+        ("read_answers", "read_answer_file", "read_sources", "read_csv", "read_ctm", "read_json",
+         "read_jsonl", "read_lines", "read_trn"),
     ),
     "answers-table": Family(
         ("id,a,b,gold\n1,yes,no,yes\n2,,\"a, b\"\n", "a;b;gold\n3;3.0;3\n4;\"4\n\";\n",

@@ -14,7 +14,7 @@ from hypothesis import settings
 # Tests run side by side; on small matrices further threads of BLAS only wait, and busily.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-settings.register_profile("trellis", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("trellis", deadline=None, derandomize=True, max_examples=30)
 settings.register_profile("quick", settings.get_profile("trellis"), max_examples=5)
 settings.register_profile("thorough", settings.get_profile("trellis"), max_examples=500)
 settings.load_profile("trellis")

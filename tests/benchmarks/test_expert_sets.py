@@ -18,6 +18,7 @@ from benchmarks.expert_sets import (
     fields,
     jnlpba_taggers,
     letter_classifiers,
+    movement_classifiers,
     n_taught,
     skewed,
     take,
@@ -145,7 +146,7 @@ def test_take_and_answers():
 
 def test_all_sets_are_there():
     assert set(DEVELOPMENT) < set(SETS)
-    assert len(SETS) == 10
+    assert len(SETS) == 11
 
 
 def test_fields_and_transcripts(data):
@@ -155,6 +156,13 @@ def test_fields_and_transcripts(data):
     assert (heard.aligned, heard.metric, len(heard.names)) == (False, "edit", 5)
     errors = [heard.score(heard.answers(j)) for j in range(5)]
     assert errors[0] > errors[-1] > 0
+
+
+def test_movements(data):
+    found = movement_classifiers(n=30)
+    assert (len(found), len(found.names), found.metric) == (30, 7, "hamming")
+    assert any(found.score(found.answers(j)) > 30 for j in range(7))
+    assert all(label in found.outputs.labels for answer in found.gold for label in answer)
 
 
 def test_letters(data):

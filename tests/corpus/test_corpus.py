@@ -95,7 +95,7 @@ def unbuild(corpus):
     return samples
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(naive_samples())
 def test_a_corpus_holds_its_samples(samples):
     corpus = build(samples)
@@ -107,7 +107,7 @@ def test_a_corpus_holds_its_samples(samples):
     assert corpus.label_lists() == [s["labels"] for s in samples]
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(naive_samples(min_size=1), st.data())
 def test_take_is_indexing(samples, data):
     chosen = data.draw(st.lists(st.integers(0, len(samples) - 1), max_size=6))
@@ -117,7 +117,7 @@ def test_take_is_indexing(samples, data):
     assert unbuild(again) == [samples[i] for i in chosen[::-1]]
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(naive_samples(), st.slices(5))
 def test_slices(samples, where):
     part = build(samples)[where]
@@ -125,7 +125,7 @@ def test_slices(samples, where):
     assert unbuild(part) == samples[where]
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(naive_samples(min_size=1), st.data())
 def test_samples_are_views(samples, data):
     corpus = build(samples)

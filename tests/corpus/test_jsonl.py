@@ -98,7 +98,7 @@ def test_round_trip_of_columns(tmp_path_factory, samples, labelled):
         assert again.labels is None
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.lists(
         st.lists(st.dictionaries(TEXT, VALUES, max_size=3), max_size=3), min_size=1, max_size=4

@@ -78,7 +78,7 @@ def test_bad_average() -> None:
         hamming_loss([["A"]], [["A"]], average="macro")  # type: ignore[arg-type]
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(st.data())
 def test_counts_of_samples_are_those_of_verdicts(data: st.DataObject) -> None:
     label = st.sampled_from(["A", "B", 1, True, 2])

@@ -75,7 +75,7 @@ TAGS = ["O", "B-X", "I-X", "B-Y", "I-Y", "B", "I"]
 PAIRS = st.lists(st.tuples(st.sampled_from(TAGS), st.sampled_from(TAGS)), max_size=10)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(PAIRS, min_size=1, max_size=5), st.booleans())
 def test_bio_equals_conlleval_also_on_invalid_sequences(
     samples: list[list[tuple[str, str]]], similar: bool
@@ -136,7 +136,7 @@ def samples_of_a_scheme(draw: st.DrawFn) -> tuple[str, list[list[list[str]]]]:
     return scheme, [[draw(st.lists(label, min_size=n, max_size=n)) for n in lengths] for _ in "gab"]
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(samples_of_a_scheme())
 def test_counts_of_samples_are_those_of_sets_of_spans(
     case: tuple[str, list[list[list[str]]]],

@@ -29,7 +29,7 @@ def slow_label_doubts(answers, levels, columns):
                 yield Doubt(i, places[0], places[-1] + 1, text, sure, tuple(told))
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(st.integers(0, 10**6))
 def test_doubts_about_labels(seed):
     rng = np.random.default_rng(seed)

@@ -65,7 +65,7 @@ def reference(outputs, gold, n_rounds, net=None):
     return np.array(alphas), np.array(errors), votes
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(problems(equal=True))
 def test_rounds_are_those_of_the_seed(problem):
     outputs, gold = problem
@@ -81,7 +81,7 @@ def test_rounds_are_those_of_the_seed(problem):
     assert np.allclose(boost.weights_.sum(axis=1), boost.alphas_.sum())
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.integers(0, 10**6))
 def test_rounds_on_an_automaton_are_those_of_the_seed(seed):
     rng = np.random.default_rng(seed)
@@ -112,7 +112,7 @@ def test_an_automaton_refuses_what_it_does_not_fit():
         ESPBoost(automaton=net, tie="label").fit([[["a", "b"]]] * 2, [["a", "b"]])
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(problems())
 def test_boosting_may_start_from_the_vote(problem):
     outputs, gold = problem
@@ -134,7 +134,7 @@ def test_boosting_may_start_from_the_vote(problem):
     assert (one.weights_ >= weight - 1e-12).all()
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(problems(asleep=True), st.sampled_from(["position", "expert", "label"]))
 def test_training_error_is_bounded(problem, tie):
     outputs, gold = problem

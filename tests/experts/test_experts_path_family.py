@@ -200,7 +200,7 @@ def best_by_hand(family, scores, length):
     return paths[int(np.argmax(scores[paths].sum(axis=1).round(9)))]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(seeds, st.integers(0, 3), st.integers(1, 5))
 def test_best_paths_are_the_best_of_all(seed, kind, length):
     family = small_family(kind)

@@ -34,7 +34,7 @@ def answer(codes, added):
     return max(votes, key=votes.__getitem__) if votes else -1  # dicts keep the order
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(problems(), st.integers(0, 3))
 def test_every_addition_is_a_best_one(problem, seed):
     outputs, gold = problem
@@ -105,7 +105,7 @@ def larger_problems(draw):
     return outputs, [[str(c) for c in gold]]
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(larger_problems(), st.integers(0, 5), st.booleans())
 def test_counts_that_are_kept_give_what_counting_anew_gives(problem, seed, collide):
     outputs, gold = problem
@@ -129,7 +129,7 @@ def test_counts_that_are_kept_give_what_counting_anew_gives(problem, seed, colli
     assert sle.weights_.tolist() == (np.bincount(path, minlength=said.n_experts) / 12).tolist()
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(larger_problems(), st.integers(0, 5), st.integers(1, 4))
 def test_from_the_vote_each_addition_is_worth_it(problem, seed, n_rounds):
     outputs, gold = problem

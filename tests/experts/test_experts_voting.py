@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from trellis.experts import voting
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6))
 def test_votes_are_counted(seed):
     rng = np.random.default_rng(seed)

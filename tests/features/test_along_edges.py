@@ -227,7 +227,7 @@ def encoder_of(text):
     return TemplateEncoder(Templates.parse(text))
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(template_sets(), forests(), st.randoms(use_true_random=False))
 def test_learns_exactly_the_documented_features(templates, graphs, random):
     text, expected, mark = templates
@@ -241,7 +241,7 @@ def test_learns_exactly_the_documented_features(templates, graphs, random):
     assert len(set(everything)) == encoder.n_features
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.lists(lines().filter(lambda t: "[parent" not in str(t)), min_size=1, max_size=3),
     forests(graphs=True),
@@ -252,7 +252,7 @@ def test_bags_of_graphs(templates, graphs):
     assert found == reference(templates, graphs, mark=False)
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(template_sets(), forests(SYMBOLS[:3]), forests())
 def test_encodes_what_it_knows_and_survives_the_state(templates, train, test):
     text, expected, mark = templates
@@ -274,7 +274,7 @@ def test_encodes_what_it_knows_and_survives_the_state(templates, train, test):
     ]
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(template_sets(), forests(SYMBOLS[:3]), forests(), st.sampled_from([1, 2, 5]))
 def test_chunks_and_later_lessons_make_no_difference(templates, first, second, size):
     text, expected, mark = templates

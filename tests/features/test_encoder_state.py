@@ -87,7 +87,7 @@ def test_round_trip_of_every_kind(tmp_path, kind):
     assert_equal_encoders(encoder, again, TRAIN, MORE)
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(template_sets(), samples(), samples(), st.integers(1, 2))
 def test_round_trip_of_any_templates(templates, first, second, least):
     corpora = [
@@ -167,7 +167,7 @@ def use(encoder):
     assert len(encoder.names(range(encoder.n_features))) == encoder.n_features
 
 
-@settings(max_examples=300)
+@settings(max_examples=60)
 @given(st.sampled_from(PLACES), st.data())
 def test_changed_numbers(place, data):
     """Any change of an element is refused, or gives an encoder that works."""

@@ -35,7 +35,7 @@ PATTERNS = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=60)
 @given(PATTERNS, st.lists(st.text("abA1-é._ \n", max_size=7), min_size=1, max_size=6))
 def test_the_match_is_that_of_python(pattern, words):
     try:

@@ -62,7 +62,7 @@ def flags(templates):
     return {str(t) for t in templates if not hasattr(t, "terms") and not isinstance(t, Ngrams)}
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(template_sets(), samples().filter(len), st.data())
 def test_symbols_of_a_larger_corpus_make_no_difference(templates, data, draws):
     part = corpus_of(data).take(draws.draw(st.lists(st.sampled_from(range(len(data))), max_size=2)))
@@ -76,7 +76,7 @@ def test_symbols_of_a_larger_corpus_make_no_difference(templates, data, draws):
     assert found[0] == found[1]
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.sampled_from(["word", "lower(word)", "prefix(word, 2)", "word[-1] & pos"]),
     st.lists(samples([*SYMBOLS, "a\0b", "\ud800"]), min_size=1, max_size=3),
@@ -101,7 +101,7 @@ def test_symbols_are_found_by_their_bytes_as_in_a_dict(text, train, test):
     assert found[: len(train) + 1] == found[len(train) + 1 :]
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(template_sets(), samples(SYMBOLS[:6]), samples())
 def test_encodes_what_it_knows(templates, train, test):
     text, expected, mark = templates
@@ -116,7 +116,7 @@ def test_encodes_what_it_knows(templates, train, test):
     assert encoder.n_features == before
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(template_sets(), samples(SYMBOLS[:3]), samples(SYMBOLS[:6]), samples())
 def test_learning_more_keeps_what_is_known(templates, first, second, third):
     text, expected, mark = templates
@@ -134,7 +134,7 @@ def test_learning_more_keeps_what_is_known(templates, first, second, third):
         assert np.array_equal(again.indptr, encoded.indptr)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(template_sets(), samples(SYMBOLS[:6]), samples(), st.sampled_from([1, 2, 5]))
 def test_chunks_make_no_difference(templates, train, test, size):
     text, _, _ = templates
@@ -152,7 +152,7 @@ def test_chunks_make_no_difference(templates, train, test, size):
     assert np.array_equal(again.values, encoded.values)
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(template_sets(), samples(), samples(), st.integers(2, 4))
 def test_rare_values_are_dropped(templates, first, second, least):
     text, expected, mark = templates

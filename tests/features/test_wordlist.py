@@ -71,7 +71,7 @@ def names_of(words, corpus):
 LENGTHS = st.tuples(st.integers(1, 3), st.integers(0, 2)).map(lambda p: (p[0], p[0] + p[1]))
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(SENTENCES, st.lists(st.text("abx", max_size=8), max_size=3), LENGTHS)
 def test_features(sentences, texts, lengths):
     low, high = lengths

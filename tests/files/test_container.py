@@ -132,7 +132,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("container") / "m.trellis"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(header=headers, arrays=array_tables, transposed=st.booleans())
 def test_round_trip(
     scratch: Path, header: dict[str, Any], arrays: dict[str, NDArray[Any]], transposed: bool
@@ -581,7 +581,7 @@ def test_checks_behind_the_checksum(small: bytes, tmp_path: Path) -> None:
     assert accepted > 100 and refused > 1000
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 @given(
     table=st.dictionaries(
         st.sampled_from(["a", "b", "__metadata__"]),

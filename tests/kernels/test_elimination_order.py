@@ -42,7 +42,7 @@ def naive(sizes, edges, kind):
     st.integers(0, 2**32 - 1), st.integers(0, 25), st.sampled_from([0.0, 0.05, 0.15, 0.4, 1.0]),
     st.sampled_from([GIVEN, SIZE, FILL]),
 )  # fmt: skip
-@settings(max_examples=200)
+@settings(max_examples=60)
 def test_against_sets(seed, n, density, kind):
     rng = np.random.default_rng(seed)
     edges = [(a, b) for a in range(n) for b in range(a) if rng.random() < density]

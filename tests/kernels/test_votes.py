@@ -39,7 +39,7 @@ def votes_of(row, weights):
     return votes
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(SEEDS, st.booleans(), st.booleans())
 def test_most_voted(seed, by_position, shuffled):
     rng, codes = drawn(seed)
@@ -58,7 +58,7 @@ def test_most_voted(seed, by_position, shuffled):
         assert found[t] == next((code for code in row.tolist() if code in tied), -1)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(SEEDS, st.booleans())
 def test_scores_of_what_is_said(seed, equal):
     rng, codes = drawn(seed)

@@ -50,7 +50,7 @@ def all_pairs(codes, offsets):
     return ends, who, equal, agree
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(SEEDS, st.booleans(), st.booleans())
 def test_candidates(seed, asleep, similar):
     _, offsets, codes = drawn(seed, asleep)
@@ -60,7 +60,7 @@ def test_candidates(seed, asleep, similar):
     assert agree == (wanted[3] if similar else [[]] * len(who))  # the same bits
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(SEEDS, st.booleans())
 def test_disputed_runs(seed, asleep):
     _, offsets, codes = drawn(seed, asleep)
@@ -79,7 +79,7 @@ def test_disputed_runs(seed, asleep):
     assert found == wanted
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(SEEDS, st.booleans(), st.booleans(), st.sampled_from(["run", "sample"]))
 def test_best_answers(seed, asleep, with_the_vote, unit):
     """What is answered is the candidate of the highest score, by all features of it."""

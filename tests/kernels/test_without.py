@@ -31,7 +31,7 @@ def silenced(outputs, j):
     return replace(outputs, codes=codes)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(SEEDS)
 def test_votes_of_the_others(seed):
     outputs = drawn(seed)

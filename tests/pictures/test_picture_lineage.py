@@ -55,7 +55,7 @@ def test_lone_tracks_share_rows():
     assert n_rows == pytest.approx(1.2)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(forests())
 def test_no_two_tracks_overlap(tracks):
     row, family, n_rows = lineage_layout(tracks)

@@ -61,7 +61,7 @@ def test_observed_pairs_are_those_counted(problem, both, least, drawn):
 
 
 @given(problems(), st.integers(0, 5), st.sampled_from([0.0, 0.5]), st.integers(0, 2**32))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_negatives_come_from_the_pairs_of_the_corpus(problem, negatives, least, seed):
     rng = np.random.default_rng(seed)
     data = problem.data

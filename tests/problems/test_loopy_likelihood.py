@@ -18,7 +18,7 @@ def value_and_gradient(problem: GraphProblem, n_jobs: int = 1):
 
 
 @given(graph_problems())
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_value_and_gradient_on_trees(problem):
     value, gradient = value_and_gradient(problem)
     expected, slope = brute_force(problem)
@@ -27,7 +27,7 @@ def test_value_and_gradient_on_trees(problem):
 
 
 @given(graph_problems(numbers=EXTREME))
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_extreme_scores_on_trees(problem):
     value, gradient = value_and_gradient(problem)
     expected, slope = brute_force(problem)
@@ -36,7 +36,7 @@ def test_extreme_scores_on_trees(problem):
 
 
 @given(graph_problems(loops=True))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_value_and_gradient_on_graphs(problem):
     value, gradient = value_and_gradient(problem)
     expected, slope = brute_force(problem)
@@ -45,7 +45,7 @@ def test_value_and_gradient_on_graphs(problem):
 
 
 @given(st.booleans().flatmap(lambda loops: graph_problems(loops=loops)))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_zero_weights_cost_what_is_said(problem):
     loss, zero = LogLikelihood(problem.data), problem.weights.zeros_like(np.float64)
     value, _ = loss.value_and_gradient(zero, problem.visits)
@@ -53,7 +53,7 @@ def test_zero_weights_cost_what_is_said(problem):
 
 
 @given(graph_problems(loops=False), st.integers(1, 4), st.booleans())
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_steps_are_gradients_at_the_weights_of_the_batch(problem, batch, adaptive):
     """A batch of all pieces moves by the exact gradient; float64, so that it can be compared."""
     data = problem.data

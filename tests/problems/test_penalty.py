@@ -82,7 +82,7 @@ def test_smooth_means_neither_l1_nor_groups():
 
 
 @given(st.floats(-5, 5), st.floats(0.01, 3), st.floats(0.01, 2))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_the_l1_step_is_the_minimiser(x, strength, rate):
     w = Weights(np.array([[x]]), np.zeros((1, 1)))
     Penalty(l1=strength).proximal(w, rate)

@@ -43,7 +43,7 @@ def reference(problem: GraphProblem, batch: int):
 
 
 @given(graph_problems(numbers=UNEVEN), st.integers(1, 3))
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_updates_are_those_of_a_perceptron_by_enumeration(problem, batch):
     expected, expected_sums, mistakes = reference(problem, batch)
     weights = problem.weights.map(lambda a: a.astype(np.float32))

@@ -23,7 +23,7 @@ def evaluate(problem: Problem) -> tuple[float, Weights]:
 
 
 @given(rich_problems())
-@settings(max_examples=120)
+@settings(max_examples=60)
 def test_value_and_gradient_are_those_of_enumeration(problem):
     value, gradient = evaluate(problem)
     exact, exact_gradient = brute_force(problem)
@@ -33,7 +33,7 @@ def test_value_and_gradient_are_those_of_enumeration(problem):
 
 
 @given(rich_problems(numbers=EXTREME))
-@settings(max_examples=120)
+@settings(max_examples=60)
 def test_extreme_weights_are_done_in_log_space(problem):
     value, gradient = evaluate(problem)
     exact, exact_gradient = brute_force(problem)

@@ -28,7 +28,7 @@ def naive_correlation(x, z):
     return np.sqrt(max(covariance, 0) / np.sqrt(a * b)) if a * b > 0 else 0.0
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     st.integers(1, 40),
     st.integers(1, 3),

@@ -49,7 +49,7 @@ def conditional(mean, covariance, y):
     return m, v
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     n=st.integers(1, 14),
     seed=st.integers(0, 10**6),

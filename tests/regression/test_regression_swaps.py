@@ -12,7 +12,7 @@ from trellis.regression.likelihood import dense_profile
 from trellis.regression.swaps import Decomposition, SwapProfile, exchanged
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(
     st.integers(4, 25),
     st.sampled_from([0.0, 0.1, 0.4, 1.0]),

@@ -80,7 +80,7 @@ def test_little_memory_is_kept_to(monkeypatch):
 
 
 @given(st.integers(0, 1000), st.integers(2, 6))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_planes_with_other_weights_take_the_room_of_those_not_in_use(seed, most):
     rng = np.random.default_rng(seed)
     sample, w, l2 = _Sample(), np.zeros(60), 0.3

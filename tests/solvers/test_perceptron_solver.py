@@ -107,7 +107,7 @@ def test_lazy_averages_are_the_mean_of_all_weights(problem, kind, batch_size):
 
 
 @given(rich_problems(numbers=EXACT, sample_weights=EXACT_WEIGHTS), st.sampled_from([1, 3]))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_rich_edges_take_the_same_steps(problem, batch_size):
     agree(problem, "f4", batch_size)
 

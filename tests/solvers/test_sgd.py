@@ -235,7 +235,7 @@ def test_float32_stays_close_to_float64(real, size):
 
 
 @given(problems(numbers=EXTREME))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_float32_stays_finite_and_right_on_extreme_weights(problem):
     w = Weights(
         problem.weights.node.astype(np.float32), problem.weights.transitions.astype(np.float32)

@@ -39,7 +39,7 @@ def random_blocks(rng, n, n_blocks):
     return rng.permutation(blocks)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     n=st.integers(3, 10),
     n_blocks=st.sampled_from([1, 1, 2, 3]),

@@ -28,7 +28,7 @@ from trellis.structures import (
     span_probability,
 )
 
-CASES = settings(deadline=None, max_examples=50)
+CASES = settings(deadline=None, max_examples=30)
 POTENTIALS = feasible(chains())
 
 

@@ -23,7 +23,7 @@ from trellis.structures import (
     sample,
 )
 
-CASES = settings(deadline=None, max_examples=80)  # 40 chains and 40 forests
+CASES = settings(deadline=None, max_examples=60)  # 30 chains and 30 forests
 EITHER = st.one_of(chains(), forests())
 POTENTIALS = feasible(EITHER)
 SETS = st.sampled_from([True, True, False])

@@ -27,7 +27,7 @@ def slack(x: float) -> float:
 
 
 @given(problems(), st.integers(1, 8))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_no_labelling_is_above_the_ceilings_of_its_labels(p, turns):
     assume(feasible(p))
     ceilings = ascended(p, turns).state.ceilings
@@ -38,7 +38,7 @@ def test_no_labelling_is_above_the_ceilings_of_its_labels(p, turns):
 
 
 @given(problems(), st.integers(1, 8), st.integers(0, 3))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_narrowing_leaves_what_is_found_and_what_is_better(p, turns, rounds):
     assume(feasible(p))
     dual = ascended(p, turns)
@@ -53,7 +53,7 @@ def test_narrowing_leaves_what_is_found_and_what_is_better(p, turns, rounds):
 
 
 @given(problems(), st.integers(1, 5), st.integers(1, 5))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_ascent_can_be_taken_up_again(p, first, more):
     assume(feasible(p))
     whole, parts = ascended(p, first + more), ascended(p, first)
@@ -81,7 +81,7 @@ def moves(p: GraphPotentials, labels, rounds: int, bounds=None):
 
 
 @given(problems(), st.integers(0, 40), st.integers(0, 9))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_moves_never_lower_the_score(p, rounds, seed):
     assume(feasible(p))
     q = supported(p)
@@ -108,7 +108,7 @@ def test_one_round_solves_forests(p, seed):
 
 
 @given(problems(forbidden=(0.0, 0.2)), st.integers(0, 9))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_many_rounds_find_the_best_of_small_graphs(p, seed):
     assume(feasible(p))
     q = supported(p)

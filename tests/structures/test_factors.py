@@ -62,7 +62,7 @@ def enumerated(p, factors) -> list[dict]:
 
 
 @given(factored())
-@settings(max_examples=75)
+@settings(max_examples=40)
 def test_inference_with_factors_is_that_of_enumeration(case):
     p, factors = case
     every = enumerated(p, factors)
@@ -87,7 +87,7 @@ def test_inference_with_factors_is_that_of_enumeration(case):
 
 
 @given(factored(single=True))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_scores_and_alternatives(case):
     p, factors = case
     every = enumerated(p, factors)

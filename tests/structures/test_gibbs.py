@@ -16,7 +16,7 @@ INF = np.inf
 
 
 @given(problems(most_nodes=5))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_blocks_are_forests_and_cover_all_nodes(p):
     blocks = _cover(_neighbours(p), np.random.default_rng(0))
     assert not len(p.node) or np.logical_or.reduce(blocks).all()
@@ -30,7 +30,7 @@ def test_blocks_are_forests_and_cover_all_nodes(p):
 
 
 @given(problems(most_nodes=4))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_draws_are_feasible(p):
     assume(feasible(p))
     y = sample(p, 3, np.random.default_rng(0), method="gibbs", sweeps=3)

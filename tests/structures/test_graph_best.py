@@ -43,7 +43,7 @@ def check(p: GraphPotentials, found, always_exact: bool) -> None:
 
 
 @given(problems(), st.sampled_from(["auto", "elimination", "ilp"]))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_exact_methods(p, method):
     assume(feasible(p))
     found = best(p, method=method)
@@ -54,7 +54,7 @@ def test_exact_methods(p, method):
 
 
 @given(problems(), st.sampled_from(["dual", "lp"]), st.integers(1, 12))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_bounds_hold_after_any_number_of_iterations(p, method, n):
     assume(feasible(p))
     found = best(p, method=method, max_iterations=n)
@@ -64,7 +64,7 @@ def test_bounds_hold_after_any_number_of_iterations(p, method, n):
 
 
 @given(problems(), st.integers(1, 3))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_exactness_on_request(p, n):
     assume(feasible(p))
     check(p, best(p, budget=1, max_iterations=n, exact=True), always_exact=True)
@@ -80,7 +80,7 @@ def test_trees(p):
 
 
 @given(problems(binary=True, submodular=True, most_nodes=6))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_max_flow(p):
     assume(feasible(p))
     check(p, best(p, method="max-flow"), always_exact=True)
@@ -99,7 +99,7 @@ def test_max_flow_serves_or_refuses(p):
 
 
 @given(problems(forbidden=(0.6, 0.8)), st.sampled_from(["auto", "elimination", "ilp"]))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_infeasible_samples_are_named(p, method):
     bad = [s for s, alone in enumerate(samples_of(p)) if not labellings(alone)]
     assume(bad)
@@ -110,7 +110,7 @@ def test_infeasible_samples_are_named(p, method):
 
 
 @given(problems(most_nodes=4), st.integers(1, 12), st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_kbest(p, k, tight):
     assume(feasible(p))
     labels, scores = kbest(p, k, budget=1 if tight else 10**7)

@@ -45,14 +45,14 @@ def check_exact(p: GraphPotentials, found) -> None:
 
 
 @given(problems(), st.sampled_from(["auto", "elimination"]))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_exact_marginals(p, method):
     assume(feasible(p))
     check_exact(p, marginals(p, pairs=True, method=method))
 
 
 @given(problems(forest=True), st.sampled_from(["tree", "bp", "auto"]))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_messages_are_exact_on_forests(p, method):
     assume(feasible(p))
     found = marginals(p, pairs=True, method=method, damping=0.9, max_iterations=1)
@@ -60,7 +60,7 @@ def test_messages_are_exact_on_forests(p, method):
 
 
 @given(problems(), st.integers(1, 30))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_loopy_belief_propagation(p, n):
     assume(feasible(p))
     found = marginals(p, pairs=True, method="bp", max_iterations=n)
@@ -155,7 +155,7 @@ def test_label_sets_shrink_the_cost_of_marginals():
 
 
 @given(problems(most_nodes=4), st.data())
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_entropies_and_events(p, data):
     assume(feasible(p))
     flags = st.lists(
@@ -177,7 +177,7 @@ def test_entropies_and_events(p, data):
 
 
 @given(problems(most_nodes=4))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_stacking_changes_no_bit(p):
     """Samples with cycles and without, together and each on its own."""
     assume(feasible(p))
@@ -199,7 +199,7 @@ def test_stacking_changes_no_bit(p):
 
 
 @given(problems(most_nodes=4), st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_samples_are_feasible(p, cut):
     assume(feasible(p))
     budget = 10**7
@@ -312,7 +312,7 @@ def test_infeasible(changes):
 
 
 @given(problems())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_most_probable_labels_are_those_of_brute_force(p):
     assume(feasible(p))
     found = most_probable(p)

@@ -25,7 +25,7 @@ from trellis.structures import (
 
 
 @given(problems(most_nodes=4))
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_there_and_back(tmp_path_factory, p):
     assume(p.n_samples == 1 and np.abs(p.pair[np.isfinite(p.pair)]).max(initial=0) < 700)
     assume(np.abs(p.node[np.isfinite(p.node)]).max(initial=0) < 700)
@@ -67,7 +67,7 @@ def text_of(sizes, factors) -> str:
 
 
 @given(networks())
-@settings(max_examples=75)
+@settings(max_examples=40)
 def test_products_of_tables(network):
     sizes, factors = network
     p = read_uai(io.StringIO(text_of(sizes, factors)))

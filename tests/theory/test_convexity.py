@@ -34,7 +34,7 @@ def random_problem(seed, size):
     return f, *rng.normal(scale=3, size=(2, 24))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(seeds, sizes)
 def test_decomposed_objective_is_convex(seed, size):
     f, w, u = random_problem(seed, size)
@@ -44,7 +44,7 @@ def test_decomposed_objective_is_convex(seed, size):
     assert f(w)[0] >= middle + slope @ (w - u) / 2 - 1e-9
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(seeds, sizes, st.floats(0.01, 10))
 def test_penalty_makes_it_strongly_convex(seed, size, l2):
     """Modulus c = 2 l2: g(w) ≥ g(u) + ∇g(u)·(w − u) + (c/2)‖w − u‖² (Eq. 11)."""

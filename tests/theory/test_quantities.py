@@ -110,7 +110,7 @@ def test_feature_sizes_with_values_and_repeats():
     assert again.norm == pytest.approx(math.sqrt(5))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(problems(partial=False))
 def test_gradient_and_curvature_bounds_hold(problem):
     """‖∇L_z‖ ≤ κ|z| and the Hessian of L_z is at most (Σ‖x̃_t‖)²/2, for every piece."""

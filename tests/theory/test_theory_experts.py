@@ -32,7 +32,7 @@ def boost(seed, rounds=8, n=60):
     return errors, np.array(alphas), np.array(rows)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(seeds, st.floats(0, 1))
 def test_theorem_5_bounds_the_margin_loss(seed, rho):
     errors, alphas, margins = boost(seed)
@@ -42,7 +42,7 @@ def test_theorem_5_bounds_the_margin_loss(seed, rho):
     assert loss <= theory.boosting_margin_bound(errors, rho) + 1e-9
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(seeds)
 def test_lemma_3_bounds_the_hamming_loss(seed):
     """Labels and base experts at random; H_Boost takes the label with the largest score."""
@@ -56,7 +56,7 @@ def test_lemma_3_bounds_the_hamming_loss(seed):
     assert hamming <= exponential_loss(alphas, margins) + 1e-12
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(seeds)
 def test_the_product_of_normalisers_is_the_exponential_loss(seed):
     errors, alphas, margins = boost(seed)

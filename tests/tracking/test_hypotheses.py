@@ -46,7 +46,7 @@ SUBSETS = st.sets(st.sampled_from(("division", "split", "merge"))).map(
 
 
 @given(POINTS, POINTS, SUBSETS, st.integers(1, 4), st.sampled_from([1.0, 2.0, 3.5, np.inf]))
-@settings(max_examples=120)
+@settings(max_examples=60)
 def test_gates_are_as_defined(source, target, events, k, max_distance):
     """On a small grid, where many objects coincide or are at the same distance."""
     pair = frame_pair(source, target)

@@ -42,7 +42,7 @@ def divisions(links):
     ]
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(some_links, some_links)
 def test_counts_one_by_one(truth, predicted):
     scores = score_links(iter(truth), iter(predicted))
@@ -57,7 +57,7 @@ def test_counts_one_by_one(truth, predicted):
         assert score.recall == (n / len(true) if true else 0)
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(some_links, some_links)
 def test_swapping_truth_and_prediction(truth, predicted):
     one, other = score_links(truth, predicted), score_links(predicted, truth)
@@ -65,7 +65,7 @@ def test_swapping_truth_and_prediction(truth, predicted):
         assert (a.precision, a.recall, a.f1) == (b.recall, b.precision, b.f1)
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(some_links.filter(bool), some_events)
 def test_perfect(links, events):
     scores = score_links(links, reversed(links))
@@ -74,7 +74,7 @@ def test_perfect(links, events):
     assert task_loss(event_set(links, events), event_set(reversed(links), reversed(events))) == 0
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(some_links.filter(bool), some_events, some_links, some_events)
 def test_task_loss_of_vectors(links, events, other_links, other_events):
     truth, predicted = event_set(links, events), event_set(other_links, other_events)
