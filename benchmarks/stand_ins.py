@@ -79,7 +79,7 @@ def _windows() -> dict[str, np.ndarray]:
     """Windows of three movements, of which some are to test on."""
     rng = np.random.default_rng(0)
     y = rng.integers(1, 4, 600)
-    X = rng.normal(0, 1, (4, 40))[y] + rng.normal(0, 1, (600, 40))
+    X = rng.normal(0, 1, (4, 109))[y] + rng.normal(0, 1, (600, 109))
     names = np.array(["UNLABELLED", "WALKING", "SITTING", "LAYING"])
     is_test = np.arange(600) >= 500
     return {"X": X.astype(np.float32), "y": y, "is_test": is_test, "label_names": names}
