@@ -57,7 +57,9 @@ def test_unequal_experts_do_not():
     assert guarded.score(outputs, gold) > vote + 0.02
     same = AnnotatorModel(guarded.chosen_).fit(outputs)
     assert guarded.predict(outputs) == same.predict(outputs)
-    assert np.allclose(guarded.predict_proba(outputs)[3], same.predict_proba(outputs)[3])
+    told = np.sqrt(same.predict_proba(outputs)[3])  # the model is too sure
+    wanted = told / told.sum(axis=1, keepdims=True)
+    assert np.allclose(guarded.predict_proba(outputs)[3], wanted)
 
 
 CLIQUES = [

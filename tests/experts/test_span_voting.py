@@ -150,16 +150,18 @@ def test_confidence(combiner):
     combiner.fit(SAID_SPANS, SPANS)
     sure, tables = combiner.predict_confidence(SAID_SPANS), combiner.predict_proba(SAID_SPANS)
     spans = combiner.predict_spans(SAID_SPANS)
-    for labels, level, table, found in zip(
-        combiner.predict(SAID_SPANS), sure, tables, spans, strict=True
-    ):
+    for labels, level, table, found, said in zip(
+        combiner.predict(SAID_SPANS), sure, tables, spans, zip(*SAID_SPANS, strict=True),
+        strict=True,
+    ):  # fmt: skip
         assert np.allclose(table.sum(axis=1), 1)
         assert np.allclose(
             level, [row[combiner.classes_.index(y)] for y, row in zip(labels, table, strict=True)]
         )
         for start, end, type_, probability in found:
             assert labels[start] == f"B-{type_}"
-            assert np.allclose(level[start:end], probability)
+            agreed = [np.mean([y[t] == labels[t] for y in said]) for t in range(start, end)]
+            assert np.allclose(level[start:end], (probability + np.array(agreed)) / 2)
 
 
 def test_confidence_outside_of_spans():

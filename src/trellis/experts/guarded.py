@@ -23,6 +23,10 @@ Right answers for some samples, ten or more, have the last word if they are clea
 expert to be told about, by models that have not seen them. What tells less about them by more than
 two standard errors is not taken, what tells more by more than two is.
 
+Chances of labels are those of the model to the power ½, made to sum to 1: it takes each expert's
+word for new evidence, which in part it is not, and so is too sure. (Experts that really are
+independent it then believes too little.)
+
 Thresholds were settled on synthetic experts, on weak taggers of chunks, parts of speech, names and
 words of code, and on weak classifiers of digits and of movements.
 """
@@ -56,6 +60,7 @@ _BETTER = 4.0  # standard errors by which a model must tell more about all exper
 _FOR_HALF = 2.0  # and about the half of them that it trusts least
 _KNOWING = 0.05  # share of an expert's entropy that the vote explains, if the expert knows anything
 _CLEAR = 2.0  # standard errors at which right answers decide
+_TEMPERATURE = 2.0  # at which the chances are told that a model gives to labels
 _TAUGHT = 10  # samples with right answers that are enough to be asked
 _SAMPLES = 30  # samples that are enough for a standard error over samples
 
@@ -167,7 +172,11 @@ class GuardedVote(Combiner):
         return best_valid(votes, outputs, self.scheme)
 
     def _shares(self, outputs: ExpertOutputs) -> Floats | None:
-        return None if self.model_ is None else self.model_.shares_of(outputs)
+        if self.model_ is None:
+            return None
+        shares = self.model_.shares_of(outputs) ** (1 / _TEMPERATURE)
+        shares /= shares.sum(axis=1, keepdims=True)
+        return shares
 
     def _state(self) -> dict[str, Any]:
         state = super()._state() | {"evidence": self.evidence_}

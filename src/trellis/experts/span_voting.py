@@ -180,8 +180,8 @@ class SpanEnsemble(Combiner):
     def predict_confidence(self, outputs: Any) -> list[Floats]:
         """Return how sure the answer is at each position, from 0 to 1, an array a sample.
 
-        Inside a span of the answer it is the span's probability, elsewhere 1 - that of the most
-        probable candidate over the position. Only for label sequences.
+        It is the share of the experts that say the same label; inside a span of the answer, the
+        mean of that and of the span's probability. Only for label sequences.
         """
         outputs = _opened(outputs)
         self._need_labels(outputs)
@@ -276,15 +276,13 @@ class SpanEnsemble(Combiner):
         candidates = self._candidates(outputs)
         probability, chosen = self._choose(candidates)
         answer = self._written(outputs, candidates, chosen)
-        first, length, _ = self._places(outputs, candidates)
-        against = np.zeros(outputs.n_positions)
-        np.maximum.at(against, ranges(first, length), np.repeat(probability, length))
-        sure = 1 - against
-        sure[(outputs.codes < 0).all(axis=1)] = 0.5  # nobody says anything
-        first, length, _ = self._places(outputs, candidates, chosen)
-        sure[ranges(first, length)] = np.repeat(probability[chosen], length)
         rows = np.arange(len(answer))
         table = vote_table(outputs.codes, np.ones(outputs.n_experts), len(outputs.labels))
+        awake = table.sum(axis=1)
+        sure = np.where(awake > 0, table[rows, answer] / np.maximum(awake, 1), 0.5)
+        first, length, _ = self._places(outputs, candidates, chosen)
+        inside = ranges(first, length)
+        sure[inside] = (sure[inside] + np.repeat(probability[chosen], length)) / 2
         table += 0.5 / len(outputs.labels)
         table[rows, answer] = 0.0
         total = table.sum(axis=1)
