@@ -93,7 +93,7 @@ def main() -> None:
     )  # fmt: skip
     with threadpool_limits(1):
         for name in args.sets:
-            data = skewed(n=40) if args.small else SETS[name](args.cache or None)
+            data = skewed(n=120) if args.small else SETS[name](args.cache or None)
             for size in SIZES:
                 if size is None or size <= len(data) // 4:
                     columns = measure(data, size, args.repeats).T
