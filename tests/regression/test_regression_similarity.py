@@ -83,7 +83,7 @@ def test_several_nodes_on_one_spot_have_no_self_edge():
     [("exp", np.exp(-2)), ("inverse", 1 / 2.1), ("binary", 1), (lambda d: d**2, 4)],
 )
 def test_weights(weight, expected):
-    assert knn_graph([[0.0], [2.0]], 1, weight=weight)[0, 1] == pytest.approx(expected)
+    assert knn_graph([[0.0], [2.0]], 1, weight=weight, scale=None)[0, 1] == pytest.approx(expected)
 
 
 def test_scales():

@@ -70,12 +70,16 @@ class RegressionData:
     def with_graph(self, build: Callable[[Float64s], Any] | None = None) -> RegressionData:
         """The same data with the graph that a function of the coordinates makes.
 
-        By default five nearest neighbours and weights e^(−distance).
+        By default five nearest neighbours and weights e^(−distance), as published.
         """
         if self.coords is None:
             raise DataError(f"{self.name} has no coordinates to make a graph of")
-        make: Any = KNN(metric=self.metric) if build is None else build  # type: ignore[arg-type]  # a str
+        make: Any = self._published() if build is None else build
         return replace(self, graph=make(self.coords))
+
+    def _published(self) -> KNN:
+        metric: Any = self.metric  # a str
+        return KNN(metric=metric, scale=None)
 
     def split(
         self, n_train: int, random_state: int | np.random.Generator = 0

@@ -10,15 +10,16 @@ within a radius (:func:`radius_graph`), or to all whose similarity reaches a thr
     "binary"   1
     callable   weight(d_ij / s), on an array of distances
 
-e^(-d) falls below the smallest number near d = 745, and long before that a far edge means nothing:
-distances in metres or in raw attribute units need ``scale="median"`` (the median length of the
-edges), ``"mean"`` or a number. Edges whose weight comes out as 0 are no edges; a warning says how
-many.
+s is the median length of the edges unless it is said otherwise: e^(-d) falls below the smallest
+number near d = 745, and long before that a far edge means nothing. Edges whose weight comes out as
+0 are no edges; a warning says how many.
 
 A node without edges is *isolated*: it takes no part in smoothing and keeps its base prediction.
 
 A matrix cannot be row-sliced by cross-validation; the builders :class:`KNN`, :class:`Radius` and
-:class:`Full` make the graph of whatever rows a model is shown.
+:class:`Full` make the graph of whatever rows a model is shown. They also join new nodes to those of
+a graph (``links``): each new node gets the edges that it would have if it alone were added, so that
+they do not depend on which other nodes are new.
 """
 
 from __future__ import annotations
@@ -59,8 +60,9 @@ METRIC: Any = parameter(
 )
 SCALE: Any = parameter(
     nothing | one_of("median", "mean") | number(above=0),
-    "What distances are divided by before weighting; None leaves them as they are.",
-    default=None,
+    """What distances are divided by before weighting: the median or the mean length of the edges, or
+    a number; None leaves distances as they are (e^-d of kilometres, as published).""",
+    default="median",
     kw_only=False,
 )
 SYMMETRISE: Any = parameter(
@@ -80,6 +82,7 @@ COLUMNS: Any = parameter(
 EARTH_KM = 6371.0088
 _FAR = 1e150  # as far as squares of distances go
 _BLOCK = 1 << 22  # entries of a block of the full distance matrix
+_CANDIDATES = 4  # times k nearest nodes are asked whether a new one is among their own nearest
 
 
 @old_arguments(k="n_neighbors")
@@ -89,7 +92,7 @@ def knn_graph(
     *,
     weight: Weight = "exp",
     metric: Metric = "euclidean",
-    scale: Scale = None,
+    scale: Scale = "median",
     symmetrise: Literal["max", "min", "mean"] = "max",
     columns: Columns = None,
 ) -> Any:
@@ -115,26 +118,21 @@ def knn_graph(
 
     Examples
     --------
-    >>> S = knn_graph([[0.0], [1.0], [3.0]], n_neighbors=1)
+    >>> S = knn_graph([[0.0], [1.0], [3.0]], n_neighbors=1, scale=1)
     >>> S.toarray().round(3)
     array([[0.   , 0.368, 0.   ],
            [0.368, 0.   , 0.135],
            [0.   , 0.135, 0.   ]])
     """
-    points = _points(coords, columns)
+    points = points_of(coords, columns)
     n, k = len(points), n_neighbors
     if not whole(1, n - 1).accepts(k):
         wanted = f"an integer from 1 to {n - 1} (there are {n} nodes)"
         raise ParameterError("n_neighbors", k, wanted)
     SYMMETRISE.domain.check("symmetrise", symmetrise)
-    tree, norm, to_distance = _tree(points, metric)
-    distance, neighbour = tree.query(tree.data, k=k + 1, p=norm)
-    # A node need not be the first of its own neighbours when others lie on the same spot.
-    itself = neighbour == np.arange(n)[:, None]
-    itself[~itself.any(axis=1), k] = True
+    lengths, neighbours = _nearest(points, k, metric)
     rows = np.repeat(np.arange(n), k)
-    lengths = to_distance(distance[~itself])
-    directed = _weighted(rows, neighbour[~itself], lengths, n, weight, scale)
+    directed = _weighted(rows, neighbours.ravel(), lengths.ravel(), (n, n), weight, scale)
     other = directed.T.tocsr()
     if symmetrise == "max":
         return directed.maximum(other)
@@ -149,7 +147,7 @@ def radius_graph(
     *,
     weight: Weight = "exp",
     metric: Metric = "euclidean",
-    scale: Scale = None,
+    scale: Scale = "median",
     columns: Columns = None,
 ) -> Any:
     """Join all nodes that are at most `radius` apart (kilometres for ``metric="haversine"``).
@@ -163,18 +161,11 @@ def radius_graph(
            [1., 0., 0.],
            [0., 0., 0.]])
     """
-    points = _points(coords, columns)
+    points = points_of(coords, columns)
     number(above=0).check("radius", radius)
-    tree, norm, to_distance = _tree(points, metric)
-    limit = float(radius)
-    if metric == "haversine":  # the tree holds points of the unit sphere: arc to chord
-        limit = 2 * np.sin(min(limit / EARTH_KM, np.pi) / 2)
-    # The arc is an arc sine away from the chord: a hair's breadth more, then cut exactly.
-    limit = min(limit * (1 + 1e-9), _FAR)
-    near = tree.sparse_distance_matrix(tree, limit, p=norm, output_type="ndarray")
-    lengths = to_distance(near["v"])
-    keep = (near["i"] != near["j"]) & (lengths <= radius)
-    return _weighted(near["i"][keep], near["j"][keep], lengths[keep], len(points), weight, scale)
+    n, (rows, cols, lengths) = len(points), _within(points, points, radius, metric)
+    other = rows != cols
+    return _weighted(rows[other], cols[other], lengths[other], (n, n), weight, scale)
 
 
 def full_graph(
@@ -183,7 +174,7 @@ def full_graph(
     *,
     weight: Weight = "exp",
     metric: Metric = "euclidean",
-    scale: Scale = None,
+    scale: Scale = "median",
     columns: Columns = None,
 ) -> Any:
     """Join all nodes whose similarity is at least `threshold` (and above 0).
@@ -193,20 +184,19 @@ def full_graph(
 
     Examples
     --------
-    >>> full_graph([[0.0], [1.0], [3.0]], threshold=0.1).nnz
+    >>> full_graph([[0.0], [1.0], [3.0]], threshold=0.1, scale=1).nnz
     4
     """
     from scipy.spatial.distance import cdist
 
-    points = _points(coords, columns)
+    points = points_of(coords, columns)
     n = len(points)
     number(at_least=0).check("threshold", threshold)
-    tree, norm, to_distance = _tree(points, metric)
-    data = np.asarray(tree.data)
-    kind: Literal["cityblock", "euclidean"] = "cityblock" if norm == 1 else "euclidean"
+    space = _Space(metric)
+    data = space.embedded(points)
 
     def block(start: int, stop: int) -> np.ndarray:
-        return to_distance(cdist(data[start:stop], data, kind))
+        return space.length(cdist(data[start:stop], data, space.name))
 
     height = max(1, _BLOCK // n)
     starts = range(0, n, height)
@@ -223,7 +213,8 @@ def full_graph(
         rows.append(i[keep] + start)
         cols.append(j[keep])
         kept.append(weights[keep])
-    upper_half = _csr(np.concatenate(rows), np.concatenate(cols), np.concatenate(kept), n)
+    shape = n, n
+    upper_half = _csr(np.concatenate(rows), np.concatenate(cols), np.concatenate(kept), shape)
     return upper_half + upper_half.T.tocsr()
 
 
@@ -250,6 +241,43 @@ class KNN(Estimator):
         """Build the graph of these nodes."""
         return knn_graph(coords, **self.get_params(deep=False))
 
+    def unit(self, coords: Any) -> float:
+        """What distances are divided by in the graph of these nodes."""
+        lengths, _ = _nearest(points_of(coords, self.columns), self.n_neighbors, self.metric)
+        return _scale_of(lengths, self.scale)
+
+    def links(self, new: Any, old: Any) -> Any:
+        """Return the similarities of new nodes to old ones, each as if it alone were new.
+
+        A new node is joined to its k nearest among the old, and to those of its 4k nearest that
+        are nearer to it than to their own k-th neighbour; `symmetrise` says what one of the two
+        is worth. `scale` must be a number or None: with another, see :meth:`unit`.
+        """
+        points, others = points_of(new, self.columns), points_of(old, self.columns)
+        m, n, k = len(points), len(others), min(self.n_neighbors, len(old))
+        space = _Space(self.metric)
+        tree = space.tree(others)
+        candidates = min(_CANDIDATES * k, n)
+        distance, j = tree.query(space.embedded(points), k=candidates, p=space.norm)
+        distance, j = distance.reshape(m, candidates), j.reshape(m, candidates)
+        asked, back = np.unique(j, return_inverse=True)
+        reach = np.zeros(len(asked))  # of a node that is alone
+        if n > 1:
+            own = min(k, n - 1)
+            reach = tree.query(tree.data[asked], k=own + 1, p=space.norm)[0][:, own]
+        near = np.broadcast_to(np.arange(candidates) < k, j.shape)
+        chosen = distance < reach[back.reshape(j.shape)]
+        if self.symmetrise == "max":
+            share = (near | chosen).astype(np.float64)
+        elif self.symmetrise == "min":
+            share = (near & chosen).astype(np.float64)
+        else:
+            share = 0.5 * (near.astype(np.float64) + chosen)
+        weights = share * _weights(space.length(distance).ravel(), self.weight, self.scale).reshape(
+            j.shape
+        )
+        return _csr(np.repeat(np.arange(m), candidates), j.ravel(), weights.ravel(), (m, n))
+
 
 class Radius(Estimator):
     """A builder: called with coordinates, it gives their :func:`radius_graph`.
@@ -270,13 +298,25 @@ class Radius(Estimator):
         """Build the graph of these nodes."""
         return radius_graph(coords, **self.get_params(deep=False))
 
+    def unit(self, coords: Any) -> float:
+        """What distances are divided by in the graph of these nodes."""
+        points = points_of(coords, self.columns)
+        rows, cols, lengths = _within(points, points, self.radius, self.metric)
+        return _scale_of(lengths[rows != cols], self.scale)
+
+    def links(self, new: Any, old: Any) -> Any:
+        """Return the similarities of new nodes to the old ones within the radius."""
+        points, others = points_of(new, self.columns), points_of(old, self.columns)
+        found = _within(points, others, self.radius, self.metric)
+        return _weighted(*found, (len(points), len(others)), self.weight, self.scale)
+
 
 class Full(Estimator):
     """A builder: called with coordinates, it gives their :func:`full_graph`.
 
     Examples
     --------
-    >>> Full(threshold=0.1)([[0.0], [1.0], [3.0]]).nnz
+    >>> Full(threshold=0.1, scale=1)([[0.0], [1.0], [3.0]]).nnz
     4
     """
 
@@ -292,8 +332,37 @@ class Full(Estimator):
         """Build the graph of these nodes."""
         return full_graph(coords, **self.get_params(deep=False))
 
+    def unit(self, coords: Any) -> float:
+        """What distances are divided by in the graph of these nodes."""
+        from scipy.spatial.distance import pdist
 
-def _points(coords: Any, columns: Columns) -> npt.NDArray[np.float64]:
+        if not isinstance(self.scale, str):
+            return _scale_of(np.empty(0), self.scale)
+        space = _Space(self.metric)
+        data = space.embedded(points_of(coords, self.columns))
+        return _scale_of(space.length(pdist(data, space.name)), self.scale)
+
+    def links(self, new: Any, old: Any) -> Any:
+        """Return the similarities of new nodes to the old ones, where they reach the threshold."""
+        from scipy.spatial.distance import cdist
+
+        space = _Space(self.metric)
+        data = space.embedded(points_of(old, self.columns))
+        points = space.embedded(points_of(new, self.columns))
+        m, n = len(points), len(data)
+        height = max(1, _BLOCK // n)
+        rows, cols, kept = [], [], []
+        for start in range(0, m, height):
+            lengths = space.length(cdist(points[start : start + height], data, space.name))
+            weights = _weights(lengths.ravel(), self.weight, self.scale).reshape(lengths.shape)
+            i, j = np.nonzero((weights >= self.threshold) & (weights > 0))
+            rows.append(i + start)
+            cols.append(j)
+            kept.append(weights[i, j])
+        return _csr(np.concatenate(rows), np.concatenate(cols), np.concatenate(kept), (m, n))
+
+
+def points_of(coords: Any, columns: Columns) -> npt.NDArray[np.float64]:
     """Return the coordinates as (n, d) floats; whatever offers ``to_numpy`` is a table."""
     COLUMNS.domain.check("columns", columns)
     try:
@@ -309,24 +378,72 @@ def _points(coords: Any, columns: Columns) -> npt.NDArray[np.float64]:
     return rows
 
 
-def _tree(
-    points: np.ndarray, metric: Metric
-) -> tuple[Any, float, Callable[[np.ndarray], np.ndarray]]:
-    """Return a k-d tree, the norm to query it with and the way from its distances to the metric."""
-    from scipy.spatial import KDTree
+class _Space:
+    """Where distances of a metric are those of a norm, and the way back from them."""
 
-    METRIC.domain.check("metric", metric)
-    if metric == "euclidean":
-        return KDTree(points), 2, lambda d: d
-    if metric == "manhattan":
-        return KDTree(points), 1, lambda d: d
-    if points.shape[1] != 2 or np.abs(points[:, 0]).max() > 90:
-        raise DataError(
-            "haversine distances need two columns, latitude (-90 to 90) and longitude in degrees"
+    def __init__(self, metric: Metric) -> None:
+        METRIC.domain.check("metric", metric)
+        self.metric = metric
+        self.norm = 1 if metric == "manhattan" else 2
+        self.name: Literal["cityblock", "euclidean"] = (
+            "cityblock" if metric == "manhattan" else "euclidean"
         )
-    lat, lon = np.radians(points).T
-    sphere = np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
-    return KDTree(sphere), 2, lambda d: 2 * EARTH_KM * np.arcsin(np.minimum(d / 2, 1.0))
+
+    def embedded(self, points: np.ndarray) -> np.ndarray:
+        """Return the points; those on the Earth as points of the unit sphere."""
+        if self.metric != "haversine":
+            return points
+        if points.shape[1] != 2 or np.abs(points[:, 0]).max() > 90:
+            raise DataError(
+                "haversine distances need two columns, latitude (-90 to 90) and longitude in"
+                " degrees"
+            )
+        lat, lon = np.radians(points).T
+        columns = [np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)]
+        return np.stack(columns, axis=1)
+
+    def tree(self, points: np.ndarray) -> Any:
+        """Return a k-d tree of the points."""
+        from scipy.spatial import KDTree
+
+        return KDTree(self.embedded(points))
+
+    def length(self, distance: np.ndarray) -> np.ndarray:
+        """Return distances of the metric from those of the norm: arcs from chords, on the Earth."""
+        if self.metric != "haversine":
+            return distance
+        return 2 * EARTH_KM * np.arcsin(np.minimum(distance / 2, 1.0))
+
+    def limit(self, radius: float) -> float:
+        """Return a hair's breadth more than the radius, in the norm; to be cut exactly."""
+        limit = float(radius)
+        if self.metric == "haversine":
+            limit = 2 * np.sin(min(limit / EARTH_KM, np.pi) / 2)
+        return min(limit * (1 + 1e-9), _FAR)
+
+
+def _nearest(points: np.ndarray, k: int, metric: Metric) -> tuple[np.ndarray, np.ndarray]:
+    """Return distances (n, k) to the k nearest other points, and which these are."""
+    n, space = len(points), _Space(metric)
+    tree = space.tree(points)
+    distance, neighbour = tree.query(tree.data, k=k + 1, p=space.norm)
+    # A node need not be the first of its own neighbours when others lie on the same spot.
+    itself = neighbour == np.arange(n)[:, None]
+    itself[~itself.any(axis=1), k] = True
+    return space.length(distance[~itself].reshape(n, k)), neighbour[~itself].reshape(n, k)
+
+
+def _within(
+    points: np.ndarray, others: np.ndarray, radius: float, metric: Metric
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return all pairs of a point and another within the radius, and their distances."""
+    space = _Space(metric)
+    near = space.tree(points).sparse_distance_matrix(
+        space.tree(others), space.limit(radius), p=space.norm, output_type="ndarray"
+    )
+    lengths = space.length(near["v"])
+    keep = lengths <= radius
+    return near["i"][keep], near["j"][keep], lengths[keep]
 
 
 def _scale_of(distances: np.ndarray, scale: Scale) -> float:
@@ -334,6 +451,8 @@ def _scale_of(distances: np.ndarray, scale: Scale) -> float:
         return 1.0
     SCALE.domain.check("scale", scale)
     if isinstance(scale, str):
+        if not distances.size:
+            return 1.0
         value = float(np.median(distances) if scale == "median" else np.mean(distances))
         return value if value > 0 else 1.0  # all on one spot: every edge has length 0 anyway
     return float(scale)
@@ -359,7 +478,12 @@ def _weights(distances: np.ndarray, weight: Weight, scale: Scale) -> np.ndarray:
 
 
 def _weighted(
-    rows: np.ndarray, cols: np.ndarray, distances: np.ndarray, n: int, weight: Weight, scale: Scale
+    rows: np.ndarray,
+    cols: np.ndarray,
+    distances: np.ndarray,
+    shape: tuple[int, int],
+    weight: Weight,
+    scale: Scale,
 ) -> Any:
     weights = _weights(distances, weight, scale)
     lost = int(np.sum(weights == 0))
@@ -370,13 +494,13 @@ def _weighted(
             " lengths",
             stacklevel=3,
         )
-    return _csr(rows, cols, weights, n)
+    return _csr(rows, cols, weights, shape)
 
 
-def _csr(rows: np.ndarray, cols: np.ndarray, weights: np.ndarray, n: int) -> Any:
+def _csr(rows: np.ndarray, cols: np.ndarray, weights: np.ndarray, shape: tuple[int, int]) -> Any:
     import scipy.sparse as sp
 
-    return without_zeros(sp.csr_array((weights, (rows, cols)), shape=(n, n)))
+    return without_zeros(sp.csr_array((weights, (rows, cols)), shape=shape))
 
 
 def _above_diagonal(start: int, height: int, n: int) -> np.ndarray:

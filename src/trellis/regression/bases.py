@@ -1,0 +1,116 @@
+"""Base models of a Gaussian CRF: which they are by default, and their out-of-fold predictions.
+
+R_ik is what base model k predicts at node i. At the nodes it was trained on a model looks better
+than it is, so there R holds predictions of its copies that were trained on the other folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from trellis.arrays import Float64s
+from trellis.errors import DataError, TrellisError
+
+__all__ = [
+    "default_bases",
+    "least_squares_boosting",
+    "out_of_fold",
+    "predictions",
+    "refusals_of",
+    "seeded",
+]
+
+_FOREST_UP_TO = 20_000  # rows; a forest of more takes minutes
+
+
+def default_bases(n: int, random_state: int | None = None) -> list[Any]:
+    """Return the base models for a table of n rows: one is good wherever another is not.
+
+    A ridge regression (few rows, and trends that go on), a forest of random trees (few rows,
+    anything but a line) and boosted trees (many rows). How much each is worth is learnt. All take
+    missing values (NaN).
+
+    Examples
+    --------
+    >>> [type(base).__name__ for base in default_bases(100)]
+    ['Pipeline', 'ExtraTreesRegressor', 'HistGradientBoostingRegressor']
+    """
+    from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import RidgeCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    ridge = make_pipeline(
+        SimpleImputer(keep_empty_features=True), StandardScaler(), RidgeCV(np.logspace(-3, 4, 15))
+    )
+    forest = ExtraTreesRegressor(
+        100, min_samples_leaf=2, max_features=0.5, random_state=random_state
+    )
+    boosting = HistGradientBoostingRegressor(random_state=random_state)
+    return [ridge, forest, boosting] if n <= _FOREST_UP_TO else [ridge, boosting]
+
+
+def least_squares_boosting(
+    n_estimators: int = 10, random_state: int | None = None, *, max_leaf_nodes: int = 11
+) -> Any:
+    """Return least-squares boosting of small trees, at learning rate 1, as in the literature.
+
+    Examples
+    --------
+    >>> least_squares_boosting().n_estimators
+    10
+    """
+    from sklearn.ensemble import GradientBoostingRegressor
+
+    return GradientBoostingRegressor(
+        n_estimators=n_estimators,
+        learning_rate=1.0,
+        max_leaf_nodes=max_leaf_nodes,
+        min_samples_leaf=5,
+        max_depth=None,
+        random_state=random_state,
+    )
+
+
+def seeded(estimator: Any, seed: int) -> Any:
+    """Set every ``random_state`` in a scikit-learn estimator, and return it."""
+    states = [name for name in estimator.get_params() if name.split("__")[-1] == "random_state"]
+    return estimator.set_params(**dict.fromkeys(states, seed))
+
+
+def predictions(models: Sequence[Any], X: Any) -> Float64s:
+    """Return what fitted models predict, (n, K)."""
+    columns = []
+    for model in models:
+        with refusals_of(model):
+            columns.append(np.asarray(model.predict(X), dtype=np.float64))
+    return np.column_stack(columns)
+
+
+def out_of_fold(models: Sequence[Any], X: Any, y: Float64s, splitter: Any) -> Float64s:
+    """Return what copies of the models predict that were not trained on a row, (n, K)."""
+    from sklearn.base import clone
+    from sklearn.model_selection import cross_val_predict
+
+    columns = []
+    for model in models:
+        with refusals_of(model):
+            columns.append(cross_val_predict(clone(model), X, y, cv=splitter))
+    return np.column_stack(columns).astype(np.float64)
+
+
+@contextmanager
+def refusals_of(model: Any) -> Iterator[None]:
+    """What a base model refuses is refused as all data are, and the message says who did."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if isinstance(error, TrellisError):
+            raise
+        name = type(model).__name__
+        raise DataError(f"the base model {name} refuses the data: {error}") from error
