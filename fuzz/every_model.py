@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from sklearn.tree import DecisionTreeRegressor
@@ -237,7 +238,7 @@ EVERY: dict[str, Callable[[], Made]] = {
             )
         )
     ),
-    "GCRF, encoders": lambda: gcrf(
+    "GCRF, encoders and neighbours": lambda: gcrf(
         GCRF(
             [
                 make_pipeline(
@@ -246,6 +247,7 @@ EVERY: dict[str, Callable[[], Made]] = {
                     Ridge(),
                 ),
                 make_pipeline(OrdinalEncoder(), LinearRegression()),
+                KNeighborsRegressor(3, weights="distance"),
             ]
         )
     ),

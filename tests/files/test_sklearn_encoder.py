@@ -177,3 +177,17 @@ def test_objects_that_do_not_ascend(values: list[Any]) -> None:
     node["sklearn"]["learned"]["_n_features_outs"] = [len(values)]
     with pytest.raises(CorruptModelError, match="that do not ascend"):
         ValueReader(writer.arrays)(node)
+
+
+def test_text_is_in_order_unless_it_is_of_objects(tmp_path: Any) -> None:
+    given = OneHotEncoder(categories=[["low", "high"], ["x", "y"]]).fit(WORDS_OF_TWO)
+    loaded = through_a_file(given, tmp_path / "m")
+    assert (loaded.transform(WORDS_OF_TWO) != given.transform(WORDS_OF_TWO)).nnz == 0
+    found = OneHotEncoder().fit(WORDS_OF_TWO.astype(str))
+    assert through_a_file(found, tmp_path / "m").categories_[0].tolist() == ["high", "low"]
+    found.categories_[0] = found.categories_[0][::-1].copy()
+    with pytest.raises(CorruptModelError, match="that do not ascend"):
+        through_a_file(found, tmp_path / "m")
+
+
+WORDS_OF_TWO = np.array([["low", "x"], ["high", "y"]], object)

@@ -40,6 +40,7 @@ from sklearn.linear_model import (
     SGDRegressor,
 )
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -107,6 +108,7 @@ REGRESSORS = [
     BaggingRegressor(DecisionTreeRegressor(min_samples_leaf=5), 3, max_samples=0.3, random_state=0),
     BaggingRegressor(n_estimators=2, max_features=0.5, random_state=3),
     HistGradientBoostingRegressor(max_iter=4),
+    KNeighborsRegressor(3),
     scaled(Ridge()),
     make_pipeline(SimpleImputer(add_indicator=True), OrdinalEncoder(), LinearRegression()),
     make_pipeline(OneHotEncoder(handle_unknown="ignore"), Ridge()),

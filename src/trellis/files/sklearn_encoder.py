@@ -1,4 +1,4 @@
-"""What is checked of a one-hot encoder of a file before it makes a sparse matrix.
+"""Encoders of categories in files: what is checked of a one-hot encoder, and what encoders accept.
 
 Category j of column i becomes column c_1 + ... + c_{i-1} + j of the result, where column i has c_i
 categories. A sparse matrix believes its indices, so j < c_i has to hold: categories of numbers are
@@ -73,14 +73,14 @@ def check_one_hot(encoder: Any) -> None:
 
 
 def _ascend(categories: Any) -> bool:
-    """Whether these are text, or numbers that ascend; what is missing comes last."""
+    """Whether these ascend, or are objects of text, looked up in a dict; the missing come last."""
     if categories.ndim != 1 or not len(categories):
         return False
     values = categories.tolist()
     while values and (values[-1] is None or values[-1] != values[-1]):
         values.pop()
     if all(isinstance(value, str) for value in values):
-        return True
+        return categories.dtype == np.object_ or all(a < b for a, b in pairwise(values))
     if not all(isinstance(value, bool | int | float | np.number) for value in values):
         return False
     return all(a < b for a, b in pairwise(values))

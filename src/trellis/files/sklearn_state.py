@@ -2,7 +2,8 @@
 
 Only classes listed here are written and read: those whose predictions are plain array arithmetic,
 which at worst raises an error when attributes do not fit each other, one-hot encoders, which are
-checked (:mod:`trellis.files.sklearn_encoder`), and trees, which are checked node by node
+checked (:mod:`trellis.files.sklearn_encoder`), nearest neighbours, which are fitted again
+(:mod:`trellis.files.sklearn_neighbours`), and trees, which are checked node by node
 (:mod:`trellis.files.sklearn_tree`, :mod:`trellis.files.sklearn_histogram_tree`) together with the
 ensembles that hold them. A class outside the list might hand what a file says to compiled code
 unchecked.
@@ -27,6 +28,7 @@ from trellis.files.sklearn_histogram_tree import (
     read_boosting,
     write_boosting,
 )
+from trellis.files.sklearn_neighbours import NEIGHBOURS, fit_again, rows_and_answers
 from trellis.files.sklearn_tree import is_tree
 from trellis.files.stored import header_value
 
@@ -49,6 +51,7 @@ CLASSES = {
         "LinearRegression", "LogisticRegression", "Ridge", "RidgeCV", "SGDRegressor",
     ),
     "sklearn.naive_bayes": ("GaussianNB",),
+    "sklearn.neighbors": ("KNeighborsRegressor",),
     "sklearn.neural_network": ("MLPClassifier", "MLPRegressor"),
     "sklearn.pipeline": ("Pipeline",),
     "sklearn.preprocessing": (
@@ -98,6 +101,8 @@ def write_sklearn(estimator: Any, where: str, writer: ValueWriter) -> dict[str, 
     boosting = {"boosting": write_boosting(estimator, where, writer)} if histograms else {}
     if kind.__name__ in BOOSTED:
         learned = plain_part(learned, where)
+    if kind.__name__ in NEIGHBOURS:
+        learned = rows_and_answers(estimator, learned, where)
     if kind.__name__ == "OneHotEncoder" and learned.get("_infrequent_enabled"):
         raise DataError(
             f"{where} is a OneHotEncoder that groups rare categories, which a model file cannot "
@@ -125,14 +130,18 @@ def read_sklearn(node: dict[str, Any], reader: ValueReader) -> Any:
     if jobs is not None and not (type(jobs) is int and abs(jobs) <= _MAX_JOBS):
         raise CorruptModelError(f"{name} asks for {jobs} processes")
     estimator = kind(**parameters)
-    for attribute, value in reader.entries(header_value(node, "learned", dict)).items():
+    learned = reader.entries(header_value(node, "learned", dict))
+    if name in NEIGHBOURS:
+        fit_again(estimator, learned, name)
+        return estimator
+    for attribute, value in learned.items():
         taken = attribute in parameters or attribute.startswith("__") or hasattr(kind, attribute)
         if taken or attribute in _LEFT_OUT or not attribute.isidentifier():
             raise CorruptModelError(f"{name} learns no {attribute!r}")
         setattr(estimator, attribute, value)
     if name in BOOSTED and "boosting" in node:
         read_boosting(header_value(node, "boosting", dict), estimator, reader)
-    elif name in BOOSTED and node["learned"]:
+    elif name in BOOSTED and learned:
         raise CorruptModelError(f"a {name} has no trees")
     if name == "OneHotEncoder":
         check_one_hot(estimator)
