@@ -18,6 +18,7 @@ from benchmarks.records import Record, Shown
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = benchmarks()
 SGD = [f"SGD, n' = {size}, batch {n}" for size, n in (("whole", 16), ("5.5", 128), ("whole", 1))]
+MAPS = ["Trellis", "HistGradientBoosting", "random forest", "ridge", "stack, near targets"]
 METHODS = ["WMWP, by position", "WMWP, by label", "WMWP by label, H_CV", "FPL, by expert"]
 ROWS: dict[str, list[tuple[int, list[str]]]] = {
     "active_step": [(4, ["best-vs-second", "best-vs-worst", "scoring", "random"])],
@@ -85,6 +86,11 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
         (2, ["all", "observed"]),
         (5, ["all labels", "predict", "prune=8", "five labels allowed"]),
     ],
+    "map_scale": [
+        (4, ["the data in memory", "learning", "mean of all others"]),
+        (3, ["Trellis", "base predictions alone", "and the mean nearby"]),
+    ],
+    "maps": [(8, MAPS), (8, MAPS), (8, MAPS), (8, MAPS)],
     "migration": [(2, ["conll2000", "jnlpba", "trellis.compat"])],
     "mixed_columns": [(3, ["conll2000", "jnlpba", "ud_ewt"])],
     "ocr": [
@@ -123,7 +129,7 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
 
 PEERS = (
     "python-crfsuite", "sklearn-crfsuite", "CRFsuite", "laptrack", "motile", "toulbar2",
-    "crowd-kit",
+    "crowd-kit", "PyKrige", "spreg",
 )  # fmt: skip
 AGAINST_CRFSUITE = ("chunking", "defaults", "same_dicts", "same_features", "solvers")
 MAY_BE_ZERO = {
