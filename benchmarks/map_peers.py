@@ -4,11 +4,11 @@ r"""What others predict on a map, with intervals that hold 90 %.
   come; the models that Trellis's default begins with, stacked (weights of at least 0, learned from
   out-of-fold predictions); boosting and the stack once more with the mean target of the five
   nearest rows to learn from as a feature, a row itself left out: what a data scientist adds.
-- PyKrige: ordinary kriging of boosting's out-of-fold residuals, exponential variogram. Above 3000
-  rows the variogram is of 3000 random ones, and each tile of 50 places is kriged from the 50 rows
-  nearest to each of them. Two coordinates only.
-- scikit-learn's ``GaussianProcessRegressor`` of the same residuals: Matérn's covariance (ν = 1/2)
-  and noise, its parameters from at most 1000 rows; not above 5000 rows.
+- PyKrige: ordinary kriging of what boosting, ridge (regression kriging) or the stack leave, out of
+  fold, with an exponential variogram. Above 3000 rows the variogram is of 3000 random ones, and
+  each tile of 50 places is kriged from the 50 rows nearest to each of them. Two coordinates only.
+- scikit-learn's ``GaussianProcessRegressor`` of what boosting or the stack leave: Matérn's
+  covariance (ν = 1/2) and noise, its parameters from at most 1000 rows; not above 5000 rows.
 - spreg: ``GM_Lag``, the spatial lag model y = ρWy + Xβ + ε with the five nearest, predicted with
   the targets of the five nearest rows to learn from.
 
@@ -24,6 +24,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,6 +73,20 @@ def conformal(residuals: Floats) -> float:
     return float(np.sort(np.abs(residuals))[min(n, int(np.ceil(0.9 * (n + 1)))) - 1])
 
 
+class Base(NamedTuple):
+    """Predictions of the places asked about, and out-of-fold residuals."""
+
+    mean: Floats
+    residuals: Floats
+    earlier: float = 0.0
+    """CPU seconds, if another contestant spent them."""
+
+    @property
+    def answer(self) -> Answer:
+        """With an interval of the residuals."""
+        return Answer(self.mean, conformal(self.residuals), self.earlier)
+
+
 def of_features(make: Callable[[int], Any], seed: int) -> Learner:
     """A model that looks at features alone, made for a seed."""
 
@@ -82,17 +97,10 @@ def of_features(make: Callable[[int], Any], seed: int) -> Learner:
     return learn
 
 
-def alone(make: Callable[[int], Any]) -> Contestant:
-    """Such a model as a contestant."""
-    return lambda task: by_folds(of_features(make, task.seed), task)
-
-
-def by_folds(learn: Learner, task: Task) -> Answer:
-    """Predictions, and an interval of out-of-fold residuals."""
-    points, asked = task.points, task.points_asked
-    mean = learn(task.X, task.y, points, task.X_asked, asked)
-    residuals = task.y - out_of_fold(learn, task.X, task.y, points, task.seed)
-    return Answer(mean, conformal(residuals))
+def left_by(learn: Learner, task: Task) -> Base:
+    """Predictions, and out-of-fold residuals."""
+    mean = learn(task.X, task.y, task.points, task.X_asked, task.points_asked)
+    return Base(mean, task.y - out_of_fold(learn, task.X, task.y, task.points, task.seed))
 
 
 def boosting(seed: int) -> Any:
@@ -118,7 +126,10 @@ def ridge(seed: int) -> Any:
     return make_pipeline(SimpleImputer(), StandardScaler(), Ridge())
 
 
-def stack(task: Task, X: Floats, asked: Floats, around: Callable[..., Floats] | None) -> Answer:
+MODELS: dict[str, Callable[[int], Any]] = {"hgb": boosting, "forest": forest, "ridge": ridge}
+
+
+def stack(task: Task, around: Callable[..., Floats] | None = None) -> Base:
     """Ridge, a forest, boosting: weighted as is best for out-of-fold predictions.
 
     With ``around``, a feature made of the targets of other rows, which is made anew in each fold.
@@ -141,16 +152,11 @@ def stack(task: Task, X: Floats, asked: Floats, around: Callable[..., Floats] | 
             found: Floats = clone(base).fit(X, y).predict(asked)
             return found
 
-        columns.append(out_of_fold(learn, X, task.y, points, task.seed))
-        answers.append(learn(X, task.y, points, asked, points_asked))
+        columns.append(out_of_fold(learn, task.X, task.y, points, task.seed))
+        answers.append(learn(task.X, task.y, points, task.X_asked, points_asked))
     R = np.column_stack(columns)
     weights = LinearRegression(positive=True).fit(R, task.y)
-    return Answer(weights.predict(np.column_stack(answers)), conformal(task.y - weights.predict(R)))
-
-
-def stacked(task: Task) -> Answer:
-    """The stack of features alone."""
-    return stack(task, task.X, task.X_asked, None)
+    return Base(weights.predict(np.column_stack(answers)), task.y - weights.predict(R))
 
 
 # ------------------------------------------------------------------------- with what is near
@@ -185,65 +191,70 @@ def boosting_near(task: Task) -> Answer:
         found: Floats = model.predict(np.c_[asked, around(P, y, Q)])
         return found
 
-    return by_folds(learn, task)
+    return left_by(learn, task).answer
 
 
 def stacked_near(task: Task) -> Answer:
     """The stack with the mean target of the nearest as a feature."""
-    return stack(task, task.X, task.X_asked, mean_around(task.metric))
+    return stack(task, mean_around(task.metric)).answer
 
 
-class Boosted(NamedTuple):
-    """Boosting, and its out-of-fold residuals."""
-
-    mean: Floats
-    residuals: Floats
-    earlier: float
-    """CPU seconds, if another contestant spent them."""
+# ------------------------------------------------------------------------- fields of what is left
 
 
-def boosted(task: Task) -> Boosted:
-    """Computed once for each task; the seconds count for all who use it."""
-    if "boosted" in task.kept:
-        found: Boosted = task.kept["boosted"]
-        return found
+def base_of(task: Task, name: str) -> Base:
+    """A model of features, or the stack: made once a task; the seconds count for all who use it."""
+    if name in task.kept:
+        found, seconds = task.kept[name]
+        return Base(found.mean, found.residuals, seconds)
     started = time.process_time()
-    learn = of_features(boosting, task.seed)
-    mean = learn(task.X, task.y, task.points, task.X_asked, task.points_asked)
-    residuals = task.y - out_of_fold(learn, task.X, task.y, task.points, task.seed)
-    task.kept["boosted"] = Boosted(mean, residuals, time.process_time() - started)
-    return Boosted(mean, residuals, 0.0)
+    found = stack(task) if name == "stack" else left_by(of_features(MODELS[name], task.seed), task)
+    task.kept[name] = found, time.process_time() - started
+    return found
 
 
-def gaussian_process(task: Task) -> Answer | None:
-    """Boosting, and a Gaussian process of what it leaves."""
-    from sklearn.gaussian_process import GaussianProcessRegressor
-    from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+def alone(name: str) -> Contestant:
+    """A model of features as a contestant."""
+    return lambda task: base_of(task, name).answer
 
-    if len(task.y) > AT_MOST:
-        return None
-    base = boosted(task)
-    unit, size = task.points.std(axis=0).mean(), base.residuals.std()
-    points, asked = task.points / unit, task.points_asked / unit
-    kernel = ConstantKernel(0.5) * Matern(0.2, (1e-3, 1e2), nu=0.5) + WhiteKernel(0.5)
-    z = base.residuals / size
-    few = np.random.default_rng(task.seed).permutation(len(z))[:TUNED_ON]
-    tuned = GaussianProcessRegressor(kernel, random_state=task.seed).fit(points[few], z[few])
-    model = GaussianProcessRegressor(tuned.kernel_, optimizer=None).fit(points, z)
-    more, std = model.predict(asked, return_std=True)
-    return Answer(base.mean + size * more, Z90 * size * std, base.earlier)
+
+def gaussian_process(name: str) -> Contestant:
+    """A model, and a Gaussian process of what it leaves."""
+
+    def answer(task: Task) -> Answer | None:
+        from sklearn.gaussian_process import GaussianProcessRegressor
+        from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+
+        if len(task.y) > AT_MOST:
+            return None
+        base = base_of(task, name)
+        unit, size = task.points.std(axis=0).mean(), base.residuals.std()
+        points, asked = task.points / unit, task.points_asked / unit
+        kernel = ConstantKernel(0.5) * Matern(0.2, (1e-3, 1e2), nu=0.5) + WhiteKernel(0.5)
+        z = base.residuals / size
+        few = np.random.default_rng(task.seed).permutation(len(z))[:TUNED_ON]
+        tuned = GaussianProcessRegressor(kernel, random_state=task.seed).fit(points[few], z[few])
+        model = GaussianProcessRegressor(tuned.kernel_, optimizer=None).fit(points, z)
+        more, std = model.predict(asked, return_std=True)
+        return Answer(base.mean + size * more, Z90 * size * std, base.earlier)
+
+    return answer
 
 
 HERE: dict[str, tuple[str, Contestant]] = {
-    "hgb": ("HistGradientBoosting", alone(boosting)),
-    "forest": ("random forest", alone(forest)),
-    "ridge": ("ridge", alone(ridge)),
-    "stack": ("stack of ridge, trees, boosting", stacked),
+    "hgb": ("HistGradientBoosting", alone("hgb")),
+    "forest": ("random forest", alone("forest")),
+    "ridge": ("ridge", alone("ridge")),
+    "stack": ("stack of ridge, trees, boosting", alone("stack")),
     "hgb-near": ("HistGradientBoosting, near targets", boosting_near),
     "stack-near": ("stack, near targets", stacked_near),
-    "gp": ("Gaussian process of HGB's residuals", gaussian_process),
+    "gp": ("Gaussian process of HGB's residuals", gaussian_process("hgb")),
+    "gp-stack": ("Gaussian process of the stack's residuals", gaussian_process("stack")),
 }
 """By short names, as on the command line: a row's name, and who it is."""
+
+ELSEWHERE = ("kriging", "kriging-ridge", "kriging-stack", "lag")
+"""Those that need another process."""
 
 
 # ------------------------------------------------------------------------- in another process
@@ -344,8 +355,12 @@ class Elsewhere:
         """Those that are installed there."""
         found: dict[str, tuple[str, Contestant]] = {}
         if version := self._process.version("PyKrige", "pykrige"):
-            name = f"PyKrige {version} of HGB's residuals"
-            found["kriging"] = (name, self._or_none(name, self._krige))
+            for key, base, whose in (
+                ("kriging", "hgb", "HGB's"), ("kriging-ridge", "ridge", "ridge's"),
+                ("kriging-stack", "stack", "the stack's"),
+            ):  # fmt: skip
+                name = f"PyKrige {version} of {whose} residuals"
+                found[key] = (name, self._or_none(name, partial(self._krige, base)))
         if version := self._process.version("spreg"):
             name = f"spreg {version} GM_Lag"
             found["lag"] = (name, self._or_none(name, self._lag))
@@ -363,10 +378,10 @@ class Elsewhere:
 
         return answer
 
-    def _krige(self, task: Task) -> Answer | None:
+    def _krige(self, name: str, task: Task) -> Answer | None:
         if task.places.shape[1] != 2:
             return None
-        base = boosted(task)
+        base = base_of(task, name)
         (more, variance), seconds = self._process.ask(
             "kriged", task.places.tolist(), base.residuals.tolist(), task.places_asked.tolist(),
             task.metric == "haversine", KRIGED_AT_ONCE, TILE, CLOSEST,
@@ -390,7 +405,7 @@ class Elsewhere:
             spent += seconds
             return np.array(found)
 
-        answer = by_folds(learn, task)
+        answer = left_by(learn, task).answer
         return answer._replace(elsewhere=spent)
 
     def close(self) -> None:

@@ -35,7 +35,7 @@ import numpy as np
 from scipy.stats import t as student
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # no stubs
 
-from benchmarks.map_peers import HERE, Z90, Answer, Contestant, Elsewhere
+from benchmarks.map_peers import ELSEWHERE, HERE, Z90, Answer, Contestant, Elsewhere
 from benchmarks.map_sets import LARGE, SETS, USUAL, Cut, Floats, MapSet, Task, smaller
 from benchmarks.options import begin
 from benchmarks.side_by_side import Table, short
@@ -169,13 +169,12 @@ def main() -> None:
         large=(False, False, "the large maps, with no more than two repeats"),
         cuts=(["random", "blocked"], ["random", "blocked"], "how maps are cut"),
         repeats=(10, 2),
-        only=([TRELLIS, *HERE, "kriging", "lag"], [TRELLIS, *HERE, "kriging", "lag"],
-              "contestants"),
+        only=([TRELLIS, *HERE, *ELSEWHERE], [TRELLIS, *HERE, *ELSEWHERE], "contestants"),
         peer_python=(sys.executable, sys.executable, "where PyKrige and spreg are"),
     )  # fmt: skip
-    elsewhere = Elsewhere(args.peer_python) if {"kriging", "lag"} & {*args.only} else None
+    elsewhere = Elsewhere(args.peer_python) if {*ELSEWHERE} & {*args.only} else None
     others = elsewhere.contestants() if elsewhere is not None else {}
-    if elsewhere is not None and len(others) < 2:
+    if elsewhere is not None and len(others) < len(ELSEWHERE):
         print("PyKrige or spreg is left out: not installed", file=sys.stderr)
     every = {TRELLIS: ("Trellis", trellis_default), **HERE, **others}
     contestants = {key: told for key, told in every.items() if key in args.only}
