@@ -14,7 +14,11 @@ repeat (80 and 20 %). The noise of the fields has a variance of 0.1, below which
 
 Cut at random, the places asked about lie among known ones; blocked, whole regions are asked about.
 All contestants see the same rows, coordinates are features, too, and nothing is chosen by what is
-asked about.
+asked about. They are boosting, forests, ridge and a stack of the three, as they come; boosting and
+the stack with the mean target of the five nearest rows as a feature; ordinary kriging and Gaussian
+processes of out-of-fold residuals of these; and a spatial lag model. Details are in
+``benchmarks/map_peers.py``. The intervals of those that have none are split-conformal, of
+out-of-fold residuals.
 
 The error is the mean squared one; beside it stand its 95 % interval, and how much more it is than
 Trellis's in the same repeats (less than 0: better), with the standard error of this difference.
