@@ -1,19 +1,20 @@
 """A million places on a map, a tenth of them known: seconds and memory on one core.
 
     python -m benchmarks.map_scale                  # 10^6 places, 10^5 known
-    python -m benchmarks.map_scale --nodes 100000
+    python -m benchmarks.map_scale --nodes 100000 --ways joined
 
 Targets are base predictions, a rough field (Matérn, ν = 1/2, length 0.1 of the map's side) and
-noise. Base predictions are given, so what is timed is the Gaussian CRF with its graph: to learn
-from the known tenth, the mean of all other places, and standard deviations of some that are asked
-about. The errors are those of places that were not known, beside those of the base predictions
-alone and of the dumbest use of places: the mean of what base predictions leave at the five nearest
-known ones. The noise has a variance of 0.1, below which no error can be.
+noise. Base predictions are given, so what is timed is the Gaussian CRF with its graph, in two ways:
+each place that is not known is joined to those that are, or one graph joins all. Errors are those
+of places that were not known, beside those of the base predictions alone and of the dumbest use of
+places: the mean of what base predictions leave at the five nearest known ones. The noise has a
+variance of 0.1, below which no error can be.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,26 +43,45 @@ class Map(NamedTuple):
     """Of which standard deviations are wanted: rows that are not known."""
 
 
-def trellis(told: Map, timed: Timed) -> tuple[Floats, Floats]:
-    """Mean of all places that are not known, standard deviations of those asked about."""
+def joined(told: Map, timed: Timed) -> tuple[Floats, Floats]:
+    """Mean of all places that are not known, standard deviations of those asked about.
+
+    A graph of known places, which each other place joins by itself.
+    """
     k = told.n_known
-    # Until GCRF takes places: the graph of all of them, and standard deviations of all.
-    model = GCRF("precomputed", n_probes=16, random_state=0)
-    builder = KNN()
-    timed(
-        "learning",
-        lambda: model.fit(told.base[:k], told.y[:k], graph=builder(told.places[:k])),
+    model = GCRF("precomputed", graph=KNN(), random_state=0)
+    timed("learning", lambda: model.fit(told.base[:k], told.y[:k], coords=told.places[:k]))
+    mean = timed(
+        "mean of all others",
+        lambda: model.predict(told.base[k:], coords=told.places[k:]),
     )
-    observed = np.where(np.arange(len(told.y)) < k, told.y, np.nan)
-
-    def predicted(**how: bool) -> Any:
-        return model.predict(told.base, graph=builder(told.places), observed=observed, **how)
-
-    mean = timed("mean of all others", predicted)
     _, std = timed(
-        f"standard deviations of {len(told.asked):,}", lambda: predicted(return_std=True)
+        f"standard deviations of {len(told.asked):,}",
+        lambda: model.predict(
+            told.base[told.asked], coords=told.places[told.asked], return_std=True
+        ),
+    )
+    return mean, std
+
+
+def whole(told: Map, timed: Timed) -> tuple[Floats, Floats]:
+    """The same on one graph of all places, on which what is not known is joined, too."""
+    k = told.n_known
+    graph = timed("graph", lambda: KNN()(told.places))
+    known = np.where(np.arange(len(told.y)) < k, told.y, np.nan)
+    model = GCRF("precomputed", random_state=0)
+    timed("learning", lambda: model.fit(told.base, known, graph=graph))
+    mean, std = timed(
+        "mean and standard deviations of all",
+        lambda: model.predict(told.base, graph=graph, observed=known, return_std=True),
     )
     return mean[k:], std[told.asked]
+
+
+WAYS: dict[str, tuple[str, Callable[[Map, Timed], tuple[Floats, Floats]]]] = {
+    "joined": ("each joined to the known places", joined),
+    "whole": ("one graph of all places", whole),
+}
 
 
 def generated(n: int, n_known: int, n_asked: int) -> Map:
@@ -84,35 +104,42 @@ def left_nearby(told: Map) -> Floats:
 
 
 def main() -> None:
-    args = begin(__doc__, nodes=(1_000_000, 2000), asked=(10_000, 50, "standard deviations"))
-    told = generated(args.nodes, args.nodes // 10, args.asked)
-    table = Table(
-        f"{args.nodes:,} places, {told.n_known:,} known",
-        *("step", "seconds", "peak GB so far"),
+    args = begin(
+        __doc__,
+        nodes=(1_000_000, 2000),
+        asked=(10_000, 50, "standard deviations"),
+        ways=(["joined", "whole"], ["joined", "whole"], "how places that are not known are joined"),
     )
-
-    def timed(step: str, run: Callable[[], Any]) -> Any:
-        result, seconds = once(run)
-        table.add(step, seconds, peak())
-        return result
-
-    table.add("the data in memory", "", peak())
-    mean, std = trellis(told, timed)
+    told = generated(args.nodes, args.nodes // 10, args.asked)
     truth = told.y[told.n_known :]
-    table.show()
-    table = Table(
+    errors = Table(
         "places that were not known", "prediction", "mean squared error", "90 % intervals hold, %"
     )
-    away = np.abs(told.y[told.asked] - mean[told.asked - told.n_known])
-    table.add(
-        "Trellis", float(np.mean((truth - mean) ** 2)), 100 * float(np.mean(away < Z90 * std))
-    )
+    for way in args.ways:
+        name, answer = WAYS[way]
+        table = Table(
+            f"{args.nodes:,} places, {told.n_known:,} known: {name}",
+            *("step", "seconds", "peak GB so far"),
+        )
+        table.add("the data in memory", "", peak())
+        mean, std = answer(told, partial(step, table))
+        table.show()
+        away = np.abs(told.y[told.asked] - mean[told.asked - told.n_known])
+        covered = 100 * float(np.mean(away < Z90 * std))
+        errors.add(f"Trellis, {name}", float(np.mean((truth - mean) ** 2)), covered)
     for name, other in (
         ("base predictions alone", told.base[told.n_known :]),
         ("and the mean nearby", left_nearby(told)),
     ):
-        table.add(name, float(np.mean((truth - other) ** 2)), "")
-    table.show()
+        errors.add(name, float(np.mean((truth - other) ** 2)), "")
+    errors.show()
+
+
+def step(table: Table, name: str, run: Callable[[], Any]) -> Any:
+    """Run a step; its seconds and the memory are a row."""
+    result, seconds = once(run)
+    table.add(name, seconds, peak())
+    return result
 
 
 if __name__ == "__main__":

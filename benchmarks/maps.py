@@ -51,22 +51,10 @@ TRELLIS = "trellis"
 
 def trellis_default(task: Task) -> Answer:
     """What Trellis answers with nothing set but the distance."""
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
-    # Until GCRF takes places: boosting, out-of-fold, and the graph of all places.
-    builder = KNN(metric=task.metric)
-    model = GCRF(
-        HistGradientBoostingRegressor(random_state=task.seed),
-        base_predictions="cv", random_state=task.seed,
-    ).fit(task.X, task.y, graph=builder(task.places))  # fmt: skip
-    n = len(task.y)
-    observed = np.concatenate([task.y, np.full(len(task.X_asked), np.nan)])
-    mean, std = model.predict(
-        np.vstack([task.X, task.X_asked]),
-        graph=builder(np.vstack([task.places, task.places_asked])),
-        observed=observed, return_std=True,
-    )  # fmt: skip
-    return Answer(mean[n:], Z90 * std[n:])
+    model = GCRF(graph=KNN(metric=task.metric), random_state=task.seed)
+    model.fit(task.X, task.y, coords=task.places)
+    mean, std = model.predict(task.X_asked, coords=task.places_asked, return_std=True)
+    return Answer(mean, Z90 * std)
 
 
 # ------------------------------------------------------------------------- one cut

@@ -88,7 +88,8 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
     ],
     "map_scale": [
         (4, ["the data in memory", "learning", "mean of all others"]),
-        (3, ["Trellis", "base predictions alone", "and the mean nearby"]),
+        (4, ["the data in memory", "graph", "mean and standard deviations of all"]),
+        (4, ["Trellis, one graph of all places", "base predictions alone"]),
     ],
     "maps": [(9, MAPS), (9, MAPS), (9, MAPS), (9, MAPS)],
     "migration": [(2, ["conll2000", "jnlpba", "trellis.compat"])],
