@@ -52,8 +52,10 @@ THRESHOLDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """τ of the coarsening, in units of the parameters' spread."""
 ROUNDS = 10
 """Rounds of merging, refining and moving, at most."""
-MERGES = 30
-"""Steps of absorbing in a round, and of merging."""
+ABSORBINGS = 30
+"""Steps of absorbing in a round."""
+MERGES = 5
+"""Steps of merging after them."""
 MOVES = 5
 """Steps of moving in a round."""
 TANGENTS = 10
@@ -146,14 +148,15 @@ class LogLasso(Linked):
     def fit(self, theta: Float64s, which: Integers) -> Float64s:
         """Squared residuals and ridge of some nodes."""
         r = np.einsum("ij,ij->i", self.A[which], theta) - self.y[which]
-        return np.asarray(r**2 + theta**2 @ self.ridge)
+        return np.asarray(r**2 + (theta**2 * self.ridge).sum(1))
 
     def value(self, x: Float64s, *, convex: bool = False) -> float:
         """F at the parameters of the nodes, or with plain distances in place of logarithms."""
         r = np.einsum("ij,ij->i", self.A, x) - self.y
         a, b = x[self.tails], x[self.heads]
         pull = _length(a - b) if convex else self.apart(a, b)
-        return float(r @ r + (self.ridge * x**2).sum() + self.strength @ pull)
+        # Sums of NumPy's are the same for any number of threads, products of BLAS are not.
+        return float((r**2).sum() + (self.ridge * x**2).sum() + (self.strength * pull).sum())
 
 
 @dataclass(frozen=True)
@@ -176,7 +179,8 @@ class Quotient(Linked):
         between = i != j
         pair = (np.minimum(i, j) * K + np.maximum(i, j))[between]
         pairs, which = np.unique(pair, return_inverse=True)
-        c = np.bincount(which, problem.strength[between], minlength=len(pairs))
+        strength = problem.strength[between]
+        c = np.bincount(which, strength, minlength=len(pairs)).astype(np.float64)
         b = np.asarray(total @ (problem.A * problem.y[:, None]))
         return cls(pairs // K, pairs % K, c, problem.epsilon, G, b)
 
@@ -239,8 +243,8 @@ def descended(problem: LogLasso, clusters: Clusters) -> Clusters:
 
 def merged(problem: LogLasso, clusters: Clusters) -> Clusters:
     """Clusters after all mergers that lower the objective."""
-    for step in (_absorbing, _merging):
-        for _ in range(MERGES):
+    for step, times in ((_absorbing, ABSORBINGS), (_merging, MERGES)):
+        for _ in range(times):
             new = step(problem, clusters)
             if new is None:
                 break
@@ -387,7 +391,7 @@ def _merging(problem: LogLasso, clusters: Clusters) -> Clusters | None:
     gap = quotient.apart(theta[u], theta[v])
     # Only a few pairs of each cluster are looked at with all other links.
     at_one = np.minimum(quotient.fit(theta[v], u) - now[u], quotient.fit(theta[u], v) - now[v])
-    few = _few_of_each(quotient.count, u, v, at_one - c * gap)
+    few = _few_of_both(quotient.count, u, v, at_one - c * gap)
     u, v, c, gap = u[few], v[few], c[few], gap[few]
     G, b = quotient.G[u] + quotient.G[v], quotient.b[u] + quotient.b[v]
     table = quotient.table(np.arange(len(theta)), len(theta))
@@ -418,15 +422,16 @@ def _merging(problem: LogLasso, clusters: Clusters) -> Clusters | None:
     return None
 
 
-def _few_of_each(n: int, u: Integers, v: Integers, score: Float64s) -> Integers:
-    """The edges that are among the lowest of one of their ends."""
+def _few_of_both(n: int, u: Integers, v: Integers, score: Float64s) -> Integers:
+    """The edges that are among the lowest of both ends, so that a hub is not read."""
     order = np.argsort(score, kind="stable")
     ends, edges = np.concatenate([u[order], v[order]]), np.concatenate([order, order])
     rank = np.concatenate([np.arange(len(u)), np.arange(len(u))])
     by_end = np.lexsort((rank, ends))
     begin = np.searchsorted(ends[by_end], np.arange(n))
     place = np.arange(len(by_end)) - begin[ends[by_end]]
-    return np.unique(edges[by_end[place < CANDIDATES]])
+    times = np.bincount(edges[by_end[place < CANDIDATES]], minlength=len(u))
+    return np.flatnonzero(times == 2)
 
 
 def _matching(n: int, u: Integers, v: Integers, score: Float64s, least: float) -> Integers:
@@ -444,7 +449,10 @@ def _matching(n: int, u: Integers, v: Integers, score: Float64s, least: float) -
 def _conjugate_gradients(diagonal: Float64s, links: Any, b: Float64s, theta: Float64s) -> Float64s:
     """Towards the solution of (blocks − links) θ = b, with the blocks as preconditioner."""
     inverse = np.linalg.inv(_steadied(diagonal))
-    product = lambda z: np.einsum("kij,kj->ki", diagonal, z) - links @ z  # noqa: E731
+
+    def product(z: Float64s) -> Float64s:
+        return np.asarray(np.einsum("kij,kj->ki", diagonal, z) - links @ z)
+
     r = b - product(theta)
     s = np.einsum("kij,kj->ki", inverse, r)
     direction, size = s, float((r * s).sum())

@@ -17,8 +17,8 @@ minimises c log(1 + d/ε) + (ρ/4)(d₀ − d)², c = λw and d₀ = ‖a − b�
 (d₀ − d)(ε + d) = 2c/ρ. All nodes and all edges are updated at once, in O(nodes·p + edges·p).
 In no iterate are neighbours equal to the last digit, which the logarithm rewards. So the non-convex
 case ends with a search over clusters of equal nodes (:mod:`trellis.regression.lasso_finish`), from
-the convex solution and from the best iterate of its own ADMM. To stop ADMM early is a regulariser
-of its own: without the search the objective is far higher, and new nodes are often predicted better.
+the convex solution and from the best iterate of its own ADMM. Without the search the objective is
+far higher, but new nodes are often predicted better: to stop early is a regulariser of its own.
 
 A new node takes the weighted geometric median of the parameters of its nearest training nodes,
 argmin_x Σ_j w_j ‖x − x_j‖.
@@ -86,9 +86,9 @@ class NetworkLasso(Estimator, Storable):
     epsilon: float = parameter(number(above=0), "ε of the non-convex penalty.", default=0.01)
     search: bool = parameter(
         flag,
-        """Whether the non-convex case ends with a search over clusters of equal nodes. False keeps the
-        best iterate of ADMM, as in the authors' code: a far higher objective, but often smaller errors
-        at new nodes.""",
+        """Whether the non-convex case ends with a search over clusters of equal nodes. False keeps
+        the best iterate of ADMM, as in the authors' code: a far higher objective, but often smaller
+        errors at new nodes.""",
         default=True,
     )
     rho: float | str = parameter(
