@@ -55,6 +55,40 @@ def test_convex_optimum(seed, lam):
     assert model.converged_
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_convex_optimum_has_a_certificate(seed):
+    """Forces v_jk on the edges, none above λw, give a lower bound, here of a smoothed problem's.
+
+    Σ_i min_x (a_iᵀx − y_i)² + xᵀRx + q_iᵀx, where q_i is the sum of forces at i, is in closed form.
+    """
+    X, y, W = problem(seed, n=30)
+    lam, mu = 0.3, 0.5
+    A, R = np.column_stack([X, np.ones(30)]), np.diag([mu, mu, 0.0])
+    i, j = np.nonzero(np.triu(W, 1))
+    c = lam * W[i, j]
+    D = np.zeros((len(i), 30))
+    D[range(len(i)), i], D[range(len(i)), j] = 1, -1
+
+    def smooth(x, delta):
+        x = x.reshape(A.shape)
+        apart, r = D @ x, (A * x).sum(1) - y
+        d = np.sqrt((apart**2).sum(1) + delta**2)
+        slope = 2 * r[:, None] * A + 2 * x @ R + D.T @ ((c / d)[:, None] * apart)
+        return r @ r + np.einsum("ij,jk,ik->", x, R, x) + c @ d, slope.ravel()
+
+    x = np.zeros(A.size)
+    for delta in (1.0, 0.1, 1e-2, 1e-3, 1e-4):
+        x = minimize(smooth, x, (delta,), jac=True, method="L-BFGS-B",
+                     options={"maxiter": 5000, "maxcor": 30, "ftol": 1e-15}).x  # fmt: skip
+    apart = D @ x.reshape(A.shape)
+    v = (c / np.sqrt((apart**2).sum(1) + delta**2))[:, None] * apart
+    M, b = A[:, :, None] * A[:, None, :] + R, y[:, None] * A - 0.5 * D.T @ v
+    bound = (y**2).sum() - (b * np.linalg.solve(M, b[:, :, None])[:, :, 0]).sum()
+    model = NetworkLasso(lam, mu, max_iter=20_000, tol=1e-9).fit(X, y, graph=W)
+    assert bound <= model.objective_ * (1 + 1e-10)
+    assert model.objective_ <= bound * (1 + 1e-6)
+
+
 def test_no_pull_is_a_fit_for_each_node():
     X, y, W = problem(1)
     model = NetworkLasso(0.0, 0.5, max_iter=500, tol=1e-10).fit(X, y, graph=W)

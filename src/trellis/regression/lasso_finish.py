@@ -461,7 +461,10 @@ def _conjugate_gradients(diagonal: Float64s, links: Any, b: Float64s, theta: Flo
         if not size > enough:
             break
         along = product(direction)
-        step = size / float((direction * along).sum())
+        curvature = float((direction * along).sum())
+        if not curvature > 0:  # by rounding, where some pulls are extreme
+            break
+        step = size / curvature
         theta, r = theta + step * direction, r - step * along
         s = np.einsum("kij,kj->ki", inverse, r)
         size, old = float((r * s).sum()), size
