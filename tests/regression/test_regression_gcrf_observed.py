@@ -25,7 +25,7 @@ def a_model(alpha, beta, scale=1.0, rho=None, factors=None):
     model._nodes = None
     B, own = np.size(beta), factors is not None
     scales = np.ones(B) if factors is None else factors
-    model._graphs = TrainingGraphs(1, scales, (None,) * B, None, own)
+    model._graphs = TrainingGraphs(1, scales, (None,) * B, None, own, False)
     return model
 
 

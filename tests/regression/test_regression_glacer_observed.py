@@ -106,6 +106,8 @@ def test_what_is_refused():
         plain.predict(X, coords=where, observed=y)
     with pytest.raises(DataError, match="coords are for builders"):
         plain.fit(X, y, coords=where, graph=knn_graph(where, 3))
+    with pytest.raises(DataError, match="fit was given coords; give these rows in the same way"):
+        GLACER(2, 0.5, Ridge(), random_state=0, max_swaps=0).fit(X, y, coords=where).predict(X)
     classes = GLACER(2, 0.5, component=LogisticRegression(), random_state=0, max_swaps=0)
     classes.fit(X, y > 0)
     assert classes.field_ is None and set(classes.predict(X)) <= {False, True}

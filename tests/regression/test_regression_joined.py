@@ -282,6 +282,14 @@ def test_missing_features_and_many_rows_on_one_spot():
             "coords have 4 rows, X has 9",
         ),
         (
+            lambda m, w, X, y: m.fit(X, y, coords=w).predict(X),
+            "fit was given coords; give coords of these rows, too",
+        ),
+        (
+            lambda m, w, X, y: m.fit(X, y, graph=KNN(2)).predict(X, coords=w),
+            "fit was given no coords, but",
+        ),
+        (
             lambda m, w, X, y: m.fit(X, y, graph=RING).predict(X),
             "no graph: pass coords=, graph=S",
         ),
@@ -303,3 +311,10 @@ def test_bad_input(call, message):
 
 RING = check_graph(np.roll(np.eye(9), 1, 0) + np.roll(np.eye(9), -1, 0))
 TWICE = np.kron(np.eye(2), RING.toarray())
+
+
+def test_all_known_is_what_was_given():
+    where, X, y = town(30, 15)
+    model = GCRF(Ridge(), random_state=0).fit(X[:20], y[:20], coords=where[:20])
+    mean, std = model.predict(X, coords=where, observed=y, return_std=True)
+    assert (mean == y).all() and not std.any()

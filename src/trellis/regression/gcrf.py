@@ -272,6 +272,8 @@ class GCRF(Seeded, Storable):
             raise DataError(
                 f"the model has {len(self.rho_)} base prediction(s), got {fitted.shape[1]}"
             )
+        if graph is None:
+            self._graphs.check_coords(coords)
         values = np.full(n, np.nan) if observed is None else check_observed(observed, n)
         R, twins = fitted, np.full(n, -1)
         if self._nodes is not None and observed is not None:
@@ -510,7 +512,7 @@ class GCRF(Seeded, Storable):
         self._alone = alpha / alpha.sum()
         self.leave_one_out_error_ = self.base_error_ = float("nan")
         n_graphs = np.size(self.beta_)
-        self._graphs = TrainingGraphs(1, np.ones(n_graphs), (None,) * n_graphs, None, False)
+        self._graphs = TrainingGraphs(1, np.ones(n_graphs), (None,) * n_graphs, None, False, False)
         self._nodes = None
 
 

@@ -239,7 +239,7 @@ class GLACER(Seeded, Storable):
         # Candidates' models were not kept; the seeds make the chosen ones again.
         with reporter.stage("fitting the components that were chosen"):
             self.models_ = run.models()
-        self._structured = problem.S is not None
+        self._structured, self._apart = problem.S is not None, coords is not None
         self.field_ = None
         if self._structured and self.observed:
             self.field_ = self._field(problem, graph, X if coords is None else coords)
@@ -303,6 +303,9 @@ class GLACER(Seeded, Storable):
         predictions = [unstructured(model, rows, classify) for model in self.models_]
         graph, coords, observed = source
         if self.field_ is not None:
+            if graph is None and self._apart != (coords is not None):
+                words = "coords" if self._apart else "no coords"
+                raise DataError(f"fit was given {words}; give these rows in the same way")
             places = rows if coords is None and graph is None else coords
             base = np.mean(predictions, axis=0)
             found = self.field_.predict(
@@ -416,6 +419,7 @@ class GLACER(Seeded, Storable):
             "structured": self._structured,
             "n_features": self.n_features_in_,
             "field": self.field_,
+            "apart": self._apart,
         }
         return state | ({"classes": self.classes_} if hasattr(self, "classes_") else {})
 
@@ -453,6 +457,7 @@ class GLACER(Seeded, Storable):
         if not fits:
             raise CorruptModelError("what conditions the ensemble is not as it should be")
         self.field_ = field
+        self._apart = header_value(state, "apart", bool) if "field" in state else False
 
 
 @dataclass(frozen=True)

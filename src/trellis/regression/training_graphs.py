@@ -49,6 +49,8 @@ class TrainingGraphs:
         Coordinates, for functions that are no builders.
     own : bool
         Whether the model has a scale of its own; else each graph is scaled by itself.
+    apart : bool
+        Whether coordinates were given beside X.
     """
 
     n: int
@@ -56,6 +58,7 @@ class TrainingGraphs:
     joinings: tuple[Joining | None, ...]
     points: Float64s | None
     own: bool
+    apart: bool
 
     @classmethod
     def of(
@@ -94,7 +97,16 @@ class TrainingGraphs:
             joinings.append(joining)
         totals = np.array([float(S.sum()) for S in matrices])
         factors = np.where(totals > 0, len(y) / np.where(totals > 0, totals, 1.0), 1.0)
-        return X, y, cls(len(y), factors, tuple(joinings), points, own), matrices
+        kept = cls(len(y), factors, tuple(joinings), points, own, coords is not None)
+        return X, y, kept, matrices
+
+    def check_coords(self, coords: Any) -> None:
+        """Refuse coordinates where `fit` had none, and the other way round."""
+        if self.apart and coords is None:
+            raise DataError("fit was given coords; give coords of these rows, too")
+        if not self.apart and coords is not None:
+            told = "the graph as a matrix, or coordinates in X"
+            raise DataError(f"fit was given no coords, but {told}; give these rows in the same way")
 
     @property
     def can_join(self) -> bool:
@@ -159,6 +171,8 @@ class TrainingGraphs:
         gamma : (B,)
         """
         known = np.flatnonzero(~unknown)
+        if unknown.sum() == 0:
+            return np.empty(0), np.empty(0)
         weight, pull = np.zeros(int(unknown.sum())), np.zeros(int(unknown.sum()))
         for joining, factor, g in zip(self.joinings, self.factors, gamma, strict=True):
             assert joining is not None
@@ -184,7 +198,10 @@ class TrainingGraphs:
                 " Full can be"
             )
         joinings = [None if j is None else j.state() for j in self.joinings]
-        return {"n": self.n, "factors": self.factors, "joinings": joinings, "own": self.own}
+        return {
+            "n": self.n, "factors": self.factors, "joinings": joinings, "own": self.own,
+            "apart": self.apart,
+        }  # fmt: skip
 
     @classmethod
     def restored(cls, state: Mapping[str, Any], n_graphs: int) -> TrainingGraphs:
@@ -196,7 +213,8 @@ class TrainingGraphs:
         if len(stored) != n_graphs:
             raise CorruptModelError("there is not one entry for each graph")
         joinings = tuple(None if one is None else Joining.restored(one, n) for one in stored)
-        return cls(n, factors, joinings, None, header_value(state, "own", bool))
+        own, apart = (header_value(state, name, bool) for name in ("own", "apart"))
+        return cls(n, factors, joinings, None, own, apart)
 
 
 def _makers(source: Any) -> list[Any]:
