@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.stats import norm
 from sklearn.base import clone
 
 from studies.glacer.cases import Case
-from trellis.regression import GCRF, GLACER
+from studies.glacer.models import glacer_base, published_gcrf, published_glacer
 from trellis.regression.baselines import unstructured
 from trellis.regression.gcrf import seeded
 from trellis.regression.swaps import one_thread
@@ -20,18 +20,18 @@ __all__ = ["CALIBRATED", "LEVEL", "run_calibration", "run_refits"]
 LEVEL = 0.9
 CALIBRATED = ("MLR", "SVM", "RF", "LSB")
 """Base models of the Gaussian CRFs whose intervals are looked at."""
+PREDICTIONS: tuple[Literal["in-sample", "cv"], ...] = ("in-sample", "cv")
 
 
-def run_refits(case: Case, max_swaps: int | None, n_jobs: int) -> dict[str, Any]:
+def run_refits(case: Case, max_swaps: int | None) -> dict[str, Any]:
     """Refits and seconds of the start and of every swap of GLACER, M = 10 and η = 0.3."""
     train, _ = case.pair(0)
     with one_thread():
         started = time.perf_counter()
-        model = GLACER(10, 0.3, max_swaps=max_swaps, n_jobs=n_jobs, random_state=0)
+        model = published_glacer(glacer_base({}), 0, max_swaps=max_swaps)
         model.fit(train.X, train.y, graph=train.graph)
     return {
         "kind": "refits",
-        "n_jobs": n_jobs,
         "seconds": time.perf_counter() - started,
         "refits": [record.n_refits for record in model.history_],
         "pairs": [record.n_pairs for record in model.history_],
@@ -54,10 +54,10 @@ def run_calibration(case: Case, repetition: int) -> dict[str, Any]:
     with one_thread():
         bases = unstructured()
         for name in CALIBRATED:
-            for how in ("in-sample", "cv"):
+            for how in PREDICTIONS:
                 base = seeded(clone(bases[name]), repetition)
-                model = GCRF(base, base_predictions=how, random_state=0)
+                model = published_gcrf(base, predictions=how)
                 note(f"S-{name}, {how}", model.fit(train.X, train.y, graph=train.graph))
-        glacer = GLACER(n_jobs=1, max_swaps=0, random_state=repetition)
+        glacer = published_glacer(glacer_base({}), repetition, max_swaps=0)
         note("GLACER before swaps", glacer.fit(train.X, train.y, graph=train.graph))
     return {"kind": "calibration", "coverage": coverage, "width": width}
