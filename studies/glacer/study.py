@@ -21,7 +21,7 @@ from studies.glacer.cases import (
     glacer_calls,
 )
 from studies.glacer.determinants import BAND, run_determinants
-from studies.glacer.measures import LEVEL, run_calibration, run_refits
+from studies.glacer.measures import CALIBRATED, LEVEL, PREDICTIONS, run_calibration, run_refits
 from studies.glacer.models import BY_ERROR, STUMPS
 from studies.glacer.published import FRACTIONS, TABLE_1, TABLE_2, TABLE_3
 from studies.glacer.sections import (
@@ -430,7 +430,11 @@ def _calibration(protocol: str, records: Records) -> str:
     for name in found[0]["coverage"]:
         coverage = float(np.mean([r["coverage"][name] for r in found]))
         width = float(np.mean([r["width"][name] for r in found]))
-        rows.append([name, f"{100 * coverage:.1f}", f"{width:.2f}"])
+        error = float(np.mean([r["mse"][name] for r in found]))
+        gamma = "–"
+        if name in found[0]["gamma"]:
+            gamma = f"{np.median([r['gamma'][name] for r in found]):.3g}"
+        rows.append([name, f"{100 * coverage:.1f}", f"{width:.2f}", gamma, f"{error:.3f}"])
         if name.endswith(", cv"):
             inside = 0.85 <= coverage <= 0.95
             sentences.append(
@@ -440,10 +444,23 @@ def _calibration(protocol: str, records: Records) -> str:
         f"Share of test targets inside {100 * LEVEL:g} % intervals and their mean width; "
         f"{SIZES[protocol].side} nodes, all training data. «in-sample»: the paper's "
         "way, parameters learned from predictions on the base model's own training data; «cv»: "
-        "from out-of-fold predictions."
+        "from out-of-fold predictions, by likelihood, too. Mean test MSE and the median of "
+        "γ = β/α stand beside them."
     )
+    for name in CALIBRATED:
+        error = float(np.mean([r["mse"][name] for r in found]))
+        both = [
+            float(np.mean([r["mse"][f"S-{name}, {how}"] for r in found])) for how in PREDICTIONS
+        ]
+        said = "higher either way" if min(both) > error else "lower either way"
+        if min(both) <= error <= max(both):
+            said = "higher one way, lower the other"
+        sentences.append(
+            f"{name} alone has MSE {error:.3f}; with the graph {both[0]:.3f} (in-sample) and "
+            f"{both[1]:.3f} (out-of-fold), {said}."
+        )
     return "\n\n".join(
-        [text, markdown(["model", "coverage, %", "width"], rows), bullets(sentences)]
+        [text, markdown(["model", "coverage, %", "width", "γ", "MSE"], rows), bullets(sentences)]
     )
 
 
