@@ -3,7 +3,7 @@
     -ll = e'Qe + ½ log(det(inv(Q))),   Q = αI + βL,   e = y − Q⁻¹αr
 
 is how public code of the paper's authors, for another paper of theirs, has it. det(inv(Q)) = 1/|Q|
-is 0 in floating point where log|Q| > 745, and then −ll is −∞; it is ∞ where log|Q| < −709. The
+is 0 in floating point where log|Q| > 744, and then −ll is −∞; it is ∞ where log|Q| < −710. The
 logarithm of |Q| grows with the number of nodes, so that only a band of (α, β) is left, narrower
 the more nodes there are. *Within the band* is the best likelihood of those (α, γ = β/α) for which
 the formula is finite: with K = I + γL,

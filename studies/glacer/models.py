@@ -31,6 +31,7 @@ from trellis.regression.gcrf import seeded
 
 __all__ = [
     "BY_ERROR",
+    "READINGS",
     "STUMPS",
     "UNSTRUCTURED",
     "Smoothed",
@@ -47,6 +48,9 @@ Predictions = Literal["in-sample", "cv"]
 
 UNSTRUCTURED = ("MLR", "NN", "SVM", "SUBBAG", "RF", "LSB")
 """Baselines of the paper that know no graph."""
+
+READINGS = {"SVM": "SVM, γ = 1", "LSB": "LSB, 10 stumps"}
+"""Baselines as MATLAB may have had them."""
 
 STUMPS = 100
 """Inside each component of GLACER, if nothing else is said."""

@@ -117,12 +117,16 @@ def paper_models(result: Evaluation) -> list[str]:
     return [name for name in TABLE_3 if name in result.mse and name != "GLACER"]
 
 
-def distance_from_print(result: Evaluation, column: int) -> float:
+def distance_from_print(
+    result: Evaluation, column: int, readings: Mapping[str, str] | None = None
+) -> float:
     """By what factor the unstructured baselines differ from those printed in Table 1.
 
-    e to the root mean square of the logarithms of the ratios; `column` is the fraction's number.
+    e to the root mean square of the logarithms of the ratios; `column` is the fraction's number,
+    `readings` has other models that stand for some.
     """
-    ratios = [mean_mse(result, n) / TABLE_1[n][column][0] for n in UNSTRUCTURED]
+    ours = {n: n for n in UNSTRUCTURED} | dict(readings or {})
+    ratios = [mean_mse(result, ours[n]) / TABLE_1[n][column][0] for n in UNSTRUCTURED]
     return float(np.exp(np.sqrt(np.mean(np.log(ratios) ** 2))))
 
 
