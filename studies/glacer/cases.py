@@ -87,7 +87,8 @@ class Size:
     """How much a protocol computes."""
 
     n: int  # nodes of the synthetic training and test graphs
-    repetitions: int  # of the tables
+    repetitions: int  # of Tables 1 and 2
+    splits: int  # of the real data, in Table 3
     few: int  # repetitions of the side experiments
     side: int  # nodes of calibration
     max_swaps: int | None  # of GLACER
@@ -98,9 +99,9 @@ class Size:
 
 
 SIZES = {
-    "quick": Size(100, 2, 1, 100, 1, (2, 5), 0, 2, 20),
-    "default": Size(3000, 6, 2, 1000, None, (5, 10, 30), 0, 5),
-    "full": Size(3000, 10, 10, 3000, None, (5, 10, 30), None, None),
+    "quick": Size(100, 2, 1, 1, 100, 1, (2, 5), 0, 2, 10),
+    "default": Size(3000, 6, 6, 2, 1000, None, (5, 10, 30), 0, 5),
+    "full": Size(3000, 10, 10, 10, 3000, None, (5, 10, 30), None, None),
 }
 
 

@@ -165,7 +165,7 @@ def _smoothing(protocol: str, records: Records) -> str:
         parts.append(bullets(_smoothing_sentences(f"{100 * fraction:g} %", result, paper)))
     real = _real(protocol, records) if _has_real(protocol, records) else {}
     for i, (name, result) in enumerate(real.items()):
-        gammas = _gammas(records, REAL[name], size.repetitions)
+        gammas = _gammas(records, REAL[name], size.splits)
         paper = {model: cells[i][0] for model, cells in TABLE_3.items()}
         parts += [f"{name.capitalize()}:", smoothing_table(result, gammas, paper)]
         parts.append(bullets(_smoothing_sentences(name.capitalize(), result, paper)))
@@ -301,7 +301,7 @@ def _table_2(protocol: str, records: Records) -> str:
 
 def _table_3_calls(protocol: str) -> list[Call]:
     size = SIZES[protocol]
-    return _calls(REAL.values(), size.repetitions, size)
+    return _calls(REAL.values(), size.splits, size)
 
 
 def _has_real(protocol: str, records: Records) -> bool:
@@ -310,7 +310,7 @@ def _has_real(protocol: str, records: Records) -> bool:
 
 def _real(protocol: str, records: Records) -> dict[str, Evaluation]:
     size = SIZES[protocol]
-    return {n: _compared(records, case, size.repetitions, size) for n, case in REAL.items()}
+    return {n: _compared(records, case, size.splits, size) for n, case in REAL.items()}
 
 
 def _table_3(protocol: str, records: Records) -> str:
@@ -321,7 +321,8 @@ def _table_3(protocol: str, records: Records) -> str:
         [
             "Sacramento: 785 houses to train, 200 to test, z-scores of prices. Medicare: the 1000 "
             "records of 2014 to 2017 with the most readmissions, half and half (the paper's "
-            "release is not known). Splits are random, the paper's cannot be had again.",
+            "release is not known). Splits are random, the paper's cannot be had again; here: "
+            f"{SIZES[protocol].splits}.",
             side_by_side(columns, TABLE_3),
             bullets(sentences),
         ]

@@ -33,7 +33,7 @@ from trellis.regression.likelihood import dense_profile, search
 
 pytestmark = pytest.mark.extras  # whole studies, if tiny
 
-TINY = Size(60, 2, 1, 60, 0, (2,), 0, 2, 5)
+TINY = Size(60, 2, 2, 1, 60, 0, (2,), 0, 2, 5)
 
 
 def few(case, repetition):
@@ -93,7 +93,7 @@ def test_names_of_the_experiments():
 
 def test_the_paper_s_protocol_is_the_full_one():
     full = SIZES["full"]
-    assert (full.n, full.repetitions, full.max_swaps, full.side) == (3000, 10, None, 3000)
+    assert (full.n, full.repetitions, full.splits, full.max_swaps) == (3000, 10, 10, None)
     assert full.components == (5, 10, 30)
     assert FRACTIONS == (0.1, 0.5, 1.0)
 
