@@ -100,7 +100,7 @@ class Size:
 
 SIZES = {
     "quick": Size(100, 2, 1, 1, 100, 1, (2, 5), 0, 2, 10),
-    "default": Size(3000, 6, 6, 2, 1000, None, (5, 10, 30), 0, 5),
+    "default": Size(3000, 10, 10, 2, 1000, None, (5, 10, 30), 0, 5),
     "full": Size(3000, 10, 10, 10, 3000, None, (5, 10, 30), None, None),
 }
 
