@@ -41,8 +41,9 @@ STUDIES = {
     ),
     "glacer": (
         "Pavlovski et al. (2018): regression on graphs against its baselines. Tasks: table-1, "
-        "table-2, table-3, improvements, parameters, refits, calibration, variants. On two cores "
-        "--quick takes half a minute, the default half an hour, --full many hours."
+        "table-2, smoothing, generators, determinants, table-3, improvements, parameters, refits, "
+        "calibration, variants. On two cores --quick takes half a minute, the default half an "
+        "hour, --full many hours."
     ),
     "cheap-data": (
         "Lou et al. (2014): partial annotation, active learning and transfer, for cell tracking "

@@ -9,12 +9,15 @@ import numpy as np
 
 from studies.experiments import Records
 from studies.folder import Call
-from studies.glacer.published import IMPROVEMENTS, TABLE_3
+from studies.glacer.models import BY_ERROR, UNSTRUCTURED
+from studies.glacer.published import IMPROVEMENTS, TABLE_1, TABLE_3
 from studies.markdown import markdown
 from trellis.regression.comparison import Evaluation, mean_interval
 
 __all__ = [
     "cell",
+    "cell_mean",
+    "distance_from_print",
     "evaluation",
     "improvement_table",
     "mean_mse",
@@ -22,9 +25,12 @@ __all__ = [
     "paper_models",
     "printed",
     "side_by_side",
+    "smoothing_table",
 ]
 
 NETWORK_LASSO = ("(C)NL", "(NC)NL")
+BLOCKS = ("SUBBAG", "S-LSB", "S-LSB, 100 stumps")
+"""What GLACER is built of: sub-bagging, and a Gaussian CRF over least-squares boosting."""
 
 
 def evaluation(
@@ -37,7 +43,7 @@ def evaluation(
         record = records[call.key]
         for name, error in record["mse"].items():
             mse.setdefault(name, []).append(error)
-            seconds.setdefault(name, []).append(record["seconds"][name])
+            seconds.setdefault(name, []).append(record.get("seconds", {}).get(name, np.nan))
     for name, calls in glacer.items():
         mse[name] = [records[call.key]["mse"] for call in calls]
         seconds[name] = [records[call.key]["seconds"] for call in calls]
@@ -53,6 +59,11 @@ def cell(values: Sequence[float]) -> str:
     """Mean ± half width."""
     mean, half = mean_interval(values)
     return f"{_number(mean)} ± {_number(half)}"
+
+
+def cell_mean(result: Evaluation, name: str) -> str:
+    """Mean over the repetitions."""
+    return _number(mean_mse(result, name))
 
 
 def printed(pair: tuple[float, float] | None) -> str:
@@ -75,11 +86,15 @@ def _p(value: float) -> str:
 def side_by_side(
     columns: Mapping[str, Evaluation], published: Mapping[str, Sequence[tuple[float, float]]]
 ) -> str:
-    """Models by data: the paper's figure, ours, and the p-value against GLACER."""
-    names: list[str] = []
-    for result in columns.values():
-        names += [name for name in result.mse if name not in names]
-    names = [n for n in names if n != "GLACER"] + ["GLACER"]
+    """Models by data: the paper's figure, ours, and the p-value against GLACER.
+
+    First those of the paper in its order, then others, then GLACER and its variants. Gaussian CRFs
+    that were learnt by their error are in :func:`smoothing_table`.
+    """
+    found = {name: None for r in columns.values() for name in r.mse if not name.endswith(BY_ERROR)}
+    mine = [n for n in found if n.startswith("GLACER")]
+    others = [n for n in found if n not in published and n not in mine]
+    names = [n for n in published if n in found and n not in mine] + others + mine
     head = ["model"]
     for title in columns:
         head += [f"{title}: paper", "here", "p"]
@@ -99,7 +114,20 @@ def side_by_side(
 
 def paper_models(result: Evaluation) -> list[str]:
     """Models of the paper's tables, GLACER left out."""
-    return [name for name in result.mse if name in TABLE_3 and name != "GLACER"]
+    return [name for name in TABLE_3 if name in result.mse and name != "GLACER"]
+
+
+def distance_from_print(
+    result: Evaluation, column: int, readings: Mapping[str, str] | None = None
+) -> float:
+    """By what factor the unstructured baselines differ from those printed in Table 1.
+
+    e to the root mean square of the logarithms of the ratios; `column` is the fraction's number,
+    `readings` has other models that stand for some.
+    """
+    ours = {n: n for n in UNSTRUCTURED} | dict(readings or {})
+    ratios = [mean_mse(result, ours[n]) / TABLE_1[n][column][0] for n in UNSTRUCTURED]
+    return float(np.exp(np.sqrt(np.mean(np.log(ratios) ** 2))))
 
 
 def ordering_sentences(title: str, result: Evaluation) -> list[str]:
@@ -119,8 +147,11 @@ def ordering_sentences(title: str, result: Evaluation) -> list[str]:
         text += f"GLACER's error is NOT the lowest; lower are {named}."
     else:
         text += "GLACER's error is the lowest of the paper's models."
+    pairs = zip(*(result.mse[n] for n in (*others, "GLACER")), strict=True)
+    first = sum(errors[-1] < min(errors[:-1]) for errors in pairs)
     text += (
-        f" It is lower than {len(worse)} of {len(others)}, significantly so in {len(significant)}."
+        f" It is lower than {len(worse)} of {len(others)}, significantly so in {len(significant)}, "
+        f"and lower than all of them in {first} of {len(result.mse['GLACER'])} repetitions."
     )
     sentences = [text]
     halves = {n: result.interval(n)[1] for n in (*others, "GLACER")}
@@ -135,10 +166,25 @@ def ordering_sentences(title: str, result: Evaluation) -> list[str]:
         ]  # fmt: skip
         said = f"overlaps with {', '.join(overlap)}" if overlap else "overlaps with no other"
         sentences.append(f"{title}: it {said}.")
-    blocks = [n for n in ("SUBBAG", "S-LSB") if n in result.mse]
-    told = [f"{n} by {result.improvement('GLACER', n):.1f} %" for n in blocks]
-    sentences.append(f"{title}: it lies below its building blocks {' and '.join(told)}.")
-    extra = [n for n in result.mse if n not in TABLE_3 and mean_mse(result, n) <= mine]
+    blocks = [n for n in BLOCKS if n in result.mse]
+    told = [
+        f"{'below' if mean_mse(result, n) > mine else 'ABOVE'} {n} by "
+        f"{abs(result.improvement('GLACER', n)):.1f} %"
+        for n in blocks
+    ]
+    sentences.append(f"{title}: of its building blocks, it lies {', '.join(told)}.")
+    for name in result.mse:
+        if name.startswith("GLACER, "):
+            p = _p(result.p_value(name, "GLACER"))
+            sentences.append(
+                f"{title}: {name.replace(',', ' with', 1)}: {_number(mean_mse(result, name))} "
+                f"instead of {_number(mine)} (p {p})."
+            )
+    extra = [
+        n
+        for n in result.mse
+        if n not in TABLE_3 and not n.startswith("GLACER") and mean_mse(result, n) <= mine
+    ]
     if extra:
         told = [f"{n} ({_number(mean_mse(result, n))})" for n in extra]
         sentences.append(
@@ -146,6 +192,38 @@ def ordering_sentences(title: str, result: Evaluation) -> list[str]:
             f"{'is' if len(told) == 1 else 'are'} lower than GLACER ({_number(mine)})."
         )
     return sentences
+
+
+def smoothing_table(
+    result: Evaluation,
+    gammas: Mapping[str, Sequence[float]],
+    published: Mapping[str, float] | None = None,
+) -> str:
+    """What Gaussian CRFs bring to each base model, by likelihood and by error.
+
+    `published` has the paper's errors by name.
+    """
+    head = ["base", "MSE", "S- by likelihood", "γ", "S- by error", "γ", "S-/base: likelihood",
+            "error", "paper"]  # fmt: skip
+    rows = []
+    for name in result.mse:
+        structured, by_error = f"S-{name}", f"S-{name}{BY_ERROR}"
+        if structured not in result.mse:
+            continue
+        base = mean_mse(result, name)
+        paper = "–"
+        if published and structured in published:
+            paper = f"{published[structured] / published[name]:.2f}"
+        rows.append(
+            [
+                name, _number(base),
+                _number(mean_mse(result, structured)), f"{np.median(gammas[structured]):.3g}",
+                _number(mean_mse(result, by_error)), f"{np.median(gammas[by_error]):.3g}",
+                f"{mean_mse(result, structured) / base:.2f}",
+                f"{mean_mse(result, by_error) / base:.2f}", paper,
+            ]
+        )  # fmt: skip
+    return markdown(head, rows)
 
 
 def improvement_table(results: Mapping[str, Evaluation]) -> str:
