@@ -15,6 +15,7 @@ from trellis.regression.graph_matrix import check_graph, laplacian, normalise
 from trellis.regression.network_lasso import NetworkLasso, geometric_median
 from trellis.regression.objective import Objective
 from trellis.regression.similarity import KNN, Full, Radius, full_graph, knn_graph, radius_graph
+from trellis.regression.table_regressor import TableRegressor
 
 __all__ = [
     "GCRF",
@@ -28,6 +29,7 @@ __all__ = [
     "Radius",
     "RegressionData",
     "Swap",
+    "TableRegressor",
     "baselines",
     "check_graph",
     "distance_correlation",

@@ -1,0 +1,127 @@
+"""A Gaussian CRF or GLACER of rows of numbers, wherever the graph of the rows comes from.
+
+The two differ in what they take. A Gaussian CRF takes missing numbers, coordinates, and rows without
+a target among those of a graph; new rows are joined to those of training. GLACER takes whole numbers
+of rows with a target and the graph among them; new rows have a graph of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from trellis.arrays import Float64s
+from trellis.regression.bases import predictions
+from trellis.regression._adapter import GCRF
+from trellis.regression.glacer import GLACER
+from trellis.regression.similarity import KNN
+
+__all__ = ["Answer", "NodeModel"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is predicted, how sure the model is, and what its base says without neighbours."""
+
+    mean: Float64s
+    std: Float64s
+    base: Float64s
+
+
+@dataclass(frozen=True)
+class NodeModel:
+    """A fitted model, the builder of its graph, and what fills missing numbers.
+
+    Attributes
+    ----------
+    model : GCRF or GLACER
+    nearest : KNN or None
+        Joins rows to their nearest; None: graphs are given.
+    fill : (d,) array
+        Means of the numbers over training.
+    """
+
+    model: Any
+    nearest: KNN | None
+    fill: Float64s
+
+    @classmethod
+    def fitted(
+        cls,
+        model: Any,
+        X: Float64s,
+        y: Float64s,
+        *,
+        points: Float64s | None = None,
+        nearest: KNN | None = None,
+        graph: Any = None,
+    ) -> Self:
+        """Fit a model to rows with targets, NaN where there is none, and coordinates or a graph."""
+        known = np.flatnonzero(~np.isnan(y))
+        fill = _means(X[known])
+        of_places = graph is None
+        if of_places:
+            assert points is not None and nearest is not None
+            few = max(1, min(nearest.n_neighbors, len(known) - 1))
+            nearest = KNN(few, metric=nearest.metric)
+        if isinstance(model, GLACER):
+            own = nearest(points[known]) if of_places else _part(graph, known)
+            model.fit(_filled(X[known], fill), y[known], graph=own)
+        elif of_places:
+            model.set_params(graph=nearest)
+            model.fit(X[known], y[known], coords=points[known])
+        else:
+            model.fit(X, y, graph=graph)
+        return cls(model, nearest if of_places else None, fill)
+
+    def answer(
+        self,
+        X: Float64s,
+        *,
+        points: Float64s | None = None,
+        graph: Any = None,
+        observed: Float64s | None = None,
+    ) -> Answer:
+        """Predict other rows, or all rows of a graph given the targets of some."""
+        if isinstance(self.model, GLACER):
+            X = _filled(X, self.fill)
+            own = graph if self.nearest is None else _nearest(self.nearest, points)
+            mean, std = self.model.predict(X, graph=own, return_std=True)
+            return Answer(mean, std, self.base(X))
+        if self.nearest is None:
+            mean, std = self.model.predict(X, graph=graph, observed=observed, return_std=True)
+        else:
+            mean, std = self.model.predict(X, coords=points, return_std=True)
+        return Answer(mean, std, self.base(X))
+
+    def base(self, X: Float64s) -> Float64s:
+        """What the base model predicts without neighbours."""
+        if isinstance(self.model, GLACER):
+            return predictions(self.model.models_, _filled(X, self.fill)).mean(axis=1)
+        found: Float64s = self.model.predict_base(X)
+        return found
+
+
+def _means(X: Float64s) -> Float64s:
+    there = ~np.isnan(X)
+    return np.where(there, X, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+
+
+def _filled(X: Float64s, fill: Float64s) -> Float64s:
+    return np.where(np.isnan(X), fill, X)
+
+
+def _part(graph: Any, rows: Any) -> Any:
+    return graph.tocsr()[rows][:, rows]
+
+
+def _nearest(nearest: KNN, points: Float64s | None) -> Any:
+    from scipy.sparse import csr_array
+
+    assert points is not None
+    n = len(points)
+    if n == 1:
+        return csr_array((1, 1))
+    return KNN(min(nearest.n_neighbors, n - 1), metric=nearest.metric)(points)
