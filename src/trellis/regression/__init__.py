@@ -16,6 +16,7 @@ from trellis.regression.network_lasso import NetworkLasso, geometric_median
 from trellis.regression.objective import Objective
 from trellis.regression.similarity import KNN, Full, Radius, full_graph, knn_graph, radius_graph
 from trellis.regression.table_regressor import TableRegressor
+from trellis.regression.variogram import Variogram, variogram
 
 __all__ = [
     "GCRF",
@@ -30,6 +31,7 @@ __all__ = [
     "RegressionData",
     "Swap",
     "TableRegressor",
+    "Variogram",
     "baselines",
     "check_graph",
     "distance_correlation",
@@ -43,4 +45,5 @@ __all__ = [
     "mean_interval",
     "normalise",
     "radius_graph",
+    "variogram",
 ]
