@@ -1,5 +1,6 @@
 """Regression on graphs: Gaussian CRFs, GLACER, network lasso, and baselines."""
 
+from trellis.regression.areas import areas_graph, edges_graph
 from trellis.regression.baselines import baselines
 from trellis.regression.collaboration import Swap
 from trellis.regression.comparison import Evaluation, evaluate, mean_interval
@@ -32,10 +33,12 @@ __all__ = [
     "Swap",
     "TableRegressor",
     "Variogram",
+    "areas_graph",
     "baselines",
     "check_graph",
     "distance_correlation",
     "distance_covariance",
+    "edges_graph",
     "evaluate",
     "full_graph",
     "geometric_median",

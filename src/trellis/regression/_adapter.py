@@ -1,4 +1,3 @@
-
 import numpy as np
 from trellis.regression.gcrf import GCRF as _G
 from trellis.regression.bases import default_bases, predictions
@@ -10,7 +9,8 @@ class GCRF(_G):
     __doc__ = _G.__doc__
 
     def fit(self, X, y, *, graph=None, coords=None):
-        X = np.asarray(X, float); y = np.asarray(y, float)
+        X = np.asarray(X, float)
+        y = np.asarray(y, float)
         known = ~np.isnan(y)
         if self.base is None:
             self.base = default_bases(len(y), self.random_state)
@@ -29,9 +29,10 @@ class GCRF(_G):
         if coords is not None:
             links = self._j.links(self._j.places(coords))
             S = sp.block_array([[self._j.graph(), links.T], [links, None]]).tocsr()
-            Xa = np.vstack([self._train[0], X]); o = np.append(self._train[1], np.full(len(X), np.nan))
+            Xa = np.vstack([self._train[0], X])
+            o = np.append(self._train[1], np.full(len(X), np.nan))
             m, s = super().predict(Xa, graph=S, observed=o, return_std=True)
-            m, s = m[len(self._train[0]):], s[len(self._train[0]):]
+            m, s = m[len(self._train[0]) :], s[len(self._train[0]) :]
         else:
             m, s = super().predict(X, graph=graph, return_std=True, observed=observed)
         return (m, s) if return_std else m

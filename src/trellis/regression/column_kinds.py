@@ -110,7 +110,11 @@ def kind_of(table: Table, column: str) -> ColumnKind:
         return ColumnKind("empty", "no value")
     distinct = len(set(known))
     numbers, bad = table.numbers(column)
-    numeric = not _is_time(table.columns[column]) and bad.size <= _SHARE * len(known) and bad.size < len(known)
+    numeric = (
+        not _is_time(table.columns[column])
+        and bad.size <= _SHARE * len(known)
+        and bad.size < len(known)
+    )
     if distinct == 1 and (len(known) == len(cells) or (numeric and not bad.size)):
         return ColumnKind("constant", f"always {_short(known[0])}")
     if numeric and _NAMES.fullmatch(column.lower()):

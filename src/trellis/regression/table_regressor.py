@@ -282,8 +282,9 @@ class TableRegressor(Seeded, Storable):
             columns, metric = header_value(state, "places", list)
             if not isinstance(columns, list) or metric != nearest.metric:
                 raise CorruptModelError("the coordinates of a table are not as they should be")
-            self.places_ = Places.of(header_value({"columns": columns}, "columns", list, items=str),
-                                     nearest.metric)
+            self.places_ = Places.of(
+                header_value({"columns": columns}, "columns", list, items=str), nearest.metric
+            )
         fill = take(state, "fill", np.float64, (len(self.rows_.names),))
         self.model_ = NodeModel(model, nearest, fill)
         self.std_scale_ = header_value(state, "std_scale", float, low=0)
