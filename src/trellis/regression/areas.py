@@ -86,6 +86,15 @@ class Areas:
         together.data[:] = (together.data > 0).astype(np.float64)
         return check_graph(without_zeros(together))
 
+    def subset(self, ids: Iterable[Any]) -> Areas:
+        """The areas of these ids, in their order; refuses one that is none of them."""
+        places = _places(self.ids, ids, "the areas")
+        number = np.full(len(self.ids), -1, dtype=np.int64)
+        number[places] = np.arange(len(places))
+        kept = np.flatnonzero(number[self.owner] >= 0)
+        rings = [self.rings[i] for i in kept]
+        return Areas([self.ids[i] for i in places], rings, number[self.owner[kept]])
+
     def centres(self) -> Float64s:
         """A point amid each area, (n, 2): the mean of its corners, by the lengths of its sides."""
         found = np.zeros((len(self.ids), 2))
@@ -186,7 +195,7 @@ def areas_graph(
     elif isinstance(areas, Mapping) and "type" not in areas:
         known, S = _of_neighbours(areas)
     else:
-        found = read_areas(areas, id)
+        found = areas if isinstance(areas, Areas) else read_areas(areas, id)
         known, S = found.ids, found.graph(rule, tolerance)
     if ids is not None:
         S = S[_places(known, ids, "the areas")]

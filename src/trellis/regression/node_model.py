@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from trellis.arrays import Float64s
+from trellis.arrays import Float64s, Int64s
 from trellis.regression.bases import predictions
 from trellis.regression._adapter import GCRF
 from trellis.regression.glacer import GLACER
@@ -28,6 +28,10 @@ class Answer:
     mean: Float64s
     std: Float64s
     base: Float64s
+
+    def subset(self, rows: Int64s) -> Answer:
+        """Of some rows."""
+        return Answer(self.mean[rows], self.std[rows], self.base[rows])
 
 
 @dataclass(frozen=True)
