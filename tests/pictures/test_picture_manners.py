@@ -57,9 +57,7 @@ def calls(crf):
             [[0, 1], [1, 2], [2, 0]], [1.0, 2.0, 3.0], [1.5, 2.0, 2.0], **how
         ),
         "transitions": lambda **how: draw_transitions(crf, **how),
-        "variogram": lambda **how: draw_variogram(
-            [[0, 1], [1, 2], [2, 0]], [1.0, 2.0, 4.0], **how
-        ),
+        "variogram": lambda **how: draw_variogram([[0, 1], [1, 2], [2, 0]], [1.0, 2.0, 4.0], **how),
     }
 
 

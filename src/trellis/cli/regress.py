@@ -1,4 +1,4 @@
-"""``trellis regress``: predict a number for each row of a table, from it and from its neighbours."""
+"""``trellis regress``: predict a number for each row of a table, also by its neighbours."""
 
 from __future__ import annotations
 
@@ -86,9 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: these, if the table has them)",
     )  # fmt: skip
     usual = "haversine for latitude and longitude, else euclidean"
-    add_parameters(
-        graph, [TableRegressor], ["n_neighbors", "metric"], defaults={"metric": usual}
-    )
+    add_parameters(graph, [TableRegressor], ["n_neighbors", "metric"], defaults={"metric": usual})
     add(
         "--edges", type=InputFile, metavar="FILE",
         help="instead of nearest rows: a CSV file of which the first two columns are ids of rows "
@@ -110,9 +108,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add(
         "--base", metavar="NAME",
-        help="the model that the graph corrects: hgb, ridge, forest, extra-trees, linear, boosting, "
-        "mlp, knn, ... or any regressor of scikit-learn (default: of gcrf several, weighted; of "
-        "glacer boosted trees)",
+        help="the model that the graph corrects: hgb, ridge, forest, extra-trees, linear, "
+        "boosting, mlp, knn, ... or any regressor of scikit-learn (default: of gcrf several, "
+        "weighted; of glacer boosted trees)",
     )  # fmt: skip
     add_parameters(models, [GLACER], _OF_GLACER, defaults={"n_jobs": "one a processor"})
     add_parameters(models, [TableRegressor], ["random_state"], defaults={"random_state": "0"})
@@ -158,6 +156,7 @@ def run(args: argparse.Namespace) -> int:
         return _apply_loaded(args)
     _check(args)
     regressor = _regressor(args)
+    args.n_neighbors = regressor.n_neighbors
     table = _read(args, args.file)
     data, graph = _data(table, regressor, args)
     if not args.quiet:
@@ -207,7 +206,9 @@ def _check(args: argparse.Namespace) -> None:
         raise DataError("-o is where predictions of new rows go: name them with --apply")
     if args.no_test and args.save is None and args.apply is None:
         raise DataError("--no-test leaves nothing to do: give --save or --apply, too")
-    own = argparse.Namespace(**{name: getattr(args, name) for name in (*_OF_GLACER, "random_state")})
+    own = argparse.Namespace(
+        **{name: getattr(args, name) for name in (*_OF_GLACER, "random_state")}
+    )
     glacer = new_model(own, GLACER, random_state=0, n_jobs=-1)
     for name in (*_OF_GLACER, "random_state"):
         setattr(args, name, getattr(glacer, name))

@@ -132,9 +132,17 @@ def comparison(
         for i, (kind, folds) in enumerate(plans):
             found.append(
                 cross_validated(
-                    data, regressor, others, folds, kind=kind, title=title, groups=groups,
-                    graph=graph, task=task, done=i * each,
-                )  # fmt: skip
+                    data,
+                    regressor,
+                    others,
+                    folds,
+                    kind=kind,
+                    title=title,
+                    groups=groups,
+                    graph=graph,
+                    task=task,
+                    done=i * each,
+                )
             )
     factor = 1.0
     std = found[0].stds[title]

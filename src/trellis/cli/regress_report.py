@@ -164,8 +164,8 @@ def _report(
     ]
     if suspects := data.suspects():
         parts.append(
-            f"**{', '.join(suspects)} nearly equals the target in other units.** If it is not known "
-            "for new rows, everything below is too good; leave it out."
+            f"**{', '.join(suspects)} nearly equals the target in other units.** If it is not "
+            "known for new rows, everything below is too good; leave it out."
         )
     parts += [
         "## Rows that were not trained on",
@@ -200,8 +200,8 @@ _CAPTIONS = {
     "and residuals: marks that point upwards are targets above their prediction.",
     "calibration.png": "How many targets lie within intervals of all levels; below the diagonal "
     "intervals are too narrow. The grey band is that of a model which keeps its word.",
-    "variogram.png": "Half the mean squared difference of residuals by distance. A curve that rises "
-    "from the left says that neighbours have something in common which the model leaves unused.",
+    "variogram.png": "Half the mean squared difference of residuals by distance. A curve that "
+    "rises from the left says that neighbours have something in common that the model left unused.",
     "objective.png": "The objective of GLACER over its swaps.",
 }
 
@@ -235,13 +235,13 @@ def _verdict(tests: Comparison, scores: dict[str, Any], best: str) -> str:
 
 def _of_intervals(tests: Comparison) -> str:
     text = (
-        "## Intervals\n\nIntervals in predictions.csv are 1.645 standard deviations to either side, "
-        "for rows like those of the random folds."
+        "## Intervals\n\nIntervals in predictions.csv are 1.645 standard deviations to either "
+        "side, for rows like those of the random folds."
     )
     if tests.factor != 1.0:
         text += (
-            f" Standard deviations are {tests.factor:.2f} times {tests.title}'s own; the factor was "
-            "chosen on these rows, so that 90 % of them are covered."
+            f" Standard deviations are {tests.factor:.2f} times {tests.title}'s own; the factor "
+            "was chosen on these rows, so that 90 % of them are covered."
         )
     return text
 
@@ -271,7 +271,7 @@ def _pictures(
         if data.points.shape[1] == 2:
             draw_residuals(
                 data.points, y, mean, base=base, geographic=data.places.geographic, label=label,
-                names=data.places.columns, path=folder / "map.png",
+                names=(data.places.columns[0], data.places.columns[1]), path=folder / "map.png",
             )  # fmt: skip
             made.append("map.png")
     systems = {}

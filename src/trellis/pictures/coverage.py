@@ -95,9 +95,9 @@ def draw_coverage(
             if widths is not None:
                 widths.plot(100 * _LEVELS, 2 * z * float(spread.mean()), **style)
         main.set(xlim=(0, 100), ylim=(0, 100), ylabel="of the targets within [%]")
-        for x, y, said, side in ((97, 3, "too narrow", "right"), (3, 97, "too wide", "left")):
-            up = "bottom" if y < 50 else "top"
-            main.text(x, y, said, ha=side, va=up, color="0.45", fontsize=7, style="italic")
+        for x, up_to, said, side in ((97, 3, "too narrow", "right"), (3, 97, "too wide", "left")):
+            up = "bottom" if up_to < 50 else "top"
+            main.text(x, up_to, said, ha=side, va=up, color="0.45", fontsize=7, style="italic")
         main.legend(loc="upper left", bbox_to_anchor=(0, 0.93))
         lowest = main if widths is None else widths
         lowest.set_xlabel("level of the intervals [%]")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import Float64s, as_array
-from trellis.domains import flag, strings, text
+from trellis.domains import flag, text
 from trellis.errors import DataError
 from trellis.pictures.names import shown
 from trellis.pictures.points import (
@@ -24,6 +24,7 @@ from trellis.pictures.points import (
     colour_limits,
     draw_points,
     panel_size,
+    side_names,
 )
 from trellis.pictures.sheet import Sheet
 
@@ -98,7 +99,7 @@ def draw_map(
     numbers = as_array(values, np.float64, "values", (n,))
     if not n or not np.isfinite(numbers).any():
         raise DataError("there is nothing to draw: no point has a finite value")
-    sides = _names(names, geographic)
+    sides = side_names(names, geographic)
     seen, measured = _observed(observed, n)
     spread = _spread(std, lower, upper, n)
     links = _links(edges, n)
@@ -138,15 +139,6 @@ def draw_map(
 
 
 # ------------------------------------------------------------------------------- at the door
-
-
-def _names(names: tuple[str, str] | None, geographic: bool) -> tuple[str, ...]:
-    if names is None:
-        return ("latitude [°]", "longitude [°]") if geographic else ("x", "y")
-    strings.check("names", names)
-    if len(names) != 2:
-        raise DataError(f"names must be those of the two coordinates, got {len(names)}")
-    return tuple(shown(name, 40) for name in names)
 
 
 def _observed(observed: Any, n: int) -> tuple[NDArray[np.bool_] | None, NDArray[np.float64] | None]:

@@ -8,14 +8,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import Float64s
+from trellis.domains import strings
 from trellis.errors import DataError
+from trellis.pictures.names import shown
 from trellis.pictures.style import POINTS
 
-__all__ = ["aspect_of", "check_degrees", "colour_limits", "draw_points", "panel_size"]
+__all__ = [
+    "aspect_of",
+    "check_degrees",
+    "colour_limits",
+    "draw_points",
+    "panel_size",
+    "side_names",
+]
 
 _ENDS = (0.02, 0.98)
 _FEW = 300  # points that are drawn large
 _MANY_EDGES = 20_000
+
+
+def side_names(names: tuple[str, str] | None, geographic: bool) -> tuple[str, ...]:
+    """What the two axes are called, latitude first."""
+    if names is None:
+        return ("latitude [°]", "longitude [°]") if geographic else ("x", "y")
+    strings.check("names", names)
+    if len(names) != 2:
+        raise DataError(f"names must be those of the two coordinates, got {len(names)}")
+    return tuple(shown(name, 40) for name in names)
 
 
 def check_degrees(places: Float64s) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from trellis.arrays import Float64s, as_array
-from trellis.domains import flag, nothing, strings, text
+from trellis.domains import flag, text
 from trellis.errors import DataError
 from trellis.pictures.names import shown
 from trellis.pictures.points import (
@@ -22,6 +22,7 @@ from trellis.pictures.points import (
     colour_limits,
     draw_points,
     panel_size,
+    side_names,
 )
 from trellis.pictures.sheet import Sheet
 
@@ -85,7 +86,6 @@ def draw_residuals(
     sheet = Sheet(path, ax, title)
     flag.check("geographic", geographic)
     text.check("label", label)
-    (nothing | strings).check("names", names)
     places = as_array(coordinates, np.float64, "coordinates", (None, 2), finite=True)
     n = len(places)
     numbers = {shown(label, 60): as_array(target, np.float64, "target", (n,))}
@@ -95,9 +95,8 @@ def draw_residuals(
     left = numbers[shown(label, 60)] - numbers["predicted"]
     if not np.isfinite(left).any():
         raise DataError("there is nothing to draw: no target has a prediction")
-    sides = tuple(names) if names is not None else ("x", "y")
+    sides = side_names(names, geographic)
     if geographic:
-        sides = tuple(names) if names is not None else ("latitude [°]", "longitude [°]")
         check_degrees(places)
         places, sides = places[:, ::-1], sides[::-1]
     limits = colour_limits(np.concatenate(list(numbers.values())))
@@ -150,7 +149,7 @@ def _finish(axes: Any, places: Float64s, geographic: bool, sides: Any, name: str
     axes.set_aspect(aspect_of(places, geographic))
     spec = axes.get_subplotspec()
     if spec is None or spec.is_last_row():
-        axes.set_xlabel(shown(sides[0], 40))
+        axes.set_xlabel(sides[0])
     if spec is None or spec.is_first_col():
-        axes.set_ylabel(shown(sides[1], 40))
+        axes.set_ylabel(sides[1])
     axes.spines[["top", "right"]].set_visible(False)

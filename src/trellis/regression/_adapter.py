@@ -1,8 +1,9 @@
 import numpy as np
-from trellis.regression.gcrf import GCRF as _G
-from trellis.regression.bases import default_bases, predictions
-from trellis.regression.joining import Joining
 import scipy.sparse as sp
+
+from trellis.regression.bases import default_bases, predictions
+from trellis.regression.gcrf import GCRF as _G
+from trellis.regression.joining import Joining
 
 
 class GCRF(_G):

@@ -5,9 +5,9 @@ Two areas are neighbours if their borders share a point («queen») or a stretch
 A border counts as shared where both areas have the same points on it, as maps drawn without gaps
 have. An area without neighbours, an island, is isolated: it takes no part in smoothing.
 
-Areas come as GeoJSON, or as whatever has a ``__geo_interface__`` (GeoPandas, shapely), neighbours as
-weights of libpysal, a mapping from ids to ids, or a list of edges. Ids are compared as text; those
-that are whole numbers as numbers, so that 01001 and 1001 are one.
+Areas come as GeoJSON, or as whatever has a ``__geo_interface__`` (GeoPandas, shapely); neighbours
+as weights of libpysal, a mapping from ids to ids, or a list of edges. Ids are compared as text;
+those that are whole numbers as numbers, so that 01001 and 1001 are one.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def date_form(cells: Sequence[str]) -> str:
 
     Examples
     --------
-    >>> date_form(["13/10/2014", "2/9/2014"]), date_form(["10/2/2014", "2/9/2014"]), date_form(["a"])
+    >>> date_form(["13/10/2014", "2/9/2014"]), date_form(["10/2/2014"]), date_form(["a"])
     ('%d/%m/%Y', '%m/%d/%Y', '')
     """
     distinct = sorted(set(cells))

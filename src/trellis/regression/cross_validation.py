@@ -101,7 +101,8 @@ def cross_validated(
     >>> table["price"] = 100 * table["lat"] + rng.normal(size=40)
     >>> regressor = TableRegressor("price", base="ridge", random_state=0)
     >>> data, few = regressor.read(table), {"mean": rivals(coordinates=True)["mean"]}
-    >>> found = cross_validated(data, regressor, few, np.arange(40) % 2, kind="halves", title="GCRF")
+    >>> half = np.arange(40) % 2
+    >>> found = cross_validated(data, regressor, few, half, kind="halves", title="GCRF")
     >>> scores = found.scores(data.y, "GCRF")
     >>> scores["GCRF"].rmse.value < scores["mean"].rmse.value
     True

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trellis.arrays import Float64s, Int64s
 
@@ -137,7 +138,7 @@ def measured(
     return results
 
 
-def _interval(values: Float64s, there: Float64s) -> Measured:
+def _interval(values: Float64s, there: NDArray[np.bool_]) -> Measured:
     """Of all rows, and of the samples."""
     samples = values[1:][there[1:]]
     samples = samples[np.isfinite(samples)]

@@ -1,8 +1,8 @@
 """A Gaussian CRF or GLACER of rows of numbers, wherever the graph of the rows comes from.
 
-The two differ in what they take. A Gaussian CRF takes missing numbers, coordinates, and rows without
-a target among those of a graph; new rows are joined to those of training. GLACER takes whole numbers
-of rows with a target and the graph among them; new rows have a graph of their own.
+The two differ in what they take. A Gaussian CRF takes missing numbers, coordinates, and rows
+without a target among those of a graph; new rows are joined to those of training. GLACER takes rows
+with a target and all their numbers, and the graph among them; new rows have a graph of their own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy as np
 
 from trellis.arrays import Float64s, Int64s
 from trellis.regression.bases import predictions
-from trellis.regression._adapter import GCRF
 from trellis.regression.glacer import GLACER
 from trellis.regression.similarity import KNN
 
@@ -65,20 +64,21 @@ class NodeModel:
         """Fit a model to rows with targets, NaN where there is none, and coordinates or a graph."""
         known = np.flatnonzero(~np.isnan(y))
         fill = _means(X[known])
-        of_places = graph is None
-        if of_places:
-            assert points is not None and nearest is not None
-            few = max(1, min(nearest.n_neighbors, len(known) - 1))
-            nearest = KNN(few, metric=nearest.metric)
+        if graph is not None:
+            if isinstance(model, GLACER):
+                model.fit(_filled(X[known], fill), y[known], graph=graph.tocsr()[known][:, known])
+            else:
+                model.fit(X, y, graph=graph)
+            return cls(model, None, fill)
+        assert points is not None
+        assert nearest is not None
+        nearest = KNN(max(1, min(nearest.n_neighbors, len(known) - 1)), metric=nearest.metric)
         if isinstance(model, GLACER):
-            own = nearest(points[known]) if of_places else _part(graph, known)
-            model.fit(_filled(X[known], fill), y[known], graph=own)
-        elif of_places:
+            model.fit(_filled(X[known], fill), y[known], graph=nearest(points[known]))
+        else:
             model.set_params(graph=nearest)
             model.fit(X[known], y[known], coords=points[known])
-        else:
-            model.fit(X, y, graph=graph)
-        return cls(model, nearest if of_places else None, fill)
+        return cls(model, nearest, fill)
 
     def answer(
         self,
@@ -103,22 +103,19 @@ class NodeModel:
     def base(self, X: Float64s) -> Float64s:
         """What the base model predicts without neighbours."""
         if isinstance(self.model, GLACER):
-            return predictions(self.model.models_, _filled(X, self.fill)).mean(axis=1)
-        found: Float64s = self.model.predict_base(X)
-        return found
+            every = predictions(self.model.models_, _filled(X, self.fill))
+            return np.asarray(every.mean(axis=1), dtype=np.float64)
+        return np.asarray(self.model.predict_base(X), dtype=np.float64)
 
 
 def _means(X: Float64s) -> Float64s:
     there = ~np.isnan(X)
-    return np.where(there, X, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+    sums = np.where(there, X, 0.0).sum(axis=0)
+    return np.asarray(sums / np.maximum(there.sum(axis=0), 1), dtype=np.float64)
 
 
 def _filled(X: Float64s, fill: Float64s) -> Float64s:
-    return np.where(np.isnan(X), fill, X)
-
-
-def _part(graph: Any, rows: Any) -> Any:
-    return graph.tocsr()[rows][:, rows]
+    return np.asarray(np.where(np.isnan(X), fill, X), dtype=np.float64)
 
 
 def _nearest(nearest: KNN, points: Float64s | None) -> Any:

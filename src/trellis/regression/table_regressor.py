@@ -8,7 +8,7 @@ a table with the same columns, in any order; they are joined to the rows of trai
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from trellis.estimator import Seeded, changed, parameter
 from trellis.files.storable import Storable
 from trellis.files.stored import header_value, take
 from trellis.files.table import read_table
-from trellis.regression.base_names import named_base, taking_gaps
 from trellis.regression._adapter import GCRF
+from trellis.regression.base_names import named_base, taking_gaps
 from trellis.regression.gcrf import REGRESSOR
 from trellis.regression.glacer import GLACER
 from trellis.regression.node_model import NodeModel
@@ -285,6 +285,8 @@ class TableRegressor(Seeded, Storable):
             self.places_ = Places.of(
                 header_value({"columns": columns}, "columns", list, items=str), nearest.metric
             )
+        if not isinstance(state.get("fill"), np.ndarray):
+            raise CorruptModelError("the means of a table are not as they should be")
         fill = take(state, "fill", np.float64, (len(self.rows_.names),))
         self.model_ = NodeModel(model, nearest, fill)
         self.std_scale_ = header_value(state, "std_scale", float, low=0)

@@ -80,15 +80,15 @@ class ColumnCode:
                 cell = table.texts(self.name)[row]
                 raise table.fail(row, f"{cell!r} is not finite; leave the cell empty", self.name)
             values[bad] = np.nan
-            return values[:, None]
+            return np.asarray(values[:, None], dtype=np.float64)
         cells = known_cells(table, self.name)
         if self.how == "date":
             return _parts_of(days(cells, self.form), self.parts)
         place = {level: i for i, level in enumerate(self.levels)}
         codes = np.array([place.get(c or _MISSING, -1) for c in cells], dtype=np.int64)
         if self.how == "means":
-            return codes[:, None].astype(np.float64)
-        return (codes[:, None] == np.arange(len(self.levels))).astype(np.float64)
+            return np.asarray(codes[:, None], dtype=np.float64)
+        return np.asarray(codes[:, None] == np.arange(len(self.levels)), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -283,10 +283,10 @@ def _restored(entry: dict[str, Any]) -> ColumnCode:
     parts = header_value(entry, "parts", list, items=str)
     form = header_value(entry, "form", str)
     means = entry.get("means")
-    if how == "means":
+    if how == "means" and isinstance(means, np.ndarray):
         means = take(entry, "means", np.float64, (len(levels) + 1,))
-    elif means is not None:
-        raise CorruptModelError("means of a column that has none")
+    elif (how == "means") or means is not None:
+        raise CorruptModelError("the means of a column are not as they should be")
     if len(set(levels)) < len(levels) or (how in ("one-hot", "means")) != bool(levels):
         raise CorruptModelError("the values of a category are not as they should be")
     if (how == "date") != (form in DATE_FORMS) or (how == "date") != bool(parts):

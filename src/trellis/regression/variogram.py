@@ -3,8 +3,8 @@
     gamma(h) = 1/2 mean of (v_i - v_j)^2 over pairs at a distance of about h
 
 Where it is flat, at the variance, neighbours say nothing of each other; where it rises from below,
-they do. Residuals of a model that has used all that neighbours say have a flat one. Pairs are all of
-them for few points, else those among some points drawn at random and those of nearest points.
+they do. Residuals of a model that has used all that neighbours say have a flat one. Few points make
+all their pairs; of many there are those among points drawn at random, and those of nearest points.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _pairs(flat: Float64s, rng: np.random.Generator) -> tuple[Int64s, Int64s, in
     a, b = np.triu_indices(len(some), 1)
     i, j, drawn = some[a], some[b], len(a)
     if n > _ALL:
-        near = KDTree(flat).query(flat, k=_NEAREST + 1)[1][:, 1:]
+        near = np.asarray(KDTree(flat).query(flat, k=_NEAREST + 1)[1])[:, 1:]
         i = np.append(i, np.repeat(np.arange(n), _NEAREST))
         j = np.append(j, near.ravel())
     return i, j, drawn
