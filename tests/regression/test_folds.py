@@ -32,7 +32,7 @@ def test_cells_stay_whole_and_folds_are_even(how):
 
 
 def test_degrees_are_kilometres():
-    """Far north a degree of longitude is short: cells are as high as they are wide on the ground."""
+    """Far north a degree of longitude is short: cells are squares on the ground."""
     lat_lon = np.column_stack([60 + POINTS[:, 0], 20 + 2 * POINTS[:, 1]])
     cells = map_cells(lat_lon, 25, how="grid", geographic=True)
     sizes = np.array([np.ptp(lat_lon[cells == c], axis=0) for c in np.unique(cells)])

@@ -202,6 +202,10 @@ def _check(args: argparse.Namespace) -> None:
         raise DataError(f"{which} needs --id: the column whose names it uses for the rows")
     if args.coords is not None and not args.coords:
         raise DataError("--coords names no column")
+    if args.cells is not None and args.cells < args.folds:
+        raise DataError(
+            f"--cells must be at least {args.folds}, the number of folds, got {args.cells}"
+        )
     if args.output is not None and args.apply is None:
         raise DataError("-o is where predictions of new rows go: name them with --apply")
     if args.no_test and args.save is None and args.apply is None:
@@ -226,7 +230,9 @@ def _regressor(args: argparse.Namespace) -> TableRegressor:
     from trellis.regression.base_names import named_base
 
     if args.base is not None:
-        named_base(args.base, args.random_state)
+        base = named_base(args.base, args.random_state)
+        if args.save is not None:
+            _check_savable(base, args)
     more: dict[str, Any] = {"target": args.target, "random_state": 0, "model": args.model}
     if args.model == "glacer":
         given = {name: getattr(args, name) for name in _OF_GLACER}
@@ -234,6 +240,21 @@ def _regressor(args: argparse.Namespace) -> TableRegressor:
     named = {name: getattr(args, name) for name in ("features", "drop", "categories", "coords")}
     kept = argparse.Namespace(**{name: getattr(args, name) for name in _OF_TABLE})
     return new_model(kept, TableRegressor, **more, **named, base=args.base)
+
+
+def _check_savable(base: Any, args: argparse.Namespace) -> None:
+    """Refuse a base that no model file can hold, before the work."""
+    from trellis.files.sklearn_state import CLASSES
+
+    known = {name for names in CLASSES.values() for name in names}
+    parts = [base, *base.get_params().values()]
+    for part in parts:
+        name = type(part).__name__
+        if hasattr(part, "get_params") and name not in known:
+            raise DataError(
+                f"--save: a model file cannot hold a {name}, so not --base {args.base}; leave one "
+                "of the two out"
+            )
 
 
 def _read(args: argparse.Namespace, file: str) -> Table:
