@@ -15,8 +15,8 @@ import numpy as np
 from trellis.arrays import Float64s
 from trellis.domains import has, nothing, one_of, strings, text, whole
 from trellis.errors import CorruptModelError, DataError
-from trellis.estimator import Seeded, changed, parameter
-from trellis.files.storable import Storable
+from trellis.estimator import Seeded, changed, check_parameters, parameter
+from trellis.files.storable import Storable, is_fitted
 from trellis.files.stored import header_value, take
 from trellis.files.table import read_table
 from trellis.regression._adapter import GCRF
@@ -270,7 +270,7 @@ class TableRegressor(Seeded, Storable):
     def _restore(self, state: dict[str, Any]) -> None:
         self.rows_ = TableRows.restored(state.get("rows"))
         model, nearest, places = (state.get(name) for name in ("model", "nearest", "places"))
-        if not isinstance(model, GCRF | GLACER) or not model._is_fitted():
+        if not isinstance(model, GCRF | GLACER) or not is_fitted(model):
             raise CorruptModelError("the model of a table is none of graphs, or not fitted")
         self.places_ = None
         if (nearest is None) != (places is None):
@@ -278,7 +278,7 @@ class TableRegressor(Seeded, Storable):
         if nearest is not None:
             if not isinstance(nearest, KNN):
                 raise CorruptModelError("the graph of a table is not one of nearest rows")
-            nearest._check_parameters()
+            check_parameters(nearest)
             columns, metric = header_value(state, "places", list)
             if not isinstance(columns, list) or metric != nearest.metric:
                 raise CorruptModelError("the coordinates of a table are not as they should be")
