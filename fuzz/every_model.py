@@ -7,7 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from sklearn.tree import DecisionTreeRegressor
 
 from trellis import (
@@ -242,6 +247,31 @@ EVERY: dict[str, Callable[[], Made]] = {
     "GCRF, cv, two graphs": lambda: gcrf(
         GCRF([Ridge(), DecisionTreeRegressor(max_depth=3, random_state=0)], base_predictions="cv"),
         [S, Radius(0.2)],
+    ),
+    "GCRF, histogram trees": lambda: gcrf(
+        GCRF(
+            HistGradientBoostingRegressor(
+                max_iter=4,
+                max_leaf_nodes=6,
+                min_samples_leaf=4,
+                categorical_features=[2],
+                early_stopping=True,
+                random_state=0,
+            )
+        )
+    ),
+    "GCRF, encoders and neighbours": lambda: gcrf(
+        GCRF(
+            [
+                make_pipeline(
+                    SimpleImputer(add_indicator=True),
+                    OneHotEncoder(drop="first", handle_unknown="ignore"),
+                    Ridge(),
+                ),
+                make_pipeline(OrdinalEncoder(), LinearRegression()),
+                KNeighborsRegressor(3, weights="distance"),
+            ]
+        )
     ),
     "GCRF, precomputed": lambda: (
         GCRF("precomputed").fit(Y + 0.1, Y, graph=S),

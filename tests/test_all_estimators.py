@@ -111,7 +111,7 @@ def same(a: Any, b: Any) -> bool:
         return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
     if type(a).__module__.startswith("trellis."):
         return type(a) is type(b) and same(vars(a), vars(b))
-    return bool(a == b)
+    return bool(a == b or (a != a and b != b))  # NaN is NaN
 
 
 def learned(model: Any) -> dict[str, Any]:

@@ -20,9 +20,12 @@ from sklearn.ensemble import (
     ExtraTreesRegressor,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import (
     BayesianRidge,
     ElasticNet,
@@ -37,6 +40,7 @@ from sklearn.linear_model import (
     SGDRegressor,
 )
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -44,6 +48,8 @@ from sklearn.preprocessing import (
     LabelBinarizer,
     MaxAbsScaler,
     MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
     RobustScaler,
     StandardScaler,
 )
@@ -101,7 +107,11 @@ REGRESSORS = [
     least_squares_boosting(random_state=0),
     BaggingRegressor(DecisionTreeRegressor(min_samples_leaf=5), 3, max_samples=0.3, random_state=0),
     BaggingRegressor(n_estimators=2, max_features=0.5, random_state=3),
+    HistGradientBoostingRegressor(max_iter=4),
+    KNeighborsRegressor(3),
     scaled(Ridge()),
+    make_pipeline(SimpleImputer(add_indicator=True), OrdinalEncoder(), LinearRegression()),
+    make_pipeline(OneHotEncoder(handle_unknown="ignore"), Ridge()),
     make_pipeline(MinMaxScaler(), RobustScaler(), MaxAbsScaler(), LinearRegression()),
     DummyRegressor(),
 ]
@@ -113,6 +123,7 @@ CLASSIFIERS = [
     RandomForestClassifier(4, random_state=0, class_weight="balanced"),
     ExtraTreesClassifier(3, random_state=0),
     GradientBoostingClassifier(n_estimators=3, random_state=0),
+    HistGradientBoostingClassifier(max_iter=3),
     BaggingClassifier(n_estimators=2, random_state=0),
     MLPClassifier(hidden_layer_sizes=(5,), max_iter=20, random_state=0),
     make_pipeline(StandardScaler(), LogisticRegression()),
@@ -202,7 +213,9 @@ def test_every_class_is_tried():
         return found.union(*(inside(part) for part in learned))
 
     tried = set().union(*(inside(model) for model in (*REGRESSORS, *CLASSIFIERS)))
-    tried |= {"LabelBinarizer"}  # of the network below
+    # Of the network below, and of an imputer that adds which values were missing.
+    tried |= {"LabelBinarizer", "MissingIndicator"}
+    tried -= {"_BinMapper", "LabelEncoder"}  # of histograms; made again, or left out
     assert tried == {name for names in CLASSES.values() for name in names}
     network = fitted(MLPClassifier(hidden_layer_sizes=(2,), max_iter=2), X, TWO)
     assert isinstance(network._label_binarizer, LabelBinarizer)

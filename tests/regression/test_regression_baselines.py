@@ -19,7 +19,7 @@ from trellis.regression import (
     mean_interval,
 )
 from trellis.regression.baselines import GlacerModel, Kriging, Lasso
-from trellis.regression.gcrf import seeded
+from trellis.regression.bases import seeded
 
 
 @pytest.fixture(scope="module")

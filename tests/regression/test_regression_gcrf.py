@@ -1,4 +1,4 @@
-"""Gaussian CRFs: learning against a joint search, prediction against dense matrices."""
+"""Gaussian CRFs as published: a joint search finds the same, dense matrices predict the same."""
 
 from __future__ import annotations
 
@@ -13,8 +13,19 @@ from sklearn.model_selection import cross_val_score
 
 from trellis.errors import DataError
 from trellis.regression import GCRF, KNN, check_graph, knn_graph, laplacian, likelihood, normalise
-from trellis.regression.likelihood import Many, dense_profile, search, search_stochastic
+from trellis.regression.likelihood import (
+    Many,
+    dense_profile,
+    search,
+    search_factorised,
+    search_stochastic,
+)
 from trellis.regression.spectral import solve
+
+
+def published(base="precomputed", **options):
+    """A model as in the literature."""
+    return GCRF(base, observed=False, **{"base_predictions": "in-sample"} | options)
 
 
 def field(n, seed, alpha=2.0, gamma=3.0, k=4):
@@ -37,7 +48,7 @@ def minus_log_likelihood(parameters, L, y, r):
 @pytest.mark.parametrize("seed", range(3))
 def test_one_dimensional_search_is_the_joint_optimum(seed):
     S, r, y = field(60, seed)
-    model = GCRF("precomputed").fit(r, y, graph=S)
+    model = published("precomputed").fit(r, y, graph=S)
     L = laplacian(normalise(S)).toarray()
     joint = minimize(
         minus_log_likelihood,
@@ -53,7 +64,7 @@ def test_one_dimensional_search_is_the_joint_optimum(seed):
 
 def test_mean_and_variance_are_those_of_the_gaussian():
     S, r, y = field(80, 5)
-    model = GCRF("precomputed").fit(r, y, graph=S)
+    model = published("precomputed").fit(r, y, graph=S)
     S2, r2, _ = field(50, 6)
     mean, std = model.predict(r2, graph=S2, return_std=True)
     Q = model.alpha_ * np.eye(50) + model.beta_ * laplacian(normalise(S2)).toarray()
@@ -64,37 +75,52 @@ def test_mean_and_variance_are_those_of_the_gaussian():
 
 def test_scaling_the_graph_changes_nothing():
     S, r, y = field(50, 1)
-    a, b = (GCRF("precomputed").fit(r, y, graph=c * S) for c in (1, 1000))
+    a, b = (published("precomputed").fit(r, y, graph=c * S) for c in (1, 1000))
     assert a.beta_ == pytest.approx(b.beta_, rel=1e-6)
 
 
 def test_exact_and_stochastic_agree():
     S, r, y = field(400, 2)
-    exact = GCRF("precomputed", method="exact").fit(r, y, graph=S)
-    sampled = GCRF("precomputed", method="stochastic", random_state=0).fit(r, y, graph=S)
+    exact = published("precomputed", method="exact").fit(r, y, graph=S)
+    sampled = published("precomputed", method="stochastic", random_state=0).fit(r, y, graph=S)
     assert sampled.alpha_ == pytest.approx(exact.alpha_, rel=0.03)
     assert sampled.beta_ == pytest.approx(exact.beta_, rel=0.06)
     assert sampled.log_likelihood_ == pytest.approx(exact.log_likelihood_, abs=3)
     assert sampled.beta_ != exact.beta_
-    other = GCRF("precomputed", method="stochastic", random_state=0).fit(r, y, graph=S)
+    other = published("precomputed", method="stochastic", random_state=0).fit(r, y, graph=S)
     assert other.beta_ == sampled.beta_
 
 
 def test_the_path_is_chosen_by_size(monkeypatch):
     S, r, y = field(60, 0)
-    exact = GCRF("precomputed").fit(r, y, graph=S)
+    exact = published("precomputed").fit(r, y, graph=S)
     monkeypatch.setattr(likelihood, "_DENSE_UP_TO", 20)
     L = laplacian(normalise(S))
+    factorised = search_factorised(L, y, r)
+    model = published("precomputed", random_state=0).fit(r, y, graph=S)
+    assert model.alpha_ == factorised.alpha
+    assert model.alpha_ == pytest.approx(exact.alpha_, rel=1e-6)
+    monkeypatch.setattr(likelihood, "is_affordable", lambda L: False)
     found = search_stochastic(L, y, r)
-    model = GCRF("precomputed", random_state=0).fit(r, y, graph=S)
+    model = published("precomputed", random_state=0).fit(r, y, graph=S)
     assert model.alpha_ == found.alpha != exact.alpha_
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sparse_factors_and_eigenvalues_find_the_same(seed):
+    S, r, y = field(200, seed, gamma=[0.0, 0.3, 3.0, 40.0][seed])
+    L = laplacian(normalise(S))
+    eigen, sparse = search(dense_profile(L, y, r)), search_factorised(L, y, r)
+    assert sparse.log_likelihood == pytest.approx(eigen.log_likelihood, abs=1e-7)
+    assert sparse.gamma == pytest.approx(eigen.gamma, rel=1e-3, abs=1e-6)
+    assert search_factorised(L, y, y).gamma == 0  # a perfect fit needs no neighbours
 
 
 def test_useless_graph_gets_no_weight():
     S, r, _ = field(100, 0)
     # The targets differ between neighbours more than the base predictions do.
     y = r + 0.5 * (laplacian(normalise(S)) @ r)
-    model = GCRF("precomputed").fit(r, y, graph=S)
+    model = published("precomputed").fit(r, y, graph=S)
     assert model.beta_ == 0
     assert (model.predict(r, graph=S) == r).all()
     assert model.alpha_ == pytest.approx(50 / np.sum((y - r) ** 2))
@@ -102,7 +128,7 @@ def test_useless_graph_gets_no_weight():
 
 def test_perfect_base_predictions_are_capped():
     S, _, y = field(50, 0)
-    model = GCRF("precomputed").fit(y, y, graph=S)
+    model = published("precomputed").fit(y, y, graph=S)
     mean, std = model.predict(y, graph=S, return_std=True)
     assert np.isfinite(model.alpha_)
     np.testing.assert_allclose(mean, y)
@@ -114,12 +140,12 @@ def test_isolated_nodes_keep_the_base_prediction():
     S, r, y = field(60, 3)
     dense = S.toarray()
     dense[7], dense[:, 7] = 0, 0
-    model = GCRF("precomputed").fit(r, y, graph=dense)
+    model = published("precomputed").fit(r, y, graph=dense)
     mean, std = model.predict(r, graph=dense, return_std=True)
     assert model.beta_ > 0
     assert mean[7] == r[7]
     assert std[7] == pytest.approx(np.sqrt(1 / (2 * model.alpha_)))
-    alone = GCRF("precomputed").fit(r, y, graph=np.zeros((60, 60)))
+    alone = published("precomputed").fit(r, y, graph=np.zeros((60, 60)))
     assert (alone.predict(r, graph=np.zeros((60, 60))) == r).all()
 
 
@@ -142,9 +168,9 @@ def test_gradient_of_several_graphs_and_bases():
 def test_several_reduce_to_one():
     S, r, y = field(80, 4)
     noise = np.random.default_rng(9).normal(size=80) * 100
-    one = GCRF("precomputed").fit(r, y, graph=S)
+    one = published("precomputed").fit(r, y, graph=S)
     other = check_graph(np.roll(np.eye(80), 1, 0) + np.roll(np.eye(80), -1, 0))  # means nothing
-    many = GCRF("precomputed").fit(np.column_stack([r, noise]), y, graph=[S, other])
+    many = published("precomputed").fit(np.column_stack([r, noise]), y, graph=[S, other])
     assert many.alpha_[1] < 1e-3 * many.alpha_[0]
     assert many.alpha_[0] == pytest.approx(one.alpha_, rel=0.1)
     assert many.beta_[0] == pytest.approx(one.beta_, rel=0.2)
@@ -165,15 +191,20 @@ def test_sampled_value_of_several_graphs(monkeypatch):
     at = np.array([0.7, 0.2, 1.3, 0.4])
     exact, _ = Many(laplacians, y, R).value_and_gradient(at)
     monkeypatch.setattr(likelihood, "_DENSE_UP_TO", 20)
+    assert Many(laplacians, y, R).value(at) == pytest.approx(exact, abs=1e-8)
+    monkeypatch.setattr(likelihood, "is_affordable", lambda L: False)
     assert Many(laplacians, y, R).value(at) == pytest.approx(exact, abs=2)
 
 
 def test_several_on_a_large_graph(monkeypatch):
     S, r, y = field(100, 4)
     R = np.column_stack([r, np.roll(r, 1)])
-    exact = GCRF("precomputed").fit(R, y, graph=S)
+    exact = published("precomputed").fit(R, y, graph=S)
     monkeypatch.setattr(likelihood, "_DENSE_UP_TO", 20)
-    sampled = GCRF("precomputed").fit(R, y, graph=S)
+    factorised = published("precomputed").fit(R, y, graph=S)
+    assert factorised.log_likelihood_ == pytest.approx(exact.log_likelihood_, abs=1e-3)
+    monkeypatch.setattr(likelihood, "is_affordable", lambda L: False)
+    sampled = published("precomputed").fit(R, y, graph=S)
     assert sampled.alpha_[0] == pytest.approx(exact.alpha_[0], rel=0.15)
     assert sampled.beta_[0] == pytest.approx(exact.beta_[0], rel=0.2)
 
@@ -181,13 +212,13 @@ def test_several_on_a_large_graph(monkeypatch):
 @pytest.mark.parametrize("base", [[], (), np.zeros(0)])
 def test_a_list_of_no_base_models(base):
     with pytest.raises(DataError, match="base is a list without a model; give one at least"):
-        GCRF(base).fit(np.zeros((3, 1)), np.arange(3.0), graph=np.ones((3, 3)) - np.eye(3))
+        published(base).fit(np.zeros((3, 1)), np.arange(3.0), graph=np.ones((3, 3)) - np.eye(3))
 
 
 @pytest.mark.parametrize("how", ["in-sample", "cv"])
 def test_what_a_base_model_refuses_is_a_data_error(how):
     S, words = np.ones((4, 4)) - np.eye(4), np.array([["a"], ["b"], ["c"], ["d"]])
-    model = GCRF(LinearRegression(), base_predictions=how, cv=2)
+    model = published(LinearRegression(), base_predictions=how, cv=2)
     with pytest.raises(DataError, match="the base model LinearRegression refuses the data: "):
         model.fit(words, np.arange(4.0), graph=S)
     model.fit(np.arange(4.0)[:, None], np.arange(4.0) ** 2, graph=S)
@@ -200,7 +231,7 @@ def test_base_models_are_fitted_and_smoothed():
     where, X = rng.uniform(size=(300, 2)), rng.normal(size=(300, 2))
     y = X[:, 0] + 3 * np.sin(5 * where[:, 0]) + 0.1 * rng.normal(size=300)
     S = knn_graph(where)
-    model = GCRF(LinearRegression()).fit(X, y, graph=S)
+    model = published(LinearRegression()).fit(X, y, graph=S)
     base = LinearRegression().fit(X, y).predict(X)
     L = laplacian(normalise(S))
     np.testing.assert_allclose(
@@ -208,9 +239,9 @@ def test_base_models_are_fitted_and_smoothed():
     )
     residual = y - model.predict(X, graph=S)
     assert model.score(X, y, graph=S) == pytest.approx(1 - residual @ residual / (300 * y.var()))
-    both = GCRF([LinearRegression(), None]).fit(X, y, graph=S)
-    assert both.alpha_.shape == (2,)
-    assert len(both.bases_) == 2
+    both = published([LinearRegression(), None]).fit(X, y, graph=S)
+    assert both.alpha_.shape == (4,)  # None is three
+    assert len(both.bases_) == 4
 
 
 def test_out_of_fold_predictions_calibrate_the_intervals():
@@ -227,7 +258,7 @@ def test_out_of_fold_predictions_calibrate_the_intervals():
     covered = {}
     for kind in ("in-sample", "cv"):
         forest = RandomForestRegressor(15, random_state=0)
-        model = GCRF(forest, base_predictions=kind).fit(X[:n], y[0], graph=graphs[0])
+        model = published(forest, base_predictions=kind).fit(X[:n], y[0], graph=graphs[0])
         mean, std = model.predict(X[n:], graph=graphs[1], return_std=True)
         covered[kind] = np.mean(np.abs(y[1] - mean) < 1.6449 * std)
     assert 0.85 <= covered["cv"] <= 0.95
@@ -236,8 +267,8 @@ def test_out_of_fold_predictions_calibrate_the_intervals():
 
 def test_calibration_fits_the_training_residuals():
     S, r, y = field(200, 3)
-    plain = GCRF("precomputed").fit(r, y, graph=S)
-    scaled = GCRF("precomputed", calibrate=True).fit(r, y, graph=S)
+    plain = published("precomputed").fit(r, y, graph=S)
+    scaled = published("precomputed", calibrate=True).fit(r, y, graph=S)
     mean, std = plain.predict(r, graph=S, return_std=True)
     mean2, std2 = scaled.predict(r, graph=S, return_std=True)
     assert plain.std_scale_ == 1
@@ -248,7 +279,7 @@ def test_calibration_fits_the_training_residuals():
 
 def test_least_error():
     S, r, y = field(150, 3)
-    model = GCRF("precomputed", criterion="error").fit(r, y, graph=S)
+    model = published("precomputed", criterion="error").fit(r, y, graph=S)
     L = laplacian(normalise(S))
 
     def error(gamma):
@@ -258,16 +289,16 @@ def test_least_error():
     assert error(gamma) < min(error(gamma * 1.01), error(gamma / 1.01), error(0.0))
     e = y - solve(L, gamma, r)
     assert model.alpha_ == pytest.approx(75 / (e @ e + gamma * e @ (L @ e)))
-    assert GCRF("precomputed", criterion="error").fit(y, y, graph=S).beta_ == 0
+    assert published("precomputed", criterion="error").fit(y, y, graph=S).beta_ == 0
     with pytest.raises(DataError, match="one base model and one graph"):
-        GCRF("precomputed", criterion="error").fit(r, y, graph=[S, S])
+        published("precomputed", criterion="error").fit(r, y, graph=[S, S])
 
 
 def test_scikit_learn_manners():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(120, 2))
     y = np.sin(6 * X[:, 0]) + 0.1 * rng.normal(size=120)
-    model = GCRF(LinearRegression(), graph=KNN(n_neighbors=3))
+    model = published(LinearRegression(), graph=KNN(n_neighbors=3))
     assert cross_val_score(model, X, y, cv=3).shape == (3,)
     assert repr(clone(model).graph) == "KNN(n_neighbors=3)"
     with pytest.raises(NotFittedError):
@@ -330,4 +361,4 @@ R3 = np.array([1.0, 2.0, 4.0])
 )
 def test_bad_input(call, message):
     with pytest.raises(DataError, match=message):
-        call(GCRF("precomputed"))
+        call(published("precomputed"))

@@ -1,9 +1,12 @@
 """Estimators of scikit-learn in model files: class, parameters and learned attributes, no pickle.
 
 Only classes listed here are written and read: those whose predictions are plain array arithmetic,
-which at worst raises an error when attributes do not fit each other, and trees, which are checked
-node by node (:mod:`trellis.files.sklearn_tree`) together with the ensembles that hold them. A class
-outside the list might hand what a file says to compiled code unchecked.
+which at worst raises an error when attributes do not fit each other, one-hot encoders, which are
+checked (:mod:`trellis.files.sklearn_encoder`), nearest neighbours, which are fitted again
+(:mod:`trellis.files.sklearn_neighbours`), and trees, which are checked node by node
+(:mod:`trellis.files.sklearn_tree`, :mod:`trellis.files.sklearn_histogram_tree`) together with the
+ensembles that hold them. A class outside the list might hand what a file says to compiled code
+unchecked.
 
 A restored estimator predicts one row before it is used, so that attributes that do not fit each
 other are noticed when a file is read.
@@ -18,6 +21,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trellis.errors import CorruptModelError, DataError
+from trellis.files.sklearn_encoder import check_one_hot, possible_row
+from trellis.files.sklearn_histogram_tree import (
+    BOOSTED,
+    plain_part,
+    read_boosting,
+    write_boosting,
+)
+from trellis.files.sklearn_neighbours import NEIGHBOURS, fit_again, rows_and_answers
 from trellis.files.sklearn_tree import is_tree
 from trellis.files.stored import header_value
 
@@ -31,18 +42,21 @@ CLASSES = {
     "sklearn.dummy": ("DummyClassifier", "DummyRegressor"),
     "sklearn.ensemble": (
         "BaggingClassifier", "BaggingRegressor", "ExtraTreesClassifier", "ExtraTreesRegressor",
-        "GradientBoostingClassifier", "GradientBoostingRegressor", "RandomForestClassifier",
-        "RandomForestRegressor",
+        "GradientBoostingClassifier", "GradientBoostingRegressor", "HistGradientBoostingClassifier",
+        "HistGradientBoostingRegressor", "RandomForestClassifier", "RandomForestRegressor",
     ),
+    "sklearn.impute": ("MissingIndicator", "SimpleImputer"),
     "sklearn.linear_model": (
         "BayesianRidge", "ElasticNet", "ElasticNetCV", "HuberRegressor", "Lasso", "LassoCV",
         "LinearRegression", "LogisticRegression", "Ridge", "RidgeCV", "SGDRegressor",
     ),
     "sklearn.naive_bayes": ("GaussianNB",),
+    "sklearn.neighbors": ("KNeighborsRegressor",),
     "sklearn.neural_network": ("MLPClassifier", "MLPRegressor"),
     "sklearn.pipeline": ("Pipeline",),
     "sklearn.preprocessing": (
-        "LabelBinarizer", "MaxAbsScaler", "MinMaxScaler", "RobustScaler", "StandardScaler",
+        "LabelBinarizer", "MaxAbsScaler", "MinMaxScaler", "OneHotEncoder", "OrdinalEncoder",
+        "RobustScaler", "StandardScaler",
     ),
     "sklearn.tree": (
         "DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier",
@@ -83,11 +97,23 @@ def write_sklearn(estimator: Any, where: str, writer: ValueWriter) -> dict[str, 
     parameters = estimator.get_params(deep=False)
     as_made = vars(kind(**parameters))
     learned = {n: v for n, v in vars(estimator).items() if n not in as_made and n not in _LEFT_OUT}
+    histograms = kind.__name__ in BOOSTED and "_predictors" in learned
+    boosting = {"boosting": write_boosting(estimator, where, writer)} if histograms else {}
+    if kind.__name__ in BOOSTED:
+        learned = plain_part(learned, where)
+    if kind.__name__ in NEIGHBOURS:
+        learned = rows_and_answers(estimator, learned, where)
+    if kind.__name__ == "OneHotEncoder" and learned.get("_infrequent_enabled"):
+        raise DataError(
+            f"{where} is a OneHotEncoder that groups rare categories, which a model file cannot "
+            "hold: leave out min_frequency and max_categories"
+        )
     return {
         "class": f"{home}.{kind.__name__}",
         "version": sklearn.__version__,
         "parameters": {n: writer(v, f"{where}.{n}") for n, v in parameters.items()},
         "learned": {n: writer(v, f"{where}.{n}") for n, v in learned.items()},
+        **boosting,
     }
 
 
@@ -104,11 +130,21 @@ def read_sklearn(node: dict[str, Any], reader: ValueReader) -> Any:
     if jobs is not None and not (type(jobs) is int and abs(jobs) <= _MAX_JOBS):
         raise CorruptModelError(f"{name} asks for {jobs} processes")
     estimator = kind(**parameters)
-    for attribute, value in reader.entries(header_value(node, "learned", dict)).items():
+    learned = reader.entries(header_value(node, "learned", dict))
+    if name in NEIGHBOURS:
+        fit_again(estimator, learned, name)
+        return estimator
+    for attribute, value in learned.items():
         taken = attribute in parameters or attribute.startswith("__") or hasattr(kind, attribute)
         if taken or attribute in _LEFT_OUT or not attribute.isidentifier():
             raise CorruptModelError(f"{name} learns no {attribute!r}")
         setattr(estimator, attribute, value)
+    if name in BOOSTED and "boosting" in node:
+        read_boosting(header_value(node, "boosting", dict), estimator, reader)
+    elif name in BOOSTED and learned:
+        raise CorruptModelError(f"a {name} has no trees")
+    if name == "OneHotEncoder":
+        check_one_hot(estimator)
     _check_trees(estimator, name)
     return estimator
 
@@ -171,7 +207,7 @@ def check_prediction(
         n_features = estimator.n_features_in_
     if type(n_features) is not int or not 1 <= n_features <= _MAX_COLUMNS:
         raise CorruptModelError(f"a model inside has {n_features} columns")
-    row = np.zeros((1, n_features))
+    row = possible_row(estimator, n_features)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a model that knows its columns by name
         answer = estimator.predict_proba(row) if classify else estimator.predict(row)

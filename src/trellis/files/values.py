@@ -5,6 +5,7 @@ JSON has no tuples, no NaN and no arrays, so what it lacks is an object of one m
     {"tuple": [...]}  {"dict": [[key, value], ...]}  {"float": "nan"}  {"number": [type, value]}
     {"array": name}   {"strings": name, ...}         {"objects": [...], "shape": [...]}
     {"path": text}    {"random_state": ...}          {"value": name, "fields": {...}}
+    {"dtype": name, "class": whether it is NumPy's class or its dtype}
     {"model": header, ...}  an estimator of Trellis  {"sklearn": ...}  one of scikit-learn
 
 and everything else is itself. Arrays stand beside the header, under the name of the place where
@@ -34,9 +35,10 @@ __all__ = ["ValueReader", "ValueWriter", "parts_of"]
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _NUMBERS = {f"{kind}{8 * n}" for kind in ("int", "uint") for n in (1, 2, 4, 8)}
 _NUMBERS |= {"bool", "float16", "float32", "float64"}
+_DTYPES = _NUMBERS | {"object"}
 _MARKS = (
     "tuple", "dict", "float", "number", "array", "strings", "objects", "path", "random_state",
-    "value", "model", "sklearn", "tree",
+    "value", "model", "sklearn", "tree", "dtype",
 )  # fmt: skip
 _MAX_TEXT = 1 << 20  # characters of one element of an array of text
 
@@ -82,6 +84,12 @@ class ValueWriter:
             return {"path": os.fsdecode(value)}
         if isinstance(value, np.random.RandomState):
             return self._random_state(value, where)
+        is_class = isinstance(value, type) and issubclass(value, np.generic)
+        if is_class or isinstance(value, np.dtype):
+            name = np.dtype(value).name
+            if name not in _DTYPES:
+                raise _unknown(where, f"the type {name}")
+            return {"dtype": name, "class": is_class}
         return self._object(value, where)
 
     def _array(self, array: NDArray[Any], where: str) -> Any:
@@ -254,6 +262,10 @@ class ValueReader:
             }
         )
         return state
+
+    def _dtype(self, node: dict[str, Any]) -> Any:
+        dtype = np.dtype(header_value(node, "dtype", str, choices=_DTYPES))
+        return dtype.type if header_value(node, "class", bool) else dtype
 
     def _value(self, node: dict[str, Any]) -> Any:
         kind = class_named(header_value(node, "value", str, choices=tuple(VALUES)), VALUES)

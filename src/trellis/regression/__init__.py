@@ -2,6 +2,7 @@
 
 from trellis.regression.areas import areas_graph, edges_graph
 from trellis.regression.baselines import baselines
+from trellis.regression.bases import default_bases, least_squares_boosting
 from trellis.regression.collaboration import Swap
 from trellis.regression.comparison import Evaluation, evaluate, mean_interval
 from trellis.regression.data import RegressionData
@@ -10,7 +11,7 @@ from trellis.regression.distance_correlation import (
     distance_correlation,
     distance_covariance,
 )
-from trellis.regression.gcrf import GCRF, least_squares_boosting
+from trellis.regression.gcrf import GCRF
 from trellis.regression.glacer import GLACER
 from trellis.regression.graph_matrix import check_graph, laplacian, normalise
 from trellis.regression.network_lasso import NetworkLasso, geometric_median
@@ -36,6 +37,7 @@ __all__ = [
     "areas_graph",
     "baselines",
     "check_graph",
+    "default_bases",
     "distance_correlation",
     "distance_covariance",
     "edges_graph",

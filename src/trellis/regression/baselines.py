@@ -31,8 +31,9 @@ import numpy as np
 from trellis.arrays import Float64s
 from trellis.domains import flag, number, whole
 from trellis.errors import DataError
+from trellis.regression.bases import least_squares_boosting, seeded
 from trellis.regression.data import RegressionData
-from trellis.regression.gcrf import GCRF, least_squares_boosting, seeded
+from trellis.regression.gcrf import GCRF
 
 __all__ = [
     "GlacerModel",

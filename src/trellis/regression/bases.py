@@ -6,24 +6,29 @@ than it is, so there R holds predictions of its copies that were trained on the 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from trellis.arrays import Float64s
 from trellis.errors import DataError, TrellisError
+from trellis.regression.rows import n_rows
 
 __all__ = [
     "default_bases",
     "least_squares_boosting",
+    "one_thread",
     "out_of_fold",
     "predictions",
     "refusals_of",
     "seeded",
+    "trained",
 ]
 
+_ONE_THREAD_UP_TO = 10_000  # rows
 _FOREST_UP_TO = 20_000  # rows; a forest of more takes minutes
 
 
@@ -83,12 +88,25 @@ def seeded(estimator: Any, seed: int) -> Any:
     return estimator.set_params(**dict.fromkeys(states, seed))
 
 
+def trained(models: Sequence[Any], X: Any, y: Float64s) -> list[Any]:
+    """Return copies of the models, trained."""
+    from sklearn.base import clone
+
+    copies = []
+    with _threads_for(len(y)):
+        for model in models:
+            with refusals_of(model):
+                copies.append(clone(model).fit(X, y))
+    return copies
+
+
 def predictions(models: Sequence[Any], X: Any) -> Float64s:
     """Return what fitted models predict, (n, K)."""
     columns = []
-    for model in models:
-        with refusals_of(model):
-            columns.append(np.asarray(model.predict(X), dtype=np.float64))
+    with _threads_for(n_rows(X)):
+        for model in models:
+            with refusals_of(model):
+                columns.append(np.asarray(model.predict(X), dtype=np.float64))
     return np.column_stack(columns)
 
 
@@ -98,10 +116,29 @@ def out_of_fold(models: Sequence[Any], X: Any, y: Float64s, splitter: Any) -> Fl
     from sklearn.model_selection import cross_val_predict
 
     columns = []
-    for model in models:
-        with refusals_of(model):
-            columns.append(cross_val_predict(clone(model), X, y, cv=splitter))
+    with _threads_for(len(y)):
+        for model in models:
+            with refusals_of(model):
+                columns.append(cross_val_predict(clone(model), X, y, cv=splitter))
     return np.column_stack(columns).astype(np.float64)
+
+
+def one_thread() -> Any:
+    """Limit BLAS and OpenMP to one thread: their results depend on the number of threads."""
+    return _controller().limit(limits=1)
+
+
+def _threads_for(n: int) -> Any:
+    """One thread for few rows: several wait for one another longer than they work."""
+    return one_thread() if n <= _ONE_THREAD_UP_TO else nullcontext()
+
+
+@functools.cache
+def _controller() -> Any:
+    import sklearn.ensemble  # noqa: F401 (its libraries must be loaded to be limited)
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # no stubs
+
+    return ThreadpoolController()
 
 
 @contextmanager

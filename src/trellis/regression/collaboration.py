@@ -26,6 +26,7 @@ from trellis.files.checkpoint import CheckpointFile
 from trellis.files.container import loading
 from trellis.files.stored import check_range, header_value, take
 from trellis.progress import Reporter
+from trellis.regression.bases import one_thread
 from trellis.regression.gcrf import LARGEST_GAMMA
 from trellis.regression.objective import Objective
 from trellis.regression.swaps import (
@@ -36,7 +37,6 @@ from trellis.regression.swaps import (
     exchanged,
     fit_component,
     fit_model,
-    one_thread,
 )
 
 __all__ = [

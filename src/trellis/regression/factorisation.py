@@ -34,7 +34,7 @@ def is_affordable(L: Any) -> bool:
     True
     """
     widest = int(widest_level(L.indptr, L.indices))
-    return widest <= min(_WIDEST, 100 + _SHARE * L.shape[0])
+    return bool(widest <= min(_WIDEST, 100 + _SHARE * L.shape[0]))
 
 
 class Factorisation:

@@ -1,53 +1,47 @@
-"""Gaussian conditional random fields: any regressor, smoothed over a graph, with variances.
+"""Gaussian conditional random fields: any regressors, and what was observed in the neighbourhood.
 
-    p(y | X) ~ exp(-sum_k alpha_k |y - R_k|^2 - sum_l beta_l y'L_l y)
+    p(y | X) ~ exp(-sum_k alpha_k |y - R_k|^2 - sum_l beta_l (y - R rho)' L_l (y - R rho))
 
 R_k are the predictions of unstructured base models and L_l the Laplacians of similarity graphs,
-each scaled to an average weighted degree of 1 so that what is learnt on one graph holds on another.
-So y ~ N(mu, (2Q)^-1) with Q = sum(alpha) I + sum_l beta_l L_l and mu = Q^-1 R alpha. An isolated
-node gets its base prediction. If the targets of some nodes o are known when those of others, u, are
-predicted, then y_u ~ N(Q_uu^-1 ((R alpha)_u - Q_uo y_o), (2Q_uu)^-1).
+each scaled to an average weighted degree of 1 on the training nodes. With alpha = sum_k alpha_k,
+a = alpha_k / alpha, gamma = beta / alpha and K = I + sum_l gamma_l L_l,
+
+    y ~ N(K^-1 (R a + (K - I) R rho), (2 alpha K)^-1)
+
+Targets of nodes that are to be predicted are those of this Gaussian *given the targets of the
+training nodes* (:mod:`trellis.regression.conditional`), and the parameters are those with the least
+leave-one-out error (:mod:`trellis.regression.leave_one_out`).
+
+As published, ``observed=False``: rho = 0, alpha and beta maximise the likelihood
+(:mod:`trellis.regression.likelihood`), and rows to predict are smoothed over a graph of their own,
+scaled by itself, without a look at the training nodes.
 
 References: Qin et al. (2009), Radosavljevic et al. (2010).
-
-How alpha and beta are found: see :mod:`trellis.regression.likelihood`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from trellis.arrays import Float64s
 from trellis.domains import flag, function, has, nothing, one_of, sequence_of, whole
-from trellis.errors import CorruptModelError, DataError, TrellisError
+from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Seeded, changed, parameter
 from trellis.files.sklearn_state import check_prediction
 from trellis.files.storable import Storable
 from trellis.files.stored import check_range, header_value, take
-from trellis.regression.graph_matrix import laplacian, normalise, resolve_graph
-from trellis.regression.likelihood import (
-    dense_profile,
-    exact_is_affordable,
-    search,
-    search_error,
-    search_many,
-    search_stochastic,
-)
-from trellis.regression.rows import check_observed, check_targets
-from trellis.regression.spectral import inverse_diagonal, solve
+from trellis.regression.bases import default_bases, out_of_fold, predictions, refusals_of, trained
+from trellis.regression.conditional import unknown_given_known
+from trellis.regression.leave_one_out import learn, residuals
+from trellis.regression.likelihood import maximise
+from trellis.regression.rows import check_observed, check_targets, n_rows
+from trellis.regression.training_graphs import TrainingGraphs
+from trellis.regression.training_nodes import TrainingNodes
 
-__all__ = [
-    "GCRF",
-    "LARGEST_GAMMA",
-    "REGRESSOR",
-    "least_squares_boosting",
-    "n_rows",
-    "seeded",
-]
+__all__ = ["GCRF", "LARGEST_GAMMA", "REGRESSOR"]
 
 
 REGRESSOR = has("fit", "predict", words="a regressor")
@@ -57,43 +51,21 @@ LARGEST_GAMMA = 1e15
 """Beyond it 1 + gamma is gamma in floating point, and a Gaussian CRF has no variances."""
 
 
-def least_squares_boosting(
-    n_estimators: int = 10, random_state: int | None = None, *, max_leaf_nodes: int = 11
-) -> Any:
-    """Return the default base model: least-squares boosting of trees with at most 10 splits.
-
-    Examples
-    --------
-    >>> least_squares_boosting().n_estimators
-    10
-    """
-    from sklearn.ensemble import GradientBoostingRegressor
-
-    return GradientBoostingRegressor(
-        n_estimators=n_estimators,
-        learning_rate=1.0,
-        max_leaf_nodes=max_leaf_nodes,
-        min_samples_leaf=5,
-        max_depth=None,
-        random_state=random_state,
-    )
-
-
-def seeded(estimator: Any, seed: int) -> Any:
-    """Set every ``random_state`` in a scikit-learn estimator, and return it."""
-    states = [name for name in estimator.get_params() if name.split("__")[-1] == "random_state"]
-    return estimator.set_params(**dict.fromkeys(states, seed))
-
-
 class GCRF(Seeded, Storable):
-    """Gaussian CRF over any scikit-learn regressor.
+    """Gaussian CRF over any scikit-learn regressors, given what was observed nearby.
 
     Attributes
     ----------
     alpha_, beta_ : float, or arrays when there are several
         Weights of the base predictions and of the graphs.
+    rho_ : array (K,)
+        How much of each base prediction neighbours need not share: 0 says that neighbours have
+        similar targets, 1 that they have similar residuals.
+    leave_one_out_error_, base_error_ : float
+        Mean squared errors at training nodes, each predicted from all others, and those of the base
+        models alone (both NaN for ``observed=False``).
     log_likelihood_ : float
-        Of the training targets, given the base predictions (NaN for ``criterion="error"``).
+        Of the training targets, given the base predictions (NaN unless it was maximised).
     std_scale_ : float
         What standard deviations are multiplied by; 1 without calibration.
     bases_ : list
@@ -101,16 +73,15 @@ class GCRF(Seeded, Storable):
 
     Examples
     --------
-    >>> from sklearn.linear_model import LinearRegression
-    >>> from trellis.regression import GCRF, knn_graph
+    >>> from trellis.regression import GCRF, KNN
     >>> rng = np.random.default_rng(0)
-    >>> where = rng.uniform(size=(200, 2))
-    >>> X = rng.normal(size=(200, 1))
-    >>> y = X[:, 0] + np.sin(6 * where[:, 0]) + 0.1 * rng.normal(size=200)
-    >>> model = GCRF(LinearRegression()).fit(X, y, graph=knn_graph(where))
-    >>> mean, std = model.predict(X, graph=knn_graph(where), return_std=True)
-    >>> mean.shape, std.shape
-    ((200,), (200,))
+    >>> where, X = rng.uniform(size=(300, 2)), rng.normal(size=(300, 1))
+    >>> y = X[:, 0] + np.sin(6 * where[:, 0]) + 0.1 * rng.normal(size=300)
+    >>> model = GCRF(graph=KNN(5), random_state=0).fit(X[:200], y[:200], coords=where[:200])
+    >>> mean, std = model.predict(X[200:], coords=where[200:], return_std=True)
+    >>> error, error_of_base = mean - y[200:], model.predict_base(X[200:]) - y[200:]
+    >>> bool(np.mean(error**2) < 0.5 * np.mean(error_of_base**2))
+    True
     """
 
     base: Any = parameter(
@@ -118,131 +89,161 @@ class GCRF(Seeded, Storable):
         | one_of("precomputed")
         | REGRESSOR
         | sequence_of(nothing | REGRESSOR, "a list of regressors"),
-        """The unstructured model(s), cloned and fitted. "precomputed": X itself holds the base
-        predictions, (n,) or (n, K). None: least-squares boosting, 10 trees.""",
+        """The unstructured model(s), cloned and fitted; how much each is worth is learnt.
+        "precomputed": X itself holds the base predictions, (n,) or (n, K), out-of-fold for rows
+        with a target. None: ridge regression, extra trees and boosted trees.""",
         default=None,
         kw_only=False,
     )
     graph: Any = parameter(
         nothing | function | sequence_of(function, "a list of functions"),
-        """Makes the graph from X when `fit` and `predict` are given none, e.g.
-        ``KNN(n_neighbors=5, columns=["lat", "lon"])``. Several graphs have one beta each.""",
+        """Makes the graph from `coords` (from X where none are given), e.g. ``KNN(5,
+        metric="haversine")`` or ``KNN(5, columns=["lat", "lon"])``. Several graphs have one beta
+        each. None: ``KNN()``, unless `fit` is given a graph.""",
         default=None,
+    )
+    observed: bool = parameter(
+        flag,
+        """Whether rows are predicted given the targets of the training rows. False, as published:
+        the rows to predict have a graph of their own and are smoothed over each other.""",
+        default=True,
     )
     base_predictions: Literal["in-sample", "cv"] = parameter(
         one_of("in-sample", "cv"),
-        """What alpha and beta are learnt from. The base model's predictions on its own training
-        data ("in-sample", as in the literature) make a strong learner look better than it is: too
-        little smoothing and intervals far too narrow. Out-of-fold predictions ("cv") do not.""",
-        default="in-sample",
+        """What parameters are learnt from. The base model's predictions on its own training data
+        ("in-sample", as in the literature) make a strong learner look better than it is: too little
+        smoothing and intervals far too narrow. Out-of-fold predictions ("cv") do not.""",
+        default="cv",
     )
     cv: int = parameter(whole(2), 'Folds for "cv".', default=5)
-    criterion: Literal["likelihood", "error"] = parameter(
-        one_of("likelihood", "error"),
-        """What alpha and beta maximise: the likelihood, or (one base, one graph) the accuracy of
-        the mean. Where targets are smoother than the model can explain, the likelihood smooths too
-        much; the error needs ``base_predictions="cv"`` to be honest.""",
-        default="likelihood",
+    criterion: Literal["leave-one-out", "pseudo-likelihood", "likelihood", "error"] | None = (
+        parameter(
+            nothing | one_of("leave-one-out", "pseudo-likelihood", "likelihood", "error"),
+            """What is learnt from: the squared error of each training node given all others; the
+            likelihood of each given all others; the likelihood of all (with rho = 0), which smooths
+            too much where targets are smoother than the model can explain; or (one base, one graph,
+            rho = 0) the error of base predictions smoothed over each other. None: "leave-one-out",
+            "likelihood" if not `observed`.""",
+            default=None,
+        )
+    )
+    residuals: bool = parameter(
+        flag,
+        """Whether rho is learnt for the first two criteria: neighbours are similar in what base
+        models leave over. False: rho = 0, neighbours have similar targets, as published.""",
+        default=True,
     )
     calibrate: bool | None = parameter(
         nothing | flag,
         """Whether standard deviations are scaled so that 90 % of the training residuals lie within
-        their 90 % intervals. The likelihood gets the joint density right, not each node's own
-        variance, when the targets are not what the model says. None: yes for "cv", whose residuals
-        are those of unseen nodes, else no.""",
+        their 90 % intervals: leave-one-out residuals, or those of base predictions smoothed over
+        each other if not `observed`. None: yes where residuals are those of unseen nodes.""",
         default=None,
     )
     method: Literal["auto", "exact", "stochastic"] = parameter(
         one_of("auto", "exact", "stochastic"),
-        """"exact": eigendecomposition. "stochastic": Lanczos quadrature, for large graphs. "auto"
-        decides by size (exact up to 1,500 connected nodes).""",
+        """How the likelihood's determinant is computed. "exact": by eigenvalues or, above 1,500
+        connected nodes, sparse factors. "stochastic": Lanczos quadrature. "auto" decides by what is
+        affordable.""",
         default="auto",
     )
     n_probes: int = parameter(
         whole(1),
-        """Random vectors of the estimate of standard deviations on large graphs (the relative error
-        is roughly 1 / sqrt(2 n_probes) at most).""",
+        """Random vectors of the estimate of standard deviations on graphs without sparse factors,
+        such as random ones (the relative error is roughly 1 / sqrt(2 n_probes) at most).""",
         default=64,
     )
-    random_state = changed(help="Seed of folds and probes.")
+    random_state = changed(help="Seed of base models, folds and probes.")
 
-    def fit(self, X: Any, y: Any, *, graph: Any = None) -> Self:
-        """Fit the base models, then alpha and beta.
+    def fit(self, X: Any, y: Any, *, graph: Any = None, coords: Any = None) -> Self:
+        """Fit the base models, then what is learnt of the graph.
 
         Parameters
         ----------
         X : (n, d)
             Whatever the base models take; for ``base="precomputed"`` the base predictions.
         y : (n,)
-            Targets.
+            Targets, NaN where they are not known. Rows without target are nodes of a graph that is
+            given as a matrix, and left out of one that is made from coordinates.
         graph : sparse (n, n), builder, or a list of these
             Similarities between the rows of X; None uses the builder of the constructor.
+        coords : (n, c)
+            What builders make graphs of; None: X.
 
         Raises
         ------
         DataError
-            If targets are missing or constant, or the graph does not fit.
+            If fewer than two targets are known or all are alike, or the graph does not fit.
         """
         self._check_parameters()
         seed = self._seed_or_fresh()
         n = n_rows(X)
-        targets = check_targets(y, n)
-        laplacians = self._laplacians(graph, X, n)
-        self.bases_: list[Any] = []
-        R = self._learn_bases(X, targets, seed)
-        if R.shape[1] == 1 and len(laplacians) == 1:
-            L, r = laplacians[0], R[:, 0]
-            if self.criterion == "error":
-                optimum = search_error(L, targets, r)
-            elif self.method == "exact" or (self.method == "auto" and exact_is_affordable(L)):
-                optimum = search(dense_profile(L, targets, r))
-            else:
-                optimum = search_stochastic(L, targets, r, random_state=seed)
-            self.alpha_: Any = optimum.alpha
-            self.beta_: Any = optimum.alpha * optimum.gamma
-            self.log_likelihood_ = optimum.log_likelihood
-        elif self.criterion == "error":
-            raise DataError("criterion='error' is for one base model and one graph")
+        y = check_targets(y, n, gaps=self.observed)
+        source = self.graph if graph is None else graph
+        X, y, self._graphs, matrices = TrainingGraphs.of(source, X, y, coords, own=self.observed)
+        known = ~np.isnan(y)
+        R, fitted = self._learn_bases(X, y, seed)
+        laplacians = self._graphs.laplacians(matrices)
+        self.leave_one_out_error_ = self.base_error_ = self.log_likelihood_ = float("nan")
+        self.rho_, self._alone = np.zeros(R.shape[1]), np.full(R.shape[1], 1.0 / R.shape[1])
+        if self._criterion in ("leave-one-out", "pseudo-likelihood"):
+            left = self._learn_left_out(laplacians, y, R)
         else:
-            self.alpha_, self.beta_, self.log_likelihood_ = search_many(
-                laplacians, targets, R, random_state=seed
-            )
+            if not known.all():
+                laplacians = self._graphs.laplacians(matrices, known)
+            left = self._learn_jointly(laplacians, y[known], R[known], seed)
         self.std_scale_ = 1.0
-        out_of_fold = self.base_predictions == "cv" and not isinstance(self.base, str)
-        if out_of_fold if self.calibrate is None else self.calibrate:
-            mean, std = self._moments(R, laplacians, np.full(n, np.nan), True, seed)
-            self.std_scale_ = float(np.quantile(np.abs(targets - mean) / std, 0.9)) / _NORMAL_90
+        honest = isinstance(self.base, str) and self.observed
+        honest |= not isinstance(self.base, str) and self.base_predictions == "cv"
+        if honest if self.calibrate is None else self.calibrate:
+            level = min(1.0, np.ceil((len(left) + 1) * 0.9) / len(left))
+            self.std_scale_ = float(np.quantile(left, level)) / _NORMAL_90
+        self._nodes = TrainingNodes(y, R, fitted) if self.observed else None
         return self
 
     def predict(
-        self, X: Any, *, graph: Any = None, return_std: bool = False, observed: Any = None
+        self,
+        X: Any,
+        *,
+        graph: Any = None,
+        coords: Any = None,
+        return_std: bool = False,
+        observed: Any = None,
     ) -> Any:
         """Return the expected targets, and with `return_std` their standard deviations.
 
+        Rows are joined to the training rows as the builder says, at the scale of the training
+        graph, and to nothing else: what is said of a row does not depend on what other rows are
+        asked for. A graph that is given as a matrix may join all to all.
+
         Parameters
         ----------
-        X : (n, d)
-        graph : as in :meth:`fit`, for these rows
+        X : (m, d)
+        graph : sparse (n + m, n + m) or (m, m), or a list of these, or builders
+            Similarities: of the n rows of `fit` and then these, or (if the training rows play no
+            part, or are among these) of these alone. Needed where `fit` was given a matrix; its
+            weights must mean what they meant there.
+        coords : (m, c)
+            As in :meth:`fit`.
         return_std : bool
-        observed : (n,), optional
-            Targets that are known, NaN where they are not: the others are then predicted given
-            these (the conditional Gaussian, exactly). Give the rows of the training data and their
-            targets together with the new rows, and the graph of all of them.
+        observed : (m,), optional
+            Targets that are known by now, NaN where they are not. Rows of `fit` may come again:
+            they are known by target and features, and nothing counts twice.
 
         Returns
         -------
-        mean : (n,) array
+        mean : (m,) array
             Where a target was observed, its value.
-        std : (n,) array
-            Only with `return_std`. Exact where a connected component has at most 2,000 nodes,
-            estimated from `n_probes` random vectors elsewhere; 0 where a target was observed.
-            Calibration (`std_scale_`) goes by predictions without `observed`, and multiplies
-            standard deviations with it just so.
+        std : (m,) array
+            Only with `return_std`; 0 where a target was observed. Exact, but for graphs of more
+            than 2,000 connected nodes without small separators (random graphs), where they are
+            estimated from `n_probes` random vectors.
 
         Raises
         ------
         DataError
-            If the graph or `observed` does not fit the rows, or an observed value is infinite.
+            If the graph, coordinates or `observed` do not fit the rows, or an observed value is
+            infinite.
 
         Examples
         --------
@@ -252,96 +253,174 @@ class GCRF(Seeded, Storable):
         >>> from trellis.regression import GCRF, KNN
         >>> place = np.arange(40.0)[:, None]
         >>> y = np.sin(place[:, 0] / 4)
-        >>> model = GCRF(LinearRegression(), graph=KNN(n_neighbors=2)).fit(place, y)
-        >>> half = np.where(np.arange(40) % 2, np.nan, y)
-        >>> plain, given = model.predict(place), model.predict(place, observed=half)
-        >>> float(abs(plain - y).mean().round(1)), float(abs(given - y).mean().round(1))
+        >>> model = GCRF(LinearRegression(), graph=KNN(2), random_state=0).fit(place[::2], y[::2])
+        >>> base, given = model.predict_base(place[1::2]), model.predict(place[1::2])
+        >>> float(abs(base - y[1::2]).mean().round(1)), float(abs(given - y[1::2]).mean().round(1))
         (0.6, 0.0)
         """
         self._check_fitted()
         n = n_rows(X)
-        laplacians = self._laplacians(graph, X, n)
-        n_alphas, n_betas = np.size(self.alpha_), np.size(self.beta_)
-        if len(laplacians) != n_betas:
-            raise DataError(f"the model has {n_betas} graph(s), got {len(laplacians)}")
-        R = self._base_predictions(X)
-        if R.shape[1] != n_alphas:
-            raise DataError(f"the model has {n_alphas} base prediction(s), got {R.shape[1]}")
+        fitted = self._base_predictions(X)
+        if fitted.shape[1] != len(self.rho_):
+            raise DataError(
+                f"the model has {len(self.rho_)} base prediction(s), got {fitted.shape[1]}"
+            )
         values = np.full(n, np.nan) if observed is None else check_observed(observed, n)
-        mean, std = self._moments(R, laplacians, values, return_std, self._seed_or_fresh())
-        return (mean, std) if return_std else mean
+        R, twins = fitted, np.full(n, -1)
+        if self._nodes is not None and observed is not None:
+            twins = self._nodes.twins(values, fitted)
+            R = np.where((twins >= 0)[:, None], self._nodes.R[twins], fitted)
+        join = self._nodes is not None and graph is None and self._graphs.can_join
+        moments = self._joined if join else self._on_graphs
+        source = (self.graph if graph is None else graph, X, coords)
+        mean, variance = moments(R, values, twins, source, return_std)
+        if not return_std:
+            return mean
+        total = 2 * float(np.sum(self.alpha_))
+        return mean, self.std_scale_ * np.sqrt(variance / total)
 
-    def _moments(
-        self, R: Float64s, laplacians: list[Any], observed: Float64s, with_std: bool, seed: int
-    ) -> tuple[Float64s, Float64s]:
-        """Return the mean and, if wanted, the standard deviation of every node given the known."""
-        alpha, beta = np.atleast_1d(self.alpha_), np.atleast_1d(self.beta_)
-        total = float(alpha.sum())
-        if len(beta) == 1:
-            L, gamma = laplacians[0], float(beta[0]) / total
-        else:
-            L, gamma = sum(b / total * L for b, L in zip(beta, laplacians, strict=True)), 1.0
-        r = R @ (alpha / total)
-        unknown = np.isnan(observed)
-        mean, std = np.where(unknown, 0.0, observed), np.zeros(len(r))
-        if not unknown.all():
-            u = np.flatnonzero(unknown)
-            rows = L[u]
-            L, r = rows[:, u], r[u] - gamma * (rows @ mean)
-        mean[unknown] = solve(L, gamma, r)
-        if with_std:
-            diagonal = inverse_diagonal(L, gamma, n_probes=self.n_probes, random_state=seed)
-            std[unknown] = self.std_scale_ * np.sqrt(diagonal / (2 * total))
-        return mean, std
+    def predict_base(self, X: Any) -> Float64s:
+        """Return what the base models say alone, weighted as is best without a graph."""
+        self._check_fitted()
+        mean: Float64s = self._base_predictions(X) @ self._alone
+        return mean
 
-    def score(self, X: Any, y: Any, *, graph: Any = None) -> float:
+    def score(self, X: Any, y: Any, *, graph: Any = None, coords: Any = None) -> float:
         """Return R^2 of the predicted mean."""
         from sklearn.metrics import r2_score
 
-        return float(r2_score(y, self.predict(X, graph=graph)))
+        return float(r2_score(y, self.predict(X, graph=graph, coords=coords)))
 
-    def _laplacians(self, graph: Any, X: Any, n: int) -> list[Any]:
-        source = self.graph if graph is None else graph
-        graphs = source if isinstance(source, (list, tuple)) else [source]
-        return [laplacian(normalise(resolve_graph(g, X, n))) for g in graphs]
+    # ------------------------------------------------------------------ learning
 
-    def _learn_bases(self, X: Any, y: Float64s, seed: int) -> Float64s:
-        """Fit the base models; return their predictions on the training data, (n, K)."""
-        from sklearn.base import clone
-        from sklearn.model_selection import KFold, cross_val_predict
+    @property
+    def _criterion(self) -> str:
+        return self.criterion or ("leave-one-out" if self.observed else "likelihood")
 
+    def _learn_bases(self, X: Any, y: Float64s, seed: int) -> tuple[Float64s, Float64s]:
+        """Fit the base models; return R, and what they say of the training rows, both (n, K)."""
+        from sklearn.model_selection import KFold
+        from sklearn.utils import _safe_indexing
+
+        self.bases_: list[Any] = []
         if isinstance(self.base, str):
-            return self._base_predictions(X)
+            R = self._base_predictions(X)
+            return R, R
+        known = np.flatnonzero(~np.isnan(y))
+        models: list[Any] = []
         single = self.base is None or hasattr(self.base, "fit")
-        bases = [self.base] if single else list(self.base)
-        if not bases:
+        for base in [self.base] if single else list(self.base):
+            models += default_bases(len(known), seed) if base is None else [base]
+        if not models:
             raise DataError("base is a list without a model; give one at least")
-        columns = []
-        for base in bases:
-            model = least_squares_boosting(random_state=seed) if base is None else base
-            with _words_of(model):
-                self.bases_.append(clone(model).fit(X, y))
-                if self.base_predictions == "cv":
-                    folds = KFold(self.cv, shuffle=True, random_state=seed)
-                    columns.append(cross_val_predict(clone(model), X, y, cv=folds))
-        if columns:
-            return np.column_stack(columns).astype(np.float64)
-        return self._base_predictions(X)
+        with refusals_of(models[0]):
+            rows = X if len(known) == len(y) else _safe_indexing(X, known)
+        self.bases_ = trained(models, rows, y[known])
+        says = self._base_predictions(X)
+        if self.base_predictions == "in-sample":
+            return says, says
+        R = says.copy()
+        folds = KFold(min(self.cv, len(known)), shuffle=True, random_state=seed)
+        R[known] = _finite(out_of_fold(models, rows, y[known], folds))
+        return R, says
+
+    def _learn_left_out(self, laplacians: list[Any], y: Float64s, R: Float64s) -> Float64s:
+        """Learn from each node given all others; return standardised residuals."""
+        criterion: Any = self._criterion
+        found = learn(laplacians, y, R, criterion=criterion, smooth_bases=self.residuals)
+        self._keep(found.alpha * found.a, found.alpha * found.gamma)
+        self.rho_, self._alone = found.rho, found.alone
+        self.leave_one_out_error_, self.base_error_ = found.error, found.error_alone
+        return np.abs(found.residuals) * np.sqrt(2 * found.alpha * found.precisions)
+
+    def _learn_jointly(
+        self, laplacians: list[Any], y: Float64s, R: Float64s, seed: int
+    ) -> Float64s:
+        """Learn from all nodes at once; return standardised residuals."""
+        alpha, beta, self.log_likelihood_ = maximise(
+            laplacians, y, R, self._criterion, method=self.method, random_state=seed
+        )
+        self._keep(alpha, beta)
+        total = float(alpha.sum())
+        self._alone = alpha / total
+        mixed, gamma = R @ self._alone, beta / total
+        if self.observed:
+            terms = residuals(laplacians, y, mixed, gamma)
+            self.leave_one_out_error_ = float(np.mean(terms.y**2))
+            self.base_error_ = float(np.mean((y - mixed) ** 2))
+            return np.abs(terms.y) * np.sqrt(2 * total * terms.precision)
+        if self.calibrate is False:
+            return np.zeros(1)
+        none = np.full(len(y), np.nan)
+        M = sum(g * L for g, L in zip(gamma, laplacians, strict=True))
+        mean, variance = self._given(M, none, mixed, np.zeros(len(y)), True)
+        return np.abs(y - mean) / np.sqrt(variance / (2 * total))
+
+    def _keep(self, alpha: Float64s, beta: Float64s) -> None:
+        """Weights as users see them: numbers where there is one base and one graph."""
+        one = len(alpha) == 1 and len(beta) == 1
+        self.alpha_: Any = float(alpha[0]) if one else alpha
+        self.beta_: Any = float(beta[0]) if one else beta
+
+    # ------------------------------------------------------------------ predicting
 
     def _base_predictions(self, X: Any) -> Float64s:
-        if isinstance(self.base, str):
+        if not isinstance(self.base, str):
+            return _finite(predictions(self.bases_, X))
+        try:
             R = np.asarray(X, dtype=np.float64)
-            R = R[:, None] if R.ndim == 1 else R
-        else:
-            columns = []
-            for model in self.bases_:
-                with _words_of(model):
-                    columns.append(np.asarray(model.predict(X), dtype=np.float64))
-            R = np.column_stack(columns)
-        if not np.isfinite(R).all():
-            row = int(np.argmin(np.isfinite(R).all(axis=1)))
-            raise DataError(f"the base prediction of row {row} is not a finite number")
-        return R
+        except (TypeError, ValueError) as error:
+            raise DataError(f"base predictions are not numbers: {error}") from error
+        return _finite(R[:, None] if R.ndim == 1 else R)
+
+    def _joined(
+        self, R: Float64s, values: Float64s, twins: Any, source: Any, with_std: bool
+    ) -> tuple[Float64s, Float64s]:
+        """Means and diag(K_uu^-1) of rows that are joined to the training rows, each by itself."""
+        assert self._nodes is not None
+        a, gamma = self._mixture()
+        unknown = np.isnan(values)
+        left = self._nodes.y - self._nodes.R @ self.rho_, (values - R @ self.rho_)[~unknown]
+        _, X, coords = source
+        places = X if coords is None else coords
+        weight, pull = self._graphs.pulls(places, unknown, twins, left, gamma)
+        asked = R[unknown]
+        mean, variance = np.where(unknown, 0.0, values), np.zeros(len(R))
+        mean[unknown] = (asked @ a + weight * (asked @ self.rho_) + pull) / (1.0 + weight)
+        variance[unknown] = 1.0 / (1.0 + weight)
+        return mean, variance
+
+    def _on_graphs(
+        self, R: Float64s, values: Float64s, twins: Any, source: Any, with_std: bool
+    ) -> tuple[Float64s, Float64s]:
+        """Means and diag(K_uu^-1) of rows on graphs that are given."""
+        a, gamma = self._mixture()
+        n = len(R)
+        given, X, coords = source
+        matrices = self._graphs.of_rows(given, X, coords, n)
+        if matrices[0].shape[0] > n:
+            assert self._nodes is not None
+            R = np.vstack([self._nodes.R, R])
+            values = np.concatenate([self._nodes.y, values])
+        laplacians = self._graphs.laplacians(matrices)
+        M = sum(g * L for g, L in zip(gamma, laplacians, strict=True))
+        mean, variance = self._given(M, values, R @ a, R @ self.rho_, with_std)
+        return mean[-n:], variance[-n:]
+
+    def _mixture(self) -> tuple[Float64s, Float64s]:
+        """A and gamma."""
+        alpha, beta = np.atleast_1d(self.alpha_), np.atleast_1d(self.beta_)
+        return alpha / alpha.sum(), beta / alpha.sum()
+
+    def _given(
+        self, M: Any, y: Float64s, mixed: Float64s, smoothed: Float64s, with_std: bool
+    ) -> tuple[Float64s, Float64s]:
+        return unknown_given_known(
+            M, y, mixed, smoothed, with_variance=with_std,
+            n_probes=self.n_probes, random_state=self._seed_or_fresh(),
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------ services
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "alpha_")
@@ -353,17 +432,22 @@ class GCRF(Seeded, Storable):
             estimator_type="regressor",
             target_tags=TargetTags(required=True),
             regressor_tags=RegressorTags(),
-            input_tags=InputTags(),
+            input_tags=InputTags(allow_nan=True),
         )
 
     def _state(self) -> dict[str, Any]:
-        return {
+        state = {
             "alpha": self.alpha_,
             "beta": self.beta_,
+            "rho": self.rho_,
+            "alone": self._alone,
             "log_likelihood": float(self.log_likelihood_),
+            "errors": [float(self.leave_one_out_error_), float(self.base_error_)],
             "std_scale": self.std_scale_,
             "bases": self.bases_,
+            "graphs": self._graphs.state(),
         }
+        return state if self._nodes is None else state | self._nodes.state()
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.alpha_, self.beta_ = (_not_negative(state, name) for name in ("alpha", "beta"))
@@ -372,22 +456,49 @@ class GCRF(Seeded, Storable):
         self.log_likelihood_ = header_value(state, "log_likelihood", float, finite=False)
         self.std_scale_ = header_value(state, "std_scale", float, low=0)
         self.bases_ = header_value(state, "bases", list)
-        if len(self.bases_) != (0 if isinstance(self.base, str) else np.size(self.alpha_)):
+        k = np.size(self.alpha_)
+        if len(self.bases_) != (0 if isinstance(self.base, str) else k):
             raise CorruptModelError("there is not one alpha for each base model")
         for base in self.bases_:
             check_prediction(base)
+        if "graphs" in state:
+            self._restore_graphs(state, k)
+        else:  # a file of 0.1, which knew no training nodes
+            self._restore_published(k)
+
+    def _restore_graphs(self, state: dict[str, Any], k: int) -> None:
+        self.rho_ = take(state, "rho", np.float64, (k,))
+        self._alone = take(state, "alone", np.float64, (k,))
+        for name, values in (("rho", self.rho_), ("base weights", self._alone)):
+            check_range(values, 0, np.inf, name)
+        errors = header_value(state, "errors", list, items=float)
+        if len(errors) != 2:
+            raise CorruptModelError("there are not two errors")
+        self.leave_one_out_error_, self.base_error_ = errors
+        stored = header_value(state, "graphs", dict)
+        self._graphs = TrainingGraphs.restored(stored, np.size(self.beta_))
+        self._nodes = TrainingNodes.restored(state, k) if self.observed else None
+        if self._graphs.own != self.observed:
+            raise CorruptModelError("its graphs are not scaled as the model says")
+        if self._nodes is not None and len(self._nodes.y) != self._graphs.n:
+            raise CorruptModelError("there is not one target for each node of the graph")
+
+    def _restore_published(self, k: int) -> None:
+        self.observed = False
+        self.rho_ = np.zeros(k)
+        alpha = np.atleast_1d(self.alpha_)
+        self._alone = alpha / alpha.sum()
+        self.leave_one_out_error_ = self.base_error_ = float("nan")
+        n_graphs = np.size(self.beta_)
+        self._graphs = TrainingGraphs(1, np.ones(n_graphs), (None,) * n_graphs, None, False)
+        self._nodes = None
 
 
-@contextmanager
-def _words_of(model: Any) -> Iterator[None]:
-    """What a base model refuses is refused as all data are, and the message says who did."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        if isinstance(error, TrellisError):
-            raise
-        name = type(model).__name__
-        raise DataError(f"the base model {name} refuses the data: {error}") from error
+def _finite(R: Float64s) -> Float64s:
+    if not np.isfinite(R).all():
+        row = int(np.argmin(np.isfinite(R).all(axis=1)))
+        raise DataError(f"the base prediction of row {row} is not a finite number")
+    return R
 
 
 def _not_negative(state: Mapping[str, Any], name: str) -> Any:
@@ -404,20 +515,3 @@ def _not_negative(state: Mapping[str, Any], name: str) -> Any:
 
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
-
-
-def n_rows(X: Any) -> int:
-    """Return the number of rows of an array, a sparse matrix or a table.
-
-    Examples
-    --------
-    >>> n_rows([[1, 2], [3, 4]])
-    2
-    """
-    try:
-        n = int(X.shape[0]) if hasattr(X, "shape") and len(X.shape) else len(X)
-    except TypeError:  # a number, an array without dimensions
-        raise DataError(f"X is of type {type(X).__name__}; expected a table") from None
-    if n == 0:
-        raise DataError("X has no rows")
-    return n

@@ -33,6 +33,7 @@ from trellis.files.sklearn_state import check_prediction
 from trellis.files.storable import Storable
 from trellis.files.stored import check_range, header_value, take
 from trellis.progress import Reporter
+from trellis.regression.bases import least_squares_boosting, seeded
 from trellis.regression.collaboration import (
     Collaboration,
     read_checkpoint,
@@ -41,12 +42,7 @@ from trellis.regression.collaboration import (
     stored_history,
     write_checkpoint,
 )
-from trellis.regression.gcrf import (
-    LARGEST_GAMMA,
-    REGRESSOR,
-    least_squares_boosting,
-    seeded,
-)
+from trellis.regression.gcrf import LARGEST_GAMMA, REGRESSOR
 from trellis.regression.graph_matrix import laplacian, normalise, resolve_graph
 from trellis.regression.objective import LOSSES, Loss, Objective
 from trellis.regression.rows import check_targets, finite_rows

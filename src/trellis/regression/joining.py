@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from trellis.arrays import Float64s
 from trellis.errors import CorruptModelError, DataError
-from trellis.files.stored import header_value
+from trellis.files.stored import header_value, take
 from trellis.regression.graph_matrix import check_graph
-from trellis.regression.similarity import KNN, Full, Radius, points_of
+from trellis.regression.similarity import FARTHEST, KNN, Full, Radius, points_of
 
 __all__ = ["Joining", "can_join"]
 
@@ -47,7 +48,7 @@ class Joining:
 
     @classmethod
     def of(cls, builder: Builder, coords: Any) -> Joining:
-        """Fix the scale of a builder by some nodes.
+        """Fix the scale of a builder by some nodes, of which it takes as many as there are.
 
         Examples
         --------
@@ -56,10 +57,16 @@ class Joining:
         """
         points = points_of(coords, builder.columns)
         plain = _like(builder, columns=None)
+        if isinstance(plain, KNN):  # few nodes have few neighbours
+            plain = _like(plain, n_neighbors=max(1, min(plain.n_neighbors, len(points) - 1)))
+        if len(points) == 1:
+            return cls(_like(plain, scale=1.0), builder.columns, points)
         return cls(_like(plain, scale=plain.unit(points)), builder.columns, points)
 
     def graph(self) -> Any:
         """The similarities of the nodes, (n, n)."""
+        if len(self.points) == 1:
+            return check_graph([[0.0]])
         return check_graph(self.builder(self.points))
 
     def places(self, coords: Any) -> Float64s:
@@ -74,7 +81,11 @@ class Joining:
 
     def links(self, points: Float64s) -> Any:
         """The similarities of new nodes to these, (m, n), each as if it alone were new."""
-        return self.builder.links(points, self.points)
+        return self.builder.links(points, self.points, self._tree)
+
+    @cached_property
+    def _tree(self) -> Any:
+        return self.builder.tree(self.points)
 
     def extended(self, points: Float64s) -> Joining:
         """With more nodes, at the same scale."""
@@ -90,15 +101,14 @@ class Joining:
         """Undo :meth:`state`, checking everything."""
         if not isinstance(state, dict):
             raise CorruptModelError("a graph's nodes are not as they should be")
-        builder, points = state.get("builder"), state.get("points")
+        builder: Any = state.get("builder")
         if not can_join(builder) or isinstance(builder.scale, str) or builder.columns is not None:
             raise CorruptModelError("a graph's builder is not as it should be")
-        builder._check_parameters()
         columns = state.get("columns")
         if columns is not None:
             header_value(state, "columns", list)
-        fits = isinstance(points, np.ndarray) and points.dtype == np.float64 and points.ndim == 2
-        if not fits or len(points) != n or not points.size or not np.isfinite(points).all():
+        points = take(state, "points", np.float64, (n, None))
+        if not points.size or np.abs(points).max() > FARTHEST:
             raise CorruptModelError("a graph's nodes are not as they should be")
         return cls(builder, columns, points)
 

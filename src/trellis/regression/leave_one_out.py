@@ -44,7 +44,7 @@ Criterion = Literal["leave-one-out", "pseudo-likelihood"]
 
 _LOGS = np.linspace(-6.0, 7.0, 27)  # of gamma; beyond, neighbours say nothing or everything
 _VARIANCE_FLOOR = 1e-10
-_NOISE = 1e-6  # of known targets, where others are unknown
+_NOISE = 1e-8  # of known targets, where others are unknown, beside their own variance
 _LARGEST_PART = 20_000  # nodes of a graph with unknown targets that are learnt from
 
 
@@ -61,6 +61,10 @@ class Learnt:
         e, the leave-one-out errors.
     precisions : (n,)
         K_ii, or what takes its place.
+    alone : (K,)
+        The best a if there were no graph.
+    error, error_alone : float
+        Mean squared leave-one-out errors, with the graphs and without.
     """
 
     alpha: float
@@ -69,6 +73,9 @@ class Learnt:
     gamma: Float64s
     residuals: Float64s
     precisions: Float64s
+    alone: Float64s
+    error: float
+    error_alone: float
 
 
 @dataclass(frozen=True)
@@ -115,18 +122,21 @@ def learn(
     (True, True)
     """
     known = ~np.isnan(y)
+    # a sums to 1 and L 1 = 0, so nothing but rounding depends on where numbers begin.
+    centre = float(np.mean(y[known]))
+    y, R = y - centre, R - centre
     if known.all():
         terms = _all_known(laplacians, y, R)
     else:
         part = _part(sum(laplacians), known)
-        laplacians = [L[part][:, part] for L in laplacians]
-        y, R = y[part], R[part]
+        if len(part) < len(y):
+            laplacians, y, R = [_among(L, part) for L in laplacians], y[part], R[part]
         if is_affordable(sum(laplacians)):
             terms = _some_known(laplacians, y, R)
         else:  # among themselves the known ones are still a graph
             chosen = np.flatnonzero(~np.isnan(y))
             y, R = y[chosen], R[chosen]
-            terms = _all_known([L[chosen][:, chosen] for L in laplacians], y, R)
+            terms = _all_known([_among(L, chosen) for L in laplacians], y, R)
     floor = _VARIANCE_FLOOR * float(np.var(y[~np.isnan(y)])) + np.finfo(float).tiny
 
     def cost(gamma: Float64s) -> float:
@@ -142,7 +152,11 @@ def learn(
     e, weights = _fitted(t, criterion, smooth_bases)
     alpha = 0.5 / max(float(np.mean(t.precision * e**2)), floor)
     k = R.shape[1]
-    return Learnt(alpha, weights[:k], weights[k:], gamma, e, t.precision)
+    e_alone, alone = _fitted(terms(np.zeros(len(laplacians))), "leave-one-out", False)
+    return Learnt(
+        alpha, weights[:k], weights[k:], gamma, e, t.precision, alone[:k],
+        float(np.mean(e**2)), float(np.mean(e_alone**2)),
+    )  # fmt: skip
 
 
 def residuals(laplacians: Sequence[Any], y: Float64s, s: Float64s, gamma: Float64s) -> _Terms:
@@ -169,21 +183,23 @@ def _some_known(laplacians: Sequence[Any], y: Float64s, R: Float64s) -> Terms:
     import scipy.sparse as sp
 
     known = ~np.isnan(y)
-    values = np.where(known, y, 0.0) / _NOISE
+    values = np.where(known, y, 0.0)
     of_R = [L @ R for L in laplacians]
-    noise = sp.diags_array(1.0 + known / _NOISE)
+    largest = [float(L.diagonal().max()) for L in laplacians]
     k = R.shape[1]
 
     def terms(gamma: Float64s) -> _Terms:
-        factors = Factorisation((noise + _weighted(gamma, laplacians)).tocsc())
-        sides = np.column_stack([values, R, _weighted(gamma, of_R)])
-        left = 1.0 - factors.inverse_diagonal()[known] / _NOISE
+        noise = _NOISE / float(np.sqrt(1.0 + np.dot(gamma, largest)))  # cut off, lost: as much
+        P = sp.diags_array(1.0 + known / noise) + _weighted(gamma, laplacians)
+        factors = Factorisation(P)
+        sides = np.column_stack([values / noise, R, _weighted(gamma, of_R)])
+        left = 1.0 - factors.inverse_diagonal()[known] / noise
         solved = factors.solve(sides)[known]
         return _Terms(
             (y[known] - solved[:, 0]) / left,
             solved[:, 1 : 1 + k] / left[:, None],
             solved[:, 1 + k :] / left[:, None],
-            left / _NOISE,
+            left / noise,
         )
 
     return terms
@@ -201,7 +217,8 @@ def _fitted(t: _Terms, criterion: Criterion, smooth_bases: bool) -> tuple[Float6
     columns = np.column_stack([t.R, t.smooth]) if smooth_bases else t.R
     scale = np.sqrt(t.precision) if criterion == "pseudo-likelihood" else np.ones(len(t.y))
     # All that least squares need of the rows is a triangle with a side for each column.
-    triangle = np.linalg.qr(np.column_stack([columns, t.y]) * scale[:, None], mode="r")
+    rows = np.column_stack([columns, t.y]) * scale[:, None]
+    triangle: Any = np.linalg.qr(rows, mode="r")
     size = 1.0 + np.abs(triangle).max()
     sums = np.zeros(columns.shape[1])
     sums[:k] = 1e5 * size  # so heavy a row that a sums to 1 to ten digits
@@ -221,10 +238,8 @@ def _search(cost: Callable[[Float64s], float], n_graphs: int) -> Float64s:
         before = best
         for index in range(n_graphs):
 
-            def at(log_gamma: float, index: int = index) -> float:
-                changed = gamma.copy()
-                changed[index] = np.exp(log_gamma)
-                return cost(changed)
+            def at(log_gamma: float, gamma: Float64s = gamma, index: int = index) -> float:
+                return cost(_replaced(gamma, index, np.exp(log_gamma)))
 
             costs = [at(v) for v in _LOGS]
             i = int(np.argmin(costs))
@@ -232,8 +247,7 @@ def _search(cost: Callable[[Float64s], float], n_graphs: int) -> Float64s:
             minimum: Any = minimize_scalar(
                 at, bounds=bounds, method="bounded", options={"xatol": 1e-3}
             )
-            without = gamma.copy()
-            without[index] = 0.0
+            without = _replaced(gamma, index, 0.0)
             for found, value in (
                 (without, cost(without)),
                 (_replaced(gamma, index, np.exp(_LOGS[i])), costs[i]),
@@ -250,6 +264,14 @@ def _replaced(gamma: Float64s, index: int, value: float) -> Float64s:
     changed = gamma.copy()
     changed[index] = value
     return changed
+
+
+def _among(L: Any, nodes: npt.NDArray[np.intp]) -> Any:
+    """Return the Laplacian of some nodes, without the edges that lead out of them."""
+    import scipy.sparse as sp
+
+    part = L[nodes][:, nodes]
+    return (part - sp.diags_array(np.asarray(part.sum(axis=1)).ravel())).tocsr()
 
 
 def _part(L: Any, known: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:

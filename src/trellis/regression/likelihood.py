@@ -32,6 +32,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from trellis.arrays import Float64s
+from trellis.errors import DataError
+from trellis.regression.factorisation import Factorisation, is_affordable
 from trellis.regression.spectral import (
     Lanczos,
     eigen,
@@ -49,14 +51,17 @@ __all__ = [
     "SpectralProfile",
     "dense_profile",
     "exact_is_affordable",
+    "maximise",
     "search",
     "search_error",
+    "search_factorised",
     "search_many",
     "search_stochastic",
 ]
 
 
 _DENSE_UP_TO = 1500  # nodes of the largest connected component
+_FACTORISED_UP_TO = 20_000  # nodes; a search factorises some thirty times
 _LOG_GAMMA = (-14.0, 14.0)  # beyond, mu is r or the component means to six digits
 _VARIANCE_FLOOR = 1e-10
 
@@ -154,6 +159,80 @@ def search(profile: Profile) -> Optimum:
     return Optimum(n / (2 * S), gamma, -best - 0.5 * n - 0.5 * n * np.log(pi))
 
 
+def maximise(
+    laplacians: Sequence[Any],
+    y: Float64s,
+    R: Float64s,
+    criterion: str,
+    *,
+    method: str = "auto",
+    random_state: int = 0,
+) -> tuple[Float64s, Float64s, float]:
+    """Return alpha (K,), beta (B,) and the log-likelihood at its maximum, or at the least error.
+
+    Parameters
+    ----------
+    laplacians : list of sparse (n, n)
+    y : (n,)
+    R : (n, K)
+    criterion : "likelihood" or "error"
+    method : "auto", "exact" or "stochastic"
+    random_state : int
+    """
+    if R.shape[1] > 1 or len(laplacians) > 1:
+        if criterion == "error":
+            raise DataError("criterion='error' is for one base model and one graph")
+        return search_many(laplacians, y, R, random_state=random_state)
+    L, r = laplacians[0], R[:, 0]
+    small = L.shape[0] <= _FACTORISED_UP_TO
+    if criterion == "error":
+        optimum = search_error(L, y, r)
+    elif method != "stochastic" and exact_is_affordable(L):
+        optimum = search(dense_profile(L, y, r))
+    elif (method == "exact" or (method == "auto" and small)) and is_affordable(L):
+        optimum = search_factorised(L, y, r)
+    elif method == "exact":
+        optimum = search(dense_profile(L, y, r))
+    else:
+        optimum = search_stochastic(L, y, r, random_state=random_state)
+    alpha = np.array([optimum.alpha])
+    return alpha, optimum.gamma * alpha, optimum.log_likelihood
+
+
+def search_factorised(L: Any, y: Float64s, r: Float64s) -> Optimum:
+    """Maximise the likelihood exactly, factorising K for each gamma that is tried."""
+    import scipy.sparse as sp
+    from scipy.optimize import minimize_scalar
+
+    n = len(y)
+    floor = n * _VARIANCE_FLOOR * float(np.var(y)) + np.finfo(float).tiny
+    unit, yLy = sp.eye_array(n, format="csr"), float(y @ (L @ y))
+    fit = float((y - r) @ (y - r))
+
+    def cost(gamma: float) -> tuple[float, float]:
+        factors = Factorisation(unit + gamma * L)
+        # r'r - r'K^-1 r = r'K^-1 (gamma L) r, so that nothing cancels when gamma is small.
+        S = fit + gamma * yLy - float(factors.solve(r) @ (gamma * (L @ r)))
+        S = max(S, floor)
+        return 0.5 * n * np.log(2 * S / n) - 0.5 * factors.log_determinant(), S
+
+    S_zero = max(fit, floor)
+    best, gamma, S = 0.5 * n * np.log(2 * S_zero / n), 0.0, S_zero
+    if floor < S_zero:  # a perfect fit needs no neighbours
+        logs = np.linspace(*_LOG_GAMMA, 15)
+        costs = [cost(float(np.exp(v)))[0] for v in logs]
+        i = int(np.argmin(costs))
+        bounds = logs[max(i - 1, 0)], logs[min(i + 1, len(logs) - 1)]
+        minimum: Any = minimize_scalar(
+            lambda v: cost(float(np.exp(v)))[0], bounds=bounds, method="bounded",
+            options={"xatol": 1e-7},
+        )  # fmt: skip
+        if minimum.fun < best:
+            gamma = float(np.exp(minimum.x))
+            best, S = cost(gamma)
+    return Optimum(n / (2 * S), gamma, -best - 0.5 * n - 0.5 * n * np.log(pi))
+
+
 def search_stochastic(L: Any, y: Float64s, r: Float64s, *, random_state: int = 0) -> Optimum:
     """Maximise the likelihood on a large graph by Lanczos quadrature.
 
@@ -208,7 +287,8 @@ def search_error(L: Any, y: Float64s, r: Float64s) -> Optimum:
 class Many:
     """-ll of several base predictions and several graphs, over (alpha_1.., beta_1..).
 
-    Exact with its gradient up to 1,500 nodes, else by Lanczos quadrature with fixed probes.
+    Exact with its gradient up to 1,500 nodes; above without: exact by sparse factors where there
+    are such, else by Lanczos quadrature with fixed probes.
     """
 
     def __init__(
@@ -217,12 +297,13 @@ class Many:
         self._laplacians, self._y, self._R = list(laplacians), y, R
         self.n, self.k = R.shape
         self.exact = self.n <= _DENSE_UP_TO
+        self._factorise = self.n <= _FACTORISED_UP_TO and is_affordable(sum(self._laplacians))
         self._fixed = np.concatenate(
             [y @ y - 2 * (y @ R), [float(y @ (L @ y)) for L in self._laplacians]]
         )
         if self.exact:
             self._dense = [L.toarray() for L in self._laplacians]
-        else:
+        elif not self._factorise:
             rng = own_generator(random_state, 1)
             self._probes = random_signs(rng, self.n, int(np.clip(np.ceil(4e5 / self.n), 3, 64)))
             if len(self._laplacians) == 1:  # the spectrum of a single graph is needed once
@@ -249,11 +330,17 @@ class Many:
         return value, gradient
 
     def value(self, parameters: Float64s) -> float:
-        """Return -ll by Lanczos quadrature (large graphs)."""
+        """Return -ll by sparse factors or, without these, Lanczos quadrature (large graphs)."""
         alpha, beta = parameters[: self.k], parameters[self.k :]
         total = alpha.sum()
         L = sum(w / total * L for w, L in zip(beta, self._laplacians, strict=True))
         b = self._R @ alpha
+        if self._factorise:
+            import scipy.sparse as sp
+
+            factors = Factorisation(sp.eye_array(self.n, format="csr") + L)
+            log_det = factors.log_determinant() + self.n * np.log(total)
+            return float(parameters @ self._fixed + b @ factors.solve(b) / total - 0.5 * log_det)
         if len(beta) == 1:
             values, weights = self._spectrum
             values = values * (beta[0] / total)

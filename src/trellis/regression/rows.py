@@ -9,7 +9,7 @@ import numpy as np
 from trellis.arrays import Float64s
 from trellis.errors import DataError
 
-__all__ = ["check_observed", "check_targets", "finite_rows"]
+__all__ = ["check_observed", "check_targets", "finite_rows", "n_rows"]
 
 
 def finite_rows(values: Any, name: str, *, flat: bool = False) -> Float64s:
@@ -35,8 +35,27 @@ def finite_rows(values: Any, name: str, *, flat: bool = False) -> Float64s:
     return rows
 
 
-def check_targets(y: Any, n: int, *, varied: bool = True) -> Float64s:
+def n_rows(X: Any) -> int:
+    """Return the number of rows of an array, a sparse matrix or a table.
+
+    Examples
+    --------
+    >>> n_rows([[1, 2], [3, 4]])
+    2
+    """
+    try:
+        n = int(X.shape[0]) if hasattr(X, "shape") and len(X.shape) else len(X)
+    except TypeError:  # a number, an array without dimensions
+        raise DataError(f"X is of type {type(X).__name__}; expected a table") from None
+    if n == 0:
+        raise DataError("X has no rows")
+    return n
+
+
+def check_targets(y: Any, n: int, *, varied: bool = True, gaps: bool = False) -> Float64s:
     """Return the targets as n finite floats, which are not all alike if they must be ``varied``.
+
+    With ``gaps`` some may be NaN, which says that they are not known.
 
     Examples
     --------
@@ -44,14 +63,17 @@ def check_targets(y: Any, n: int, *, varied: bool = True) -> Float64s:
     array([1., 2.])
     """
     targets = _one_each(y, n, "y", "the targets")
-    bad = ~np.isfinite(targets)
+    bad = np.isinf(targets) if gaps else ~np.isfinite(targets)
     if bad.any():
         raise DataError(
             f"{int(bad.sum())} of {n} targets are missing or infinite (the first in row"
             f" {int(np.argmax(bad))}); leave these rows out of X, y and the graph"
         )
-    if varied and targets.min() == targets.max():
-        raise DataError(f"all targets are {targets[0]:g}: there is nothing to learn")
+    known = targets[~np.isnan(targets)]
+    if len(known) < min(2, n):
+        raise DataError(f"{len(known)} of {n} targets are known; two at least are needed")
+    if varied and known.min() == known.max():
+        raise DataError(f"all targets are {known[0]:g}: there is nothing to learn")
     return targets
 
 

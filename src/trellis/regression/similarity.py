@@ -60,8 +60,8 @@ METRIC: Any = parameter(
 )
 SCALE: Any = parameter(
     nothing | one_of("median", "mean") | number(above=0),
-    """What distances are divided by before weighting: the median or the mean length of the edges, or
-    a number; None leaves distances as they are (e^-d of kilometres, as published).""",
+    """What distances are divided by before weighting: the median or the mean length of the edges,
+    or a number; None leaves distances as they are (e^-d of kilometres, as published).""",
     default="median",
     kw_only=False,
 )
@@ -80,8 +80,9 @@ COLUMNS: Any = parameter(
 )
 
 EARTH_KM = 6371.0088
-_FAR = 1e150  # as far as squares of distances go
+FARTHEST = 1e150  # as far as squares of distances go
 _BLOCK = 1 << 22  # entries of a block of the full distance matrix
+_LINK_ROWS = 50_000  # new nodes that are joined at a time
 _CANDIDATES = 4  # times k nearest nodes are asked whether a new one is among their own nearest
 
 
@@ -246,19 +247,32 @@ class KNN(Estimator):
         lengths, _ = _nearest(points_of(coords, self.columns), self.n_neighbors, self.metric)
         return _scale_of(lengths, self.scale)
 
-    def links(self, new: Any, old: Any) -> Any:
+    def tree(self, coords: Any) -> Any:
+        """What finds the nearest of these nodes, for :meth:`links`."""
+        return _Space(self.metric).tree(points_of(coords, self.columns))
+
+    def links(self, new: Any, old: Any, tree: Any = None) -> Any:
         """Return the similarities of new nodes to old ones, each as if it alone were new.
 
         A new node is joined to its k nearest among the old, and to those of its 4k nearest that
         are nearer to it than to their own k-th neighbour; `symmetrise` says what one of the two
         is worth. `scale` must be a number or None: with another, see :meth:`unit`.
         """
+        import scipy.sparse as sp
+
         points, others = points_of(new, self.columns), points_of(old, self.columns)
-        m, n, k = len(points), len(others), min(self.n_neighbors, len(old))
+        tree = self.tree(old) if tree is None else tree
+        found = _Space(self.metric).embedded(points)
+        blocks = range(0, len(points), _LINK_ROWS)
+        parts = [self._links(found[i : i + _LINK_ROWS], len(others), tree) for i in blocks]
+        return parts[0] if len(parts) == 1 else sp.vstack(parts, format="csr")
+
+    def _links(self, points: np.ndarray, n: int, tree: Any) -> Any:
+        """Links of some points, in the space of the tree."""
+        m, k = len(points), min(self.n_neighbors, n)
         space = _Space(self.metric)
-        tree = space.tree(others)
         candidates = min(_CANDIDATES * k, n)
-        distance, j = tree.query(space.embedded(points), k=candidates, p=space.norm)
+        distance, j = tree.query(points, k=candidates, p=space.norm)
         distance, j = distance.reshape(m, candidates), j.reshape(m, candidates)
         asked, back = np.unique(j, return_inverse=True)
         reach = np.zeros(len(asked))  # of a node that is alone
@@ -273,10 +287,8 @@ class KNN(Estimator):
             share = (near & chosen).astype(np.float64)
         else:
             share = 0.5 * (near.astype(np.float64) + chosen)
-        weights = share * _weights(space.length(distance).ravel(), self.weight, self.scale).reshape(
-            j.shape
-        )
-        return _csr(np.repeat(np.arange(m), candidates), j.ravel(), weights.ravel(), (m, n))
+        weights = share.ravel() * _weights(space.length(distance).ravel(), self.weight, self.scale)
+        return _csr(np.repeat(np.arange(m), candidates), j.ravel(), weights, (m, n))
 
 
 class Radius(Estimator):
@@ -304,10 +316,14 @@ class Radius(Estimator):
         rows, cols, lengths = _within(points, points, self.radius, self.metric)
         return _scale_of(lengths[rows != cols], self.scale)
 
-    def links(self, new: Any, old: Any) -> Any:
+    def tree(self, coords: Any) -> Any:
+        """What finds the nodes nearby, for :meth:`links`."""
+        return _Space(self.metric).tree(points_of(coords, self.columns))
+
+    def links(self, new: Any, old: Any, tree: Any = None) -> Any:
         """Return the similarities of new nodes to the old ones within the radius."""
         points, others = points_of(new, self.columns), points_of(old, self.columns)
-        found = _within(points, others, self.radius, self.metric)
+        found = _within(points, others, self.radius, self.metric, tree)
         return _weighted(*found, (len(points), len(others)), self.weight, self.scale)
 
 
@@ -342,7 +358,10 @@ class Full(Estimator):
         data = space.embedded(points_of(coords, self.columns))
         return _scale_of(space.length(pdist(data, space.name)), self.scale)
 
-    def links(self, new: Any, old: Any) -> Any:
+    def tree(self, coords: Any) -> None:
+        """Nothing: all pairs are looked at."""
+
+    def links(self, new: Any, old: Any, tree: Any = None) -> Any:
         """Return the similarities of new nodes to the old ones, where they reach the threshold."""
         from scipy.spatial.distance import cdist
 
@@ -373,8 +392,8 @@ def points_of(coords: Any, columns: Columns) -> npt.NDArray[np.float64]:
     except (TypeError, ValueError, KeyError, IndexError) as error:
         raise DataError(f"cannot take coordinates from these columns: {error}") from error
     rows = finite_rows(points, "the coordinates", flat=True)
-    if np.abs(rows).max() > _FAR:
-        raise DataError(f"coordinates are beyond {_FAR:.0e}: their squares overflow")
+    if np.abs(rows).max() > FARTHEST:
+        raise DataError(f"coordinates are beyond {FARTHEST:.0e}: their squares overflow")
     return rows
 
 
@@ -419,7 +438,7 @@ class _Space:
         limit = float(radius)
         if self.metric == "haversine":
             limit = 2 * np.sin(min(limit / EARTH_KM, np.pi) / 2)
-        return min(limit * (1 + 1e-9), _FAR)
+        return min(limit * (1 + 1e-9), FARTHEST)
 
 
 def _nearest(points: np.ndarray, k: int, metric: Metric) -> tuple[np.ndarray, np.ndarray]:
@@ -434,12 +453,15 @@ def _nearest(points: np.ndarray, k: int, metric: Metric) -> tuple[np.ndarray, np
 
 
 def _within(
-    points: np.ndarray, others: np.ndarray, radius: float, metric: Metric
+    points: np.ndarray, others: np.ndarray, radius: float, metric: Metric, tree: Any = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return all pairs of a point and another within the radius, and their distances."""
     space = _Space(metric)
     near = space.tree(points).sparse_distance_matrix(
-        space.tree(others), space.limit(radius), p=space.norm, output_type="ndarray"
+        space.tree(others) if tree is None else tree,
+        space.limit(radius),
+        p=space.norm,
+        output_type="ndarray",
     )
     lengths = space.length(near["v"])
     keep = lengths <= radius

@@ -21,7 +21,6 @@ that neither the order of the fits nor the number of processes changes a bit.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +30,7 @@ import numpy.typing as npt
 
 from trellis.arrays import Float64s
 from trellis.errors import DataError
+from trellis.regression.bases import one_thread
 from trellis.regression.graph_matrix import laplacian, normalise
 from trellis.regression.likelihood import (
     Profile,
@@ -285,16 +285,3 @@ def unstructured(model: Any, X: Float64s, classify: bool) -> Float64s:
     if classify:
         return np.asarray(model.predict_proba(X)[:, 1], dtype=np.float64)
     return np.asarray(model.predict(X), dtype=np.float64)
-
-
-def one_thread() -> Any:
-    """Limit BLAS and OpenMP to one thread: their results depend on the number of threads."""
-    return _controller().limit(limits=1)
-
-
-@functools.cache
-def _controller() -> Any:
-    import sklearn.ensemble  # noqa: F401 (its libraries must be loaded to be limited)
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # no stubs
-
-    return ThreadpoolController()
