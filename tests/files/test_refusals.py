@@ -219,6 +219,7 @@ def array(name: str, change: Callable[[Any], Any]) -> Change:
         ("TableRegressor", state(places=[3, "haversine"]), "the coordinates of a table are not"),
         ("TableRegressor", state(fill=3), "the means of a table are not as they should be"),
         ("TableRegressor", array("fill_", lambda f: f[:1]), "has shape"),
+        ("TableRegressor", state(seed=-1), "'seed' is -1, outside"),
         ("TableRegressor", state(std_scale=-1.0), "'std_scale' is -1.0, outside"),
         ("NetworkLasso", array("coef_", lambda c: c[:0]), "'coords' has shape"),
         ("NetworkLasso", array("coords_", lambda c: c[:, :0]), "no nodes, parameters or coordin"),

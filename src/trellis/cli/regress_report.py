@@ -107,13 +107,12 @@ def write_report(
 
 def _of_unknown(data: TableData, fitted: TableRegressor, graph: Any) -> tuple[Float64s, ...]:
     """Mean, standard deviation and base of the rows without a target."""
-    rows, X = data.unknown, fitted.rows_.filled(data.given)
+    rows = data.unknown
     if graph is not None:
-        found = fitted.model_.answer(X, graph=graph, observed=data.y).subset(rows)
+        found = fitted.answer(data.table, graph=graph).subset(rows)
     else:
-        assert data.points is not None
-        found = fitted.model_.answer(X[rows], points=data.points[rows])
-    return found.mean, fitted.std_scale_ * found.std, found.base
+        found = fitted.answer(data.table.subset(rows))
+    return found.mean, found.std, found.base
 
 
 def _predictions(

@@ -19,11 +19,10 @@ from trellis.estimator import Seeded, changed, check_parameters, parameter
 from trellis.files.storable import Storable, is_fitted
 from trellis.files.stored import header_value, take
 from trellis.files.table import read_table
-from trellis.regression._adapter import GCRF
 from trellis.regression.base_names import named_base, taking_gaps
-from trellis.regression.gcrf import REGRESSOR
+from trellis.regression.gcrf import GCRF, REGRESSOR
 from trellis.regression.glacer import GLACER
-from trellis.regression.node_model import NodeModel
+from trellis.regression.node_model import Answer, NodeModel
 from trellis.regression.places import Metric, Places
 from trellis.regression.similarity import KNN, METRIC
 from trellis.regression.table_data import TableData
@@ -45,6 +44,8 @@ class TableRegressor(Seeded, Storable):
         The columns of coordinates, latitude before longitude, and the distance.
     model_ : NodeModel
         The fitted model of the numbers; ``model_.model`` is the GCRF or GLACER.
+    seed_ : int
+        That of everything random.
     std_scale_ : float
         What standard deviations are multiplied by: 1, or what a cross-validation has found.
 
@@ -143,7 +144,7 @@ class TableRegressor(Seeded, Storable):
     def fit_data(self, data: TableData, *, graph: Any = None) -> Self:
         """Learn from a table that has been read."""
         self._check_parameters()
-        seed = self._seed_or_fresh()
+        self.seed_ = seed = self._seed_or_fresh()
         data.check_targets(_LEAST, "to learn anything")
         self.rows_, X = data.numbers(data.known, seed)
         self.places_ = data.places if graph is None else None
@@ -190,9 +191,15 @@ class TableRegressor(Seeded, Storable):
         std : (n,) array
             Only with `return_std`.
         """
+        found = self.answer(table, graph=graph)
+        return (found.mean, found.std) if return_std else found.mean
+
+    def answer(self, table: Any, *, graph: Any = None) -> Answer:
+        """Mean, standard deviation and base prediction of each row, as :meth:`predict` has them."""
         self._check_fitted()
         read = read_table(table, separator=None, decimal=None)
-        X = self.rows_.filled(self.rows_.encoded(read))
+        given = self.rows_.encoded(read)
+        X = self.rows_.filled(given)
         points, observed = None, None
         if self.places_ is not None:
             points, graph = self.places_.read(read), None
@@ -201,12 +208,14 @@ class TableRegressor(Seeded, Storable):
                 "this model was trained with a graph of its rows; give the graph of all rows of "
                 "the table, too"
             )
-        else:
-            observed = np.full(len(read), np.nan)
-            if self.target in read.columns:
-                observed = read.checked_numbers(self.target, missing=True)
+        elif self.target in read.columns:
+            observed = read.checked_numbers(self.target, missing=True)
+            known = np.flatnonzero(~np.isnan(observed))
+            if len(known):  # as in training, whose rows these are likely to be
+                part = given.subset(known)
+                X[known] = self.rows_.crossed(part, observed[known], self.seed_)
         found = self.model_.answer(X, points=points, graph=graph, observed=observed)
-        return (found.mean, self.std_scale_ * found.std) if return_std else found.mean
+        return Answer(found.mean, self.std_scale_ * found.std, found.base)
 
     def predict_base(self, table: Any) -> Float64s:
         """Return what the base model alone predicts, without neighbours."""
@@ -265,6 +274,7 @@ class TableRegressor(Seeded, Storable):
             "nearest": self.model_.nearest,
             "fill": self.model_.fill,
             "std_scale": self.std_scale_,
+            "seed": self.seed_,
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -290,3 +300,4 @@ class TableRegressor(Seeded, Storable):
         fill = take(state, "fill", np.float64, (len(self.rows_.names),))
         self.model_ = NodeModel(model, nearest, fill)
         self.std_scale_ = header_value(state, "std_scale", float, low=0)
+        self.seed_ = header_value(state, "seed", int, low=0)

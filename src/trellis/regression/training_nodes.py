@@ -72,7 +72,7 @@ class TrainingNodes:
     @classmethod
     def restored(cls, state: Mapping[str, Any], n_bases: int) -> TrainingNodes:
         """Undo :meth:`state`, checking everything."""
-        y = take(state, "targets", np.float64, (None,))
+        y = take(state, "targets", np.float64, (None,), finite=False)
         known = y[~np.isnan(y)]
         if not known.size:
             raise CorruptModelError("no training row has a target")
