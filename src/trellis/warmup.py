@@ -225,7 +225,7 @@ def warm_experts() -> None:
         as_outputs,
     )
     from trellis.kernels.votes import stacked_features
-    from trellis.regression import CentredDistances, distance_correlation
+    from trellis.regression import GCRF, CentredDistances, distance_correlation
 
     outputs, gold = [[["A", "B"]], [["B"]]], [["A", "B"]]
     for conversion in ("majority-vote", "cross-validation"):
@@ -252,6 +252,8 @@ def warm_experts() -> None:
     Consensus().fit(outputs).predict(outputs)
     distance_correlation(np.arange(2.0), np.arange(2.0))
     CentredDistances(np.eye(3)).correlation_squared(np.zeros((1, 3)))
+    line = np.diag(np.ones(2), 1) + np.diag(np.ones(2), -1)
+    GCRF("precomputed").fit(np.zeros(3), [1.0, np.nan, 2.0], graph=line)
 
 
 PARTS: tuple[Part, ...] = (

@@ -25,7 +25,7 @@ from studies.folder import Call
 from trellis.datasets import synthetic_graph_regression
 from trellis.regression import GLACER, KNN, Full, RegressionData, least_squares_boosting
 from trellis.regression.baselines import baselines, unstructured
-from trellis.regression.swaps import one_thread
+from trellis.regression.bases import one_thread
 
 __all__ = ["GENERATOR", "SIZES", "Case", "Size", "baseline_calls", "glacer_calls", "glacer_name"]
 

@@ -12,8 +12,7 @@ from sklearn.base import clone
 from studies.glacer.cases import Case
 from trellis.regression import GCRF, GLACER
 from trellis.regression.baselines import unstructured
-from trellis.regression.bases import seeded
-from trellis.regression.swaps import one_thread
+from trellis.regression.bases import one_thread, seeded
 
 __all__ = ["CALIBRATED", "LEVEL", "run_calibration", "run_refits"]
 

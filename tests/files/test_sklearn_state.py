@@ -66,6 +66,7 @@ from trellis.files.container import read_container, write_container
 from trellis.files.sklearn_state import CLASSES, check_prediction
 from trellis.files.values import ValueReader, ValueWriter
 from trellis.regression import least_squares_boosting
+from trellis.regression.bases import default_bases
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 4))
@@ -169,6 +170,16 @@ def test_classifiers(model, labels, tmp_path):
     assert (loaded.predict(X) == model.predict(X)).all()
     assert loaded.classes_.dtype == model.classes_.dtype
     assert loaded.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+
+
+def test_default_bases_with_missing_values(tmp_path):
+    holes = np.where(RNG.random(X.shape) < 0.2, np.nan, X)
+    for model in default_bases(len(X), random_state=0):
+        fitted(model, holes, Y)
+        loaded = through_a_file(model, tmp_path / "m")
+        check_prediction(loaded)
+        for rows in (holes, X):
+            assert loaded.predict(rows).tobytes() == model.predict(rows).tobytes()
 
 
 def test_random_numbers_go_on(tmp_path):

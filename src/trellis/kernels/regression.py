@@ -1,31 +1,101 @@
 """Sums over all pairs of absolute differences, for distance correlation.
 
-weighted_difference_sums   sum_ij |l_i - l_j| B_ij          for many l, a symmetric B
-difference_products        sum_ij |x_i - x_j| |y_i - y_j|   in O(n log n)
+distance_sums              sum_j |z_i - z_j|                 for each i
+weighted_difference_sums   sum_ij |l_i - l_j| B_ij           for many l, B centred distances of Z
+centred_products           sum_ij A_ij B_ij                  A, B centred distances of X, Z
+difference_products        sum_ij |x_i - x_j| |y_i - y_j|    in O(n log n)
+
+None of them keeps more than a row of distances.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from trellis.kernels._jit import kernel
+from trellis.kernels._jit import kernel, subkernel
 
-__all__ = ["difference_products", "weighted_difference_sums"]
+__all__ = [
+    "centred_products",
+    "difference_products",
+    "distance_sums",
+    "weighted_difference_sums",
+]
+
+
+@subkernel
+def distances_from(Z: np.ndarray, i: int, start: int, row: np.ndarray) -> None:
+    """Write |z_i - z_j| into ``row[j]`` for j from `start` on."""
+    n, q = Z.shape
+    for j in range(start, n):
+        s = 0.0
+        for d in range(q):
+            difference = Z[j, d] - Z[i, d]
+            s += difference * difference
+        row[j] = np.sqrt(s)
 
 
 @kernel
-def weighted_difference_sums(l: np.ndarray, B: np.ndarray) -> np.ndarray:  # noqa: E741 (the paper)
-    """Return sum_ij |l_ci - l_cj| B_ij for each row c of `l`, (c, n); `B` is symmetric."""
+def distance_sums(Z: np.ndarray) -> np.ndarray:
+    """Return sum_j |z_i - z_j| for each row i of `Z`."""
+    n = len(Z)
+    sums, row = np.zeros(n), np.empty(n)
+    for i in range(n):
+        distances_from(Z, i, i + 1, row)
+        for j in range(i + 1, n):
+            sums[i] += row[j]
+            sums[j] += row[j]
+    return sums
+
+
+@kernel
+def weighted_difference_sums(
+    l: np.ndarray,  # noqa: E741 (the paper)
+    Z: np.ndarray,
+    means: np.ndarray,
+    grand: float,
+) -> np.ndarray:
+    """Return sum_ij |l_ci - l_cj| B_ij for each row c of `l`, (c, n).
+
+    B_ij = |z_i - z_j| - means_i - means_j + grand. A row of B is made once and serves all c.
+    """
     rows, n = l.shape
-    sums = np.zeros(rows)
-    for i in range(n - 1):  # a row of B is read once and serves all candidates
+    sums, row = np.zeros(rows), np.empty(n)
+    for i in range(n - 1):
+        distances_from(Z, i, i + 1, row)
+        for j in range(i + 1, n):
+            row[j] += grand - means[i] - means[j]
         for c in range(rows):
             li = l[c, i]
             s = 0.0
             for j in range(i + 1, n):
-                s += abs(l[c, j] - li) * B[i, j]
+                s += abs(l[c, j] - li) * row[j]
             sums[c] += 2 * s
     return sums
+
+
+@kernel
+def centred_products(
+    X: np.ndarray,
+    x_means: np.ndarray,
+    x_grand: float,
+    Z: np.ndarray,
+    z_means: np.ndarray,
+    z_grand: float,
+) -> float:
+    """Return sum_ij A_ij B_ij, B as above and A the same of `X`."""
+    n = len(X)
+    a, b = np.empty(n), np.empty(n)
+    result = 0.0
+    for i in range(n):
+        distances_from(X, i, i, a)
+        distances_from(Z, i, i, b)
+        s = 0.0
+        for j in range(i + 1, n):
+            s += (a[j] - x_means[i] - x_means[j] + x_grand) * (
+                b[j] - z_means[i] - z_means[j] + z_grand
+            )
+        result += 2 * s + (x_grand - 2 * x_means[i]) * (z_grand - 2 * z_means[i])
+    return result
 
 
 @kernel

@@ -42,7 +42,7 @@ def default_bases(n: int, random_state: int | None = None) -> list[Any]:
     Examples
     --------
     >>> [type(base).__name__ for base in default_bases(100)]
-    ['Pipeline', 'ExtraTreesRegressor', 'HistGradientBoostingRegressor']
+    ['Pipeline', 'ExtraTreesRegressor', 'Pipeline']
     """
     from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
     from sklearn.impute import SimpleImputer
@@ -50,13 +50,14 @@ def default_bases(n: int, random_state: int | None = None) -> list[Any]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    ridge = make_pipeline(
-        SimpleImputer(keep_empty_features=True), StandardScaler(), RidgeCV(np.logspace(-3, 4, 15))
-    )
+    filled = SimpleImputer(keep_empty_features=True)
+    ridge = make_pipeline(filled, StandardScaler(), RidgeCV(np.logspace(-3, 4, 15)))
     forest = ExtraTreesRegressor(
         100, min_samples_leaf=2, max_features=0.5, random_state=random_state
     )
-    boosting = HistGradientBoostingRegressor(random_state=random_state)
+    # It takes gaps itself, but no column that has nothing else, which a fold may well have.
+    told = SimpleImputer(add_indicator=True, keep_empty_features=True)
+    boosting = make_pipeline(told, HistGradientBoostingRegressor(random_state=random_state))
     return [ridge, forest, boosting] if n <= _FOREST_UP_TO else [ridge, boosting]
 
 

@@ -50,7 +50,7 @@ __all__ = [
     "write_checkpoint",
 ]
 
-_EIGENVECTOR_ENTRIES = 150_000_000  # of all components together: 1.2 GB
+_EIGENVECTOR_ENTRIES = 25_000_000  # of all components together: 200 MB
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ A, B the same with row means, column means removed and the grand mean added. The
 
 Three ways to compute it, the first two exact:
 
-* z fixed, x univariate and changing: rows of B sum to 0, so sum_ij A_ij B_ij = sum_ij a_ij B_ij; B
-  is made once (:class:`CentredDistances`), dVar^2(x) = dCov^2(x, x) needs only a sort.
+* z fixed, x univariate and changing: rows of B sum to 0, so sum_ij A_ij B_ij = sum_ij a_ij B_ij.
+  The means are found once (:class:`CentredDistances`), a row of B is made anew for all x together,
+  and dVar^2(x) = dCov^2(x, x) needs only a sort. Memory is linear in N.
 * both univariate: sum_ij a_ij b_ij in O(N log N).
-* N too large for N x N numbers: dCov^2(x, z) = C_q E_u dCov^2(x, u'z) over random directions u with
+* N too large for N x N operations: dCov^2(x, z) = C_q E_u dCov^2(x, u'z) over random directions u,
   C_q = sqrt(pi) Gamma((q+1)/2) / Gamma(q/2) (Huang and Huo, 2017). The same directions serve every
   x, so that candidates are compared on equal terms; the value itself has an error of some percent.
 """
@@ -32,7 +33,7 @@ from trellis.regression.spectral import own_generator
 
 __all__ = ["CentredDistances", "distance_correlation", "distance_covariance"]
 
-_MATRIX_UP_TO = 10_000  # rows: 800 MB of distances
+_EXACT_UP_TO = 10_000  # rows: a hundred million distances
 _LARGE = 1e70  # whose fourth power, and the sum of many, is a float
 
 
@@ -104,7 +105,7 @@ class CentredDistances:
     Z : array of shape (n, q) or (n,)
         The fixed observations.
     n_projections : int or None
-        None: the exact matrix up to 10,000 rows, 200 random directions above. A number: that many.
+        None: exact up to 10,000 rows, 200 random directions above. A number: that many.
     random_state : int
         Seed of the directions.
 
@@ -125,11 +126,10 @@ class CentredDistances:
         self._Z = finite_rows(Z, "Z", flat=True)
         _check_size(self._Z, "Z")
         n, q = self._Z.shape
-        if n_projections is None and n > _MATRIX_UP_TO and q > 1:
+        if n_projections is None and n > _EXACT_UP_TO and q > 1:
             n_projections = 200
         (nothing | whole(1)).check("n_projections", n_projections)
         self._projected: list[Float64s] | None = None
-        self._B: Float64s | None = None
         if q == 1:  # one direction is all there are
             self._projected = [self._Z[:, 0]]
             self._constant = 1.0
@@ -145,18 +145,18 @@ class CentredDistances:
             terms = [_univariate_covariance(a, self._Z @ v) for a, v in pairs]
             self.variance = self._constant**2 * max(float(np.mean(terms)), 0.0)
         else:
-            self._B = _centred(self._Z)
-            self.variance = float(np.vdot(self._B, self._B)) / n**2
+            self._means = _mean_distances(self._Z)
+            self.variance = _covariance(self._Z, self._means, self._Z, self._means)
 
     def covariance_squared(self, x: Any) -> Float64s:
         """Return dCov^2(x, Z) for each row of `x`, (c, n) or (n,)."""
         rows, n = self._rows(x), len(self._Z)
-        if self._B is not None:
+        if self._projected is None:
             from trellis.kernels.regression import weighted_difference_sums
 
-            sums: Float64s = weighted_difference_sums(rows, self._B)
+            grand = float(self._means.mean())
+            sums: Float64s = weighted_difference_sums(rows, self._Z, self._means, grand)
             return np.maximum(sums / n**2, 0.0)
-        assert self._projected is not None
         terms = [[_univariate_covariance(row, p) for p in self._projected] for row in rows]
         return np.asarray(self._constant * np.maximum(np.mean(terms, axis=1), 0.0))
 
@@ -212,9 +212,9 @@ def _moments(
     if b.shape[1] == 1:
         x_variance, z_variance = _univariate_variance(a[:, 0]), _univariate_variance(b[:, 0])
         return max(_univariate_covariance(a[:, 0], b[:, 0]), 0.0), x_variance, z_variance
-    if method == "exact" and len(a) > _MATRIX_UP_TO:
-        raise DataError(f"the exact way needs a matrix of {len(a)} x {len(a)}; use projections")
-    projected = method == "projections" or len(a) > _MATRIX_UP_TO
+    if method == "exact" and len(a) > _EXACT_UP_TO:
+        raise DataError(f"the exact way needs {len(a)} x {len(a)} distances; use projections")
+    projected = method == "projections" or len(a) > _EXACT_UP_TO
     if a.shape[1] == 1:
         fixed = CentredDistances(
             b, n_projections=n_projections if projected else None, random_state=random_state
@@ -224,11 +224,11 @@ def _moments(
     if projected:
         raise DataError(
             "random projections need a univariate side, and two multivariate samples of more than"
-            f" {_MATRIX_UP_TO} rows do not fit; draw a sample of the rows"
+            f" {_EXACT_UP_TO} rows do not fit; draw a sample of the rows"
         )
-    A, B = _centred(a), _centred(b)
-    n2 = len(a) ** 2
-    return max(float(np.vdot(A, B)) / n2, 0.0), float(np.vdot(A, A)) / n2, float(np.vdot(B, B)) / n2
+    a_means, b_means = _mean_distances(a), _mean_distances(b)
+    covariance = max(_covariance(a, a_means, b, b_means), 0.0)
+    return covariance, _covariance(a, a_means, a, a_means), _covariance(b, b_means, b, b_means)
 
 
 def _ratio(covariance: Float64s, x_variance: Float64s, z_variance: float) -> Float64s:
@@ -237,16 +237,20 @@ def _ratio(covariance: Float64s, x_variance: Float64s, z_variance: float) -> Flo
     return np.asarray(np.minimum(ratio, 1.0))
 
 
-def _centred(Z: Float64s) -> Float64s:
-    """Return the double-centred Euclidean distances."""
-    from scipy.spatial.distance import cdist
+def _mean_distances(Z: Float64s) -> Float64s:
+    """Return the mean of |z_i - z_j| over j, for each i."""
+    from trellis.kernels.regression import distance_sums
 
-    B: Float64s = cdist(Z, Z)
-    means = B.mean(axis=0)
-    grand = means.mean()
-    B -= means
-    B -= (means - grand)[:, None]
-    return B
+    means: Float64s = distance_sums(Z) / len(Z)
+    return means
+
+
+def _covariance(a: Float64s, a_means: Float64s, b: Float64s, b_means: Float64s) -> float:
+    """Return dCov^2(a, b) of two multivariate samples, from their mean distances."""
+    from trellis.kernels.regression import centred_products
+
+    grand = float(a_means.mean()), float(b_means.mean())
+    return float(centred_products(a, a_means, grand[0], b, b_means, grand[1])) / len(a) ** 2
 
 
 def _distance_means(x: Float64s, order: npt.NDArray[np.intp]) -> Float64s:

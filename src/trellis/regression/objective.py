@@ -28,7 +28,7 @@ Loss = Literal["paper", "r2_sum", "zero_based"]
 
 LOSSES = ("paper", "r2_sum", "zero_based")
 _PROJECTIONS = 64
-_MATRIX_UP_TO = 10_000
+_EXACT_UP_TO = 10_000
 
 
 class Objective:
@@ -73,7 +73,7 @@ class Objective:
             if standardise:
                 spread = Z.std(axis=0)
                 Z = (Z - Z.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-            count = _PROJECTIONS if len(y) > _MATRIX_UP_TO else None
+            count = _PROJECTIONS if len(y) > _EXACT_UP_TO else None
             self._distances = CentredDistances(Z, n_projections=count)
 
     def losses(self, predictions: Float64s) -> Float64s:

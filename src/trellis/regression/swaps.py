@@ -32,13 +32,7 @@ from trellis.arrays import Float64s
 from trellis.errors import DataError
 from trellis.regression.bases import one_thread
 from trellis.regression.graph_matrix import laplacian, normalise
-from trellis.regression.likelihood import (
-    Profile,
-    dense_profile,
-    exact_is_affordable,
-    search,
-    search_stochastic,
-)
+from trellis.regression.likelihood import maximise, search
 from trellis.regression.spectral import eigen, solve
 
 __all__ = ["Component", "Decomposition", "Problem", "SwapProfile", "Swapped", "fit_component"]
@@ -243,16 +237,11 @@ def _learn(
     before: Decomposition | None,
 ) -> tuple[float, float]:
     y = problem.y[nodes]
-    profile: Profile
     if before is not None and _touched(problem.S, swapped) <= len(nodes) // 4:
-        profile = SwapProfile(before, problem.S, swapped, y, r)
-    elif exact_is_affordable(L):
-        profile = dense_profile(L, y, r)
-    else:
-        optimum = search_stochastic(L, y, r, random_state=problem.seed)
+        optimum = search(SwapProfile(before, problem.S, swapped, y, r))
         return optimum.alpha, optimum.gamma
-    optimum = search(profile)
-    return optimum.alpha, optimum.gamma
+    alpha, beta, _ = maximise([L], y, r[:, None], "likelihood", random_state=problem.seed)
+    return float(alpha[0]), float(beta[0] / alpha[0])
 
 
 def _touched(S: Any, swapped: Swapped) -> int:
