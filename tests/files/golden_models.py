@@ -41,7 +41,7 @@ from trellis.experts import (
     Stacking,
     WeightedMajority,
 )
-from trellis.regression import GCRF, GLACER, NetworkLasso, least_squares_boosting
+from trellis.regression import GCRF, GLACER, NetworkLasso, TableRegressor, least_squares_boosting
 from trellis.tracking import (
     FlowTracker,
     FramePair,
@@ -96,6 +96,22 @@ FILM = [FramePair("film", t, frame(t), frame(t + 1), MOVES) for t in range(4)]
 def regression(model: Any, y: Any = Y, graph: Any = RING) -> tuple[Any, Callable[[Any], Any]]:
     fitted = model.fit(X, y, graph=graph)
     return fitted, lambda m: m.predict(X[:7], graph=None if graph is None else graph[:7, :7])
+
+
+TABLE = {
+    "size": [None if i % 9 == 4 else 50.0 + 7 * (i % 11) for i in range(40)],
+    "kind": ["flat", "house", "farm", ""] * 10,
+    "city": [f"c{i % 13}" for i in range(40)],
+    "sold": [f"{1 + i % 28}.{1 + i % 12}.202{i % 3}" for i in range(40)],
+    "lon": (8 + X[:, 1] + T / 100).tolist(),
+    "lat": (50 + X[:, 0] + T / 90).tolist(),
+    "price": (100 * Y).tolist(),
+}
+
+
+def tabled() -> tuple[Any, Callable[[Any], Any]]:
+    model = TableRegressor("price", base="linear", n_neighbors=3, random_state=0).fit(TABLE)
+    return model, lambda m: m.predict({name: column[5:14] for name, column in TABLE.items()})
 
 
 def votes(model: Any, said: Any = SAID, gold: Any = GOLD) -> tuple[Any, Callable[[Any], Any]]:
@@ -167,6 +183,7 @@ RECIPES: dict[str, Callable[[], tuple[Any, Callable[[Any], Any]]]] = {
         NetworkLasso(max_iter=20).fit(X, Y, graph=RING, coords=X[:, :2]),
         lambda m: m.predict(X[:5], coords=X[:5, :2]),
     ),
+    "table_regressor_v1": tabled,
     "weighted_majority_v1": lambda: votes(WeightedMajority(tie="label", short=1)),
     "weighted_majority_v1_paths": lambda: votes(
         WeightedMajority(automaton=PathAutomaton.restricted(3, 3, np.tri(3, dtype=bool)))
