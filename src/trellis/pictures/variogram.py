@@ -8,14 +8,12 @@ values. A curve that rises from the left says that near places are alike; a flat
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Literal
 
 from trellis.domains import text
 from trellis.pictures.names import as_systems
 from trellis.pictures.sheet import Sheet
 from trellis.pictures.style import line_style
-from trellis.regression.similarity import Metric
-from trellis.regression.variogram import Variogram, variogram
 
 __all__ = ["draw_variogram"]
 
@@ -24,7 +22,7 @@ def draw_variogram(
     coordinates: Any,
     values: Any = None,
     *,
-    metric: Metric = "euclidean",
+    metric: Literal["euclidean", "manhattan", "haversine"] = "euclidean",
     label: str = "semivariance",
     path: str | os.PathLike[Any] | None = None,
     ax: Any = None,
@@ -67,6 +65,8 @@ def draw_variogram(
     >>> figure.axes[0].get_legend_handles_labels()[1]
     ['smooth', 'noise']
     """
+    from trellis.regression.variogram import Variogram, variogram  # Numba comes with it
+
     sheet = Sheet(path, ax, title)
     text.check("label", label)
     curves = {
