@@ -174,7 +174,7 @@ def toys() -> dict[str, Toy]:
             TableRegressor("price", base="linear", n_neighbors=3, random_state=0),
             (TABLE,),
             (NEW_TABLE,),
-        ),  # fmt: skip
+        ),
         "Aligned": combining(Aligned(MajorityVote())),
         "AnnotatorModel": combining(AnnotatorModel()),
         "AutoCombiner": combining(AutoCombiner(["log-linear"], n_folds=2)),
