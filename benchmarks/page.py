@@ -88,6 +88,8 @@ SECTIONS = {
         "cccp": "The concave-convex procedure",
     },
     "Regression on graphs": {
+        "maps": "Numbers on maps, beside kriging, spatial lags and forests",
+        "map_scale": "A million places, a tenth of them known",
         "gcrf_scale": "A Gaussian CRF of a million nodes",
         "glacer_swap": "GLACER: seconds of a swap",
     },
@@ -247,7 +249,9 @@ def source(record: Record) -> Iterator[str]:
     yield f"{of['processor']}, {cores}, {of['memory_gb']} GB, {of['system']}"
     cells = " ".join(cell for t in record.tables for row in [t.headings, *t.rows] for cell in row)
     # A peer's name is written in many ways; those that took no part are not named.
-    absent = {peer for peer in PEERS if re.sub("^py(thon-)?", "", peer) not in cells.lower()}
+    absent = {
+        peer for peer in PEERS if re.sub("^py(thon-)?", "", peer.lower()) not in cells.lower()
+    }
     yield ", ".join(f"{name} {v}" for name, v in record.versions.items() if name not in absent)
     yield record.date
     yield f"{record.seconds / 60:.0f} min" if record.seconds >= 100 else f"{record.seconds:.0f} s"

@@ -29,7 +29,10 @@ from typing import Any
 from trellis.files import atomic_write
 
 FOLDER = Path(__file__).parent / "records"
-PEERS = ("python-crfsuite", "sklearn-crfsuite", "pytoulbar2", "laptrack", "motile", "crowd-kit")
+PEERS = (
+    "python-crfsuite", "sklearn-crfsuite", "pytoulbar2", "laptrack", "motile", "crowd-kit",
+    "PyKrige", "spreg",
+)  # fmt: skip
 LIBRARIES = ("NumPy", "Numba", "SciPy", "scikit-learn", *PEERS)
 HOW = ("rounds", "slow_rounds", "repeats", "seeds", "draws", "steps", "log", "peer_python", "cache")
 """Options that say how often or where, not what: a run with others of them is the same record."""

@@ -1,8 +1,8 @@
 """Small generated data in the files of the real data sets, for small mode.
 
 Tags follow from words, chunks from tags, a letter's pixels from the letter, what sensors measure
-from the movement, and words of characters come from a list of ten, so that there is something to
-learn.
+from the movement, metals from features and places, and words of characters come from a list of ten,
+so that there is something to learn.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trellis.datasets import simulate_cells
+from trellis.datasets import simulate_cells, spatial_field
 
 _SENTENCES = {"train": 60, "dev": 20, "test": 20}
 _KINDS = ("O", "NP", "NP", "VP", "PP")
@@ -30,9 +30,9 @@ def stand_ins() -> str:
     """Write all of them into a folder that is there until the process ends."""
     folder = tempfile.TemporaryDirectory(prefix="trellis-small-")
     atexit.register(folder.cleanup)
-    for name in (*_LINES, "sxu", "ocr", "har", "celltracking"):
+    for name in (*_LINES, "sxu", "ocr", "har", "celltracking", "spatial"):
         Path(folder.name, name).mkdir()
-    files = {**_texts(), **_letters(), **_cells()}
+    files = {**_texts(), **_letters(), **_cells(), **_map()}
     for path, lines in files.items():
         with lzma.open(Path(folder.name, f"{path}.xz"), "wt", encoding="utf-8", preset=0) as file:
             file.writelines(f"{line}\n" for line in lines)
@@ -104,3 +104,12 @@ def _cells() -> dict[str, list[str]]:
         files |= {f"celltracking/{name}_objects.csv": objects}
         files |= {f"celltracking/{name}_links.csv": links}
     return files
+
+
+def _map() -> dict[str, list[str]]:
+    """Places with what was measured in the soil; four metals are alike."""
+    places, X, y, _ = spatial_field(80, n_features=7, random_state=0)
+    names = "cadmium,copper,lead,zinc,elev,dist,om,ffreq,soil,lime,dist_to_meuse"
+    rows = zip(places.tolist(), X.tolist(), np.exp(y).tolist(), strict=True)
+    lines = [",".join(map(str, [*place, *[metal] * 4, *x])) for place, x, metal in rows]
+    return {"spatial/meuse.csv": [f"x,y,{names}", *lines]}

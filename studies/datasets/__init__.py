@@ -5,7 +5,12 @@ from studies.datasets.experts import ExpertData, load_experts, load_pronunciatio
 from studies.datasets.folder import data_folder
 from studies.datasets.ocr import load_ocr
 from studies.datasets.real import DataSet, load
-from studies.datasets.regression import load_medicare, load_sacramento
+from studies.datasets.regression import (
+    load_kingcounty,
+    load_medicare,
+    load_sacramento,
+    load_spatial,
+)
 from studies.datasets.trees import load_trees
 
 __all__ = [
@@ -15,9 +20,11 @@ __all__ = [
     "load",
     "load_cells",
     "load_experts",
+    "load_kingcounty",
     "load_medicare",
     "load_ocr",
     "load_pronunciations",
     "load_sacramento",
+    "load_spatial",
     "load_trees",
 ]

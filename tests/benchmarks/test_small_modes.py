@@ -18,6 +18,7 @@ from benchmarks.records import Record, Shown
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = benchmarks()
 SGD = [f"SGD, n' = {size}, batch {n}" for size, n in (("whole", 16), ("5.5", 128), ("whole", 1))]
+MAPS = ["Trellis", "HistGradientBoosting", "random forest", "ridge", "stack, near targets"]
 METHODS = ["WMWP, by position", "WMWP, by label", "WMWP by label, H_CV", "FPL, by expert"]
 ROWS: dict[str, list[tuple[int, list[str]]]] = {
     "active_step": [(4, ["best-vs-second", "best-vs-worst", "scoring", "random"])],
@@ -85,6 +86,12 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
         (2, ["all", "observed"]),
         (5, ["all labels", "predict", "prune=8", "five labels allowed"]),
     ],
+    "map_scale": [
+        (4, ["the data in memory", "learning", "mean of all others"]),
+        (4, ["the data in memory", "graph", "mean and standard deviations of all"]),
+        (4, ["Trellis, one graph of all places", "base predictions alone"]),
+    ],
+    "maps": [(9, MAPS), (9, MAPS), (9, MAPS), (9, MAPS)],
     "migration": [(2, ["conll2000", "jnlpba", "trellis.compat"])],
     "mixed_columns": [(3, ["conll2000", "jnlpba", "ud_ewt"])],
     "ocr": [
@@ -123,12 +130,12 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
 
 PEERS = (
     "python-crfsuite", "sklearn-crfsuite", "CRFsuite", "laptrack", "motile", "toulbar2",
-    "crowd-kit",
+    "crowd-kit", "PyKrige", "spreg",
 )  # fmt: skip
 AGAINST_CRFSUITE = ("chunking", "defaults", "same_dicts", "same_features", "solvers")
 MAY_BE_ZERO = {
     "s, crfsuite", "gap", "mean gap", "below best", "division F1", "swap", "pairs", "proven",
-    "word error rate, %", "times Trellis (range)",
+    "word error rate, %", "times Trellis (range)", "95 % interval",
 }  # fmt: skip
 
 NOT_SMALL = ("houses, 5 %",)

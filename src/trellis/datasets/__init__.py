@@ -11,6 +11,7 @@ from trellis.datasets.regression import synthetic_graph_regression
 from trellis.datasets.roles import ROLES, Roles, source_roles, stdlib_roles
 from trellis.datasets.sentences import Sentences, stdlib_sentences
 from trellis.datasets.snakes import snakes
+from trellis.datasets.spatial import SpatialField, spatial_field
 
 __all__ = [
     "LABS",
@@ -20,6 +21,7 @@ __all__ = [
     "Lab",
     "Roles",
     "Sentences",
+    "SpatialField",
     "artificial_experts",
     "citations",
     "grid_edges",
@@ -27,6 +29,7 @@ __all__ = [
     "simulate_cells",
     "snakes",
     "source_roles",
+    "spatial_field",
     "stdlib_roles",
     "stdlib_sentences",
     "synthetic_graph_regression",

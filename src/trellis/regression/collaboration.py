@@ -259,8 +259,10 @@ def _decompose(problem: Problem, nodes: npt.NDArray[np.int64]) -> Decomposition:
 
 def run_fingerprint(problem: Problem, params: dict[str, Any]) -> str:
     """Return a hash of the data and of the parameters that decide the run."""
-    irrelevant = ("n_jobs", "verbose", "max_swaps", "graph")
+    irrelevant = ("n_jobs", "verbose", "max_swaps", "graph", "observed")
     decisive = {name: value for name, value in params.items() if name not in irrelevant}
+    if decisive["base"] is None:  # which was another one in 0.1
+        decisive["base"] = "histogram gradient boosting"
     S = problem.S
     similarities = None if S is None else (S.indptr, S.indices, S.data)
     return fingerprint(problem.X, problem.y, similarities, decisive)

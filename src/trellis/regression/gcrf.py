@@ -22,6 +22,7 @@ References: Qin et al. (2009), Radosavljevic et al. (2010).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -278,6 +279,11 @@ class GCRF(Seeded, Storable):
             return mean
         total = 2 * float(np.sum(self.alpha_))
         return mean, self.std_scale_ * np.sqrt(variance / total)
+
+    def remember(self, fitted: Float64s) -> None:
+        """Say how base predictions (n, K) of training rows look that come again, if precomputed."""
+        assert self._nodes is not None
+        self._nodes = replace(self._nodes, fitted=fitted)
 
     def predict_base(self, X: Any) -> Float64s:
         """Return what the base models say alone, weighted as is best without a graph."""

@@ -13,6 +13,12 @@ pair (j, k) whose worst examples are not in the other's subset, exchange them, r
 R_obj; carry out the exchange that lowers R_obj most; stop when none does.
 
 How refits are saved and made: :mod:`trellis.regression.collaboration`, ``.swaps``.
+
+The ensemble then predicts given the targets of the training nodes. That is a Gaussian CRF over one
+base, the mean of the components' base models, which has learnt from what the components say that
+did not see a node (:mod:`trellis.regression.gcrf`): the mean is linear in base predictions, so
+that components with one K are conditioned all at once. As published, ``observed=False``: each
+component smooths over the graph of the rows to predict, and Phi is their mean.
 """
 
 from __future__ import annotations
@@ -30,10 +36,10 @@ from trellis.domains import flag, function, has, nothing, number, one_of, whole
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Seeded, changed, moved, parameter
 from trellis.files.sklearn_state import check_prediction
-from trellis.files.storable import Storable
+from trellis.files.storable import Storable, is_fitted
 from trellis.files.stored import check_range, header_value, take
 from trellis.progress import Reporter
-from trellis.regression.bases import least_squares_boosting, seeded
+from trellis.regression.bases import seeded
 from trellis.regression.collaboration import (
     Collaboration,
     read_checkpoint,
@@ -42,10 +48,11 @@ from trellis.regression.collaboration import (
     stored_history,
     write_checkpoint,
 )
-from trellis.regression.gcrf import LARGEST_GAMMA, REGRESSOR
+from trellis.regression.gcrf import GCRF, LARGEST_GAMMA, REGRESSOR
 from trellis.regression.graph_matrix import laplacian, normalise, resolve_graph
 from trellis.regression.objective import LOSSES, Loss, Objective
 from trellis.regression.rows import check_targets, finite_rows
+from trellis.regression.similarity import KNN
 from trellis.regression.spectral import inverse_diagonal, own_generator, solve
 from trellis.regression.swaps import Problem, unstructured
 
@@ -67,6 +74,8 @@ class GLACER(Seeded, Storable):
         Parameters of the Gaussian CRFs; gamma = beta / alpha.
     models_ : list
         The fitted base models (or components).
+    field_ : GCRF or None
+        What conditions the ensemble on the training nodes; None unless `observed`.
     classes_ : array
         Only if the component is a classifier.
 
@@ -98,10 +107,16 @@ class GLACER(Seeded, Storable):
     )
     base: Any = parameter(
         nothing | REGRESSOR | function,
-        """Unstructured model inside each Gaussian CRF, cloned. None: least-squares boosting, 10
-        trees.""",
+        """Unstructured model inside each Gaussian CRF, cloned. None: histogram gradient boosting.
+        As published: ``least_squares_boosting(100, max_leaf_nodes=2)``.""",
         default=None,
         kw_only=False,
+    )
+    observed: bool = parameter(
+        flag,
+        """Whether rows are predicted given the targets of the training rows. False, as published:
+        the rows to predict have a graph of their own and are smoothed over each other.""",
+        default=True,
     )
     component: Any = parameter(
         one_of("gcrf") | has("fit", "predict", words="a scikit-learn estimator") | function,
@@ -112,8 +127,8 @@ class GLACER(Seeded, Storable):
     )
     graph: Any = parameter(
         nothing | function,
-        """Makes the graph from X when `fit` and `predict` are given none, e.g.
-        ``KNN(n_neighbors=5)``.""",
+        """Makes the graph from `coords` (from X where none are given), e.g. ``KNN(5)``. None:
+        ``KNN()``, unless `fit` is given a graph.""",
         default=None,
     )
     loss: Loss = parameter(
@@ -155,6 +170,7 @@ class GLACER(Seeded, Storable):
         y: Any,
         *,
         graph: Any = None,
+        coords: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
         resume: bool = False,
     ) -> Self:
@@ -168,6 +184,8 @@ class GLACER(Seeded, Storable):
             Targets; labels of two classes if the component is a classifier.
         graph : sparse (N, N) or builder
             Similarities between the rows of X; None uses the builder of the constructor.
+        coords : (N, c)
+            What a builder makes the graph of; None: X.
         checkpoint : path, optional
             File that holds the state after each exchange.
         resume : bool
@@ -182,7 +200,7 @@ class GLACER(Seeded, Storable):
         path, resume = checkpoint or self.checkpoint, resume or self.resume
         if resume and path is None:
             raise DataError("resume=True needs checkpoint=, the file to go on from")
-        problem = self._problem(X, y, graph)
+        problem = self._problem(X, y, graph, coords)
         objective = Objective(
             problem.X,
             problem.y,
@@ -222,25 +240,39 @@ class GLACER(Seeded, Storable):
         with reporter.stage("fitting the components that were chosen"):
             self.models_ = run.models()
         self._structured = problem.S is not None
+        self.field_ = None
+        if self._structured and self.observed:
+            self.field_ = self._field(problem, graph, X if coords is None else coords)
         return self
 
-    def predict(self, X: Any, *, graph: Any = None, return_std: bool = False) -> Any:
-        """Return the mean of the components' predictions.
+    def predict(
+        self,
+        X: Any,
+        *,
+        graph: Any = None,
+        coords: Any = None,
+        return_std: bool = False,
+        observed: Any = None,
+    ) -> Any:
+        """Return what the ensemble predicts: its mean, given what was observed.
 
         Parameters
         ----------
         X : (n, d)
-        graph : as in :meth:`fit`, for these rows
+        graph, coords, observed
+            As for :class:`GCRF`.
         return_std : bool
-            Also return standard deviations: those of the mixture of the components' Gaussians, or
-            of the components' predictions alone if these have no variance of their own.
+            Also return standard deviations: those of the Gaussian CRF; as published, those of the
+            mixture of the components' Gaussians, or of the components' predictions alone if these
+            have no variance of their own.
 
         Returns
         -------
         array, or two of them
             For a classifier: labels (and the standard deviation of the probability).
         """
-        mean, std = self._moments(X, graph, return_std)
+        source = (graph, coords, observed)
+        mean, std = self._moments(X, source, return_std)
         if hasattr(self, "classes_"):
             mean = self.classes_[(mean >= 0.5).astype(int)]
         return (mean, std) if return_std else mean
@@ -250,27 +282,38 @@ class GLACER(Seeded, Storable):
         self._check_fitted()
         if not hasattr(self, "classes_"):
             raise DataError("predict_proba needs a component that is a classifier")
-        mean, _ = self._moments(X, None, False)
+        mean, _ = self._moments(X, (None, None, None), False)
         return np.column_stack([1 - mean, mean])
 
-    def score(self, X: Any, y: Any, *, graph: Any = None) -> float:
+    def score(self, X: Any, y: Any, *, graph: Any = None, coords: Any = None) -> float:
         """Return R^2 of the predictions, or the accuracy of a classifier."""
         from sklearn.metrics import accuracy_score, r2_score
 
         measure = accuracy_score if hasattr(self, "classes_") else r2_score
-        return float(measure(y, self.predict(X, graph=graph)))
+        return float(measure(y, self.predict(X, graph=graph, coords=coords)))
 
-    def _moments(self, X: Any, graph: Any, with_std: bool) -> tuple[Float64s, Float64s]:
+    def _moments(
+        self, X: Any, source: tuple[Any, Any, Any], with_std: bool
+    ) -> tuple[Float64s, Float64s]:
         self._check_fitted()
         rows = finite_rows(X, "X")
         if rows.shape[1] != self.n_features_in_:
             raise DataError(f"X has {rows.shape[1]} columns, the model {self.n_features_in_}")
         classify = hasattr(self, "classes_")
         predictions = [unstructured(model, rows, classify) for model in self.models_]
+        graph, coords, observed = source
+        if self.field_ is not None:
+            places = rows if coords is None and graph is None else coords
+            base = np.mean(predictions, axis=0)
+            found = self.field_.predict(
+                base, graph=graph, coords=places, return_std=with_std, observed=observed
+            )
+            return found if with_std else (found, np.zeros(len(rows)))
+        if observed is not None:
+            raise DataError("this model does not look at what was observed (observed=False)")
         variance = np.zeros(len(rows))
         if self._structured:
-            source = self.graph if graph is None else graph
-            L = laplacian(normalise(resolve_graph(source, X, len(rows))))
+            L = laplacian(normalise(self._graph_of(graph, X, coords, len(rows))))
             pairs = zip(predictions, self.gammas_, strict=True)
             predictions = [solve(L, float(gamma), p) for p, gamma in pairs]
             if with_std:
@@ -279,7 +322,33 @@ class GLACER(Seeded, Storable):
                 variance /= len(predictions)
         return np.mean(predictions, axis=0), np.sqrt(variance + np.var(predictions, axis=0))
 
-    def _problem(self, X: Any, y: Any, graph: Any) -> Problem:
+    def _graph_of(self, graph: Any, X: Any, coords: Any, n: int) -> Any:
+        """The graph of some rows, as a matrix."""
+        source = self.graph if graph is None else graph
+        if source is None and coords is not None:
+            source = KNN()
+        if coords is not None and not callable(source):
+            raise DataError("coords are for builders such as KNN(); a graph is given as a matrix")
+        return resolve_graph(source, X if coords is None else coords, n)
+
+    def _field(self, problem: Problem, graph: Any, places: Any) -> GCRF:
+        """Learn the Gaussian CRF over what components say of nodes that they did not see."""
+        says = np.array([unstructured(model, problem.X, False) for model in self.models_])
+        unseen = np.ones(says.shape, dtype=bool)
+        for m, nodes in enumerate(self.subsets_):
+            unseen[m, nodes] = False
+        unseen[:, ~unseen.any(axis=0)] = True  # seen by all: no better is known
+        honest = np.where(unseen, says, 0.0).sum(axis=0) / unseen.sum(axis=0)
+        source = self.graph if graph is None else graph
+        field = GCRF("precomputed", graph=source, random_state=problem.seed)
+        if source is None or callable(source):
+            field.fit(honest, problem.y, coords=places)
+        else:
+            field.set_params(graph=None).fit(honest, problem.y, graph=source)
+        field.remember(says.mean(axis=0)[:, None])
+        return field
+
+    def _problem(self, X: Any, y: Any, graph: Any, coords: Any = None) -> Problem:
         from sklearn.base import is_classifier
 
         rows = finite_rows(X, "X")
@@ -296,7 +365,7 @@ class GLACER(Seeded, Storable):
         targets = check_targets(y, len(rows))
         S = L = None
         if structured:
-            S = resolve_graph(self.graph if graph is None else graph, X, len(rows))
+            S = self._graph_of(graph, X, coords, len(rows))
             L = laplacian(normalise(S))
         return Problem(rows, targets, S, make, classify, self._seed_or_fresh(), L)
 
@@ -346,6 +415,7 @@ class GLACER(Seeded, Storable):
             "models": self.models_,
             "structured": self._structured,
             "n_features": self.n_features_in_,
+            "field": self.field_,
         }
         return state | ({"classes": self.classes_} if hasattr(self, "classes_") else {})
 
@@ -372,6 +442,13 @@ class GLACER(Seeded, Storable):
             raise CorruptModelError("there is not one model for each component")
         for model in self.models_:
             check_prediction(model, self.n_features_in_, classify=classify)
+        self.field_ = state.get("field")  # none in files of 0.1
+        if self.field_ is None:
+            self.observed = False
+        elif not (isinstance(self.field_, GCRF) and is_fitted(self.field_)):
+            raise CorruptModelError("what conditions the ensemble is no fitted GCRF")
+        elif self.field_.base != "precomputed" or np.size(self.field_.alpha_) != 1:
+            raise CorruptModelError("what conditions the ensemble has not one base prediction")
 
 
 @dataclass(frozen=True)
@@ -382,8 +459,9 @@ class _Maker:
 
     def __call__(self, seed: int) -> Any:
         from sklearn.base import clone
+        from sklearn.ensemble import HistGradientBoostingRegressor
 
         if self.prototype is None:
-            return least_squares_boosting(random_state=seed)
+            return HistGradientBoostingRegressor(random_state=seed)
         is_function = isinstance(self.prototype, type) or not hasattr(self.prototype, "get_params")
         return seeded(self.prototype() if is_function else clone(self.prototype), seed)
