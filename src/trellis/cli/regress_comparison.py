@@ -112,7 +112,9 @@ def comparison(
     fold[known] = random_folds(len(known), args.folds, args.random_state)
     plans = [(f"random, {args.folds} folds", fold)]
     groups = None
-    if data.points is not None and data.places is not None and args.blocks != "none":
+    if _has_map(data, args):
+        assert data.points is not None
+        assert data.places is not None
         blocks, cells = np.zeros(n, dtype=np.int64), np.arange(n)
         blocks[known], cells[known] = blocked_folds(
             data.points[known], args.folds, how=args.blocks, n_cells=args.cells,
@@ -151,6 +153,16 @@ def comparison(
         level = min(1.0, np.ceil((len(known) + 1) * 0.9) / len(known))
         factor = float(np.quantile(errors, level, method="higher")) / NORMAL_90
     return Comparison(title, found[0], found[1] if len(found) > 1 else None, factor)
+
+
+def _has_map(data: TableData, args: argparse.Namespace) -> bool:
+    """Whether cells of the map can be left out; says why not, if that is not as asked for."""
+    if data.points is None or args.blocks == "none":
+        return False
+    n_places = len(np.unique(data.points[data.known], axis=0))
+    if n_places < args.folds:
+        say(f"trellis: no cells of the map are left out: all rows are at {n_places} places")
+    return n_places >= args.folds
 
 
 def _rivals(data: TableData, args: argparse.Namespace) -> dict[str, Rival]:

@@ -281,9 +281,10 @@ def _pictures(
             systems[name] = (y, found.means[title], np.where(std > 0, tests.factor * std, np.nan))
     draw_coverage(systems, path=folder / "calibration.png", title=f"{title}: {label}")
     made.append("calibration.png")
-    if data.points is not None and data.places is not None and len(data.known) >= 3:
+    places = data.points
+    if places is not None and data.places is not None and np.ptp(places, axis=0).any():
         draw_variogram(
-            data.points, left, metric=metric, path=folder / "variogram.png",
+            places, left, metric=metric, path=folder / "variogram.png",
             title=f"residuals of {label}",
         )  # fmt: skip
         made.append("variogram.png")
