@@ -141,6 +141,16 @@ def test_all_models_take_part(run, houses, tmp_path):
     assert names == ["GCRF", "its base alone (GCRF)", "MLR", "kriging"]
 
 
+def test_all_published_models_may_take_part(run, houses, tmp_path):
+    result = run(
+        "regress", houses, *WHAT, *FAST[:2], "--compare", "all", "--folds", 2, "--blocks", "none",
+        "--no-figures", "--report", tmp_path / "out",
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    names = [cells(line)[0] for line in result.out.splitlines()[2:]]
+    assert len(names) == 23 and {"S-RF", "(C)NL, tuned", "kriging"} < set(names)
+
+
 def test_an_interrupt_leaves_nothing(run, houses, tmp_path, monkeypatch):
     import trellis.regression.rivals as rivals_module
 
@@ -337,6 +347,28 @@ def test_areas(run, board, tmp_path):
     assert "Rows have 3.2 neighbours" in (out / "report.md").read_text("utf-8")
 
 
+def test_areas_in_metres_and_islands(run, board, tmp_path):
+    """Coordinates beyond degrees are in the plane; an area apart is said to be."""
+    areas = json.loads((tmp_path / "areas.geojson").read_text("utf-8"))
+    for feature in areas["features"]:
+        far = 5e6 if feature["properties"]["fips"] == "044" else 0
+        geometry = feature["geometry"]
+        rings = geometry["coordinates"]
+        geometry["coordinates"] = [[[1e4 * x + far, 1e4 * y] for x, y in ring] for ring in rings]
+    polygon = areas["features"][0]
+    polygon["geometry"] = {"type": "GeometryCollection", "geometries": [polygon["geometry"]]}
+    (tmp_path / "metres.geojson").write_text(json.dumps(areas), "utf-8")
+    out = tmp_path / "out"
+    result = run(
+        "regress", board, "--target", "income", "--id", "fips", "--areas",
+        tmp_path / "metres.geojson", *FAST[:6], "--cells", 6, "--report", out,
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    assert "trellis: 1 of 25 areas have no neighbour and are isolated (044)" in result.err
+    assert "1 rows have none and keep what the base says" in (out / "report.md").read_text("utf-8")
+    assert (out / "map.png").exists()
+
+
 def test_edges(run, board, tmp_path):
     out = tmp_path / "out"
     options = ("--target", "income", "--id", "fips", "--edges", tmp_path / "edges.csv")
@@ -516,3 +548,14 @@ def test_the_model_in_python_is_that_of_the_command(run, houses, tmp_path):
     model = TableRegressor("price", base="linear", n_neighbors=3, random_state=0).fit(houses)
     line = read(out / "predictions.csv")[5]
     assert float(line["predicted"]) == pytest.approx(model.predict(houses)[5], rel=1e-6)
+
+
+def test_all_rows_at_one_place(run, tmp_path):
+    table = [[*row[:3], "38.5", "-120.5"] for row in rows()]
+    path = write(tmp_path / "t.csv", table)
+    out = tmp_path / "out"
+    result = run("regress", path, *WHAT, *FAST, "--report", out)
+    assert result.code == 0, result.err
+    assert "trellis: no cells of the map are left out: all rows are at 1 places" in result.err
+    assert "left out: name (identifier: hardly a value repeats), lat (constant: " in result.err[2]
+    assert not (out / "variogram.png").exists() and "blocked" not in result.out

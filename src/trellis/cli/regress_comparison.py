@@ -162,7 +162,7 @@ def _has_map(data: TableData, args: argparse.Namespace) -> bool:
     n_places = len(np.unique(data.points[data.known], axis=0))
     if n_places < args.folds:
         say(f"trellis: no cells of the map are left out: all rows are at {n_places} places")
-    return n_places >= args.folds
+    return bool(n_places >= args.folds)
 
 
 def _rivals(data: TableData, args: argparse.Namespace) -> dict[str, Rival]:
