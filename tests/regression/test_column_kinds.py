@@ -33,7 +33,7 @@ WORDS = ["a", "b", "a", "c", "b", "a", "b", "a", "a", "c"]
         ([98101, 98102, 98101, 98103], "zipper", "number"),
         ([f"street {i}" for i in range(10)], "street", "identifier"),
         (WORDS, "kind", "category"),
-        ([True, False, True, True], "garden", "number"),
+        ([True, False, True, True], "garden", "category"),
         (["yes", "no", "yes", "yes"], "garden", "category"),
         (["x"] * 10, "kind", "constant"),
         ([3] * 10, "size", "constant"),

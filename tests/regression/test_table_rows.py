@@ -53,13 +53,19 @@ def test_numbers_of_a_table():
 def test_new_tables_may_hold_what_was_never_seen():
     rows, table = made()
     learned = rows.learned(rows.encoded(table), Y)
-    new = {"sold": ["soon"], "kind": ["boat"], "size": ["?"], "district": ["d99"], "more": [1]}
+    new = {"sold": ["NA"], "kind": ["boat"], "size": ["?"], "district": ["d99"], "more": [1]}
     X = learned.filled(learned.encoded(read_table(new)))[0]
     assert np.isnan(X[[0, 5, 6]]).all()
     assert X[1:4].tolist() == [0, 0, 0]
     assert X[4] == pytest.approx(Y.mean())
     with pytest.raises(DataError, match="has no column 'kind'"):
         learned.encoded(read_table({"size": [1]}))
+    with pytest.raises(DataError, match=r"row 0, column 'size': 'large' is not a number"):
+        learned.encoded(read_table({**new, "size": ["large"]}))
+    with pytest.raises(
+        DataError, match=r"row 0, column 'sold': '1.3.20' is no date, such as year-"
+    ):
+        learned.encoded(read_table({**new, "sold": ["1.3.20"]}))
     with pytest.raises(DataError, match=r"row 0, column 'size': 'inf' is not finite; leave"):
         learned.encoded(read_table({**new, "size": [np.inf]}))
 

@@ -28,7 +28,15 @@ import numpy as np
 from trellis.arrays import Float64s
 from trellis.files.table import MISSING, Table
 
-__all__ = ["DATE_FORMS", "ColumnKind", "date_form", "days", "kind_of", "known_cells"]
+__all__ = [
+    "DATE_FORMS",
+    "ODD_SHARE",
+    "ColumnKind",
+    "date_form",
+    "days",
+    "kind_of",
+    "known_cells",
+]
 
 Kind = Literal["number", "date", "category", "constant", "identifier", "empty"]
 
@@ -57,7 +65,9 @@ DATE_FORMS = {
 }
 """How a date may be written, and how people call it; of two that fit all cells, the first."""
 
-_SHARE = 0.05  # of cells that may be something else
+ODD_SHARE = 0.05
+"""Of the cells of a column so many may be something else, which counts as missing."""
+
 _DISTINCT = 0.9
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ID = re.compile(r"(.*[_\s-])?(id|uuid|guid|key|index|idx|rowid|row|no|nr)|unnamed.*|id[_\s-].*")
@@ -111,8 +121,8 @@ def kind_of(table: Table, column: str) -> ColumnKind:
     distinct = len(set(known))
     numbers, bad = table.numbers(column)
     numeric = (
-        not _is_time(table.columns[column])
-        and bad.size <= _SHARE * len(known)
+        _kind(table.columns[column]) not in "Mb"
+        and bad.size <= ODD_SHARE * len(known)
         and bad.size < len(known)
     )
     if distinct == 1 and (len(known) == len(cells) or (numeric and not bad.size)):
@@ -151,10 +161,10 @@ def date_form(cells: Sequence[str]) -> str:
     distinct = sorted(set(cells))
     if not _DIGIT.search(distinct[0]) and not _DIGIT.search(distinct[-1]):
         return ""
-    best, fewest = "", _SHARE * len(distinct)
+    best, fewest = "", ODD_SHARE * len(distinct)
     few = distinct[:: max(1, len(distinct) // 40)]
     for form in DATE_FORMS:
-        if sum(_parsed(cell, form) is None for cell in few) > max(1, 2 * _SHARE * len(few)):
+        if sum(_parsed(cell, form) is None for cell in few) > max(1, 2 * ODD_SHARE * len(few)):
             continue
         wrong = sum(_parsed(cell, form) is None for cell in distinct)
         if wrong < len(distinct) and (wrong < fewest or (wrong <= fewest and not best)):
@@ -184,8 +194,9 @@ def _parsed(cell: str, form: str) -> datetime | None:
         return None
 
 
-def _is_time(values: Any) -> bool:
-    return isinstance(values, np.ndarray) and values.dtype.kind == "M"
+def _kind(values: Any) -> str:
+    """The kind of an array: times and truth values are no numbers."""
+    return values.dtype.kind if isinstance(values, np.ndarray) else "O"
 
 
 def _short(text: str) -> str:

@@ -33,7 +33,7 @@ class Answer:
         return Answer(self.mean[rows], self.std[rows], self.base[rows])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NodeModel:
     """A fitted model, the builder of its graph, and what fills missing numbers.
 
@@ -49,6 +49,9 @@ class NodeModel:
     model: Any
     nearest: KNN | None
     fill: Float64s
+
+    def __repr__(self) -> str:
+        return repr(self.model)
 
     @classmethod
     def fitted(

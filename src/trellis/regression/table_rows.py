@@ -22,7 +22,7 @@ from trellis.arrays import Float64s, Int64s
 from trellis.errors import CorruptModelError, DataError
 from trellis.files.stored import header_value, take
 from trellis.files.table import Table
-from trellis.regression.column_kinds import DATE_FORMS, days, kind_of, known_cells
+from trellis.regression.column_kinds import DATE_FORMS, ODD_SHARE, days, kind_of, known_cells
 from trellis.regression.target_means import crossed_means, level_means
 
 __all__ = ["ColumnCode", "Encoded", "TableRows"]
@@ -79,16 +79,27 @@ class ColumnCode:
                 row = int(infinite[0])
                 cell = table.texts(self.name)[row]
                 raise table.fail(row, f"{cell!r} is not finite; leave the cell empty", self.name)
+            self._check_odd(table, bad, "is not a number")
             values[bad] = np.nan
             return np.asarray(values[:, None], dtype=np.float64)
         cells = known_cells(table, self.name)
         if self.how == "date":
-            return _parts_of(days(cells, self.form), self.parts)
+            when = days(cells, self.form)
+            there = np.array([cell is not None for cell in cells])
+            what = f"is no date, such as {DATE_FORMS[self.form]}"
+            self._check_odd(table, np.flatnonzero(there & np.isnan(when)), what)
+            return _parts_of(when, self.parts)
         place = {level: i for i, level in enumerate(self.levels)}
         codes = np.array([place.get(c or _MISSING, -1) for c in cells], dtype=np.int64)
         if self.how == "means":
             return np.asarray(codes[:, None], dtype=np.float64)
         return np.asarray(codes[:, None] == np.arange(len(self.levels)), dtype=np.float64)
+
+    def _check_odd(self, table: Table, rows: Int64s, what: str) -> None:
+        """Refuse a column in which more than a few cells are not what they should be."""
+        cells = known_cells(table, self.name) if len(rows) else []
+        if len(rows) > ODD_SHARE * sum(cell is not None for cell in cells):
+            raise table.fail(rows[0], f"{cells[rows[0]]!r} {what}", self.name)
 
 
 @dataclass(frozen=True)
@@ -103,7 +114,7 @@ class Encoded:
         return replace(self, X=self.X[rows])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TableRows:
     """How the rows of a table become numbers.
 
@@ -165,6 +176,9 @@ class TableRows:
     def names(self) -> list[str]:
         """Names of the numbers."""
         return [name for code in self.codes for name in code.names]
+
+    def __repr__(self) -> str:
+        return f"<{len(self.codes)} columns as {len(self.names)} numbers>"
 
     @property
     def sources(self) -> list[str]:
