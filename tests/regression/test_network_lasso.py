@@ -55,6 +55,40 @@ def test_convex_optimum(seed, lam):
     assert model.converged_
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_convex_optimum_has_a_certificate(seed):
+    """Forces v_jk on the edges, none above λw, give a lower bound, here of a smoothed problem's.
+
+    Σ_i min_x (a_iᵀx − y_i)² + xᵀRx + q_iᵀx, where q_i is the sum of forces at i, is in closed form.
+    """
+    X, y, W = problem(seed, n=30)
+    lam, mu = 0.3, 0.5
+    A, R = np.column_stack([X, np.ones(30)]), np.diag([mu, mu, 0.0])
+    i, j = np.nonzero(np.triu(W, 1))
+    c = lam * W[i, j]
+    D = np.zeros((len(i), 30))
+    D[range(len(i)), i], D[range(len(i)), j] = 1, -1
+
+    def smooth(x, delta):
+        x = x.reshape(A.shape)
+        apart, r = D @ x, (A * x).sum(1) - y
+        d = np.sqrt((apart**2).sum(1) + delta**2)
+        slope = 2 * r[:, None] * A + 2 * x @ R + D.T @ ((c / d)[:, None] * apart)
+        return r @ r + np.einsum("ij,jk,ik->", x, R, x) + c @ d, slope.ravel()
+
+    x = np.zeros(A.size)
+    for delta in (1.0, 0.1, 1e-2, 1e-3, 1e-4):
+        x = minimize(smooth, x, (delta,), jac=True, method="L-BFGS-B",
+                     options={"maxiter": 5000, "maxcor": 30, "ftol": 1e-15}).x  # fmt: skip
+    apart = D @ x.reshape(A.shape)
+    v = (c / np.sqrt((apart**2).sum(1) + delta**2))[:, None] * apart
+    M, b = A[:, :, None] * A[:, None, :] + R, y[:, None] * A - 0.5 * D.T @ v
+    bound = (y**2).sum() - (b * np.linalg.solve(M, b[:, :, None])[:, :, 0]).sum()
+    model = NetworkLasso(lam, mu, max_iter=20_000, tol=1e-9).fit(X, y, graph=W)
+    assert bound <= model.objective_ * (1 + 1e-10)
+    assert model.objective_ <= bound * (1 + 1e-6)
+
+
 def test_no_pull_is_a_fit_for_each_node():
     X, y, W = problem(1)
     model = NetworkLasso(0.0, 0.5, max_iter=500, tol=1e-10).fit(X, y, graph=W)
@@ -75,7 +109,7 @@ def test_strong_pull_is_one_ridge_regression():
 def test_nonconvex_beats_many_searches(seed):
     X, y, W = problem(seed, n=4, d=1)
     lam, eps = 0.2, 0.5
-    model = NetworkLasso(lam, convex=False, epsilon=eps, max_iter=3000, tol=1e-8)
+    model = NetworkLasso(lam, convex=False, search=True, epsilon=eps, max_iter=3000, tol=1e-8)
     model.fit(X, y, graph=W)
     link = lambda d: np.log1p(d / eps)  # noqa: E731
     assert objective(model.coef_.ravel(), X, y, W, lam, 0.5, link) == pytest.approx(
@@ -89,8 +123,10 @@ def test_nonconvex_beats_many_searches(seed):
 
 @given(st.floats(0.0, 5.0), st.floats(0.001, 3.0))
 def test_nonconvex_step_is_the_minimum_on_a_grid(d0, c):
-    model = NetworkLasso(convex=False, epsilon=0.3)
-    z = model._pull(np.array([[d0, 0.0]]), np.zeros((1, 2)), np.array([c]))
+    model = NetworkLasso(convex=False, search=True, epsilon=0.3)
+    z = model._pull(
+        np.array([[d0, 0.0]]), np.zeros((1, 2)), np.array([c]), convex=False, search=True
+    )
     d = np.linalg.norm(z[0] - z[1])
     cost = lambda d: c * np.log1p(d / 0.3) + 0.25 * (d0 - d) ** 2  # noqa: E731
     assert cost(d) <= cost(np.linspace(0, d0, 400)).min() + 1e-9
@@ -99,7 +135,9 @@ def test_nonconvex_step_is_the_minimum_on_a_grid(d0, c):
 def test_the_best_iterate_is_kept():
     X, y, W = problem(3)
     values = [
-        NetworkLasso(2.0, convex=False, max_iter=k, tol=0).fit(X, y, graph=W).objective_
+        NetworkLasso(2.0, convex=False, search=False, max_iter=k, tol=0)
+        .fit(X, y, graph=W)
+        .objective_
         for k in (5, 20, 60)
     ]
     assert values == sorted(values, reverse=True)
@@ -159,8 +197,8 @@ def test_chosen_features_without_intercept():
 
 
 def test_parameters_survive_cloning():
-    model = clone(NetworkLasso(2.0, convex=False, features=(1,)))
-    assert repr(model) == "NetworkLasso(lam=2.0, convex=False, features=(1,))"
+    model = clone(NetworkLasso(2.0, convex=False, search=True, features=(1,)))
+    assert repr(model) == "NetworkLasso(lam=2.0, convex=False, search=True, features=(1,))"
 
 
 def test_isolated_nodes_fit_themselves():

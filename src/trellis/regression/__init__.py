@@ -12,9 +12,10 @@ from trellis.regression.distance_correlation import (
     distance_covariance,
 )
 from trellis.regression.gcrf import GCRF
+from trellis.regression.geometric_median import geometric_median
 from trellis.regression.glacer import GLACER
 from trellis.regression.graph_matrix import check_graph, laplacian, normalise
-from trellis.regression.network_lasso import NetworkLasso, geometric_median
+from trellis.regression.network_lasso import NetworkLasso
 from trellis.regression.objective import Objective
 from trellis.regression.similarity import KNN, Full, Radius, full_graph, knn_graph, radius_graph
 from trellis.regression.table_regressor import TableRegressor

@@ -15,6 +15,10 @@ duals u_jk, one for each end of an edge, alternates
 where θ = max(1 − λw/(ρ‖a − b‖), ½) in the convex case. In the other, the distance d of the two
 minimises c log(1 + d/ε) + (ρ/4)(d₀ − d)², c = λw and d₀ = ‖a − b‖: it is 0 or the larger root of
 (d₀ − d)(ε + d) = 2c/ρ. All nodes and all edges are updated at once, in O(nodes·p + edges·p).
+In no iterate are neighbours equal to the last digit, which the logarithm rewards. So with ``search``
+the non-convex case ends with a search over clusters of equal nodes
+(:mod:`trellis.regression.lasso_finish`), from the convex solution and from the best iterate of its
+own ADMM. Without, the objective is far higher, but new nodes are mostly predicted better.
 
 A new node takes the weighted geometric median of the parameters of its nearest training nodes,
 argmin_x Σ_j w_j ‖x − x_j‖.
@@ -28,17 +32,19 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trellis.arrays import Float64s, as_array
+from trellis.arrays import Float64s
 from trellis.domains import flag, function, nothing, number, one_of, sequence_of, whole
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Estimator, old_arguments, parameter, renamed
 from trellis.files.storable import Storable
 from trellis.files.stored import header_value, take
+from trellis.regression.geometric_median import geometric_median
 from trellis.regression.graph_matrix import resolve_graph
+from trellis.regression.lasso_finish import LogLasso, finished
 from trellis.regression.rows import check_targets, finite_rows
 from trellis.regression.similarity import EARTH_KM
 
-__all__ = ["NetworkLasso", "geometric_median"]
+__all__ = ["NetworkLasso"]
 
 
 class NetworkLasso(Estimator, Storable):
@@ -52,6 +58,7 @@ class NetworkLasso(Estimator, Storable):
         Objective at ``coef_`` (with y multiplied by ``y_scale``).
     n_iter_ : int
     converged_ : bool
+        Whether ADMM met ``tol`` (before the search).
 
     Examples
     --------
@@ -77,13 +84,23 @@ class NetworkLasso(Estimator, Storable):
     )
     convex: bool = parameter(flag, "The convex or the non-convex penalty of edges.", default=True)
     epsilon: float = parameter(number(above=0), "ε of the non-convex penalty.", default=0.01)
+    search: bool = parameter(
+        flag,
+        """Whether the non-convex case ends with a search over clusters of equal nodes: a far lower
+        objective, but mostly larger errors at new nodes. False keeps the best iterate of ADMM, as
+        the authors' code does: to stop early is a regulariser of its own.""",
+        default=False,
+    )
     rho: float | str = parameter(
         one_of("auto") | number(above=0),
         'ρ of ADMM; "auto" is 0.001 + √λ, as in the authors\' code.',
         default="auto",
     )
     max_iter: int = parameter(
-        whole(1), "Iterations. In the non-convex case the best iterate is kept.", default=50
+        whole(1),
+        """Iterations of ADMM; the search begins after as many of the convex and as many of the
+        non-convex case.""",
+        default=50,
     )
     tol: float = parameter(
         number(at_least=0),
@@ -146,7 +163,17 @@ class NetworkLasso(Estimator, Storable):
         self._coords = finite_rows(X if coords is None else coords, "coords").copy()
         if len(self._coords) != len(A):
             raise DataError(f"coords has {len(self._coords)} rows, X has {len(A)}")
-        self.coef_ = self._admm(A, target, tails, heads, float(self.lam) * weights) / self.y_scale
+        ridge = np.full(A.shape[1], float(self.l2))
+        if self.fit_intercept:
+            ridge[-1] = 0.0
+        strength = float(self.lam) * weights
+        problem = LogLasso(tails, heads, strength, self.epsilon, A, target, ridge)
+        if self.convex or not self.search:
+            x = self._admm(problem, convex=self.convex)
+        else:
+            x = finished(problem, [self._admm(problem, convex=c) for c in (True, False)])
+        self.objective_ = problem.value(x, convex=self.convex)
+        self.coef_ = x / self.y_scale
         return self
 
     @old_arguments("coords")
@@ -184,19 +211,16 @@ class NetworkLasso(Estimator, Storable):
 
     # ------------------------------------------------------------------ learning
 
-    def _admm(
-        self, A: Float64s, y: Float64s, tails: Any, heads: Any, strength: Float64s
-    ) -> Float64s:
+    def _admm(self, problem: LogLasso, *, convex: bool) -> Float64s:
+        """The last iterate with the convex penalty, the best one with the other."""
+        A, y, ridge = problem.A, problem.y, problem.ridge
         n, p = A.shape
-        m = len(tails)
+        m = len(problem.tails)
         rho = 0.001 + math.sqrt(self.lam) if self.rho == "auto" else float(self.rho)
-        gather = _incidence(tails, heads, n)  # (n, 2m): sums what stands at a node's edge ends
-        degree = np.bincount(np.concatenate([tails, heads]), minlength=n).astype(np.float64)
-        ridge = np.full(p, float(self.l2))
-        if self.fit_intercept:
-            ridge[-1] = 0.0
+        ends = np.concatenate([problem.tails, problem.heads])
+        gather = _incidence(ends, n)  # (n, 2m): sums what stands at a node's edge ends
+        degree = np.bincount(ends, minlength=n).astype(np.float64)
         solve = _RankOne(A, ridge[None, :] + 0.5 * rho * degree[:, None])
-        ends = np.concatenate([tails, heads])
         z, u = np.zeros((2 * m, p)), np.zeros((2 * m, p))
         x, best, best_value = np.zeros((n, p)), np.zeros((n, p)), np.inf
         self.converged_ = False
@@ -204,11 +228,11 @@ class NetworkLasso(Estimator, Storable):
             x = solve(A * y[:, None] + 0.5 * rho * (gather @ (z - u)))
             at_ends = x[ends]
             old, v = z, at_ends + u
-            z = self._pull(v[:m], v[m:], strength / rho)
+            z = self._pull(v[:m], v[m:], problem.strength / rho, convex=convex)
             u = v - z
             self.n_iter_ = iteration
-            if not self.convex:
-                value = self._objective(A, y, x, ridge, tails, heads, strength)
+            if not convex:
+                value = problem.value(x)
                 if value < best_value:
                     best, best_value = x, value
             primal, dual = np.linalg.norm(at_ends - z), rho * np.linalg.norm(z - old)
@@ -220,15 +244,12 @@ class NetworkLasso(Estimator, Storable):
             )
             if self.converged_:
                 break
-        if not self.convex:
-            x = best
-        self.objective_ = self._objective(A, y, x, ridge, tails, heads, strength)
-        return x
+        return x if convex else best
 
-    def _pull(self, a: Float64s, b: Float64s, c: Float64s) -> Float64s:
+    def _pull(self, a: Float64s, b: Float64s, c: Float64s, *, convex: bool) -> Float64s:
         """Both copies of every edge, drawn to each other; ``c`` is λw/ρ."""
         d0 = np.linalg.norm(a - b, axis=1)
-        if self.convex:
+        if convex:
             d = np.maximum(d0 - 2 * c, 0.0)
         else:
             eps = self.epsilon
@@ -239,21 +260,6 @@ class NetworkLasso(Estimator, Storable):
         share = np.divide(d, d0, out=np.ones_like(d), where=d0 > 0)[:, None]
         middle, half = 0.5 * (a + b), 0.5 * share * (a - b)
         return np.concatenate([middle + half, middle - half])
-
-    def _objective(
-        self,
-        A: Float64s,
-        y: Float64s,
-        x: Float64s,
-        ridge: Float64s,
-        tails: Any,
-        heads: Any,
-        c: Float64s,
-    ) -> float:
-        fit = np.einsum("ij,ij->i", A, x) - y
-        d = np.linalg.norm(x[tails] - x[heads], axis=1)
-        pull = d if self.convex else np.log1p(d / self.epsilon)
-        return float(fit @ fit + (ridge * x**2).sum() + c @ pull)
 
     # ------------------------------------------------------------------ checks
 
@@ -312,62 +318,6 @@ class _RankOne:
         return np.asarray(scaled - self._scaled * along[:, None])
 
 
-def geometric_median(
-    points: ArrayLike, weights: ArrayLike, *, max_iter: int = 200, tol: float = 1e-9
-) -> Float64s:
-    """Weighted geometric medians argmin_x Σ_j w_j ‖x − x_j‖ of many sets of points at once.
-
-    A point is the median exactly if the pull of the others on it is at most its own weight; where
-    none is, Weiszfeld's iteration finds it.
-
-    Parameters
-    ----------
-    points : array of shape (m, k, p)
-    weights : array of shape (m, k)
-    max_iter : int
-    tol : float
-        Largest movement at which the iteration stops, relative to the spread of the points.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from trellis.regression import geometric_median
-    >>> geometric_median(np.array([[[0.0], [1.0], [9.0]]]), np.ones((1, 3)))
-    array([[1.]])
-    """
-    P = as_array(points, np.float64, "points", finite=True)
-    w = as_array(weights, np.float64, "weights", finite=True)
-    whole(0).check("max_iter", max_iter)
-    number(at_least=0).check("tol", tol)
-    if P.ndim != 3 or w.shape != P.shape[:2] or P.shape[1] < 1:
-        raise DataError(f"points and weights have shapes {P.shape} and {w.shape}: expected "
-                        "(m, k, p) and (m, k)")  # fmt: skip
-    if not ((w >= 0).all() and (w.sum(1) > 0).all()):
-        raise DataError("weights must not be negative, and not all 0 for a set of points")
-    between = P[:, :, None, :] - P[:, None, :, :]
-    far = np.linalg.norm(between, axis=3)  # (m, k, k)
-    same = far == 0
-    pull = np.divide(w[:, None, :], far, out=np.zeros_like(far), where=~same)
-    force = np.linalg.norm(np.einsum("mij,mijp->mip", pull, between), axis=2)
-    slack = (same * w[:, None, :]).sum(2) - force
-    chosen = slack.argmax(1)
-    x = np.take_along_axis(P, chosen[:, None, None], 1)[:, 0]
-    left = np.flatnonzero(np.take_along_axis(slack, chosen[:, None], 1)[:, 0] < 0)
-    spread = far.max((1, 2))
-    x[left] = np.einsum("mk,mkp->mp", w[left], P[left]) / w[left].sum(1)[:, None]
-    for _ in range(max_iter):
-        if not len(left):
-            break
-        d = np.linalg.norm(P[left] - x[left][:, None], axis=2)
-        # The median is no point of the set here; a visit to one is a coincidence, and is left.
-        v = w[left] / np.maximum(d, 1e-12 * spread[left][:, None])
-        new = np.einsum("mk,mkp->mp", v, P[left]) / v.sum(1)[:, None]
-        moved = np.linalg.norm(new - x[left], axis=1)
-        x[left] = new
-        left = left[moved > tol * spread[left]]
-    return x
-
-
 def _edges(S: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], Float64s]:
     """Ends and weights of the undirected edges, each once."""
     from scipy.sparse import coo_array, triu
@@ -377,12 +327,10 @@ def _edges(S: Any) -> tuple[NDArray[np.int64], NDArray[np.int64], Float64s]:
     return rows.astype(np.int64), columns.astype(np.int64), upper.data
 
 
-def _incidence(tails: Any, heads: Any, n: int) -> Any:
+def _incidence(ends: Any, n: int) -> Any:
     from scipy.sparse import csr_array
 
-    m = len(tails)
-    ends = np.concatenate([tails, heads])
-    return csr_array((np.ones(2 * m), (ends, np.arange(2 * m))), shape=(n, 2 * m))
+    return csr_array((np.ones(len(ends)), (ends, np.arange(len(ends)))), shape=(n, len(ends)))
 
 
 def _nearest(known: Float64s, new: Float64s, k: int, metric: str) -> tuple[Float64s, Any]:
