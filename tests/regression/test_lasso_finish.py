@@ -101,7 +101,7 @@ def test_no_polish_is_much_better():
         problem, S = make(seed, n, lam)
         model, polish = fitted(problem, S, lam), Polish(problem)
         assert model.objective_ == pytest.approx(polish(model.coef_), rel=1e-10)
-        iterate = model._admm(problem, convex=False, search=True)
+        iterate = model._admm(problem, convex=False)
         convex = NetworkLasso(lam).fit(problem.A[:, :-1], problem.y, graph=S).coef_
         others = [
             polish.best_from(model.coef_),
@@ -120,7 +120,7 @@ def test_no_polish_is_much_better():
 @pytest.mark.parametrize(("make", "seed", "n", "lam"), PROBLEMS)
 def test_every_step_lowers_the_objective(make, seed, n, lam):
     problem, S = make(seed, n, lam)
-    x = fitted(problem, S, lam, max_iter=10)._admm(problem, convex=False, search=True)
+    x = fitted(problem, S, lam, max_iter=10)._admm(problem, convex=False)
     clusters = Clusters(np.arange(n), x)
     values = [problem.value(x)]
     for step in (merged, refined, moved, merged, refined, moved, descended):

@@ -124,9 +124,7 @@ def test_nonconvex_beats_many_searches(seed):
 @given(st.floats(0.0, 5.0), st.floats(0.001, 3.0))
 def test_nonconvex_step_is_the_minimum_on_a_grid(d0, c):
     model = NetworkLasso(convex=False, search=True, epsilon=0.3)
-    z = model._pull(
-        np.array([[d0, 0.0]]), np.zeros((1, 2)), np.array([c]), convex=False, search=True
-    )
+    z = model._pull(np.array([[d0, 0.0]]), np.zeros((1, 2)), np.array([c]), convex=False)
     d = np.linalg.norm(z[0] - z[1])
     cost = lambda d: c * np.log1p(d / 0.3) + 0.25 * (d0 - d) ** 2  # noqa: E731
     assert cost(d) <= cost(np.linspace(0, d0, 400)).min() + 1e-9

@@ -39,6 +39,7 @@ from trellis.regression.conditional import unknown_given_known
 from trellis.regression.leave_one_out import learn, residuals
 from trellis.regression.likelihood import maximise
 from trellis.regression.rows import check_observed, check_targets, n_rows
+from trellis.regression.similarity import KNN, METRIC, Metric
 from trellis.regression.training_graphs import TrainingGraphs
 from trellis.regression.training_nodes import TrainingNodes
 
@@ -46,6 +47,7 @@ __all__ = ["GCRF", "LARGEST_GAMMA", "REGRESSOR"]
 
 
 REGRESSOR = has("fit", "predict", words="a regressor")
+_NEIGHBOURS = (5, 20)  # of the default graphs
 _NORMAL_90 = 1.6448536269514722  # half the width of a 90 % interval in standard deviations
 
 LARGEST_GAMMA = 1e15
@@ -74,11 +76,11 @@ class GCRF(Seeded, Storable):
 
     Examples
     --------
-    >>> from trellis.regression import GCRF, KNN
+    >>> from trellis.regression import GCRF
     >>> rng = np.random.default_rng(0)
     >>> where, X = rng.uniform(size=(300, 2)), rng.normal(size=(300, 1))
     >>> y = X[:, 0] + np.sin(6 * where[:, 0]) + 0.1 * rng.normal(size=300)
-    >>> model = GCRF(graph=KNN(5), random_state=0).fit(X[:200], y[:200], coords=where[:200])
+    >>> model = GCRF(random_state=0).fit(X[:200], y[:200], coords=where[:200])
     >>> mean, std = model.predict(X[200:], coords=where[200:], return_std=True)
     >>> error, error_of_base = mean - y[200:], model.predict_base(X[200:]) - y[200:]
     >>> bool(np.mean(error**2) < 0.5 * np.mean(error_of_base**2))
@@ -100,8 +102,12 @@ class GCRF(Seeded, Storable):
         nothing | function | sequence_of(function, "a list of functions"),
         """Makes the graph from `coords` (from X where none are given), e.g. ``KNN(5,
         metric="haversine")`` or ``KNN(5, columns=["lat", "lon"])``. Several graphs have one beta
-        each. None: ``KNN()``, unless `fit` is given a graph.""",
+        each. None: ``[KNN(5), KNN(20)]`` of `coords`: the nearest of all, and some more, which tell
+        of what is noisy and of what is far.""",
         default=None,
+    )
+    metric: Metric = parameter(
+        METRIC.domain, "Distance of `coords` where `graph` is None.", default="euclidean"
     )
     observed: bool = parameter(
         flag,
@@ -180,7 +186,7 @@ class GCRF(Seeded, Storable):
         seed = self._seed_or_fresh()
         n = n_rows(X)
         y = check_targets(y, n, gaps=self.observed)
-        source = self.graph if graph is None else graph
+        source = self._source(graph, coords)
         X, y, self._graphs, matrices = TrainingGraphs.of(source, X, y, coords, own=self.observed)
         known = ~np.isnan(y)
         R, fitted = self._learn_bases(X, y, seed)
@@ -273,7 +279,7 @@ class GCRF(Seeded, Storable):
             R = np.where((twins >= 0)[:, None], self._nodes.R[twins], fitted)
         join = self._nodes is not None and graph is None and self._graphs.can_join
         moments = self._joined if join else self._on_graphs
-        source = (self.graph if graph is None else graph, X, coords)
+        source = (self._source(graph, coords), X, coords)
         mean, variance = moments(R, values, twins, source, return_std)
         if not return_std:
             return mean
@@ -296,6 +302,14 @@ class GCRF(Seeded, Storable):
         from sklearn.metrics import r2_score
 
         return float(r2_score(y, self.predict(X, graph=graph, coords=coords)))
+
+    def _source(self, graph: Any, coords: Any) -> Any:
+        """What graphs are made of: matrices or builders."""
+        if graph is not None:
+            return graph
+        if self.graph is None and coords is not None:
+            return [KNN(k, metric=self.metric) for k in _NEIGHBOURS]
+        return self.graph
 
     # ------------------------------------------------------------------ learning
 

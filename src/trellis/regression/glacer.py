@@ -462,6 +462,7 @@ class _Maker:
         from sklearn.ensemble import HistGradientBoostingRegressor
 
         if self.prototype is None:
-            return HistGradientBoostingRegressor(random_state=seed)
+            # Subsets are small: leaves of 20 examples would leave nothing to split.
+            return HistGradientBoostingRegressor(max_iter=50, min_samples_leaf=5, random_state=seed)
         is_function = isinstance(self.prototype, type) or not hasattr(self.prototype, "get_params")
         return seeded(self.prototype() if is_function else clone(self.prototype), seed)

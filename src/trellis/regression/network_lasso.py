@@ -15,8 +15,8 @@ duals u_jk, one for each end of an edge, alternates
 where θ = max(1 − λw/(ρ‖a − b‖), ½) in the convex case. In the other, the distance d of the two
 minimises c log(1 + d/ε) + (ρ/4)(d₀ − d)², c = λw and d₀ = ‖a − b‖: it is 0 or the larger root of
 (d₀ − d)(ε + d) = 2c/ρ. All nodes and all edges are updated at once, in O(nodes·p + edges·p).
-In no iterate are neighbours equal to the last digit, which the logarithm rewards. So with ``search``
-the non-convex case ends with a search over clusters of equal nodes
+In no iterate are neighbours equal to the last digit, which the logarithm rewards. So with
+``search`` the non-convex case ends with a search over clusters of equal nodes
 (:mod:`trellis.regression.lasso_finish`), from the convex solution and from the best iterate of its
 own ADMM. Without, the objective is far higher, but new nodes are mostly predicted better.
 

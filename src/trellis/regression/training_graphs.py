@@ -26,7 +26,7 @@ from trellis.errors import CorruptModelError, DataError
 from trellis.files.stored import check_range, header_value, take
 from trellis.regression.graph_matrix import check_graph, laplacian, normalise
 from trellis.regression.joining import Joining, can_join
-from trellis.regression.similarity import KNN, points_of
+from trellis.regression.similarity import points_of
 
 __all__ = ["TrainingGraphs"]
 
@@ -68,7 +68,7 @@ class TrainingGraphs:
         """
         from sklearn.utils import _safe_indexing
 
-        makers = _makers(source, coords)
+        makers = _makers(source)
         if all(callable(maker) for maker in makers):
             places = X if coords is None else coords
             _check_rows(places, len(y), coords is None)
@@ -111,7 +111,7 @@ class TrainingGraphs:
 
     def of_rows(self, source: Any, X: Any, coords: Any, m: int) -> list[Any]:
         """The graphs of m rows alone, or of the training nodes and these after them."""
-        makers = _makers(source, coords)
+        makers = _makers(source)
         if len(makers) != len(self.factors):
             raise DataError(f"the model has {len(self.factors)} graph(s), got {len(makers)}")
         places = X if coords is None else coords
@@ -194,10 +194,8 @@ class TrainingGraphs:
         return cls(n, factors, joinings, None, header_value(state, "own", bool))
 
 
-def _makers(source: Any, coords: Any) -> list[Any]:
+def _makers(source: Any) -> list[Any]:
     """Matrices and functions, as they were given."""
-    if source is None and coords is not None:
-        source = KNN()
     if source is None:
         raise DataError(
             "no graph: pass coords=, graph=S (similarities of the rows of X), or a builder such as"
