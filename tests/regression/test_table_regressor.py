@@ -113,15 +113,6 @@ def test_models_and_their_files(model, tmp_path):
     assert np.isfinite(model.predict({n: c[:1] for n, c in NEW.items()})).all()
 
 
-def test_standard_deviations_may_be_rescaled(tmp_path):
-    model = TableRegressor("price", base="linear", random_state=0).fit(TABLE)
-    std = model.predict(NEW, return_std=True)[1]
-    model.std_scale_ = 2.0
-    model.save(tmp_path / "m")
-    again = load_model(tmp_path / "m").predict(NEW, return_std=True)[1]
-    assert again == pytest.approx(2 * std)
-
-
 def test_a_graph_of_all_rows():
     """Rows without a target are in the graph; what is known of neighbours counts."""
     where = np.column_stack([TABLE["lat"], TABLE["lon"]])

@@ -156,7 +156,6 @@ def run(args: argparse.Namespace) -> int:
         return _apply_loaded(args)
     _check(args)
     regressor = _regressor(args)
-    args.n_neighbors = regressor.n_neighbors
     table = _read(args, args.file)
     data, graph = _data(table, regressor, args)
     if not args.quiet:
@@ -165,11 +164,10 @@ def run(args: argparse.Namespace) -> int:
 
     tests = None if args.no_test else comparison(data, regressor, graph, args)
     fitted = None
-    if args.save is not None or args.apply is not None or len(data.unknown):
+    wanted = args.save is not None or args.apply is not None or len(data.unknown) > 0
+    if wanted or args.model == "glacer":  # whose swaps are reported
         with args.reporter.stage(f"{args.model.upper()} on all rows"):
             fitted = regressor.fit_data(data, graph=graph)
-            if tests is not None:
-                fitted.std_scale_ = tests.factor
     if tests is not None:
         from trellis.cli.regress_report import write_report
 

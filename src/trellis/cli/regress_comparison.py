@@ -26,17 +26,16 @@ _OF_COORDINATES = "kriging"
 
 @dataclass(frozen=True)
 class Comparison:
-    """Cross-validations, and what the model's standard deviations are multiplied by."""
+    """The cross-validations of a model, whose name is `title`, and its rivals."""
 
     title: str
     random: CrossValidation
     blocked: CrossValidation | None
-    factor: float
 
     def scores(self, y: Float64s) -> list[tuple[str, dict[str, FoldScores]]]:
         """Measures, by what was left out."""
         every = [self.random] if self.blocked is None else [self.random, self.blocked]
-        return [(found.kind, found.scores(y, self.title, self.factor)) for found in every]
+        return [(found.kind, found.scores(y, self.title)) for found in every]
 
     def tables(self, y: Float64s) -> str:
         """Markdown: all models in a row each, what was left out side by side."""
@@ -102,7 +101,6 @@ def comparison(
 ) -> Comparison:
     """Cross-validate the model and its rivals, at random and by cells of the map."""
     from trellis.regression.cross_validation import cross_validated
-    from trellis.regression.fold_scores import NORMAL_90
     from trellis.regression.folds import blocked_folds, random_folds
 
     others = _rivals(data, args)
@@ -146,13 +144,7 @@ def comparison(
                     done=i * each,
                 )
             )
-    factor = 1.0
-    std = found[0].stds[title]
-    if args.model == "glacer" and std is not None:  # its own know nothing of unseen rows
-        errors = np.abs(data.y[known] - found[0].means[title][known]) / std[known]
-        level = min(1.0, np.ceil((len(known) + 1) * 0.9) / len(known))
-        factor = float(np.quantile(errors, level, method="higher")) / NORMAL_90
-    return Comparison(title, found[0], found[1] if len(found) > 1 else None, factor)
+    return Comparison(title, found[0], found[1] if len(found) > 1 else None)
 
 
 def _has_map(data: TableData, args: argparse.Namespace) -> bool:

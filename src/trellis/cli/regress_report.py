@@ -64,9 +64,10 @@ def _form(form: str) -> str:
 def _neighbours(data: TableData, graph: Any, args: argparse.Namespace) -> str:
     if graph is None:
         assert data.places is not None
+        many = "" if args.n_neighbors is None else f"{args.n_neighbors} "
         return (
-            f"Each row is joined to its {args.n_neighbors} nearest by "
-            f"{','.join(data.places.columns)} ({data.places.metric} distance)."
+            f"Each row is joined to its {many}nearest by {','.join(data.places.columns)} "
+            f"({data.places.metric} distance)."
         )
     degree = np.diff(graph.indptr)
     text = f"Rows have {degree.mean():.1f} neighbours on average, by {args.edges or args.areas}."
@@ -125,7 +126,7 @@ def _predictions(
     cross = tests.random
     std = cross.stds[title]
     assert std is not None  # of the model
-    mean, spread, base = cross.means[title].copy(), tests.factor * std, cross.means["base"].copy()
+    mean, spread, base = cross.means[title].copy(), std.copy(), cross.means["base"].copy()
     if of_unknown is not None:
         for array, values in zip((mean, spread, base), of_unknown, strict=True):
             array[data.unknown] = values
@@ -182,7 +183,10 @@ def _report(
         + ("rows" if tests.blocked is None else "cells of the map")
         + "; they leave out what depends on the draw of the training rows."
     )
-    parts.append(_of_intervals(tests))
+    parts.append(
+        "## Intervals\n\nIntervals in predictions.csv are 1.645 standard deviations of the model "
+        "to either side; the tables say how many targets they cover."
+    )
     if history:
         first, last = history[0], history[-1]
         parts.append(
@@ -232,19 +236,6 @@ def _verdict(tests: Comparison, scores: dict[str, Any], best: str) -> str:
     )
 
 
-def _of_intervals(tests: Comparison) -> str:
-    text = (
-        "## Intervals\n\nIntervals in predictions.csv are 1.645 standard deviations to either "
-        "side, for rows like those of the random folds."
-    )
-    if tests.factor != 1.0:
-        text += (
-            f" Standard deviations are {tests.factor:.2f} times {tests.title}'s own; the factor "
-            "was chosen on these rows, so that 90 % of them are covered."
-        )
-    return text
-
-
 def _history(fitted: TableRegressor | None) -> list[Any]:
     return [] if fitted is None else list(getattr(fitted.model_.model, "history_", []))
 
@@ -278,7 +269,7 @@ def _pictures(
         std = None if found is None else found.stds[title]
         if found is not None and std is not None:
             name = found.kind.partition(",")[0]
-            systems[name] = (y, found.means[title], np.where(std > 0, tests.factor * std, np.nan))
+            systems[name] = (y, found.means[title], np.where(std > 0, std, np.nan))
     draw_coverage(systems, path=folder / "calibration.png", title=f"{title}: {label}")
     made.append("calibration.png")
     places = data.points

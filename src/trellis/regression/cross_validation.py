@@ -47,13 +47,10 @@ class CrossValidation:
     stds: dict[str, Float64s | None]
     seconds: dict[str, float]
 
-    def scores(self, y: Float64s, reference: str, factor: float = 1.0) -> dict[str, FoldScores]:
-        """Measures of all models; standard deviations of the reference times `factor`."""
+    def scores(self, y: Float64s, reference: str) -> dict[str, FoldScores]:
+        """Measures of all models, which are compared with one of them."""
         known = self.fold >= 0
         stds = {name: None if std is None else std[known] for name, std in self.stds.items()}
-        own = stds[reference]
-        if own is not None:
-            stds[reference] = factor * own
         means = {name: mean[known] for name, mean in self.means.items()}
         return measured(
             y[known], means, stds, self.groups[known], reference=reference, seconds=self.seconds
@@ -138,7 +135,7 @@ def cross_validated(
         means[title][test], means["base"][test] = found.mean, found.base
         stds[title] = _with(stds[title], n, test, found.std)
         part = Fold(
-            X, data.y, train, test, data.points, data.places, graph, regressor.n_neighbors,
+            X, data.y, train, test, data.points, data.places, graph, regressor.n_neighbors or 10,
             rows.names, data.regressors, seed,
         )  # fmt: skip
         for i, (name, rival) in enumerate(rivals.items()):

@@ -1,8 +1,7 @@
 """A Gaussian CRF or GLACER of rows of numbers, wherever the graph of the rows comes from.
 
-The two differ in what they take. A Gaussian CRF takes missing numbers, coordinates, and rows
-without a target among those of a graph; new rows are joined to those of training. GLACER takes rows
-with a target and all their numbers, and the graph among them; new rows have a graph of their own.
+The two differ in what they take: a Gaussian CRF missing numbers, and rows without a target among
+those of a graph; GLACER rows with a target and all their numbers, and the graph among them.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 from trellis.arrays import Float64s, Int64s
 from trellis.regression.bases import predictions
 from trellis.regression.glacer import GLACER
-from trellis.regression.similarity import KNN
+from trellis.regression.similarity import KNN, Metric
 
 __all__ = ["Answer", "NodeModel"]
 
@@ -35,19 +34,19 @@ class Answer:
 
 @dataclass(frozen=True, repr=False)
 class NodeModel:
-    """A fitted model, the builder of its graph, and what fills missing numbers.
+    """A fitted model, and what fills missing numbers.
 
     Attributes
     ----------
     model : GCRF or GLACER
-    nearest : KNN or None
-        Joins rows to their nearest; None: graphs are given.
+    of_places : bool
+        Whether its graph is made of coordinates; else graphs are given.
     fill : (d,) array
         Means of the numbers over training.
     """
 
     model: Any
-    nearest: KNN | None
+    of_places: bool
     fill: Float64s
 
     def __repr__(self) -> str:
@@ -61,27 +60,30 @@ class NodeModel:
         y: Float64s,
         *,
         points: Float64s | None = None,
-        nearest: KNN | None = None,
+        metric: Metric = "euclidean",
+        n_neighbors: int | None = None,
         graph: Any = None,
     ) -> Self:
         """Fit a model to rows with targets, NaN where there is none, and coordinates or a graph."""
         known = np.flatnonzero(~np.isnan(y))
         fill = _means(X[known])
+        glacer = isinstance(model, GLACER)
         if graph is not None:
-            if isinstance(model, GLACER):
+            if glacer:
                 model.fit(_filled(X[known], fill), y[known], graph=graph.tocsr()[known][:, known])
             else:
                 model.fit(X, y, graph=graph)
-            return cls(model, None, fill)
+            return cls(model, False, fill)
         assert points is not None
-        assert nearest is not None
-        nearest = KNN(max(1, min(nearest.n_neighbors, len(known) - 1)), metric=nearest.metric)
-        if isinstance(model, GLACER):
-            model.fit(_filled(X[known], fill), y[known], graph=nearest(points[known]))
-        else:
+        if n_neighbors is not None or (glacer and model.graph is None):
+            nearest = KNN(metric=metric) if n_neighbors is None else KNN(n_neighbors, metric=metric)
+            nearest.set_params(n_neighbors=max(1, min(nearest.n_neighbors, len(known) - 1)))
             model.set_params(graph=nearest)
-            model.fit(X[known], y[known], coords=points[known])
-        return cls(model, nearest, fill)
+        elif model.graph is None:
+            model.set_params(metric=metric)
+        rows = _filled(X[known], fill) if glacer else X[known]
+        model.fit(rows, y[known], coords=points[known])
+        return cls(model, True, fill)
 
     def answer(
         self,
@@ -92,15 +94,11 @@ class NodeModel:
         observed: Float64s | None = None,
     ) -> Answer:
         """Predict other rows, or all rows of a graph given the targets of some."""
-        if isinstance(self.model, GLACER):
-            X = _filled(X, self.fill)
-            own = graph if self.nearest is None else _nearest(self.nearest, points)
-            mean, std = self.model.predict(X, graph=own, return_std=True)
-            return Answer(mean, std, self.base(X))
-        if self.nearest is None:
-            mean, std = self.model.predict(X, graph=graph, observed=observed, return_std=True)
+        rows = _filled(X, self.fill) if isinstance(self.model, GLACER) else X
+        if self.of_places:
+            mean, std = self.model.predict(rows, coords=points, return_std=True)
         else:
-            mean, std = self.model.predict(X, coords=points, return_std=True)
+            mean, std = self.model.predict(rows, graph=graph, observed=observed, return_std=True)
         return Answer(mean, std, self.base(X))
 
     def base(self, X: Float64s) -> Float64s:
@@ -119,13 +117,3 @@ def _means(X: Float64s) -> Float64s:
 
 def _filled(X: Float64s, fill: Float64s) -> Float64s:
     return np.asarray(np.where(np.isnan(X), fill, X), dtype=np.float64)
-
-
-def _nearest(nearest: KNN, points: Float64s | None) -> Any:
-    from scipy.sparse import csr_array
-
-    assert points is not None
-    n = len(points)
-    if n == 1:
-        return csr_array((1, 1))
-    return KNN(min(nearest.n_neighbors, n - 1), metric=nearest.metric)(points)

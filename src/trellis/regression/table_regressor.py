@@ -15,7 +15,7 @@ import numpy as np
 from trellis.arrays import Float64s
 from trellis.domains import has, nothing, one_of, strings, text, whole
 from trellis.errors import CorruptModelError, DataError
-from trellis.estimator import Seeded, changed, check_parameters, parameter
+from trellis.estimator import Seeded, changed, parameter
 from trellis.files.storable import Storable, is_fitted
 from trellis.files.stored import header_value, take
 from trellis.files.table import read_table
@@ -24,7 +24,7 @@ from trellis.regression.gcrf import GCRF, REGRESSOR
 from trellis.regression.glacer import GLACER
 from trellis.regression.node_model import Answer, NodeModel
 from trellis.regression.places import Metric, Places
-from trellis.regression.similarity import KNN, METRIC
+from trellis.regression.similarity import METRIC
 from trellis.regression.table_data import TableData
 from trellis.regression.table_rows import TableRows
 
@@ -46,8 +46,6 @@ class TableRegressor(Seeded, Storable):
         The fitted model of the numbers; ``model_.model`` is the GCRF or GLACER.
     seed_ : int
         That of everything random.
-    std_scale_ : float
-        What standard deviations are multiplied by: 1, or what a cross-validation has found.
 
     Examples
     --------
@@ -98,8 +96,11 @@ class TableRegressor(Seeded, Storable):
         longitude, else euclidean.""",
         default=None,
     )
-    n_neighbors: int = parameter(
-        whole(1), "Nearest rows that each is joined to.", default=10, option="--knn"
+    n_neighbors: int | None = parameter(
+        nothing | whole(1),
+        "Nearest rows that each is joined to. None: as many as the model takes by default.",
+        default=None,
+        option="--knn",
     )
     base: Any = parameter(
         nothing | text | REGRESSOR,
@@ -149,28 +150,28 @@ class TableRegressor(Seeded, Storable):
         self.rows_, X = data.numbers(data.known, seed)
         self.places_ = data.places if graph is None else None
         self.model_ = self.fitted_model(X, data.y, data, seed, graph=graph)
-        self.std_scale_ = 1.0
         return self
 
     def fitted_model(
         self, X: Float64s, y: Float64s, data: TableData, seed: int, *, graph: Any = None
     ) -> NodeModel:
         """The model of these numbers and targets (NaN: none), fitted."""
-        nearest = None
-        if graph is None:
-            if data.points is None or data.places is None:
-                raise DataError(
-                    "no coordinates and no graph: name the columns of coordinates (coords), or "
-                    "give the similarities of all rows (graph)"
-                )
-            nearest = KNN(self.n_neighbors, metric=data.places.metric)
-        elif graph.shape != (len(X), len(X)):
+        if graph is None and data.places is None:
+            raise DataError(
+                "no coordinates and no graph: name the columns of coordinates (coords), or give "
+                "the similarities of all rows (graph)"
+            )
+        if graph is not None and graph.shape != (len(X), len(X)):
             raise DataError(
                 f"the graph is one of {graph.shape[0]} nodes, but the table has {len(X)} rows; "
                 "those without a target belong in the graph, too"
             )
         model = self._new_model(seed)
-        return NodeModel.fitted(model, X, y, points=data.points, nearest=nearest, graph=graph)
+        metric = "euclidean" if data.places is None else data.places.metric
+        return NodeModel.fitted(
+            model, X, y, points=data.points, metric=metric, n_neighbors=self.n_neighbors,
+            graph=graph,
+        )  # fmt: skip
 
     def predict(self, table: Any, *, graph: Any = None, return_std: bool = False) -> Any:
         """Return the expected targets of a table's rows.
@@ -214,8 +215,7 @@ class TableRegressor(Seeded, Storable):
             if len(known):  # as in training, whose rows these are likely to be
                 part = given.subset(known)
                 X[known] = self.rows_.crossed(part, observed[known], self.seed_)
-        found = self.model_.answer(X, points=points, graph=graph, observed=observed)
-        return Answer(found.mean, self.std_scale_ * found.std, found.base)
+        return self.model_.answer(X, points=points, graph=graph, observed=observed)
 
     def predict_base(self, table: Any) -> Float64s:
         """Return what the base model alone predicts, without neighbours."""
@@ -271,33 +271,25 @@ class TableRegressor(Seeded, Storable):
             "rows": self.rows_.state(),
             "places": None if places is None else [list(places.columns), places.metric],
             "model": self.model_.model,
-            "nearest": self.model_.nearest,
             "fill": self.model_.fill,
-            "std_scale": self.std_scale_,
             "seed": self.seed_,
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.rows_ = TableRows.restored(state.get("rows"))
-        model, nearest, places = (state.get(name) for name in ("model", "nearest", "places"))
+        model, places = state.get("model"), state.get("places")
         if not isinstance(model, GCRF | GLACER) or not is_fitted(model):
             raise CorruptModelError("the model of a table is none of graphs, or not fitted")
         self.places_ = None
-        if (nearest is None) != (places is None):
-            raise CorruptModelError("coordinates and the graph of a table do not fit each other")
-        if nearest is not None:
-            if not isinstance(nearest, KNN):
-                raise CorruptModelError("the graph of a table is not one of nearest rows")
-            check_parameters(nearest)
-            columns, metric = header_value(state, "places", list)
-            if not isinstance(columns, list) or metric != nearest.metric:
+        if places is not None:
+            pair = header_value(state, "places", list)
+            if len(pair) != 2 or not isinstance(pair[0], list):
                 raise CorruptModelError("the coordinates of a table are not as they should be")
-            self.places_ = Places.of(
-                header_value({"columns": columns}, "columns", list, items=str), nearest.metric
-            )
+            columns = header_value({"columns": pair[0]}, "columns", list, items=str)
+            METRIC.domain.check("metric", pair[1])
+            self.places_ = Places(tuple(columns), pair[1])
         if not isinstance(state.get("fill"), np.ndarray):
             raise CorruptModelError("the means of a table are not as they should be")
         fill = take(state, "fill", np.float64, (len(self.rows_.names),))
-        self.model_ = NodeModel(model, nearest, fill)
-        self.std_scale_ = header_value(state, "std_scale", float, low=0)
+        self.model_ = NodeModel(model, places is not None, fill)
         self.seed_ = header_value(state, "seed", int, low=0)
