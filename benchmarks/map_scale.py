@@ -49,7 +49,7 @@ def joined(told: Map, timed: Timed) -> tuple[Floats, Floats]:
     A graph of known places, which each other place joins by itself.
     """
     k = told.n_known
-    model = GCRF("precomputed", graph=KNN(), random_state=0)
+    model = GCRF("precomputed", random_state=0)
     timed("learning", lambda: model.fit(told.base[:k], told.y[:k], coords=told.places[:k]))
     mean = timed(
         "mean of all others",

@@ -43,7 +43,7 @@ from benchmarks.map_peers import ELSEWHERE, HERE, Z90, Answer, Contestant, Elsew
 from benchmarks.map_sets import LARGE, SETS, USUAL, Cut, Floats, MapSet, Task, smaller
 from benchmarks.options import begin
 from benchmarks.side_by_side import Table, short
-from trellis.regression import GCRF, KNN
+from trellis.regression import GCRF
 
 FEW = 3  # repeats, below which errors are of rows
 TRELLIS = "trellis"
@@ -51,7 +51,7 @@ TRELLIS = "trellis"
 
 def trellis_default(task: Task) -> Answer:
     """What Trellis answers with nothing set but the distance."""
-    model = GCRF(graph=KNN(metric=task.metric), random_state=task.seed)
+    model = GCRF(metric=task.metric, random_state=task.seed)
     model.fit(task.X, task.y, coords=task.places)
     mean, std = model.predict(task.X_asked, coords=task.places_asked, return_std=True)
     return Answer(mean, Z90 * std)

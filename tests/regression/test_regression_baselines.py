@@ -13,6 +13,7 @@ from trellis import DataError
 from trellis.datasets import synthetic_graph_regression
 from trellis.regression import (
     Evaluation,
+    RegressionData,
     baselines,
     evaluate,
     least_squares_boosting,
@@ -154,3 +155,26 @@ def test_nothing_to_evaluate():
         evaluate({"a": constant(0.0)}, [])
     with pytest.raises(DataError, match="repetitions must be a positive integer, got 0"):
         evaluate({"a": constant(0.0)}, synthetic_graph_regression, 0)
+
+
+def test_a_gaussian_crf_over_a_model_helps_it():
+    """On a map it knows the training targets; without places gamma is 0 where smoothing harms."""
+    rng = np.random.default_rng(0)
+    where, X = rng.uniform(size=(400, 2)), rng.normal(size=(400, 3))
+    y = X[:, 0] + X[:, 1] ** 2 + 2 * np.sin(5 * where[:, 0]) + 0.3 * rng.normal(size=400)
+    town = RegressionData("town", X, y, where, None, ("a", "b", "c")).with_graph()
+    names = ("MLR", "SVM", "SUBBAG", "RF", "LSB")
+    table = baselines(glacer=False, modern=False)
+    train, test = town.split(300, 0)
+    train, test = train.with_graph(), test.with_graph()
+    bare = replace(train, coords=None), replace(test, coords=None)
+    pure = rng.normal(size=400)
+    noise = replace(town, y=pure, coords=None).split(300, 0)
+    for name in names:
+        plain = np.mean((table[name](train, test, 0) - test.y) ** 2)
+        on_map = np.mean((table[f"S-{name}"](train, test, 0) - test.y) ** 2)
+        alone = np.mean((table[f"S-{name}"](*bare, 0) - test.y) ** 2)
+        assert on_map < 0.6 * plain
+        assert alone < 1.02 * plain
+        on_noise = [np.mean((table[n](*noise, 0) - noise[1].y) ** 2) for n in (name, f"S-{name}")]
+        assert on_noise[1] < 1.05 * on_noise[0]

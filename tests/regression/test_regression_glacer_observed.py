@@ -1,4 +1,4 @@
-"""Ensembles that predict given what was observed: a Gaussian CRF over what unseen nodes are said."""
+"""Ensembles that predict given what was observed, as Gaussian CRFs over what unseen nodes get."""
 
 from __future__ import annotations
 

@@ -3,7 +3,11 @@
 A *model* here is a callable ``model(train, test, seed) -> predictions`` on
 :class:`~trellis.regression.RegressionData`, so that models that look at features, graphs or
 coordinates can stand in one table. The names are those of Pavlovski et al. (2018, section 5.1); a
-name with «S-» is a Gaussian CRF over the model of the same name.
+name with «S-» is a Gaussian CRF over the model of the same name, learnt from out-of-fold
+predictions. Where data have coordinates, it and GLACER predict given the targets of the training
+rows; where they have none, training and test rows are two graphs, and all that an edge can say is
+that base predictions of neighbours should be alike: gamma is the one with the least error, 0 where
+that helps nobody.
 
     MLR       linear regression
     NN        one hidden layer of 10 units (the paper: 3 layers), inputs and targets standardised
@@ -34,6 +38,7 @@ from trellis.errors import DataError
 from trellis.regression.bases import least_squares_boosting, seeded
 from trellis.regression.data import RegressionData
 from trellis.regression.gcrf import GCRF
+from trellis.regression.similarity import KNN
 
 __all__ = [
     "GlacerModel",
@@ -72,7 +77,7 @@ class Plain:
 
 @dataclass(frozen=True)
 class Structured:
-    """A Gaussian CRF over a scikit-learn regressor."""
+    """A Gaussian CRF over a scikit-learn regressor; options are those of the class."""
 
     base: Any
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -82,11 +87,11 @@ class Structured:
         from sklearn.base import clone
 
         base = seeded(clone(self.base), seed)
-        model = GCRF(base=base, **{"random_state": 0, **self.options})
+        alone = {} if _on_a_map(train, self.options) else {"observed": False, "criterion": "error"}
+        model = GCRF(base=base, **{"random_state": 0, **alone, **self.options})
         with warnings.catch_warnings():
             _hush()
-            model.fit(train.X, train.y, graph=train.graph)
-        return np.asarray(model.predict(test.X, graph=test.graph), dtype=np.float64)
+            return _fitted_and_asked(model, train, test)
 
 
 @dataclass(frozen=True)
@@ -99,9 +104,27 @@ class GlacerModel:
         """Train and predict."""
         from trellis.regression.glacer import GLACER
 
-        model = GLACER(**{"random_state": seed, **self.options})
+        alone = {} if _on_a_map(train, self.options) else {"observed": False}
+        model = GLACER(**{"random_state": seed, **alone, **self.options})
+        return _fitted_and_asked(model, train, test)
+
+
+def _on_a_map(data: RegressionData, options: Mapping[str, Any]) -> bool:
+    """Whether new rows can be joined to the training rows."""
+    return data.coords is not None and bool(options.get("observed", True))
+
+
+def _fitted_and_asked(model: Any, train: RegressionData, test: RegressionData) -> Float64s:
+    """What a model predicts given the training rows, or on a graph of the test rows alone."""
+    if model.observed and train.coords is not None:
+        metric: Any = train.metric  # a str
+        model.set_params(graph=KNN(metric=metric))
+        model.fit(train.X, train.y, coords=train.coords)
+        found = model.predict(test.X, coords=test.coords)
+    else:
         model.fit(train.X, train.y, graph=train.graph)
-        return np.asarray(model.predict(test.X, graph=test.graph), dtype=np.float64)
+        found = model.predict(test.X, graph=test.graph)
+    return np.asarray(found, dtype=np.float64)
 
 
 @dataclass(frozen=True)
