@@ -231,6 +231,18 @@ def test_tabs(run, tmp_path):
         assert result.code == 0, result.err
 
 
+def test_degrees_that_are_called_x_and_y(run, tmp_path):
+    table = [[*row[:3], row[4], row[3]] for row in rows()]
+    path = write(tmp_path / "t.csv", table, ("name", "size", "price", "x", "y"))
+    options = ("--coords", "x,y", *FAST, "--no-figures", "--report", tmp_path / "out")
+    hint = "trellis: if x,y are degrees, --metric haversine measures in kilometres"
+    assert hint in run("regress", path, *WHAT, *options).err
+    given = run("regress", path, *WHAT, *options, "--metric", "haversine")
+    assert given.code == 0 and hint not in given.err
+    report = (tmp_path / "out" / "report.md").read_text("utf-8")
+    assert "nearest by y,x (haversine distance)" in report
+
+
 def test_a_target_in_disguise(run, tmp_path):
     table = [[*row, str(float(row[2]) / 7)] for row in rows()]
     path = write(tmp_path / "t.csv", table, (*HEAD, "cost"))

@@ -34,6 +34,22 @@ def test_names(columns, metric, expected, of):
     assert Places.of(columns, metric) == Places(expected, of)
 
 
+@pytest.mark.parametrize(
+    ("columns", "points", "expected"),
+    [
+        (["x", "y"], [[-66.22, -0.44], [2.35, 48.86]], True),
+        (["x", "y"], [[-66, 0], [2, 48]], False),
+        (["x", "y"], [[181072.5, 333611], [181025, 333558]], False),
+        (["x", "y"], [[0.1, 0.2], [0.3, 0.4]], False),
+        (["a", "b"], [[-66.22, -0.44], [2.35, 48.86]], False),
+        (["x"], [[-66.22]], False),
+        (["lat", "lon"], [[48.86, 2.35], [-0.44, -66.22]], False),
+    ],
+)
+def test_what_may_be_degrees(columns, points, expected):
+    assert Places.of(columns).may_be_degrees(np.array(points)) == expected
+
+
 def test_found_in_a_table():
     table = read_table({"price": [1], "Long": ["2"], "lat": [3.0], "flat": ["x"]})
     assert Places.found(table).columns == ("lat", "Long")

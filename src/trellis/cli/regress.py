@@ -318,6 +318,10 @@ def _say_what_was_made_of(data: TableData, args: argparse.Namespace) -> None:
 
     for line in columns_table(data):
         say(line)
+    asked, places, points = args.metric is not None, data.places, data.points
+    if places and points is not None and not asked and places.may_be_degrees(points):
+        which = ",".join(places.columns)
+        say(f"trellis: if {which} are degrees, --metric haversine measures in kilometres")
     for column in data.suspects():
         say(
             f"trellis: {column} is nearly the same as {args.target} in other units; if it is not "

@@ -89,6 +89,22 @@ class Places:
         """Whether coordinates are degrees."""
         return self.metric == "haversine"
 
+    def may_be_degrees(self, points: Float64s) -> bool:
+        """Whether what is called x and y has the range of longitudes and latitudes.
+
+        Examples
+        --------
+        >>> Places.of(["x", "y"]).may_be_degrees(np.array([[-66.22, -0.44], [2.35, 48.86]]))
+        True
+        """
+        if self.geographic or len(self.columns) != 2:
+            return False
+        first, second = (_words(name) for name in self.columns)
+        east, north = np.abs(points).max(axis=0)
+        fractions = bool((points != np.round(points)).any())
+        named = bool(first & _EASTS and second & _NORTHS)
+        return bool(named and fractions and 20 < east <= 180 and north <= 90)
+
     def read(self, table: Table) -> Float64s:
         """Coordinates of the rows, (n, c); refuses what is missing or beyond the Earth."""
         table.require(self.columns)
