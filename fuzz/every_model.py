@@ -243,7 +243,8 @@ EVERY: dict[str, Callable[[], Made]] = {
     "GraphPerceptron": lambda: graph(GraphPerceptron("word", max_passes=2, random_state=0)),
     "MaxMargin": lambda: chain(MaxMargin("word", max_passes=3, random_state=0)),
     "GCRF": lambda: gcrf(GCRF(LinearRegression())),
-    "GCRF, default": lambda: gcrf(GCRF(graph=KNN(n_neighbors=4, columns=[0, 1])), None),
+    "GCRF, places": lambda: gcrf(GCRF(Ridge(), graph=KNN(n_neighbors=4, columns=[0, 1])), None),
+    "GCRF, as published": lambda: gcrf(GCRF(LinearRegression(), observed=False)),
     "GCRF, cv, two graphs": lambda: gcrf(
         GCRF([Ridge(), DecisionTreeRegressor(max_depth=3, random_state=0)], base_predictions="cv"),
         [S, Radius(0.2)],
@@ -270,7 +271,8 @@ EVERY: dict[str, Callable[[], Made]] = {
                 ),
                 make_pipeline(OrdinalEncoder(), LinearRegression()),
                 KNeighborsRegressor(3, weights="distance"),
-            ]
+            ],
+            base_predictions="in-sample",
         )
     ),
     "GCRF, precomputed": lambda: (

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -41,7 +42,15 @@ from trellis.experts import (
     Stacking,
     WeightedMajority,
 )
-from trellis.regression import GCRF, GLACER, NetworkLasso, TableRegressor, least_squares_boosting
+from trellis.regression import (
+    GCRF,
+    GLACER,
+    KNN,
+    NetworkLasso,
+    Radius,
+    TableRegressor,
+    least_squares_boosting,
+)
 from trellis.tracking import (
     FlowTracker,
     FramePair,
@@ -96,6 +105,25 @@ FILM = [FramePair("film", t, frame(t), frame(t + 1), MOVES) for t in range(4)]
 def regression(model: Any, y: Any = Y, graph: Any = RING) -> tuple[Any, Callable[[Any], Any]]:
     fitted = model.fit(X, y, graph=graph)
     return fitted, lambda m: m.predict(X[:7], graph=None if graph is None else graph[:7, :7])
+
+
+def histogram_trees() -> Any:
+    return HistGradientBoostingRegressor(
+        max_iter=2, max_leaf_nodes=3, min_samples_leaf=2, random_state=0
+    )
+
+
+def places(model: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """New rows, joined to those of training."""
+    fitted = model.fit(X[7:], Y[7:], coords=X[7:, :2])
+    return fitted, lambda m: np.concatenate(m.predict(X[:7], coords=X[:7, :2], return_std=True))
+
+
+def known_nodes(model: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """One graph, two thirds of whose targets are known."""
+    some = np.where(np.arange(len(Y)) % 3 == 0, np.nan, Y)
+    fitted = model.fit(X, some, graph=RING)
+    return fitted, lambda m: m.predict(X, graph=RING, observed=some)
 
 
 TABLE = {
@@ -173,6 +201,13 @@ RECIPES: dict[str, Callable[[], tuple[Any, Callable[[Any], Any]]]] = {
     "chain_crf_v3_packed": packed,
     "gcrf_v1": lambda: regression(GCRF(make_pipeline(StandardScaler(), LinearRegression()))),
     "gcrf_v1_trees": lambda: regression(GCRF(least_squares_boosting(2, 0, max_leaf_nodes=4))),
+    "gcrf_v2_places": lambda: places(
+        GCRF([Ridge(), histogram_trees()], graph=[KNN(2), Radius(0.5)], random_state=0)
+    ),
+    "gcrf_v2_known": lambda: known_nodes(GCRF(Ridge(), random_state=0)),
+    "glacer_v2_places": lambda: places(
+        GLACER(2, 0.5, LinearRegression(), graph=KNN(2), random_state=0, max_swaps=1)
+    ),
     "glacer_v1": lambda: regression(
         GLACER(2, 0.5, LinearRegression(), random_state=0, max_swaps=1)
     ),

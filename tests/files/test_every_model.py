@@ -32,7 +32,7 @@ def same(a: Any, b: Any) -> bool:
         return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
     if isinstance(a, tuple):
         return len(a) == len(b) and all(map(same, a, b))
-    return bool(a == b)
+    return bool(a == b or (a != a and b != b))  # NaN is NaN
 
 
 def parameters(model: Any) -> dict[str, str]:

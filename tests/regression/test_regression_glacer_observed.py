@@ -93,7 +93,7 @@ def test_a_file_holds_it(model, tmp_path):
     header, arrays = read_container(tmp_path / "m")
     header["state"]["field"] = 3
     write_container(tmp_path / "bad", header, arrays)
-    with pytest.raises(CorruptModelError, match="what conditions the ensemble is no fitted GCRF"):
+    with pytest.raises(CorruptModelError, match="what conditions the ensemble is not as"):
         load_model(tmp_path / "bad")
 
 

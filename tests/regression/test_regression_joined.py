@@ -173,6 +173,21 @@ def test_a_matrix_of_training_rows_and_new_ones_says_the_same_as_coordinates():
     np.testing.assert_allclose(given[1][80:], expected[1], rtol=1e-9)
 
 
+def test_a_matrix_beside_a_builder():
+    where, X, y = town(60, 14)
+    both = GCRF(Ridge(), random_state=0)
+    both.fit(X[:50], y[:50], coords=None, graph=[knn_graph(where[:50], 2), KNN(3)])
+    assert not both._graphs.can_join
+    whole = knn_graph(where, 2)
+    joining = both._graphs.joinings[1]
+    by_hand = np.zeros((60, 60))
+    by_hand[:50, :50] = joining.graph().toarray()
+    by_hand[50:, :50] = joining.links(X[50:]).toarray()
+    by_hand[:50, 50:] = by_hand[50:, :50].T
+    expected = both.predict(X[50:], graph=[whole, by_hand])
+    np.testing.assert_allclose(both.predict(X[50:], graph=[whole, KNN(3)]), expected)
+
+
 def test_a_function_that_is_no_builder_sees_training_rows_and_new_ones():
     where, X, y = town(90, 7)
     seen = []

@@ -442,13 +442,17 @@ class GLACER(Seeded, Storable):
             raise CorruptModelError("there is not one model for each component")
         for model in self.models_:
             check_prediction(model, self.n_features_in_, classify=classify)
-        self.field_ = state.get("field")  # none in files of 0.1
-        if self.field_ is None:
+        if "field" not in state:  # a file of 0.1, which knew no training nodes
             self.observed = False
-        elif not (isinstance(self.field_, GCRF) and is_fitted(self.field_)):
-            raise CorruptModelError("what conditions the ensemble is no fitted GCRF")
-        elif self.field_.base != "precomputed" or np.size(self.field_.alpha_) != 1:
-            raise CorruptModelError("what conditions the ensemble has not one base prediction")
+        field = state.get("field")
+        fits = (field is not None) == (self.observed and self._structured)
+        if isinstance(field, GCRF) and is_fitted(field):
+            fits = fits and field.base == "precomputed" and np.size(field.alpha_) == 1
+        elif field is not None or not fits:
+            fits = False
+        if not fits:
+            raise CorruptModelError("what conditions the ensemble is not as it should be")
+        self.field_ = field
 
 
 @dataclass(frozen=True)

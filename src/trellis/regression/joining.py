@@ -83,6 +83,13 @@ class Joining:
         """The similarities of new nodes to these, (m, n), each as if it alone were new."""
         return self.builder.links(points, self.points, self._tree)
 
+    def whole(self, points: Float64s) -> Any:
+        """The similarities of the nodes and, after them, of new ones, each joined to the nodes."""
+        import scipy.sparse as sp
+
+        links = self.links(points)
+        return sp.block_array([[self.graph(), links.T], [links, None]], format="csr")
+
     @cached_property
     def _tree(self) -> Any:
         return self.builder.tree(self.points)

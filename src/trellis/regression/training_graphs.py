@@ -115,15 +115,20 @@ class TrainingGraphs:
         if len(makers) != len(self.factors):
             raise DataError(f"the model has {len(self.factors)} graph(s), got {len(makers)}")
         places = X if coords is None else coords
+        sizes = {np.shape(maker)[:1] for maker in makers if not callable(maker)}
+        whole = self.own and (self.n + m,) in sizes
         matrices = []
-        for maker in makers:
+        for maker, joining in zip(makers, self.joinings, strict=True):
             S = maker
             if callable(maker):
                 _check_rows(places, m, coords is None)
-                both = places
-                if self.points is not None:
-                    both = np.vstack([self.points, points_of(places, None)])
-                S = maker(both)
+                if joining is not None:
+                    points = joining.places(places)
+                    S = joining.whole(points) if whole else joining.builder(points)
+                elif self.points is not None:
+                    S = maker(np.vstack([self.points, points_of(places, None)]))
+                else:
+                    S = maker(places)
             rows = self.n + m if self.own and np.shape(S)[:1] == (self.n + m,) else m
             matrices.append(check_graph(S, rows))
         if len({S.shape for S in matrices}) > 1:
