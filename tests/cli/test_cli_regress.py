@@ -569,3 +569,18 @@ def test_all_rows_at_one_place(run, tmp_path):
     assert "trellis: no cells of the map are left out: all rows are at 1 places" in result.err
     assert "left out: name (identifier: hardly a value repeats), lat (constant: " in result.err[2]
     assert not (out / "variogram.png").exists() and "blocked" not in result.out
+
+
+def test_glacer_of_areas(run, board, tmp_path):
+    out = tmp_path / "out"
+    result = run(
+        "regress", board, "--target", "income", "--id", "fips", "--areas",
+        tmp_path / "areas.geojson", "--model", "glacer", "--base", "linear", "--components", 2,
+        "--subsample", 0.6, "--jobs", 1, "--compare", "none", "--folds", 2, "--blocks", "none",
+        "--no-figures", "--report", out,
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    found = read(out / "predictions.csv")
+    assert found[7]["fold"] == "" and np.isfinite(float(found[7]["predicted"]))
+    model, base = (float(cells(line)[1]) for line in result.out.splitlines()[2:4])
+    assert model < base
