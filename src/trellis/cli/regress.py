@@ -75,8 +75,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what cells stand between: a sign, or tab (default: what the header looks like)",
     )  # fmt: skip
     add(
-        "--decimal", choices=(".", ","),
-        help="mark of decimals (default: what the cells look like)",
+        "--decimal", choices=(".", ","), metavar="SIGN",
+        help="mark of decimals, . or , (default: what the cells look like)",
     )  # fmt: skip
     graph = parser.add_argument_group("neighbours")
     add = graph.add_argument
@@ -86,7 +86,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: these, if the table has them)",
     )  # fmt: skip
     usual = "haversine for latitude and longitude, else euclidean"
-    add_parameters(graph, [TableRegressor], ["n_neighbors", "metric"], defaults={"metric": usual})
+    add_parameters(
+        graph,
+        [TableRegressor],
+        ["n_neighbors", "metric"],
+        defaults={"metric": usual, "n_neighbors": "as the model has it"},
+    )
     add(
         "--edges", type=InputFile, metavar="FILE",
         help="instead of nearest rows: a CSV file of which the first two columns are ids of rows "
