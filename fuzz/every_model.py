@@ -50,7 +50,16 @@ from trellis.experts import (
     WeightedMajority,
     as_outputs,
 )
-from trellis.regression import GCRF, GLACER, KNN, Full, NetworkLasso, Radius, knn_graph
+from trellis.regression import (
+    GCRF,
+    GLACER,
+    KNN,
+    Full,
+    NetworkLasso,
+    Radius,
+    TableRegressor,
+    knn_graph,
+)
 from trellis.tracking import (
     FlowTracker,
     GraphMatching,
@@ -148,6 +157,19 @@ def lasso(**options: Any) -> Made:
     """A model at each node."""
     model = NetworkLasso(max_iter=20, **options).fit(X, Y, graph=S, coords=X[:, :2])
     return model, lambda m: m.predict(X[:9] + 0.01, coords=X[:9, :2] + 0.01)
+
+
+TABLE = {
+    "size": X[:, 0], "kind": ["flat", "house", ""] * 20, "city": [f"c{i % 12}" for i in range(60)],
+    "sold": [f"{1 + i % 28}.3.2020" for i in range(60)], "lat": 50 + X[:, 1], "lon": 8 + X[:, 2],
+    "price": Y,
+}  # fmt: skip
+
+
+def tabled(model: Any, graph: Any = None) -> Made:
+    """A regression of a plain table."""
+    fitted = model.fit(TABLE, graph=graph)
+    return fitted, lambda m: m.predict(TABLE, graph=graph, return_std=True)
 
 
 # ------------------------------------------------------------------------- experts
@@ -263,6 +285,17 @@ EVERY: dict[str, Callable[[], Made]] = {
     ),
     "GLACER, classes": lambda: glacer(
         GLACER(3, component=LogisticRegression(), random_state=0, max_swaps=1), LABELS, None
+    ),
+    "TableRegressor": lambda: tabled(
+        TableRegressor("price", base="linear", n_neighbors=4, random_state=0)
+    ),
+    "TableRegressor, areas, glacer": lambda: tabled(
+        TableRegressor(
+            "price",
+            model=GLACER(3, base=LinearRegression(), max_swaps=1, random_state=0),
+            random_state=0,
+        ),
+        S,
     ),
     "NetworkLasso": lasso,
     "NetworkLasso, columns": lambda: lasso(features=(0, 2), convex=False, weight="inverse"),

@@ -40,6 +40,7 @@ GIVEN = {
     "members": [MajorityVote()],
     "model": MaxMargin(),
     "radius": 2.0,
+    "target": "price",
 }
 
 

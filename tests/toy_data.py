@@ -39,7 +39,7 @@ from trellis.experts import (
     Stacking,
     WeightedMajority,
 )
-from trellis.regression import GCRF, GLACER, KNN, NetworkLasso
+from trellis.regression import GCRF, GLACER, KNN, NetworkLasso, TableRegressor
 from trellis.tracking import (
     FlowTracker,
     GraphMatching,
@@ -71,6 +71,12 @@ def with_edges(samples: list[Any], edges: list[Any] | None) -> list[Any]:
 _RNG = np.random.default_rng(0)
 X = _RNG.uniform(size=(40, 3))
 Y = np.sin(6 * X[:, 0]) + X[:, 1] + 0.1 * _RNG.normal(size=40)
+
+TABLE = {
+    "size": X[:, 0], "kind": ["flat", "house"] * 20, "lat": 50 + X[:, 1], "lon": 8 + X[:, 2],
+    "price": Y,
+}  # fmt: skip
+NEW_TABLE = {name: column[:12] for name, column in TABLE.items() if name != "price"}
 
 # ------------------------------------------------------------------------- experts
 
@@ -163,6 +169,11 @@ def toys() -> dict[str, Toy]:
         ),
         "NetworkLasso": Toy(
             NetworkLasso(max_iter=5), (X, Y), (X[:12],), {"graph": KNN(n_neighbors=3)}
+        ),
+        "TableRegressor": Toy(
+            TableRegressor("price", base="linear", n_neighbors=3, random_state=0),
+            (TABLE,),
+            (NEW_TABLE,),
         ),
         "Aligned": combining(Aligned(MajorityVote())),
         "AnnotatorModel": combining(AnnotatorModel()),

@@ -48,6 +48,7 @@ from trellis.regression import (
     KNN,
     NetworkLasso,
     Radius,
+    TableRegressor,
     least_squares_boosting,
 )
 from trellis.tracking import (
@@ -123,6 +124,22 @@ def known_nodes(model: Any) -> tuple[Any, Callable[[Any], Any]]:
     some = np.where(np.arange(len(Y)) % 3 == 0, np.nan, Y)
     fitted = model.fit(X, some, graph=RING)
     return fitted, lambda m: m.predict(X, graph=RING, observed=some)
+
+
+TABLE = {
+    "size": [None if i % 9 == 4 else 50.0 + 7 * (i % 11) for i in range(40)],
+    "kind": ["flat", "house", "farm", ""] * 10,
+    "city": [f"c{i % 13}" for i in range(40)],
+    "sold": [f"{1 + i % 28}.{1 + i % 12}.202{i % 3}" for i in range(40)],
+    "lon": (8 + X[:, 1] + T / 100).tolist(),
+    "lat": (50 + X[:, 0] + T / 90).tolist(),
+    "price": (100 * Y).tolist(),
+}
+
+
+def tabled() -> tuple[Any, Callable[[Any], Any]]:
+    model = TableRegressor("price", base="linear", n_neighbors=3, random_state=0).fit(TABLE)
+    return model, lambda m: m.predict({name: column[5:14] for name, column in TABLE.items()})
 
 
 def votes(model: Any, said: Any = SAID, gold: Any = GOLD) -> tuple[Any, Callable[[Any], Any]]:
@@ -201,6 +218,7 @@ RECIPES: dict[str, Callable[[], tuple[Any, Callable[[Any], Any]]]] = {
         NetworkLasso(max_iter=20).fit(X, Y, graph=RING, coords=X[:, :2]),
         lambda m: m.predict(X[:5], coords=X[:5, :2]),
     ),
+    "table_regressor_v1": tabled,
     "weighted_majority_v1": lambda: votes(WeightedMajority(tie="label", short=1)),
     "weighted_majority_v1_paths": lambda: votes(
         WeightedMajority(automaton=PathAutomaton.restricted(3, 3, np.tri(3, dtype=bool)))

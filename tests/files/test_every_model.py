@@ -116,6 +116,7 @@ def test_what_is_not_fitted_is_not_saved(name: str, tmp_path: Path) -> None:
     arguments: dict[str, list[Any]] = {
         "Aligned": [trellis.ChainCRF()],
         "Committee": [[MajorityVote()]],
+        "TableRegressor": ["price"],
         "TransferLearner": [trellis.ChainCRF()],
     }
     with pytest.raises(Exception, match="fit") as caught:

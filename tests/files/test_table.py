@@ -97,3 +97,57 @@ def test_columns_that_there_are_not():
 def test_what_is_no_table(source, message):
     with pytest.raises(DataError, match=re.escape(message)):
         read_table(source, "objects")
+
+
+def separated(text: str, **how):
+    file = io.BytesIO(text.encode())
+    file.name = "t.csv"
+    return read_table(file, **{"separator": None, "decimal": None, **how})
+
+
+@pytest.mark.parametrize(
+    ("text", "separator", "decimal"),
+    [
+        ("a,b\n1.5,2\n", ",", "."),
+        ("a;b\n1,5;2\n", ";", ","),
+        ("a;b\n1.5;2\n", ";", "."),
+        ("a;b\n1.5;2,500\n", ";", "."),  # a comma of thousands
+        ("a\tb\n1.5\t2\n", "\t", "."),
+        ('"a,x"|b\n1|2\n', "|", "."),
+        ("a,b;c\n1,2\n", ",", "."),
+        ("a\n1\n", ",", "."),
+    ],
+)
+def test_what_a_file_looks_like(text, separator, decimal):
+    table = separated(text)
+    assert (table.separator, table.decimal) == (separator, decimal)
+
+
+def test_decimal_commas():
+    table = separated("a;b\n1,5;x\n?;y\n")
+    first, second = table.checked_numbers("a", missing=True)
+    assert first == 1.5 and math.isnan(second)
+    with pytest.raises(DataError, match="'1,5' is not a number"):
+        separated("a;b\n1,5;x\n", decimal=".").checked_numbers("a")
+
+
+@pytest.mark.parametrize(
+    ("text", "how", "message"),
+    [
+        ("a;b\n1\n", {}, "1 cells, but the header has 2; is the file cut off, or a semicolon m"),
+        ("a:b\n1\n", {"separator": ":"}, "is the file cut off, or a ':' missing"),
+        ("a;b\n1;2\n", {"separator": ";;"}, "cells cannot stand between ';;'; give one sign"),
+        ("a;b\n1;2\n", {"decimal": "x"}, "the mark of decimals must be '.' or ',', got 'x'"),
+    ],
+)
+def test_wrong_separators(text, how, message):
+    with pytest.raises(DataError, match=re.escape(message)):
+        separated(text, **how)
+
+
+def test_some_rows():
+    table = csv("a,b\n1,x\n2,y\n3,z\n").subset(np.array([2, 0]))
+    assert table.texts("b") == ["z", "x"] and table.lines == [4, 2]
+    memory = read_table({"a": np.arange(3.0)}).subset(np.array([1]))
+    assert memory.columns["a"].tolist() == [1.0] and memory.lines is None
+    assert read_table(memory) is memory

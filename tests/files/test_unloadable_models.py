@@ -50,9 +50,11 @@ def test_weights_that_are_not_finite(name: str, bad: float, tmp_path: Path) -> N
     file, model = tmp_path / "m", model_named(name)
     model.save(file)
     before = file.read_bytes()
-    for i, (where, _) in enumerate(float_arrays(model)):
+    for i in range(len(list(float_arrays(model)))):
         poisoned = copy.deepcopy(model)
-        _, array = list(float_arrays(poisoned))[i]
+        where, array = list(float_arrays(poisoned))[i]
+        if np.isnan(bad) and where.endswith("._nodes.y"):
+            continue  # the target of a node may be unknown
         array.flags.writeable = True
         array.reshape(-1)[0] = bad
         try:

@@ -15,11 +15,14 @@ from trellis.pictures import (
     draw_agreement,
     draw_calibration,
     draw_confusion,
+    draw_coverage,
     draw_learning,
     draw_lineage,
     draw_map,
     draw_precision_recall,
+    draw_residuals,
     draw_transitions,
+    draw_variogram,
 )
 from trellis.tracking import Track, TrackingResult
 
@@ -43,19 +46,24 @@ def calls(crf):
         "agreement": lambda **how: draw_agreement(said, **how),
         "calibration": lambda **how: draw_calibration(marginals, [["A", "B"]], ["A", "B"], **how),
         "confusion": lambda **how: draw_confusion(Y, Y, **how),
+        "coverage": lambda **how: draw_coverage([0.0, 1.0], [0.1, 0.8], [0.5, 0.5], **how),
         "learning": lambda **how: draw_learning(crf, **how),
         "lineage": lambda **how: draw_lineage(tracks, **how),
         "map": lambda **how: draw_map([[0, 1], [1, 2]], [1.0, 2.0], **how),
         "precision_recall": lambda **how: draw_precision_recall(
             [["A", "B"]], marginals, classes=["A", "B"], **how
         ),
+        "residuals": lambda **how: draw_residuals(
+            [[0, 1], [1, 2], [2, 0]], [1.0, 2.0, 3.0], [1.5, 2.0, 2.0], **how
+        ),
         "transitions": lambda **how: draw_transitions(crf, **how),
+        "variogram": lambda **how: draw_variogram([[0, 1], [1, 2], [2, 0]], [1.0, 2.0, 4.0], **how),
     }
 
 
 PICTURES = (
-    "agreement", "calibration", "confusion", "learning", "lineage", "map", "precision_recall",
-    "transitions",
+    "agreement", "calibration", "confusion", "coverage", "learning", "lineage", "map",
+    "precision_recall", "residuals", "transitions", "variogram",
 )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ _AT_HOME = {
         "ChainCRF", "ChainPerceptron", "GraphCRF", "GraphPerceptron", "MaxMargin", "TreeCRF",
         "TreePerceptron",
     ),
-    "trellis.regression": ("GCRF", "GLACER", "NetworkLasso"),
+    "trellis.regression": ("GCRF", "GLACER", "NetworkLasso", "TableRegressor"),
     "trellis.tracking": (
         "FlowTracker", "GraphMatching", "HandSet", "LocalClassifiers", "NearestNeighbour",
         "TrackingModel",

@@ -3,6 +3,10 @@
 A table is a list of columns of equal length. Its cells are text or numbers; each is read as what it
 is asked for, and what cannot be read so is refused, naming file and line (or the row of a table in
 memory, counted from 0).
+
+Cells of a file stand between commas unless the header has none and has semicolons, tabs or bars
+instead. Where cells do not stand between commas, a comma may be that of a decimal (1,5 as half of
+Europe writes it): it is if some cell is digits, comma, digits, and none is digits, point, digits.
 """
 
 from __future__ import annotations
@@ -10,8 +14,9 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,13 +25,17 @@ from trellis.arrays import Float64s, Int64s
 from trellis.errors import DataError
 from trellis.files.text import Source, read_text
 
-__all__ = ["MISSING", "Table", "read_table"]
+__all__ = ["MISSING", "SEPARATORS", "Table", "read_table"]
 
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "<na>", "?")
 """How a missing value may be written, in any case."""
 
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+"""What cells of a file may stand between, and its name in messages."""
+
 _GREATEST = 2.0**53  # up to here every integer is a float64
+_DECIMAL = {mark: re.compile(rf"\s*[+-]?\d+{re.escape(mark)}\d+\s*") for mark in ".,"}
 
 
 @dataclass(frozen=True)
@@ -36,6 +45,8 @@ class Table:
     name: str
     columns: Mapping[str, Any]
     lines: list[int] | None  # None: a table in memory
+    separator: str = ","
+    decimal: str = "."
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
@@ -53,13 +64,27 @@ class Table:
         where = "" if column is None else f", column {column!r}"
         return DataError(f"{self.place(int(row))}{where}: {message}")
 
+    @property
+    def between(self) -> str:
+        """What cells stand between, in words."""
+        return SEPARATORS.get(self.separator, repr(self.separator))
+
+    def subset(self, rows: Int64s) -> Table:
+        """The table of some rows."""
+        columns = {
+            name: cells[rows] if isinstance(cells, np.ndarray) else [cells[row] for row in rows]
+            for name, cells in self.columns.items()
+        }
+        lines = None if self.lines is None else [self.lines[row] for row in rows]
+        return replace(self, columns=columns, lines=lines)
+
     def require(self, columns: Iterable[str]) -> None:
         """Refuse a table that lacks one of these columns."""
         for column in columns:
             if column not in self.columns:
                 raise DataError(
                     f"{self.name} has no column {column!r}, only {', '.join(self.columns)}; "
-                    "expected a header that names the columns, with commas between them"
+                    f"expected a header that names the columns, with {self.between} between them"
                 )
 
     def texts(self, column: str) -> list[str]:
@@ -74,6 +99,8 @@ class Table:
         if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
             return cells.astype(np.float64), np.empty(0, np.int64)
         cells = self.texts(column) if self.lines is None else cells
+        if self.decimal != ".":
+            cells = [cell.replace(self.decimal, ".") for cell in cells]
         if "_" not in "".join(cells):  # Python reads "1_2" as 12
             try:
                 return np.array(list(map(float, cells))), np.empty(0, np.int64)
@@ -120,10 +147,22 @@ class Table:
         return values.astype(np.int64)
 
 
-def read_table(source: Any, what: str = "the table") -> Table:
-    """Read a path, an open file, a mapping of columns or a data frame; ``what`` names it."""
+def read_table(
+    source: Any,
+    what: str = "the table",
+    *,
+    separator: str | None = ",",
+    decimal: str | None = ".",
+) -> Table:
+    """Read a path, an open file, a mapping of columns or a data frame; ``what`` names it.
+
+    ``separator`` stands between the cells of a file; None: what its header looks like. ``decimal``
+    is the mark of decimals; None: what its cells look like. A table that is one stays as it is.
+    """
+    if isinstance(source, Table):
+        return source
     if isinstance(source, str | os.PathLike) or hasattr(source, "read"):
-        return _read_csv(source)
+        return _read_csv(source, separator, decimal)
     if not isinstance(source, Mapping) and not hasattr(source, "columns"):
         kind = type(source).__name__
         raise DataError(f"{what} is a {kind}; expected a path, a mapping of columns or a DataFrame")
@@ -143,9 +182,16 @@ def read_table(source: Any, what: str = "the table") -> Table:
     return Table(what, columns, None)
 
 
-def _read_csv(source: Source) -> Table:
+def _read_csv(source: Source, separator: str | None, decimal: str | None) -> Table:
     name, text = read_text(source)
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    if separator is None:
+        separator = _separator_of(text)
+    elif len(separator) != 1 or separator in '\r\n"':
+        raise DataError(f"cells cannot stand between {separator!r}; give one sign, such as ';'")
+    if decimal not in (None, ".", ","):
+        raise DataError(f"the mark of decimals must be '.' or ',', got {decimal!r}")
+    between = SEPARATORS.get(separator, repr(separator))
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     rows: list[list[str]] = []
     lines: list[int] = []
     before = 0
@@ -157,10 +203,10 @@ def _read_csv(source: Source) -> Table:
                 lines.append(start)
     except csv.Error as error:
         raise DataError(
-            f"{name}, line {reader.line_num}: {error}; expected cells with commas between them"
+            f"{name}, line {reader.line_num}: {error}; expected cells with {between} between them"
         ) from None
     if not rows:
-        raise DataError(f"{name} is empty; expected a header and rows of cells between commas")
+        raise DataError(f"{name} is empty; expected a header and rows of cells between {between}")
     header = [cell.strip() for cell in rows[0]]
     for i, column in enumerate(header):
         if not column:
@@ -171,7 +217,25 @@ def _read_csv(source: Source) -> Table:
         if len(row) != len(header):
             raise DataError(
                 f"{name}, line {line}: {len(row)} cells, but the header has {len(header)}; "
-                "is the file cut off, or a comma missing?"
+                f"is the file cut off, or a {between.removesuffix('s')} missing?"
             )
     cells = list(zip(*rows[1:], strict=True)) or [()] * len(header)
-    return Table(name, dict(zip(header, cells, strict=True)), lines[1:])
+    if decimal is None:
+        decimal = "." if separator == "," else _decimal_of(rows[1:])
+    columns = dict(zip(header, cells, strict=True))
+    return Table(name, columns, lines[1:], separator, decimal)
+
+
+def _separator_of(text: str) -> str:
+    """What cells seem to stand between: a comma wherever the header has one."""
+    header = text.lstrip().partition("\n")[0]
+    outside = re.sub(r'"[^"]*"', "", header)
+    found = [sign for sign in SEPARATORS if sign in outside]
+    return found[0] if "," in found[:1] else max(found, key=outside.count, default=",")
+
+
+def _decimal_of(rows: list[list[str]]) -> str:
+    """How decimals seem to be written."""
+    points = any(_DECIMAL["."].fullmatch(cell) for row in rows for cell in row)
+    commas = any(_DECIMAL[","].fullmatch(cell) for row in rows for cell in row)
+    return "," if commas and not points else "."

@@ -15,17 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trellis.arrays import Float64s, as_array
-from trellis.domains import flag, strings, text
+from trellis.domains import flag, text
 from trellis.errors import DataError
 from trellis.pictures.names import shown
+from trellis.pictures.points import (
+    aspect_of,
+    check_degrees,
+    colour_limits,
+    draw_points,
+    panel_size,
+    side_names,
+)
 from trellis.pictures.sheet import Sheet
-from trellis.pictures.style import POINTS
 
 __all__ = ["draw_map"]
-
-_ENDS = (0.02, 0.98)
-_FEW = 300  # points that are drawn large
-_MANY_EDGES = 20_000
 
 
 def draw_map(
@@ -96,12 +99,12 @@ def draw_map(
     numbers = as_array(values, np.float64, "values", (n,))
     if not n or not np.isfinite(numbers).any():
         raise DataError("there is nothing to draw: no point has a finite value")
-    sides = _names(names, geographic)
+    sides = side_names(names, geographic)
     seen, measured = _observed(observed, n)
     spread = _spread(std, lower, upper, n)
     links = _links(edges, n)
     if geographic:
-        _check_degrees(places)
+        check_degrees(places)
         places, sides = places[:, ::-1], sides[::-1]
     panels = [(label, numbers, seen)]
     if measured is not None:
@@ -110,7 +113,7 @@ def draw_map(
         panels.append((spread[0], spread[1], seen))
     # One scale for what is predicted and what is observed.
     pooled = numbers if measured is None else np.concatenate([numbers, measured])
-    width, height = _panel_size(places, geographic)
+    width, height = panel_size(places, geographic)
     k = len(panels)
     with sheet:
         all_axes = sheet.panels(k, ((width + 1.1) * k, height + 0.8), k, sharex=True, sharey=True)
@@ -118,12 +121,12 @@ def draw_map(
             if axes is None:
                 continue
             own = spread is not None and i == k - 1
-            limits = _limits(what if own else pooled)
+            limits = colour_limits(what if own else pooled)
             # Beside another panel the name of a bar would be read as that of its axis.
             bar, above = (shown(heading, 60), "")[:: 1 if k == 1 or not sheet.is_new else -1]
-            _draw(axes, places, what, ring, links, limits, bar)
+            draw_points(axes, places, what, ring, links, limits, bar)
             axes.set_title(above)
-            axes.set_aspect(_aspect(places, geographic))
+            axes.set_aspect(aspect_of(places, geographic))
             axes.set_xlabel(sides[0])
             if i == 0 or not sheet.is_new:
                 axes.set_ylabel(sides[1])
@@ -136,15 +139,6 @@ def draw_map(
 
 
 # ------------------------------------------------------------------------------- at the door
-
-
-def _names(names: tuple[str, str] | None, geographic: bool) -> tuple[str, ...]:
-    if names is None:
-        return ("latitude [°]", "longitude [°]") if geographic else ("x", "y")
-    strings.check("names", names)
-    if len(names) != 2:
-        raise DataError(f"names must be those of the two coordinates, got {len(names)}")
-    return tuple(shown(name, 40) for name in names)
 
 
 def _observed(observed: Any, n: int) -> tuple[NDArray[np.bool_] | None, NDArray[np.float64] | None]:
@@ -195,82 +189,3 @@ def _links(edges: Any, n: int) -> NDArray[np.int64] | None:
     pairs = np.unique(np.sort(pairs, axis=1), axis=0)
     apart: NDArray[np.int64] = pairs[pairs[:, 0] != pairs[:, 1]]
     return apart
-
-
-def _check_degrees(places: Float64s) -> None:
-    if np.abs(places[:, 0]).max() > 90:
-        raise DataError(
-            "geographic coordinates are latitude and longitude in degrees, in this order; some "
-            "latitudes are beyond 90"
-        )
-
-
-# ------------------------------------------------------------------------------- drawing
-
-
-def _limits(values: Float64s) -> tuple[float, float]:
-    low, high = np.quantile(values[np.isfinite(values)], _ENDS)
-    return float(low), float(high)
-
-
-def _aspect(places: Float64s, geographic: bool) -> Any:
-    """How high a unit is for its width; "auto" where the two are not of a kind."""
-    if geographic:  # degrees of longitude shrink towards the poles
-        return 1.0 / max(np.cos(np.radians(places[:, 1].mean())), 0.05)
-    wide, high = np.ptp(places, axis=0)
-    return "equal" if wide and high and 1 / 4 <= wide / high <= 4 else "auto"
-
-
-def _panel_size(places: Float64s, geographic: bool) -> tuple[float, float]:
-    """Width and height of a panel in inches."""
-    aspect = _aspect(places, geographic)
-    wide, high = np.ptp(places, axis=0)
-    if aspect == "auto" or not (wide and high):
-        return 3.6, 3.4
-    ratio = float(np.clip((1.0 if aspect == "equal" else aspect) * high / wide, 0.4, 2.0))
-    width = min(4.0, 4.0 / ratio)
-    return max(width, 2.2), max(width * ratio, 2.2)
-
-
-def _draw(
-    axes: Any,
-    places: Float64s,
-    values: Float64s,
-    ring: NDArray[np.bool_] | None,
-    links: NDArray[np.int64] | None,
-    limits: tuple[float, float],
-    name: str,
-) -> None:
-    from matplotlib.collections import LineCollection
-
-    if links is not None:
-        lines = LineCollection(list(places[links]), colors="0.75", linewidths=0.5, zorder=1)
-        lines.set_rasterized(len(links) > _MANY_EDGES)  # files of pictures of lines would be large
-        axes.add_collection(lines, autolim=False)
-    known = np.isfinite(values)
-    size = float(np.clip(24 * (_FEW / max(len(values), 1)) ** 0.5, 5, 34))
-    order = np.argsort(values[known], kind="stable")  # what is much lies on top
-    x, y = places[known][order].T
-    below, above = (values[known] < limits[0]).any(), (values[known] > limits[1]).any()
-    extend = {(True, True): "both", (True, False): "min", (False, True): "max"}.get(
-        (bool(below), bool(above)), "neither"
-    )
-    edge: Any = "0.35"
-    width: Any = 0.25
-    thick = 1.1 if len(values) <= _FEW else 0.7
-    if ring is not None:
-        edge = np.where(ring[known][order], "black", "0.6")
-        width = np.where(ring[known][order], thick, 0.25)
-    points = axes.scatter(
-        x, y, c=values[known][order], s=size, cmap=POINTS, vmin=limits[0], vmax=limits[1],
-        edgecolors=edge, linewidths=width, zorder=2,
-    )  # fmt: skip
-    if not known.all():  # places where there is no number
-        axes.scatter(*places[~known].T, s=size / 3, c="0.8", marker="x", linewidths=0.5, zorder=1)
-    bar = axes.figure.colorbar(points, ax=axes, extend=extend, pad=0.02, shrink=0.9, label=name)
-    bar.outline.set_linewidth(0.4)
-    if ring is not None and ring.any() and not ring.all():
-        axes.scatter(
-            [], [], s=size, c="white", edgecolors="black", linewidths=thick, label="observed"
-        )
-        axes.legend(loc="best", handletextpad=0.2)

@@ -1,5 +1,6 @@
 """Regression on graphs: Gaussian CRFs, GLACER, network lasso, and baselines."""
 
+from trellis.regression.areas import areas_graph, edges_graph
 from trellis.regression.baselines import baselines
 from trellis.regression.bases import default_bases, least_squares_boosting
 from trellis.regression.collaboration import Swap
@@ -17,6 +18,8 @@ from trellis.regression.graph_matrix import check_graph, laplacian, normalise
 from trellis.regression.network_lasso import NetworkLasso
 from trellis.regression.objective import Objective
 from trellis.regression.similarity import KNN, Full, Radius, full_graph, knn_graph, radius_graph
+from trellis.regression.table_regressor import TableRegressor
+from trellis.regression.variogram import Variogram, variogram
 
 __all__ = [
     "GCRF",
@@ -30,11 +33,15 @@ __all__ = [
     "Radius",
     "RegressionData",
     "Swap",
+    "TableRegressor",
+    "Variogram",
+    "areas_graph",
     "baselines",
     "check_graph",
     "default_bases",
     "distance_correlation",
     "distance_covariance",
+    "edges_graph",
     "evaluate",
     "full_graph",
     "geometric_median",
@@ -44,4 +51,5 @@ __all__ = [
     "mean_interval",
     "normalise",
     "radius_graph",
+    "variogram",
 ]
