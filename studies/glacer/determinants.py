@@ -27,11 +27,11 @@ from studies.glacer.cases import Case
 from studies.glacer.models import hushed
 from trellis.arrays import Float64s
 from trellis.regression.baselines import unstructured
-from trellis.regression.gcrf import LARGEST_GAMMA, seeded
+from trellis.regression.bases import one_thread, seeded
+from trellis.regression.gcrf import LARGEST_GAMMA
 from trellis.regression.graph_matrix import laplacian, normalise
 from trellis.regression.likelihood import Profile, SpectralProfile, search
 from trellis.regression.spectral import eigen, solve
-from trellis.regression.swaps import one_thread
 
 __all__ = ["BAND", "run_determinants", "wall", "within_band", "written_out"]
 

@@ -35,6 +35,7 @@ from trellis.files.sklearn_state import check_prediction
 from trellis.files.storable import Storable
 from trellis.files.stored import check_range, header_value, take
 from trellis.regression.bases import default_bases, out_of_fold, predictions, refusals_of, trained
+from trellis.regression.calibration import deviations, scale_of, spread_of
 from trellis.regression.conditional import unknown_given_known
 from trellis.regression.leave_one_out import learn, residuals
 from trellis.regression.likelihood import maximise
@@ -48,7 +49,6 @@ __all__ = ["GCRF", "LARGEST_GAMMA", "REGRESSOR"]
 
 REGRESSOR = has("fit", "predict", words="a regressor")
 _NEIGHBOURS = (5, 20)  # of the default graphs
-_NORMAL_90 = 1.6448536269514722  # half the width of a 90 % interval in standard deviations
 
 LARGEST_GAMMA = 1e15
 """Beyond it 1 + gamma is gamma in floating point, and a Gaussian CRF has no variances."""
@@ -69,8 +69,9 @@ class GCRF(Seeded, Storable):
         models alone (both NaN for ``observed=False``).
     log_likelihood_ : float
         Of the training targets, given the base predictions (NaN unless it was maximised).
-    std_scale_ : float
-        What standard deviations are multiplied by; 1 without calibration.
+    std_scale_, std_power_ : float
+        What calibration makes of a variance v / (2 alpha): the standard deviation
+        std_scale_ * sqrt(v^std_power_ / (2 alpha)). Both are 1 without it.
     bases_ : list
         The fitted base models (empty for "precomputed").
 
@@ -142,9 +143,10 @@ class GCRF(Seeded, Storable):
     )
     calibrate: bool | None = parameter(
         nothing | flag,
-        """Whether standard deviations are scaled so that 90 % of the training residuals lie within
-        their 90 % intervals: leave-one-out residuals, or those of base predictions smoothed over
-        each other if not `observed`. None: yes where residuals are those of unseen nodes.""",
+        """Whether standard deviations are made such that 90 % of the training residuals lie within
+        their 90 % intervals: leave-one-out residuals, which also say how much near neighbours are
+        worth, or those of base predictions smoothed over each other if not `observed`. None: yes
+        where residuals are those of unseen nodes.""",
         default=None,
     )
     method: Literal["auto", "exact", "stochastic"] = parameter(
@@ -194,17 +196,19 @@ class GCRF(Seeded, Storable):
         self.leave_one_out_error_ = self.base_error_ = self.log_likelihood_ = float("nan")
         self.rho_, self._alone = np.zeros(R.shape[1]), np.full(R.shape[1], 1.0 / R.shape[1])
         if self._criterion in ("leave-one-out", "pseudo-likelihood"):
-            left = self._learn_left_out(laplacians, y, R)
+            left, variance = self._learn_left_out(laplacians, y, R)
         else:
             if not known.all():
                 laplacians = self._graphs.laplacians(matrices, known)
-            left = self._learn_jointly(laplacians, y[known], R[known], seed)
-        self.std_scale_ = 1.0
+            left, variance = self._learn_jointly(laplacians, y[known], R[known], seed)
+        self.std_scale_ = self.std_power_ = 1.0
         honest = isinstance(self.base, str) and self.observed
         honest |= not isinstance(self.base, str) and self.base_predictions == "cv"
         if honest if self.calibrate is None else self.calibrate:
-            level = min(1.0, np.ceil((len(left) + 1) * 0.9) / len(left))
-            self.std_scale_ = float(np.quantile(left, level)) / _NORMAL_90
+            if self.observed:
+                self.std_scale_, self.std_power_ = spread_of(left, variance)
+            else:
+                self.std_scale_ = scale_of(left, variance)
         self._nodes = TrainingNodes(y, R, fitted) if self.observed else None
         return self
 
@@ -285,8 +289,8 @@ class GCRF(Seeded, Storable):
         mean, variance = moments(R, values, twins, source, return_std)
         if not return_std:
             return mean
-        total = 2 * float(np.sum(self.alpha_))
-        return mean, self.std_scale_ * np.sqrt(variance / total)
+        total = float(np.sum(self.alpha_))
+        return mean, deviations(variance, self.std_scale_, self.std_power_, total)
 
     def remember(self, fitted: Float64s) -> None:
         """Say how base predictions (n, K) of training rows look that come again, if precomputed."""
@@ -346,19 +350,21 @@ class GCRF(Seeded, Storable):
         R[known] = _finite(out_of_fold(models, rows, y[known], folds))
         return R, says
 
-    def _learn_left_out(self, laplacians: list[Any], y: Float64s, R: Float64s) -> Float64s:
-        """Learn from each node given all others; return standardised residuals."""
+    def _learn_left_out(
+        self, laplacians: list[Any], y: Float64s, R: Float64s
+    ) -> tuple[Float64s, Float64s]:
+        """Learn from each node given all others; return residuals, as 2 alpha were 1, and v."""
         criterion: Any = self._criterion
         found = learn(laplacians, y, R, criterion=criterion, smooth_bases=self.residuals)
         self._keep(found.alpha * found.a, found.alpha * found.gamma)
         self.rho_, self._alone = found.rho, found.alone
         self.leave_one_out_error_, self.base_error_ = found.error, found.error_alone
-        return np.abs(found.residuals) * np.sqrt(2 * found.alpha * found.precisions)
+        return found.residuals * np.sqrt(2 * found.alpha), 1 / found.precisions
 
     def _learn_jointly(
         self, laplacians: list[Any], y: Float64s, R: Float64s, seed: int
-    ) -> Float64s:
-        """Learn from all nodes at once; return standardised residuals."""
+    ) -> tuple[Float64s, Float64s]:
+        """Learn from all nodes at once; return the same."""
         alpha, beta, self.log_likelihood_ = maximise(
             laplacians, y, R, self._criterion, method=self.method, random_state=seed
         )
@@ -370,13 +376,13 @@ class GCRF(Seeded, Storable):
             terms = residuals(laplacians, y, mixed, gamma)
             self.leave_one_out_error_ = float(np.mean(terms.y**2))
             self.base_error_ = float(np.mean((y - mixed) ** 2))
-            return np.abs(terms.y) * np.sqrt(2 * total * terms.precision)
+            return terms.y * np.sqrt(2 * total), 1 / terms.precision
         if self.calibrate is False:
-            return np.zeros(1)
+            return np.zeros(1), np.ones(1)
         none = np.full(len(y), np.nan)
         M = sum(g * L for g, L in zip(gamma, laplacians, strict=True))
         mean, variance = self._given(M, none, mixed, np.zeros(len(y)), True)
-        return np.abs(y - mean) / np.sqrt(variance / (2 * total))
+        return (y - mean) * np.sqrt(2 * total), variance
 
     def _keep(self, alpha: Float64s, beta: Float64s) -> None:
         """Weights as users see them: numbers where there is one base and one graph."""
@@ -466,6 +472,7 @@ class GCRF(Seeded, Storable):
             "log_likelihood": float(self.log_likelihood_),
             "errors": [float(self.leave_one_out_error_), float(self.base_error_)],
             "std_scale": self.std_scale_,
+            "std_power": self.std_power_,
             "bases": self.bases_,
             "graphs": self._graphs.state(),
         }
@@ -491,6 +498,7 @@ class GCRF(Seeded, Storable):
     def _restore_graphs(self, state: dict[str, Any], k: int) -> None:
         self.rho_ = take(state, "rho", np.float64, (k,))
         self._alone = take(state, "alone", np.float64, (k,))
+        self.std_power_ = header_value(state, "std_power", float, low=0)
         for name, values in (("rho", self.rho_), ("base weights", self._alone)):
             check_range(values, 0, np.inf, name)
         errors = header_value(state, "errors", list, items=float)
@@ -507,7 +515,7 @@ class GCRF(Seeded, Storable):
 
     def _restore_published(self, k: int) -> None:
         self.observed = False
-        self.rho_ = np.zeros(k)
+        self.rho_, self.std_power_ = np.zeros(k), 1.0
         alpha = np.atleast_1d(self.alpha_)
         self._alone = alpha / alpha.sum()
         self.leave_one_out_error_ = self.base_error_ = float("nan")
