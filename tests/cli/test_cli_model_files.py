@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -60,7 +61,8 @@ def test_tracking_needs_a_tracking_model(fails, others, tmp_path):
 def test_inspect_shows_what_was_learned(run, fails, others):
     out = run("inspect", others / "gcrf").out
     assert out.startswith("GCRF(base=LinearRegression())\n")
-    assert "alpha_ " in out and "bases_           [LinearRegression()]" in out
+    assert re.search(r"^alpha_ +[0-9.]+$", out, re.M)
+    assert re.search(r"^bases_ +\[LinearRegression\(\)\]$", out, re.M)
     assert "classes_        ('a', 'b')" in run("inspect", others / "vote").out
     assert "gate_  " in run("inspect", others / "flow").out
     assert max(map(len, run("inspect", GOLDEN).out.splitlines())) < 120

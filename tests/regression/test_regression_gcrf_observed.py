@@ -21,7 +21,7 @@ def a_model(alpha, beta, scale=1.0, rho=None, factors=None):
     """A model as if it had learnt these; with `factors` its graphs have a scale of their own."""
     model = GCRF("precomputed", observed=factors is not None, random_state=0)
     model.alpha_, model.beta_, model.std_scale_, model.bases_ = alpha, beta, scale, []
-    model.std_power_ = 1.0
+    model.std_power_, model.std_limit_ = 1.0, np.inf
     model.rho_ = np.zeros(np.size(alpha)) if rho is None else rho
     model._nodes = None
     B, own = np.size(beta), factors is not None

@@ -35,7 +35,8 @@ def town(n, seed):
 
 def calibrated(model, variance):
     total = 2 * np.sum(model.alpha_)
-    return model.std_scale_ * np.sqrt((variance * total) ** model.std_power_ / total)
+    std = model.std_scale_ * np.sqrt((variance * total) ** model.std_power_ / total)
+    return np.minimum(std, model.std_limit_)
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +119,7 @@ def test_the_scale_is_that_of_the_training_rows():
     far = np.array([[1e3, 0.0], [0.0, 1e3], [-1e3, 0.0]])
     mean, std = model.predict(X[:3], coords=far, return_std=True)
     np.testing.assert_allclose(mean, model.predict_base(X[:3]), rtol=1e-12)
-    widest = model.std_scale_ / np.sqrt(2 * model.alpha_)
+    widest = min(model.std_scale_ / np.sqrt(2 * model.alpha_), model.std_limit_)
     np.testing.assert_allclose(std, widest, rtol=1e-12)
     _, near = model.predict(X[:3], coords=where[:3] + 1e-3, return_std=True)
     assert (near < widest).all()

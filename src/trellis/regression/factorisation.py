@@ -15,7 +15,6 @@ import numpy as np
 
 from trellis.arrays import Float64s
 from trellis.errors import DataError
-from trellis.kernels.sparse_inverse import inverse_diagonal, widest_level
 
 __all__ = ["Factorisation", "is_affordable"]
 
@@ -33,6 +32,8 @@ def is_affordable(L: Any) -> bool:
     >>> is_affordable(near)
     True
     """
+    from trellis.kernels.sparse_inverse import widest_level
+
     widest = int(widest_level(L.indptr, L.indices))
     return bool(widest <= min(_WIDEST, 100 + _SHARE * L.shape[0]))
 
@@ -84,6 +85,8 @@ class Factorisation:
 
     def inverse_diagonal(self) -> Float64s:
         """Return diag(K^-1)."""
+        from trellis.kernels.sparse_inverse import inverse_diagonal
+
         F = self._lu.L
         values = inverse_diagonal(
             F.indptr, F.indices, np.array(F.data), np.array(self._lu.U.diagonal())

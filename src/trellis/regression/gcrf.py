@@ -35,7 +35,7 @@ from trellis.files.sklearn_state import check_prediction
 from trellis.files.storable import Storable
 from trellis.files.stored import check_range, header_value, take
 from trellis.regression.bases import default_bases, out_of_fold, predictions, refusals_of, trained
-from trellis.regression.calibration import deviations, scale_of, spread_of
+from trellis.regression.calibration import deviations, limit_of, scale_of, spread_of
 from trellis.regression.conditional import unknown_given_known
 from trellis.regression.leave_one_out import learn, residuals
 from trellis.regression.likelihood import maximise
@@ -69,9 +69,10 @@ class GCRF(Seeded, Storable):
         models alone (both NaN for ``observed=False``).
     log_likelihood_ : float
         Of the training targets, given the base predictions (NaN unless it was maximised).
-    std_scale_, std_power_ : float
+    std_scale_, std_power_, std_limit_ : float
         What calibration makes of a variance v / (2 alpha): the standard deviation
-        std_scale_ * sqrt(v^std_power_ / (2 alpha)). Both are 1 without it.
+        min(std_scale_ * sqrt(v^std_power_ / (2 alpha)), std_limit_). Without it they are 1, 1 and
+        infinite.
     bases_ : list
         The fitted base models (empty for "precomputed").
 
@@ -202,11 +203,13 @@ class GCRF(Seeded, Storable):
                 laplacians = self._graphs.laplacians(matrices, known)
             left, variance = self._learn_jointly(laplacians, y[known], R[known], seed)
         self.std_scale_ = self.std_power_ = 1.0
+        self.std_limit_ = float("inf")
         honest = isinstance(self.base, str) and self.observed
         honest |= not isinstance(self.base, str) and self.base_predictions == "cv"
         if honest if self.calibrate is None else self.calibrate:
             if self.observed:
                 self.std_scale_, self.std_power_ = spread_of(left, variance)
+                self.std_limit_ = limit_of((y - R @ self._alone)[known])
             else:
                 self.std_scale_ = scale_of(left, variance)
         self._nodes = TrainingNodes(y, R, fitted) if self.observed else None
@@ -290,7 +293,7 @@ class GCRF(Seeded, Storable):
         if not return_std:
             return mean
         total = float(np.sum(self.alpha_))
-        return mean, deviations(variance, self.std_scale_, self.std_power_, total)
+        return mean, deviations(variance, total, self.std_scale_, self.std_power_, self.std_limit_)
 
     def remember(self, fitted: Float64s) -> None:
         """Say how base predictions (n, K) of training rows look that come again, if precomputed."""
@@ -473,6 +476,7 @@ class GCRF(Seeded, Storable):
             "errors": [float(self.leave_one_out_error_), float(self.base_error_)],
             "std_scale": self.std_scale_,
             "std_power": self.std_power_,
+            "std_limit": self.std_limit_,
             "bases": self.bases_,
             "graphs": self._graphs.state(),
         }
@@ -499,6 +503,7 @@ class GCRF(Seeded, Storable):
         self.rho_ = take(state, "rho", np.float64, (k,))
         self._alone = take(state, "alone", np.float64, (k,))
         self.std_power_ = header_value(state, "std_power", float, low=0)
+        self.std_limit_ = header_value(state, "std_limit", float, low=0, finite=False)
         for name, values in (("rho", self.rho_), ("base weights", self._alone)):
             check_range(values, 0, np.inf, name)
         errors = header_value(state, "errors", list, items=float)
@@ -515,7 +520,7 @@ class GCRF(Seeded, Storable):
 
     def _restore_published(self, k: int) -> None:
         self.observed = False
-        self.rho_, self.std_power_ = np.zeros(k), 1.0
+        self.rho_, self.std_power_, self.std_limit_ = np.zeros(k), 1.0, float("inf")
         alpha = np.atleast_1d(self.alpha_)
         self._alone = alpha / alpha.sum()
         self.leave_one_out_error_ = self.base_error_ = float("nan")
