@@ -43,7 +43,7 @@ from trellis.corpus import as_corpus, as_graph_corpus, write_conll, write_jsonl
 from trellis.datasets import grid_edges, simulate_cells
 from trellis.experts import Aligned, ForwardStepwise, MajorityVote, Stacking, WeightedMajority
 from trellis.features import AttributeEncoder, TemplateEncoder, as_templates
-from trellis.regression import GCRF, knn_graph
+from trellis.regression import GCRF
 from trellis.structures import GraphPotentials, best, elimination_cost, marginals
 from trellis.tracking import TrackingModel
 
@@ -392,15 +392,14 @@ def others() -> Iterator[Growth]:
 
     def field(n: int, what: str) -> Run:
         rng = np.random.default_rng(0)
-        places = rng.uniform(size=(n, 2))
-        S = knn_graph(places, n_neighbors=5)
+        places, others = rng.uniform(size=(2, n, 2))
         y = np.sin(9 * places).sum(axis=1)
         r = y + 0.5 * rng.normal(size=n)  # neighbours know better
-        model = GCRF("precomputed", n_probes=4, random_state=0)
+        model = GCRF("precomputed", random_state=0)
         if what == "fit":
-            return lambda: model.fit(r, y, graph=S)
-        model.fit(r, y, graph=S)
-        return lambda: model.predict(r, graph=S, return_std=True)
+            return lambda: model.fit(r, y, coords=places)
+        model.fit(r, y, coords=places)
+        return lambda: model.predict(r, coords=others, return_std=True)
 
     def track(frames: int) -> Run:
         movie = simulate_cells(20, frames + 1, seed=0)

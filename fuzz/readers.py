@@ -13,6 +13,7 @@ import logging
 import random
 import shutil
 import tempfile
+import warnings
 import weakref
 import zlib
 from collections.abc import Callable, Iterator
@@ -55,6 +56,8 @@ from trellis.features import TemplateEncoder, read_crfpp
 from trellis.files.registry import ESTIMATORS, class_named
 from trellis.files.table import read_table
 from trellis.files.tuning_log import TuningLog
+from trellis.regression import areas_graph, edges_graph
+from trellis.regression.areas import read_areas
 from trellis.structures import best, labelling_score, read_uai, write_uai
 from trellis.tracking import NearestNeighbour, read_ctc, read_detections
 
@@ -326,6 +329,13 @@ _OBJECTS = (
     "sequence,frame,id,x,y,area\na,0,1,5,5,10\na,0,2,30,8,\na,1,1,6,5,11\na,1,2,29,9,9\n"
     "a,1,3,33,9,8\na,2,1,7,6,12\nb,0,1,1,1,5\nb,1,4,2,2,6\n"
 )
+_AREAS = (
+    '{"type": "FeatureCollection", "features": [\n'
+    '{"type": "Feature", "id": "A", "properties": {"id": 1, "name": "x"}, "geometry": {"type":'
+    ' "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]]]}},\n'
+    '{"type": "Feature", "properties": {"id": 2, "name": "y"}, "geometry": {"type":'
+    ' "MultiPolygon", "coordinates": [[[[1, 0], [2, 0], [2, 1], [1, 1], [1, 0]]]]}}]}\n'
+)
 _LINKS = (
     "sequence,frame,source_id,target_id,kind\na,0,1,1,move\na,0,2,2,division\na,0,2,3,division\n"
 )
@@ -340,6 +350,31 @@ def _use_table(data: bytes, _: Scratch) -> None:
         if table.is_numeric(name):
             values = table.checked_numbers(name, missing=True)
             _check(not np.isinf(values).any(), "a number that is not finite")
+
+
+def _use_graph(S: Any) -> None:
+    _check(bool(np.isfinite(S.data).all() and (S.data > 0).all()), "similarities above 0")
+    _check(abs(S - S.T).sum() == 0 and not S.diagonal().any(), "a symmetric graph")
+
+
+def _use_areas(data: bytes, _: Scratch) -> None:
+    areas = read_areas(io.BytesIO(data))
+    if sum(map(len, areas.rings)) > 10_000:
+        return
+    for rule in ("queen", "rook"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of islands
+            S = areas_graph(areas, rule=rule)
+        _use_graph(S)
+    back = areas.subset(areas.ids[::-1])
+    same = np.array_equal(back.centres()[::-1], areas.centres())
+    _check(same, "areas in another order are other areas")
+
+
+def _use_edges(data: bytes, _: Scratch) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _use_graph(edges_graph(io.BytesIO(data), ["a", "b", "3", "1", "2"]))
 
 
 def _use_regress(data: bytes, scratch: Scratch) -> None:
@@ -559,6 +594,11 @@ FAMILIES: dict[str, Family] = {
     "crfpp-model": Family((_CRFPP_MODEL,), _use_crfpp_model, ("read_crfpp_model",)),
     "wapiti-model": Family((_WAPITI_MODEL,), _use_wapiti_model, ("read_wapiti_model",)),
     "table": Family((_TABLE, 'a,b\n"x,1",2\n"l\nm",nan\n'), _use_regress, ("read_table",)),
+    "areas": Family((_AREAS,), _use_areas, ("read_areas",)),
+    "edges": Family(
+        ("from,to,weight\na,b,1\nb,3,0.5\n3,a,2\n", "i;j\n1;2\n2;3.0\n"), _use_edges,
+        ("edges_graph",),
+    ),
     "detections": Family(
         (_OBJECTS, _OBJECTS + _MARK.decode() + _LINKS), _use_detections, ("read_detections",)
     ),

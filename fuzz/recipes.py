@@ -107,6 +107,7 @@ EXCEPTIONS = {
     "problems.Problem": _PROTOCOL,
     "regression.Evaluation": _RECORD,
     "regression.Swap": _RECORD,
+    "regression.Variogram": _RECORD,
     **{
         f"solvers.{n}": _RECORD
         for n in (
@@ -1430,6 +1431,37 @@ _regress("regression.GLACER", {
     "random_state": 0,
 }, 0.05)  # fmt: skip
 _regress("regression.NetworkLasso", {"lam": 1.0, "l2": 0.5, "graph": _MAKER, "max_iter": 3}, 0.1)
+
+_call("regression.default_bases", n=30, random_state=0, use=len)
+_call("regression.variogram", coordinates=_POINTS, values=_YR, metric="euclidean", n_bins=4,
+      max_distance=0.9, random_state=0)  # fmt: skip
+_call("regression.areas_graph", areas={"a": ["b"], "b": {"c": 2.0}, "c": []}, ids=["c", "b", "a"],
+      id=None, rule="rook", tolerance=0.5)  # fmt: skip
+_call("regression.areas_graph", areas={"type": "FeatureCollection", "features": [
+    {"type": "Feature", "id": k, "geometry": {"type": "Polygon", "coordinates": [
+        [[k, 0.0], [k + 1.0, 0.0], [k + 1.0, 1.0], [k, 1.0], [k, 0.0]],
+    ]}} for k in range(3)
+]}, ids=[2, 0, 1], id=None, rule="queen", tolerance=None)  # fmt: skip
+_call("regression.edges_graph", edges={"from": ["a", "b"], "to": ["b", "c"], "weight": [1.0, 0.5]},
+      ids=["a", "b", "c"])  # fmt: skip
+
+
+def _town(n: int = 12) -> dict[str, Any]:
+    return {
+        "x": _POINTS[:n, 0], "y": _POINTS[:n, 1], "size": _XR[:n, 0],
+        "kind": ["abc"[i % 3] for i in range(n)], "price": _YR[:n],
+    }  # fmt: skip
+
+
+@_steps("regression.TableRegressor", target="price", features=["size", "kind"], drop=None,
+        categories=["kind"], max_levels=2, coords=["x", "y"], metric="euclidean", n_neighbors=2,
+        base="linear", model="gcrf", random_state=0, table=_Lazy(_town),
+        new=_Lazy(lambda: _town(5)), often=0.2)  # fmt: skip
+def _table_regressor(touch: Touch, target: Any, table: Any, new: Any, **given: Any) -> Any:
+    model = _public("regression.TableRegressor")(target, **given).fit(table)
+    touch(model)
+    return model.predict(new)
+
 
 _call("regression.RegressionData", name="toy", X=_XR, y=_YR, coords=_POINTS, graph=_S,
       feature_names=("a", "b", "c"), metric="euclidean", regressors=(0, 1))  # fmt: skip

@@ -17,7 +17,14 @@ from fuzz.watch import run_attack
 from trellis import DataError
 
 # Readers of containers are attacked by fuzz.model_files, those of whole files by all families.
-ELSEWHERE = {"read_bytes", "read_checkpoint", "read_container", "read_fields", "read_labelled"}
+ELSEWHERE = {
+    "read_boosting",
+    "read_bytes",
+    "read_checkpoint",
+    "read_container",
+    "read_fields",
+    "read_labelled",
+}
 ELSEWHERE |= {"read_samples", "read_sklearn", "read_text", "read_tree"}
 
 

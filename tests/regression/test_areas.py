@@ -148,6 +148,19 @@ class Half:
             ),
             "a border is no list of points",
         ),
+        *(
+            (
+                lambda c=c: areas_graph(collection({"a": {"type": "Polygon", **c}}), id="name"),
+                "a border is no list of points",
+            )
+            for c in ({}, {"coordinates": 3}, {"coordinates": [[[1e300, 0], [0, 1], [1, 1]]]})
+        ),
+        (
+            lambda: areas_graph(
+                collection({"a": {"type": "Polygon", "coordinates": []}}), id="name"
+            ),
+            "feature 0 has no border",
+        ),
         (lambda: areas_graph(board(), rule="bishop", id="name"), "rule must be"),
         (
             lambda: areas_graph(board(), ["00", "77"], id="name"),

@@ -95,7 +95,7 @@ def test_where_numbers_begin_does_not_matter():
     y[:9] = NAN
     a, b = learn(laplacians, y, R), learn(laplacians, y + 1e5, R + 1e5)
     np.testing.assert_allclose(a.gamma, b.gamma, rtol=1e-3)
-    np.testing.assert_allclose(a.residuals, b.residuals, atol=1e-4)
+    np.testing.assert_allclose(a.residuals, b.residuals, atol=1e-3)
 
 
 def test_a_graph_that_says_nothing_gets_no_weight():

@@ -28,6 +28,7 @@ from trellis.errors import DataError
 from trellis.files.table import Table, read_table
 from trellis.files.text import read_text
 from trellis.regression.graph_matrix import check_graph, without_zeros
+from trellis.regression.similarity import FARTHEST
 
 __all__ = ["Areas", "Rule", "areas_graph", "edges_graph", "read_areas"]
 
@@ -140,9 +141,16 @@ def read_areas(source: Any, id: str | None = None) -> Areas:
             raise DataError(f"{where} is no GeoJSON feature")
         key = _key(_id_of(feature, id, where))
         area = ids.setdefault(key, len(ids))
-        for ring in _rings(feature.get("geometry"), where):
-            rings.append(ring)
-            owner.append(area)
+        try:
+            borders = list(_rings(feature.get("geometry"), where))
+        except DataError:
+            raise
+        except (TypeError, ValueError, KeyError, IndexError, AttributeError, RecursionError):
+            raise DataError(f"{where}: a border is no list of points") from None
+        if not borders:
+            raise DataError(f"{where} has no border")
+        rings += borders
+        owner += [area] * len(borders)
     return Areas(list(ids), rings, np.array(owner, dtype=np.int64))
 
 
@@ -292,7 +300,9 @@ def _json(source: Any) -> tuple[str, Any]:
 
 
 def _id_of(feature: Mapping[str, Any], id: str | None, where: str) -> str:
-    properties = feature.get("properties") or {}
+    properties = feature.get("properties")
+    if not isinstance(properties, Mapping):  # null stands for none
+        properties = {}
     if id is not None and id in properties:
         found = properties[id]
     elif "id" in feature:
@@ -318,12 +328,9 @@ def _rings(geometry: Any, where: str) -> Iterator[Float64s]:
     polygons = geometry.get("coordinates")
     for polygon in polygons if kind == "MultiPolygon" else [polygons]:
         for ring in polygon:
-            try:
-                points = np.array([corner[:2] for corner in ring], dtype=np.float64)
-            except (TypeError, ValueError, IndexError):
-                raise DataError(f"{where}: a border is no list of points") from None
-            if points.ndim != 2 or points.shape[1] != 2 or not np.isfinite(points).all():
-                raise DataError(f"{where}: a border is no list of points")
+            points = np.array([corner[:2] for corner in ring], dtype=np.float64)
+            if points.ndim != 2 or points.shape[1] != 2 or not (abs(points) < FARTHEST).all():
+                raise ValueError
             yield points[:-1] if len(points) > 1 and (points[0] == points[-1]).all() else points
 
 
