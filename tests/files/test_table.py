@@ -91,6 +91,7 @@ def test_columns_that_there_are_not():
         (3, "objects is a int; expected a path, a mapping of columns or a DataFrame"),
         ({}, "objects is empty: it has no columns"),
         ({"a": [[1]]}, "objects: column 'a' has shape (1, 1), expected one value a row"),
+        ({"a": [[1], [2, 3]]}, "objects: column 'a' holds lists; expected one value a row"),
         ({"a": [1], "b": []}, "objects: columns must have one length, not a 1, b 0"),
     ],
 )

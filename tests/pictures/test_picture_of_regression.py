@@ -68,9 +68,11 @@ def test_what_coverage_refuses(call, message):
 def marks(axes):
     """Residuals by place, and which mark they have."""
     found = {}
-    for sign, drawn in zip((1, -1), axes.collections, strict=False):
-        for place, value in zip(drawn.get_offsets().tolist(), drawn.get_array(), strict=True):
-            found[tuple(place)] = (sign, float(value))
+    (drawn,) = axes.collections
+    rows = zip(drawn.get_offsets().tolist(), drawn.get_array(), drawn.get_paths(), strict=True)
+    for place, value, path in rows:
+        height = path.vertices[:3, 1]  # one corner is up or two are
+        found[tuple(place)] = (1 if (height > 0).sum() == 1 else -1, float(value))
     return found
 
 

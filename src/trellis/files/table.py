@@ -167,12 +167,7 @@ def read_table(
         kind = type(source).__name__
         raise DataError(f"{what} is a {kind}; expected a path, a mapping of columns or a DataFrame")
     names = source if isinstance(source, Mapping) else source.columns
-    columns = {str(name): np.asarray(source[name]) for name in names}
-    for name, values in columns.items():
-        if values.ndim != 1:
-            raise DataError(
-                f"{what}: column {name!r} has shape {values.shape}, expected one value a row"
-            )
+    columns = {str(name): _column(source[name], str(name), what) for name in names}
     lengths = {len(values) for values in columns.values()}
     if len(lengths) > 1:
         each = ", ".join(f"{name} {len(values)}" for name, values in columns.items())
@@ -180,6 +175,18 @@ def read_table(
     if not columns:
         raise DataError(f"{what} is empty: it has no columns")
     return Table(what, columns, None)
+
+
+def _column(values: Any, name: str, what: str) -> np.ndarray:
+    try:
+        column = np.asarray(values)
+    except ValueError:  # lists of different lengths
+        raise DataError(f"{what}: column {name!r} holds lists; expected one value a row") from None
+    if column.ndim != 1:
+        raise DataError(
+            f"{what}: column {name!r} has shape {column.shape}, expected one value a row"
+        )
+    return column
 
 
 def _read_csv(source: Source, separator: str | None, decimal: str | None) -> Table:

@@ -124,17 +124,24 @@ def _draw_signs(axes: Any, places: Float64s, left: Float64s) -> None:
     known = np.flatnonzero(np.isfinite(left))
     farthest = float(np.quantile(np.abs(left[known]), _FAR)) or 1.0
     known = known[np.argsort(np.abs(left[known]), kind="stable")]
-    largest = float(np.clip(40 * (300 / len(known)) ** 0.5, 10, 50))
-    shared = {"vmin": -farthest, "vmax": farthest, "cmap": _signed(), "linewidths": 0.2}
-    points = None
-    for sign, mark in ((1, "^"), (-1, "v")):
-        rows = known[sign * left[known] >= 0] if sign > 0 else known[left[known] < 0]
-        size = largest * (0.1 + 0.9 * np.minimum(np.abs(left[rows]) / farthest, 1.0))
-        points = axes.scatter(
-            *places[rows].T, c=left[rows], s=size, marker=mark, edgecolors="0.35", **shared
-        )
+    largest = float(np.clip(40 * (300 / len(known)) ** 0.5, 5, 50))
+    values = left[known]
+    sizes = largest * (0.1 + 0.9 * np.minimum(np.abs(values) / farthest, 1.0))
+    points = axes.scatter(
+        *places[known].T, c=values, s=sizes, vmin=-farthest, vmax=farthest, cmap=_signed(),
+        linewidths=0.2 if largest > 10 else 0, edgecolors="0.35",
+    )  # fmt: skip
+    # One collection of two shapes: of two collections the later would hide the earlier.
+    shapes = [mark.get_path().transformed(mark.get_transform()) for mark in _marks()]
+    points.set_paths([shapes[int(value < 0)] for value in values])
     bar = axes.figure.colorbar(points, ax=axes, extend="both", pad=0.02, shrink=0.9)
     bar.outline.set_linewidth(0.4)
+
+
+def _marks() -> Any:
+    from matplotlib.markers import MarkerStyle
+
+    return MarkerStyle("^"), MarkerStyle("v")
 
 
 def _signed() -> Any:

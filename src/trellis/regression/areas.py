@@ -22,8 +22,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from trellis.arrays import Float64s, Int64s
-from trellis.domains import nothing, number, one_of, text
+from trellis.arrays import Float64s, Int64s, as_list
+from trellis.domains import is_finite, nothing, number, one_of, text
 from trellis.errors import DataError
 from trellis.files.table import Table, read_table
 from trellis.files.text import read_text
@@ -89,7 +89,7 @@ class Areas:
 
     def subset(self, ids: Iterable[Any]) -> Areas:
         """The areas of these ids, in their order; refuses one that is none of them."""
-        places = _places(self.ids, ids, "the areas")
+        places = _places(self.ids, as_list(ids, "ids"), "the areas")
         number = np.full(len(self.ids), -1, dtype=np.int64)
         number[places] = np.arange(len(places))
         kept = np.flatnonzero(number[self.owner] >= 0)
@@ -206,9 +206,10 @@ def areas_graph(
         found = areas if isinstance(areas, Areas) else read_areas(areas, id)
         known, S = found.ids, found.graph(rule, tolerance)
     if ids is not None:
-        S = S[_places(known, ids, "the areas")]
-        S = S[:, _places(known, ids, "the areas")]
-    _warn_of_islands(S, known if ids is None else [str(i) for i in ids])
+        names = as_list(ids, "ids")
+        rows = _places(known, names, "the areas")
+        S, known = S[rows][:, rows], [str(name) for name in names]
+    _warn_of_islands(S, known)
     return check_graph(S)
 
 
@@ -250,7 +251,7 @@ def edges_graph(edges: Any, ids: Iterable[Any]) -> Any:
         raise DataError(
             f"{table.name} has one column; the first two of a list of edges are the ids they join"
         )
-    names = [str(i) for i in ids]
+    names = [str(i) for i in as_list(ids, "ids")]
     place = {key: i for i, key in enumerate(_unique(names))}
     ends = [np.array([place.get(_key(c), -1) for c in table.texts(col)]) for col in columns[:2]]
     weight = np.ones(len(table))
@@ -349,14 +350,21 @@ def _of_weights(weights: Any) -> tuple[list[str], Any]:
 def _of_neighbours(neighbours: Mapping[Any, Any]) -> tuple[list[str], Any]:
     from scipy.sparse import csr_array
 
-    known = [_key(str(name)) for name in neighbours]
+    known = _unique([str(name) for name in neighbours])
     if not known:
         raise DataError("the mapping of areas to their neighbours is empty")
     place = {key: i for i, key in enumerate(known)}
     rows, columns, weights = [], [], []
-    for i, others in enumerate(neighbours.values()):
-        pairs = others.items() if isinstance(others, Mapping) else ((o, 1.0) for o in others)
-        for other, weight in pairs:
+    for i, given in enumerate(neighbours.values()):
+        weighted = isinstance(given, Mapping)
+        others = given if weighted else as_list(given, f"the neighbours of area {known[i]!r}")
+        for other in others:
+            weight = given[other] if weighted else 1.0
+            if not (is_finite(weight) and weight >= 0):
+                raise DataError(
+                    f"areas {known[i]!r} and {other!r} have the weight {weight!r:.30}; expected a "
+                    "number of at least 0"
+                )
             if _key(str(other)) not in place:
                 raise DataError(f"area {known[i]!r} has the neighbour {other!r}, which is no area")
             rows.append(i)
@@ -383,7 +391,7 @@ def _unique(names: Sequence[str]) -> list[str]:
     return keys
 
 
-def _places(known: Sequence[str], ids: Iterable[Any], what: str) -> list[int]:
+def _places(known: Sequence[str], ids: Sequence[Any], what: str) -> list[int]:
     place = {key: i for i, key in enumerate(known)}
     names = [str(i) for i in ids]
     keys = _unique(names)

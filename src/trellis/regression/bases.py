@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from trellis.arrays import Float64s
+from trellis.domains import nothing, seed, whole
 from trellis.errors import DataError, TrellisError
 from trellis.regression.rows import n_rows
 
@@ -44,6 +45,8 @@ def default_bases(n: int, random_state: int | None = None) -> list[Any]:
     >>> [type(base).__name__ for base in default_bases(100)]
     ['Pipeline', 'ExtraTreesRegressor', 'Pipeline']
     """
+    whole(0).check("n", n)
+    (nothing | seed).check("random_state", random_state)
     from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
     from sklearn.impute import SimpleImputer
     from sklearn.linear_model import RidgeCV

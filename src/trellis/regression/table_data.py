@@ -76,6 +76,9 @@ class TableData:
         """
         if not len(table):
             raise DataError(f"{table.name} has a header, but no rows")
+        features, drop, categories, coords = (
+            None if given is None else list(given) for given in (features, drop, categories, coords)
+        )
         drop, categories = drop or (), categories or ()
         table.require((target, *(coords or ()), *(features or ()), *drop, *categories))
         if target in (*(coords or ()), *(features or ())):

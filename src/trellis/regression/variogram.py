@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from trellis.arrays import Float64s, Int64s, as_array
-from trellis.domains import nothing, number, whole
+from trellis.domains import nothing, number, seed, whole
 from trellis.errors import DataError
 from trellis.regression.similarity import EARTH_KM, METRIC, Metric
 
 __all__ = ["Variogram", "variogram"]
 
+_MOST = 10_000  # bins
 _ALL = 1500  # points of which all pairs are looked at
 _NEAREST = 15
 _LEAST = 20  # pairs that say anything
@@ -87,7 +88,8 @@ def variogram(
     True
     """
     METRIC.domain.check("metric", metric)
-    whole(1).check("n_bins", n_bins)
+    whole(1, _MOST).check("n_bins", n_bins)
+    seed.check("random_state", random_state)
     (nothing | number(above=0)).check("max_distance", max_distance)
     points = as_array(coordinates, np.float64, "coordinates", (None, None), finite=True)
     given = as_array(values, np.float64, "values", (len(points),))
