@@ -11,9 +11,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
+from trellis import load_model
 from trellis.errors import DataError
-from trellis.regression import default_bases, least_squares_boosting
-from trellis.regression.bases import out_of_fold, predictions, seeded, trained
+from trellis.regression import GCRF, default_bases, least_squares_boosting
+from trellis.regression.bases import bounds_of, out_of_fold, predictions, seeded, trained
 
 
 def data(n=60):
@@ -70,3 +71,20 @@ def test_who_refuses_is_named():
     ):
         with pytest.raises(DataError, match=r"the base model Ridge refuses the data: .*NaN"):
             call()
+
+
+def test_a_row_unlike_all_others_is_not_told_what_nobody_saw(tmp_path):
+    """A line would say 1,000 where the targets end at 2; one that was asked for may."""
+    X, y = np.linspace(0, 2, 50)[:, None], np.linspace(0, 2, 50)
+    far, where = np.array([[1000.0], [2.3]]), np.zeros((2, 2))
+    places = np.random.default_rng(0).uniform(9, 10, size=(50, 2))
+    model = GCRF(random_state=0).fit(X, y, coords=places)
+    said = model._base_predictions(far)
+    assert said.max() == bounds_of(y)[1] == 2.5
+    assert said[1, 0] == pytest.approx(2.3, abs=0.01)  # a trend that goes on
+    assert (model._nodes.R <= 2.5).all()
+    model.save(tmp_path / "m.trellis")
+    again = load_model(tmp_path / "m.trellis")
+    assert (again.predict(far, coords=where) == model.predict(far, coords=where)).all()
+    both = GCRF([LinearRegression(), None], random_state=0).fit(X, y, coords=places)
+    assert both._base_predictions(far)[0] == pytest.approx([1000.0, 2.5, *said[0, 1:]])

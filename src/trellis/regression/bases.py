@@ -19,6 +19,7 @@ from trellis.errors import DataError, TrellisError
 from trellis.regression.rows import n_rows
 
 __all__ = [
+    "bounds_of",
     "default_bases",
     "least_squares_boosting",
     "one_thread",
@@ -31,6 +32,7 @@ __all__ = [
 
 _ONE_THREAD_UP_TO = 10_000  # rows
 _FOREST_UP_TO = 20_000  # rows; a forest of more takes minutes
+_BEYOND = 0.25  # of the range of training targets
 
 
 def default_bases(n: int, random_state: int | None = None) -> list[Any]:
@@ -62,6 +64,21 @@ def default_bases(n: int, random_state: int | None = None) -> list[Any]:
     told = SimpleImputer(add_indicator=True, keep_empty_features=True)
     boosting = make_pipeline(told, HistGradientBoostingRegressor(random_state=random_state))
     return [ridge, forest, boosting] if n <= _FOREST_UP_TO else [ridge, boosting]
+
+
+def bounds_of(y: Float64s) -> tuple[float, float]:
+    """Return how low and how high default base models may predict, from training targets.
+
+    One row with a feature ten times that of all others, and a line predicts what nobody ever saw.
+    A quarter of the range beyond the targets leaves trends room to go on.
+
+    Examples
+    --------
+    >>> bounds_of(np.array([1.0, 5.0, 2.0]))
+    (0.0, 6.0)
+    """
+    low, high = float(y.min()), float(y.max())
+    return low - _BEYOND * (high - low), high + _BEYOND * (high - low)
 
 
 def least_squares_boosting(

@@ -34,7 +34,14 @@ from trellis.estimator import Seeded, changed, parameter
 from trellis.files.sklearn_state import check_prediction
 from trellis.files.storable import Storable
 from trellis.files.stored import check_range, header_value, take
-from trellis.regression.bases import default_bases, out_of_fold, predictions, refusals_of, trained
+from trellis.regression.bases import (
+    bounds_of,
+    default_bases,
+    out_of_fold,
+    predictions,
+    refusals_of,
+    trained,
+)
 from trellis.regression.calibration import deviations, limit_of, scale_of, spread_of
 from trellis.regression.conditional import unknown_given_known
 from trellis.regression.leave_one_out import learn, residuals
@@ -49,6 +56,7 @@ __all__ = ["GCRF", "LARGEST_GAMMA", "REGRESSOR"]
 
 REGRESSOR = has("fit", "predict", words="a regressor")
 _NEIGHBOURS = (5, 20)  # of the default graphs
+_UNBOUNDED = (-np.finfo(np.float64).max, np.finfo(np.float64).max)
 
 LARGEST_GAMMA = 1e15
 """Beyond it 1 + gamma is gamma in floating point, and a Gaussian CRF has no variances."""
@@ -96,7 +104,8 @@ class GCRF(Seeded, Storable):
         | sequence_of(nothing | REGRESSOR, "a list of regressors"),
         """The unstructured model(s), cloned and fitted; how much each is worth is learnt.
         "precomputed": X itself holds the base predictions, (n,) or (n, K), out-of-fold for rows
-        with a target. None: ridge regression, extra trees and boosted trees.""",
+        with a target. None: ridge regression, extra trees and boosted trees, none of which says
+        what is far beyond all training targets.""",
         default=None,
         kw_only=False,
     )
@@ -334,23 +343,28 @@ class GCRF(Seeded, Storable):
         self.bases_: list[Any] = []
         if isinstance(self.base, str):
             R = self._base_predictions(X)
+            self._bounds = np.tile(_UNBOUNDED, (R.shape[1], 1))
             return R, R
         known = np.flatnonzero(~np.isnan(y))
         models: list[Any] = []
+        bounds: list[Any] = []
         single = self.base is None or hasattr(self.base, "fit")
         for base in [self.base] if single else list(self.base):
-            models += default_bases(len(known), seed) if base is None else [base]
+            more = default_bases(len(known), seed) if base is None else [base]
+            models += more
+            bounds += [bounds_of(y[known]) if base is None else _UNBOUNDED] * len(more)
         if not models:
             raise DataError("base is a list without a model; give one at least")
         with refusals_of(models[0]):
             rows = X if len(known) == len(y) else _safe_indexing(X, known)
+        self._bounds = np.array(bounds)
         self.bases_ = trained(models, rows, y[known])
         says = self._base_predictions(X)
         if self.base_predictions == "in-sample":
             return says, says
         R = says.copy()
         folds = KFold(min(self.cv, len(known)), shuffle=True, random_state=seed)
-        R[known] = _finite(out_of_fold(models, rows, y[known], folds))
+        R[known] = _finite(out_of_fold(models, rows, y[known], folds)).clip(*self._bounds.T)
         return R, says
 
     def _learn_left_out(
@@ -397,7 +411,7 @@ class GCRF(Seeded, Storable):
 
     def _base_predictions(self, X: Any) -> Float64s:
         if not isinstance(self.base, str):
-            return _finite(predictions(self.bases_, X))
+            return _finite(predictions(self.bases_, X)).clip(*self._bounds.T)
         try:
             R = np.asarray(X, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -478,6 +492,7 @@ class GCRF(Seeded, Storable):
             "std_power": self.std_power_,
             "std_limit": self.std_limit_,
             "bases": self.bases_,
+            "bounds": self._bounds,
             "graphs": self._graphs.state(),
         }
         return state if self._nodes is None else state | self._nodes.state()
@@ -502,10 +517,13 @@ class GCRF(Seeded, Storable):
     def _restore_graphs(self, state: dict[str, Any], k: int) -> None:
         self.rho_ = take(state, "rho", np.float64, (k,))
         self._alone = take(state, "alone", np.float64, (k,))
+        self._bounds = take(state, "bounds", np.float64, (k, 2))
         self.std_power_ = header_value(state, "std_power", float, low=0)
         self.std_limit_ = header_value(state, "std_limit", float, low=0, finite=False)
         for name, values in (("rho", self.rho_), ("base weights", self._alone)):
             check_range(values, 0, np.inf, name)
+        if not (self._bounds[:, 0] <= self._bounds[:, 1]).all():
+            raise CorruptModelError("bounds of base predictions are not as they should be")
         errors = header_value(state, "errors", list, items=float)
         if len(errors) != 2:
             raise CorruptModelError("there are not two errors")
@@ -523,6 +541,7 @@ class GCRF(Seeded, Storable):
         self.rho_, self.std_power_, self.std_limit_ = np.zeros(k), 1.0, float("inf")
         alpha = np.atleast_1d(self.alpha_)
         self._alone = alpha / alpha.sum()
+        self._bounds = np.tile(_UNBOUNDED, (k, 1))
         self.leave_one_out_error_ = self.base_error_ = float("nan")
         n_graphs = np.size(self.beta_)
         self._graphs = TrainingGraphs(1, np.ones(n_graphs), (None,) * n_graphs, None, False, False)
