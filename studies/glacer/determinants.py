@@ -58,6 +58,7 @@ def within_band(profile: Profile) -> tuple[float, float]:
 
 def wall(values: Float64s) -> float:
     """γ at which log|I + γL| leaves the band; L has these eigenvalues. Tiny graphs have none."""
+    values = np.maximum(values, 0.0)  # rounding makes zeros negative, and e^34 times as large
 
     def beyond(log_gamma: float) -> float:
         return float(np.log1p(np.exp(log_gamma) * values).sum()) - BAND[1]
