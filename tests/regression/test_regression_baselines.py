@@ -148,6 +148,19 @@ def test_p_values_that_are_not_defined():
     assert np.isnan(Evaluation({"a": [1.0, 2.0], "b": [2.0, 3.0]}, {}).p_value("a", "b"))
 
 
+def test_models_that_are_not_there():
+    result = Evaluation({"a": [1.0, 2.0]}, {"a": [0.0, 0.0]})
+    asks = (
+        lambda: result.table(reference="b"),
+        lambda: result.interval("b"),
+        lambda: result.p_value("a", "b"),
+        lambda: result.improvement("b", "a"),
+    )
+    for ask in asks:
+        with pytest.raises(DataError, match="no model is called 'b'; there are a"):
+            ask()
+
+
 def test_nothing_to_evaluate():
     with pytest.raises(DataError, match="no models to evaluate"):
         evaluate({}, [])

@@ -67,22 +67,23 @@ class Evaluation:
 
     def interval(self, name: str) -> tuple[float, float]:
         """Mean MSE and half the width of its interval."""
-        return mean_interval(self.mse[name], self.confidence)
+        return mean_interval(self._errors(name), self.confidence)
 
     def p_value(self, name: str, reference: str) -> float:
         """Two-sided p-value of the paired t-test; NaN where it is not defined."""
         from trellis.evaluation import paired_t_test
 
-        if len(self.mse[name]) < 2:
+        errors, others = self._errors(name), self._errors(reference)
+        if len(errors) < 2:
             return float("nan")
         try:
-            return paired_t_test(self.mse[name], self.mse[reference]).p_value
+            return paired_t_test(errors, others).p_value
         except DataError:  # the same difference in every repetition, or errors that overflow
             return float("nan")
 
     def improvement(self, name: str, reference: str) -> float:
         """By how many per cent the mean MSE of ``name`` lies below that of ``reference``."""
-        error, reference_error = float(np.mean(self.mse[name])), float(np.mean(self.mse[reference]))
+        error, reference_error = (float(np.mean(self._errors(n))) for n in (name, reference))
         return 100 * (1 - error / reference_error)
 
     def best(self) -> str:
@@ -91,6 +92,8 @@ class Evaluation:
 
     def table(self, reference: str | None = None) -> str:
         """Markdown: mean, interval, and p-value against a reference model."""
+        if reference is not None:
+            self._errors(reference)
         level = f"{100 * self.confidence:g} %"
         lines = [f"| model | MSE | ± ({level}) | p | seconds |", "|---|---:|---:|---:|---:|"]
         for name in self.mse:
@@ -102,6 +105,11 @@ class Evaluation:
             cells.append(f"{np.mean(self.seconds[name]):.2f}")
             lines.append("| " + " | ".join(cells) + " |")
         return "\n".join(lines)
+
+    def _errors(self, name: str) -> list[float]:
+        if name not in self.mse:
+            raise DataError(f"no model is called {name!r}; there are {', '.join(self.mse)}")
+        return self.mse[name]
 
 
 def evaluate(
