@@ -375,6 +375,8 @@ def test_bad_parameters(params, message):
         (lambda m: m.fit(X3 * np.inf, Y3, graph=S3), "row 0 of X"),
         (lambda m: m.fit([["a"]], [1], graph=S3), "not a table of numbers"),
         (lambda m: m.fit(Y3, Y3, graph=S3), "X must have the shape"),
+        (lambda m: m.fit(X3, Y3, coords=X3[:2]), "coords have 2 rows, X has 20"),
+        (lambda m: m.fit(X3, 1e-200 * Y3, graph=S3), "so small that their variance is 0"),
         (lambda m: m.fit(X3, Y3, graph=S3).predict(X3[:, :2], graph=S3), "X has 2 columns"),
         (lambda m: m.fit(X3, Y3, graph=S3).predict_proba(X3), "needs a component"),
     ],

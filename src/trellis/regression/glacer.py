@@ -51,7 +51,7 @@ from trellis.regression.collaboration import (
 from trellis.regression.gcrf import GCRF, LARGEST_GAMMA, REGRESSOR
 from trellis.regression.graph_matrix import laplacian, normalise, resolve_graph
 from trellis.regression.objective import LOSSES, Loss, Objective
-from trellis.regression.rows import check_targets, finite_rows
+from trellis.regression.rows import check_targets, finite_rows, n_rows
 from trellis.regression.similarity import KNN
 from trellis.regression.spectral import inverse_diagonal, own_generator, solve
 from trellis.regression.swaps import Problem, unstructured
@@ -332,6 +332,8 @@ class GLACER(Seeded, Storable):
             source = KNN()
         if coords is not None and not callable(source):
             raise DataError("coords are for builders such as KNN(); a graph is given as a matrix")
+        if coords is not None and n_rows(coords) != n:
+            raise DataError(f"coords have {n_rows(coords)} rows, X has {n}")
         return resolve_graph(source, X if coords is None else coords, n)
 
     def _field(self, problem: Problem, graph: Any, places: Any) -> GCRF:

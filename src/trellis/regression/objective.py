@@ -19,6 +19,7 @@ import numpy as np
 
 from trellis.arrays import Float64s, as_array
 from trellis.domains import flag, one_of
+from trellis.errors import DataError
 from trellis.regression.distance_correlation import CentredDistances
 from trellis.regression.rows import check_targets, finite_rows
 
@@ -66,6 +67,8 @@ class Objective:
         flag.check("standardise", standardise)
         X = finite_rows(X, "X", flat=True)
         y = check_targets(y, len(X))
+        if not np.var(y) > 0:
+            raise DataError("targets are so small that their variance is 0; multiply them")
         self._y, self._loss = y, loss
         self._distances: CentredDistances | None = None
         if use_dcorr:
