@@ -105,6 +105,30 @@ def test_strong_pull_is_one_ridge_regression():
     np.testing.assert_allclose(model.coef_, np.tile(one, (6, 1)), atol=1e-5)
 
 
+@pytest.mark.parametrize("convex", [True, False])
+def test_small_targets_do_not_stop_it_at_once(convex):
+    """With y, λ and ε in other units the problem is the same, and so are the iterates."""
+    X, y, W = problem(1, n=30)
+    models = []
+    for unit in (0.1, 1e-6):
+        lam = 5.0 * (unit if convex else unit**2)
+        model = NetworkLasso(lam, convex=convex, rho=2.0, epsilon=0.01 * unit)
+        models.append(model.fit(X, unit * y, graph=W))
+    large, small = models
+    assert small.n_iter_ == large.n_iter_ > 20
+    assert small.objective_ == pytest.approx(1e-10 * large.objective_, rel=1e-6)
+
+
+def test_convergence_is_no_illusion_with_features_in_degrees():
+    """Parameters are then about 0.01: once they were less than the absolute bound."""
+    X, y, W = problem(2, n=30)
+    model = NetworkLasso(1.0, fit_intercept=False).fit(X + 120, y / 3, graph=W)
+    assert model.n_iter_ > 5
+    best = NetworkLasso(1.0, fit_intercept=False, tol=1e-9, max_iter=20_000)
+    best.fit(X + 120, y / 3, graph=W)
+    assert model.objective_ < 1.1 * best.objective_
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_nonconvex_beats_many_searches(seed):
     X, y, W = problem(seed, n=4, d=1)
@@ -235,6 +259,10 @@ def test_a_builder_makes_the_graph():
     np.testing.assert_array_equal(model.coef_, given.coef_)
     with pytest.raises(DataError, match="no graph: pass graph=S"):
         NetworkLasso().fit(X, y)
+    where = np.random.default_rng(1).random((6, 2))
+    model = NetworkLasso(graph=KNN(n_neighbors=2)).fit(X, y, coords=where)
+    given = NetworkLasso().fit(X, y, graph=knn_graph(where, 2), coords=where)
+    np.testing.assert_array_equal(model.coef_, given.coef_)
 
 
 def test_the_old_ways_work_for_one_release():
@@ -268,6 +296,13 @@ def test_wrong_input():
     refused("is negative; similarities are at least 0", X, y, -W)
     refused("the graph is not symmetric", X, y, np.triu(W))
     refused("coords has 5 rows, X has 6", X, y, W, coords=X[:5])
+    refused("X has numbers beyond 1e+70", 1e100 * X, y, W, coords=X)
+    refused("y times y_scale has numbers beyond 1e+70", X, 1e300 * y, W)
+    refused("lam times graph has numbers beyond 1e+70", X, y, 1e300 * W)
+    refused("coords are beyond 1e+150", X, y, W, coords=1e160 * X)
+    for places in (np.zeros((6, 3)), np.full((6, 2), 91.0)):
+        with pytest.raises(DataError, match=re.escape("two columns, latitude (-90 to 90)")):
+            NetworkLasso(metric="haversine").fit(X, y, graph=W, coords=places)
     with pytest.raises(NotFittedError, match="this NetworkLasso is not fitted yet"):
         NetworkLasso().predict(X)
     model = NetworkLasso().fit(X, y, graph=W, coords=X)

@@ -15,10 +15,14 @@ duals u_jk, one for each end of an edge, alternates
 where θ = max(1 − λw/(ρ‖a − b‖), ½) in the convex case. In the other, the distance d of the two
 minimises c log(1 + d/ε) + (ρ/4)(d₀ − d)², c = λw and d₀ = ‖a − b‖: it is 0 or the larger root of
 (d₀ − d)(ε + d) = 2c/ρ. All nodes and all edges are updated at once, in O(nodes·p + edges·p).
-In no iterate are neighbours equal to the last digit, which the logarithm rewards. So with
-``search`` the non-convex case ends with a search over clusters of equal nodes
-(:mod:`trellis.regression.lasso_finish`), from the convex solution and from the best iterate of its
-own ADMM. Without, the objective is far higher, but new nodes are mostly predicted better.
+In no iterate are neighbours equal to the last digit, which the logarithm rewards. So the best
+iterate of the non-convex case, which is what it returns by default, is *no* local minimum: a local
+polish that starts there ends a quarter to three quarters lower. With ``search`` it ends with a
+search over clusters of equal nodes (:mod:`trellis.regression.lasso_finish`), from the convex
+solution and from that iterate, which ends as low as polishes from many starts, or lower. But the
+lower the objective, the worse new nodes were predicted at a given λ, after a polish as after the
+search; with λ chosen on held-out nodes the search was better where nodes fall into regions of equal
+parameters, and worse elsewhere. The study ``python -m studies glacer --tasks lassos`` measures it.
 
 A new node takes the weighted geometric median of the parameters of its nearest training nodes,
 argmin_x Σ_j w_j ‖x − x_j‖.
@@ -42,9 +46,12 @@ from trellis.regression.geometric_median import geometric_median
 from trellis.regression.graph_matrix import resolve_graph
 from trellis.regression.lasso_finish import LogLasso, finished
 from trellis.regression.rows import check_targets, finite_rows
-from trellis.regression.similarity import EARTH_KM
+from trellis.regression.similarity import EARTH_KM, FARTHEST
 
 __all__ = ["NetworkLasso"]
+
+LARGEST = 1e70
+"""What numbers are at most, so that products of four of them are still floats."""
 
 
 class NetworkLasso(Estimator, Storable):
@@ -55,10 +62,11 @@ class NetworkLasso(Estimator, Storable):
     coef_ : array of shape (n, p)
         Parameters of the training nodes, intercept last, in units of y.
     objective_ : float
-        Objective at ``coef_`` (with y multiplied by ``y_scale``).
+        Objective at ``coef_`` (with y multiplied by ``y_scale``); in the non-convex case without
+        `search` far above that of a local minimum.
     n_iter_ : int
     converged_ : bool
-        Whether ADMM met ``tol`` (before the search).
+        Whether ADMM met ``tol`` (before the search); in the non-convex case no sign of a minimum.
 
     Examples
     --------
@@ -79,7 +87,8 @@ class NetworkLasso(Estimator, Storable):
     )
     graph: Any = parameter(
         nothing | function,
-        "Makes the graph from X when `fit` is given none, e.g. ``KNN(n_neighbors=5)``.",
+        """Makes the graph when `fit` is given none, e.g. ``KNN(n_neighbors=5)``: from coordinates,
+        from X where none are given.""",
         default=None,
     )
     convex: bool = parameter(flag, "The convex or the non-convex penalty of edges.", default=True)
@@ -88,7 +97,8 @@ class NetworkLasso(Estimator, Storable):
         flag,
         """Whether the non-convex case ends with a search over clusters of equal nodes: a far lower
         objective, but mostly larger errors at new nodes. False keeps the best iterate of ADMM, as
-        the authors' code does: to stop early is a regulariser of its own.""",
+        the authors' code does, which is no local minimum: to stop early is a regulariser of its
+        own.""",
         default=False,
     )
     rho: float | str = parameter(
@@ -105,7 +115,8 @@ class NetworkLasso(Estimator, Storable):
     tol: float = parameter(
         number(at_least=0),
         """ADMM stops when both residuals are below this relative to what they are differences of,
-        and ten times this a number, as in the authors' code.""",
+        and ten times this a number, as in the authors' code (or, where parameters are below 1,
+        ten times this relative to them).""",
         default=1e-3,
     )
     y_scale: float = parameter(
@@ -152,21 +163,29 @@ class NetworkLasso(Estimator, Storable):
             Symmetric weights of edges; the diagonal is not used. None uses the builder of the
             constructor.
         coords : array of shape (n, c), optional
-            Where the nodes are, for new nodes to find the nearest; X by default.
+            Where the nodes are, for builders and for new nodes to find the nearest; X by default.
         """
         self._check_parameters()
         A = self._design(X)
-        target = check_targets(y, len(A), varied=False) * self.y_scale
-        tails, heads, weights = _edges(
-            resolve_graph(self.graph if graph is None else graph, X, len(A))
-        )
-        self._coords = finite_rows(X if coords is None else coords, "coords").copy()
+        with np.errstate(over="ignore"):
+            target = check_targets(y, len(A), varied=False) * self.y_scale
+        self._coords = self._places(X if coords is None else coords).copy()
         if len(self._coords) != len(A):
             raise DataError(f"coords has {len(self._coords)} rows, X has {len(A)}")
+        tails, heads, weights = _edges(
+            resolve_graph(
+                self.graph if graph is None else graph, X if coords is None else coords, len(A)
+            )
+        )
         ridge = np.full(A.shape[1], float(self.l2))
         if self.fit_intercept:
             ridge[-1] = 0.0
-        strength = float(self.lam) * weights
+        with np.errstate(over="ignore"):
+            strength = float(self.lam) * weights
+        given = {"X": A, "y times y_scale": target, "lam times graph": strength}
+        for words, numbers in given.items():
+            if np.abs(numbers).max(initial=0.0) > LARGEST:
+                raise DataError(f"{words} has numbers beyond {LARGEST:.0e}: their squares overflow")
         problem = LogLasso(tails, heads, strength, self.epsilon, A, target, ridge)
         if self.convex or not self.search:
             x = self._admm(problem, convex=self.convex)
@@ -188,7 +207,7 @@ class NetworkLasso(Estimator, Storable):
         """
         self._check_fitted()
         A = self._design(X)
-        where = finite_rows(X if coords is None else coords, "coords")
+        where = self._places(X if coords is None else coords)
         if len(where) != len(A) or where.shape[1] != self._coords.shape[1]:
             raise DataError(
                 f"coords has shape {where.shape}, expected {(len(A), self._coords.shape[1])}"
@@ -236,7 +255,8 @@ class NetworkLasso(Estimator, Storable):
                 if value < best_value:
                     best, best_value = x, value
             primal, dual = np.linalg.norm(at_ends - z), rho * np.linalg.norm(z - old)
-            size = np.sqrt(z.size) * 10 * self.tol
+            # Where all numbers are small, an absolute bound alone would stop it at once.
+            size = min(np.sqrt(z.size), np.linalg.norm(at_ends)) * 10 * self.tol
             small = max(np.linalg.norm(at_ends), np.linalg.norm(z))
             self.converged_ = bool(
                 primal <= size + self.tol * small
@@ -262,6 +282,18 @@ class NetworkLasso(Estimator, Storable):
         return np.concatenate([middle + half, middle - half])
 
     # ------------------------------------------------------------------ checks
+
+    def _places(self, coords: Any) -> Float64s:
+        places = finite_rows(coords, "coords")
+        if np.abs(places).max() > FARTHEST:
+            raise DataError(f"coords are beyond {FARTHEST:.0e}: their squares overflow")
+        if self.metric == "haversine" and (places.shape[1] != 2 or np.abs(places[:, 0]).max() > 90):
+            raise DataError(
+                "haversine distances need coords of two columns, latitude (-90 to 90) and longitude"
+                f" in degrees; these have {places.shape[1]}, the first up to"
+                f" {np.abs(places[:, 0]).max():g}"
+            )
+        return places
 
     def _design(self, X: ArrayLike) -> Float64s:
         A = finite_rows(X, "X")
