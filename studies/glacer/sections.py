@@ -17,6 +17,8 @@ from trellis.regression.comparison import Evaluation, mean_interval
 __all__ = [
     "cell",
     "cell_mean",
+    "change",
+    "decimals",
     "distance_from_print",
     "evaluation",
     "improvement_table",
@@ -59,6 +61,19 @@ def cell(values: Sequence[float]) -> str:
     """Mean ± half width."""
     mean, half = mean_interval(values)
     return f"{_number(mean)} ± {_number(half)}"
+
+
+def decimals(values: Sequence[float], digits: int) -> str:
+    """Mean ± half width, both with so many decimals."""
+    mean, half = mean_interval(values)
+    return f"{mean:.{digits}f}" + ("" if np.isnan(half) else f" ± {half:.{digits}f}")
+
+
+def change(values: Sequence[float], references: Sequence[float]) -> str:
+    """By how many per cent values differ from references, pair by pair; mean ± half width."""
+    ratios = np.asarray(values) / np.asarray(references)
+    mean, half = mean_interval((100 * (ratios - 1)).tolist())
+    return f"{mean:+.1f}" + ("" if np.isnan(half) else f" ± {half:.1f}")
 
 
 def cell_mean(result: Evaluation, name: str) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from studies.glacer import EXPERIMENTS, STUDY, cases
 from studies.glacer.cases import FORMER, SIZES, Case, Size, glacer_name
+from studies.glacer.defaults import GIVEN, LASSOS, regions, run_given, run_lassos
 from studies.glacer.determinants import BAND, run_determinants, wall, within_band, written_out
 from studies.glacer.models import (
     Smoothed,
@@ -21,6 +22,8 @@ from studies.glacer.models import (
 from studies.glacer.published import FRACTIONS, IMPROVEMENTS, TABLE_1, TABLE_3
 from studies.glacer.sections import (
     cell,
+    change,
+    decimals,
     distance_from_print,
     improvement_table,
     ordering_sentences,
@@ -87,7 +90,7 @@ def test_synthetic_part_from_end_to_end(tmp_path, monkeypatch):
 def test_names_of_the_experiments():
     assert [e.name for e in EXPERIMENTS] == [
         "table-1", "table-2", "smoothing", "generators", "determinants", "table-3",
-        "improvements", "parameters", "refits", "calibration", "variants",
+        "improvements", "parameters", "refits", "calibration", "variants", "given", "lassos",
     ]  # fmt: skip
 
 
@@ -238,6 +241,59 @@ def test_records_of_determinants():
     assert float(mlr["written_out"]) == pytest.approx(-mlr["log_det"])
     assert mlr["mse"]["band"] == pytest.approx(mlr["mse"]["likelihood"], rel=0.01)
     json.dumps(found, allow_nan=False)
+
+
+# ------------------------------------------------------------------------------- defaults
+
+
+def test_regions_have_a_linear_model_each():
+    train, test = regions(0, n=200)
+    assert len(train.y) == len(test.y) == 200 and train.graph.shape == (200, 200)
+    A = np.column_stack([train.X, np.ones(200)])
+    rest = train.y - A @ np.linalg.lstsq(A, train.y)[0]
+    nearest = ((train.coords[:, None] - train.coords) ** 2).sum(2).argsort(1)[:, :20]
+    local = [
+        np.mean((train.y[i] - A[i] @ np.linalg.lstsq(A[i], train.y[i])[0]) ** 2) for i in nearest
+    ]
+    assert np.median(local) < 0.4 < 0.5 * np.mean(rest**2)  # the noise has 0.25
+    assert not (regions(1, n=200)[0].y == train.y).any()
+
+
+def test_network_lassos_of_the_study():
+    found = run_lassos(Case("synthetic", 60), 0)
+    assert list(found["mse"]) == [f"{n}, {c}" for n in LASSOS for c in ("λ = 5", "λ chosen")]
+    table = plain_models(False)
+    train, test = Case("synthetic", 60).pair(0)
+    for mine, name in (("convex, λ = 5", "(C)NL"), ("non-convex, λ chosen", "(NC)NL, tuned")):
+        error = np.mean((table[name](train, test, 0) - test.y) ** 2)
+        assert found["mse"][mine] == pytest.approx(error, rel=1e-12)
+    assert found["objective"]["non-convex, search"] < found["objective"]["non-convex"]
+    json.dumps(found, allow_nan=False)
+
+
+def test_defaults_from_end_to_end(tmp_path, real_data, monkeypatch):
+    real_data("medicare_readmissions")
+    monkeypatch.setenv("TRELLIS_DATA", str(real_data("sacramento").parent))
+    monkeypatch.setitem(SIZES, "quick", TINY)
+    tasks = ["given", "lassos"]
+    records = STUDY.run(tmp_path, protocol="quick", tasks=tasks, n_jobs=1)
+    report = (tmp_path / "report.md").read_text("utf-8")
+    record = records["given sacramento n=100 0"]
+    assert list(record["mse"]) == list(GIVEN)
+    again = run_given("sacramento", 100, 0)
+    assert all(record[what] == again[what] for what in ("mse", "base", "coverage"))
+    assert all(0.75 < share <= 1 for share in record["coverage"].values())
+    bases = [records[f"given sacramento n=100 {split}"]["base"]["GCRF"] for split in range(2)]
+    assert f"| GCRF | {np.mean(bases):.4f} | " in report
+    ratios = [records[f"regions lassos {r}"]["objective"] for r in range(2)]
+    mean = 100 * np.mean([o["non-convex, search"] / o["non-convex"] - 1 for o in ratios])
+    assert f" | {mean:.0f} |" in report and mean < 0
+
+
+def test_changes_in_words():
+    assert change([1.1, 1.3], [1.0, 1.0]) == "+20.0 ± 63.1"
+    assert change([0.5], [1.0]) == "-50.0"
+    assert decimals([0.25, 0.25], 3) == "0.250 ± 0.000" and decimals([2.0], 1) == "2.0"
 
 
 # ------------------------------------------------------------------------------- words
