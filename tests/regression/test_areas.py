@@ -92,6 +92,29 @@ def test_files_parts_and_order(tmp_path):
     assert centres[0].tolist() == pytest.approx([1.5, 1.5])
 
 
+def test_the_property_that_names_areas_is_found():
+    data = collection({"a": square(0, 0), "b": square(1, 0), "c": square(2, 0)})
+    for i, feature in enumerate(data["features"]):
+        feature["properties"] = {"OBJECTID": i, "GEOID": f"0{1001 + i}", "name": f"County {i}"}
+        feature["id"] = 7 + i
+    rows = ["1001", "1002", "99"]
+    assert read_areas(data, "fips", ids=rows).ids == ["1001", "1002", "1003"]
+    assert read_areas(data, "OBJECTID", ids=rows).ids == ["0", "1", "2"]  # as it was said
+    assert read_areas(data, "fips", ids=[7, 8]).ids == ["7", "8", "9"]
+    assert read_areas(data, "fips", ids=rows).has(rows).tolist() == [True, True, False]
+
+
+def test_areas_that_nobody_drew():
+    data = collection({"a": square(0, 0), "b": square(1, 0), "c": square(2, 0)})
+    data["features"][1]["geometry"] = None
+    with pytest.warns(UserWarning, match="1 features without a geometry are left out"):
+        assert read_areas(data, "name").ids == ["a", "c"]
+    for feature in data["features"]:
+        feature["geometry"] = None
+    with pytest.raises(DataError, match="no feature has a geometry"):
+        read_areas(data, "name")
+
+
 class Frame:
     """What GeoPandas and shapely objects show of themselves."""
 

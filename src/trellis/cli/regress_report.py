@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from trellis.files.table import Table
     from trellis.regression import TableRegressor
     from trellis.regression.table_data import TableData
+    from trellis.regression.table_rows import ColumnCode
 
 __all__ = ["applied_rows", "columns_table", "how_good", "write_report"]
 
@@ -33,6 +35,13 @@ def columns_table(data: TableData) -> list[str]:
     rows = data.rows
     known, unknown = len(data.known), len(data.unknown)
     lines = [f"{known} rows to learn from" + (f", {unknown} to predict" if unknown else "")]
+    if lost := len(data.lost):
+        lines.append(
+            f"rows without a place: {lost} (the first is {data.table.place(data.lost[0])}); they "
+            "are not learnt from, and get what the base says"
+        )
+    if data.note:
+        lines.append(f"target: {one_line(data.target)} ({data.note})")
     kinds = {
         "number": "numbers", "date": "dates", "one-hot": "a column for each value",
         "means": "mean target of each value",
@@ -43,7 +52,7 @@ def columns_table(data: TableData) -> list[str]:
         if how == "date":
             named = [f"{c.name} ({_form(c.form)}: {', '.join(c.parts)})" for c in of_kind]
         elif how != "number":
-            named = [f"{c.name} ({len(c.levels)})" for c in of_kind]
+            named = [f"{c.name} ({'; '.join(_about(c))})" for c in of_kind]
         if named:
             lines.append(f"{words}: {', '.join(map(one_line, named))}")
     if rows.left_out:
@@ -53,6 +62,11 @@ def columns_table(data: TableData) -> list[str]:
     if gaps:
         lines.append(f"{gaps} rows have gaps in numbers or dates")
     return lines
+
+
+def _about(code: ColumnCode) -> list[str]:
+    """How many values a category has, and what a user should know of it."""
+    return [str(len(code.levels)), *([code.note] if code.note else [])]
 
 
 def _form(form: str) -> str:
@@ -110,7 +124,10 @@ def _of_unknown(data: TableData, fitted: TableRegressor, graph: Any) -> tuple[Fl
     """Mean, standard deviation and base of the rows without a target."""
     rows = data.unknown
     if graph is not None:
-        found = fitted.answer(data.table, graph=graph).subset(rows)
+        y = data.y.copy()
+        y[rows] = np.nan  # nobody learns from these
+        table = replace(data.table, columns={**data.table.columns, data.target: y})
+        found = fitted.answer(table, graph=graph).subset(rows)
     else:
         found = fitted.answer(data.table.subset(rows))
     return found.mean, found.std, found.base
@@ -143,7 +160,7 @@ def _predictions(
             [_line_of(table, i), *([] if names is None else [names[i]])]
             + [repr(float(data.y[i])) if known else ""]
             + [f"{value:.8g}" for value in (*numbers, base[i])]
-            + [int(cross.fold[i]) + 1 if known else ""]
+            + [int(cross.fold[i]) + 1 if cross.fold[i] >= 0 else ""]
         )
     return file.getvalue()
 
@@ -256,12 +273,14 @@ def _pictures(
     if of_unknown is not None:
         mean[data.unknown], base[data.unknown] = of_unknown[0], of_unknown[2]
     label = one_line(args.target)
+    there = np.setdiff1d(np.arange(len(y)), data.lost)
     if data.points is not None and data.places is not None:
         metric = data.places.metric
         if data.points.shape[1] == 2:
             draw_residuals(
-                data.points, y, mean, base=base, geographic=data.places.geographic, label=label,
-                names=(data.places.columns[0], data.places.columns[1]), path=folder / "map.png",
+                data.points[there], y[there], mean[there], base=base[there], label=label,
+                geographic=data.places.geographic, path=folder / "map.png",
+                names=(data.places.columns[0], data.places.columns[1]),
             )  # fmt: skip
             made.append("map.png")
     systems = {}
@@ -272,11 +291,11 @@ def _pictures(
             systems[name] = (y, found.means[title], np.where(std > 0, std, np.nan))
     draw_coverage(systems, path=folder / "calibration.png", title=f"{title}: {label}")
     made.append("calibration.png")
-    places = data.points
+    places = None if data.points is None else data.points[there]
     if places is not None and data.places is not None and np.ptp(places, axis=0).any():
         draw_variogram(
-            places, left, metric=metric, path=folder / "variogram.png",
-            title=f"residuals of {label}",
+            places, {name: values[there] for name, values in left.items()}, metric=metric,
+            path=folder / "variogram.png", title=f"residuals of {label}",
         )  # fmt: skip
         made.append("variogram.png")
     return made
@@ -302,6 +321,9 @@ def applied_rows(
 
 def how_good(table: Table, model: TableRegressor, mean: Float64s, std: Float64s) -> str:
     """Errors, where the new table has targets."""
+    from trellis.regression.written_cells import plain_cells
+
+    table, _ = plain_cells(table, [model.target])
     if model.target not in table.columns or not table.is_numeric(model.target):
         return ""
     y = table.checked_numbers(model.target, missing=True)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trellis.arrays import Float64s, Int64s, as_list
 from trellis.domains import is_finite, nothing, number, one_of, text
@@ -96,6 +97,11 @@ class Areas:
         rings = [self.rings[i] for i in kept]
         return Areas([self.ids[i] for i in places], rings, number[self.owner[kept]])
 
+    def has(self, ids: Sequence[Any]) -> NDArray[np.bool_]:
+        """Which of these ids are areas."""
+        known = set(self.ids)
+        return np.array([_key(str(i)) in known for i in ids], dtype=bool)
+
     def centres(self) -> Float64s:
         """A point amid each area, (n, 2): the mean of its corners, by the lengths of its sides."""
         found = np.zeros((len(self.ids), 2))
@@ -108,7 +114,7 @@ class Areas:
         return found / np.where(weights > 0, weights, 1.0)[:, None]
 
 
-def read_areas(source: Any, id: str | None = None) -> Areas:
+def read_areas(source: Any, id: str | None = None, *, ids: Iterable[Any] | None = None) -> Areas:
     """Read polygons from GeoJSON: a path, an open file, a mapping, or a ``__geo_interface__``.
 
     Parameters
@@ -117,6 +123,8 @@ def read_areas(source: Any, id: str | None = None) -> Areas:
         A FeatureCollection of polygons. Features of one id are one area.
     id : str, optional
         The property that names an area; by default the id of the feature, or the property "id".
+    ids : sequence, optional
+        Names of areas: where no property is called `id`, that which holds most of them is meant.
 
     Examples
     --------
@@ -132,15 +140,21 @@ def read_areas(source: Any, id: str | None = None) -> Areas:
     features = data.get("features") if isinstance(data, Mapping) else None
     if not isinstance(features, list | tuple) or not features:
         raise DataError(f"{name} holds no GeoJSON FeatureCollection with areas in it")
-    ids: dict[str, int] = {}
+    named: dict[str, int] = {}
+    if ids is not None:
+        id = _naming([f for f in features if isinstance(f, Mapping)], id, ids)
     rings: list[Float64s] = []
     owner: list[int] = []
+    undrawn = 0
     for i, feature in enumerate(features):
         where = f"{name}, feature {i}"
         if not isinstance(feature, Mapping):
             raise DataError(f"{where} is no GeoJSON feature")
+        if feature.get("geometry", "") is None:
+            undrawn += 1
+            continue
         key = _key(_id_of(feature, id, where))
-        area = ids.setdefault(key, len(ids))
+        area = named.setdefault(key, len(named))
         try:
             borders = list(_rings(feature.get("geometry"), where))
         except DataError:
@@ -151,7 +165,11 @@ def read_areas(source: Any, id: str | None = None) -> Areas:
             raise DataError(f"{where} has no border")
         rings += borders
         owner += [area] * len(borders)
-    return Areas(list(ids), rings, np.array(owner, dtype=np.int64))
+    if not named:
+        raise DataError(f"{name}: no feature has a geometry")
+    if undrawn:
+        warnings.warn(f"{undrawn} features without a geometry are left out", stacklevel=2)
+    return Areas(list(named), rings, np.array(owner, dtype=np.int64))
 
 
 def areas_graph(
@@ -318,6 +336,23 @@ def _id_of(feature: Mapping[str, Any], id: str | None, where: str) -> str:
     return str(found)
 
 
+def _naming(features: list[Mapping[str, Any]], id: str | None, ids: Iterable[Any]) -> str | None:
+    """The property that names areas: the one called so, else the one that holds most of ids."""
+    tables = [f.get("properties") for f in features]
+    rows = [table if isinstance(table, Mapping) else {} for table in tables]
+    if any(id in row for row in rows):
+        return id
+    wanted = {_key(str(i)) for i in as_list(ids, "ids")}
+    found = {_key(str(f["id"])) for f in features if f.get("id") is not None}
+    best, most = id, len(wanted & found)
+    for name in dict.fromkeys(str(name) for row in rows for name in row):
+        values = (row.get(name) for row in rows)
+        keys = {_key(str(v)) for v in values if isinstance(v, str | int | float)}
+        if len(wanted & keys) > most:
+            best, most = name, len(wanted & keys)
+    return best
+
+
 def _rings(geometry: Any, where: str) -> Iterator[Float64s]:
     kind = geometry.get("type") if isinstance(geometry, Mapping) else None
     if kind == "GeometryCollection":
@@ -398,8 +433,9 @@ def _places(known: Sequence[str], ids: Sequence[Any], what: str) -> list[int]:
     missing = [name for name, key in zip(names, keys, strict=True) if key not in place]
     if missing:
         raise DataError(
-            f"{len(missing)} of {len(names)} ids are none of {what} ({', '.join(missing[:3])}, …); "
-            f"these are such as {', '.join(list(known)[:3])}"
+            f"{len(missing)} of {len(names)} ids are none of {what} "
+            f"({', '.join(name or 'empty' for name in missing[:3])}"
+            f"{', …' if len(missing) > 3 else ''}); these are such as {', '.join(list(known)[:3])}"
         )
     return [place[key] for key in keys]
 

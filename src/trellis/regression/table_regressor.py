@@ -18,7 +18,7 @@ from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Seeded, changed, parameter
 from trellis.files.storable import Storable, is_fitted
 from trellis.files.stored import header_value, take
-from trellis.files.table import read_table
+from trellis.files.table import Table, read_table
 from trellis.regression.base_names import named_base, taking_gaps
 from trellis.regression.gcrf import GCRF, REGRESSOR
 from trellis.regression.glacer import GLACER
@@ -27,6 +27,7 @@ from trellis.regression.places import Metric, Places
 from trellis.regression.similarity import METRIC
 from trellis.regression.table_data import TableData
 from trellis.regression.table_rows import TableRows
+from trellis.regression.written_cells import plain_cells
 
 __all__ = ["TableRegressor"]
 
@@ -121,7 +122,8 @@ class TableRegressor(Seeded, Storable):
         Parameters
         ----------
         table : path, open file, mapping of columns or DataFrame
-            The target may be missing in some rows; so may features.
+            The target may be missing in some rows; so may features. Rows without coordinates are
+            left out, unless there is a graph.
         graph : sparse (n, n), optional
             Similarities of all rows, those without a target among them, instead of nearest rows:
             :func:`~trellis.regression.areas_graph` makes one of areas.
@@ -132,7 +134,8 @@ class TableRegressor(Seeded, Storable):
             If columns or targets are not there or not as they should be; it names the place.
         """
         self._check_parameters()
-        return self.fit_data(self.read(table), graph=graph)
+        data = self.read(table)
+        return self.fit_data(data if graph is None else data.on_graph(), graph=graph)
 
     def read(self, table: Any) -> TableData:
         """A table as the parameters say it is to be read."""
@@ -149,7 +152,9 @@ class TableRegressor(Seeded, Storable):
         data.check_targets(_LEAST, "to learn anything")
         self.rows_, X = data.numbers(data.known, seed)
         self.places_ = data.places if graph is None else None
-        self.model_ = self.fitted_model(X, data.y, data, seed, graph=graph)
+        y = np.full(len(data.y), np.nan)
+        y[data.known] = data.y[data.known]
+        self.model_ = self.fitted_model(X, y, data, seed, graph=graph)
         return self
 
     def fitted_model(
@@ -179,7 +184,8 @@ class TableRegressor(Seeded, Storable):
         Parameters
         ----------
         table : path, open file, mapping of columns or DataFrame
-            With the columns of training, but for the target.
+            With the columns of training, but for the target. Rows without coordinates get what
+            the base says.
         graph : sparse (n, n), optional
             Similarities of its rows, if training had a graph: then all areas belong in the table,
             and targets that it has are what is known of the neighbours of the others.
@@ -198,7 +204,7 @@ class TableRegressor(Seeded, Storable):
     def answer(self, table: Any, *, graph: Any = None) -> Answer:
         """Mean, standard deviation and base prediction of each row, as :meth:`predict` has them."""
         self._check_fitted()
-        read = read_table(table, separator=None, decimal=None)
+        read = self._plain(table)
         given = self.rows_.encoded(read)
         X = self.rows_.filled(given)
         points, observed = None, None
@@ -220,7 +226,7 @@ class TableRegressor(Seeded, Storable):
     def predict_base(self, table: Any) -> Float64s:
         """Return what the base model alone predicts, without neighbours."""
         self._check_fitted()
-        read = read_table(table, separator=None, decimal=None)
+        read = self._plain(table)
         return self.model_.base(self.rows_.filled(self.rows_.encoded(read)))
 
     def score(self, table: Any, *, graph: Any = None) -> float:
@@ -228,12 +234,22 @@ class TableRegressor(Seeded, Storable):
         from sklearn.metrics import r2_score
 
         self._check_fitted()
-        read = read_table(table, separator=None, decimal=None)
+        read = self._plain(table)
         y = read.checked_numbers(self.target, missing=True)
         known = ~np.isnan(y)
         return float(r2_score(y[known], self.predict(read, graph=graph)[known]))
 
     # ------------------------------------------------------------------ parts
+
+    def _plain(self, table: Any) -> Table:
+        """A new table, its cells of numbers as plain ones."""
+        read = read_table(table, separator=None, decimal=None)
+        if not len(read):
+            raise DataError(f"{read.name} has a header, but no rows")
+        numbers = [code.name for code in self.rows_.codes if code.how == "number"]
+        words = [code.name for code in self.rows_.codes if code.how != "number"]
+        where = () if self.places_ is None else self.places_.columns
+        return plain_cells(read, (*numbers, *where, self.target), words)[0]
 
     def _new_model(self, seed: int) -> Any:
         from sklearn.base import clone
