@@ -231,6 +231,43 @@ def test_tabs(run, tmp_path):
         assert result.code == 0, result.err
 
 
+def test_logarithms(run, tmp_path):
+    table = [[*row[:2], f"{np.exp(float(row[2]) / 60):.4f}", *row[3:]] for row in rows(60)]
+    table[4][2] = ""
+    path, out, saved = write(tmp_path / "t.csv", table), tmp_path / "out", tmp_path / "m.trellis"
+    options = (*WHAT, *FAST, "--cells", 6, "--report", out)
+    hint = "trellis: price is skewed, with few large values: --log learns its logarithm"
+    plain = run("regress", path, *options, "--no-figures")
+    assert hint in plain.err
+    result = run("regress", path, *options, "--log", "--save", saved, "--apply", path)
+    assert result.code == 0, result.err
+    assert hint not in result.err
+    assert "what is learnt and measured is log price: errors of 0.1 are about 10 %" in result.err
+    report = (out / "report.md").read_text("utf-8")
+    assert report.startswith("# log price: GCRF beside other models")
+    assert "measured on the natural logarithm of price" in report
+    found = read(out / "predictions.csv")
+    assert float(found[0]["price"]) == pytest.approx(float(table[0][2]), rel=1e-11)
+    for row in (*found, *read(out / "applied.csv")):
+        low, mean, high = (float(row[name]) for name in ("low", "predicted", "high"))
+        assert 0 < low < mean < high and high - mean > mean - low
+    model = load_model(saved)
+    mean, std = model.predict(path, return_std=True)
+    again = read(out / "applied.csv")
+    assert [float(r["predicted"]) for r in again] == pytest.approx(mean, rel=1e-6)
+    assert [float(r["std"]) for r in again] == pytest.approx(std, rel=1e-6)
+    assert [float(r["high"]) for r in again] == pytest.approx(
+        model.predict_interval(path)[1], rel=1e-6
+    )
+    # Rows without a target are predicted by what is trained on all.
+    assert float(found[4]["predicted"]) == pytest.approx(mean[4], rel=1e-6)
+    rmse = float(cells(result.out.splitlines()[2])[1])
+    logs = [np.log(float(r["price"])) for r in found if r["price"]]
+    middles = [np.log(float(r["low"]) * float(r["high"])) / 2 for r in found if r["price"]]
+    assert rmse == pytest.approx(np.sqrt(np.mean(np.subtract(logs, middles) ** 2)), rel=1e-3)
+    assert "--log has no place" in run("regress", "--load", saved, path, "--log").err[-1]
+
+
 def test_other_encodings(run, fails, tmp_path):
     path = tmp_path / "t.csv"
     table = [[*row, "café" if i % 2 else "bar"] for i, row in enumerate(rows())]

@@ -143,6 +143,47 @@ def test_reading_says_what_it_made_of_columns():
     assert TableRegressor("price").read(logarithm).suspects() == ["log"]
 
 
+def test_logarithms(tmp_path):
+    """Errors that are factors: what is expected is above the middle, no interval ends below 0."""
+    factors = {**TABLE, "price": np.exp(np.asarray(TABLE["price"]) / 50)}
+    new = {**NEW, "price": np.exp(np.asarray(NEW["price"]) / 50)}
+    how = {"base": "ridge", "random_state": 0}
+    model = TableRegressor("price", log=True, **how).fit(factors)
+    alike = {**TABLE, "price": np.asarray(TABLE["price"]) / 50}
+    within = TableRegressor("price", **how).fit(alike)
+    m, s = within.predict(NEW, return_std=True)
+    mean, std = model.predict(new, return_std=True)
+    assert mean == pytest.approx(np.exp(m + s**2 / 2))
+    assert std == pytest.approx(mean * np.sqrt(np.expm1(s**2)))
+    low, high = model.predict_interval(new)
+    ends = within.predict_interval(NEW)
+    assert low == pytest.approx(np.exp(ends[0])) and high == pytest.approx(np.exp(ends[1]))
+    assert ends[1] - ends[0] == pytest.approx(2 * 1.6448536 * s)
+    assert model.predict_base(new) == pytest.approx(np.exp(within.predict_base(NEW)))
+    plain = TableRegressor("price", **how).fit(factors)
+    assert model.score(new) > plain.score(new)
+    model.save(tmp_path / "m")
+    again = load_model(tmp_path / "m")
+    assert again.log_ and (again.predict(new) == mean).all()
+    assert (again.predict_interval(new, level=0.5)[0] > low).all()
+    with pytest.raises(DataError, match=r"row 0, column 'price': 0\.0 has no logarithm; empty the"):
+        TableRegressor("price", log=True).fit(
+            {**TABLE, "price": np.append(0.0, TABLE["price"][1:])}
+        )
+    with pytest.raises(DataError, match="level must be a number between 0 and 1"):
+        model.predict_interval(new, level=90)
+
+
+def test_logarithms_on_a_graph():
+    factors = {**TABLE, "price": np.exp(np.asarray(TABLE["price"]) / 50)}
+    S = knn_graph(np.column_stack([TABLE["lat"], TABLE["lon"]]), 4)
+    model = TableRegressor("price", log=True, base="linear", random_state=0).fit(factors, graph=S)
+    half = {**factors, "price": np.where(np.arange(N) < 50, factors["price"], np.nan)}
+    mean, std = model.predict(half, graph=S, return_std=True)
+    assert mean[:50] == pytest.approx(factors["price"][:50]) and (std[:50] == 0).all()
+    assert (std[50:] > 0).all()
+
+
 @pytest.mark.parametrize("model", ["gcrf", "glacer"])
 def test_rows_without_coordinates_get_what_the_base_says(model, tmp_path):
     gaps = np.arange(N) % 10 == 3

@@ -40,7 +40,7 @@ residuals of base and model (pictures need matplotlib; without it there are none
 """
 
 _OF_GLACER = ("n_components", "subsample", "n_jobs")
-_OF_TABLE = ("n_neighbors", "metric", "max_levels", "random_state")
+_OF_TABLE = ("n_neighbors", "metric", "max_levels", "random_state", "log")
 
 
 class _Report(OutputFolder):
@@ -110,6 +110,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="whether areas touch in a point or along a border (default: queen, a point)",
     )  # fmt: skip
     models = parser.add_argument_group("model")
+    add_parameters(models, [TableRegressor], ["log"])
     add = models.add_argument
     add(
         "--model", choices=("gcrf", "glacer"), default="gcrf",
@@ -362,6 +363,7 @@ def _graph(table: Table, args: argparse.Namespace) -> tuple[Any, Any]:
 
 def _say_what_was_made_of(data: TableData, args: argparse.Namespace) -> None:
     from trellis.cli.regress_report import columns_table
+    from trellis.regression.log_scale import looks_logarithmic
 
     for line in columns_table(data):
         say(line)
@@ -369,6 +371,10 @@ def _say_what_was_made_of(data: TableData, args: argparse.Namespace) -> None:
     if places and points is not None and not asked and places.may_be_degrees(points):
         which = ",".join(places.columns)
         say(f"trellis: if {which} are degrees, --metric haversine measures in kilometres")
+    if data.log:
+        say(f"what is learnt and measured is {data.label}: errors of 0.1 are about 10 %")
+    elif looks_logarithmic(data.y[data.known]):
+        say(f"trellis: {args.target} is skewed, with few large values: --log learns its logarithm")
     for column in data.suspects():
         say(
             f"trellis: {column} is nearly the same as {args.target} in other units; if it is not "
@@ -395,6 +401,7 @@ def _apply_loaded(args: argparse.Namespace) -> int:
     for option in (
         "target", "features", "drop", "categories", "coords", "metric", "n_neighbors", "max_levels",
         "base", "n_components", "subsample", "random_state", "compare", "save", "apply", "report",
+        "log",
     ):  # fmt: skip
         if getattr(args, option) is not None:
             said = {"n_neighbors": "knn", "n_components": "components", "random_state": "seed",
@@ -416,6 +423,8 @@ def _apply(model: TableRegressor, file: str, output: str | None, args: argparse.
 
     from trellis.cli.regress_report import applied_rows, how_good
     from trellis.files.text import write_text
+    from trellis.regression.fold_scores import NORMAL_90
+    from trellis.regression.log_scale import OwnScale
 
     table = _read(args, file)
     graph = None
@@ -434,14 +443,15 @@ def _apply(model: TableRegressor, file: str, output: str | None, args: argparse.
     elif args.id is not None:
         table.require([args.id])
     with args.reporter.stage("predicting"):
-        mean, std = model.predict(table, graph=graph, return_std=True)
+        found = model.answer(table, graph=graph)
+    own = OwnScale.of(found.mean, found.std, NORMAL_90, log=model.log_)
     for column, many, value in model.rows_.unseen(table):
         say(f"trellis: {many} cells of {column} hold what training never saw, such as {value!r}")
-    text = applied_rows(table, model, mean, std, args.id)
+    text = applied_rows(table, own, args.id)
     if output is None:
         write_stdout(text)
         return
     Path(output).parent.mkdir(parents=True, exist_ok=True)
     write_text(output, text)
-    good = how_good(table, model, mean, std)
+    good = how_good(table, model.target, own)
     say(f"{len(table)} rows are predicted in {output}{good}", quiet=args.quiet)

@@ -14,6 +14,8 @@ import numpy as np
 from trellis.arrays import Float64s
 from trellis.cli.output import one_line
 from trellis.cli.regress_comparison import said
+from trellis.regression.fold_scores import NORMAL_90
+from trellis.regression.log_scale import OwnScale
 
 if TYPE_CHECKING:
     from trellis.cli.regress_comparison import Comparison
@@ -23,9 +25,6 @@ if TYPE_CHECKING:
     from trellis.regression.table_rows import ColumnCode
 
 __all__ = ["applied_rows", "columns_table", "how_good", "write_report"]
-
-_HALF = 1.6448536269514722  # of a 90 % interval, in standard deviations
-
 
 # ------------------------------------------------------------------------------- in words
 
@@ -126,6 +125,7 @@ def _of_unknown(data: TableData, fitted: TableRegressor, graph: Any) -> tuple[Fl
     if graph is not None:
         y = data.y.copy()
         y[rows] = np.nan  # nobody learns from these
+        y = np.exp(y) if data.log else y
         table = replace(data.table, columns={**data.table.columns, data.target: y})
         found = fitted.answer(table, graph=graph).subset(rows)
     else:
@@ -147,6 +147,8 @@ def _predictions(
     if of_unknown is not None:
         for array, values in zip((mean, spread, base), of_unknown, strict=True):
             array[data.unknown] = values
+    own = OwnScale.of(mean, spread, NORMAL_90, log=data.log)
+    y, base = (np.exp(data.y), np.exp(base)) if data.log else (data.y, base)
     table = data.table
     names = None if args.id is None else table.texts(args.id)
     file = io.StringIO()
@@ -154,14 +156,12 @@ def _predictions(
     head = ["line", *([] if names is None else [args.id]), args.target, "predicted", "std"]
     writer.writerow([*head, "low", "high", "base", "fold"])
     for i in range(n):
-        known = not np.isnan(data.y[i])
-        numbers = (mean[i], spread[i], mean[i] - _HALF * spread[i], mean[i] + _HALF * spread[i])
-        writer.writerow(
-            [_line_of(table, i), *([] if names is None else [names[i]])]
-            + [repr(float(data.y[i])) if known else ""]
-            + [f"{value:.8g}" for value in (*numbers, base[i])]
-            + [int(cross.fold[i]) + 1 if cross.fold[i] >= 0 else ""]
-        )
+        known = not np.isnan(y[i])
+        target = f"{y[i]:.12g}" if data.log else repr(float(y[i]))
+        fold = int(cross.fold[i]) + 1 if cross.fold[i] >= 0 else ""
+        place = [_line_of(table, i), *([] if names is None else [names[i]])]
+        numbers = [*_numbers(own, i), f"{base[i]:.8g}"]
+        writer.writerow([*place, target if known else "", *numbers, fold])
     return file.getvalue()
 
 
@@ -175,7 +175,7 @@ def _report(
 ) -> str:
     title = tests.title
     parts = [
-        f"# {one_line(args.target)}: {title} beside other models",
+        f"# {one_line(data.label)}: {title} beside other models",
         "\n".join(f"- {line}" for line in columns_table(data)),
         _neighbours(data, graph, args),
     ]
@@ -187,8 +187,15 @@ def _report(
     parts += [
         "## Rows that were not trained on",
         tests.tables(data.y),
-        "RMSE is the root of the mean squared error, MAE the mean absolute error, R² the share of "
-        "the variance that is explained; «in 90 %» is the share of targets within the 90 % "
+        (
+            f"Everything is measured on the natural logarithm of {one_line(args.target)}: errors "
+            "of 0.1 are about 10 %. predictions.csv has the numbers themselves: what is expected, "
+            "and intervals that are longer upwards.\n\n"
+            if data.log
+            else ""
+        )
+        + "RMSE is the root of the mean squared error, MAE the mean absolute error, R² the share "
+        "of the variance that is explained; «in 90 %» is the share of targets within the 90 % "
         "intervals of the model, in per cent. Seconds are for training and prediction of a fold."
         + _of_blocks(tests),
     ]
@@ -202,7 +209,8 @@ def _report(
     )
     parts.append(
         "## Intervals\n\nIntervals in predictions.csv are 1.645 standard deviations of the model "
-        "to either side; the tables say how many targets they cover."
+        + (f"of {one_line(data.label)} " if data.log else "")
+        + "to either side; the tables say how many targets they cover."
     )
     if history:
         first, last = history[0], history[-1]
@@ -272,7 +280,7 @@ def _pictures(
     left = {"base": y - base, title: y - mean}
     if of_unknown is not None:
         mean[data.unknown], base[data.unknown] = of_unknown[0], of_unknown[2]
-    label = one_line(args.target)
+    label = one_line(data.label)
     there = np.setdiff1d(np.arange(len(y)), data.lost)
     if data.points is not None and data.places is not None:
         metric = data.places.metric
@@ -304,39 +312,41 @@ def _pictures(
 # ------------------------------------------------------------------------------- new rows
 
 
-def applied_rows(
-    table: Table, model: TableRegressor, mean: Float64s, std: Float64s, id: str | None
-) -> str:
+def applied_rows(table: Table, found: OwnScale, id: str | None) -> str:
     """Predictions of new rows as CSV."""
     names = None if id is None else table.texts(id)
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["line", *([] if id is None else [id]), "predicted", "std", "low", "high"])
     for i in range(len(table)):
-        numbers = (mean[i], std[i], mean[i] - _HALF * std[i], mean[i] + _HALF * std[i])
         place = [_line_of(table, i), *([] if names is None else [names[i]])]
-        writer.writerow([*place, *(f"{value:.8g}" for value in numbers)])
+        writer.writerow([*place, *_numbers(found, i)])
     return file.getvalue()
 
 
-def how_good(table: Table, model: TableRegressor, mean: Float64s, std: Float64s) -> str:
+def how_good(table: Table, target: str, found: OwnScale) -> str:
     """Errors, where the new table has targets."""
     from trellis.regression.written_cells import plain_cells
 
-    table, _ = plain_cells(table, [model.target])
-    if model.target not in table.columns or not table.is_numeric(model.target):
+    table, _ = plain_cells(table, [target])
+    if target not in table.columns or not table.is_numeric(target):
         return ""
-    y = table.checked_numbers(model.target, missing=True)
-    known = ~np.isnan(y) & (std > 0)
+    y = table.checked_numbers(target, missing=True)
+    known = ~np.isnan(y) & (found.std > 0)
     if not known.any():
         return ""
-    error = np.abs(y - mean)[known]
-    within = 100 * float((error <= _HALF * std[known]).mean())
-    rmse = float(np.sqrt((error**2).mean()))
+    within = 100 * float(((found.low <= y) & (y <= found.high))[known].mean())
+    rmse = float(np.sqrt(((y - found.mean)[known] ** 2).mean()))
     return (
         f"; of the {int(known.sum())} with a target {within:.1f} % lie in their 90 % intervals, "
         f"RMSE {said(rmse)}"
     )
+
+
+def _numbers(found: OwnScale, row: int) -> list[str]:
+    """Prediction, standard deviation and ends of a row."""
+    numbers = (found.mean[row], found.std[row], found.low[row], found.high[row])
+    return [f"{value:.8g}" for value in numbers]
 
 
 def _line_of(table: Table, row: int) -> int:

@@ -20,10 +20,24 @@ from trellis.regression.places import Metric, Places
 from trellis.regression.table_rows import Encoded, TableRows
 from trellis.regression.written_cells import plain_cells
 
-__all__ = ["TableData"]
+__all__ = ["TableData", "targets"]
 
 _ALMOST = 0.99999  # a correlation that is no accident
 _MANY = 20  # values whose order says something
+
+
+def targets(table: Table, column: str, *, log: bool) -> Float64s:
+    """Targets of a table or, if `log`, their logarithms; NaN where one is missing."""
+    y = table.checked_numbers(column, missing=True)
+    if not log:
+        return y
+    wrong = np.flatnonzero(y <= 0)
+    if wrong.size:
+        cell = table.texts(column)[wrong[0]]
+        raise table.fail(
+            wrong[0], f"{cell} has no logarithm; empty the cell, or leave log out", column
+        )
+    return np.asarray(np.log(y), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -39,13 +53,15 @@ class TableData:
     given : Encoded
         The numbers.
     y : (n,)
-        Targets, NaN where unknown.
+        Targets, or their logarithms; NaN where unknown.
     places : Places or None
         Which columns are coordinates.
     points : (n, c) or None
         The coordinates; NaN where a row has none.
     note : str
         How the cells of the target were read.
+    log : bool
+        Whether `y` are logarithms.
     """
 
     table: Table
@@ -56,6 +72,7 @@ class TableData:
     places: Places | None
     points: Float64s | None
     note: str = ""
+    log: bool = False
 
     @classmethod
     def of(
@@ -69,6 +86,7 @@ class TableData:
         coords: Sequence[str] | None = None,
         metric: Metric | None = None,
         max_levels: int = 10,
+        log: bool = False,
     ) -> TableData:
         """Read a table; the parameters are those of a ``TableRegressor``.
 
@@ -100,7 +118,7 @@ class TableData:
                 table, (*columns, *(coords or ()), target), (*categories, *named)
             )
         table = read
-        y = table.checked_numbers(target, missing=True)
+        y = targets(table, target, log=log)
         places = Places.found(table, metric) if coords is None else Places.of(coords, metric)
         points = None if places is None else places.read(table)
         if places is not None and points is not None and np.isnan(points).all():
@@ -111,7 +129,12 @@ class TableData:
         )  # fmt: skip
         rows.check()
         note = written.get(target, "")
-        return cls(table, target, rows, rows.encoded(table), y, places, points, note)
+        return cls(table, target, rows, rows.encoded(table), y, places, points, note, log)
+
+    @property
+    def label(self) -> str:
+        """What `y` is called."""
+        return f"log {self.target}" if self.log else self.target
 
     @property
     def lost(self) -> Int64s:
