@@ -330,6 +330,23 @@ def test_degrees_that_are_called_x_and_y(run, tmp_path):
     assert "nearest by y,x (haversine distance)" in report
 
 
+def test_north_is_up(run, tmp_path, monkeypatch):
+    """Metres called latitude and longitude, or northing first, are drawn as maps are."""
+    import trellis.pictures
+
+    drawn = []
+    monkeypatch.setattr(
+        trellis.pictures, "draw_residuals", lambda *a, **how: drawn.append((a[0], how["names"]))
+    )
+    table = [[*row[:3], str(1000 * float(row[3])), str(1000 * float(row[4]))] for row in rows()]
+    path = write(tmp_path / "t.csv", table)
+    result = run("regress", path, *WHAT, *FAST, "--metric", "euclidean", "--blocks", "none",
+                 "--report", tmp_path / "out")  # fmt: skip
+    assert result.code == 0, result.err
+    ((points, names),) = drawn
+    assert names == ("lon", "lat") and points[:, 1].min() > 37_000
+
+
 def test_a_target_in_disguise(run, tmp_path):
     table = [[*row, str(float(row[2]) / 7)] for row in rows()]
     path = write(tmp_path / "t.csv", table, (*HEAD, "cost"))

@@ -142,7 +142,7 @@ def test_edges(tmp_path):
         warnings.simplefilter("error")
         S = edges_graph(path, [1, 2, 3])
     assert S.toarray().tolist() == [[0, 2.5, 1.5], [2.5, 0, 0], [1.5, 0, 0]]
-    with pytest.warns(UserWarning, match=r"2 of 4 areas have no neighbour and are isolated \(x, y"):
+    with pytest.warns(UserWarning, match=r"2 of 4 rows have no neighbour and are isolated \(x, y"):
         edges_graph({"a": [1], "b": [2]}, ["x", "1", "2", "y"])
 
 

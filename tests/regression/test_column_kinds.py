@@ -33,6 +33,7 @@ WORDS = ["a", "b", "a", "c", "b", "a", "b", "a", "a", "c"]
         ([98101, 98102, 98101, 98103], "zipcode", "category"),
         ([98101, 98102, 98101, 98103], "size_zip", "category"),
         ([98101, 98102, 98101, 98103], "zipper", "number"),
+        (np.arange(1001, 1011), "fips", "identifier"),
         ([f"street {i}" for i in range(10)], "street", "identifier"),
         (WORDS, "kind", "category"),
         ([True, False, True, True], "garden", "category"),

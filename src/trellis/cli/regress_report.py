@@ -285,10 +285,13 @@ def _pictures(
     if data.points is not None and data.places is not None:
         metric = data.places.metric
         if data.points.shape[1] == 2:
+            order = [0, 1]
+            if data.places.northward and not data.places.geographic:
+                order = [1, 0]  # of metres called latitude, or northing before easting
+            first, second = (data.places.columns[k] for k in order)
             draw_residuals(
-                data.points[there], y[there], mean[there], base=base[there], label=label,
-                geographic=data.places.geographic, path=folder / "map.png",
-                names=(data.places.columns[0], data.places.columns[1]),
+                data.points[there][:, order], y[there], mean[there], base=base[there], label=label,
+                geographic=data.places.geographic, names=(first, second), path=folder / "map.png",
             )  # fmt: skip
             made.append("map.png")
     systems = {}

@@ -292,7 +292,7 @@ def edges_graph(edges: Any, ids: Iterable[Any]) -> Any:
     n = len(names)
     S = csr_array((np.r_[w, w], (np.r_[pairs[:, 0], pairs[:, 1]], np.r_[pairs[:, 1], pairs[:, 0]])),
                   shape=(n, n))  # fmt: skip
-    _warn_of_islands(S, names)
+    _warn_of_islands(S, names, "rows")
     return check_graph(S)
 
 
@@ -440,12 +440,12 @@ def _places(known: Sequence[str], ids: Sequence[Any], what: str) -> list[int]:
     return [place[key] for key in keys]
 
 
-def _warn_of_islands(S: Any, names: Sequence[str]) -> None:
+def _warn_of_islands(S: Any, names: Sequence[str], what: str = "areas") -> None:
     alone = np.flatnonzero(np.diff(S.tocsr().indptr) == 0)
     if len(alone):
         some = ", ".join(str(names[i]) for i in alone[:3])
         warnings.warn(
-            f"{len(alone)} of {len(names)} areas have no neighbour and are isolated ({some}"
+            f"{len(alone)} of {len(names)} {what} have no neighbour and are isolated ({some}"
             f"{', …' if len(alone) > 3 else ''})",
             stacklevel=3,
         )

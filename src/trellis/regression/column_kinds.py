@@ -4,7 +4,8 @@ The cells that are there, c of them with d distinct values, say it, the first ru
 
     empty        c = 0
     constant     d = 1 and no cell is missing (or what is there is a number)
-    category     numbers that are only names: the column is called zip, postcode, fips, ...
+    identifier   numbers that are only names, d >= 0.9 c: the column is called zip, fips, ...
+    category     such numbers else
     identifier   whole numbers, d >= 0.9 c, in a column called id, key, ..., or a first column that
                  counts the rows
     number       all are numbers; or at most one in twenty is not, which are then missing
@@ -139,6 +140,9 @@ def kind_of(table: Table, column: str) -> ColumnKind:
     )
     if distinct == 1 and (len(known) == len(cells) or (numeric and not bad.size)):
         return ColumnKind("constant", f"always {_short(known[0])}")
+    often = len(known) >= 3 and distinct >= _DISTINCT * len(known)
+    if numeric and _NAMES.fullmatch(column.lower()) and often:
+        return ColumnKind("identifier", "hardly a value repeats")
     if numeric and _NAMES.fullmatch(column.lower()):
         return ColumnKind("category", "numbers that are names")
     if numeric:
@@ -147,7 +151,7 @@ def kind_of(table: Table, column: str) -> ColumnKind:
     if form:
         return ColumnKind("date", DATE_FORMS[form], form)
     hint = _nearly(table, column, cells, bad)
-    if len(known) >= 3 and distinct >= _DISTINCT * len(known):
+    if often:
         return ColumnKind("identifier", hint or "hardly a value repeats")
     return ColumnKind("category", f"{distinct} values", hint=hint)
 

@@ -121,6 +121,21 @@ class Places:
         """Whether coordinates are degrees."""
         return self.metric == "haversine"
 
+    @property
+    def northward(self) -> bool:
+        """Whether the first of two coordinates is the one that goes upwards on a map.
+
+        Examples
+        --------
+        >>> Places.of(["lat", "lon"], "euclidean").northward, Places.of(["x", "y"]).northward
+        (True, False)
+        """
+        if len(self.columns) != 2:
+            return False
+        first, second = (_words(name) for name in self.columns)
+        up = first & (_LATITUDES | _NORTHS) and second & (_LONGITUDES | _EASTS)
+        return self.geographic or bool(up)
+
     def may_be_degrees(self, points: Float64s) -> bool:
         """Whether what is called x and y has the range of longitudes and latitudes.
 
