@@ -601,6 +601,21 @@ def test_where_rows_may_be(fails, tmp_path):
     path = write(tmp_path / "t.csv", rows(), ("name", "size", "price", "Y", "X"))
     message = fails("regress", path, *WHAT, *FAST)
     assert "name those that say where rows are with --coords (X,Y?), or" in message
+    table = [[*row[1:], row[3], row[4]] for row in rows()]
+    head = ("size", "price", "from_lat", "from_lon", "to_lat", "to_lon")
+    message = fails("regress", write(tmp_path / "t.csv", table, head), *WHAT, *FAST)
+    assert "one latitude and one longitude, but from_lat, from_lon, to_lat, to_lon: name two" in (
+        message
+    )
+
+
+def test_very_many_columns_are_not_all_named(run, tmp_path):
+    table = [[*row, *np.random.default_rng(i).normal(size=70)] for i, row in enumerate(rows())]
+    path = write(tmp_path / "t.csv", table, (*HEAD, *(f"c{i}" for i in range(70))))
+    result = run("regress", path, *WHAT, *FAST, "--blocks", "none", "--no-figures", "--report",
+                 tmp_path / "out")  # fmt: skip
+    assert result.code == 0, result.err
+    assert result.err[1].endswith("c45, c46, and 23 more")
 
 
 def test_where_rows_are_is_needed(fails, tmp_path):

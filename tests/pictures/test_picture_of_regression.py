@@ -170,3 +170,13 @@ def test_numbers_of_a_map_can_be_read():
     small = draw_residuals(PLACES, Y, MEAN, label="rate")
     small.canvas.draw()
     assert any(label.get_text() == "0.5" for label in small.axes[3].get_yticklabels())
+
+
+def test_a_strip_of_the_earth_fills_its_panel():
+    """Degrees keep their shape, but not where a map would be a line."""
+    pole = np.column_stack([89.8 + PLACES[:, 0] / 10, 360 * PLACES[:, 1] - 180])
+    aspects = [
+        draw_residuals(places, Y, MEAN, geographic=True).axes[0].get_aspect()
+        for places in (pole, 50 + PLACES)
+    ]
+    assert aspects[0] == "auto" and aspects[1] == pytest.approx(1.57, abs=0.03)

@@ -82,6 +82,15 @@ def test_what_a_category_nearly_was():
     assert kind(["1", "2", "a", "b", "a", "b"]).hint == ""
 
 
+def test_gaps_in_disguise():
+    rest = [1.5, 20, 3, 4, 12]
+    assert kind([*rest, -9999, -9999]).why == "2 cells are -9999: empty them if these are gaps"
+    assert kind([*rest, 99, 99]).why == "2 cells are 99: empty them if these are gaps"
+    assert kind([*rest, -9999]).why == kind([*rest, 25, 25]).why == ""
+    assert kind([*range(90, 110), 99, 99]).why == ""
+    assert kind([-9999, -9999, -9998.5, -9997]).why == ""
+
+
 def test_why():
     assert kind(["a street far away from here"] * 3).why == "always a street far away f…"
     assert kind(["1"] * 40 + ["x"]).why == "1 cells that are no numbers are missing"

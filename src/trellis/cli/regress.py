@@ -326,6 +326,11 @@ def _without_places(table: Table) -> str:
             f"{table.place(row)}, column {name!r}: {table.texts(name)[row]!r} is not a number: "
             "coordinates are to be numbers, such as -122.25"
         )
+    if several := Places.named(table):
+        return (
+            f"{table.name} has not one latitude and one longitude, but {', '.join(several)}: name "
+            "two of them with --coords"
+        )
     named = ",".join(Places.likely(table))
     return (
         f"{table.name} has no columns called latitude and longitude: name those that say where "

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["applied_rows", "columns_table", "how_good", "write_report"]
 
+_MANY = 50  # columns that are named
+
 # ------------------------------------------------------------------------------- in words
 
 
@@ -52,8 +54,10 @@ def columns_table(data: TableData) -> list[str]:
             named = [f"{c.name} ({_form(c.form)}: {', '.join(c.parts)})" for c in of_kind]
         elif how != "number":
             named = [f"{c.name} ({'; '.join(_about(c))})" for c in of_kind]
+        more = [f"and {len(named) - _MANY} more"] if len(named) > _MANY + 1 else []
+        named = named[:_MANY] if more else named
         if named:
-            lines.append(f"{words}: {', '.join(map(one_line, named))}")
+            lines.append(f"{words}: {', '.join(map(one_line, [*named, *more]))}")
     if rows.left_out:
         out = (f"{name} ({why})" for name, why in rows.left_out.items())
         lines.append(f"left out: {', '.join(map(one_line, out))}")

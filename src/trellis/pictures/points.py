@@ -57,9 +57,11 @@ def colour_limits(values: Float64s) -> tuple[float, float]:
 
 def aspect_of(places: Float64s, geographic: bool) -> Any:
     """How high a unit is for its width; "auto" where the two are not of a kind."""
-    if geographic:  # degrees of longitude shrink towards the poles
-        return 1.0 / max(np.cos(np.radians(places[:, 1].mean())), 0.05)
     wide, high = np.ptp(places, axis=0)
+    if geographic:  # degrees of longitude shrink towards the poles
+        aspect = 1.0 / max(np.cos(np.radians(places[:, 1].mean())), 0.05)
+        strip = wide and high and not 1 / 10 <= wide / (aspect * high) <= 10
+        return "auto" if strip else aspect
     return "equal" if wide and high and 1 / 4 <= wide / high <= 4 else "auto"
 
 

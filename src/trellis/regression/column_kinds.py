@@ -80,6 +80,7 @@ DATE_FORMS = {
 """How a date may be written, and how people call it; of two that fit all cells, the first."""
 
 _DISTINCT = 0.9
+_STAND_INS = (-9, -99, -999, -9999, -99999, -32768, 99, 999, 9999, 99999, 999999)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ID = re.compile(r"(.*[_\s-])?(id|uuid|guid|key|index|idx|rowid|row|no|nr)|unnamed.*|id[_\s-].*")
 _NAMES = re.compile(
@@ -184,7 +185,21 @@ def _numeric(table: Table, column: str, numbers: Float64s, bad: int, distinct: i
     counts = len(known) == len(table) and bool((np.diff(known) == 1).all()) and known[0] in (0, 1)
     if whole and often and (_ID.fullmatch(column.lower()) or (first and counts)):
         return ColumnKind("identifier", "it numbers the rows")
-    return ColumnKind("number", f"{bad} cells that are no numbers are missing" if bad else "")
+    said = [f"{bad} cells that are no numbers are missing"] if bad else []
+    return ColumnKind("number", "; ".join([*said, *_gaps_in_disguise(known)]))
+
+
+def _gaps_in_disguise(known: Float64s) -> list[str]:
+    """Say that some cells are -9999 or the like, far from all others."""
+    for value in _STAND_INS:
+        same = known == value
+        if same.sum() >= 2 and not same.all():
+            rest = known[~same]
+            apart = min(abs(value - rest.min()), abs(value - rest.max()))
+            outside = value < rest.min() or value > rest.max()
+            if outside and apart > 3 * max(np.ptp(rest), 1.0):
+                return [f"{int(same.sum())} cells are {value:g}: empty them if these are gaps"]
+    return []
 
 
 def date_form(cells: Sequence[str], odd: float = ODD_SHARE) -> str:

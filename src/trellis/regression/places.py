@@ -94,11 +94,15 @@ class Places:
         >>> list(Places.odd(read_table({"lat": [47.5, "47N"], "lon": [1, 2]})))
         [('lat', 1)]
         """
-        for name in table.columns:
-            if _words(name) & (_LATITUDES | _LONGITUDES) and not table.is_numeric(name):
-                bad = table.numbers(name)[1]
-                if bad.size:
-                    yield name, int(bad[0])
+        for name in Places.named(table):
+            bad = table.numbers(name)[1]
+            if bad.size:
+                yield name, int(bad[0])
+
+    @staticmethod
+    def named(table: Table) -> list[str]:
+        """The columns called latitude or longitude."""
+        return [name for name in table.columns if _words(name) & (_LATITUDES | _LONGITUDES)]
 
     @staticmethod
     def likely(table: Table) -> list[str]:

@@ -31,7 +31,7 @@ __all__ = ["ColumnCode", "Encoded", "TableRows"]
 _HOWS = ("number", "date", "one-hot", "means")
 _PARTS = ("day", "month", "weekday", "hour")
 _YEAR, _MONTH = 400.0, 28.0  # days
-_GREATEST = 1e100  # the square of sums of this is still a number
+_GREATEST = 1e30  # beyond is what stands for nothing, such as -3.4e38 of raster maps
 _MISSING = ""  # the value of a cell that is missing; no cell that is there is empty
 
 
@@ -85,7 +85,9 @@ class ColumnCode:
             if huge.size:
                 row = int(huge[0])
                 cell = table.texts(self.name)[row]
-                raise table.fail(row, f"{cell!r} is too large a number; is it a gap?", self.name)
+                raise table.fail(
+                    row, f"{cell!r} is too large a number; empty the cell if it is a gap", self.name
+                )
             self._check_odd(table, bad, "is not a number")
             values[bad] = np.nan
             return np.asarray(values[:, None], dtype=np.float64)
