@@ -146,6 +146,37 @@ def test_edges(tmp_path):
         edges_graph({"a": [1], "b": [2]}, ["x", "1", "2", "y"])
 
 
+def test_edges_without_a_header(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("01,2,0.5\n2,3,1.5\n", "utf-8")
+    assert edges_graph(path, [1, 2, 3]).toarray().tolist() == [
+        [0, 0.5, 0],
+        [0.5, 0, 1.5],
+        [0, 1.5, 0],
+    ]
+    path.write_text("1,2\n2,3\n", "utf-8")
+    assert edges_graph(path, [1, 2, 3]).nnz == 4
+    with pytest.warns(UserWarning, match="1 of 3 rows have no neighbour"):  # names are no line
+        edges_graph({"a": ["b"], "b": ["c"]}, ["a", "b", "c"])
+    path.write_text("1,2,much\n2,3,1\n", "utf-8")
+    with pytest.raises(DataError, match=r"edges.csv, line 1: 'much' is no similarity above 0"):
+        edges_graph(path, [1, 2, 3])
+
+
+def test_edges_of_other_rows(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("from,to\n1,2\n7,8\n8,9\n", "utf-8")
+    with pytest.warns(
+        UserWarning, match=r"2 of 3 edges name ids that no row has, and are left out"
+    ):
+        edges_graph(path, [1, 2])
+
+
+def test_maps_that_are_no_geojson(tmp_path):
+    with pytest.raises(DataError, match=r"areas.shp is no GeoJSON; make it with 'ogr2ogr areas"):
+        read_areas(tmp_path / "areas.shp")
+
+
 class Half:
     sparse = csr_array((2, 2))
     id_order = ("a",)

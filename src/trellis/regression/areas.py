@@ -35,6 +35,7 @@ __all__ = ["Areas", "Rule", "areas_graph", "edges_graph", "read_areas"]
 
 Rule = Literal["queen", "rook"]
 _DIGITS = 1e-7  # of the map's extent; borders that are nearer than that are one
+_OTHER_MAPS = (".shp", ".gpkg", ".kml", ".kmz", ".gml", ".zip", ".topojson")
 _WHOLE = re.compile(r"[+-]?\d+(\.0*)?")
 
 
@@ -239,7 +240,8 @@ def edges_graph(edges: Any, ids: Iterable[Any]) -> Any:
     edges : path, open file, mapping of columns or DataFrame
         The first two columns are ids, a third their similarity (1 without it). Of an edge that is
         named twice, in either direction, the larger similarity counts. Edges of ids that no row has
-        are left out.
+        are left out, with a warning if these are most. A file may have no header, if its first line
+        is an edge.
     ids : sequence
         The ids of the rows, in their order.
 
@@ -278,11 +280,23 @@ def edges_graph(edges: Any, ids: Iterable[Any]) -> Any:
         if (weight <= 0).any():
             row = int(np.argmax(weight <= 0))
             raise table.fail(row, f"{weight[row]:g} is no similarity above 0", columns[2])
-    both = (ends[0] >= 0) & (ends[1] >= 0) & (ends[0] != ends[1])
+    first = [place.get(_key(name), -1) for name in columns[:2]]
+    if table.lines is not None and min(first) >= 0:  # no header: the first line is an edge
+        ends = [np.append(end, head) for end, head in zip(ends, first, strict=True)]
+        weight = np.append(weight, _similarity(table, columns))
+    named = (ends[0] >= 0) & (ends[1] >= 0)
+    both = named & (ends[0] != ends[1])
     if not both.any():
         raise DataError(
             f"{table.name}: no edge joins two rows; its ids are such as "
             f"{table.texts(columns[0])[:1]}, those of the rows such as {names[:1]}"
+        )
+    if 2 * named.sum() < len(named):
+        line = int(np.flatnonzero(~named)[0])
+        warnings.warn(
+            f"{int((~named).sum())} of {len(named)} edges name ids that no row has, and are left "
+            f"out (the first is {table.place(line)})",
+            stacklevel=2,
         )
     i, j, w = ends[0][both], ends[1][both], weight[both]
     order = np.argsort(w, kind="stable")  # of equal places the last, the largest, stays
@@ -299,6 +313,19 @@ def edges_graph(edges: Any, ids: Iterable[Any]) -> Any:
 # ------------------------------------------------------------------------------- reading
 
 
+def _similarity(table: Table, columns: list[str]) -> float:
+    """That of the first line, which was taken for a header."""
+    if len(columns) < 3:
+        return 1.0
+    try:
+        found = float(columns[2].replace(table.decimal, "."))
+    except ValueError:
+        found = 0.0
+    if not 0 < found < FARTHEST:
+        raise DataError(f"{table.name}, line 1: {columns[2]!r} is no similarity above 0")
+    return found
+
+
 def _json(source: Any) -> tuple[str, Any]:
     if hasattr(source, "__geo_interface__"):
         return "the areas", source.__geo_interface__
@@ -309,6 +336,11 @@ def _json(source: Any) -> tuple[str, Any]:
         raise DataError(
             f"areas are a {kind}; expected GeoJSON, something with a __geo_interface__, weights of "
             "libpysal or a mapping from ids to ids"
+        )
+    if isinstance(source, str | os.PathLike) and str(source).lower().endswith(_OTHER_MAPS):
+        raise DataError(
+            f"{os.fspath(source)} is no GeoJSON; make it with 'ogr2ogr areas.geojson FILE', or "
+            "geopandas.read_file(FILE).to_file('areas.geojson')"
         )
     name, content = read_text(source)
     try:
