@@ -280,9 +280,9 @@ def edges_graph(edges: Any, ids: Iterable[Any]) -> Any:
         if (weight <= 0).any():
             row = int(np.argmax(weight <= 0))
             raise table.fail(row, f"{weight[row]:g} is no similarity above 0", columns[2])
-    first = [place.get(_key(name), -1) for name in columns[:2]]
-    if table.lines is not None and min(first) >= 0:  # no header: the first line is an edge
-        ends = [np.append(end, head) for end, head in zip(ends, first, strict=True)]
+    header = [place.get(_key(name), -1) for name in columns[:2]]
+    if table.lines is not None and min(header) >= 0:  # no header: the first line is an edge
+        ends = [np.append(end, head) for end, head in zip(ends, header, strict=True)]
         weight = np.append(weight, _similarity(table, columns))
     named = (ends[0] >= 0) & (ends[1] >= 0)
     both = named & (ends[0] != ends[1])
