@@ -30,7 +30,7 @@ from trellis.cli.named_files import (
 TEXTS = {
     "columns", "group", "label", "skip",  # how an input looks
     "column", "gold", "id", "only", "systems",  # combine; --gold may be a file or a column
-    "base", "sep", "target",  # regress: columns and more
+    "base", "encoding", "sep", "target",  # regress: columns and more
 }  # fmt: skip
 
 

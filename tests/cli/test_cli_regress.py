@@ -231,6 +231,93 @@ def test_tabs(run, tmp_path):
         assert result.code == 0, result.err
 
 
+def test_logarithms(run, tmp_path):
+    table = [[*row[:2], f"{np.exp(float(row[2]) / 60):.4f}", *row[3:]] for row in rows(60)]
+    table[4][2] = ""
+    path, out, saved = write(tmp_path / "t.csv", table), tmp_path / "out", tmp_path / "m.trellis"
+    options = (*WHAT, *FAST, "--cells", 6, "--report", out)
+    hint = "trellis: price is skewed, with few large values: --log learns its logarithm"
+    plain = run("regress", path, *options, "--no-figures")
+    assert hint in plain.err
+    result = run("regress", path, *options, "--log", "--save", saved, "--apply", path)
+    assert result.code == 0, result.err
+    assert hint not in result.err
+    assert "what is learnt and measured is log price: errors of 0.1 are about 10 %" in result.err
+    report = (out / "report.md").read_text("utf-8")
+    assert report.startswith("# log price: GCRF beside other models")
+    assert "measured on the natural logarithm of price" in report
+    found = read(out / "predictions.csv")
+    assert float(found[0]["price"]) == pytest.approx(float(table[0][2]), rel=1e-11)
+    for row in (*found, *read(out / "applied.csv")):
+        low, mean, high = (float(row[name]) for name in ("low", "predicted", "high"))
+        assert 0 < low < mean < high and high - mean > mean - low
+    model = load_model(saved)
+    mean, std = model.predict(path, return_std=True)
+    again = read(out / "applied.csv")
+    assert [float(r["predicted"]) for r in again] == pytest.approx(mean, rel=1e-6)
+    assert [float(r["std"]) for r in again] == pytest.approx(std, rel=1e-6)
+    assert [float(r["high"]) for r in again] == pytest.approx(
+        model.predict_interval(path)[1], rel=1e-6
+    )
+    # Rows without a target are predicted by what is trained on all.
+    assert float(found[4]["predicted"]) == pytest.approx(mean[4], rel=1e-6)
+    rmse = float(cells(result.out.splitlines()[2])[1])
+    logs = [np.log(float(r["price"])) for r in found if r["price"]]
+    middles = [np.log(float(r["low"]) * float(r["high"])) / 2 for r in found if r["price"]]
+    assert rmse == pytest.approx(np.sqrt(np.mean(np.subtract(logs, middles) ** 2)), rel=1e-3)
+    assert "--log has no place" in run("regress", "--load", saved, path, "--log").err[-1]
+
+
+def test_other_encodings(run, fails, tmp_path):
+    path = tmp_path / "t.csv"
+    table = [[*row, "café" if i % 2 else "bar"] for i, row in enumerate(rows())]
+    text = "\n".join(",".join(row) for row in [[*HEAD, "kind"], *table])
+    options = (*WHAT, *FAST, "--no-figures", "--blocks", "none", "--report", tmp_path / "out")
+    for encoding in ("cp1252", "utf-16"):
+        path.write_bytes(text.encode(encoding))
+        result = run("regress", path, *options, "--encoding", encoding)
+        assert result.code == 0, result.err
+        assert "a column for each value: kind (2)" in result.err
+    assert "no encoding is called 'klingon'" in fails(
+        "regress", path, *options, "--encoding", "klingon"
+    )
+    assert "t.csv is no text in utf-8" in fails("regress", path, *options, "--encoding", "utf-8")
+
+
+def test_what_is_written_and_what_is_missing(run, tmp_path):
+    """Currencies, thousands, empty coordinates, words among numbers, and zeros on the map."""
+    table = rows(60)
+    for i, row in enumerate(table):
+        row[2] = f"${1000 * float(row[2]):,.0f}"
+        row.append("unknown" if i % 5 == 0 else f"{i % 7}.5")
+        if i % 20 == 3:
+            row[3] = ""
+        if i == 17:
+            row[3] = row[4] = "0"
+    path = write(tmp_path / "t.csv", table, (*HEAD, "rooms"))
+    out = tmp_path / "out"
+    result = run("regress", path, *WHAT, *FAST, "--cells", 6, "--report", out)
+    assert result.code == 0, result.err
+    assert result.err[:6] == [
+        "57 rows to learn from, 3 to predict",
+        f"rows without a place: 3 (the first is {path}, line 5); they are not learnt from, and get "
+        "what the base says",
+        "target: price (without $ and ,)",
+        "numbers: size, lat, lon",
+        "a column for each value: rooms (8; mostly numbers, but 12 cells such as 'unknown')",
+        "left out: name (identifier: hardly a value repeats)",
+    ]
+    zero = (
+        "trellis: 1 rows are at latitude 0 and longitude 0; if nobody knows where they are, empty "
+        "these cells"
+    )
+    assert zero in result.err
+    found = read(out / "predictions.csv")[3]
+    assert (found["fold"], found["base"]) == ("", found["predicted"])
+    assert float(found["price"]) > 1000 and float(found["std"]) > 0
+    assert {"map.png", "variogram.png"} <= {path.name for path in out.iterdir()}
+
+
 def test_degrees_that_are_called_x_and_y(run, tmp_path):
     table = [[*row[:3], row[4], row[3]] for row in rows()]
     path = write(tmp_path / "t.csv", table, ("name", "size", "price", "x", "y"))
@@ -241,6 +328,23 @@ def test_degrees_that_are_called_x_and_y(run, tmp_path):
     assert given.code == 0 and hint not in given.err
     report = (tmp_path / "out" / "report.md").read_text("utf-8")
     assert "nearest by y,x (haversine distance)" in report
+
+
+def test_north_is_up(run, tmp_path, monkeypatch):
+    """Metres called latitude and longitude, or northing first, are drawn as maps are."""
+    import trellis.pictures
+
+    drawn = []
+    monkeypatch.setattr(
+        trellis.pictures, "draw_residuals", lambda *a, **how: drawn.append((a[0], how["names"]))
+    )
+    table = [[*row[:3], str(1000 * float(row[3])), str(1000 * float(row[4]))] for row in rows()]
+    path = write(tmp_path / "t.csv", table)
+    result = run("regress", path, *WHAT, *FAST, "--metric", "euclidean", "--blocks", "none",
+                 "--report", tmp_path / "out")  # fmt: skip
+    assert result.code == 0, result.err
+    ((points, names),) = drawn
+    assert names == ("lon", "lat") and points[:, 1].min() > 37_000
 
 
 def test_a_target_in_disguise(run, tmp_path):
@@ -284,6 +388,21 @@ def test_save_and_apply(run, houses, tmp_path):
     )
     assert (without.code, without.out, without.err) == (0, "", [])
     assert merged.read_text("utf-8") == first
+
+
+def test_new_rows_with_what_was_never_seen(run, tmp_path):
+    head = (*HEAD, "kind")
+    table = [[*row, "flat" if i % 2 else "house"] for i, row in enumerate(rows())]
+    path, saved = write(tmp_path / "t.csv", table, head), tmp_path / "m.trellis"
+    new = [[*row[:2], f"{float(row[2]):,.2f}", *row[3:], "boat"] for row in rows(5, 1)]
+    assert run("regress", path, *WHAT, *FAST, "--no-test", "--save", saved).code == 0
+    result = run("regress", "--load", saved, write(tmp_path / "new.csv", new, head),
+                 "-o", tmp_path / "o.csv")  # fmt: skip
+    assert "trellis: 5 cells of kind hold what training never saw, such as 'boat'" in result.err
+    assert "of the 5 with a target" in result.err[-1]
+    assert "no column 'nr'" in run("regress", "--load", saved, path, "--id", "nr").err[-1]
+    empty = write(tmp_path / "empty.csv", [], head)
+    assert "empty.csv has a header, but no rows" in run("regress", "--load", saved, empty).err[-1]
 
 
 def test_new_rows_without_targets(run, houses, tmp_path):
@@ -355,6 +474,28 @@ def test_areas(run, board, tmp_path):
                "--blocks", "none", "--report", out)  # fmt: skip
     assert rook.code == 0, rook.err
     assert "Rows have 3.2 neighbours" in (out / "report.md").read_text("utf-8")
+
+
+def test_areas_of_another_name_and_rows_without_one(run, board, tmp_path):
+    """The table says fips, the map GEOID; one row has no area, one area no row."""
+    text = (tmp_path / "areas.geojson").read_text("utf-8").replace('"fips"', '"GEOID"')
+    (tmp_path / "areas.geojson").write_text(text, "utf-8")
+    table = [row if row[0] != "022" else ["999", *row[1:]] for row in counties()[0]]
+    path = write(tmp_path / "counties.csv", table, ("fips", "x", "income"))
+    options = ("--id", "fips", "--areas", tmp_path / "areas.geojson")
+    out, saved = tmp_path / "out", tmp_path / "m.trellis"
+    result = run("regress", path, "--target", "income", *options, *FAST[:6], "--cells", 6,
+                 "--report", out, "--save", saved)  # fmt: skip
+    assert result.code == 0, result.err
+    assert f"rows without a place: 1 (the first is {path}, line 14)" in " ".join(result.err)
+    found = read(out / "predictions.csv")[12]
+    assert (found["fips"], found["fold"], found["base"]) == ("999", "", found["predicted"])
+    assert float(found["std"]) > 0  # its own target is not known to the model
+    applied = run("regress", "--load", saved, path, *options)
+    assert "trellis: 1 rows have no area and get what the base says" in applied.err
+    others = write(tmp_path / "o.csv", [[f"9{r[0]}", *r[1:]] for r in table], ("fips", "x", "y"))
+    refused = run("regress", "--load", saved, others, *options)
+    assert "feature 0 has no property 'fips', and no id; it has GEOID" in refused.err[-1]
 
 
 def test_areas_in_metres_and_islands(run, board, tmp_path):
@@ -456,6 +597,27 @@ def test_target_is_needed(fails, houses):
     assert fails("regress", houses).endswith("--target is missing: name the column to predict")
 
 
+def test_where_rows_may_be(fails, tmp_path):
+    path = write(tmp_path / "t.csv", rows(), ("name", "size", "price", "Y", "X"))
+    message = fails("regress", path, *WHAT, *FAST)
+    assert "name those that say where rows are with --coords (X,Y?), or" in message
+    table = [[*row[1:], row[3], row[4]] for row in rows()]
+    head = ("size", "price", "from_lat", "from_lon", "to_lat", "to_lon")
+    message = fails("regress", write(tmp_path / "t.csv", table, head), *WHAT, *FAST)
+    assert "one latitude and one longitude, but from_lat, from_lon, to_lat, to_lon: name two" in (
+        message
+    )
+
+
+def test_very_many_columns_are_not_all_named(run, tmp_path):
+    table = [[*row, *np.random.default_rng(i).normal(size=70)] for i, row in enumerate(rows())]
+    path = write(tmp_path / "t.csv", table, (*HEAD, *(f"c{i}" for i in range(70))))
+    result = run("regress", path, *WHAT, *FAST, "--blocks", "none", "--no-figures", "--report",
+                 tmp_path / "out")  # fmt: skip
+    assert result.code == 0, result.err
+    assert result.err[1].endswith("c45, c46, and 23 more")
+
+
 def test_where_rows_are_is_needed(fails, tmp_path):
     path = write(tmp_path / "t.csv", rows(), ("name", "size", "price", "a", "b"))
     message = fails("regress", path, *WHAT, *FAST)
@@ -473,8 +635,13 @@ def test_another_kind_of_model(fails, houses, tmp_path):
     assert "m holds a GCRF, no regression of a table, as 'trellis regress --save'" in message
 
 
-def broken(table):
-    table[7][3] = ""
+def nowhere(table):
+    for i, row in enumerate(table):
+        row[3 + i % 2] = ""
+
+
+def written(table):
+    table[2][4] = "120W"
 
 
 def beyond(table):
@@ -501,7 +668,8 @@ def ragged(table):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (broken, "bad.csv, line 9, column 'lat': the value is missing"),
+        (nowhere, "bad.csv: no row has all of lat, lon"),
+        (written, "bad.csv, line 4, column 'lon': '120W' is not a number: coordinates are to be"),
         (beyond, "bad.csv, line 9, column 'lat': 380000 is no latitude in degrees (at most 90)"),
         (infinite, "bad.csv, line 2, column 'size': 'inf' is not finite"),
         (same_price, "column 'price' is the same in every row"),
@@ -523,7 +691,7 @@ def test_wrong_tables(fails, tmp_path, change, message):
         (b"a,b\n", "bad.csv has a header, but no rows"),
         (b"a,,b\n1,2,3\n", "bad.csv, line 1: column 2 of the header has no name"),
         (b"a,b,a\n1,2,3\n", "bad.csv, line 1: the header names column 'a' twice"),
-        (b"a,b\n1,\xff\n", "bad.csv, line 2: not UTF-8 text; convert the file to UTF-8"),
+        (b"a,b\n1,\xff\n", "bad.csv, line 2: not UTF-8 text; convert the file to UTF-8, or name"),
         (b'a,b\n1,"x"y\n', "bad.csv, line 2: ',' expected after '\"'"),
     ],
 )

@@ -113,6 +113,14 @@ def separated(text: str, **how):
         ("a;b\n1,5;2\n", ";", ","),
         ("a;b\n1.5;2\n", ";", "."),
         ("a;b\n1.5;2,500\n", ";", "."),  # a comma of thousands
+        ("a;b\n1,5;2.500\n", ";", ","),  # a point of thousands
+        ("a;b\n1,500;2.500\n", ";", "."),
+        ("a;b\n1,500;2\n", ";", ","),
+        ('a,b\n"1,5",2\n', ",", ","),
+        ('a,b\n"1,500",2\n', ",", "."),
+        ('a,b\n"1,5",2.5\n', ",", "."),
+        ("sep=;\na;b\n1,5;2\n", ";", ","),
+        ('"sep=|"\r\na|b\r\n1|2\r\n', "|", "."),
         ("a\tb\n1.5\t2\n", "\t", "."),
         ('"a,x"|b\n1|2\n', "|", "."),
         ("a,b;c\n1,2\n", ",", "."),
@@ -122,6 +130,23 @@ def separated(text: str, **how):
 def test_what_a_file_looks_like(text, separator, decimal):
     table = separated(text)
     assert (table.separator, table.decimal) == (separator, decimal)
+
+
+def test_what_spreadsheets_leave_behind():
+    table = separated("sep=;\n;a;b;;\n0;1;x;;\n;;;;\n\n1;2;y; ;\n ;;;;\n")
+    assert list(table.columns) == ["unnamed", "a", "b"]
+    assert table.texts("unnamed") == ["0", "1"] and table.texts("b") == ["x", "y"]
+    assert table.lines == [3, 6]  # sep= and what is empty are lines, too
+    assert csv("a\n1\n \n2\n").texts("a") == ["1", "", "2"]  # a gap in the only column
+    with pytest.raises(DataError, match=re.escape("line 1: column 1 of the header has no name")):
+        csv(",unnamed\n1,2\n")
+    with pytest.raises(DataError, match=r"t\.csv, line 3: 2 cells"):
+        separated("sep=;\na;b;c\n1;2\n")
+
+
+def test_a_column_in_other_letters():
+    with pytest.raises(DataError, match=re.escape("no column 'price', only Id, PRICE; is it 'PRI")):
+        csv("Id,PRICE\n").require(["price"])
 
 
 def test_decimal_commas():

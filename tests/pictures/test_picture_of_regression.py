@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -152,3 +153,30 @@ def test_a_variogram_that_was_made():
         draw_variogram(PLACES, Y * np.nan)
     with pytest.raises(DataError, match="label must be"):
         draw_variogram(PLACES, Y, label=3)
+
+
+def test_numbers_of_a_map_can_be_read():
+    """Far coordinates have few numbers that do not run into each other, large targets no 1e6."""
+    metres = np.array([178_500.0, 329_700.0]) + 3000 * PLACES * [1, 1.4]
+    figure = draw_residuals(metres, 1e6 * Y, 1e6 * MEAN, base=1e6 * MEAN, label="price")
+    figure.canvas.draw()
+    panels, bars = figure.axes[:4], figure.axes[4:]
+    for axes in panels:
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+        boxes = [box for box in boxes if box.width]
+        assert all(a.x1 < b.x0 for a, b in pairwise(boxes))
+    assert panels[2].get_xticklabels()[1].get_text().isdigit()
+    assert any(label.get_text() == "500,000" for label in bars[0].get_yticklabels())
+    small = draw_residuals(PLACES, Y, MEAN, label="rate")
+    small.canvas.draw()
+    assert any(label.get_text() == "0.5" for label in small.axes[3].get_yticklabels())
+
+
+def test_a_strip_of_the_earth_fills_its_panel():
+    """Degrees keep their shape, but not where a map would be a line."""
+    pole = np.column_stack([89.8 + PLACES[:, 0] / 10, 360 * PLACES[:, 1] - 180])
+    aspects = [
+        draw_residuals(places, Y, MEAN, geographic=True).axes[0].get_aspect()
+        for places in (pole, 50 + PLACES)
+    ]
+    assert aspects[0] == "auto" and aspects[1] == pytest.approx(1.57, abs=0.03)

@@ -92,6 +92,29 @@ def test_files_parts_and_order(tmp_path):
     assert centres[0].tolist() == pytest.approx([1.5, 1.5])
 
 
+def test_the_property_that_names_areas_is_found():
+    data = collection({"a": square(0, 0), "b": square(1, 0), "c": square(2, 0)})
+    for i, feature in enumerate(data["features"]):
+        feature["properties"] = {"OBJECTID": i, "GEOID": f"0{1001 + i}", "name": f"County {i}"}
+        feature["id"] = 7 + i
+    rows = ["1001", "1002", "99"]
+    assert read_areas(data, "fips", ids=rows).ids == ["1001", "1002", "1003"]
+    assert read_areas(data, "OBJECTID", ids=rows).ids == ["0", "1", "2"]  # as it was said
+    assert read_areas(data, "fips", ids=[7, 8]).ids == ["7", "8", "9"]
+    assert read_areas(data, "fips", ids=rows).has(rows).tolist() == [True, True, False]
+
+
+def test_areas_that_nobody_drew():
+    data = collection({"a": square(0, 0), "b": square(1, 0), "c": square(2, 0)})
+    data["features"][1]["geometry"] = None
+    with pytest.warns(UserWarning, match="1 features without a geometry are left out"):
+        assert read_areas(data, "name").ids == ["a", "c"]
+    for feature in data["features"]:
+        feature["geometry"] = None
+    with pytest.raises(DataError, match="no feature has a geometry"):
+        read_areas(data, "name")
+
+
 class Frame:
     """What GeoPandas and shapely objects show of themselves."""
 
@@ -119,8 +142,39 @@ def test_edges(tmp_path):
         warnings.simplefilter("error")
         S = edges_graph(path, [1, 2, 3])
     assert S.toarray().tolist() == [[0, 2.5, 1.5], [2.5, 0, 0], [1.5, 0, 0]]
-    with pytest.warns(UserWarning, match=r"2 of 4 areas have no neighbour and are isolated \(x, y"):
+    with pytest.warns(UserWarning, match=r"2 of 4 rows have no neighbour and are isolated \(x, y"):
         edges_graph({"a": [1], "b": [2]}, ["x", "1", "2", "y"])
+
+
+def test_edges_without_a_header(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("01,2,0.5\n2,3,1.5\n", "utf-8")
+    assert edges_graph(path, [1, 2, 3]).toarray().tolist() == [
+        [0, 0.5, 0],
+        [0.5, 0, 1.5],
+        [0, 1.5, 0],
+    ]
+    path.write_text("1,2\n2,3\n", "utf-8")
+    assert edges_graph(path, [1, 2, 3]).nnz == 4
+    with pytest.warns(UserWarning, match="1 of 3 rows have no neighbour"):  # names are no line
+        edges_graph({"a": ["b"], "b": ["c"]}, ["a", "b", "c"])
+    path.write_text("1,2,much\n2,3,1\n", "utf-8")
+    with pytest.raises(DataError, match=r"edges.csv, line 1: 'much' is no similarity above 0"):
+        edges_graph(path, [1, 2, 3])
+
+
+def test_edges_of_other_rows(tmp_path):
+    path = tmp_path / "edges.csv"
+    path.write_text("from,to\n1,2\n7,8\n8,9\n", "utf-8")
+    with pytest.warns(
+        UserWarning, match=r"2 of 3 edges name ids that no row has, and are left out"
+    ):
+        edges_graph(path, [1, 2])
+
+
+def test_maps_that_are_no_geojson(tmp_path):
+    with pytest.raises(DataError, match=r"areas.shp is no GeoJSON; make it with 'ogr2ogr areas"):
+        read_areas(tmp_path / "areas.shp")
 
 
 class Half:

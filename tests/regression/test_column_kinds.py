@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import numpy as np
 import pytest
 
@@ -31,6 +33,7 @@ WORDS = ["a", "b", "a", "c", "b", "a", "b", "a", "a", "c"]
         ([98101, 98102, 98101, 98103], "zipcode", "category"),
         ([98101, 98102, 98101, 98103], "size_zip", "category"),
         ([98101, 98102, 98101, 98103], "zipper", "number"),
+        (np.arange(1001, 1011), "fips", "identifier"),
         ([f"street {i}" for i in range(10)], "street", "identifier"),
         (WORDS, "kind", "category"),
         ([True, False, True, True], "garden", "category"),
@@ -43,6 +46,14 @@ WORDS = ["a", "b", "a", "c", "b", "a", "b", "a", "a", "c"]
         (["2024-01-02", "2023-12-31", "NA"], "sold", "date"),
         (["10/13/2014", "2/9/2014"], "sold", "date"),
         (["20141013T000000", "20140213T000000"], "sold", "date"),
+        (["10/13/14", "2/9/14"], "sold", "date"),
+        (["2024-03-05T10:11:12.345+01:00", "2024-03-06T10:11:12.000+01:00"], "sold", "date"),
+        (["2024-01", "2023-12"], "sold", "date"),
+        ([20141013, 20140213, 20140214], "sale_date", "date"),
+        (["20141013", "20140213.0"], "sale_date", "number"),
+        ([20141013, 20140213, 20140214], "size", "number"),
+        ([20141013, 20141413, 20140214], "sale_date", "number"),
+        (["1", "inf", "2"], "size", "number"),
         (np.array(["2024-01-02", "NaT"], "datetime64[ns]"), "sold", "date"),
     ],
 )
@@ -57,6 +68,29 @@ def test_a_first_column_that_counts_is_no_feature():
     assert kind_of(read_table({"t": [2, 3, 4, 5]}), "t").kind == "number"
 
 
+def test_what_a_category_nearly_was():
+    numbers = ["1.5", "2", "3"] * 4 + ["unknown", "none at all"]
+    found = kind(numbers)
+    assert (found.kind, found.hint) == (
+        "category", "mostly numbers, but 2 cells such as 'unknown'",
+    )  # fmt: skip
+    dates = [f"{d}/3/2024" for d in range(13, 28)] * 2 + ["2024-05-01", "2024-05-02"]
+    found = kind(dates)  # too many for gaps, by cells and not by values
+    assert found.hint == "mostly day/month/year, but 2 cells such as '2024-05-01'"
+    assert kind([f"{i}/3/2024" for i in range(13, 28)] + ["soon"]).why.startswith("mostly day/mon")
+    assert kind(WORDS).hint == ""
+    assert kind(["1", "2", "a", "b", "a", "b"]).hint == ""
+
+
+def test_gaps_in_disguise():
+    rest = [1.5, 20, 3, 4, 12]
+    assert kind([*rest, -9999, -9999]).why == "2 cells are -9999: empty them if these are gaps"
+    assert kind([*rest, 99, 99]).why == "2 cells are 99: empty them if these are gaps"
+    assert kind([*rest, -9999]).why == kind([*rest, 25, 25]).why == ""
+    assert kind([*range(90, 110), 99, 99]).why == ""
+    assert kind([-9999, -9999, -9998.5, -9997]).why == ""
+
+
 def test_why():
     assert kind(["a street far away from here"] * 3).why == "always a street far away f…"
     assert kind(["1"] * 40 + ["x"]).why == "1 cells that are no numbers are missing"
@@ -65,9 +99,10 @@ def test_why():
 @pytest.mark.parametrize("form", DATE_FORMS)
 def test_every_form_of_a_date_is_read_as_it_was_written(form):
     moments = np.array(["2014-12-25T06:00:00", "2013-11-28T18:00:00"], "datetime64[s]").tolist()
+    moments = [moment.replace(tzinfo=UTC) for moment in moments]
     cells = [moment.strftime(form) for moment in moments]
     found = days(cells, date_form(cells))
-    expected = [m.replace(hour=m.hour if "%H" in form else 0) for m in moments]
+    expected = [datetime.strptime(cell, form).replace(tzinfo=None) for cell in cells]
     assert found == pytest.approx(
         [np.datetime64(m).astype("datetime64[s]").astype(float) / 86400 for m in expected]
     )

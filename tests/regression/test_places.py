@@ -80,12 +80,18 @@ def test_reading():
             "row 1, column 'lat': 4512300 is no latitude in degrees (at most 90); for metres say",
         ),
         (
-            lambda: Places.of(["lon", "lat"]).read(read_table({"lat": [1], "lon": [np.nan]})),
-            "row 0, column 'lon': the value is missing",
+            lambda: Places.of(["lon", "lat"]).read(read_table({"lat": [1], "lon": ["west"]})),
+            "row 0, column 'lon': 'west' is not a number",
         ),
         (
             lambda: Places.of(["lon", "lat"]).read(read_table({"lat": [1], "lon": [-361]})),
-            "column 'lon': -361 is no longitude in degrees (at most 360)",
+            "column 'lon': -361 is no longitude in degrees (at most 360); correct it, or empty",
+        ),
+        (
+            lambda: Places.of(["lon", "lat"]).read(
+                read_table({"lat": [-122.3, 1], "lon": [47.5, 1]})
+            ),
+            "-122.3 is no latitude in degrees (at most 90); latitude and longitude seem to be swap",
         ),
         (lambda: Places.of(["lon", "lat"]).read(read_table({"lat": [1]})), "has no column 'lon'"),
     ],
@@ -93,3 +99,24 @@ def test_reading():
 def test_what_is_refused(call, message):
     with pytest.raises(DataError, match=re.escape(message)):
         call()
+
+
+def test_rows_without_a_place():
+    table = read_table({"lat": [1, None, 2, ""], "lon": [3, 4, "NA", 5]})
+    points = Places.of(["lat", "lon"]).read(table)
+    assert points[0].tolist() == [1, 3] and np.isnan(points[1:]).all()
+
+
+def test_zero_is_somewhere_unless_all_else_is_far_from_it():
+    places = Places.of(["lat", "lon"])
+    ghana = np.array([[5.6, -0.2], [0.0, 0.0], [4.9, 1.7]])
+    seattle = np.array([[47.6, -122.3], [0.0, 0.0], [np.nan, np.nan], [0.0, 0.0]])
+    assert (places.nowhere(ghana), places.nowhere(seattle)) == (0, 2)
+    assert places.nowhere(np.zeros((3, 2))) == 0
+    assert Places.of(["x", "y"]).nowhere(seattle) == 0
+
+
+def test_what_may_be_meant():
+    assert list(Places.odd(read_table({"lat": ["47N", "48N"], "lon": [1, 2]}))) == [("lat", 0)]
+    assert Places.likely(read_table({"easting": [1], "northing": [2]})) == ["easting", "northing"]
+    assert Places.likely(read_table({"x": [1], "y": [2], "north": [3]})) == []

@@ -7,7 +7,13 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from trellis.regression import GCRF, KNN
-from trellis.regression.calibration import NORMAL_90, scale_of, spread_of
+from trellis.regression.calibration import (
+    NORMAL_90,
+    limit_of,
+    scale_of,
+    spread_in_regions,
+    spread_of,
+)
 
 
 @pytest.mark.parametrize("power", [0.0, 0.3, 1.0])
@@ -33,6 +39,32 @@ def test_the_power_has_limits():
     v = np.exp(np.linspace(-3, 0, 1000))
     assert spread_of(v**3, v)[1] == 1.5
     assert spread_of(v**-2, v)[1] == 0
+
+
+@pytest.mark.parametrize("power", [0.2, 1.0, 2.0])
+def test_residuals_of_regions_say_how_fast_intervals_widen(power):
+    rng = np.random.default_rng(4)
+    near, far = np.exp(rng.uniform(-3, -2, 4000)), np.exp(rng.uniform(-1.5, 0, 4000))
+    left, left_far = (0.6 * rng.normal(size=4000) * v ** (power / 2) for v in (near, far))
+    c, p = spread_in_regions(left, near, left_far, far)
+    assert p == pytest.approx(power, abs=0.12)
+    assert c == pytest.approx(0.6, rel=0.15)
+    held = np.abs(left_far) <= NORMAL_90 * c * far ** (p / 2)
+    assert 0.9 <= np.mean(held) < 0.902
+
+
+def test_the_power_of_regions_has_limits():
+    v = np.linspace(0.1, 0.2, 100)
+    assert spread_in_regions(np.ones(100), v, np.full(100, 0.1), 2 * v)[1] == 0
+    assert spread_in_regions(np.ones(100), v, np.full(100, 1e6), 2 * v)[1] == 3
+    assert spread_in_regions(np.zeros(100), v, np.zeros(100), 2 * v) == (0.0, 0.0)
+
+
+def test_far_away_intervals_are_those_of_a_base_that_was_never_there():
+    errors, far = np.full(10, 1.0), np.full(10, 2.0)
+    assert limit_of(errors) * NORMAL_90 == pytest.approx(1.5)
+    assert limit_of(errors, far) * NORMAL_90 == pytest.approx(2.5)
+    assert limit_of(far, errors) * NORMAL_90 == pytest.approx(2.5)
 
 
 def test_ninety_percent_of_residuals_are_held():

@@ -139,6 +139,108 @@ def test_reading_says_what_it_made_of_columns():
     assert data.suspects() == []
     copy = {**TABLE, "cents": 100 * np.asarray(TABLE["price"])}
     assert TableRegressor("price").read(copy).suspects() == ["cents"]
+    logarithm = {**TABLE, "log": np.log(np.asarray(TABLE["price"]))}
+    assert TableRegressor("price").read(logarithm).suspects() == ["log"]
+
+
+def test_logarithms(tmp_path):
+    """Errors that are factors: what is expected is above the middle, no interval ends below 0."""
+    factors = {**TABLE, "price": np.exp(np.asarray(TABLE["price"]) / 50)}
+    new = {**NEW, "price": np.exp(np.asarray(NEW["price"]) / 50)}
+    how = {"base": "ridge", "random_state": 0}
+    model = TableRegressor("price", log=True, **how).fit(factors)
+    alike = {**TABLE, "price": np.asarray(TABLE["price"]) / 50}
+    within = TableRegressor("price", **how).fit(alike)
+    m, s = within.predict(NEW, return_std=True)
+    mean, std = model.predict(new, return_std=True)
+    assert mean == pytest.approx(np.exp(m + s**2 / 2))
+    assert std == pytest.approx(mean * np.sqrt(np.expm1(s**2)))
+    low, high = model.predict_interval(new)
+    ends = within.predict_interval(NEW)
+    assert low == pytest.approx(np.exp(ends[0])) and high == pytest.approx(np.exp(ends[1]))
+    assert ends[1] - ends[0] == pytest.approx(2 * 1.6448536 * s)
+    assert model.predict_base(new) == pytest.approx(np.exp(within.predict_base(NEW)))
+    plain = TableRegressor("price", **how).fit(factors)
+    assert model.score(new) > plain.score(new)
+    model.save(tmp_path / "m")
+    again = load_model(tmp_path / "m")
+    assert again.log_ and (again.predict(new) == mean).all()
+    assert (again.predict_interval(new, level=0.5)[0] > low).all()
+    with pytest.raises(DataError, match=r"row 0, column 'price': 0\.0 has no logarithm; empty the"):
+        TableRegressor("price", log=True).fit(
+            {**TABLE, "price": np.append(0.0, TABLE["price"][1:])}
+        )
+    with pytest.raises(DataError, match="level must be a number between 0 and 1"):
+        model.predict_interval(new, level=90)
+
+
+def test_logarithms_on_a_graph():
+    factors = {**TABLE, "price": np.exp(np.asarray(TABLE["price"]) / 50)}
+    S = knn_graph(np.column_stack([TABLE["lat"], TABLE["lon"]]), 4)
+    model = TableRegressor("price", log=True, base="linear", random_state=0).fit(factors, graph=S)
+    half = {**factors, "price": np.where(np.arange(N) < 50, factors["price"], np.nan)}
+    mean, std = model.predict(half, graph=S, return_std=True)
+    assert mean[:50] == pytest.approx(factors["price"][:50]) and (std[:50] == 0).all()
+    assert (std[50:] > 0).all()
+
+
+@pytest.mark.parametrize("model", ["gcrf", "glacer"])
+def test_rows_without_coordinates_get_what_the_base_says(model, tmp_path):
+    gaps = np.arange(N) % 10 == 3
+    table = {**TABLE, "lat": np.where(gaps, np.nan, TABLE["lat"])}
+    few = {name: np.asarray(cells)[~gaps] for name, cells in TABLE.items()}
+    how = {"base": "linear", "model": model, "drop": ["lat", "lon", "id"], "random_state": 0}
+    regressor = TableRegressor("price", **how).fit(table)
+    data = regressor.read(table)
+    assert data.lost.tolist() == np.flatnonzero(gaps).tolist() == data.unknown.tolist()
+    again = TableRegressor("price", **how).fit(few)  # as if these rows were not there
+    assert again.predict(NEW) == pytest.approx(regressor.predict(NEW))
+    new = {**NEW, "lon": np.where(np.arange(60) < 2, np.nan, NEW["lon"])}
+    mean, std = regressor.predict(new, return_std=True)
+    assert mean[:2] == pytest.approx(regressor.predict_base(new)[:2])
+    full, narrow = regressor.predict(NEW, return_std=True)
+    assert mean[2:] == pytest.approx(full[2:]) and std[2:] == pytest.approx(narrow[2:])
+    assert (std[:2] > narrow[:2]).all()
+    nowhere = {**NEW, "lon": np.full(60, np.nan)}
+    regressor.save(tmp_path / "m")
+    assert load_model(tmp_path / "m").predict(nowhere) == pytest.approx(
+        regressor.predict_base(nowhere)
+    )
+    S = knn_graph(np.column_stack([TABLE["lat"], TABLE["lon"]]), 4)
+    on_graph = TableRegressor("price", **how).fit(table, graph=S)  # where rows do without
+    assert on_graph.predict(table, graph=S) == pytest.approx(
+        TableRegressor("price", **how).fit(TABLE, graph=S).predict(TABLE, graph=S)
+    )
+
+
+def test_cells_as_people_write_them():
+    sizes = [1000 * cell for cell in TABLE["size"]]
+    written = {
+        **TABLE,
+        "size": [f"{size:,.0f}" for size in sizes],
+        "price": [f"${price:,.6f}" for price in TABLE["price"]],
+    }
+    plain = {
+        **TABLE,
+        "size": [f"{size:.0f}" for size in sizes],
+        "price": [f"{price:.6f}" for price in TABLE["price"]],
+    }
+    first, second = (
+        TableRegressor("price", base="linear", random_state=0).fit(t) for t in (written, plain)
+    )
+    assert first.predict(written).tolist() == second.predict(plain).tolist()
+    assert first.predict(plain).tolist() == first.predict(written).tolist()
+    assert first.score(written) == second.score(plain)
+    notes = {code.name: code.note for code in first.rows_.codes}
+    assert notes["size"] == "without ,"
+    assert first.read(written).note == "without $"
+
+
+def test_a_postcode_with_a_comma_stays_a_name():
+    codes = [f"98,{100 + i % 4}" for i in range(N)]
+    model = TableRegressor("price", base="linear", random_state=0).fit({**TABLE, "zip": codes})
+    assert "zip=98,101" in model.rows_.names
+    assert model.rows_.unseen(model.read({**TABLE, "zip": codes}).table) == []
 
 
 @pytest.mark.parametrize(
@@ -168,6 +270,20 @@ def test_reading_says_what_it_made_of_columns():
         (lambda: TableRegressor("price", max_levels=0).fit(TABLE), "max_levels must be"),
         (lambda: TableRegressor("price").fit(3), "the table is a int; expected a path"),
         (lambda: TableRegressor("price").fit({"price": []}), "has a header, but no rows"),
+        (
+            lambda: (
+                TableRegressor("price", base="linear")
+                .fit(TABLE)
+                .predict({name: [] for name in TABLE})
+            ),
+            "has a header, but no rows",
+        ),
+        (
+            lambda: TableRegressor("price", coords=["lat", "lon"]).fit(
+                {**TABLE, "lat": np.full(N, np.nan)}
+            ),
+            "no row has all of lat, lon",
+        ),
     ],
 )
 def test_what_is_refused(call, message):

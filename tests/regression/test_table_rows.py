@@ -62,12 +62,30 @@ def test_new_tables_may_hold_what_was_never_seen():
         learned.encoded(read_table({"size": [1]}))
     with pytest.raises(DataError, match=r"row 0, column 'size': 'large' is not a number"):
         learned.encoded(read_table({**new, "size": ["large"]}))
-    with pytest.raises(
-        DataError, match=r"row 0, column 'sold': '1.3.20' is no date, such as year-"
-    ):
-        learned.encoded(read_table({**new, "sold": ["1.3.20"]}))
+    with pytest.raises(DataError, match=r"row 0, column 'sold': 'soon' is no date, such as year-"):
+        learned.encoded(read_table({**new, "sold": ["soon"]}))
     with pytest.raises(DataError, match=r"row 0, column 'size': 'inf' is not finite; leave"):
         learned.encoded(read_table({**new, "size": [np.inf]}))
+
+
+def test_a_new_table_may_write_dates_in_another_form():
+    rows, table = made()
+    other = [f"{cell[8:]}.{cell[5:7]}.{cell[:4]}" for cell in TABLE["sold"]]
+    again = rows.encoded(read_table({**TABLE, "sold": other})).X
+    assert np.array_equal(again, rows.encoded(table).X, equal_nan=True)
+
+
+def test_what_was_never_seen_is_named():
+    rows, table = made()
+    assert rows.unseen(table) == []
+    new = {**TABLE, "kind": ["boat", "", *["flat"] * (N - 3), "boat"]}
+    assert rows.unseen(read_table(new)) == [("kind", 2, "boat")]
+
+
+def test_numbers_whose_squares_are_none():
+    table = read_table({"a": ["1", "-3e300", "2"]})
+    with pytest.raises(DataError, match=r"row 1, column 'a': '-3e300' is too large a number"):
+        TableRows.of(table, ["a"]).encoded(table)
 
 
 def test_dates_give_what_repeats_if_it_can():
@@ -75,6 +93,11 @@ def test_dates_give_what_repeats_if_it_can():
     rows = TableRows.of(table, ["t"])
     assert rows.codes[0].parts == ("day", "month", "weekday", "hour")
     assert rows.encoded(table).X[1, 1:].tolist() == [2, 2, 12]
+
+
+def test_months_have_no_weekdays():
+    table = read_table({"t": ["2014-01", "2014-05", "2014-03"]})
+    assert TableRows.of(table, ["t"]).names == ["t (day)"]
 
 
 def test_what_the_user_says():

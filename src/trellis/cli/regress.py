@@ -40,7 +40,7 @@ residuals of base and model (pictures need matplotlib; without it there are none
 """
 
 _OF_GLACER = ("n_components", "subsample", "n_jobs")
-_OF_TABLE = ("n_neighbors", "metric", "max_levels", "random_state")
+_OF_TABLE = ("n_neighbors", "metric", "max_levels", "random_state", "log")
 
 
 class _Report(OutputFolder):
@@ -78,6 +78,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--decimal", choices=(".", ","), metavar="SIGN",
         help="mark of decimals, . or , (default: what the cells look like)",
     )  # fmt: skip
+    add(
+        "--encoding", metavar="NAME",
+        help="that of the file, such as cp1252, Excel's in Europe, or utf-16 (default: utf-8)",
+    )  # fmt: skip
     graph = parser.add_argument_group("neighbours")
     add = graph.add_argument
     add(
@@ -106,6 +110,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="whether areas touch in a point or along a border (default: queen, a point)",
     )  # fmt: skip
     models = parser.add_argument_group("model")
+    add_parameters(models, [TableRegressor], ["log"])
     add = models.add_argument
     add(
         "--model", choices=("gcrf", "glacer"), default="gcrf",
@@ -262,15 +267,24 @@ def _check_savable(base: Any, args: argparse.Namespace) -> None:
 
 def _read(args: argparse.Namespace, file: str) -> Table:
     from trellis.files.table import read_table
+    from trellis.files.text import NOT_UTF8, recoded
 
     sign = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";"}.get(args.sep, args.sep)
     with reading(args, file):
-        return read_table(file, separator=sign, decimal=args.decimal)
+        source = file if args.encoding is None else recoded(file, args.encoding)
+        try:
+            return read_table(source, separator=sign, decimal=args.decimal)
+        except DataError as error:
+            if str(error).endswith(NOT_UTF8):
+                raise DataError(f"{error}, or name its encoding: --encoding cp1252") from None
+            raise
 
 
 def _data(table: Table, regressor: TableRegressor, args: argparse.Namespace) -> Any:
     """The table as numbers, and the graph of its rows if it is not one of nearest rows."""
     from dataclasses import replace
+
+    import numpy as np
 
     if args.id is not None:
         table.require([args.id])
@@ -285,17 +299,16 @@ def _data(table: Table, regressor: TableRegressor, args: argparse.Namespace) -> 
         data.check_targets(least, f"for {args.folds} folds")
     if args.edges is None and args.areas is None:
         if data.places is None:
-            raise DataError(
-                f"{table.name} has no columns called latitude and longitude: name those that say "
-                "where rows are with --coords, or their neighbours with --edges or --areas"
-            )
+            raise DataError(_without_places(data.table))
         return data, None
     with reading(args, args.edges or args.areas):
         graph, centres = _graph(table, args)
+    data = data.on_graph()
     if centres is not None and data.places is None:
         from trellis.regression.places import Places
 
-        earth = bool((abs(centres[:, 0]) <= 90).all() and (abs(centres[:, 1]) <= 180).all())
+        drawn = centres[~np.isnan(centres[:, 0])]
+        earth = bool((abs(drawn[:, 0]) <= 90).all() and (abs(drawn[:, 1]) <= 180).all())
         names = ("latitude", "longitude") if earth else ("x", "y")
         if not earth:
             centres = centres[:, ::-1]
@@ -304,22 +317,58 @@ def _data(table: Table, regressor: TableRegressor, args: argparse.Namespace) -> 
     return data, graph
 
 
-def _graph(table: Table, args: argparse.Namespace) -> tuple[Any, Any]:
-    """Similarities of the rows, and the middles of areas (latitude first)."""
-    import numpy as np
+def _without_places(table: Table) -> str:
+    """Say that nobody knows where rows are, and what to do."""
+    from trellis.regression.places import Places
 
+    for name, row in Places.odd(table):
+        return (
+            f"{table.place(row)}, column {name!r}: {table.texts(name)[row]!r} is not a number: "
+            "coordinates are to be numbers, such as -122.25"
+        )
+    if several := Places.named(table):
+        return (
+            f"{table.name} has not one latitude and one longitude, but {', '.join(several)}: name "
+            "two of them with --coords"
+        )
+    named = ",".join(Places.likely(table))
+    return (
+        f"{table.name} has no columns called latitude and longitude: name those that say where "
+        f"rows are with --coords{f' ({named}?)' if named else ''}, or their neighbours with "
+        "--edges or --areas"
+    )
+
+
+def _graph(table: Table, args: argparse.Namespace) -> tuple[Any, Any]:
+    """Similarities of the rows, and the middles of areas (latitude first; NaN where none is)."""
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    from trellis.files.table import read_table
     from trellis.regression.areas import areas_graph, edges_graph, read_areas
 
     ids = table.texts(args.id)
     if args.edges is not None:
-        return edges_graph(_read(args, args.edges), ids), None
-    areas = read_areas(args.areas, args.id)
-    graph = areas_graph(areas, ids, rule=args.rule)
-    return graph, np.ascontiguousarray(areas.subset(ids).centres()[:, ::-1])
+        edges = read_table(args.edges, separator=None, decimal=None)  # --sep is the table's
+        return edges_graph(edges, ids), None
+    areas = read_areas(args.areas, args.id, ids=ids)
+    there = np.flatnonzero(areas.has(ids))
+    if 2 * len(there) < len(ids):  # which is no accident
+        there = np.arange(len(ids))
+    drawn = [ids[i] for i in there]
+    graph = areas_graph(areas, drawn, rule=args.rule)
+    centres = np.full((len(ids), 2), np.nan)
+    centres[there] = areas.subset(drawn).centres()[:, ::-1]
+    if len(drawn) < len(ids):
+        place = csr_array((np.ones(len(there)), (there, np.arange(len(there)))),
+                          shape=(len(ids), len(there)))  # fmt: skip
+        graph = (place @ graph @ place.T).tocsr()
+    return graph, centres
 
 
 def _say_what_was_made_of(data: TableData, args: argparse.Namespace) -> None:
     from trellis.cli.regress_report import columns_table
+    from trellis.regression.log_scale import looks_logarithmic
 
     for line in columns_table(data):
         say(line)
@@ -327,10 +376,19 @@ def _say_what_was_made_of(data: TableData, args: argparse.Namespace) -> None:
     if places and points is not None and not asked and places.may_be_degrees(points):
         which = ",".join(places.columns)
         say(f"trellis: if {which} are degrees, --metric haversine measures in kilometres")
+    if data.log:
+        say(f"what is learnt and measured is {data.label}: errors of 0.1 are about 10 %")
+    elif looks_logarithmic(data.y[data.known]):
+        say(f"trellis: {args.target} is skewed, with few large values: --log learns its logarithm")
     for column in data.suspects():
         say(
             f"trellis: {column} is nearly the same as {args.target} in other units; if it is not "
             f"known for new rows, --drop {column}"
+        )
+    if places and points is not None and (many := places.nowhere(points)):
+        say(
+            f"trellis: {many} rows are at latitude 0 and longitude 0; if nobody knows where they "
+            "are, empty these cells"
         )
 
 
@@ -348,6 +406,7 @@ def _apply_loaded(args: argparse.Namespace) -> int:
     for option in (
         "target", "features", "drop", "categories", "coords", "metric", "n_neighbors", "max_levels",
         "base", "n_components", "subsample", "random_state", "compare", "save", "apply", "report",
+        "log",
     ):  # fmt: skip
         if getattr(args, option) is not None:
             said = {"n_neighbors": "knn", "n_components": "components", "random_state": "seed",
@@ -365,8 +424,12 @@ def _apply_loaded(args: argparse.Namespace) -> int:
 
 def _apply(model: TableRegressor, file: str, output: str | None, args: argparse.Namespace) -> None:
     """Predict the rows of a new table, and write them."""
+    import numpy as np
+
     from trellis.cli.regress_report import applied_rows, how_good
     from trellis.files.text import write_text
+    from trellis.regression.fold_scores import NORMAL_90
+    from trellis.regression.log_scale import OwnScale
 
     table = _read(args, file)
     graph = None
@@ -379,14 +442,21 @@ def _apply(model: TableRegressor, file: str, output: str | None, args: argparse.
         if args.id is None:
             raise DataError("--edges and --areas need --id: the column of the ids of the rows")
         with reading(args, args.edges or args.areas):
-            graph = _graph(table, args)[0]
+            graph, centres = _graph(table, args)
+        if centres is not None and (lost := int(np.isnan(centres[:, 0]).sum())):
+            say(f"trellis: {lost} rows have no area and get what the base says")
+    elif args.id is not None:
+        table.require([args.id])
     with args.reporter.stage("predicting"):
-        mean, std = model.predict(table, graph=graph, return_std=True)
-    text = applied_rows(table, model, mean, std, args.id)
+        found = model.answer(table, graph=graph)
+    own = OwnScale.of(found.mean, found.std, NORMAL_90, log=model.log_)
+    for column, many, value in model.rows_.unseen(table):
+        say(f"trellis: {many} cells of {column} hold what training never saw, such as {value!r}")
+    text = applied_rows(table, own, args.id)
     if output is None:
         write_stdout(text)
         return
     Path(output).parent.mkdir(parents=True, exist_ok=True)
     write_text(output, text)
-    good = how_good(table, model, mean, std)
+    good = how_good(table, model.target, own)
     say(f"{len(table)} rows are predicted in {output}{good}", quiet=args.quiet)

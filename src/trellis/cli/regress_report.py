@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +14,19 @@ import numpy as np
 from trellis.arrays import Float64s
 from trellis.cli.output import one_line
 from trellis.cli.regress_comparison import said
+from trellis.regression.fold_scores import NORMAL_90
+from trellis.regression.log_scale import OwnScale
 
 if TYPE_CHECKING:
     from trellis.cli.regress_comparison import Comparison
     from trellis.files.table import Table
     from trellis.regression import TableRegressor
     from trellis.regression.table_data import TableData
+    from trellis.regression.table_rows import ColumnCode
 
 __all__ = ["applied_rows", "columns_table", "how_good", "write_report"]
 
-_HALF = 1.6448536269514722  # of a 90 % interval, in standard deviations
-
+_MANY = 50  # columns that are named
 
 # ------------------------------------------------------------------------------- in words
 
@@ -33,6 +36,13 @@ def columns_table(data: TableData) -> list[str]:
     rows = data.rows
     known, unknown = len(data.known), len(data.unknown)
     lines = [f"{known} rows to learn from" + (f", {unknown} to predict" if unknown else "")]
+    if lost := len(data.lost):
+        lines.append(
+            f"rows without a place: {lost} (the first is {data.table.place(data.lost[0])}); they "
+            "are not learnt from, and get what the base says"
+        )
+    if data.note:
+        lines.append(f"target: {one_line(data.target)} ({data.note})")
     kinds = {
         "number": "numbers", "date": "dates", "one-hot": "a column for each value",
         "means": "mean target of each value",
@@ -43,9 +53,11 @@ def columns_table(data: TableData) -> list[str]:
         if how == "date":
             named = [f"{c.name} ({_form(c.form)}: {', '.join(c.parts)})" for c in of_kind]
         elif how != "number":
-            named = [f"{c.name} ({len(c.levels)})" for c in of_kind]
+            named = [f"{c.name} ({'; '.join(_about(c))})" for c in of_kind]
+        more = [f"and {len(named) - _MANY} more"] if len(named) > _MANY + 1 else []
+        named = named[:_MANY] if more else named
         if named:
-            lines.append(f"{words}: {', '.join(map(one_line, named))}")
+            lines.append(f"{words}: {', '.join(map(one_line, [*named, *more]))}")
     if rows.left_out:
         out = (f"{name} ({why})" for name, why in rows.left_out.items())
         lines.append(f"left out: {', '.join(map(one_line, out))}")
@@ -53,6 +65,11 @@ def columns_table(data: TableData) -> list[str]:
     if gaps:
         lines.append(f"{gaps} rows have gaps in numbers or dates")
     return lines
+
+
+def _about(code: ColumnCode) -> list[str]:
+    """How many values a category has, and what a user should know of it."""
+    return [str(len(code.levels)), *([code.note] if code.note else [])]
 
 
 def _form(form: str) -> str:
@@ -110,7 +127,11 @@ def _of_unknown(data: TableData, fitted: TableRegressor, graph: Any) -> tuple[Fl
     """Mean, standard deviation and base of the rows without a target."""
     rows = data.unknown
     if graph is not None:
-        found = fitted.answer(data.table, graph=graph).subset(rows)
+        y = data.y.copy()
+        y[rows] = np.nan  # nobody learns from these
+        y = np.exp(y) if data.log else y
+        table = replace(data.table, columns={**data.table.columns, data.target: y})
+        found = fitted.answer(table, graph=graph).subset(rows)
     else:
         found = fitted.answer(data.table.subset(rows))
     return found.mean, found.std, found.base
@@ -130,6 +151,8 @@ def _predictions(
     if of_unknown is not None:
         for array, values in zip((mean, spread, base), of_unknown, strict=True):
             array[data.unknown] = values
+    own = OwnScale.of(mean, spread, NORMAL_90, log=data.log)
+    y, base = (np.exp(data.y), np.exp(base)) if data.log else (data.y, base)
     table = data.table
     names = None if args.id is None else table.texts(args.id)
     file = io.StringIO()
@@ -137,14 +160,12 @@ def _predictions(
     head = ["line", *([] if names is None else [args.id]), args.target, "predicted", "std"]
     writer.writerow([*head, "low", "high", "base", "fold"])
     for i in range(n):
-        known = not np.isnan(data.y[i])
-        numbers = (mean[i], spread[i], mean[i] - _HALF * spread[i], mean[i] + _HALF * spread[i])
-        writer.writerow(
-            [_line_of(table, i), *([] if names is None else [names[i]])]
-            + [repr(float(data.y[i])) if known else ""]
-            + [f"{value:.8g}" for value in (*numbers, base[i])]
-            + [int(cross.fold[i]) + 1 if known else ""]
-        )
+        known = not np.isnan(y[i])
+        target = f"{y[i]:.12g}" if data.log else repr(float(y[i]))
+        fold = int(cross.fold[i]) + 1 if cross.fold[i] >= 0 else ""
+        place = [_line_of(table, i), *([] if names is None else [names[i]])]
+        numbers = [*_numbers(own, i), f"{base[i]:.8g}"]
+        writer.writerow([*place, target if known else "", *numbers, fold])
     return file.getvalue()
 
 
@@ -158,7 +179,7 @@ def _report(
 ) -> str:
     title = tests.title
     parts = [
-        f"# {one_line(args.target)}: {title} beside other models",
+        f"# {one_line(data.label)}: {title} beside other models",
         "\n".join(f"- {line}" for line in columns_table(data)),
         _neighbours(data, graph, args),
     ]
@@ -170,8 +191,15 @@ def _report(
     parts += [
         "## Rows that were not trained on",
         tests.tables(data.y),
-        "RMSE is the root of the mean squared error, MAE the mean absolute error, R² the share of "
-        "the variance that is explained; «in 90 %» is the share of targets within the 90 % "
+        (
+            f"Everything is measured on the natural logarithm of {one_line(args.target)}: errors "
+            "of 0.1 are about 10 %. predictions.csv has the numbers themselves: what is expected, "
+            "and intervals that are longer upwards.\n\n"
+            if data.log
+            else ""
+        )
+        + "RMSE is the root of the mean squared error, MAE the mean absolute error, R² the share "
+        "of the variance that is explained; «in 90 %» is the share of targets within the 90 % "
         "intervals of the model, in per cent. Seconds are for training and prediction of a fold."
         + _of_blocks(tests),
     ]
@@ -185,7 +213,8 @@ def _report(
     )
     parts.append(
         "## Intervals\n\nIntervals in predictions.csv are 1.645 standard deviations of the model "
-        "to either side; the tables say how many targets they cover."
+        + (f"of {one_line(data.label)} " if data.log else "")
+        + "to either side; the tables say how many targets they cover."
     )
     if history:
         first, last = history[0], history[-1]
@@ -255,13 +284,18 @@ def _pictures(
     left = {"base": y - base, title: y - mean}
     if of_unknown is not None:
         mean[data.unknown], base[data.unknown] = of_unknown[0], of_unknown[2]
-    label = one_line(args.target)
+    label = one_line(data.label)
+    there = np.setdiff1d(np.arange(len(y)), data.lost)
     if data.points is not None and data.places is not None:
         metric = data.places.metric
         if data.points.shape[1] == 2:
+            order = [0, 1]
+            if data.places.northward and not data.places.geographic:
+                order = [1, 0]  # of metres called latitude, or northing before easting
+            first, second = (data.places.columns[k] for k in order)
             draw_residuals(
-                data.points, y, mean, base=base, geographic=data.places.geographic, label=label,
-                names=(data.places.columns[0], data.places.columns[1]), path=folder / "map.png",
+                data.points[there][:, order], y[there], mean[there], base=base[there], label=label,
+                geographic=data.places.geographic, names=(first, second), path=folder / "map.png",
             )  # fmt: skip
             made.append("map.png")
     systems = {}
@@ -272,11 +306,11 @@ def _pictures(
             systems[name] = (y, found.means[title], np.where(std > 0, std, np.nan))
     draw_coverage(systems, path=folder / "calibration.png", title=f"{title}: {label}")
     made.append("calibration.png")
-    places = data.points
+    places = None if data.points is None else data.points[there]
     if places is not None and data.places is not None and np.ptp(places, axis=0).any():
         draw_variogram(
-            places, left, metric=metric, path=folder / "variogram.png",
-            title=f"residuals of {label}",
+            places, {name: values[there] for name, values in left.items()}, metric=metric,
+            path=folder / "variogram.png", title=f"residuals of {label}",
         )  # fmt: skip
         made.append("variogram.png")
     return made
@@ -285,36 +319,41 @@ def _pictures(
 # ------------------------------------------------------------------------------- new rows
 
 
-def applied_rows(
-    table: Table, model: TableRegressor, mean: Float64s, std: Float64s, id: str | None
-) -> str:
+def applied_rows(table: Table, found: OwnScale, id: str | None) -> str:
     """Predictions of new rows as CSV."""
     names = None if id is None else table.texts(id)
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["line", *([] if id is None else [id]), "predicted", "std", "low", "high"])
     for i in range(len(table)):
-        numbers = (mean[i], std[i], mean[i] - _HALF * std[i], mean[i] + _HALF * std[i])
         place = [_line_of(table, i), *([] if names is None else [names[i]])]
-        writer.writerow([*place, *(f"{value:.8g}" for value in numbers)])
+        writer.writerow([*place, *_numbers(found, i)])
     return file.getvalue()
 
 
-def how_good(table: Table, model: TableRegressor, mean: Float64s, std: Float64s) -> str:
+def how_good(table: Table, target: str, found: OwnScale) -> str:
     """Errors, where the new table has targets."""
-    if model.target not in table.columns or not table.is_numeric(model.target):
+    from trellis.regression.written_cells import plain_cells
+
+    table, _ = plain_cells(table, [target])
+    if target not in table.columns or not table.is_numeric(target):
         return ""
-    y = table.checked_numbers(model.target, missing=True)
-    known = ~np.isnan(y) & (std > 0)
+    y = table.checked_numbers(target, missing=True)
+    known = ~np.isnan(y) & (found.std > 0)
     if not known.any():
         return ""
-    error = np.abs(y - mean)[known]
-    within = 100 * float((error <= _HALF * std[known]).mean())
-    rmse = float(np.sqrt((error**2).mean()))
+    within = 100 * float(((found.low <= y) & (y <= found.high))[known].mean())
+    rmse = float(np.sqrt(((y - found.mean)[known] ** 2).mean()))
     return (
         f"; of the {int(known.sum())} with a target {within:.1f} % lie in their 90 % intervals, "
         f"RMSE {said(rmse)}"
     )
+
+
+def _numbers(found: OwnScale, row: int) -> list[str]:
+    """Prediction, standard deviation and ends of a row."""
+    numbers = (found.mean[row], found.std[row], found.low[row], found.high[row])
+    return [f"{value:.8g}" for value in numbers]
 
 
 def _line_of(table: Table, row: int) -> int:

@@ -6,7 +6,12 @@ memory, counted from 0).
 
 Cells of a file stand between commas unless the header has none and has semicolons, tabs or bars
 instead. Where cells do not stand between commas, a comma may be that of a decimal (1,5 as half of
-Europe writes it): it is if some cell is digits, comma, digits, and none is digits, point, digits.
+Europe writes it): it is if some cell is digits, comma, digits, and none is digits, point, digits;
+points that can only be those of thousands (1.234 beside 1,5) do not count. Where cells do stand
+between commas, 1,5 in quotes is such a decimal, too, but not 1,500.
+
+What spreadsheets leave behind is passed over: a first line ``sep=;``, rows of empty cells, columns
+without a name and without a value. A first column without a name is called «unnamed».
 """
 
 from __future__ import annotations
@@ -36,6 +41,11 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 _GREATEST = 2.0**53  # up to here every integer is a float64
 _DECIMAL = {mark: re.compile(rf"\s*[+-]?\d+{re.escape(mark)}\d+\s*") for mark in ".,"}
+_THOUSANDS = {
+    mark: re.compile(rf"\s*[+-]?[1-9]\d{{0,2}}({re.escape(mark)}\d{{3}})+\s*") for mark in ".,"
+}
+_SEP_LINE = re.compile(r"\s*\"?sep=(.)\"?[ ,;\t]*(\r\n|\r|\n)", re.IGNORECASE)
+_UNNAMED = "unnamed"
 
 
 @dataclass(frozen=True)
@@ -82,9 +92,15 @@ class Table:
         """Refuse a table that lacks one of these columns."""
         for column in columns:
             if column not in self.columns:
+                alike = [name for name in self.columns if name.lower() == column.lower()]
                 raise DataError(
                     f"{self.name} has no column {column!r}, only {', '.join(self.columns)}; "
-                    f"expected a header that names the columns, with {self.between} between them"
+                    + (
+                        f"is it {alike[0]!r}?"
+                        if alike
+                        else "expected a header that names the columns, with "
+                        f"{self.between} between them"
+                    )
                 )
 
     def texts(self, column: str) -> list[str]:
@@ -191,8 +207,12 @@ def _column(values: Any, name: str, what: str) -> np.ndarray:
 
 def _read_csv(source: Source, separator: str | None, decimal: str | None) -> Table:
     name, text = read_text(source)
+    skipped = 0
     if separator is None:
-        separator = _separator_of(text)
+        said = _SEP_LINE.match(text)
+        if said:  # as Excel writes it for itself
+            text, skipped = text[said.end() :], 1
+        separator = said[1] if said and said[1] in SEPARATORS else _separator_of(text)
     elif len(separator) != 1 or separator in '\r\n"':
         raise DataError(f"cells cannot stand between {separator!r}; give one sign, such as ';'")
     if decimal not in (None, ".", ","):
@@ -205,21 +225,17 @@ def _read_csv(source: Source, separator: str | None, decimal: str | None) -> Tab
     try:
         for row in reader:
             start, before = before + 1, reader.line_num
-            if row:
+            if len(row) == 1 or any(map(str.strip, row)):
                 rows.append(row)
-                lines.append(start)
+                lines.append(start + skipped)
     except csv.Error as error:
         raise DataError(
-            f"{name}, line {reader.line_num}: {error}; expected cells with {between} between them"
+            f"{name}, line {reader.line_num + skipped}: {error}; expected cells with {between} "
+            "between them"
         ) from None
     if not rows:
         raise DataError(f"{name} is empty; expected a header and rows of cells between {between}")
     header = [cell.strip() for cell in rows[0]]
-    for i, column in enumerate(header):
-        if not column:
-            raise DataError(f"{name}, line {lines[0]}: column {i + 1} of the header has no name")
-        if column in header[:i]:
-            raise DataError(f"{name}, line {lines[0]}: the header names column {column!r} twice")
     for line, row in zip(lines, rows, strict=True):
         if len(row) != len(header):
             raise DataError(
@@ -228,9 +244,28 @@ def _read_csv(source: Source, separator: str | None, decimal: str | None) -> Tab
             )
     cells = list(zip(*rows[1:], strict=True)) or [()] * len(header)
     if decimal is None:
-        decimal = "." if separator == "," else _decimal_of(rows[1:])
-    columns = dict(zip(header, cells, strict=True))
+        decimal = _decimal_of(rows[1:], alone=separator != ",")
+    columns = _named(header, cells, f"{name}, line {lines[0]}")
     return Table(name, columns, lines[1:], separator, decimal)
+
+
+def _named(header: list[str], cells: list[Any], where: str) -> dict[str, Any]:
+    """Columns by name; those without one are left out if they are empty."""
+    columns: dict[str, Any] = {}
+    for i, (name, values) in enumerate(zip(header, cells, strict=True)):
+        column = name
+        if not column and len(values) and not any(map(str.strip, values)):
+            continue
+        if not column and i == 0 and len(values) and any(header) and _UNNAMED not in header:
+            column = _UNNAMED  # as data frames write the names of their rows
+        if not column:
+            raise DataError(
+                f"{where}: column {i + 1} of the header has no name; is this line the header?"
+            )
+        if column in columns:
+            raise DataError(f"{where}: the header names column {column!r} twice; rename one")
+        columns[column] = values
+    return columns
 
 
 def _separator_of(text: str) -> str:
@@ -241,8 +276,19 @@ def _separator_of(text: str) -> str:
     return found[0] if "," in found[:1] else max(found, key=outside.count, default=",")
 
 
-def _decimal_of(rows: list[list[str]]) -> str:
-    """How decimals seem to be written."""
-    points = any(_DECIMAL["."].fullmatch(cell) for row in rows for cell in row)
-    commas = any(_DECIMAL[","].fullmatch(cell) for row in rows for cell in row)
-    return "," if commas and not points else "."
+def _decimal_of(rows: list[list[str]], *, alone: bool) -> str:
+    """How decimals seem to be written; `alone`: a comma stands between no cells."""
+    cells = [cell for row in rows for cell in row if "." in cell or "," in cell]
+    surely = {
+        mark: any(
+            _DECIMAL[mark].fullmatch(cell) and not _THOUSANDS[mark].fullmatch(cell)
+            for cell in cells
+        )
+        for mark in ".,"
+    }
+    if surely["."] or surely[","]:
+        return "." if surely["."] else ","
+    # 1,234 alone may be either; beside 1.234 a comma is that of thousands.
+    points = any(_DECIMAL["."].fullmatch(cell) for cell in cells)
+    commas = any(_DECIMAL[","].fullmatch(cell) for cell in cells)
+    return "," if commas and not points and alone else "."

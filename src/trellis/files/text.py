@@ -10,7 +10,7 @@ from trellis.errors import DataError
 from trellis.files.atomic import atomic_write
 from trellis.files.reading import open_text_bytes, source_name
 
-__all__ = ["NOT_UTF8", "ReadText", "Source", "read_bytes", "read_text", "write_text"]
+__all__ = ["NOT_UTF8", "ReadText", "Source", "read_bytes", "read_text", "recoded", "write_text"]
 
 Source = str | os.PathLike[Any] | IO[bytes] | IO[str]
 """Where a reader may read from: a path, ``"-"`` for standard input, or an open file."""
@@ -51,6 +51,20 @@ def read_text(source: Source) -> tuple[str, str]:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise DataError(f"{name}, line {line}: {NOT_UTF8}") from None
+
+
+def recoded(source: Source, encoding: str) -> ReadText:
+    """A text file in another encoding, as readers take it."""
+    name, data = source_name(source, "input"), open_text_bytes(source)
+    try:
+        text = data.decode(encoding)
+    except LookupError:
+        raise DataError(
+            f"no encoding is called {encoding!r}; utf-8, cp1252 and utf-16 are"
+        ) from None
+    except UnicodeError:
+        raise DataError(f"{name} is no text in {encoding}") from None
+    return ReadText(name, text.removeprefix("\ufeff").encode("utf-8"))
 
 
 def write_text(path: str | os.PathLike[Any], text: str) -> None:

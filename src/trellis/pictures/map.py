@@ -23,6 +23,7 @@ from trellis.pictures.points import (
     check_degrees,
     colour_limits,
     draw_points,
+    finish_map,
     panel_size,
     side_names,
 )
@@ -126,7 +127,7 @@ def draw_map(
             bar, above = (shown(heading, 60), "")[:: 1 if k == 1 or not sheet.is_new else -1]
             draw_points(axes, places, what, ring, links, limits, bar)
             axes.set_title(above)
-            axes.set_aspect(aspect_of(places, geographic))
+            finish_map(axes, aspect_of(places, geographic))
             axes.set_xlabel(sides[0])
             if i == 0 or not sheet.is_new:
                 axes.set_ylabel(sides[1])

@@ -18,12 +18,15 @@ __all__ = [
     "check_degrees",
     "colour_limits",
     "draw_points",
+    "finish_bar",
+    "finish_map",
     "panel_size",
     "side_names",
 ]
 
 _ENDS = (0.02, 0.98)
 _FEW = 300  # points that are drawn large
+_LONG, _TOO_LONG = 1e4, 1e10  # numbers that are written in full, with marks of thousands
 _MANY_EDGES = 20_000
 
 
@@ -54,9 +57,11 @@ def colour_limits(values: Float64s) -> tuple[float, float]:
 
 def aspect_of(places: Float64s, geographic: bool) -> Any:
     """How high a unit is for its width; "auto" where the two are not of a kind."""
-    if geographic:  # degrees of longitude shrink towards the poles
-        return 1.0 / max(np.cos(np.radians(places[:, 1].mean())), 0.05)
     wide, high = np.ptp(places, axis=0)
+    if geographic:  # degrees of longitude shrink towards the poles
+        aspect = 1.0 / max(np.cos(np.radians(places[:, 1].mean())), 0.05)
+        strip = wide and high and not 1 / 10 <= wide / (aspect * high) <= 10
+        return "auto" if strip else aspect
     return "equal" if wide and high and 1 / 4 <= wide / high <= 4 else "auto"
 
 
@@ -69,6 +74,38 @@ def panel_size(places: Float64s, geographic: bool) -> tuple[float, float]:
     ratio = float(np.clip((1.0 if aspect == "equal" else aspect) * high / wide, 0.4, 2.0))
     width = min(4.0, 4.0 / ratio)
     return max(width, 2.2), max(width * ratio, 2.2)
+
+
+def finish_bar(bar: Any) -> None:
+    """Give a bar of colours a thin line, and its numbers in full: 1,200,000 and not 1.2 of 1e6."""
+    bar.outline.set_linewidth(0.4)
+    limit = max(map(abs, bar.mappable.get_clim()))
+    if _LONG <= limit < _TOO_LONG:
+        bar.ax.yaxis.set_major_formatter("{x:,.0f}")
+
+
+def finish_map(axes: Any, aspect: Any) -> None:
+    """Set the aspect, and no more numbers along the axis than there is room for."""
+    from matplotlib.ticker import ScalarFormatter
+
+    axes.set_aspect(aspect)
+    for axis in (axes.xaxis, axes.yaxis):
+        form = axis.get_major_formatter()
+        if isinstance(form, ScalarFormatter):
+            form.set_useOffset(False)
+            form.set_scientific(False)
+    axes.xaxis.set_major_locator(_few_numbers(axes))
+
+
+def _few_numbers(axes: Any) -> Any:
+    from matplotlib.ticker import MaxNLocator
+
+    low, high = sorted(axes.get_xlim())
+    wide = axes.get_window_extent().width / axes.figure.dpi
+    digits = max(len(f"{abs(end):.0f}") for end in (low, high))
+    # Beside the digits there are a sign, or a point and what follows it.
+    digits += 1 if high - low > 10 else 3
+    return MaxNLocator(nbins=max(1, min(6, int(wide / (0.11 * digits)))))
 
 
 def draw_points(
@@ -109,7 +146,7 @@ def draw_points(
     if not known.all():  # places where there is no number
         axes.scatter(*places[~known].T, s=size / 3, c="0.8", marker="x", linewidths=0.5, zorder=1)
     bar = axes.figure.colorbar(points, ax=axes, extend=extend, pad=0.02, shrink=0.9, label=name)
-    bar.outline.set_linewidth(0.4)
+    finish_bar(bar)
     if ring is not None and ring.any() and not ring.all():
         axes.scatter(
             [], [], s=size, c="white", edgecolors="black", linewidths=thick, label="observed"

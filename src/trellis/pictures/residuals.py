@@ -21,6 +21,8 @@ from trellis.pictures.points import (
     check_degrees,
     colour_limits,
     draw_points,
+    finish_bar,
+    finish_map,
     panel_size,
     side_names,
 )
@@ -135,7 +137,7 @@ def _draw_signs(axes: Any, places: Float64s, left: Float64s) -> None:
     shapes = [mark.get_path().transformed(mark.get_transform()) for mark in _marks()]
     points.set_paths([shapes[int(value < 0)] for value in values])
     bar = axes.figure.colorbar(points, ax=axes, extend="both", pad=0.02, shrink=0.9)
-    bar.outline.set_linewidth(0.4)
+    finish_bar(bar)
 
 
 def _marks() -> Any:
@@ -153,7 +155,7 @@ def _signed() -> Any:
 
 def _finish(axes: Any, places: Float64s, geographic: bool, sides: Any, name: str) -> None:
     axes.set_title(name)
-    axes.set_aspect(aspect_of(places, geographic))
+    finish_map(axes, aspect_of(places, geographic))
     spec = axes.get_subplotspec()
     if spec is None or spec.is_last_row():
         axes.set_xlabel(sides[0])

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trellis.arrays import Float64s, Int64s, as_list
 from trellis.domains import is_finite, nothing, number, one_of, text
@@ -34,6 +35,7 @@ __all__ = ["Areas", "Rule", "areas_graph", "edges_graph", "read_areas"]
 
 Rule = Literal["queen", "rook"]
 _DIGITS = 1e-7  # of the map's extent; borders that are nearer than that are one
+_OTHER_MAPS = (".shp", ".gpkg", ".kml", ".kmz", ".gml", ".zip", ".topojson")
 _WHOLE = re.compile(r"[+-]?\d+(\.0*)?")
 
 
@@ -96,6 +98,11 @@ class Areas:
         rings = [self.rings[i] for i in kept]
         return Areas([self.ids[i] for i in places], rings, number[self.owner[kept]])
 
+    def has(self, ids: Sequence[Any]) -> NDArray[np.bool_]:
+        """Which of these ids are areas."""
+        known = set(self.ids)
+        return np.array([_key(str(i)) in known for i in ids], dtype=bool)
+
     def centres(self) -> Float64s:
         """A point amid each area, (n, 2): the mean of its corners, by the lengths of its sides."""
         found = np.zeros((len(self.ids), 2))
@@ -108,7 +115,7 @@ class Areas:
         return found / np.where(weights > 0, weights, 1.0)[:, None]
 
 
-def read_areas(source: Any, id: str | None = None) -> Areas:
+def read_areas(source: Any, id: str | None = None, *, ids: Iterable[Any] | None = None) -> Areas:
     """Read polygons from GeoJSON: a path, an open file, a mapping, or a ``__geo_interface__``.
 
     Parameters
@@ -117,6 +124,8 @@ def read_areas(source: Any, id: str | None = None) -> Areas:
         A FeatureCollection of polygons. Features of one id are one area.
     id : str, optional
         The property that names an area; by default the id of the feature, or the property "id".
+    ids : sequence, optional
+        Names of areas: where no property is called `id`, that which holds most of them is meant.
 
     Examples
     --------
@@ -132,15 +141,21 @@ def read_areas(source: Any, id: str | None = None) -> Areas:
     features = data.get("features") if isinstance(data, Mapping) else None
     if not isinstance(features, list | tuple) or not features:
         raise DataError(f"{name} holds no GeoJSON FeatureCollection with areas in it")
-    ids: dict[str, int] = {}
+    named: dict[str, int] = {}
+    if ids is not None:
+        id = _naming([f for f in features if isinstance(f, Mapping)], id, ids)
     rings: list[Float64s] = []
     owner: list[int] = []
+    undrawn = 0
     for i, feature in enumerate(features):
         where = f"{name}, feature {i}"
         if not isinstance(feature, Mapping):
             raise DataError(f"{where} is no GeoJSON feature")
+        if feature.get("geometry", "") is None:
+            undrawn += 1
+            continue
         key = _key(_id_of(feature, id, where))
-        area = ids.setdefault(key, len(ids))
+        area = named.setdefault(key, len(named))
         try:
             borders = list(_rings(feature.get("geometry"), where))
         except DataError:
@@ -151,7 +166,11 @@ def read_areas(source: Any, id: str | None = None) -> Areas:
             raise DataError(f"{where} has no border")
         rings += borders
         owner += [area] * len(borders)
-    return Areas(list(ids), rings, np.array(owner, dtype=np.int64))
+    if not named:
+        raise DataError(f"{name}: no feature has a geometry")
+    if undrawn:
+        warnings.warn(f"{undrawn} features without a geometry are left out", stacklevel=2)
+    return Areas(list(named), rings, np.array(owner, dtype=np.int64))
 
 
 def areas_graph(
@@ -221,7 +240,8 @@ def edges_graph(edges: Any, ids: Iterable[Any]) -> Any:
     edges : path, open file, mapping of columns or DataFrame
         The first two columns are ids, a third their similarity (1 without it). Of an edge that is
         named twice, in either direction, the larger similarity counts. Edges of ids that no row has
-        are left out.
+        are left out, with a warning if these are most. A file may have no header, if its first line
+        is an edge.
     ids : sequence
         The ids of the rows, in their order.
 
@@ -260,11 +280,23 @@ def edges_graph(edges: Any, ids: Iterable[Any]) -> Any:
         if (weight <= 0).any():
             row = int(np.argmax(weight <= 0))
             raise table.fail(row, f"{weight[row]:g} is no similarity above 0", columns[2])
-    both = (ends[0] >= 0) & (ends[1] >= 0) & (ends[0] != ends[1])
+    header = [place.get(_key(name), -1) for name in columns[:2]]
+    if table.lines is not None and min(header) >= 0:  # no header: the first line is an edge
+        ends = [np.append(end, head) for end, head in zip(ends, header, strict=True)]
+        weight = np.append(weight, _similarity(table, columns))
+    named = (ends[0] >= 0) & (ends[1] >= 0)
+    both = named & (ends[0] != ends[1])
     if not both.any():
         raise DataError(
             f"{table.name}: no edge joins two rows; its ids are such as "
             f"{table.texts(columns[0])[:1]}, those of the rows such as {names[:1]}"
+        )
+    if 2 * named.sum() < len(named):
+        line = int(np.flatnonzero(~named)[0])
+        warnings.warn(
+            f"{int((~named).sum())} of {len(named)} edges name ids that no row has, and are left "
+            f"out (the first is {table.place(line)})",
+            stacklevel=2,
         )
     i, j, w = ends[0][both], ends[1][both], weight[both]
     order = np.argsort(w, kind="stable")  # of equal places the last, the largest, stays
@@ -274,11 +306,24 @@ def edges_graph(edges: Any, ids: Iterable[Any]) -> Any:
     n = len(names)
     S = csr_array((np.r_[w, w], (np.r_[pairs[:, 0], pairs[:, 1]], np.r_[pairs[:, 1], pairs[:, 0]])),
                   shape=(n, n))  # fmt: skip
-    _warn_of_islands(S, names)
+    _warn_of_islands(S, names, "rows")
     return check_graph(S)
 
 
 # ------------------------------------------------------------------------------- reading
+
+
+def _similarity(table: Table, columns: list[str]) -> float:
+    """That of the first line, which was taken for a header."""
+    if len(columns) < 3:
+        return 1.0
+    try:
+        found = float(columns[2].replace(table.decimal, "."))
+    except ValueError:
+        found = 0.0
+    if not 0 < found < FARTHEST:
+        raise DataError(f"{table.name}, line 1: {columns[2]!r} is no similarity above 0")
+    return found
 
 
 def _json(source: Any) -> tuple[str, Any]:
@@ -291,6 +336,11 @@ def _json(source: Any) -> tuple[str, Any]:
         raise DataError(
             f"areas are a {kind}; expected GeoJSON, something with a __geo_interface__, weights of "
             "libpysal or a mapping from ids to ids"
+        )
+    if isinstance(source, str | os.PathLike) and str(source).lower().endswith(_OTHER_MAPS):
+        raise DataError(
+            f"{os.fspath(source)} is no GeoJSON; make it with 'ogr2ogr areas.geojson FILE', or "
+            "geopandas.read_file(FILE).to_file('areas.geojson')"
         )
     name, content = read_text(source)
     try:
@@ -316,6 +366,23 @@ def _id_of(feature: Mapping[str, Any], id: str | None, where: str) -> str:
             f"{where} has no {what}; it has {', '.join(map(str, properties)) or 'none'}"
         )
     return str(found)
+
+
+def _naming(features: list[Mapping[str, Any]], id: str | None, ids: Iterable[Any]) -> str | None:
+    """The property that names areas: the one called so, else the one that holds most of ids."""
+    tables = [f.get("properties") for f in features]
+    rows = [table if isinstance(table, Mapping) else {} for table in tables]
+    if any(id in row for row in rows):
+        return id
+    wanted = {_key(str(i)) for i in as_list(ids, "ids")}
+    found = {_key(str(f["id"])) for f in features if f.get("id") is not None}
+    best, most = id, len(wanted & found)
+    for name in dict.fromkeys(str(name) for row in rows for name in row):
+        values = (row.get(name) for row in rows)
+        keys = {_key(str(v)) for v in values if isinstance(v, str | int | float)}
+        if len(wanted & keys) > most:
+            best, most = name, len(wanted & keys)
+    return best
 
 
 def _rings(geometry: Any, where: str) -> Iterator[Float64s]:
@@ -398,18 +465,19 @@ def _places(known: Sequence[str], ids: Sequence[Any], what: str) -> list[int]:
     missing = [name for name, key in zip(names, keys, strict=True) if key not in place]
     if missing:
         raise DataError(
-            f"{len(missing)} of {len(names)} ids are none of {what} ({', '.join(missing[:3])}, …); "
-            f"these are such as {', '.join(list(known)[:3])}"
+            f"{len(missing)} of {len(names)} ids are none of {what} "
+            f"({', '.join(name or 'empty' for name in missing[:3])}"
+            f"{', …' if len(missing) > 3 else ''}); these are such as {', '.join(list(known)[:3])}"
         )
     return [place[key] for key in keys]
 
 
-def _warn_of_islands(S: Any, names: Sequence[str]) -> None:
+def _warn_of_islands(S: Any, names: Sequence[str], what: str = "areas") -> None:
     alone = np.flatnonzero(np.diff(S.tocsr().indptr) == 0)
     if len(alone):
         some = ", ".join(str(names[i]) for i in alone[:3])
         warnings.warn(
-            f"{len(alone)} of {len(names)} areas have no neighbour and are isolated ({some}"
+            f"{len(alone)} of {len(names)} {what} have no neighbour and are isolated ({some}"
             f"{', …' if len(alone) > 3 else ''})",
             stacklevel=3,
         )

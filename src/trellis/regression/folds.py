@@ -20,6 +20,7 @@ from trellis.regression.similarity import EARTH_KM
 __all__ = ["blocked_folds", "map_cells", "random_folds"]
 
 _CELLS = 10  # of the map for each fold
+_MANY = 20_000  # points, of which cells are made; the others go to the nearest
 _KM = EARTH_KM * np.pi / 180  # of a degree
 
 
@@ -74,7 +75,11 @@ def map_cells(
         from sklearn.cluster import KMeans
 
         few = min(n_cells, distinct)
-        cells = KMeans(few, n_init=1, random_state=random_state).fit_predict(flat)
+        some = flat
+        if len(flat) > _MANY:
+            some = flat[np.random.default_rng(random_state).permutation(len(flat))[:_MANY]]
+            few = min(few, len(np.unique(some, axis=0)))
+        cells = KMeans(few, n_init=1, random_state=random_state).fit(some).predict(flat)
         return _numbered(cells.astype(np.int64))
     span = np.ptp(flat, axis=0)
     sides = span[span > 0]

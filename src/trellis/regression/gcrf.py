@@ -42,10 +42,17 @@ from trellis.regression.bases import (
     refusals_of,
     trained,
 )
-from trellis.regression.calibration import deviations, limit_of, scale_of, spread_of
+from trellis.regression.calibration import (
+    deviations,
+    limit_of,
+    scale_of,
+    spread_in_regions,
+    spread_of,
+)
 from trellis.regression.conditional import unknown_given_known
 from trellis.regression.leave_one_out import learn, residuals
 from trellis.regression.likelihood import maximise
+from trellis.regression.regions import Weights, errors_in_regions
 from trellis.regression.rows import check_observed, check_targets, n_rows
 from trellis.regression.similarity import KNN, METRIC, Metric
 from trellis.regression.training_graphs import TrainingGraphs
@@ -154,8 +161,9 @@ class GCRF(Seeded, Storable):
     calibrate: bool | None = parameter(
         nothing | flag,
         """Whether standard deviations are made such that 90 % of the training residuals lie within
-        their 90 % intervals: leave-one-out residuals, which also say how much near neighbours are
-        worth, or those of base predictions smoothed over each other if not `observed`. None: yes
+        their 90 % intervals: leave-one-out residuals and, where nodes have coordinates, those of
+        regions of the map that are left out, for which base models are trained two to five times
+        more; or residuals of base predictions smoothed over each other if not `observed`. None: yes
         where residuals are those of unseen nodes.""",
         default=None,
     )
@@ -217,8 +225,7 @@ class GCRF(Seeded, Storable):
         honest |= not isinstance(self.base, str) and self.base_predictions == "cv"
         if honest if self.calibrate is None else self.calibrate:
             if self.observed:
-                self.std_scale_, self.std_power_ = spread_of(left, variance)
-                self.std_limit_ = limit_of((y - R @ self._alone)[known])
+                self._calibrate(X, y, R, left, variance, seed)
             else:
                 self.std_scale_ = scale_of(left, variance)
         self._nodes = TrainingNodes(y, R, fitted) if self.observed else None
@@ -400,6 +407,26 @@ class GCRF(Seeded, Storable):
         M = sum(g * L for g, L in zip(gamma, laplacians, strict=True))
         mean, variance = self._given(M, none, mixed, np.zeros(len(y)), True)
         return (y - mean) * np.sqrt(2 * total), variance
+
+    def _calibrate(
+        self, X: Any, y: Float64s, R: Float64s, left: Float64s, v: Float64s, seed: int
+    ) -> None:
+        """Learn what makes standard deviations of variances."""
+        errors = (y - R @ self._alone)[~np.isnan(y)]
+        regions = None
+        if self._graphs.can_join:  # all rows have a target
+            a, gamma = self._mixture()
+            weights = Weights(a, self.rho_, gamma, self._alone)
+            regions = errors_in_regions(
+                self.bases_, self._bounds, X, y, R, self._graphs, weights, seed
+            )
+        if regions is None:
+            self.std_scale_, self.std_power_ = spread_of(left, v)
+            self.std_limit_ = limit_of(errors)
+            return
+        far = regions.model * np.sqrt(2 * np.sum(self.alpha_))
+        self.std_scale_, self.std_power_ = spread_in_regions(left, v, far, regions.v)
+        self.std_limit_ = limit_of(errors, regions.base)
 
     def _keep(self, alpha: Float64s, beta: Float64s) -> None:
         """Weights as users see them: numbers where there is one base and one graph."""

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from trellis.arrays import Float64s
 from trellis.errors import CorruptModelError, DataError
@@ -97,6 +98,10 @@ class Joining:
     def extended(self, points: Float64s) -> Joining:
         """With more nodes, at the same scale."""
         return replace(self, points=np.vstack([self.points, points]))
+
+    def among(self, nodes: npt.NDArray[np.intp]) -> Joining:
+        """With some of the nodes only, at the same scale."""
+        return replace(self, points=self.points[nodes])
 
     def state(self) -> dict[str, Any]:
         """What a file holds."""

@@ -17,6 +17,10 @@ No determinant, no solution: the error costs a product with L. It is linear in a
 each gamma these are a least-squares problem with a_k, rho_k >= 0 and sum_k a_k = 1
 (:func:`learn`). alpha then is the one of the pseudo-likelihood, 1 / (2 mean_i K_ii e_i^2).
 
+Among neighbours R a counts for little, and where there are none it is all there is. So every node
+counts twice: what is minimised is the mean of e_i^2 plus that of (y_i - R_i a)^2, the error without
+any neighbour.
+
 Where the targets of some nodes are not known (u), these are integrated out. With an observation
 noise t that is next to nothing and O the diagonal of known nodes, P = K + O / t gives
 
@@ -139,20 +143,24 @@ def learn(
             terms = _all_known([_among(L, chosen) for L in laplacians], y, R)
     floor = _VARIANCE_FLOOR * float(np.var(y[~np.isnan(y)])) + np.finfo(float).tiny
 
+    without = terms(np.zeros(len(laplacians)))
+    e_alone, alone = _fitted(without, "leave-one-out", False)
+    apart = without if criterion == "leave-one-out" else None
+
     def cost(gamma: Float64s) -> float:
         t = terms(gamma)
-        e, _ = _fitted(t, criterion, smooth_bases)
-        if criterion == "leave-one-out":
-            return float(np.mean(e**2))
+        e, weights = _fitted(t, criterion, smooth_bases, apart)
+        if apart is not None:
+            far = apart.y - apart.R @ weights[: R.shape[1]]
+            return float(np.mean(e**2) + np.mean(far**2))
         spread = max(float(np.mean(t.precision * e**2)), floor)
         return float(np.log(spread) - np.mean(np.log(t.precision)))
 
     gamma = _search(cost, len(laplacians))
     t = terms(gamma)
-    e, weights = _fitted(t, criterion, smooth_bases)
+    e, weights = _fitted(t, criterion, smooth_bases, apart)
     alpha = 0.5 / max(float(np.mean(t.precision * e**2)), floor)
     k = R.shape[1]
-    e_alone, alone = _fitted(terms(np.zeros(len(laplacians))), "leave-one-out", False)
     return Learnt(
         alpha, weights[:k], weights[k:], gamma, e, t.precision, alone[:k],
         float(np.mean(e**2)), float(np.mean(e_alone**2)),
@@ -209,15 +217,23 @@ def _weighted(gamma: Float64s, parts: Sequence[Any]) -> Any:
     return sum(g * part for g, part in zip(gamma, parts, strict=True))
 
 
-def _fitted(t: _Terms, criterion: Criterion, smooth_bases: bool) -> tuple[Float64s, Float64s]:
-    """Return e, and a and rho one after the other, the best ones for a gamma."""
+def _fitted(
+    t: _Terms, criterion: Criterion, smooth_bases: bool, apart: _Terms | None = None
+) -> tuple[Float64s, Float64s]:
+    """Return e, and a and rho one after the other, the best ones for a gamma.
+
+    With `apart`, the terms without neighbours, also for these.
+    """
     from scipy.optimize import nnls
 
     k = t.R.shape[1]
     columns = np.column_stack([t.R, t.smooth]) if smooth_bases else t.R
     scale = np.sqrt(t.precision) if criterion == "pseudo-likelihood" else np.ones(len(t.y))
-    # All that least squares need of the rows is a triangle with a side for each column.
     rows = np.column_stack([columns, t.y]) * scale[:, None]
+    if apart is not None:
+        none = np.zeros((len(apart.y), columns.shape[1] - k))
+        rows = np.vstack([rows, np.column_stack([apart.R, none, apart.y])])
+    # All that least squares need of the rows is a triangle with a side for each column.
     triangle: Any = np.linalg.qr(rows, mode="r")
     size = 1.0 + np.abs(triangle).max()
     sums = np.zeros(columns.shape[1])

@@ -93,13 +93,34 @@ class NodeModel:
         graph: Any = None,
         observed: Float64s | None = None,
     ) -> Answer:
-        """Predict other rows, or all rows of a graph given the targets of some."""
+        """Predict other rows, or all rows of a graph given the targets of some.
+
+        A row without coordinates (NaN) keeps what the base says.
+        """
         rows = _filled(X, self.fill) if isinstance(self.model, GLACER) else X
-        if self.of_places:
-            mean, std = self.model.predict(rows, coords=points, return_std=True)
+        if self.of_places and points is not None:
+            lost = np.isnan(points).any(axis=1)
+            mean, std = np.empty(len(X)), np.empty(len(X))
+            if not lost.all():
+                there = ~lost
+                mean[there], std[there] = self.model.predict(
+                    rows[there], coords=points[there], return_std=True
+                )
+            if lost.any():
+                mean[lost], std[lost] = self._alone(rows[lost])
         else:
             mean, std = self.model.predict(rows, graph=graph, observed=observed, return_std=True)
         return Answer(mean, std, self.base(X))
+
+    def _alone(self, rows: Float64s) -> tuple[Float64s, Float64s]:
+        """Mean and standard deviation of rows that nobody is near to."""
+        from scipy.sparse import csr_array
+
+        empty = csr_array((len(rows), len(rows)))
+        many = np.size(getattr(self.model, "beta_", 0.0))
+        graph = [empty] * many if many > 1 else empty
+        mean, std = self.model.predict(rows, graph=graph, return_std=True)
+        return mean, std
 
     def base(self, X: Float64s) -> Float64s:
         """What the base model predicts without neighbours."""

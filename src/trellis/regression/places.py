@@ -8,7 +8,7 @@ lon, lng, long or longitude is in degrees: distances are great circles, in eithe
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -84,10 +84,61 @@ class Places:
             return None
         return cls.of([names[0] for names in pairs], metric)
 
+    @staticmethod
+    def odd(table: Table) -> Iterator[tuple[str, int]]:
+        """Columns called latitude or longitude that are no numbers, and a row of each.
+
+        Examples
+        --------
+        >>> from trellis.files.table import read_table
+        >>> list(Places.odd(read_table({"lat": [47.5, "47N"], "lon": [1, 2]})))
+        [('lat', 1)]
+        """
+        for name in Places.named(table):
+            bad = table.numbers(name)[1]
+            if bad.size:
+                yield name, int(bad[0])
+
+    @staticmethod
+    def named(table: Table) -> list[str]:
+        """The columns called latitude or longitude."""
+        return [name for name in table.columns if _words(name) & (_LATITUDES | _LONGITUDES)]
+
+    @staticmethod
+    def likely(table: Table) -> list[str]:
+        """The one column called x and the one called y, or like these; none if there are more.
+
+        Examples
+        --------
+        >>> from trellis.files.table import read_table
+        >>> Places.likely(read_table({"X": [1], "Y": [2], "size": [3]}))
+        ['X', 'Y']
+        """
+        found = [
+            [n for n in table.columns if _words(n) & some and table.is_numeric(n)]
+            for some in (_EASTS, _NORTHS)
+        ]
+        return [names[0] for names in found] if all(len(names) == 1 for names in found) else []
+
     @property
     def geographic(self) -> bool:
         """Whether coordinates are degrees."""
         return self.metric == "haversine"
+
+    @property
+    def northward(self) -> bool:
+        """Whether the first of two coordinates is the one that goes upwards on a map.
+
+        Examples
+        --------
+        >>> Places.of(["lat", "lon"], "euclidean").northward, Places.of(["x", "y"]).northward
+        (True, False)
+        """
+        if len(self.columns) != 2:
+            return False
+        first, second = (_words(name) for name in self.columns)
+        up = first & (_LATITUDES | _NORTHS) and second & (_LONGITUDES | _EASTS)
+        return self.geographic or bool(up)
 
     def may_be_degrees(self, points: Float64s) -> bool:
         """Whether what is called x and y has the range of longitudes and latitudes.
@@ -106,9 +157,18 @@ class Places:
         return bool(named and fractions and 20 < east <= 180 and north <= 90)
 
     def read(self, table: Table) -> Float64s:
-        """Coordinates of the rows, (n, c); refuses what is missing or beyond the Earth."""
+        """Coordinates of the rows, (n, c), all NaN where one is missing.
+
+        Raises
+        ------
+        DataError
+            If some are no numbers or beyond the Earth.
+        """
         table.require(self.columns)
-        points = np.column_stack([table.checked_numbers(name) for name in self.columns])
+        points = np.column_stack(
+            [table.checked_numbers(name, missing=True) for name in self.columns]
+        )
+        points[np.isnan(points).any(axis=1)] = np.nan
         if self.geographic:
             for column, (limit, what) in enumerate(((90, "latitude"), (360, "longitude"))):
                 beyond = np.flatnonzero(np.abs(points[:, column]) > limit)
@@ -117,11 +177,35 @@ class Places:
                     cell = table.texts(self.columns[column])[row]
                     raise table.fail(
                         row,
-                        f"{cell} is no {what} in degrees (at most {limit}); for metres say metric "
-                        "euclidean, and the latitude comes before the longitude",
+                        f"{cell} is no {what} in degrees (at most {limit}); {_advice(points)}",
                         self.columns[column],
                     )
         return points
+
+    def nowhere(self, points: Float64s) -> int:
+        """How many rows are at latitude 0 and longitude 0, where others are far from it.
+
+        Examples
+        --------
+        >>> Places.of(["lat", "lon"]).nowhere(np.array([[47.6, -122.3], [0.0, 0.0]]))
+        1
+        """
+        if not self.geographic:
+            return 0
+        apart = np.abs(points).max(axis=1)
+        known = apart[~np.isnan(apart)]
+        zero = known == 0
+        return int(zero.sum()) if (known[~zero] > 10).all() and not zero.all() else 0
+
+
+def _advice(points: Float64s) -> str:
+    """What columns of degrees may be instead."""
+    lat, lon = np.nanmax(np.abs(points), axis=0)
+    if lat <= 360 and lon <= 90:
+        return "latitude and longitude seem to be swapped: rename the columns"
+    if lat > 1000:
+        return "for metres say metric euclidean"
+    return "correct it, or empty the cell"
 
 
 def _words(name: str) -> set[str]:

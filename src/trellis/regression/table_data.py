@@ -1,26 +1,43 @@
 """A table, its target, and which columns are features and coordinates: what a regression is given.
 
-Rows with a target are *known*, the others *unknown*: these are predicted only. What columns are is
-decided once, by all rows and without the target; what is learnt from the target is learnt from the
-rows trained on.
+Rows with a target are *known*, the others *unknown*: these are predicted only, and so are rows
+without coordinates where neighbours are made of these. What columns are is decided once, by all
+rows and without the target; what is learnt from the target is learnt from the rows trained on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from trellis.arrays import Float64s, Int64s
 from trellis.errors import DataError
 from trellis.files.table import Table
+from trellis.regression.column_kinds import kind_of
 from trellis.regression.places import Metric, Places
 from trellis.regression.table_rows import Encoded, TableRows
+from trellis.regression.written_cells import plain_cells
 
-__all__ = ["TableData"]
+__all__ = ["TableData", "targets"]
 
 _ALMOST = 0.99999  # a correlation that is no accident
+_MANY = 20  # values whose order says something
+
+
+def targets(table: Table, column: str, *, log: bool) -> Float64s:
+    """Targets of a table or, if `log`, their logarithms; NaN where one is missing."""
+    y = table.checked_numbers(column, missing=True)
+    if not log:
+        return y
+    wrong = np.flatnonzero(y <= 0)
+    if wrong.size:
+        cell = table.texts(column)[wrong[0]]
+        raise table.fail(
+            wrong[0], f"{cell} has no logarithm; empty the cell, or leave log out", column
+        )
+    return np.asarray(np.log(y), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -36,11 +53,15 @@ class TableData:
     given : Encoded
         The numbers.
     y : (n,)
-        Targets, NaN where unknown.
+        Targets, or their logarithms; NaN where unknown.
     places : Places or None
         Which columns are coordinates.
     points : (n, c) or None
-        The coordinates.
+        The coordinates; NaN where a row has none.
+    note : str
+        How the cells of the target were read.
+    log : bool
+        Whether `y` are logarithms.
     """
 
     table: Table
@@ -50,6 +71,8 @@ class TableData:
     y: Float64s
     places: Places | None
     points: Float64s | None
+    note: str = ""
+    log: bool = False
 
     @classmethod
     def of(
@@ -63,6 +86,7 @@ class TableData:
         coords: Sequence[str] | None = None,
         metric: Metric | None = None,
         max_levels: int = 10,
+        log: bool = False,
     ) -> TableData:
         """Read a table; the parameters are those of a ``TableRegressor``.
 
@@ -87,24 +111,55 @@ class TableData:
             raise DataError(f"column {twice[0]!r} is dropped, and a feature or a category, too")
         columns = [n for n in features or table.columns if n != target and n not in drop]
         columns += [n for n in categories if n not in columns and n != target]
-        y = table.checked_numbers(target, missing=True)
+        read, written = plain_cells(table, (*columns, *(coords or ()), target), categories)
+        named = [n for n in written if n in columns and kind_of(read, n).kind == "category"]
+        if named:  # 98,101 as a postcode: a name, which stays as it is
+            read, written = plain_cells(
+                table, (*columns, *(coords or ()), target), (*categories, *named)
+            )
+        table = read
+        y = targets(table, target, log=log)
         places = Places.found(table, metric) if coords is None else Places.of(coords, metric)
         points = None if places is None else places.read(table)
+        if places is not None and points is not None and np.isnan(points).all():
+            raise DataError(f"{table.name}: no row has all of {', '.join(places.columns)}")
         rows = TableRows.of(
-            table, columns, wanted=features or (), categories=categories, max_levels=max_levels
-        )
+            table, columns, wanted=features or (), categories=categories, max_levels=max_levels,
+            notes=written,
+        )  # fmt: skip
         rows.check()
-        return cls(table, target, rows, rows.encoded(table), y, places, points)
+        note = written.get(target, "")
+        return cls(table, target, rows, rows.encoded(table), y, places, points, note, log)
+
+    @property
+    def label(self) -> str:
+        """What `y` is called."""
+        return f"log {self.target}" if self.log else self.target
+
+    @property
+    def lost(self) -> Int64s:
+        """Rows without coordinates, where the others have some."""
+        if self.points is None:
+            return np.empty(0, np.int64)
+        return np.flatnonzero(np.isnan(self.points).any(axis=1))
 
     @property
     def known(self) -> Int64s:
-        """Rows with a target."""
-        return np.flatnonzero(~np.isnan(self.y))
+        """Rows to learn from."""
+        there = ~np.isnan(self.y)
+        there[self.lost] = False
+        return np.flatnonzero(there)
 
     @property
     def unknown(self) -> Int64s:
-        """Rows without one."""
-        return np.flatnonzero(np.isnan(self.y))
+        """Rows to predict."""
+        there = np.isnan(self.y)
+        there[self.lost] = True
+        return np.flatnonzero(there)
+
+    def on_graph(self) -> TableData:
+        """The same where neighbours are not made of coordinates: rows may do without."""
+        return replace(self, places=None, points=None) if len(self.lost) else self
 
     @property
     def regressors(self) -> tuple[int, ...] | None:
@@ -133,7 +188,9 @@ class TableData:
         return rows, X
 
     def suspects(self) -> list[str]:
-        """Columns that are the target in other units, or nearly so."""
+        """Columns that are the target in other units or on another scale, or nearly so."""
+        from scipy.stats import rankdata
+
         known = self.known
         found = []
         for i, source in enumerate(self.rows.sources):
@@ -141,7 +198,12 @@ class TableData:
             both = np.isfinite(x)
             if i in self.given.coded or both.sum() < 10 or np.ptp(x[both]) == 0:
                 continue
-            y = self.y[known][both]
-            if np.ptp(y) > 0 and abs(np.corrcoef(x[both], y)[0, 1]) > _ALMOST:
+            x, y = x[both], self.y[known][both]
+            if np.ptp(y) == 0:
+                continue
+            alike = [(x, y)]
+            if min(len(np.unique(x)), len(np.unique(y))) > _MANY:
+                alike.append((rankdata(x), rankdata(y)))  # such as its logarithm
+            if any(abs(np.corrcoef(a, b)[0, 1]) > _ALMOST for a, b in alike):
                 found.append(source)
         return found

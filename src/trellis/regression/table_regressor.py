@@ -13,20 +13,22 @@ from typing import Any, Self
 import numpy as np
 
 from trellis.arrays import Float64s
-from trellis.domains import has, nothing, one_of, strings, text, whole
+from trellis.domains import flag, has, nothing, number, one_of, strings, text, whole
 from trellis.errors import CorruptModelError, DataError
 from trellis.estimator import Seeded, changed, parameter
 from trellis.files.storable import Storable, is_fitted
 from trellis.files.stored import header_value, take
-from trellis.files.table import read_table
+from trellis.files.table import Table, read_table
 from trellis.regression.base_names import named_base, taking_gaps
 from trellis.regression.gcrf import GCRF, REGRESSOR
 from trellis.regression.glacer import GLACER
+from trellis.regression.log_scale import OwnScale
 from trellis.regression.node_model import Answer, NodeModel
 from trellis.regression.places import Metric, Places
 from trellis.regression.similarity import METRIC
-from trellis.regression.table_data import TableData
+from trellis.regression.table_data import TableData, targets
 from trellis.regression.table_rows import TableRows
+from trellis.regression.written_cells import plain_cells
 
 __all__ = ["TableRegressor"]
 
@@ -46,6 +48,8 @@ class TableRegressor(Seeded, Storable):
         The fitted model of the numbers; ``model_.model`` is the GCRF or GLACER.
     seed_ : int
         That of everything random.
+    log_ : bool
+        Whether the model is one of logarithms.
 
     Examples
     --------
@@ -64,6 +68,13 @@ class TableRegressor(Seeded, Storable):
     """
 
     target: str = parameter(text, "The column to predict.", kw_only=False)
+    log: bool = parameter(
+        flag,
+        """Whether to learn the logarithm of the target, as is usual for prices, counts and
+        concentrations: what is far off is then far off by a factor. Predictions are of the target
+        itself, and never below 0.""",
+        default=False,
+    )
     features: Sequence[str] | None = parameter(
         nothing | strings,
         """The columns to predict from, even where they look like nothing to learn from. None: all
@@ -121,7 +132,8 @@ class TableRegressor(Seeded, Storable):
         Parameters
         ----------
         table : path, open file, mapping of columns or DataFrame
-            The target may be missing in some rows; so may features.
+            The target may be missing in some rows; so may features. Rows without coordinates are
+            left out, unless there is a graph.
         graph : sparse (n, n), optional
             Similarities of all rows, those without a target among them, instead of nearest rows:
             :func:`~trellis.regression.areas_graph` makes one of areas.
@@ -132,24 +144,28 @@ class TableRegressor(Seeded, Storable):
             If columns or targets are not there or not as they should be; it names the place.
         """
         self._check_parameters()
-        return self.fit_data(self.read(table), graph=graph)
+        data = self.read(table)
+        return self.fit_data(data if graph is None else data.on_graph(), graph=graph)
 
     def read(self, table: Any) -> TableData:
         """A table as the parameters say it is to be read."""
         return TableData.of(
             read_table(table, separator=None, decimal=None), self.target,
             features=self.features, drop=self.drop, categories=self.categories,
-            coords=self.coords, metric=self.metric, max_levels=self.max_levels,
+            coords=self.coords, metric=self.metric, max_levels=self.max_levels, log=self.log,
         )  # fmt: skip
 
     def fit_data(self, data: TableData, *, graph: Any = None) -> Self:
         """Learn from a table that has been read."""
         self._check_parameters()
         self.seed_ = seed = self._seed_or_fresh()
+        self.log_ = data.log
         data.check_targets(_LEAST, "to learn anything")
         self.rows_, X = data.numbers(data.known, seed)
         self.places_ = data.places if graph is None else None
-        self.model_ = self.fitted_model(X, data.y, data, seed, graph=graph)
+        y = np.full(len(data.y), np.nan)
+        y[data.known] = data.y[data.known]
+        self.model_ = self.fitted_model(X, y, data, seed, graph=graph)
         return self
 
     def fitted_model(
@@ -179,12 +195,14 @@ class TableRegressor(Seeded, Storable):
         Parameters
         ----------
         table : path, open file, mapping of columns or DataFrame
-            With the columns of training, but for the target.
+            With the columns of training, but for the target. Rows without coordinates get what
+            the base says.
         graph : sparse (n, n), optional
             Similarities of its rows, if training had a graph: then all areas belong in the table,
             and targets that it has are what is known of the neighbours of the others.
         return_std : bool
-            Also return standard deviations; 90 % intervals are 1.645 of them to either side.
+            Also return standard deviations; 90 % intervals are 1.645 of them to either side,
+            unless logarithms were learnt: :meth:`predict_interval` has those.
 
         Returns
         -------
@@ -193,12 +211,40 @@ class TableRegressor(Seeded, Storable):
             Only with `return_std`.
         """
         found = self.answer(table, graph=graph)
-        return (found.mean, found.std) if return_std else found.mean
+        own = OwnScale.of(found.mean, found.std, 0.0, log=self.log_)
+        return (own.mean, own.std) if return_std else own.mean
+
+    def predict_interval(
+        self, table: Any, *, graph: Any = None, level: float = 0.9
+    ) -> tuple[Float64s, Float64s]:
+        """Return both ends of an interval of the target of each row.
+
+        Parameters
+        ----------
+        table, graph
+            As for :meth:`predict`.
+        level : float
+            How many targets are to lie within theirs.
+
+        Returns
+        -------
+        low, high : (n,) arrays
+        """
+        from scipy.stats import norm
+
+        number(above=0, below=1).check("level", level)
+        found = self.answer(table, graph=graph)
+        z = float(norm.ppf((1 + level) / 2))
+        own = OwnScale.of(found.mean, found.std, z, log=self.log_)
+        return own.low, own.high
 
     def answer(self, table: Any, *, graph: Any = None) -> Answer:
-        """Mean, standard deviation and base prediction of each row, as :meth:`predict` has them."""
+        """Mean, standard deviation and base prediction of each row.
+
+        The parameters are those of :meth:`predict`; if logarithms were learnt, so are these.
+        """
         self._check_fitted()
-        read = read_table(table, separator=None, decimal=None)
+        read = self._plain(table)
         given = self.rows_.encoded(read)
         X = self.rows_.filled(given)
         points, observed = None, None
@@ -210,7 +256,7 @@ class TableRegressor(Seeded, Storable):
                 "the table, too"
             )
         elif self.target in read.columns:
-            observed = read.checked_numbers(self.target, missing=True)
+            observed = targets(read, self.target, log=self.log_)
             known = np.flatnonzero(~np.isnan(observed))
             if len(known):  # as in training, whose rows these are likely to be
                 part = given.subset(known)
@@ -218,22 +264,36 @@ class TableRegressor(Seeded, Storable):
         return self.model_.answer(X, points=points, graph=graph, observed=observed)
 
     def predict_base(self, table: Any) -> Float64s:
-        """Return what the base model alone predicts, without neighbours."""
+        """Return what the base model alone predicts, without neighbours.
+
+        If logarithms were learnt it is the median of what it expects, as it knows no spread.
+        """
         self._check_fitted()
-        read = read_table(table, separator=None, decimal=None)
-        return self.model_.base(self.rows_.filled(self.rows_.encoded(read)))
+        read = self._plain(table)
+        base = self.model_.base(self.rows_.filled(self.rows_.encoded(read)))
+        return np.exp(base) if self.log_ else base
 
     def score(self, table: Any, *, graph: Any = None) -> float:
         """Return R^2 of the predictions, over the rows with a target."""
         from sklearn.metrics import r2_score
 
         self._check_fitted()
-        read = read_table(table, separator=None, decimal=None)
+        read = self._plain(table)
         y = read.checked_numbers(self.target, missing=True)
         known = ~np.isnan(y)
         return float(r2_score(y[known], self.predict(read, graph=graph)[known]))
 
     # ------------------------------------------------------------------ parts
+
+    def _plain(self, table: Any) -> Table:
+        """A new table, its cells of numbers as plain ones."""
+        read = read_table(table, separator=None, decimal=None)
+        if not len(read):
+            raise DataError(f"{read.name} has a header, but no rows")
+        numbers = [code.name for code in self.rows_.codes if code.how == "number"]
+        words = [code.name for code in self.rows_.codes if code.how != "number"]
+        where = () if self.places_ is None else self.places_.columns
+        return plain_cells(read, (*numbers, *where, self.target), words)[0]
 
     def _new_model(self, seed: int) -> Any:
         from sklearn.base import clone
@@ -273,6 +333,7 @@ class TableRegressor(Seeded, Storable):
             "model": self.model_.model,
             "fill": self.model_.fill,
             "seed": self.seed_,
+            "log": self.log_,
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -293,3 +354,4 @@ class TableRegressor(Seeded, Storable):
         fill = take(state, "fill", np.float64, (len(self.rows_.names),))
         self.model_ = NodeModel(model, places is not None, fill)
         self.seed_ = header_value(state, "seed", int, low=0)
+        self.log_ = header_value({"log": False, **state}, "log", bool)

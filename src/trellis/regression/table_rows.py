@@ -22,14 +22,16 @@ from trellis.arrays import Float64s, Int64s
 from trellis.errors import CorruptModelError, DataError
 from trellis.files.stored import header_value, take
 from trellis.files.table import Table
-from trellis.regression.column_kinds import DATE_FORMS, ODD_SHARE, days, kind_of, known_cells
+from trellis.regression.column_kinds import DATE_FORMS, date_form, days, kind_of, known_cells
 from trellis.regression.target_means import crossed_means, level_means
+from trellis.regression.written_cells import ODD_SHARE
 
 __all__ = ["ColumnCode", "Encoded", "TableRows"]
 
 _HOWS = ("number", "date", "one-hot", "means")
 _PARTS = ("day", "month", "weekday", "hour")
 _YEAR, _MONTH = 400.0, 28.0  # days
+_GREATEST = 1e30  # beyond is what stands for nothing, such as -3.4e38 of raster maps
 _MISSING = ""  # the value of a cell that is missing; no cell that is there is empty
 
 
@@ -79,15 +81,27 @@ class ColumnCode:
                 row = int(infinite[0])
                 cell = table.texts(self.name)[row]
                 raise table.fail(row, f"{cell!r} is not finite; leave the cell empty", self.name)
+            huge = np.flatnonzero(np.abs(values) > _GREATEST)
+            if huge.size:
+                row = int(huge[0])
+                cell = table.texts(self.name)[row]
+                raise table.fail(
+                    row, f"{cell!r} is too large a number; empty the cell if it is a gap", self.name
+                )
             self._check_odd(table, bad, "is not a number")
             values[bad] = np.nan
             return np.asarray(values[:, None], dtype=np.float64)
         cells = known_cells(table, self.name)
         if self.how == "date":
             when = days(cells, self.form)
-            there = np.array([cell is not None for cell in cells])
-            what = f"is no date, such as {DATE_FORMS[self.form]}"
-            self._check_odd(table, np.flatnonzero(there & np.isnan(when)), what)
+            there = np.array([cell is not None for cell in cells], dtype=bool)
+            bad = np.flatnonzero(there & np.isnan(when))
+            if len(bad) > ODD_SHARE * there.sum():  # a new table may write them in another form
+                form = date_form([cell for cell in cells if cell is not None])
+                if form:
+                    when = days(cells, form)
+                    bad = np.flatnonzero(there & np.isnan(when))
+            self._check_odd(table, bad, f"is no date, such as {DATE_FORMS[self.form]}")
             return _parts_of(when, self.parts)
         place = {level: i for i, level in enumerate(self.levels)}
         codes = np.array([place.get(c or _MISSING, -1) for c in cells], dtype=np.int64)
@@ -137,8 +151,11 @@ class TableRows:
         wanted: Collection[str] = (),
         categories: Collection[str] = (),
         max_levels: int = 10,
+        notes: Mapping[str, str] | None = None,
     ) -> TableRows:
         """Decide for columns of a table; those `wanted` are used even where that looks unwise.
+
+        `notes` say how cells of columns were read.
 
         Examples
         --------
@@ -163,13 +180,15 @@ class TableRows:
             if kind in ("identifier", "constant", "empty"):
                 left_out[name] = f"{kind}: {found.why}" if kind != "empty" else found.why
             elif kind == "number":
-                codes.append(ColumnCode(name, "number", note=found.why))
+                said = (notes or {}).get(name, "")
+                note = "; ".join(filter(None, (said, found.why)))
+                codes.append(ColumnCode(name, "number", note=note))
             elif kind == "date":
                 codes.append(_date(table, name, found.form))
             else:
                 levels = tuple(sorted({c or _MISSING for c in known_cells(table, name)}))
                 how = "one-hot" if len(levels) <= max_levels else "means"
-                codes.append(ColumnCode(name, how, levels))
+                codes.append(ColumnCode(name, how, levels, note=found.hint))
         return cls(tuple(codes), left_out)
 
     @property
@@ -192,6 +211,16 @@ class TableRows:
         X = np.column_stack(blocks) if blocks else np.empty((len(table), 0))
         sources = [code.how == "means" for code in self.codes for _ in code.names]
         return Encoded(np.ascontiguousarray(X), tuple(np.flatnonzero(sources).tolist()))
+
+    def unseen(self, table: Table) -> list[tuple[str, int, str]]:
+        """Columns with values that training never saw: how many cells, and one of the values."""
+        found = []
+        for code in self.codes:
+            if code.how in ("one-hot", "means"):
+                new = [c for c in known_cells(table, code.name) if c and c not in set(code.levels)]
+                if new:
+                    found.append((code.name, len(new), new[0]))
+        return found
 
     def learned(self, given: Encoded, y: Float64s) -> TableRows:
         """With the means of these rows."""
@@ -269,7 +298,7 @@ def _date(table: Table, name: str, form: str) -> ColumnCode:
     parts = ["day"]
     if np.ptp(when) > _YEAR:
         parts.append("month")
-    if np.ptp(when) > _MONTH and len(np.unique(np.floor(when) % 7)) > 1:
+    if "%d" in form and np.ptp(when) > _MONTH and len(np.unique(np.floor(when) % 7)) > 1:
         parts.append("weekday")
     if (when % 1).any():
         parts.append("hour")

@@ -113,6 +113,13 @@ class TrainingGraphs:
         """Whether new rows can join all graphs."""
         return all(joining is not None for joining in self.joinings)
 
+    @property
+    def places(self) -> tuple[Float64s, bool]:
+        """Coordinates of the training nodes, and whether they are degrees; of the first graph."""
+        joining = self.joinings[0]
+        assert joining is not None
+        return joining.points, joining.builder.metric == "haversine"
+
     def laplacians(self, matrices: Sequence[Any], nodes: Any = None) -> list[Any]:
         """The scaled Laplacians of graphs, or of some nodes among themselves."""
         if nodes is not None:
@@ -188,6 +195,23 @@ class TrainingGraphs:
             W = whole.links(points[unknown]) * (factor * g)
             weight += np.asarray(W.sum(axis=1)).ravel()
             pull += W @ np.concatenate([e[0], e[1][~same]])
+        return weight, pull
+
+    def between(
+        self,
+        left: npt.NDArray[np.intp],
+        kept: npt.NDArray[np.intp],
+        e: Float64s,
+        gamma: Float64s,
+    ) -> tuple[Float64s, Float64s]:
+        """Return the same two for training nodes that join others as if they were new."""
+        weight, pull = np.zeros(len(left)), np.zeros(len(left))
+        for joining, factor, g in zip(self.joinings, self.factors, gamma, strict=True):
+            assert joining is not None
+            if g > 0:
+                W = joining.among(kept).links(joining.points[left]) * (factor * g)
+                weight += np.asarray(W.sum(axis=1)).ravel()
+                pull += W @ e[kept]
         return weight, pull
 
     def state(self) -> dict[str, Any]:
