@@ -64,6 +64,29 @@ def test_residuals_are_those_of_leaving_each_out(seed, n, bases, graphs, share, 
     assert found.error_alone == pytest.approx(np.mean(alone**2), rel=1e-3)
 
 
+def test_neighbours_share_two_base_predictions_at_most():
+    """A base that says a fifth of what it should: at few nodes, rho of hundreds would fit best."""
+    rng = np.random.default_rng(5)
+    n = 40
+    R = rng.normal(size=(n, 2))
+    y = 5 * R[:, 0] + rng.normal(size=n)
+    laplacians = some_graphs(n, 1, rng)
+    found = learn(laplacians, y, R)
+    assert found.rho.sum() == pytest.approx(2) and (found.rho >= 0).all()
+    assert found.error < found.error_alone
+
+    def error(parameters):  # along the bound, independently
+        share, turn = np.sin(parameters) ** 2
+        a, rho = np.array([share, 1 - share]), 2 * np.array([turn, 1 - turn])
+        g = found.gamma[0]
+        K_diagonal = 1 + g * laplacians[0].diagonal()
+        e = (y + g * (laplacians[0] @ (y - R @ rho)) - R @ a) / K_diagonal
+        return np.mean(e**2) + np.mean((y - R @ a) ** 2)
+
+    best = min(minimize(error, s, method="Nelder-Mead").fun for s in rng.normal(size=(8, 2)))
+    assert found.error + np.mean((y - R @ found.a) ** 2) <= best * (1 + 1e-5)
+
+
 def test_no_parameters_do_better_than_those_found():
     """Independently: a general search over a, rho and gamma, from several starts."""
     rng = np.random.default_rng(0)

@@ -78,7 +78,7 @@ class GCRF(Seeded, Storable):
         Weights of the base predictions and of the graphs.
     rho_ : array (K,)
         How much of each base prediction neighbours need not share: 0 says that neighbours have
-        similar targets, 1 that they have similar residuals.
+        similar targets, 1 that they have similar residuals. They sum to 2 at most.
     leave_one_out_error_, base_error_ : float
         Mean squared errors at training nodes, each predicted from all others, and those of the base
         models alone (both NaN for ``observed=False``).
@@ -120,8 +120,8 @@ class GCRF(Seeded, Storable):
         nothing | function | sequence_of(function, "a list of functions"),
         """Makes the graph from `coords` (from X where none are given), e.g. ``KNN(5,
         metric="haversine")`` or ``KNN(5, columns=["lat", "lon"])``. Several graphs have one beta
-        each. None: ``[KNN(5), KNN(20)]`` of `coords`: the nearest of all, and some more, which tell
-        of what is noisy and of what is far.""",
+        each. None: of `coords`, ``KNN(5, weight="inverse")`` and ``KNN(20, weight="inverse")``: the
+        nearest of all, and some more, which tell of what is noisy and of what is far.""",
         default=None,
     )
     metric: Metric = parameter(
@@ -333,7 +333,7 @@ class GCRF(Seeded, Storable):
         if graph is not None:
             return graph
         if self.graph is None and coords is not None:
-            return [KNN(k, metric=self.metric) for k in _NEIGHBOURS]
+            return [KNN(k, weight="inverse", metric=self.metric) for k in _NEIGHBOURS]
         return self.graph
 
     # ------------------------------------------------------------------ learning

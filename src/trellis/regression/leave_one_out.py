@@ -14,8 +14,9 @@ K_ii), where
     e_i = [K y - R a - (K - I) R rho]_i / K_ii.
 
 No determinant, no solution: the error costs a product with L. It is linear in a and rho, so for
-each gamma these are a least-squares problem with a_k, rho_k >= 0 and sum_k a_k = 1
-(:func:`learn`). alpha then is the one of the pseudo-likelihood, 1 / (2 mean_i K_ii e_i^2).
+each gamma these are a least-squares problem with a_k, rho_k >= 0, sum_k a_k = 1 and
+sum_k rho_k <= 2 (:func:`learn`; rho = 700 can have the least error at forty nodes, and nowhere
+else). alpha then is the one of the pseudo-likelihood, 1 / (2 mean_i K_ii e_i^2).
 
 Among neighbours R a counts for little, and where there are none it is all there is. So every node
 counts twice: what is minimised is the mean of e_i^2 plus that of (y_i - R_i a)^2, the error without
@@ -47,6 +48,7 @@ __all__ = ["Learnt", "learn", "residuals"]
 Criterion = Literal["leave-one-out", "pseudo-likelihood"]
 
 _LOGS = np.linspace(-6.0, 7.0, 27)  # of gamma; beyond, neighbours say nothing or everything
+_LARGEST_RHO = 2.0  # where base models say too little of what features do, as if they were twice as sure
 _VARIANCE_FLOOR = 1e-10
 _NOISE = 1e-8  # of known targets, where others are unknown, beside their own variance
 _LARGEST_PART = 20_000  # nodes of a graph with unknown targets that are learnt from
@@ -236,10 +238,14 @@ def _fitted(
     # All that least squares need of the rows is a triangle with a side for each column.
     triangle: Any = np.linalg.qr(rows, mode="r")
     size = 1.0 + np.abs(triangle).max()
-    sums = np.zeros(columns.shape[1])
-    sums[:k] = 1e5 * size  # so heavy a row that a sums to 1 to ten digits
-    sides = np.append(triangle[:, -1], sums[0])
-    weights, _ = nnls(np.vstack([triangle[:, :-1], sums]), sides)
+    heavy = 1e5 * size  # so heavy a row that a sums to 1 to ten digits
+    sums = np.zeros((2, columns.shape[1]))
+    sums[0, :k] = sums[1, k:] = heavy
+    sides = np.append(triangle[:, -1], [heavy, _LARGEST_RHO * heavy])
+    weights, _ = nnls(np.vstack([triangle[:, :-1], sums[:1]]), sides[:-1])
+    if weights[k:].sum() > _LARGEST_RHO:  # convex: then the best there is has this sum
+        weights, _ = nnls(np.vstack([triangle[:, :-1], sums]), sides)
+        weights[k:] *= _LARGEST_RHO / weights[k:].sum()
     weights[:k] /= weights[:k].sum()
     e: Float64s = t.y - columns @ weights
     return e, np.concatenate([weights, np.zeros(2 * k - len(weights))])
