@@ -48,7 +48,7 @@ __all__ = ["Learnt", "learn", "residuals"]
 Criterion = Literal["leave-one-out", "pseudo-likelihood"]
 
 _LOGS = np.linspace(-6.0, 7.0, 27)  # of gamma; beyond, neighbours say nothing or everything
-_LARGEST_RHO = 2.0  # where base models say too little of what features do, as if they were twice as sure
+_LARGEST_RHO = 2.0  # a base that dares too little may be doubled
 _VARIANCE_FLOOR = 1e-10
 _NOISE = 1e-8  # of known targets, where others are unknown, beside their own variance
 _LARGEST_PART = 20_000  # nodes of a graph with unknown targets that are learnt from

@@ -76,8 +76,9 @@ class NodeModel:
             return cls(model, False, fill)
         assert points is not None
         if n_neighbors is not None or (glacer and model.graph is None):
-            nearest = KNN(metric=metric) if n_neighbors is None else KNN(n_neighbors, metric=metric)
-            nearest.set_params(n_neighbors=max(1, min(nearest.n_neighbors, len(known) - 1)))
+            nearest = KNN(metric=metric) if glacer else KNN(metric=metric, weight="inverse")
+            wanted = nearest.n_neighbors if n_neighbors is None else n_neighbors
+            nearest.set_params(n_neighbors=max(1, min(wanted, len(known) - 1)))
             model.set_params(graph=nearest)
         elif model.graph is None:
             model.set_params(metric=metric)
