@@ -63,13 +63,14 @@ def test_precomputed_base_predictions_stay_as_they_are():
     assert np.sort(found.base) == pytest.approx(np.sort(y - X[:, 0]))
 
 
-def test_of_many_nodes_two_folds_are_enough():
+def test_many_nodes_have_more_and_smaller_regions_of_which_two_folds_are_enough():
     where, _, y = town(6000, 2)
     R = np.zeros((6000, 1))
     model = GCRF("precomputed", graph=KNN(4), random_state=0).fit(R, y, coords=where)
     found = errors_in_regions([], NO_BOUNDS, R, y, R, model._graphs, weights_of(model), 0)
     assert found is not None
-    fold, _ = blocked_folds(where, 5, n_cells=10, random_state=0)
+    fold, cell = blocked_folds(where, 5, n_cells=35, random_state=0)
+    assert len(np.unique(cell)) == 35 == round(np.sqrt(6000 / 5))
     assert len(found.model) == np.sum(fold < 2)
 
 

@@ -1,10 +1,12 @@
 """What a Gaussian CRF errs by in regions from which nothing is known.
 
-Leave-one-out residuals are those of nodes among known ones. The map is cut into ten cells (k-means
-of the places), in five folds; nodes of a fold are predicted from the nodes of the others, by base
-models that were trained on these, too. Then v_i = 1 / (1 + w_i) with the sum w_i of what links a
-node to known ones is that of an inner node if the edge of the region is near, and 1 far from it.
-As many folds are made as hold a thousand nodes, and two at least; none that holds most nodes.
+Leave-one-out residuals are those of nodes among known ones. The map is cut into cells (k-means of
+the places), in five folds: ten cells up to 500 nodes, and of n nodes sqrt(n / 5), as who knows many
+places asks about smaller parts of the map. Nodes of a fold are predicted from the nodes of the
+others, by base models that were trained on these, too. Then v_i = 1 / (1 + w_i) with the sum w_i of
+what links a node to known ones is that of an inner node if the edge of the region is near, and 1
+far from it. As many folds are made as hold a thousand nodes, and two at least; none that holds most
+nodes.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from trellis.regression.training_graphs import TrainingGraphs
 __all__ = ["Errors", "Weights", "errors_in_regions"]
 
 _FOLDS, _CELLS = 5, 10
+_NODES = 500  # up to which there are no more cells
 _ENOUGH = 1000  # nodes that were left out
 
 
@@ -74,10 +77,11 @@ def errors_in_regions(
     from sklearn.utils import _safe_indexing
 
     places, geographic = graphs.places
+    cells = round(_CELLS * max(1.0, len(y) / _NODES) ** 0.5)
     try:
         with one_thread():
             fold, _ = blocked_folds(
-                places, _FOLDS, n_cells=_CELLS, geographic=geographic, random_state=random_state
+                places, _FOLDS, n_cells=cells, geographic=geographic, random_state=random_state
             )
     except DataError:
         return None
