@@ -11,6 +11,7 @@ from sklearn.linear_model import LinearRegression
 
 from trellis.errors import DataError
 from trellis.regression.base_names import BASES, named_base, taking_gaps
+from trellis.regression.bases import one_thread
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))
@@ -21,6 +22,11 @@ GAPS[::9, 1] = np.nan
 
 @pytest.mark.parametrize("name", [*BASES, "Lars", "TheilSenRegressor", "ExtraTreeRegressor"])
 def test_every_base_learns_from_gaps_and_large_targets(name):
+    with one_thread():
+        learns(name)
+
+
+def learns(name):
     model = named_base(name, 0)
     found = clone(model).fit(GAPS, Y).predict(GAPS)
     assert found.shape == (80,)

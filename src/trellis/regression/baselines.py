@@ -35,7 +35,7 @@ import numpy as np
 from trellis.arrays import Float64s
 from trellis.domains import flag, number, whole
 from trellis.errors import DataError
-from trellis.regression.bases import least_squares_boosting, seeded
+from trellis.regression.bases import least_squares_boosting, seeded, threads_for
 from trellis.regression.data import RegressionData
 from trellis.regression.gcrf import GCRF
 from trellis.regression.similarity import KNN
@@ -69,10 +69,10 @@ class Plain:
         from sklearn.base import clone
 
         model = seeded(clone(self.estimator), seed)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), threads_for(len(train.y)):
             _hush()
             model.fit(train.X, train.y)
-        return np.asarray(model.predict(test.X), dtype=np.float64)
+            return np.asarray(model.predict(test.X), dtype=np.float64)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ __all__ = [
     "predictions",
     "refusals_of",
     "seeded",
+    "threads_for",
     "trained",
 ]
 
@@ -114,7 +115,7 @@ def trained(models: Sequence[Any], X: Any, y: Float64s) -> list[Any]:
     from sklearn.base import clone
 
     copies = []
-    with _threads_for(len(y)):
+    with threads_for(len(y)):
         for model in models:
             with refusals_of(model):
                 copies.append(clone(model).fit(X, y))
@@ -124,7 +125,7 @@ def trained(models: Sequence[Any], X: Any, y: Float64s) -> list[Any]:
 def predictions(models: Sequence[Any], X: Any) -> Float64s:
     """Return what fitted models predict, (n, K)."""
     columns = []
-    with _threads_for(n_rows(X)):
+    with threads_for(n_rows(X)):
         for model in models:
             with refusals_of(model):
                 columns.append(np.asarray(model.predict(X), dtype=np.float64))
@@ -137,7 +138,7 @@ def out_of_fold(models: Sequence[Any], X: Any, y: Float64s, splitter: Any) -> Fl
     from sklearn.model_selection import cross_val_predict
 
     columns = []
-    with _threads_for(len(y)):
+    with threads_for(len(y)):
         for model in models:
             with refusals_of(model):
                 columns.append(cross_val_predict(clone(model), X, y, cv=splitter))
@@ -149,7 +150,7 @@ def one_thread() -> Any:
     return _controller().limit(limits=1)
 
 
-def _threads_for(n: int) -> Any:
+def threads_for(n: int) -> Any:
     """One thread for few rows: several wait for one another longer than they work."""
     return one_thread() if n <= _ONE_THREAD_UP_TO else nullcontext()
 

@@ -22,6 +22,7 @@ import numpy as np
 from trellis.arrays import Float64s, Int64s
 from trellis.regression.base_names import named_base
 from trellis.regression.baselines import baselines
+from trellis.regression.bases import threads_for
 from trellis.regression.data import RegressionData
 from trellis.regression.places import Places
 from trellis.regression.similarity import KNN
@@ -142,7 +143,7 @@ class _Plain:
 
     def __call__(self, fold: Fold) -> tuple[Float64s, None]:
         model = named_base(self.name, fold.seed)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), threads_for(len(fold.train)):
             warnings.simplefilter("ignore")
             model.fit(fold.X[fold.train], fold.y[fold.train])
             return np.asarray(model.predict(fold.X[fold.test]), dtype=np.float64), None
