@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from trellis.regression import GCRF, KNN
 from trellis.regression.calibration import NORMAL_90
@@ -110,6 +112,18 @@ def test_intervals_hold_in_regions_where_nobody_has_been():
         mean, std = model.predict(X[unknown], coords=where[unknown], return_std=True)
         covered.append(np.mean(np.abs(y[unknown] - mean) < NORMAL_90 * std))
     assert 0.84 < np.mean(covered) < 0.96
+
+
+def test_a_base_that_cannot_do_without_a_region():
+    """A district is in one region only, and the encoder wants to have seen it."""
+    where, _, y = town(200, 6)
+    district = np.floor(where / 2.5) @ [1, 4]
+    base = make_pipeline(OneHotEncoder(), Ridge())
+    model = GCRF(base, random_state=0)
+    with pytest.warns(UserWarning, match="a region left out the base model Pipeline refuses"):
+        model.fit(district[:, None], y, coords=where)
+    _, std = model.predict(district[:, None], coords=where, return_std=True)
+    assert np.isfinite(std).all() and (std > 0).all()
 
 
 def test_cells_of_very_many_points_are_made_of_some(monkeypatch):

@@ -11,6 +11,7 @@ nodes.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +60,7 @@ def errors_in_regions(
     weights: Weights,
     random_state: int,
 ) -> Errors | None:
-    """Leave out regions; None if there are too few, or one is most of the map.
+    """Leave out regions; None if there are too few, or a base model refuses to do without one.
 
     Parameters
     ----------
@@ -93,8 +94,16 @@ def errors_in_regions(
             continue
         says = R[left]
         if models:
-            fitted = trained(models, _safe_indexing(X, kept), y[kept])
-            says = predictions(fitted, _safe_indexing(X, left)).clip(*bounds.T)
+            try:
+                fitted = trained(models, _safe_indexing(X, kept), y[kept])
+                says = predictions(fitted, _safe_indexing(X, left)).clip(*bounds.T)
+            except DataError as error:  # such as a category that only this region has
+                warnings.warn(
+                    f"standard deviations are those among known places: with a region left out"
+                    f" {error}",
+                    stacklevel=2,
+                )
+                return None
         w, pull = graphs.between(left, kept, y - R @ weights.rho, weights.gamma)
         mean = (says @ weights.a + w * (says @ weights.rho) + pull) / (1.0 + w)
         parts.append((y[left] - mean, 1.0 / (1.0 + w), y[left] - says @ weights.alone))
