@@ -20,7 +20,7 @@ from trellis.arrays import Float64s
 from trellis.regression.factorisation import Factorisation, is_affordable
 from trellis.regression.spectral import inverse_diagonal, solve
 
-__all__ = ["unknown_given_known"]
+__all__ = ["joined_to_known", "unknown_given_known"]
 
 
 def unknown_given_known(
@@ -76,6 +76,28 @@ def unknown_given_known(
         if with_variance:
             variance[u] = inverse_diagonal(part, 1.0, n_probes=n_probes, random_state=random_state)
     return mean, variance if with_variance else np.zeros(len(y))
+
+
+def joined_to_known(
+    mixed: Float64s, smoothed: Float64s, weight: Float64s, pull: Float64s
+) -> tuple[Float64s, Float64s]:
+    """Return means and diag(K_uu^-1) of nodes that are joined to known nodes only.
+
+    Parameters
+    ----------
+    mixed, smoothed : (m,)
+        R a and R rho.
+    weight, pull : (m,)
+        Sums over a node's neighbours: of what links them, and of that times their y - R rho.
+
+    Examples
+    --------
+    >>> none = np.zeros(1)
+    >>> joined_to_known(none, none, np.array([1.0]), np.array([3.0]))
+    (array([1.5]), array([0.5]))
+    """
+    own = 1.0 + weight
+    return (mixed + weight * smoothed + pull) / own, 1.0 / own
 
 
 def _has_edges(part: Any) -> bool:

@@ -49,7 +49,7 @@ from trellis.regression.calibration import (
     spread_in_regions,
     spread_of,
 )
-from trellis.regression.conditional import unknown_given_known
+from trellis.regression.conditional import joined_to_known, unknown_given_known
 from trellis.regression.leave_one_out import learn, residuals
 from trellis.regression.likelihood import maximise
 from trellis.regression.regions import Weights, errors_in_regions
@@ -458,8 +458,9 @@ class GCRF(Seeded, Storable):
         weight, pull = self._graphs.pulls(places, unknown, twins, left, gamma)
         asked = R[unknown]
         mean, variance = np.where(unknown, 0.0, values), np.zeros(len(R))
-        mean[unknown] = (asked @ a + weight * (asked @ self.rho_) + pull) / (1.0 + weight)
-        variance[unknown] = 1.0 / (1.0 + weight)
+        mean[unknown], variance[unknown] = joined_to_known(
+            asked @ a, asked @ self.rho_, weight, pull
+        )
         return mean, variance
 
     def _on_graphs(

@@ -21,6 +21,7 @@ import numpy as np
 from trellis.arrays import Float64s
 from trellis.errors import DataError
 from trellis.regression.bases import one_thread, predictions, trained
+from trellis.regression.conditional import joined_to_known
 from trellis.regression.folds import blocked_folds
 from trellis.regression.training_graphs import TrainingGraphs
 
@@ -105,8 +106,8 @@ def errors_in_regions(
                 )
                 return None
         w, pull = graphs.between(left, kept, y - R @ weights.rho, weights.gamma)
-        mean = (says @ weights.a + w * (says @ weights.rho) + pull) / (1.0 + w)
-        parts.append((y[left] - mean, 1.0 / (1.0 + w), y[left] - says @ weights.alone))
+        mean, v = joined_to_known(says @ weights.a, says @ weights.rho, w, pull)
+        parts.append((y[left] - mean, v, y[left] - says @ weights.alone))
     if not parts:
         return None
     return Errors(*(np.concatenate(part) for part in zip(*parts, strict=True)))
