@@ -33,6 +33,7 @@ from trellis.structures.probability import (
     sample,
     span_probability,
 )
+from trellis.structures.mean_assignment import MeanAssignment, mean_assignment
 from trellis.structures.results import Best, Marginals
 from trellis.structures.step_changes import StepChanges
 from trellis.structures.uai import read_uai, write_mpe, write_uai
@@ -46,6 +47,7 @@ __all__ = [
     "Forest",
     "GraphPotentials",
     "Marginals",
+    "MeanAssignment",
     "StepChanges",
     "best",
     "best_assignment",
@@ -59,6 +61,7 @@ __all__ = [
     "labelling_score",
     "log_event_probability",
     "marginals",
+    "mean_assignment",
     "most_probable",
     "read_uai",
     "sample",
