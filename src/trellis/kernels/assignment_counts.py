@@ -14,7 +14,7 @@ where row t, if m does not have it, takes a hypothesis h that it is the first ro
 row in m. Only rows that share a hypothesis with a decided one can be in m: the *frontier*, of
 :math:`w_t` rows, each with a bit of its own while it is there. So the tables have
 :math:`\sum_t 2^{w_t}` entries. Next is decided the row of the frontier that adds the fewest to it,
-from several first rows, and the cheapest order counts. Tables are divided by their largest entry,
+from several first rows, and the cheapest order is taken. Tables are divided by their largest entry,
 whose logarithm is kept, as counts have hundreds of digits.
 
 **Belief propagation** on the same rows where the tables would be too large: the message from row j
@@ -28,6 +28,13 @@ to hypothesis h is the ratio of what j says for h being chosen and for it not be
 
 with the logarithms of old and new messages averaged. At a fixed point the shares of the hypotheses
 of a row add up to 1 (Yedidia, Freeman & Weiss 2005: stationary points of the Bethe free energy).
+
+**Windows.** These shares are wrong in the same direction everywhere, as what is near is counted
+again on every loop through it. So each row is counted once more together with the rows around it,
+as many as the tables allow: a hypothesis that reaches out of this window has the messages of the
+rows outside for a weight, and a count is a sum of products of weights. What is left of the error
+comes from far away. A window decides the rows in its middle; the share of a hypothesis is the mean
+of what the windows of its rows say.
 """
 
 from __future__ import annotations
@@ -49,6 +56,9 @@ COUNTED, PROPAGATED, INFEASIBLE = 1, 0, -1
 """What is known of a component: everything, what belief propagation says, that there is none."""
 
 _STARTS = 8  # first rows that orders are tried from
+_OUTSIDE = -2  # turn of a row that is not in the component, or window, at hand
+_SMALLEST, _GROWTH = 4, 1.25  # rows of the first window that is tried; how much larger the next is
+_MIDDLE = 0.25  # share of the rows of a window that it decides
 _FARTHEST = 700.0  # the largest message; the exponential of it is still a number
 
 
@@ -60,7 +70,8 @@ def _order_from(
     """Order of the rows ``part`` that begins with one of them; entries of its tables, or inf.
 
     ``turn`` (rows) is the place in the order, ``bit`` (rows) that of a row in masks, -1 for one
-    that is never in the frontier; ``width`` (m + 1) the number of bits before each turn.
+    that is never in the frontier; ``width`` (m + 1) the number of bits before each turn. Other rows
+    are OUTSIDE in ``turn`` and stay so.
     """
     m = len(part)
     for j in part:
@@ -79,7 +90,7 @@ def _order_from(
                     for k in range(3):
                         i = rows[member[p], k]
                         # One that is met twice counts twice, which does no harm to a heuristic.
-                        added += i >= 0 and i != j and turn[i] < 0 and bit[i] < 0
+                        added += i >= 0 and i != j and turn[i] == -1 and bit[i] < 0
                 if added < least:
                     best, least = j, added
         order[t] = best
@@ -89,7 +100,7 @@ def _order_from(
         for p in range(start[best], start[best + 1]):
             for k in range(3):
                 i = rows[member[p], k]
-                if i >= 0 and turn[i] < 0 and bit[i] < 0:
+                if i >= 0 and turn[i] == -1 and bit[i] < 0:
                     free = 0
                     while used >> free & 1:
                         free += 1
@@ -106,12 +117,44 @@ def _order_from(
     return entries
 
 
+@subkernel
+def _cheapest_order(
+    part: Array, n_starts: int, start: Array, member: Array, rows: Array, most: float,
+    trials: tuple[Array, Array, Array, Array], best: tuple[Array, Array, Array, Array],
+) -> float:  # fmt: skip
+    """The cheapest order of the rows ``part`` that begins with one of some rows.
+
+    ``best`` gets turn, order, bit and width of :func:`_order_from`; returns the entries, or inf.
+    """
+    turn, order, bit, width = trials
+    m = len(part)
+    least = np.inf
+    for i in range(min(n_starts, m)):
+        # Evenly through the rows, which are in breadth-first order, from the last one on.
+        first = part[m - 1 - i * m // n_starts] if m > n_starts else part[i]
+        cost = _order_from(
+            first, part, start, member, rows, min(most, least), turn, order, bit, width
+        )
+        if cost < least:
+            least = cost
+            copy(order[:m], best[1][:m])
+            copy(width[: m + 1], best[3][: m + 1])
+            for j in part:
+                best[0][j], best[2][j] = turn[j], bit[j]
+    for j in part:
+        turn[j] = _OUTSIDE
+    return least
+
+
 @allocating
 def _count(
     order: Array, turn: Array, bit: Array, width: Array, start: Array, member: Array, rows: Array,
-    share: Array,
+    message: Array, share: Array,
 ) -> float:  # fmt: skip
-    """Shares of the hypotheses of a component; returns the logarithm of the count, -inf for 0."""
+    """Shares of the hypotheses of a component; returns the logarithm of the count, -inf for 0.
+
+    In a window, what is counted are weights: ``message`` (H, 3) of the rows outside, in logarithms.
+    """
     m = len(order)
     begin = np.zeros(m + 2, np.int64)
     for t in range(m + 1):
@@ -124,20 +167,24 @@ def _count(
         n_places += start[j + 1] - start[j]
     # Hypotheses that a row is the first of, and the later rows that they cover.
     mine, mask = np.empty(n_places, np.int64), np.empty(n_places, np.int64)
+    weight = np.empty(n_places)
     until = np.zeros(m + 1, np.int64)
     n = 0
     for t in range(m):
         j = order[t]
         for p in range(start[j], start[j + 1]):
             h = member[p]
-            covered, is_first = 0, True
+            covered, is_first, outside = 0, True, 0.0
             for k in range(3):
                 i = rows[h, k]
-                if i >= 0 and i != j:
+                if i >= 0 and turn[i] == _OUTSIDE:
+                    outside += message[h, k]
+                elif i >= 0 and i != j:
                     is_first = is_first and turn[i] > t
                     covered |= 1 << max(bit[i], 0)
             if is_first:
-                mine[n], mask[n] = h, covered
+                mine[n], mask[n], weight[n] = h, covered, np.exp(outside)
+                share[h] = 0.0
                 n += 1
         until[t + 1] = n
         own = 1 << bit[j] if bit[j] >= 0 else 0
@@ -151,7 +198,7 @@ def _count(
             else:
                 for q in range(until[t], n):
                     if before & mask[q] == 0:
-                        after[before | mask[q]] += number
+                        after[before | mask[q]] += number * weight[q]
         largest = after.max()
         if largest == 0.0:
             return -np.inf
@@ -159,7 +206,8 @@ def _count(
             after[x] /= largest
         log_count += np.log(largest)
     # Backwards; of these tables two at a time are enough.
-    ahead, back = np.zeros(1 << width.max()), np.zeros(1 << width.max())
+    most = width[: m + 1].max()
+    ahead, back = np.zeros(1 << most), np.zeros(1 << most)
     ahead[0] = 1.0
     for t in range(m - 1, -1, -1):
         j = order[t]
@@ -176,7 +224,7 @@ def _count(
             else:
                 for q in range(until[t], until[t + 1]):
                     if before & mask[q] == 0:
-                        rest = ahead[before | mask[q]]
+                        rest = weight[q] * ahead[before | mask[q]]
                         back[before] += rest
                         share[mine[q]] += number * rest
             whole += number * back[before]
@@ -271,10 +319,83 @@ def _log_count(part: Array, start: Array, member: Array, rows: Array, share: Arr
     return entropy
 
 
+@subkernel
+def _around(
+    centre: int, most: int, start: Array, member: Array, rows: Array, seen: Array, window: Array
+) -> int:
+    """Rows nearest to one, by steps over hypotheses; returns their number, at most ``most``."""
+    window[0] = centre
+    seen[centre] = True
+    n, done = 1, 0
+    while done < n < most:
+        j = window[done]
+        done += 1
+        for p in range(start[j], start[j + 1]):
+            for k in range(3):
+                i = rows[member[p], k]
+                if i >= 0 and not seen[i] and n < most:
+                    seen[i] = True
+                    window[n] = i
+                    n += 1
+    for j in window[:n]:
+        seen[j] = False
+    return n
+
+
+@allocating
+def _count_windows(
+    part: Array, start: Array, member: Array, rows: Array, message: Array, most: float,
+    trials: tuple[Array, Array, Array, Array], best: tuple[Array, Array, Array, Array],
+    share: Array,
+) -> None:  # fmt: skip
+    """Shares of the hypotheses of a component from windows around its rows."""
+    n_rows = len(start) - 1
+    seen, decided = np.zeros(n_rows, np.bool_), np.zeros(n_rows, np.bool_)
+    window, larger = np.empty(len(part), np.int64), np.empty(len(part), np.int64)
+    own = np.zeros(len(share))
+    total, n_said = np.zeros(len(share)), np.zeros(len(share))
+    for centre in part:
+        if decided[centre]:
+            continue
+        n, size = 0, float(_SMALLEST)
+        while n < len(part):
+            m = _around(centre, min(int(size), len(part)), start, member, rows, seen, larger)
+            cost = _cheapest_order(larger[:m], 2, start, member, rows, most, trials, best)
+            if cost == np.inf:
+                break
+            n = m
+            copy(larger[:m], window[:m])
+            size *= _GROWTH
+        if n == 0:  # even the smallest would take too much
+            continue
+        _cheapest_order(window[:n], 2, start, member, rows, most, trials, best)
+        _count(best[1][:n], best[0], best[2], best[3], start, member, rows, message, own)
+        for j in window[:n]:
+            best[0][j] = _OUTSIDE
+        for j in window[: max(1, int(_MIDDLE * n))]:
+            if not decided[j]:
+                decided[j] = True
+                for p in range(start[j], start[j + 1]):
+                    total[member[p]] += own[member[p]]
+                    n_said[member[p]] += 1.0
+    for j in part:
+        for p in range(start[j], start[j + 1]):
+            h = member[p]
+            if n_said[h] > 0.0:
+                share[h] = total[h] / n_said[h]
+
+
+@allocating
+def _places(n_rows: int) -> tuple[Array, Array, Array, Array]:
+    """Room for the turns, the order, the bits and the widths of a component."""
+    turn, bit = np.full(n_rows, _OUTSIDE), np.full(n_rows, -1)
+    return turn, np.empty(n_rows, np.int64), bit, np.zeros(n_rows + 1, np.int64)
+
+
 @kernel
 def count_assignments(
-    rows: Array, free: Array, n_rows: int, entries: float, rounds: int, tolerance: float,
-    share: Array, part_of: Array, log_count: Array, status: Array,
+    rows: Array, free: Array, n_rows: int, entries: float, windows: float, rounds: int,
+    tolerance: float, share: Array, part_of: Array, log_count: Array, status: Array,
 ) -> int:  # fmt: skip
     """Count the assignments of each component; returns the number of components.
 
@@ -288,6 +409,8 @@ def count_assignments(
         Number of rows.
     entries : float
         Components with tables of more entries are left to belief propagation.
+    windows : float
+        Entries of the tables of a window; 0 for none.
     rounds, tolerance : int, float
         Of belief propagation: most rounds, and the change of messages at which it ends.
     share : float64, shape (H,)
@@ -301,38 +424,26 @@ def count_assignments(
     """
     start, member = rows_to_hypotheses(rows, free, n_rows)
     order, begin = components(start, member, rows, n_rows)
-    turn, bit = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
-    best_turn, best_bit = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
+    trials, best = _places(n_rows), _places(n_rows)
     message = np.zeros((len(rows), 3))
     fill(part_of, -1)
     n_parts = len(begin) - 1
     for c in range(n_parts):
         part = order[begin[c] : begin[c + 1]]
-        m = len(part)
-        trial, width = np.empty(m, np.int64), np.empty(m + 1, np.int64)
-        best, best_width = np.empty(m, np.int64), np.empty(m + 1, np.int64)
-        least = np.inf
-        for i in range(min(_STARTS, m)):
-            # Evenly through the rows in breadth-first order, the last one among them.
-            first = part[m - 1 - i * m // _STARTS] if m > _STARTS else part[i]
-            cost = _order_from(
-                first, part, start, member, rows, min(entries, least), turn, trial, bit, width
-            )
-            if cost < least:
-                least = cost
-                copy(trial, best)
-                copy(width, best_width)
-                for j in part:
-                    best_turn[j], best_bit[j] = turn[j], bit[j]
         for j in part:
             part_of[j] = c
-        if least < np.inf:
+        m = len(part)
+        cost = _cheapest_order(part, _STARTS, start, member, rows, entries, trials, best)
+        if cost < np.inf:
             log_count[c] = _count(
-                best, best_turn, best_bit, best_width, start, member, rows, share
+                best[1][:m], best[0], best[2], best[3], start, member, rows, message, share
             )
             status[c] = COUNTED if log_count[c] > -np.inf else INFEASIBLE
         else:
+            for j in part:
+                best[0][j] = _OUTSIDE
             _propagate(part, start, member, rows, message, rounds, tolerance, share)
             log_count[c] = _log_count(part, start, member, rows, share)
             status[c] = PROPAGATED
+            _count_windows(part, start, member, rows, message, windows, trials, best, share)
     return n_parts

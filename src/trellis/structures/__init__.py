@@ -24,6 +24,7 @@ from trellis.structures.factors import Factored, with_factors
 from trellis.structures.forest import Forest, is_forest
 from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.labelling import best, kbest, labelling_score
+from trellis.structures.mean_assignment import MeanAssignment, mean_assignment
 from trellis.structures.probability import (
     entropy,
     event_probability,
@@ -33,7 +34,6 @@ from trellis.structures.probability import (
     sample,
     span_probability,
 )
-from trellis.structures.mean_assignment import MeanAssignment, mean_assignment
 from trellis.structures.results import Best, Marginals
 from trellis.structures.step_changes import StepChanges
 from trellis.structures.uai import read_uai, write_mpe, write_uai
