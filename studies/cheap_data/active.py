@@ -207,7 +207,8 @@ def _report(protocol: str, records: Records) -> str:
     parts = [
         f"Pools are random subsets of {size.n_patches} of the patches of the training pairs, of "
         f"about {size.objects:g} objects each; mean over {size.n_runs} of them ± half its "
-        "95 % interval. Loss on whole test pairs of the same data set in per cent: of the perceptron on the way "
+        "95 % interval. Loss on whole test pairs of the same data set in per cent: of the "
+        "perceptron on the way "
         "(AL), and of max-margin training on what was annotated by then (CL, factor of ‖w‖² "
         f"{_L2:g}). The gate is that of the training pairs. Stopping rule (1.8) with T = "
         f"{_window(size.n_patches)}, which is to the pool what 80 is to 660, and threshold "

@@ -204,7 +204,8 @@ def _partial_report(protocol: str, records: Records) -> str:
     parts = [
         f"{sizes.n_train} sentences of `conll2000`, {sizes.n_test} test sentences, mean over "
         f"{sizes.n_runs} run(s) ± half its 95 % interval. The tokens that are annotated "
-        "are drawn one by one from all sentences, except in the last row, which has about as many tokens in "
+        "are drawn one by one from all sentences, except in the last row, which has about as "
+        "many tokens in "
         f"sentences that are annotated in full. l2 = {_L2['margin']:g} for "
         f"max-margin models and {_L2['crf']:g} for CRFs."
     ]
@@ -313,7 +314,8 @@ def _active_report(protocol: str, records: Records) -> str:
     parts = [
         f"A pool of {sizes.n_train} sentences of `conll2000`, F1 in per cent on {sizes.n_test} "
         f"test sentences, mean over {sizes.n_runs} run(s) ± half its 95 % interval. What counts "
-        "is the number of tokens that are annotated, not of questions: a strategy that asks for long "
+        "is the number of tokens that are annotated, not of questions: a strategy that asks for "
+        "long "
         "sentences pays for it. A learner may go beyond a number by the rest of its last question. "
         "Random spans are drawn from all sentences, cut into spans."
     ]
@@ -442,7 +444,8 @@ def _transfer_report(protocol: str, records: Records) -> str:
             f"{sizes.n_train} of reviews (target), of which a share is annotated; tokens right in "
             f"per cent on {sizes.n_test} sentences of reviews at most, mean over {sizes.n_runs} "
             f"run(s) ± half its 95 % interval. l2 = {_L2['margin']:g}; rho of «transfer» is chosen "
-            f"among {', '.join(f'{rho:g}' for rho in _RHOS)} by cross-validation in what is annotated of "
+            f"among {', '.join(f'{rho:g}' for rho in _RHOS)} by cross-validation in what is "
+            "annotated of "
             "the target.",
             markdown(["share of the target", *(f"{s:.0%}" for s in sizes.target_shares)], rows),
             outcome,

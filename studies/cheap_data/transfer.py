@@ -221,17 +221,9 @@ def _calls(protocol: str) -> list[Call]:
         calls += trials
         calls.append(_WHOLE.call(f"{title}: all", protocol, source, target, needs=trials))
         calls += [
-            _RUNS.call(
-                f"{title}: {share} %, draw {draw}",
-                protocol,
-                source,
-                target,
-                share,
-                draw,
-                needs=trials,
-            )  # fmt: skip
-            for share in size.shares
-            for draw in range(size.n_draws)
+            _RUNS.call(f"{title}: {s} %, draw {d}", protocol, source, target, s, d, needs=trials)
+            for s in size.shares
+            for d in range(size.n_draws)
         ]
     return calls
 
