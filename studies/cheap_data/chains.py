@@ -205,8 +205,7 @@ def _partial_report(protocol: str, records: Records) -> str:
         f"{sizes.n_train} sentences of `conll2000`, {sizes.n_test} test sentences, mean over "
         f"{sizes.n_runs} run(s) ± half its 95 % interval. The tokens that are annotated "
         "are drawn one by one from all sentences, except in the last row, which has about as "
-        "many tokens in "
-        f"sentences that are annotated in full. l2 = {_L2['margin']:g} for "
+        f"many tokens in sentences that are annotated in full. l2 = {_L2['margin']:g} for "
         f"max-margin models and {_L2['crf']:g} for CRFs."
     ]
     for score, name in (("f1", "F1 of chunks"), ("accuracy", "Tokens right")):
@@ -315,9 +314,8 @@ def _active_report(protocol: str, records: Records) -> str:
         f"A pool of {sizes.n_train} sentences of `conll2000`, F1 in per cent on {sizes.n_test} "
         f"test sentences, mean over {sizes.n_runs} run(s) ± half its 95 % interval. What counts "
         "is the number of tokens that are annotated, not of questions: a strategy that asks for "
-        "long "
-        "sentences pays for it. A learner may go beyond a number by the rest of its last question. "
-        "Random spans are drawn from all sentences, cut into spans."
+        "long sentences pays for it. A learner may go beyond a number by the rest of its last "
+        "question. Random spans are drawn from all sentences, cut into spans."
     ]
     for unit, size in _UNITS.items():
         asked = "whole sentences" if size is None else f"spans of {size} tokens"

@@ -157,8 +157,8 @@ def _report(protocol: str, records: Records) -> str:
         f"same weights and end at a precision of {_TOL:g}. Mean over the runs; CPU seconds, the "
         "perceptron that finds the start not counted. Ratios: mean ± half its 95 % interval. "
         "«To the same objective»: until the objective is at most the highest of the final ones "
-        "of all "
-        "variants, by whole rounds. The tangent of the reward, a bound for free, is given to all."
+        "of all variants, by whole rounds. The tangent of the reward, a bound for free, is given "
+        "to all."
     ]
     for name in _SOURCES[protocol]:
         runs = _runs(records, protocol, name)
