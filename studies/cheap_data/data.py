@@ -68,7 +68,7 @@ SIZES = {
 }
 """Movies of a simulated laboratory, for each protocol."""
 
-MOVIES = {"quick": 1, "default": 3, "full": 4}
+MOVIES = {"quick": 1, "default": 3, "full": 7}
 """Number of such movies that patches are made of."""
 
 
