@@ -121,7 +121,10 @@ def _problems(source: str, target: str, protocol: str) -> dict[str, TrackingProb
     """The source as it is, and the target without annotations."""
     bare = [replace(patch, annotation=None) for patch in _patches(target, protocol)]
     data = {"source": _patches(source, protocol), "target": bare}
-    return _model(TrackingModel, source, target, protocol).learning_problems(data)
+    found: dict[str, TrackingProblem] = _model(
+        TrackingModel, source, target, protocol
+    ).learning_problems(data)
+    return found
 
 
 def _model(kind: type[TrackingModel], source: str, target: str, protocol: str) -> Any:
