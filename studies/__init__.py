@@ -49,7 +49,7 @@ STUDIES = {
         "Lou et al. (2014): partial annotation, active learning and transfer, for cell tracking "
         "and for chains. Tasks: methods, partial, recycling, active, transfer, chains-partial, "
         "chains-active, chains-transfer. On two cores --quick takes a minute or two, the default "
-        "half an hour."
+        "half an hour, --full, the size of the paper, two hours."
     ),
 }
 """The studies by name, and what they are about."""

@@ -46,10 +46,21 @@ class Computation:
     name: str
     function: Callable[..., dict[str, Any]]
 
-    def call(self, title: str, protocol: str, *args: Any, sizes: Any = None) -> Call:
-        """Call the function with the arguments, and the protocol or its sizes behind them."""
+    def call(
+        self,
+        title: str,
+        protocol: str,
+        *args: Any,
+        sizes: Any = None,
+        needs: Sequence[Call] = (),
+    ) -> Call:
+        """Call the function with the arguments, and the protocol or its sizes behind them.
+
+        If it needs what other calls find, the list of their records comes last.
+        """
         last = protocol if sizes is None else sizes
-        return Call(self._key(protocol, args), title, self.function, (*args, last))
+        keys = tuple(call.key for call in needs)
+        return Call(self._key(protocol, args), title, self.function, (*args, last), keys)
 
     def of(self, records: Records, protocol: str, *args: Any) -> dict[str, Any]:
         """What was computed with these arguments."""

@@ -37,13 +37,15 @@ LOG = "log.jsonl"
 class Call:
     """One computation: its key in the log, its name for people, and what is to be called.
 
-    The function must be importable by the workers and returns a dict that JSON can hold.
+    The function must be importable by the workers and returns a dict that JSON can hold. If it
+    ``needs`` records of other calls, it gets the list of them as its last argument.
     """
 
     key: str
     name: str
     function: Callable[..., dict[str, Any]]
     args: tuple[Any, ...] = ()
+    needs: tuple[str, ...] = ()  # keys
 
 
 class Pool:
@@ -69,6 +71,8 @@ class Pool:
     ) -> None:
         """Call what is missing, in worker processes; each result is logged as it comes.
 
+        Calls that need the records of others are made after those that need none.
+
         The summary is what a line says of a record besides its name.
         """
         missing = [call for call in calls if call.key not in self.log.records]
@@ -76,15 +80,27 @@ class Pool:
         if done:
             self.reporter.line(f"  {done} of {len(calls)} results are in the log")
         parallel = Parallel(self._n_jobs, batch_size=1, return_as="generator_unordered")
-        work = (delayed(_numbered)(i, c.function, c.args) for i, c in enumerate(missing))
         steps = Task("result", len(calls), done)
-        with self.reporter.under_way(steps), closing(parallel(work)) as results:
-            for i, record in results:
-                self.log.add({"key": missing[i].key} | record)
-                done += 1
-                steps.at(done)
-                line = f"  {done}/{len(calls)}  {missing[i].name}{summary(record)}"
-                self.reporter.line(line)
+        with self.reporter.under_way(steps):
+            for stage in (
+                [call for call in missing if not call.needs],
+                [call for call in missing if call.needs],
+            ):
+                work = (
+                    delayed(_numbered)(i, c.function, (*c.args, *self._needed(c)))
+                    for i, c in enumerate(stage)
+                )
+                with closing(parallel(work)) as results:
+                    for i, record in results:
+                        self.log.add({"key": stage[i].key} | record)
+                        done += 1
+                        steps.at(done)
+                        line = f"  {done}/{len(calls)}  {stage[i].name}{summary(record)}"
+                        self.reporter.line(line)
+
+    def _needed(self, call: Call) -> tuple[list[dict[str, Any]], ...]:
+        """The last argument of a call that needs records."""
+        return ([self.log.records[key] for key in call.needs],) if call.needs else ()
 
 
 def _numbered(

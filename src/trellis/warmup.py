@@ -200,10 +200,11 @@ def warm_margin() -> None:
 
 def warm_assignments() -> None:
     """Assignments, which cells are tracked by."""
-    from trellis.structures import AssignmentSpace, best_assignment
+    from trellis.structures import AssignmentSpace, best_assignment, mean_assignment
 
     space = AssignmentSpace(np.array([[0, -1, -1]], np.int32), np.arange(2), np.arange(2))
     best_assignment(space, [0.0])
+    mean_assignment(space)
 
 
 def warm_experts() -> None:

@@ -25,7 +25,7 @@ from studies.cheap_data.data import (
     events_of,
     is_annotated,
 )
-from studies.cheap_data.tables import mean_se, percent_se
+from studies.cheap_data.tables import mean_se, percent_interval
 from studies.experiments import Computation, Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
@@ -206,12 +206,12 @@ def _report(protocol: str, records: Records) -> str:
     size = POOLS[protocol]
     parts = [
         f"Pools are random subsets of {size.n_patches} of the patches of the training pairs, of "
-        f"about {size.objects:g} objects each; mean over {size.n_runs} of them ± standard error. "
-        "Loss on whole test pairs of the same data set in per cent: of the perceptron on the way "
-        "(AL), and of max-margin training on what was annotated by then (CL, factor of ‖w‖² "
-        f"{_L2:g}). The gate is that of the training pairs. Stopping rule (1.8) with T = "
-        f"{_window(size.n_patches)}, which is to the pool what 80 is to 660, and threshold "
-        f"{_THRESHOLD:g}; it cannot stop before T + 1 answers, "
+        f"about {size.objects:g} objects each; mean over {size.n_runs} of them ± half its "
+        "95 % interval. Loss on whole test pairs of the same data set in per cent: of the "
+        "perceptron on the way (AL), and of max-margin training on what was annotated by then (CL, "
+        f"factor of ‖w‖² {_L2:g}). The gate is that of the training pairs. Stopping rule (1.8) "
+        f"with T = {_window(size.n_patches)}, which is to the pool what 80 is to 660, and "
+        f"threshold {_THRESHOLD:g}; it cannot stop before T + 1 answers, "
         f"{100 * (_window(size.n_patches) + 1) / size.n_patches:.0f} % of the pool. Published "
         "losses are those of other data."
     ]
@@ -223,13 +223,13 @@ def _report(protocol: str, records: Records) -> str:
             row = [label]
             for point in _COMBINED:
                 row += [
-                    percent_se([r[kind][str(point)] for r in runs])
+                    percent_interval([r[kind][str(point)] for r in runs])
                     for kind in ("losses", "combined")
                 ]
             rows.append([*row, _stops(runs) if strategy != "random" else ""])
             theirs = [f"{v:.2f}" for v in _PUBLISHED[strategy]]
             rows.append([f"{label}, published", *theirs, "17 %" if strategy != "random" else ""])
-        rows.append(["all of the pool", percent_se(base), *[""] * 6])
+        rows.append(["all of the pool", percent_interval(base), *[""] * 6])
         rows.append(["all, published", "1.07", *[""] * 6])
         head = ["strategy", *(f"{k} at {p} %" for p in _COMBINED for k in ("AL", "CL")), "stops"]
         n = _WHOLE.of(records, protocol, name, 0)["n"]

@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from studies.cheap_data.tables import interval, percent_interval
 from studies.datasets import load
 from studies.experiments import Computation, Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
-from studies.texts import percent_sd
 from trellis.cheap import (
     TRANSFER_STRATEGIES,
     ActiveLearner,
@@ -142,7 +142,7 @@ def _scores(test: Corpus, predicted: Sequence[Sequence[str]]) -> dict[str, float
     return found
 
 
-_percent = functools.partial(percent_sd, digits=1)
+_percent = functools.partial(percent_interval, digits=1)
 
 
 # -------------------------------------------------------------------- partial annotation
@@ -203,9 +203,9 @@ def _partial_report(protocol: str, records: Records) -> str:
     sizes = SIZES[protocol]
     parts = [
         f"{sizes.n_train} sentences of `conll2000`, {sizes.n_test} test sentences, mean over "
-        f"{sizes.n_runs} run(s) with their spread. The tokens that are annotated are drawn one by "
-        "one from all sentences, except in the last row, which has about as many tokens in "
-        f"sentences that are annotated in full. l2 = {_L2['margin']:g} for "
+        f"{sizes.n_runs} run(s) ± half its 95 % interval. The tokens that are annotated "
+        "are drawn one by one from all sentences, except in the last row, which has about as "
+        f"many tokens in sentences that are annotated in full. l2 = {_L2['margin']:g} for "
         f"max-margin models and {_L2['crf']:g} for CRFs."
     ]
     for score, name in (("f1", "F1 of chunks"), ("accuracy", "Tokens right")):
@@ -312,10 +312,10 @@ def _active_report(protocol: str, records: Records) -> str:
     sizes = SIZES[protocol]
     parts = [
         f"A pool of {sizes.n_train} sentences of `conll2000`, F1 in per cent on {sizes.n_test} "
-        f"test sentences, mean over {sizes.n_runs} run(s) with their spread. What counts is the "
-        "number of tokens that are annotated, not of questions: a strategy that asks for long "
-        "sentences pays for it. A learner may go beyond a number by the rest of its last question. "
-        "Random spans are drawn from all sentences, cut into spans."
+        f"test sentences, mean over {sizes.n_runs} run(s) ± half its 95 % interval. What counts "
+        "is the number of tokens that are annotated, not of questions: a strategy that asks for "
+        "long sentences pays for it. A learner may go beyond a number by the rest of its last "
+        "question. Random spans are drawn from all sentences, cut into spans."
     ]
     for unit, size in _UNITS.items():
         asked = "whole sentences" if size is None else f"spans of {size} tokens"
@@ -441,8 +441,9 @@ def _transfer_report(protocol: str, records: Records) -> str:
             f"Parts of speech of `ud_ewt`: {sizes.n_train} sentences of e-mails (source) and "
             f"{sizes.n_train} of reviews (target), of which a share is annotated; tokens right in "
             f"per cent on {sizes.n_test} sentences of reviews at most, mean over {sizes.n_runs} "
-            f"run(s) with their spread. l2 = {_L2['margin']:g}; rho of «transfer» is chosen among "
-            f"{', '.join(f'{rho:g}' for rho in _RHOS)} by cross-validation in what is annotated of "
+            f"run(s) ± half its 95 % interval. l2 = {_L2['margin']:g}; rho of «transfer» is chosen "
+            f"among {', '.join(f'{rho:g}' for rho in _RHOS)} by cross-validation in what is "
+            "annotated of "
             "the target.",
             markdown(["share of the target", *(f"{s:.0%}" for s in sizes.target_shares)], rows),
             outcome,
@@ -466,12 +467,12 @@ Panel = tuple[str, str, list[Any], dict[str, list[list[float]]], str]
 
 
 def _draw(path: Path, panels: Sequence[Panel]) -> None:
-    """Curves of means, with the spread over runs where there are several."""
+    """Curves of means, with their intervals over runs where there are several."""
     figure, axes = new_figure(len(panels))
     for axis, (title, xlabel, places, curves, ylabel) in zip(axes, panels, strict=True):
         for name, points in curves.items():
             means = [100 * float(np.mean(values)) for values in points]
-            spread = [100 * float(np.std(v, ddof=1)) if len(v) > 1 else 0.0 for v in points]
+            spread = [100 * interval(v)[1] for v in points]
             axis.errorbar(places, means, spread, marker="o", ms=4, capsize=2, label=name)
         axis.set_xscale("log")
         axis.set_title(title)

@@ -64,11 +64,11 @@ class Simulation:
 SIZES = {
     "quick": Simulation(30, 6),
     "default": Simulation(120, 13),
-    "full": Simulation(300, 31),
+    "full": Simulation(200, 21),
 }
 """Movies of a simulated laboratory, for each protocol."""
 
-MOVIES = {"quick": 1, "default": 3, "full": 3}
+MOVIES = {"quick": 1, "default": 3, "full": 7}
 """Number of such movies that patches are made of."""
 
 

@@ -23,11 +23,10 @@ from studies.cheap_data.data import (
     measured,
     sources,
 )
-from studies.cheap_data.tables import difference, within_noise
+from studies.cheap_data.tables import difference, interval, percent_interval, within_noise
 from studies.experiments import Computation, Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
-from studies.texts import percent_sd
 from trellis.pictures.style import new_figure, save_figure
 from trellis.problems import PartialObjective
 from trellis.solvers import minimise_partial, partial_perceptron
@@ -104,7 +103,7 @@ def _matches(records: Records, protocol: str, name: str) -> dict[int, tuple[floa
 def _report(protocol: str, records: Records) -> str:
     parts = [
         f"Of each training pair a random share of the events is annotated ({_SEEDS[protocol]} "
-        "draws; mean loss on the test pairs in per cent, ± standard deviation over the draws). "
+        "draws; mean loss on the test pairs in per cent, ± half its 95 % interval over the draws). "
         "At 100 % the max-margin problem is convex and solved by the bundle method. "
         f"Factor of ‖w‖² beside the sum of the losses: {_L2:g} throughout; precision {_TOL:g}; "
         f"averaged perceptron of at most {_PASSES[protocol]} passes. CPU seconds of training; "
@@ -118,7 +117,7 @@ def _report(protocol: str, records: Records) -> str:
             row = [f"{share} %"]
             for method in _METHODS:
                 runs = _of(records, protocol, name, share, method)
-                row.append(percent_sd([np.mean(r["losses"]) for r in runs]))
+                row.append(percent_interval([np.mean(r["losses"]) for r in runs]))
             row += [
                 f"{np.mean([r['seconds'] for r in _of(records, protocol, name, share, m)]):.1f}"
                 for m in _METHODS
@@ -171,7 +170,7 @@ def _draw(protocol: str, records: Records, path: Path) -> None:
         for method, colour in (("bridge", "C0"), ("perceptron", "C1")):
             found = {s: _of(records, protocol, name, s, method) for s in shares}
             losses = [[100 * np.mean(r["losses"]) for r in found[s]] for s in shares]
-            means, spread = [np.mean(v) for v in losses], [np.std(v) for v in losses]
+            means, spread = zip(*map(interval, losses), strict=True)
             above.errorbar(shares, means, spread, color=colour, marker="o", ms=3, capsize=2,
                            label=_METHODS[method])  # fmt: skip
             seconds = [np.mean([r["seconds"] for r in found[s]]) for s in shares]

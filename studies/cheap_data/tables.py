@@ -7,7 +7,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["compared", "difference", "mean_se", "percent_se", "ratio_text", "within_noise"]
+__all__ = [
+    "compared",
+    "difference",
+    "interval",
+    "mean_se",
+    "percent_interval",
+    "percent_se",
+    "ratio_text",
+    "within_noise",
+]
 
 
 def mean_se(values: ArrayLike) -> tuple[float, float]:
@@ -21,6 +30,35 @@ def mean_se(values: ArrayLike) -> tuple[float, float]:
     array = np.asarray(values, np.float64)
     n = len(array)
     return float(array.mean()), float(array.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
+
+
+def interval(values: ArrayLike) -> tuple[float, float]:
+    """Mean over runs, and half the width of its 95 % interval (Student's t); 0 for a single run.
+
+    Examples
+    --------
+    >>> mean, half = interval([1.0, 2.0, 3.0])
+    >>> mean, round(half, 2)
+    (2.0, 2.48)
+    """
+    from scipy.stats import t
+
+    mean, error = mean_se(values)
+    n = np.size(values)
+    return mean, error * float(t.ppf(0.975, n - 1)) if n > 1 else 0.0
+
+
+def percent_interval(values: ArrayLike, digits: int = 2) -> str:
+    """Mean over runs ± half its 95 % interval in per cent; the mean alone for a single run.
+
+    Examples
+    --------
+    >>> percent_interval([0.01, 0.02, 0.03]), percent_interval([0.25], 1)
+    ('2.00 ± 2.48', '25.0')
+    """
+    mean, half = interval(values)
+    text = f"{100 * mean:.{digits}f}"
+    return text if np.size(values) < 2 else f"{text} ± {100 * half:.{digits}f}"
 
 
 def percent_se(values: ArrayLike) -> str:
@@ -86,12 +124,12 @@ def within_noise(away: Mapping[int, tuple[float, float]]) -> tuple[int | None, i
 
 
 def ratio_text(values: Sequence[float]) -> str:
-    """Mean of ratios, with least and greatest.
+    """Mean of ratios over runs ± half its 95 % interval.
 
     Examples
     --------
-    >>> ratio_text([2.0, 4.0]), ratio_text([3.0])
-    ('3.0 (2.0 to 4.0)', '3.0')
+    >>> ratio_text([2.0, 3.0, 4.0]), ratio_text([3.0])
+    ('3.0 ± 2.5', '3.0')
     """
-    mean = f"{np.mean(values):.1f}"
-    return mean if len(values) < 2 else f"{mean} ({min(values):.1f} to {max(values):.1f})"
+    mean, half = interval(values)
+    return f"{mean:.1f}" if len(values) < 2 else f"{mean:.1f} ± {half:.1f}"

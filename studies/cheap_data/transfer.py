@@ -4,10 +4,14 @@ The source is annotated in full, of the target a random share of its patches; th
 the target are there without annotation and help to scale the features. All strategies see the
 columns that both have, the same patches and the same gate. Factors are chosen by cross-validation
 on one further draw of the target, the validation draw, once for all shares.
+
+Patches become a learning problem once; a draw tells it what is annotated. To make it anew for each
+fit takes as long as the fits.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -25,14 +29,14 @@ from studies.cheap_data.data import (
     is_annotated,
     measured,
 )
-from studies.cheap_data.tables import difference, within_noise
+from studies.cheap_data.tables import difference, interval, percent_interval, within_noise
 from studies.experiments import Computation, Experiment, Records
 from studies.folder import Call
 from studies.markdown import markdown
-from studies.texts import percent_sd
 from trellis.cheap import TransferLearner, cross_validate_transfer
 from trellis.pictures.style import new_figure, save_figure
 from trellis.tracking import FramePair, TrackingModel, patchify
+from trellis.tracking.problem import TrackingProblem
 
 __all__ = ["TRANSFER", "Domains"]
 
@@ -43,6 +47,7 @@ _NAMES = {
     "union": "union",
     "transfer": "transfer",
 }
+_VALIDATION = 10_000  # number of the validation draw
 _WITH_SHARE = ("partial-target", "union", "transfer")
 
 
@@ -61,14 +66,13 @@ class Domains:
     objects: float = 20.0  # objects of a patch, about
 
 
-_SHARES = (1, 5, 10, 15, 20, 25, 30, 40, 50)
+_SHARES = (1, 5, 10, 20, 30, 50)
 _TASKS = (("cellmigration", "epidermis"), ("a", "b"))
 DOMAINS = {
     "quick": Domains((("a", "b"),), 12, (10, 20, 50), 2, 50, (1.0,), (1.0,), 2, 8.0),
-    "default": Domains(_TASKS, 80, (1, 5, 10, 20, 30, 50), 2, 20, (0.3, 3.0), (1.0, 10.0), 3),
+    "default": Domains(_TASKS, 80, _SHARES, 2, 20, (0.3, 3.0), (1.0, 10.0), 3),
     "full": Domains(
-        (*_TASKS, ("epidermis", "cellmigration"), ("b", "a")), 1188, _SHARES, 10, 10,
-        (0.1, 0.5, 2.5, 12.5), (0.5, 2.5, 12.5, 62.5), 5,
+        _TASKS, 1188, _SHARES, 10, 10, (0.1, 0.5, 2.5, 12.5), (0.5, 2.5, 12.5, 62.5), 5
     ),
 }  # fmt: skip
 """The data of each protocol."""
@@ -92,77 +96,120 @@ def _reach(source: str, target: str, protocol: str) -> float:
     return max(problem.hypothesis_space.max_distance for problem in problems.values())
 
 
-def _drawn(patches: Sequence[FramePair], share: int, draw: int) -> list[FramePair]:
-    """Patches of which a random share is annotated, at least one."""
-    n = len(patches)
-    known = np.random.default_rng([draw, share]).permutation(n)[: max(1, round(share * n / 100))]
-    bare = [replace(patch, annotation=None) for patch in patches]
-    for i in known.tolist():
-        bare[i] = patches[i]
-    return bare
+def _known(n_patches: int, share: int, draw: int) -> list[int]:
+    """Patches of the target that a draw annotates: a random share of them, at least one."""
+    n_known = max(1, round(share * n_patches / 100))
+    chosen: list[int] = (
+        np.random.default_rng([draw, share]).permutation(n_patches)[:n_known].tolist()
+    )
+    return chosen
 
 
-def _model(source: str, target: str, protocol: str) -> Any:
-    return TrackingModel(
+class _Encoded(TrackingModel):
+    """A model whose learning problems are there already."""
+
+    problems: Mapping[str, TrackingProblem]
+
+    def learning_problems(
+        self, data: Mapping[str, Any], *, labels: Sequence[str] | None = None
+    ) -> dict[str, TrackingProblem]:
+        return {name: self.problems[name] for name in data}
+
+
+@lru_cache(maxsize=2)
+def _problems(source: str, target: str, protocol: str) -> dict[str, TrackingProblem]:
+    """The source as it is, and the target without annotations."""
+    bare = [replace(patch, annotation=None) for patch in _patches(target, protocol)]
+    data = {"source": _patches(source, protocol), "target": bare}
+    found: dict[str, TrackingProblem] = _model(
+        TrackingModel, source, target, protocol
+    ).learning_problems(data)
+    return found
+
+
+def _model(kind: type[TrackingModel], source: str, target: str, protocol: str) -> Any:
+    return kind(
         events_of(source, target), n_neighbors=NEIGHBOURS,
         max_distance=_reach(source, target, protocol),
     )  # fmt: skip
 
 
-@lru_cache(maxsize=4)
-def _factors(source: str, target: str, protocol: str) -> dict[str, tuple[float, float]]:
+def _encoded(source: str, target: str, known: Sequence[int], protocol: str) -> Any:
+    """The model with its problems, in which these patches of the target are annotated."""
+    problems = dict(_problems(source, target, protocol))
+    problems["target"] = copy.deepcopy(problems["target"])
+    patches = _patches(target, protocol)
+    for i in known:
+        problems["target"].annotate(i, patches[i].annotation)
+    model = _model(_Encoded, source, target, protocol)
+    model.problems = problems
+    return model
+
+
+def _data(source: str, target: str, protocol: str) -> dict[str, list[FramePair]]:
+    return {"source": _patches(source, protocol), "target": _patches(target, protocol)}
+
+
+def _tried(source: str, target: str, l2: float, protocol: str) -> dict[str, Any]:
+    """Losses of one factor l2 in the cross-validation: of each strategy, by rho."""
+    size = DOMAINS[protocol]
+    n = len(_patches(target, protocol))
+    table = cross_validate_transfer(
+        _encoded(source, target, _known(n, size.validation, _VALIDATION), protocol),
+        _data(source, target, protocol), target="target", l2s=[l2], rhos=(0.0, *size.rhos, np.inf),
+        folds=size.folds,
+    ).table  # fmt: skip
+    alone, *related, union = (trial.mean for trial in table)
+    return {"partial-target": [alone], "union": [union], "transfer": related}
+
+
+def _factors(trials: Sequence[Mapping[str, Any]], protocol: str) -> dict[str, tuple[float, float]]:
     """For each strategy the factors l2 and rho of least loss in the cross-validation."""
     size = DOMAINS[protocol]
-    data = {
-        "source": _patches(source, protocol),
-        "target": _drawn(_patches(target, protocol), size.validation, 10_000),
-    }
-    table = cross_validate_transfer(
-        _model(source, target, protocol), data, target="target", l2s=size.l2s,
-        rhos=(0.0, *size.rhos, np.inf), folds=size.folds,
-    ).table  # fmt: skip
     found = {}
-    for strategy, fits in (
-        ("partial-target", [t for t in table if t.rho == 0]),
-        ("union", [t for t in table if t.rho == np.inf]),
-        ("transfer", [t for t in table if 0 < t.rho < np.inf]),
-    ):
-        best = min(fits, key=lambda trial: trial.mean)
-        found[strategy] = (best.l2, best.rho)
+    for strategy, rhos in (
+        ("partial-target", [0.0]), ("union", [np.inf]), ("transfer", size.rhos),
+    ):  # fmt: skip
+        losses = np.array([trial[strategy] for trial in trials])
+        i, j = np.unravel_index(int(losses.argmin()), losses.shape)
+        found[strategy] = (size.l2s[i], rhos[j])
     return found
 
 
-def _fit(source: str, target: str, strategy: str, share: int, draw: int, protocol: str) -> Any:
-    factors = _factors(source, target, protocol)
+def _fit(
+    model: Any, source: str, target: str, strategy: str, factors: Any, protocol: str
+) -> dict[str, Any]:
     l2, rho = factors.get(strategy, factors["partial-target"])
-    patches = _patches(target, protocol)
-    data = {
-        "source": _patches(source, protocol),
-        "target": patches if strategy == "all-target" else _drawn(patches, share, draw),
-    }
     learner = TransferLearner(
-        _model(source, target, protocol), rho if 0 < rho < np.inf else 1.0, strategy=strategy,
-        l2=l2, target="target",
-    ).fit(data)  # fmt: skip
+        model, rho if 0 < rho < np.inf else 1.0, strategy=strategy, l2=l2, target="target"
+    ).fit(_data(source, target, protocol))
     _, test = cells(target, protocol)
     return measured(learner.predict(test), test) | {"l2": l2, "rho": rho if rho < np.inf else None}
 
 
-def _once(source: str, target: str, protocol: str) -> dict[str, Any]:
+def _once(source: str, target: str, protocol: str, trials: Any) -> dict[str, Any]:
     """The strategies that do not depend on a share."""
-    size = DOMAINS[protocol]
+    factors = _factors(trials, protocol)
+    every = range(len(_patches(target, protocol)))
+    model = _encoded(source, target, every, protocol)
     record = {
-        strategy: _fit(source, target, strategy, size.validation, 10_000, protocol)
+        strategy: _fit(model, source, target, strategy, factors, protocol)
         for strategy in ("all-source", "all-target")
     }
     return record | {name: len(_patches(name, protocol)) for name in (source, target)}
 
 
-def _run(source: str, target: str, share: int, draw: int, protocol: str) -> dict[str, Any]:
-    return {s: _fit(source, target, s, share, draw, protocol) for s in _WITH_SHARE}
+def _run(
+    source: str, target: str, share: int, draw: int, protocol: str, trials: Any
+) -> dict[str, Any]:
+    factors = _factors(trials, protocol)
+    known = _known(len(_patches(target, protocol)), share, draw)
+    model = _encoded(source, target, known, protocol)
+    return {s: _fit(model, source, target, s, factors, protocol) for s in _WITH_SHARE}
 
 
 _RUNS, _WHOLE = Computation("transfer", _run), Computation("transfer-all", _once)
+_TRIALS = Computation("transfer-factors", _tried)
 
 
 def _calls(protocol: str) -> list[Call]:
@@ -170,11 +217,16 @@ def _calls(protocol: str) -> list[Call]:
     calls = []
     for source, target in size.tasks:
         title = f"{TITLES[source]} to {TITLES[target].lower()}"
-        calls.append(_WHOLE.call(f"{title}: all", protocol, source, target))
+        trials = [
+            _TRIALS.call(f"{title}: cross-validation, l2 {l2:g}", protocol, source, target, l2)
+            for l2 in size.l2s
+        ]
+        calls += trials
+        calls.append(_WHOLE.call(f"{title}: all", protocol, source, target, needs=trials))
         calls += [
-            _RUNS.call(f"{title}: {share} %, draw {draw}", protocol, source, target, share, draw)
-            for share in size.shares
-            for draw in range(size.n_draws)
+            _RUNS.call(f"{title}: {s} %, draw {d}", protocol, source, target, s, d, needs=trials)
+            for s in size.shares
+            for d in range(size.n_draws)
         ]
     return calls
 
@@ -194,7 +246,7 @@ def _losses(
 def _report(protocol: str, records: Records) -> str:
     size = DOMAINS[protocol]
     parts = [
-        "Task loss on test pairs of the target in per cent, mean ± standard deviation over "
+        "Task loss on test pairs of the target in per cent, mean ± half its 95 % interval over "
         f"{size.n_draws} draws of the annotated patches of the target. Factors of the "
         f"regularisers were chosen by {size.folds}-fold cross-validation on one further draw of "
         f"{size.validation} % of the target's patches, once for all shares: at smaller shares "
@@ -209,7 +261,7 @@ def _report(protocol: str, records: Records) -> str:
         for share in size.shares:
             mean, error = _away(records, protocol, task, "transfer", share)
             losses = [_losses(records, protocol, task, s, share) for s in _NAMES]
-            means = [percent_sd(np.mean(runs, axis=1)) for runs in losses]
+            means = [percent_interval(np.mean(runs, axis=1)) for runs in losses]
             rows.append([f"{share} %", *means, f"{100 * mean:+.2f} ± {100 * error:.2f}"])
         first = _RUNS.of(records, protocol, *task, size.shares[0], 0)
         factors = "; ".join(
@@ -257,7 +309,7 @@ def _draw(protocol: str, records: Records, path: Path) -> None:
             found = [_losses(records, protocol, task, strategy, share) for share in size.shares]
             means = [100 * np.mean(runs) for runs in found]
             if strategy in _WITH_SHARE:
-                spread = [100 * np.std(np.mean(runs, axis=1)) for runs in found]
+                spread = [100 * interval(np.mean(runs, axis=1))[1] for runs in found]
                 axis.errorbar(size.shares, means, spread, marker="o", ms=3, capsize=2,
                               label=label, **styles[strategy])  # fmt: skip
             else:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from studies import render, reproduce
-from studies.cheap_data import EXPERIMENTS, active, data, methods, partial, recycling
+from studies.cheap_data import EXPERIMENTS, active, data, methods, partial, recycling, transfer
 from studies.cheap_data.tables import compared, difference
-from studies.cheap_data.transfer import DOMAINS, _drawn
+from studies.cheap_data.transfer import DOMAINS
 from trellis import DataError
 from trellis.datasets import simulate_cells
 from trellis.tracking import NearestNeighbour, TrackingModel, annotated_events, event_set
@@ -44,9 +44,7 @@ def tiny(monkeypatch):
 
 
 def _caches():
-    from studies.cheap_data import transfer
-
-    return (data.cells, active._every, transfer._patches, transfer._reach, transfer._factors)
+    return (data.cells, active._every, transfer._patches, transfer._reach, transfer._problems)
 
 
 def test_a_tiny_run(tiny, tmp_path):
@@ -127,12 +125,38 @@ def test_losses_by_frame_pair_are_those_of_the_model():
 
 
 def test_draws_of_patches():
-    pairs = simulate_cells(20, 11, seed=3)
-    some = _drawn(pairs, 40, 1)
-    known = [i for i, pair in enumerate(some) if pair.annotation is not None]
-    assert len(known) == 4 and all(some[i] is pairs[i] for i in known)
-    assert known != [i for i, p in enumerate(_drawn(pairs, 40, 2)) if p.annotation is not None]
-    assert sum(p.annotation is not None for p in _drawn(pairs, 1, 1)) == 1
+    known = transfer._known(10, 40, 1)
+    assert len(set(known)) == 4 and set(known) <= set(range(10))
+    assert set(known) != set(transfer._known(10, 40, 2))
+    assert len(transfer._known(10, 1, 1)) == 1
+
+
+def test_problems_are_made_once_and_a_draw_leaves_them_as_they_are(tiny):
+    once = transfer._problems("a", "b", "quick")
+    model = transfer._encoded("a", "b", [1, 3], "quick")
+    problems = model.learning_problems({"source": [], "target": []})
+    assert problems["source"] is once["source"]
+    assert np.flatnonzero(problems["target"].annotated).tolist() == [1, 3]
+    assert not once["target"].annotated.any()
+    patches = transfer._patches("b", "quick")
+    told = [p if i in (1, 3) else replace(p, annotation=None) for i, p in enumerate(patches)]
+    data = {"source": transfer._patches("a", "quick"), "target": told}
+    anew = transfer._model(TrackingModel, "a", "b", "quick").learning_problems(data)
+    w = np.random.default_rng(0).normal(size=anew["target"].n_weights)
+    for space in ("all", "compatible"):
+        ours, theirs = (p["target"].maxima(w, space, loss=True) for p in (problems, anew))
+        np.testing.assert_allclose(ours.values, theirs.values)
+
+
+def test_factors_of_least_loss():
+    trials = [
+        {"partial-target": [0.5], "union": [0.2], "transfer": [0.4]},
+        {"partial-target": [0.4], "union": [0.3], "transfer": [0.1]},
+    ]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(DOMAINS, "quick", replace(DOMAINS["quick"], l2s=(1.0, 2.0), rhos=(3.0,)))
+        found = transfer._factors(trials, "quick")
+    assert found == {"partial-target": (2.0, 0.0), "union": (1.0, np.inf), "transfer": (2.0, 3.0)}
 
 
 def test_comparisons():

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from studies.experiments import Computation, Experiment, study_of
-from studies.folder import LOG
+from studies.folder import LOG, Pool
 from studies.log import Log
 from trellis import DataError
+from trellis.progress import Reporter
 
 SQUARES = Computation("squares", lambda x, protocol: {"square": x * x})
 STUDY = study_of(
@@ -69,3 +70,19 @@ def test_records_that_were_changed(tmp_path, run, square, message):
     with pytest.raises(DataError, match=message):
         STUDY.render(written(tmp_path, *changed))
     assert not (tmp_path / "report.md").exists()
+
+
+SUMS = Computation("sums", lambda protocol, records: {"sum": sum(r["square"] for r in records)})
+NEEDED = [SQUARES.call("", "quick", x) for x in (2, 3)]
+
+
+def test_calls_get_the_records_they_need(tmp_path):
+    log = Log(tmp_path / LOG)
+    total = SUMS.call("", "quick", needs=NEEDED)
+    Pool(log, 1, Reporter(False)).complete([total, *NEEDED])  # in whatever order
+    assert log.records[total.key]["sum"] == 13
+    # What the log has is neither computed again nor missing for what comes later.
+    del log.records[total.key]
+    log.records[NEEDED[0].key]["square"] = 100
+    Pool(log, 1, Reporter(False)).complete([*NEEDED, total])
+    assert log.records[total.key]["sum"] == 109

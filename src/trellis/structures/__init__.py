@@ -24,6 +24,7 @@ from trellis.structures.factors import Factored, with_factors
 from trellis.structures.forest import Forest, is_forest
 from trellis.structures.graph_potentials import GraphPotentials
 from trellis.structures.labelling import best, kbest, labelling_score
+from trellis.structures.mean_assignment import MeanAssignment, mean_assignment
 from trellis.structures.probability import (
     entropy,
     event_probability,
@@ -46,6 +47,7 @@ __all__ = [
     "Forest",
     "GraphPotentials",
     "Marginals",
+    "MeanAssignment",
     "StepChanges",
     "best",
     "best_assignment",
@@ -59,6 +61,7 @@ __all__ = [
     "labelling_score",
     "log_event_probability",
     "marginals",
+    "mean_assignment",
     "most_probable",
     "read_uai",
     "sample",

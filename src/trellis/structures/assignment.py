@@ -45,6 +45,7 @@ __all__ = [
     "best_incompatible_assignment",
     "kbest_assignments",
     "ranked_assignments",
+    "refuse_infeasible",
     "second_best_assignment",
 ]
 
@@ -221,7 +222,7 @@ def best_assignment(
         answer = _Program(space, int(i), s[hypotheses], f[hypotheses]).solve(relax=method != "ilp")
         states[i] = -1 if answer is None else 1
         chosen[hypotheses] = False if answer is None else answer
-    _refuse_infeasible(states < 0)
+    refuse_infeasible(states < 0)
     values = space.sums(np.where(chosen, s, 0.0))
     return Assignment(chosen, values, np.where(states == 1, values, np.maximum(bounds, values)))
 
@@ -368,7 +369,7 @@ def best_incompatible_assignment(space: AssignmentSpace, scores: Any, fixed: Any
     return Assignment(chosen, values, values)
 
 
-def _refuse_infeasible(infeasible: Bools) -> None:
+def refuse_infeasible(infeasible: Bools) -> None:
     """Raise if a sample has no assignment."""
     bad = np.flatnonzero(infeasible)
     if len(bad):
@@ -388,7 +389,7 @@ def _checked(space: AssignmentSpace, scores: Any, fixed: Any) -> tuple[Float64s,
     if fixed is not None:
         f = as_array(fixed, np.int8, "fixed", (len(space),), low=-1, high=2)
     # A hypothesis covers three rows at most: nor are there too many rows for memory.
-    _refuse_infeasible(np.diff(space.row_offsets) > 3 * np.diff(space.offsets))
+    refuse_infeasible(np.diff(space.row_offsets) > 3 * np.diff(space.offsets))
     forced = np.flatnonzero((f == 1) & np.isneginf(s))
     if len(forced):
         raise DataError(f"hypothesis {forced[0]} is fixed to 1 but its score is -inf")

@@ -19,8 +19,10 @@ Learning does not wait for the few problems that are very hard, as they are unde
 no sense yet: there the best tracking that was found stands, with a bound (``exact=False`` of
 :func:`trellis.structures.best_assignment`).
 
-There is no formula for the mean of all compatible trackings; in its place stands the mean of the
-best ones under 20 random scores (seeded, so the same each time).
+The mean of all compatible trackings has the share of them that choose a hypothesis in place of
+:math:`y_h` (:mod:`trellis.structures.mean_assignment`): counted, but where many objects that could
+be linked to each other are not annotated, as in crowded pairs of which little is known; there the
+shares are those of belief propagation.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ from trellis.structures.assignment import (
     best_incompatible_assignment,
     ranked_assignments,
 )
+from trellis.structures.mean_assignment import mean_assignment
 from trellis.tracking.annotation import fixed_variables
 from trellis.tracking.hypotheses import Hypotheses
 from trellis.tracking.hypothesis_space import HypothesisSpace
@@ -53,7 +56,6 @@ if TYPE_CHECKING:
 __all__ = ["TrackingMaxima", "TrackingProblem", "as_annotation"]
 
 
-_RANDOM_SCORES = 20
 # To copy rows of F takes as long as to multiply some ten times as many by the weights.
 _FEW = 0.1
 
@@ -289,12 +291,8 @@ class TrackingProblem:
 
     def _mean_features(self, samples: Int64s | None) -> Float64s:
         if self._means is None:
-            part, rng = self._part(None), np.random.default_rng(0)
-            means = np.zeros((self.n_samples, self.n_weights))
-            for _ in range(_RANDOM_SCORES):
-                best = self._compatible(part, rng.normal(size=len(part.space)))
-                means += _totals(part, best.chosen) / _RANDOM_SCORES
-            self._means = means
+            part = self._part(None)
+            self._means = _totals(part, mean_assignment(part.space, part.fixed).shares)
         return self._means if samples is None else self._means[samples]
 
     # ---------------------------------------------------------------- learning on-line
@@ -360,15 +358,16 @@ def _rows(space: AssignmentSpace, chosen: Bools) -> Int64s:
     return np.unique(covers[covers >= 0]).astype(np.int64)
 
 
-def _totals(part: _Stack, chosen: Bools) -> Float64s:
-    """Features of the tracking of each sample (n, D)."""
+def _totals(part: _Stack, shares: Bools | Float64s) -> Float64s:
+    """Features of the tracking of each sample (n, D), or of a mixture of trackings."""
     import scipy.sparse
 
-    index = np.flatnonzero(chosen)
+    index = np.flatnonzero(shares)
     ptr = np.searchsorted(index, part.space.offsets)
     rows = index if part.rows is None else part.rows[index]
     choice = scipy.sparse.csr_array(
-        (np.ones(len(index)), rows, ptr), (part.space.n_samples, part.matrix.shape[0])
+        (shares[index].astype(np.float64), rows, ptr),
+        (part.space.n_samples, part.matrix.shape[0]),
     )
     totals: Float64s = (choice @ part.matrix).toarray()
     return totals
