@@ -243,8 +243,8 @@ def matching(**options):
             r"sequence 'film', frame 0: .*99",
         ),
         (
-            lambda: NearestNeighbour().fit([pair_of(SOURCE, TARGET)]),
-            r"no move is annotated in these frame pairs; annotate some or give max_distance",
+            lambda: NearestNeighbour().fit([]),
+            r"there are no frame pairs to find the gate from",
         ),
     ],
 )

@@ -9,7 +9,7 @@ from tracking_problems import frame_pair
 from trellis.datasets import simulate_cells
 from trellis.errors import DataError
 from trellis.tracking import TrackingModel
-from trellis.tracking.gates import learned_gate
+from trellis.tracking.gates import learned_gate, usual_reach
 from trellis.tracking.objects import PairAnnotation
 
 
@@ -75,3 +75,20 @@ def test_what_cannot_be_is_refused_where_hypotheses_are_made():
         TrackingModel().fit([lost])
     with pytest.raises(DataError, match="names object 99"):
         TrackingModel().fit([unknown])
+
+
+def test_usual_reach_is_a_few_steps_and_at_least_half_a_spacing():
+    rng = np.random.default_rng(0)
+    here = 100 * np.stack(np.meshgrid(range(8), range(8)), -1).reshape(-1, 2).astype(float)
+    slow, fast = (here + step * rng.normal(size=here.shape) for step in (0.5, 30.0))
+    assert usual_reach([frame_pair(here, slow)]) == pytest.approx(50)
+    assert 70 < usual_reach([frame_pair(here, fast)]) < 150
+    assert usual_reach([frame_pair(3 * here, 3 * slow)]) == pytest.approx(150)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [([], []), ([(0, 0)], []), ([], [(0, 0)]), ([(1, 1)], [(1, 1)]), ([(1, 1)] * 3, [(1, 1)] * 2)],
+)
+def test_usual_reach_is_always_positive(source, target):
+    assert 0 < usual_reach([frame_pair(source, target)]) < np.inf

@@ -39,7 +39,7 @@ def write(folder, text, name="objects.csv"):
 
 def test_all_that_a_pair_holds(tmp_path):
     first, pair = read_detections(write(tmp_path, OBJECTS), write(tmp_path, LINKS, "links.csv"))
-    assert (first.sequence, first.frame, first.annotation) == ("a", 0, PairAnnotation())
+    assert (first.sequence, first.frame, first.annotation) == ("a", 0, None)
     assert (pair.sequence, pair.frame, pair.extent) == ("b", 4, (1.0, -1.0, 9.0, 2.0))
     assert pair.source.ids.tolist() == [0, 1]
     assert pair.source.position.tolist() == [[1.0, 2.0], [3.5, 1.0]]
@@ -57,7 +57,11 @@ def test_incomplete_links_and_no_links(tmp_path):
     assert pair.annotation == PairAnnotation(((1, 7, "move"),), (), ())
     assert [p.annotation for p in read_detections(objects)] == [None, None]
     none = read_detections(objects, io.StringIO("frame,source_id,target_id,sequence\n"))
-    assert [p.annotation for p in none] == [PairAnnotation(), PairAnnotation()]
+    assert [p.annotation for p in none] == [None, None]
+    # Where there is nothing to link, all is known.
+    nothing = {"frame": [], "source_id": [], "target_id": []}
+    empty = read_detections({"frame": [0, 2], "id": [0, 0], "x": [1, 1], "y": [1, 1]}, nothing)
+    assert [p.annotation for p in empty] == [PairAnnotation()] * len(empty)
 
 
 @pytest.mark.parametrize(
@@ -343,7 +347,9 @@ def test_any_true_links_come_back(data):
         ours = [sources.pop() for _ in range(a)]
         rows += [(i, j, kind) for j in [targets.pop() for _ in range(b)] for i in ours]
     pair = read_detections(frames(n, m), links(*rows))[0]
-    assert pair.annotation == PairAnnotation(tuple(sorted(rows)))
+    assert pair.annotation == (PairAnnotation(tuple(sorted(rows))) if rows else None)
+    if not rows:
+        return
     events = annotated_events([pair])[1]
     assert {e.id for e in events if e.kind == "disappear"} == set(sources)
     assert {e.id for e in events if e.kind == "appear"} == set(targets)

@@ -14,7 +14,17 @@ from trellis.datasets import LABS, Lab, simulate_cells
 from trellis.errors import DataError
 from trellis.problems.partial import PartialObjective
 from trellis.solvers.frank_wolfe import minimise_frank_wolfe
-from trellis.tracking import EventFeature, FramePair, Objects, PairAnnotation, TrackingModel
+from trellis.tracking import (
+    EventFeature,
+    FlowTracker,
+    FramePair,
+    Objects,
+    PairAnnotation,
+    TrackingModel,
+    annotated_events,
+    score_links,
+)
+from trellis.tracking.guesses import weight_of_guesses
 from trellis.tracking.problem import TrackingProblem
 
 QUIET = Lab(name="quiet", over_segmentation=0.0, under_segmentation=0.0, cycle=12.0)
@@ -175,8 +185,9 @@ def test_a_quarter_of_the_objects_is_enough():
 
 def test_switches_of_the_concave_convex_procedure():
     half = partly(TRAIN[:1], 0.5)
-    plain = TrackingModel(random_state=0, recycle=False, adaptive=False).fit(half)
-    usual = TrackingModel(random_state=0).fit(half)
+    alone = {"random_state": 0, "prior": None, "knots": 7}
+    plain = TrackingModel(**alone, recycle=False, adaptive=False).fit(half)
+    usual = TrackingModel(**alone).fit(half)
     assert {record.tol for record in plain.history_} == {0.01}
     assert usual.history_[0].tol > 0.01
     assert sum(r.n_planes for r in plain.history_) > sum(r.n_planes for r in usual.history_)
@@ -349,8 +360,9 @@ def without(objects, column):
         ({"max_iter": 0}, "max_iter must be None or a positive integer, got 0"),
         ({"max_iter": 2.5}, "max_iter must be None or a positive integer, got 2.5"),
         ({"random_state": -1}, "random_state must be None or an integer of at least 0, got -1"),
-        ({"knots": -1}, "knots must be an integer of at least 0, got -1"),
-        ({"knots": 2.5}, "knots must be an integer of at least 0, got 2.5"),
+        ({"knots": -1}, "knots must be 'auto' or an integer of at least 0, got -1"),
+        ({"prior": "nearest"}, "prior must be None or 'flow', got 'nearest'"),
+        ({"knots": 2.5}, "knots must be 'auto' or an integer of at least 0, got 2.5"),
         ({"features": ["area"]}, r"features must be a list of EventFeature, got \['area'\]"),
         ({"events": ("move",)}, "events must be a list with move, appear and"),
         ({"events": "move"}, "events must be 'auto' or a list of move, .*, got 'move'"),
@@ -380,9 +392,9 @@ def test_data_that_cannot_be(model):
         model.learning_problems({})
     with pytest.raises(DataError, match="no frame pair is annotated"):
         model.task_loss(bare(TEST))
-    for solver in ("bundle", "perceptron"):
+    for options in ({"prior": None}, {"solver": "perceptron"}):
         with pytest.raises(DataError, match="nothing is annotated: there is nothing to learn"):
-            TrackingModel(solver=solver).fit(bare(TRAIN))
+            TrackingModel(**options).fit(bare(TRAIN))
     for window in (0, 1.5):
         with pytest.raises(DataError, match=f"window must be a positive integer, got {window}"):
             model.predict(TEST, window=window)
@@ -426,3 +438,81 @@ def test_a_line_for_each_iteration(caplog):
         lines = [line for line in caplog.messages if "objective" in line]
         assert len(lines) == len(model.history_) > 0
         assert f"{model.history_[-1].objective:.4f}" in lines[-1]
+
+
+# ------------------------------------------------------------------------------- little annotation
+
+
+def f1(pairs, result):
+    scores = score_links(annotated_events(pairs)[0], result.links)
+    return scores.links.f1, scores.divisions.f1
+
+
+@pytest.fixture(scope="module")
+def untrained():
+    """A larger movie, and how well it is tracked without learning."""
+    movie = simulate_cells(100, 8, lab=replace(QUIET, cycle=20.0), seed=3)
+    return movie, f1(movie, FlowTracker().fit(bare(movie)).predict(bare(movie)))
+
+
+@pytest.mark.parametrize("n_links", [0, 5, 30])
+def test_few_links_are_never_worse_than_none(untrained, n_links):
+    """Moves only: divisions are found all the same."""
+    movie, (links, divisions) = untrained
+    rng = np.random.default_rng(0)
+    notes = [[] for _ in movie]
+    moves = [(t, link) for t, p in enumerate(movie) for link in p.annotation.links]
+    moves = [(t, link) for t, link in moves if link[2] == "move"]
+    for i in rng.choice(len(moves), n_links, replace=False):
+        notes[moves[i][0]].append(moves[i][1])
+    some_known = [
+        replace(p, annotation=PairAnnotation(tuple(note), (), ()) if note else None)
+        for p, note in zip(movie, notes, strict=True)
+    ]
+    learned = f1(movie, TrackingModel().fit(some_known).predict(movie))
+    assert learned[0] >= links - 0.005
+    assert learned[1] >= divisions - 0.02
+    assert learned[1] > 0.5
+
+
+def test_links_that_contradict_the_guesses_are_learned(untrained):
+    """All of a pair is annotated otherwise than it looks: everything went, everything came."""
+    movie, _ = untrained
+    gone = [replace(p, annotation=PairAnnotation()) for p in movie]
+    assert len(TrackingModel().fit(gone).predict(movie).links) == 0
+    once = TrackingModel().fit([gone[0], *bare(movie[1:])]).predict(movie)
+    assert len(once.links) > 0
+
+
+def test_the_more_is_annotated_the_less_guesses_weigh():
+    weights = [weight_of_guesses(known, 1000) for known in (0, 100, 1000, 5000, 10**5)]
+    assert weights == sorted(weights, reverse=True)
+    assert weights[0] == 1.0
+    assert weights[-1] == 0.0
+    assert weight_of_guesses(5, 0) == 0.0
+
+
+def test_without_a_prior_only_annotations_count():
+    part = partly(TRAIN[:2], 0.5)
+    alone = TrackingModel(prior=None, knots=3, random_state=0).fit(part)
+    more = TrackingModel(prior=None, knots=3, random_state=0).fit([*part, *bare(TRAIN[2:])])
+    # The scale of features is learned from all pairs, so the weights differ; the losses do not.
+    assert len(alone.history_) > 0
+    assert alone.objective_ == pytest.approx(more.objective_, rel=0.5)
+    with pytest.raises(DataError, match="nothing is annotated"):
+        TrackingModel(prior=None).fit(bare(TRAIN))
+
+
+def test_knots_follow_the_annotation():
+    def knots(pairs):
+        return TrackingModel(max_iter=1).fit(pairs).hypothesis_space_.preconditioner.knots[0]
+
+    assert len(knots(TRAIN[:1])) == 3
+    assert len(knots(simulate_cells(160, 8, lab=QUIET, seed=0))) == 5
+
+
+def test_a_movie_of_next_to_nothing():
+    here, there = frame_pair([(0, 0)], [(1, 0)]), frame_pair([(0, 0)], [])
+    model = TrackingModel().fit([here])
+    assert [link.kind for link in model.predict([here]).links] == ["move"]
+    assert TrackingModel().fit([there]).predict([there]).links == []

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import math
 import time
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from trellis.cli.inputs import Input, reading
 from trellis.cli.named_files import InputFile, OutputFile, OutputFolder
@@ -37,14 +34,17 @@ and any other columns of numbers (area, mean_intensity, ...), which are features
 never looked at. links.csv has frame, source_id, target_id (in the next frame) and, if wanted,
 sequence and kind (move, division, split or merge).
 
-Without --model and --learn nothing is learned: objects are linked by a method with prices made by
-hand (--method). Learning from the links of a few frames is usually better. With --truth the
-precision, recall and F1 of links and divisions are printed.
+Without --model and --learn the model learns from the movie alone, from what a tracker with prices
+made by hand finds in it (--method flow is that tracker). The more links are given to learn from,
+the better it gets, and a few do no harm: what nobody annotated is guessed. Frames of which no link
+is given are not annotated. With --truth the precision, recall and F1 of links and divisions are
+printed.
 
 Ctrl-C while learning writes what is learned so far to the file of --save.
 """
 
 _METHODS = {
+    "self": "learns from what flow finds in this movie",
     "flow": "least total price of moves, divisions, appearances and disappearances",
     "nearest": "one-to-one links of least total distance, no divisions",
     "matching": "places among the neighbours, and divisions where areas add up",
@@ -52,10 +52,6 @@ _METHODS = {
 # Options that are about learning, and those of them that are parameters of the model.
 _LEARNING = ("partial", "save")
 _LEARNED = ("l2", "loss", "events", "n_neighbors")
-# Displacements in a plane that are normal and alike in all directions are in 99 of 100 cases below
-# 2.6 times their median; daughters and fast cells go a little farther.
-_MEDIANS = 3.0
-_SEEN = 20  # frame pairs that tell it
 
 
 class _Challenge(OutputFolder):
@@ -101,7 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=tuple(_METHODS),
         help="without a model; "
         + "; ".join(f"{name}: {what}" for name, what in _METHODS.items())
-        + " (default: flow)",
+        + " (default: self)",
     )
     usual = "from the links; without them from the distances of nearest objects"
     add_parameters(group, [TrackingModel], ["max_distance"], defaults={"max_distance": usual})
@@ -208,40 +204,32 @@ def _read(objects: Input, links: str | None = None, *, complete: bool = True) ->
 
 
 def _unlearned(pairs: list[FramePair], args: argparse.Namespace) -> Tracker:
-    """A tracker with prices made by hand."""
-    from trellis.tracking import FlowTracker, GraphMatching, NearestNeighbour
+    """A tracker that needs no links."""
+    from trellis.tracking import FlowTracker, GraphMatching, NearestNeighbour, TrackingModel
+    from trellis.tracking.gates import usual_reach
 
-    method = args.method or "flow"
+    if args.method in (None, "self"):
+        model = new_model(args, TrackingModel, random_state=0)
+        with args.reporter.stage("learning from what flow finds"):
+            model.fit(pairs)
+        say(
+            "no links to learn from (--learn): the model learned from what flow (--method) finds "
+            f"in this movie; links up to {model.max_distance_:.3g} (--max-distance)",
+            quiet=args.quiet,
+        )
+        return model
     kinds: dict[str, type[FlowTracker | NearestNeighbour | GraphMatching]] = {
         "flow": FlowTracker,
         "nearest": NearestNeighbour,
         "matching": GraphMatching,
     }
-    gate = _usual_reach(pairs) if args.max_distance is None else args.max_distance
+    gate = usual_reach(pairs) if args.max_distance is None else args.max_distance
     say(
-        f"no model: tracked without learning, by {method} (--method), objects up to {gate:.3g} "
-        "apart (--max-distance); --learn learns from links",
+        f"no model: tracked without learning, by {args.method} (--method), objects up to "
+        f"{gate:.3g} apart (--max-distance)",
         quiet=args.quiet,
     )
-    return kinds[method](gate)
-
-
-def _usual_reach(pairs: list[FramePair]) -> float:
-    """How far objects go: a few times the median distance of those nearest to each other."""
-    from trellis.tracking import NearestNeighbour
-    from trellis.tracking.gates import learned_gate
-
-    some = pairs[:: -(-len(pairs) // _SEEN)]
-    widest = learned_gate(some)
-    result = NearestNeighbour(widest).predict(some)
-    place = {(o.sequence, o.frame, o.id): (o.x, o.y) for o in result.objects}
-    moved = [
-        math.dist(place[link.sequence, link.frame, link.source_id],
-                  place[link.sequence, link.frame + 1, link.target_id])
-        for link in result.links
-    ]  # fmt: skip
-    usual = _MEDIANS * float(np.median(moved)) if moved else 0.0
-    return usual if usual > 0 else widest
+    return kinds[args.method](gate)
 
 
 # ------------------------------------------------------------------------------- results

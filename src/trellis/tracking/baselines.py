@@ -41,9 +41,13 @@ from trellis.files.storable import Storable
 from trellis.files.stored import header_value
 from trellis.tracking.annotation import annotated_hypotheses, annotation_of
 from trellis.tracking.features import border_distance
+from trellis.tracking.gates import usual_reach
 from trellis.tracking.hypotheses import Hypotheses, check_positions, make_hypotheses
 from trellis.tracking.objects import EVENTS, FramePair, Objects, PairAnnotation
 from trellis.tracking.result import TrackingResult, annotated_events, assemble_tracks
+
+_ENOUGH = 100  # moves whose lengths say by themselves how far objects go
+_NEVER = 1e3  # a price that is never paid unless something is known
 
 __all__ = ["FlowTracker", "GraphMatching", "NearestNeighbour", "Tracker", "moved_distances"]
 
@@ -113,22 +117,24 @@ class GatedTracker(Estimator, Storable, ABC):
 
     max_distance: float | str = parameter(
         one_of("auto") | number(above=0),
-        'The gate; "auto": the 99th percentile of the annotated moves.',
+        """The gate; "auto": the 99th percentile of the annotated moves or, with fewer than a
+        hundred of them, what objects usually move at most if that is more.""",
         default="auto",
         kw_only=False,
     )
     gate_: float = fitted()
 
     def fit(self, pairs: Sequence[FramePair]) -> Self:
-        """Set the gate to the 99th percentile of the annotated moves, if it is not given."""
+        """Find the gate, if it is not given: from annotated moves, or without any."""
         self._check_parameters()
         if self.max_distance == "auto":
+            if not len(pairs):
+                raise DataError("there are no frame pairs to find the gate from")
             lengths = moved_distances(pairs)
-            if not lengths.size:
-                raise DataError(
-                    "no move is annotated in these frame pairs; annotate some or give max_distance"
-                )
-            self.gate_ = max(float(np.percentile(lengths, 99)), np.finfo(float).tiny)
+            gate = float(np.percentile(lengths, 99)) if lengths.size else 0.0
+            if lengths.size < _ENOUGH:
+                gate = max(gate, usual_reach(pairs))
+            self.gate_ = max(gate, np.finfo(float).tiny)
         return self
 
     @property
@@ -306,7 +312,8 @@ class FlowTracker(LinkingTracker):
     """
 
     max_distance = changed(
-        help="""The gate; "auto": the 99th percentile of the annotated moves. Daughters may be twice
+        help="""The gate; "auto": the 99th percentile of the annotated moves or, with fewer than a
+        hundred of them, what objects usually move at most if that is more. Daughters may be twice
         as far from their mother."""
     )
     division: float = parameter(
@@ -322,11 +329,13 @@ class FlowTracker(LinkingTracker):
             )
             for pair in pairs
         ]
-        scores = [-self._prices(*one, gate) for one in zip(pairs, hypotheses, strict=True)]
+        scores = [self.scores(*one) for one in zip(pairs, hypotheses, strict=True)]
         return cheapest(pairs, hypotheses, scores)
 
-    def _prices(self, pair: FramePair, hypotheses: Hypotheses, gate: float) -> Float64s:
-        prices = np.empty(len(hypotheses))
+    def scores(self, pair: FramePair, hypotheses: Hypotheses) -> Float64s:
+        """Prices of hypotheses with a minus sign; that of a split or merge is huge."""
+        gate = self.gate
+        prices = np.full(len(hypotheses), _NEVER)
         areas = _column(pair.source, "area"), _column(pair.target, "area")
         source, target = pair.source.position, pair.target.position
         is_move, is_division, appears, disappears = (
@@ -346,7 +355,7 @@ class FlowTracker(LinkingTracker):
         ):
             border = border_distance(at[rows[chosen, 0]], pair.extent)
             prices[chosen] = np.minimum(1.0, 0.25 + border / (2 * gate))
-        return prices
+        return -prices
 
 
 # ------------------------------------------------------------------ distances

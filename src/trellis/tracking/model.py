@@ -8,10 +8,13 @@ For each pair of consecutive frames the model chooses the events that explain ev
     is covered by exactly one chosen event,}
 
 and learns w by max-margin training (:mod:`trellis.solvers.partial_margin`), from annotations of all
-objects, of some, or of a few:
+objects, of some, of a few, or of none:
 
 .. math:: \min_w \; \lambda \lVert w\rVert^2 \;(\text{or } \lambda \lVert w\rVert_1)
     + \sum_n \ell(x_n, y^*_n; w) .
+
+What nobody annotated is guessed, and weighs the less the more is annotated
+(:mod:`trellis.tracking.guesses`); with ``prior=None`` it says nothing, as published.
 
 Given the weights frame pairs do not depend on each other, so a movie of any length is solved pair
 by pair, in windows that bound the memory.
@@ -26,7 +29,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from trellis.arrays import Float64s
+from trellis.arrays import Float64s, Int64s
 from trellis.domains import flag, instance, nothing, number, one_of, sequence_of, whole
 from trellis.errors import DataError
 from trellis.estimator import Seeded, changed, fitted, parameter, renamed
@@ -41,6 +44,7 @@ from trellis.tracking.annotation import events_of, links_of
 from trellis.tracking.default_features import default_features
 from trellis.tracking.features import EventFeature
 from trellis.tracking.gates import learned_gate
+from trellis.tracking.guesses import few_of, flow_guesses, weight_of_guesses
 from trellis.tracking.hypotheses import SOME_EVENTS, check_gates
 from trellis.tracking.hypothesis_space import HypothesisSpace, common_columns
 from trellis.tracking.model_file import StoredTrackingModel
@@ -58,6 +62,8 @@ __all__ = ["TrackingModel"]
 
 
 _PERCEPTRON_PASSES = 50
+_KNOTS = ((2500, 7), (1000, 5), (0, 3))  # annotated events from which on there are so many
+_PLENTY = 4000  # events of which the regulariser, as it is by default, is a small part
 
 
 class TrackingModel(Seeded, StoredTrackingModel):
@@ -106,8 +112,8 @@ class TrackingModel(Seeded, StoredTrackingModel):
     )
     max_distance: float | str = parameter(
         one_of("auto") | number(above=0),
-        """Farthest objects that it may link; "auto": one and a half times the longest annotated
-        link or, without links, as far as objects are apart.""",
+        """Farthest objects that it may link; "auto": one and a half times the longest link that is
+        annotated or guessed (:mod:`trellis.tracking.gates`).""",
         default="auto",
     )
     features: Sequence[EventFeature] = parameter(
@@ -115,12 +121,20 @@ class TrackingModel(Seeded, StoredTrackingModel):
         "Features beside those that are made of the columns the objects have.",
         default=(),
     )
-    knots: int = parameter(
-        whole(0),
+    knots: int | str = parameter(
+        one_of("auto") | whole(0),
         """Steps that each feature is divided into, so that weights can say of each range of its
         values how likely it is (:mod:`trellis.tracking.preconditioning`); 0: one weight a feature,
-        as published, for very few annotations.""",
-        default=7,
+        as published. "auto": 3, 5 from 1,000 annotated events on, 7 from 2,500 on.""",
+        default="auto",
+    )
+    prior: str | None = parameter(
+        nothing | one_of("flow"),
+        """What to make of objects that nobody annotated. "flow": what the flow tracker finds of
+        them is weak annotation (:mod:`trellis.tracking.guesses`), so that few annotated links, or
+        none, do not make a model worse than that tracker; give ``fit`` the whole movie. None:
+        nothing, as published. The perceptron has no prior.""",
+        default="flow",
     )
     bias: bool = parameter(flag, "Whether each kind of event has a constant feature.", default=True)
     loss: str = parameter(
@@ -129,11 +143,14 @@ class TrackingModel(Seeded, StoredTrackingModel):
         default="bridge",
     )
     l2: float = parameter(
-        number(at_least=0), "Factor of ‖w‖² beside the sum of the losses.", default=1.0
+        number(at_least=0),
+        """Factor of ‖w‖² beside the sum of the losses. With guesses that count less than 4,000
+        events together with the annotated ones: in proportion less.""",
+        default=1.0,
     )
     l1: float = parameter(
         number(at_least=0),
-        "Factor of ‖w‖₁ beside the sum of the losses; one of the two is positive.",
+        "Factor of ‖w‖₁ beside the sum of the losses, likewise; one of the two is positive.",
         default=0.0,
     )
     cost: str = parameter(
@@ -197,54 +214,103 @@ class TrackingModel(Seeded, StoredTrackingModel):
     # ---------------------------------------------------------------- training
 
     def fit(self, pairs: Iterable[FramePair], y: None = None) -> Self:
-        """Learn from annotated frame pairs; those without an annotation say nothing.
+        """Learn from a movie that is annotated in full, in part or not at all.
 
         Parameters
         ----------
         pairs : sequence of FramePair
-            As :func:`trellis.tracking.read_detections` gives them.
+            As :func:`trellis.tracking.read_detections` gives them. Pairs without an annotation are
+            guessed at (``prior``), some from all over the movie if there are many.
         y : None
             For scikit-learn; annotations are in the pairs.
 
         Raises
         ------
         DataError
-            If nothing is annotated, or an annotation cannot be.
+            If an annotation cannot be, or nothing is annotated and there is no prior.
         """
+        listed = _checked_pairs("", pairs)
+        unknown = [pair for pair in listed if pair.annotation is None]
+        few = {id(pair) for pair in (few_of(unknown) if self._guesses else [])}
+        kept = [pair for pair in listed if pair.annotation is not None or id(pair) in few]
+        if not kept:
+            raise DataError("nothing is annotated: there is nothing to learn from")
         with Reporter(self.verbose).stage("finding what may be linked"):
-            problem = self.learning_problems({"": pairs})[""]
+            problem = self.learning_problems({"": kept})[""]
         return self._fit(problem)
 
+    @property
+    def _guesses(self) -> bool:
+        """Whether what is not annotated is guessed."""
+        self._check_parameters()
+        return self.prior is not None and self.solver == "bundle"
+
     def _fit(self, problem: TrackingProblem) -> Self:
-        objective = PartialObjective(problem, self.loss)
-        reporter, last = Reporter(self.verbose), np.inf
         if self.solver == "perceptron":
-            if not len(objective.samples):
-                raise DataError("nothing is annotated: there is nothing to learn from")
-            passes = _PERCEPTRON_PASSES if self.max_iter is None else self.max_iter
-            with reporter.stage("learning"):
-                w = partial_perceptron(problem, passes=passes, seed=self.random_state)
-            self._adopt(problem, w)
-            self.objective_, self.gap_ = objective.value(w), np.inf
-            self.stop_reason_, self.history_ = "perceptron", []
-            return self
+            return self._fit_perceptron(problem)
+        guessed = np.flatnonzero(~problem.complete) if self._guesses else np.zeros(0, np.int64)
+        pairs = [problem.pairs[i] for i in guessed.tolist()]
+        kept = {id(pair) for pair in few_of(pairs)} if pairs else set()
+        guessed = guessed[[id(pair) in kept for pair in pairs]]
+        known, n = problem.n_known, sum(len(problem.pairs[i].source) for i in guessed.tolist())
+        weight = weight_of_guesses(known, n)
+        if not weight:
+            return self._learn(PartialObjective(problem, self.loss))
+        with Reporter(self.verbose).stage("guessing what is not annotated"):
+            events = problem.hypothesis_space.events
+            guesses = flow_guesses([problem.pairs[i] for i in guessed.tolist()], events)
+        share = min(1.0, (known + weight * n) / _PLENTY)
+
+        def objective(samples: Int64s) -> PartialObjective:
+            together = problem.extended(samples, guesses)
+            weights = np.repeat([1.0, weight], [len(samples), len(guesses)])
+            return PartialObjective(together, self.loss, sample_weight=weights)
+
+        self._learn(objective(np.flatnonzero(problem.complete)), share, lines=False)
+        guesses = problem.completed(self.weights_, guessed)
+        return self._learn(objective(np.flatnonzero(problem.annotated)), share, self.weights_)
+
+    def _fit_perceptron(self, problem: TrackingProblem) -> Self:
+        objective = PartialObjective(problem, self.loss)
+        if not len(objective.samples):
+            raise DataError("nothing is annotated: there is nothing to learn from")
+        passes = _PERCEPTRON_PASSES if self.max_iter is None else self.max_iter
+        with Reporter(self.verbose).stage("learning"):
+            w = partial_perceptron(problem, passes=passes, seed=self.random_state)
+        self._adopt(problem, w)
+        self.objective_, self.gap_ = objective.value(w), np.inf
+        self.stop_reason_, self.history_ = "perceptron", []
+        return self
+
+    def _learn(
+        self,
+        objective: PartialObjective,
+        share: float = 1.0,
+        start: Float64s | None = None,
+        *,
+        lines: bool = True,
+    ) -> Self:
+        """Minimise the losses beside a share of the regulariser."""
+        reporter, last = Reporter(self.verbose), np.inf
 
         def after(record: Any) -> None:
             nonlocal last
             # The least objective so far stands for many a step in which nothing was found.
             steps.at(record.number)
-            reporter.line(_line(record, steps.text), shown=record.objective < last)
+            if lines:
+                reporter.line(_line(record, steps.text), shown=record.objective < last)
             last = min(last, record.objective)
 
         step, usual = ("iteration", MAX_ITERATIONS) if objective.convex else ("round", MAX_ROUNDS)
         steps = Task(step, self.max_iter or usual, limit=True)
         with reporter.under_way(steps):
             solution = minimise_partial(
-                objective, l2=float(self.l2), l1=float(self.l1), tol=float(self.tol),
-                limit=self.max_iter, recycle=self.recycle, adaptive=self.adaptive,
+                objective, l2=share * self.l2, l1=share * self.l1, tol=float(self.tol),
+                limit=self.max_iter, start=start, recycle=self.recycle, adaptive=self.adaptive,
                 seed=self.random_state, report=after,
             )  # fmt: skip
-        self._adopt(problem, solution.weights)
+        assert isinstance(objective.problem, TrackingProblem)
+        self._adopt(objective.problem, solution.weights)
         self.objective_, self.gap_ = solution.objective, solution.gap
         self.stop_reason_, self.history_ = solution.stop_reason, solution.records
         if solution.stop_reason == "interrupted":  # what was learned so far is kept, and usable
@@ -279,13 +345,20 @@ class TrackingModel(Seeded, StoredTrackingModel):
         problems = {}
         for name, pairs in sets.items():
             far = self.max_distance
-            reach = learned_gate(pairs) if isinstance(far, str) else float(far)
+            reach = self._gate(pairs, events) if isinstance(far, str) else float(far)
             space, _ = HypothesisSpace.learned(
                 pairs, events, self.n_neighbors, reach, features, columns, bias=self.bias,
-                knots=int(self.knots),
+                knots=_knots(every) if isinstance(self.knots, str) else int(self.knots),
             )  # fmt: skip
             problems[name] = TrackingProblem(pairs, space, cost=self.cost, normalise=self.normalise)
         return problems
+
+    def _gate(self, pairs: Sequence[FramePair], events: Sequence[str]) -> float:
+        """The gate of annotated links and, unless these are plenty, of guessed ones."""
+        if not self._guesses or _annotated_events(pairs) >= _PLENTY:
+            return learned_gate(pairs)
+        some = few_of([pair for pair in pairs if not _complete(pair)] or pairs)
+        return learned_gate([*pairs, *flow_guesses([_bare(pair) for pair in some], events)])
 
     def with_weights(self, problem: TrackingProblem, w: Float64s) -> Self:
         """Return a fitted copy for data such as that of ``problem``."""
@@ -342,7 +415,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
                     f"{missing[0]!r}, which the model was trained with"
                 )
         for first in range(0, len(checked), window):
-            bare = [replace(p, annotation=None) for p in checked[first : first + window]]
+            bare = [_bare(pair) for pair in checked[first : first + window]]
             yield TrackingProblem(bare, self.hypothesis_space_)
 
     def predict(self, pairs: Iterable[FramePair], *, window: int = 50) -> TrackingResult:
@@ -495,6 +568,31 @@ def _checked_pairs(name: str, pairs: Iterable[FramePair]) -> list[FramePair]:
                 "read_detections makes them"
             )
     return checked
+
+
+def _bare(pair: FramePair) -> FramePair:
+    return replace(pair, annotation=None)
+
+
+def _complete(pair: FramePair) -> bool:
+    return pair.annotation is not None and pair.annotation.complete
+
+
+def _annotated_events(pairs: Sequence[FramePair]) -> int:
+    """Number of links and, of pairs that are annotated in full, of objects without."""
+    return sum(
+        len({source for source, _, _ in pair.annotation.links})
+        if not pair.annotation.complete
+        else len(pair.source)
+        for pair in pairs
+        if pair.annotation is not None
+    )
+
+
+def _knots(pairs: Sequence[FramePair]) -> int:
+    """Steps of features, by the number of annotated events."""
+    known = _annotated_events(pairs)
+    return next(knots for least, knots in _KNOTS if known >= least)
 
 
 def _annotated_kinds(pairs: Sequence[FramePair]) -> tuple[str, ...]:

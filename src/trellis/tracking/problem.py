@@ -46,6 +46,7 @@ from trellis.structures.assignment import (
 )
 from trellis.structures.mean_assignment import mean_assignment
 from trellis.tracking.annotation import fixed_variables
+from trellis.tracking.guesses import completed
 from trellis.tracking.hypotheses import Hypotheses
 from trellis.tracking.hypothesis_space import HypothesisSpace
 from trellis.tracking.objects import FramePair, Link, PairAnnotation
@@ -181,6 +182,24 @@ class TrackingProblem:
     def complete(self) -> Bools:
         """Whether everything is known of each pair."""
         return np.array([(sample.fixed >= 0).all() for sample in self._samples], bool)
+
+    @property
+    def n_known(self) -> int:
+        """Number of events that are known."""
+        return sum(int((sample.fixed == 1).sum()) for sample in self._samples)
+
+    def extended(self, samples: Int64s, pairs: Sequence[FramePair]) -> TrackingProblem:
+        """Return a problem of some of these samples, as they are now, and of more pairs."""
+        both = TrackingProblem(
+            pairs, self.hypothesis_space, cost=self.cost, normalise=self.normalise
+        )
+        both._samples = [*(self._samples[i] for i in samples.tolist()), *both._samples]
+        return both
+
+    def completed(self, w: Float64s, samples: Int64s) -> list[FramePair]:
+        """Return pairs completed by the best tracking, what is annotated held fixed."""
+        some = [self._samples[i] for i in samples.tolist()]
+        return completed((s.pair, s.hypotheses, s.matrix @ w) for s in some)
 
     def annotate(self, i: int, annotation: Any) -> None:
         """Add what an annotator said of pair i: PairAnnotation, its dict, or links.

@@ -71,17 +71,17 @@ def read_detections(
         have it; ``kind``: move, division, single_daughter, split or merge. A link without kind is a
         division if its source has several links, else a move.
     complete : bool
-        Whether the links are all there are, so that an object without link appeared or
-        disappeared; if not, nothing is known of it.
+        Whether the links of a pair of frames are all there are, so that an object without link
+        appeared or disappeared; if not, nothing is known of it.
     ignore : collection of str
         Columns of the objects that are no features, such as the true track.
 
     Returns
     -------
     list of FramePair
-        Sorted by sequence and frame, objects by id. Without links ``annotation`` is None; if the
-        links are not complete also in pairs that no link names. The extent is the bounding box of
-        all objects of the sequence.
+        Sorted by sequence and frame, objects by id. Where no link is given ``annotation`` is
+        None: nobody has looked at the pair, unless one of its frames has no object. The extent is
+        the bounding box of all objects of the sequence.
 
     Raises
     ------
@@ -110,7 +110,9 @@ def read_detections(
     pairs = []
     for sequence, frame in frames.pairs:
         source, target = (frames.objects[sequence, t] for t in (frame, frame + 1))
-        known = annotations.get((sequence, frame), nothing)
+        known = annotations.get((sequence, frame))
+        if known is None and not (len(source) and len(target)):
+            known = nothing
         name, extent = frames.sequences[sequence], frames.extents[sequence]
         pairs.append(FramePair(name, frame, source, target, known, extent))
     return pairs
