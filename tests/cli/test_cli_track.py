@@ -319,3 +319,11 @@ def test_missing_matplotlib(fails, files, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     message = fails("track", files / "objects.csv", "--plot", tmp_path / "a.png")
     assert message == "--plot needs matplotlib: install it, or trellis-structured[plot]"
+
+
+def test_an_empty_file_of_links_is_nothing_to_learn_from(run, files, tmp_path):
+    path = tmp_path / "none.csv"
+    path.write_text("frame,source_id,target_id\n")
+    result = run("track", files / "objects.csv", "--learn", path, "--save", tmp_path / "m.trellis")
+    assert result.code == 1
+    assert "none.csv has no links to learn from" in result.err[-1]

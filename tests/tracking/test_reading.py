@@ -58,10 +58,6 @@ def test_incomplete_links_and_no_links(tmp_path):
     assert [p.annotation for p in read_detections(objects)] == [None, None]
     none = read_detections(objects, io.StringIO("frame,source_id,target_id,sequence\n"))
     assert [p.annotation for p in none] == [None, None]
-    # Where there is nothing to link, all is known.
-    nothing = {"frame": [], "source_id": [], "target_id": []}
-    empty = read_detections({"frame": [0, 2], "id": [0, 0], "x": [1, 1], "y": [1, 1]}, nothing)
-    assert [p.annotation for p in empty] == [PairAnnotation()] * len(empty)
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,8 @@ def run(args: argparse.Namespace) -> int:
         model.verbose = args.reporter.shown
         with reading(args, args.learn):
             pairs = _read(objects, args.learn, complete=not args.partial)
+            if all(pair.annotation is None for pair in pairs):
+                raise DataError(f"{args.learn} has no links to learn from")
         started = time.perf_counter()
         try:
             model.fit(pairs)

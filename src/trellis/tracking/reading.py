@@ -80,8 +80,8 @@ def read_detections(
     -------
     list of FramePair
         Sorted by sequence and frame, objects by id. Where no link is given ``annotation`` is
-        None: nobody has looked at the pair, unless one of its frames has no object. The extent is
-        the bounding box of all objects of the sequence.
+        None: nobody has looked at the pair. The extent is the bounding box of all objects of the
+        sequence.
 
     Raises
     ------
@@ -106,13 +106,10 @@ def read_detections(
         annotations: dict[tuple[int, int], PairAnnotation] = {}
     else:
         annotations = _read_links(read_table(links, "links"), frames, complete)
-    nothing = PairAnnotation() if links is not None and complete else None
     pairs = []
     for sequence, frame in frames.pairs:
         source, target = (frames.objects[sequence, t] for t in (frame, frame + 1))
         known = annotations.get((sequence, frame))
-        if known is None and not (len(source) and len(target)):
-            known = nothing
         name, extent = frames.sequences[sequence], frames.extents[sequence]
         pairs.append(FramePair(name, frame, source, target, known, extent))
     return pairs
