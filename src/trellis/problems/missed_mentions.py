@@ -36,11 +36,14 @@ __all__ = ["missed_by_type", "missed_chances", "share_marked"]
 # Marked positions above a threshold that counts: this share of them, and so many if there are.
 _SHARE, _FEWEST = 0.1, 50
 
+# Marked less often than this share of the share of all, a type is judged by itself.
+_SELDOM = 0.5
+
 # All mentions are never surely marked.
 _MOST_MARKED = 0.98
 
 
-def share_marked(marked: Bools, chances: Float64s) -> float:
+def share_marked(marked: Bools, chances: Float64s, *, fewest: int = _FEWEST) -> float:
     """Share of the positions in mentions that are marked.
 
     Parameters
@@ -50,6 +53,8 @@ def share_marked(marked: Bools, chances: Float64s) -> float:
     chances : float64, shape (N,)
         How likely each is to be in a mention, by a model that has not seen it; only the order
         counts.
+    fewest : int
+        Marked positions above a threshold that counts, if there are as many.
 
     Examples
     --------
@@ -63,10 +68,10 @@ def share_marked(marked: Bools, chances: Float64s) -> float:
     order = np.argsort(-chances, kind="stable")
     above = np.cumsum(marked[order])
     n_marked = int(above[-1])
-    fewest = max(int(np.ceil(_SHARE * n_marked)), min(_FEWEST, n_marked))
+    needed = max(int(np.ceil(_SHARE * n_marked)), min(fewest, n_marked))
     # A threshold lies between different chances.
     last = np.append(np.diff(chances[order]) < 0, True)
-    counts = last & (above >= fewest)
+    counts = last & (above >= needed)
     return float((above / np.arange(1, len(order) + 1))[counts].max())
 
 
@@ -103,9 +108,10 @@ def missed_chances(marked: Bools, chances: Float64s) -> Float64s:
 
 
 def missed_by_type(types: Int64s, chances: Float64s) -> Float64s:
-    """The same where mentions have types, each of which may have been marked more or less often.
+    """The same where mentions have types, some of which may be marked far less often than others.
 
-    Types with few marks are taken together.
+    Types of which less than half the share of all is marked are judged by themselves, all others
+    together: a share of a type alone is estimated from fewer marks, and worse.
 
     Parameters
     ----------
@@ -122,15 +128,18 @@ def missed_by_type(types: Int64s, chances: Float64s) -> Float64s:
     >>> bool(np.array_equal(missed, missed_chances(types == 0, chances)))
     True
     """
-    n_marks = np.bincount(types[types >= 0], minlength=chances.shape[1])
-    often = np.flatnonzero(n_marks >= _FEWEST)
-    groups = [np.array([k]) for k in often.tolist()]
-    rest = np.flatnonzero(n_marks < _FEWEST)
-    if n_marks[rest].sum():
-        groups.append(rest)
+    overall = share_marked(types >= 0, chances.sum(axis=1))
+    groups, together = [], []
+    for k, n_marks in enumerate(np.bincount(types[types >= 0], minlength=chances.shape[1])):
+        seldom = False
+        if n_marks >= _FEWEST:
+            used = (types < 0) | (types == k)  # what is marked as another type says nothing
+            share = share_marked(types[used] == k, chances[used, k], fewest=_FEWEST // 5)
+            seldom = share < _SELDOM * overall
+        (groups if seldom else together).append([k] if seldom else k)
     result = np.zeros(len(types))
-    for group in groups:
+    for group in [*groups, together]:
         marked = np.isin(types, group)
-        used = marked | (types < 0)  # what is marked as another type says nothing
+        used = marked | (types < 0)
         result[used] += missed_chances(marked[used], chances[used][:, group].sum(axis=1))
     return np.minimum(result, 1.0)
