@@ -51,16 +51,19 @@ Learn a model from a file of labelled sequences and write it to MODEL.
   trellis train train.conllu --format conllu --structure tree --piece-size 5.5 -o tree.trellis
   trellis train scenes.txt --format graphs --structure graph --loss perceptron -o scene.trellis
   trellis train train.txt --features ner --unlabelled raw.txt --dictionary city=cities.txt -o m
+  trellis train names.txt --features ner --partial mentions -o names.trellis
 
 On a terminal a bar shows how far training is and how long it will take, and each pass prints one
 line: the objective, its convergence value (from the third pass on), the score on the --dev data
 (span F1 if the labels follow a tag scheme, else accuracy) and seconds. With --dev the weights of
 the best pass are kept. Ctrl-C writes what is learned so far. The same command with --resume goes on
 where training was interrupted, however that happened. FILE may be the result of 'trellis prepare',
-for data larger than memory.
+for data larger than memory. With --partial mentions words that are O or _ are those that nobody
+marked: they may be names all the same. Names in --dev data are all marked.
 """
 
 _COURSE = ("patience",)
+_NOT_ANNOTATED = "_"  # in column files, as write_conll writes it
 _NO_WAY_ON = {
     "other run": "{} is the checkpoint of a run with other data or options; --resume needs those "
     "of that run, without it training starts afresh",
@@ -138,6 +141,11 @@ def run(args: argparse.Namespace) -> int:
         model = earlier.set_params(**model_parameters(args, type(earlier)))
     if args.overlap and model.piece_size is None:
         raise DataError("--overlap needs --piece-size: whole sequences cannot overlap")
+    if getattr(model, "partial", "unknown") != "unknown":
+        from trellis.models.mentions import OUTSIDE
+
+        corpus = _unmarked(corpus, None, name)
+        dev = None if dev is None else _unmarked(dev, OUTSIDE, args.dev)
     model.input_format_ = layout
     model.verbose = args.reporter.shown
     assert corpus.labels is not None
@@ -176,6 +184,26 @@ def run(args: argparse.Namespace) -> int:
         kept.remove()
     say(summary(model, args.output), quiet=args.quiet)
     return 0
+
+
+def _unmarked(corpus: Corpus | Prepared, label: str | None, name: str) -> Corpus:
+    """A corpus with a label, or none, where there is the mark of what is not annotated."""
+    from trellis.features import Prepared
+
+    if isinstance(corpus, Prepared):
+        raise DataError(
+            f"--partial compares sentences with each other, and {name} is the result of 'trellis "
+            "prepare', which has their features only; give the file that it was made of"
+        )
+    assert corpus.labels is not None
+    if _NOT_ANNOTATED not in corpus.labels.classes:
+        return corpus
+    return corpus.with_labels(
+        [
+            [label if known == _NOT_ANNOTATED else known for known in sample]
+            for sample in corpus.label_lists()
+        ]
+    )
 
 
 def _stamp(file: Path | None) -> tuple[int, int] | None:

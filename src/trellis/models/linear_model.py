@@ -151,9 +151,6 @@ class LinearModel(LearningProblems, StoredLinearModel):
         """The corpus with what is presumed of labels that annotators left out; mostly as it is."""
         return corpus
 
-    def _check_takes_labels(self, what: str) -> None:
-        """Refuse what takes labels as they are, if the model presumes more; mostly it does not."""
-
     def _beside(
         self,
         unlabelled: Any,

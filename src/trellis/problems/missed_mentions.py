@@ -129,16 +129,20 @@ def missed_by_type(types: Int64s, chances: Float64s) -> Float64s:
     True
     """
     overall = share_marked(types >= 0, chances.sum(axis=1))
-    groups, together = [], []
+    alone: list[list[int]] = []
+    together: list[int] = []
     for k, n_marks in enumerate(np.bincount(types[types >= 0], minlength=chances.shape[1])):
         seldom = False
         if n_marks >= _FEWEST:
             used = (types < 0) | (types == k)  # what is marked as another type says nothing
             share = share_marked(types[used] == k, chances[used, k], fewest=_FEWEST // 5)
             seldom = share < _SELDOM * overall
-        (groups if seldom else together).append([k] if seldom else k)
+        if seldom:
+            alone.append([k])
+        else:
+            together.append(k)
     result = np.zeros(len(types))
-    for group in [*groups, together]:
+    for group in [*alone, together]:
         marked = np.isin(types, group)
         used = marked | (types < 0)
         result[used] += missed_chances(marked[used], chances[used][:, group].sum(axis=1))
