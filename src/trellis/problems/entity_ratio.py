@@ -1,12 +1,13 @@
 r"""The log-likelihood of marked mentions with a penalty on the expected share of entity positions.
 
-.. math:: \ell(w) = \sum_n c_n \Bigl(\log \sum_y e^{s(x_n, y)} - \log \sum_{y \in A_n} e^{s(x_n, y)}
-    \Bigr) + \lambda N \max\bigl(0, |\hat\rho(w) - \rho| - \gamma\bigr)^2, \qquad
+.. math:: \ell(w) = \sum_n c_n \Bigl(\log \sum_y e^{s(x_n, y)}
+    - \log \sum_{y \in A_n} e^{s(x_n, y)} \Bigr)
+    + \lambda N \max\bigl(0, |\hat\rho(w) - \rho| - \gamma\bigr)^2, \qquad
     \hat\rho(w) = \frac1N \sum_v P_w(y_v \in E),
 
-over N positions, E being the labels of entities. (The paper does not square the excess; squared it
-has a gradient everywhere, which the search for the optimum needs.) If only mentions are marked, nothing in the
-likelihood says that anything is outside of them; the penalty says how much is.
+over N positions, E being the labels of entities. If only mentions are marked, nothing in the
+likelihood says that anything is outside of them; the penalty says how much is. (The paper does not
+square the excess; squared it has a gradient everywhere, which the search for the optimum needs.)
 
 The gradient of the expected number of entity positions is a derivative of another gradient: with
 ε added to the scores of the labels E at all positions,
@@ -14,8 +15,8 @@ The gradient of the expected number of entity positions is a derivative of anoth
 .. math:: \nabla_w \sum_v P_w(y_v \in E)
     = \frac{\partial}{\partial \varepsilon} \nabla_w \log Z_\varepsilon \Big|_{\varepsilon = 0},
 
-since the number itself is :math:`\partial \log Z_\varepsilon / \partial \varepsilon`. The derivative
-is a central difference of the gradients of the likelihood at ±ε, whose error is of the order ε².
+since the number itself is :math:`\partial \log Z_\varepsilon / \partial \varepsilon`. The
+derivative is a central difference of gradients at ±ε, with an error of the order ε².
 ε is the weight of a feature that every position has, and the labels of that likelihood are any,
 since their own part of the gradient does not depend on ε.
 
@@ -68,8 +69,8 @@ class EntityRatio(LogLikelihood):
     >>> entity = np.array([label != "O" for label in problem.classes])
     >>> loss = EntityRatio(problem, entity, ratio=0.2, margin=0.1, strength=1.0)
     >>> zero, pieces = Weights.zeros(2, 2, float), whole_samples(problem)
-    >>> loss.share(zero, pieces).round(6)  # each label is as likely
-    np.float64(0.5)
+    >>> round(loss.share(zero, pieces), 6)  # each label is as likely
+    0.5
     >>> value, _ = loss.value_and_gradient(zero, pieces)
     >>> float(np.round(value - np.log(2), 6))  # of two positions, (0.3 - 0.1)²
     0.08
@@ -108,10 +109,10 @@ class EntityRatio(LogLikelihood):
         if excess:
             n_features = len(gradient.node)
             gradient.node += slope * (above.node - below.node)[:n_features]
-            for mine, up, down in zip(
+            for own, up, down in zip(
                 gradient.arrays()[1:], above.arrays()[1:], below.arrays()[1:], strict=True
             ):
-                mine += slope * (up - down)
+                np.add(own, slope * (up - down), out=own)
         return value, gradient
 
     def share(self, weights: Weights, visits: Visits) -> float:

@@ -99,7 +99,7 @@ def missed_chances(marked: Bools, chances: Float64s) -> Float64s:
         return result
     share = min(share_marked(marked, chances), _MOST_MARKED)
     # Equal chances are one point of the regression.
-    values, place, count = np.unique(chances, return_inverse=True, return_counts=True)
+    _, place, count = np.unique(chances, return_inverse=True, return_counts=True)
     mean = np.bincount(place, marked) / count
     m = isotonic_regression(mean, weights=count.astype(np.float64)).x[place]
     odds = m * (1 - share) / (share * np.maximum(1 - m, 1e-9))
