@@ -1,7 +1,8 @@
 """Marked mentions: what is learned where annotators marked some names and passed over others.
 
-    python -m benchmarks.mentions              # on development data; about twenty minutes
+    python -m benchmarks.mentions              # on development data; some minutes
     python -m benchmarks.mentions --test       # on the test data of the same sets
+    python -m benchmarks.mentions --test --sentences 5000 --tasks jnlpba
     python -m benchmarks.mentions --ratio --sentences 500 --shares 25 50 75 --tasks jnlpba
 
 Sentences are drawn with each seed, and of their names a share is marked. Names are those of jnlpba,
@@ -180,7 +181,7 @@ def main() -> None:
     args = begin(
         __doc__,
         tasks=(["jnlpba", "conll2000:NP", "conll2000:PP+VP"], ["jnlpba"], "sets and their types"),
-        sentences=([500, 5000], [20], "sentences that are annotated"),
+        sentences=([500], [20], "sentences that are annotated"),
         shares=([10, 25, 50, 75, 100], [50], "per cent of the names that are marked"),
         seeds=(5, 2, "drawings of sentences and of marks"),
         ratio=(False, True, "try entity-ratio, too"),
