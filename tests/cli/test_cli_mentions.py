@@ -107,3 +107,28 @@ def test_an_empty_label_is_told(tmp_path, capsys):
     code, _ = trained(tmp_path, data, "--tabs", "--partial", "mentions")
     assert code != 0
     assert "names.txt" in capsys.readouterr().err
+
+
+def test_tuning_needs_complete_held_out_data(tmp_path, capsys):
+    data = file_of(tmp_path)
+    assert main(["tune", data, "--partial", "mentions", "--l2", "0.1,1"]) != 0
+    assert "with all mentions marked" in capsys.readouterr().err
+    few = ("--l2", "0.1,1", "--piece-size", "whole", "--dev", data, "-o", str(tmp_path / "best"))
+    assert main(["tune", data, "--partial", "mentions", *few]) == 0
+    assert load_model(str(tmp_path / "best")).classes_ == ("B-PER", "I-PER", "O")
+
+
+@pytest.mark.parametrize("partial", ["mentions", "entity-ratio"])
+def test_interrupted(tmp_path, capsys, monkeypatch, partial):
+    import trellis.models.crf as crf
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(crf, "judged_by_others", interrupted)
+    try:
+        code, _ = trained(tmp_path, file_of(tmp_path), "--partial", partial)
+    except KeyboardInterrupt:
+        code = 130
+    assert code == 130
+    assert not (tmp_path / "model").exists()

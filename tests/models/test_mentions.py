@@ -229,6 +229,10 @@ def test_no_prepared_corpus(tmp_path):
             {"partial": "entity-ratio", "transitions": "observed"},
             "partial='entity-ratio' needs transitions='all'",
         ),
+        (
+            {"partial": "entity-ratio", "averaged": True},
+            "partial='entity-ratio' needs averaged='auto'",
+        ),
     ],
 )
 def test_parameters_that_do_not_go_together(options, text):
@@ -306,6 +310,22 @@ def test_checkpoints(tmp_path):
     model.fit(X[:60], marked(Y, 0.5)[:60], checkpoint=file)
     np.testing.assert_array_equal(model.weights_.node, plain.weights_.node)
     assert not file.exists()
+
+
+def test_named_columns_and_tables():
+    pandas = pytest.importorskip("pandas")
+    y = marked(Y, 0.5, None)
+    pairs = [[(word, word[:1]) for word in x] for x in X]
+    model = ChainCRF(columns=["word", "letter"], partial="mentions", random_state=0).fit(pairs, y)
+    assert model.predict(pairs[:1]) == model.predict(pairs)[:1]
+    rows = [
+        (s, w, a)
+        for s, (x, r) in enumerate(zip(X, y, strict=True))
+        for w, a in zip(x, r, strict=True)
+    ]
+    table = pandas.DataFrame(rows, columns=["sentence", "word", "label"])
+    model = ChainCRF(group="sentence", partial="mentions", random_state=0).fit(table, "label")
+    assert model.classes_ == ("B-PER", "I-PER", "O")
 
 
 def test_tables_of_numbers():

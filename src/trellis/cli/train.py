@@ -15,6 +15,7 @@ from trellis.cli.inputs import (
     read_labelled,
     reading,
 )
+from trellis.cli.marks import check_not_marked, with_marks
 from trellis.cli.model_files import load_labelling_model
 from trellis.cli.named_files import InputFile, ReplacedFile, TrainedModel
 from trellis.cli.options import (
@@ -63,7 +64,6 @@ marked: they may be names all the same. Names in --dev data are all marked.
 """
 
 _COURSE = ("patience",)
-_NOT_ANNOTATED = "_"  # in column files, as write_conll writes it
 _NO_WAY_ON = {
     "other run": "{} is the checkpoint of a run with other data or options; --resume needs those "
     "of that run, without it training starts afresh",
@@ -122,6 +122,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train and write the model."""
+    from trellis.features import Prepared
     from trellis.models import Checkpoint
 
     if args.patience is not None and not args.dev:
@@ -141,11 +142,10 @@ def run(args: argparse.Namespace) -> int:
         model = earlier.set_params(**model_parameters(args, type(earlier)))
     if args.overlap and model.piece_size is None:
         raise DataError("--overlap needs --piece-size: whole sequences cannot overlap")
-    if getattr(model, "partial", "unknown") != "unknown":
-        from trellis.models.mentions import OUTSIDE
-
-        corpus = _unmarked(corpus, None, name)
-        dev = None if dev is None else _unmarked(dev, OUTSIDE, args.dev)
+    if isinstance(corpus, Prepared):
+        check_not_marked(model, name)
+    else:
+        corpus, dev = with_marks(model, corpus, dev)
     model.input_format_ = layout
     model.verbose = args.reporter.shown
     assert corpus.labels is not None
@@ -184,26 +184,6 @@ def run(args: argparse.Namespace) -> int:
         kept.remove()
     say(summary(model, args.output), quiet=args.quiet)
     return 0
-
-
-def _unmarked(corpus: Corpus | Prepared, label: str | None, name: str) -> Corpus:
-    """A corpus with a label, or none, where there is the mark of what is not annotated."""
-    from trellis.features import Prepared
-
-    if isinstance(corpus, Prepared):
-        raise DataError(
-            f"--partial compares sentences with each other, and {name} is the result of 'trellis "
-            "prepare', which has their features only; give the file that it was made of"
-        )
-    assert corpus.labels is not None
-    if _NOT_ANNOTATED not in corpus.labels.classes:
-        return corpus
-    return corpus.with_labels(
-        [
-            [label if known == _NOT_ANNOTATED else known for known in sample]
-            for sample in corpus.label_lists()
-        ]
-    )
 
 
 def _stamp(file: Path | None) -> tuple[int, int] | None:

@@ -192,7 +192,10 @@ class CRF(StochasticModel):
 
     def _check_entity_ratio(self) -> None:
         """The share of all positions at once is for L-BFGS on whole samples."""
-        fit = {"solver": ("auto", "lbfgs"), "piece_size": (None,), "transitions": ("auto", "all")}
+        fit: dict[str, tuple[Any, ...]] = {
+            "solver": ("auto", "lbfgs"), "piece_size": (None,), "transitions": ("auto", "all"),
+            "averaged": (False, "auto"), "lock_free": (False,), "batch_size": (1,),
+        }  # fmt: skip
         for name, values in fit.items():
             if getattr(self, name) not in values:
                 raise ParametersError(
@@ -588,7 +591,8 @@ class ChainCRF(CRF, ChainModel):
         Node weights (F, L), transitions (L, L), and rich edge weights if there are any.
     share_marked_, entity_ratio_ : float or None
         With ``partial="mentions"``, what first models say of the training data: the share of the
-        positions in mentions that is marked, and the share of all positions that are in mentions.
+        positions in mentions that is marked, and the share of all positions that are in mentions
+        (not kept in model files).
     solver_ : str
         The solver used.
     stop_reason_ : str
