@@ -3,12 +3,16 @@
     python -m benchmarks.mentions              # on development data; some minutes
     python -m benchmarks.mentions --test       # on the test data of the same sets
     python -m benchmarks.mentions --test --sentences 5000 --tasks jnlpba
+    python -m benchmarks.mentions --test --tasks conll2003
     python -m benchmarks.mentions --ratio --sentences 500 --shares 25 50 75 --tasks jnlpba
 
-Sentences are drawn with each seed, and of their names a share is marked. Names are those of jnlpba,
-or chunks of conll2000 of some types. Contestants: all names (what could be had), unmarked words as
-"O", unmarked words as None (unknown), ``partial="mentions"`` and, where ``--ratio`` asks for it,
-``partial="entity-ratio"``, which takes long.
+Sentences are drawn with each seed, and of their names a share is marked. Names are those of jnlpba
+or of the news of conll2003 (of which only the test text is there: the names of its first 2,400
+sentences are marked, and the rest is scored), or chunks of conll2000 of some types.
+
+Contestants: all names (what could be had), unmarked words as "O", unmarked words as None (unknown),
+``partial="mentions"`` and, where ``--ratio`` asks for it, ``partial="entity-ratio"``, which takes
+long.
 
 The second table is of other omissions than those at random: half of the types marked at 10 % and
 the others at 75; half of the sentences not marked at all and the others in full; of each name in 25
@@ -30,14 +34,14 @@ from scipy.stats import t as student
 
 from benchmarks.options import begin
 from benchmarks.side_by_side import Table, once
-from studies.datasets import load
+from studies.datasets import load, load_experts
 from trellis import ChainCRF, Corpus
-from trellis.corpus import Labels
+from trellis.corpus import Labels, as_corpus
 from trellis.corpus.schemes import get_scheme
 from trellis.evaluation.held_out import held_out_score
 
 Tags = list[list[str]]
-_DEV, _NEAR = 1500, 25
+_DEV, _NEWS, _NEAR = 1500, 2400, 25
 _BIO = get_scheme("BIO")
 
 
@@ -46,11 +50,16 @@ class Task:
 
     def __init__(self, name: str, test: bool) -> None:
         self.name, (source, _, types) = name, name.partition(":")
-        data = load(source)
-        assert data.features is not None
-        self.features = data.features
-        n = min(_DEV, len(data.train) // 4)
-        self.pool, held_out = data.train[:-n], data.test if test else data.train[-n:]
+        if source == "conll2003":  # one file, of whose names nothing was chosen
+            news = load_experts(source)
+            corpus = as_corpus(news.inputs, news.gold, columns=["word"])
+            self.features, self.pool, held_out = "ner", corpus[:_NEWS], corpus[_NEWS:]
+        else:
+            data = load(source)
+            assert data.features is not None
+            n = min(_DEV, len(data.train) // 4)
+            self.features, self.pool = data.features, data.train[:-n]
+            held_out = data.test if test else data.train[-n:]
         self.types = types.split("+") if types else []
         self.held_out = self.named(held_out)
         self.gold = self.held_out.label_lists()
