@@ -187,6 +187,11 @@ def test_no_mention():
         mentions(X, [["O"] * len(x) for x in X])
 
 
+def test_nothing_but_mentions():
+    with pytest.raises(DataError, match="every position is marked"):
+        mentions([["a", "b"]] * 3, [["B-X", "out"]] * 3)
+
+
 def test_one_sample():
     with pytest.raises(DataError, match="needs two samples at least"):
         mentions(X[:1], Y[:1])

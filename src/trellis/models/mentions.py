@@ -85,6 +85,11 @@ class Mentions:
                 "no mention is marked: all labels are 'O' or None, and there is nothing to learn "
                 "from (is this the label column?)"
             )
+        if mentions.marked.all():
+            raise DataError(
+                "every position is marked: the label of what is outside of mentions, or was missed, "
+                "must be 'O' or None (or leave partial='unknown')"
+            )
         return mentions
 
     @cached_property
