@@ -156,9 +156,6 @@ class CRF(StochasticModel):
         by the size of the data; 12 of others; 500 iterations."""
     )
 
-    share_marked_: float | None = fixed(None)
-    entity_ratio_: float | None = fixed(None)
-
     _steps_of: ClassVar = LogLikelihood
 
     # ---------------------------------------------------------------- training
@@ -202,92 +199,6 @@ class CRF(StochasticModel):
                     f"{{partial}} needs {{{name}}}", partial=self.partial, **{name: values[-1]}
                 )
 
-    # ---------------------------------------------------------------- marked mentions
-
-    def _with_presumed(
-        self,
-        corpus: Corpus,
-        weight: NDArray[np.float64],
-        seed: int,
-        beside: Mapping[str, Any],
-        prepared: Prepared | None,
-        told: Callable[[str], None],
-    ) -> Corpus:
-        self.share_marked_ = self.entity_ratio_ = None
-        assert corpus.labels is not None
-        if self.partial == "unknown":
-            if self.structure == "chain" and lacks_outside(corpus.labels):
-                warnings.warn(
-                    "no position is surely outside of all spans ('O'), and many are not annotated: "
-                    "the model will see spans nearly everywhere. If spans are marked and the rest "
-                    "was left out, say so with partial='mentions' (--partial mentions); else label "
-                    "some positions 'O'",
-                    RuntimeWarning, stacklevel=4,
-                )  # fmt: skip
-            return corpus
-        if prepared is not None:
-            raise DataError(
-                f"partial={self.partial!r} trains models of parts of the samples, and cannot do so "
-                "with a prepared corpus; pass the samples themselves"
-            )
-        mentions = Mentions.of(corpus)
-        outside = np.zeros(corpus.n_positions, bool)
-        if self.partial == "mentions" or isinstance(self.entity_ratio, str):
-            chances = self._judged(corpus, mentions, weight, seed, beside, told)
-            missed = mentions.missed(chances)
-            self.share_marked_ = mentions.share_marked(chances)
-            self.entity_ratio_ = float(np.where(mentions.marked, 1.0, missed).mean())
-            outside = sure(missed)
-        if self.partial == "entity-ratio":
-            outside[:] = False
-            if not isinstance(self.entity_ratio, str):
-                self.entity_ratio_ = float(self.entity_ratio)
-        return with_labels(corpus, mentions.presumed(outside))
-
-    def _judged(
-        self,
-        corpus: Corpus,
-        mentions: Mentions,
-        weight: NDArray[np.float64],
-        seed: int,
-        beside: Mapping[str, Any],
-        told: Callable[[str], None],
-    ) -> NDArray[np.float64]:
-        """Chances of the labels by first models, to which all that is not marked is outside."""
-        first = with_labels(corpus, mentions.if_outside())
-        how = self.get_params(deep=False) | {
-            "partial": "unknown", "entity_ratio": "auto", "encoding": "given", "patience": None,
-            "warm_start": False, "verbose": False, "random_state": seed,
-        }  # fmt: skip
-
-        def fitted(samples: NDArray[np.int64]) -> Any:
-            model = type(self)(**how)
-            return model.fit(first.take(samples), sample_weight=weight[samples], **beside)
-
-        rng = np.random.default_rng([seed, _FOLDING])
-        return judged_by_others(first, fitted, mentions.marked, rng, told)
-
-    def _check_takes_labels(self, what: str) -> None:
-        if self.partial != "unknown":
-            raise DataError(
-                f"{what} takes labels as they are; partial={self.partial!r} compares all samples "
-                "with each other: call fit with all of them"
-            )
-
-    def _entity_ratio_learner(
-        self, problem: LabelProblem, start: Weights, rng: np.random.Generator
-    ) -> Learner:
-        """L-BFGS on the likelihood of the marks and the expected share of positions in mentions."""
-        assert self.entity_ratio_ is not None
-        entity = np.array([label != OUTSIDE for label in self.state_labels])
-        loss = EntityRatio(
-            problem, entity, ratio=self.entity_ratio_, margin=_MARGIN * self.entity_ratio_,
-            n_jobs=self._threads,
-        )  # fmt: skip
-        visits = problem.visits(self._partitioner(problem).draw(problem.offsets, rng))
-        how: dict[str, Any] = {"penalty": self._penalty(), "observed": self.states == "observed"}
-        return LimitedMemoryBFGS(loss, start, visits, **how)
-
     @property
     def _tol(self) -> float:
         return super()._tol * (_LBFGS_TOL if self.solver_ == "lbfgs" else 1.0)
@@ -300,13 +211,8 @@ class CRF(StochasticModel):
 
     def _learner(self, problem: LabelProblem, start: Weights, rng: np.random.Generator) -> Learner:
         self.solver_, self.l2_ = self._solver_for(problem), self.penalty_strength(problem)
-        if self.partial == "entity-ratio":
-            self.solver_ = "lbfgs"
         loss, penalty = LogLikelihood(problem, self._threads), self._penalty()
         self._plan_passes(problem, _PASSES[self.solver_])
-        if self.partial == "entity-ratio":
-            self._auto_passes = _RATIO_ITERATIONS
-            return self._entity_ratio_learner(problem, start, rng)
         if self.solver_ == "lbfgs":
             return self._newton(loss, penalty, start, rng)
         rate = self._find_rate(problem, start, rng)
@@ -611,6 +517,9 @@ class ChainCRF(CRF, ChainModel):
     (3, 3)
     """
 
+    share_marked_: float | None = fixed(None)
+    entity_ratio_: float | None = fixed(None)
+
     def predict_spans(
         self, X: Any, *, scheme: str | None = None
     ) -> list[list[tuple[str, int, int, float]]]:
@@ -639,6 +548,93 @@ class ChainCRF(CRF, ChainModel):
             ):  # fmt: skip
                 result[s].append((types[label], start, end, chance))
         return result
+
+    # ---------------------------------------------------------------- marked mentions
+
+    def _with_presumed(
+        self,
+        corpus: Corpus,
+        weight: NDArray[np.float64],
+        seed: int,
+        beside: Mapping[str, Any],
+        prepared: Prepared | None,
+        told: Callable[[str], None],
+    ) -> Corpus:
+        self.share_marked_ = self.entity_ratio_ = None
+        assert corpus.labels is not None
+        if self.partial == "unknown":
+            if lacks_outside(corpus.labels):
+                warnings.warn(
+                    "no position is surely outside of all spans ('O'), and many are not annotated: "
+                    "the model will see spans nearly everywhere. If spans are marked and the rest "
+                    "was left out, say so with partial='mentions' (--partial mentions); else label "
+                    "some positions 'O'",
+                    RuntimeWarning, stacklevel=4,
+                )  # fmt: skip
+            return corpus
+        if prepared is not None:
+            raise DataError(
+                f"partial={self.partial!r} trains models of parts of the samples, and cannot do so "
+                "with a prepared corpus; pass the samples themselves"
+            )
+        mentions = Mentions.of(corpus)
+        outside = np.zeros(corpus.n_positions, bool)
+        if self.partial == "mentions" or isinstance(self.entity_ratio, str):
+            chances = self._judged(corpus, mentions, weight, seed, beside, told)
+            missed = mentions.missed(chances)
+            self.share_marked_ = mentions.share_marked(chances)
+            self.entity_ratio_ = float(np.where(mentions.marked, 1.0, missed).mean())
+            outside = sure(missed)
+        if self.partial == "entity-ratio":
+            outside[:] = False
+            if not isinstance(self.entity_ratio, str):
+                self.entity_ratio_ = float(self.entity_ratio)
+        return with_labels(corpus, mentions.presumed(outside))
+
+    def _judged(
+        self,
+        corpus: Corpus,
+        mentions: Mentions,
+        weight: NDArray[np.float64],
+        seed: int,
+        beside: Mapping[str, Any],
+        told: Callable[[str], None],
+    ) -> NDArray[np.float64]:
+        """Chances of the labels by first models, to which all that is not marked is outside."""
+        first = with_labels(corpus, mentions.if_outside())
+        how = self.get_params(deep=False) | {
+            "partial": "unknown", "entity_ratio": "auto", "encoding": "given", "patience": None,
+            "warm_start": False, "verbose": False, "random_state": seed,
+        }  # fmt: skip
+
+        def fitted(samples: NDArray[np.int64]) -> Any:
+            model = type(self)(**how)
+            return model.fit(first.take(samples), sample_weight=weight[samples], **beside)
+
+        rng = np.random.default_rng([seed, _FOLDING])
+        return judged_by_others(first, fitted, mentions.marked, rng, told)
+
+    def _check_takes_labels(self, what: str) -> None:
+        if self.partial != "unknown":
+            raise DataError(
+                f"{what} takes labels as they are; partial={self.partial!r} compares all samples "
+                "with each other: call fit with all of them"
+            )
+
+    def _learner(self, problem: LabelProblem, start: Weights, rng: np.random.Generator) -> Learner:
+        if self.partial != "entity-ratio":
+            return super()._learner(problem, start, rng)
+        assert self.entity_ratio_ is not None
+        self.solver_, self.l2_ = "lbfgs", self.penalty_strength(problem)
+        self._plan_passes(problem, _RATIO_ITERATIONS)
+        entity = np.array([label != OUTSIDE for label in self.state_labels])
+        loss = EntityRatio(
+            problem, entity, ratio=self.entity_ratio_, margin=_MARGIN * self.entity_ratio_,
+            n_jobs=self._threads,
+        )  # fmt: skip
+        visits = problem.visits(self._partitioner(problem).draw(problem.offsets, rng))
+        how: dict[str, Any] = {"penalty": self._penalty(), "observed": self.states == "observed"}
+        return LimitedMemoryBFGS(loss, start, visits, **how)
 
 
 class TreeCRF(CRF, TreeModel):

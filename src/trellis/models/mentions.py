@@ -87,8 +87,8 @@ class Mentions:
             )
         if mentions.marked.all():
             raise DataError(
-                "every position is marked: the label of what is outside of mentions, or was missed, "
-                "must be 'O' or None (or leave partial='unknown')"
+                "every position is marked: the label of what is outside of mentions, or was "
+                "missed, must be 'O' or None (or leave partial='unknown')"
             )
         return mentions
 
