@@ -192,6 +192,11 @@ def test_nothing_but_mentions():
         mentions([["a", "b"]] * 3, [["B-X", "out"]] * 3)
 
 
+def test_the_column_of_words():
+    with pytest.raises(DataError, match="is this the label column"):
+        mentions(X, [[f"{word}{s}" for word in x] for s, x in enumerate(X)], max_labels=100)
+
+
 def test_one_sample():
     with pytest.raises(DataError, match="needs two samples at least"):
         mentions(X[:1], Y[:1])

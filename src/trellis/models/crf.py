@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Corpus
 from trellis.corpus.label_values import as_objects
+from trellis.corpus.labels import check_label_count
 from trellis.decompose import Partitioner
 from trellis.domains import flag, number, one_of
 from trellis.errors import DataError, ParametersError
@@ -577,6 +578,7 @@ class ChainCRF(CRF, ChainModel):
                 f"partial={self.partial!r} trains models of parts of the samples, and cannot do so "
                 "with a prepared corpus; pass the samples themselves"
             )
+        check_label_count(len(corpus.labels.classes), self.max_labels)  # before L² of anything
         mentions = Mentions.of(corpus)
         outside = np.zeros(corpus.n_positions, bool)
         if self.partial == "mentions" or isinstance(self.entity_ratio, str):
