@@ -74,6 +74,7 @@ SECTIONS = {
     "Max-margin learning and partial labels": {
         "ocr": "Handwritten words",
         "partial": "Part of the labels",
+        "mentions": "Part of the names",
     },
     "Experts": {
         "combine": "Combining experts with more and less gold",

@@ -217,6 +217,11 @@ def tune(
         raise DataError(f"tune takes a linear model such as ChainCRF(), got {model!r}")
     if not isinstance(random_state, int | np.integer) or random_state < 0:
         raise DataError(f"random_state must be an integer of at least 0, got {random_state!r}")
+    if dev is None and getattr(model, "partial", "unknown") != "unknown":
+        raise DataError(
+            f"partial={model.partial!r} needs dev= (--dev) with all mentions marked: in parts of "
+            "the training data mentions were missed, and a model that finds them would score less"
+        )
     if n_jobs is not None and not (isinstance(n_jobs, int | np.integer) and n_jobs):
         raise DataError(f"n_jobs must be None or an integer other than 0, got {n_jobs!r}")
     if search not in ("grid", "coordinate"):

@@ -92,6 +92,7 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
         (4, ["Trellis, one graph of all places", "base predictions alone"]),
     ],
     "maps": [(9, MAPS), (9, MAPS), (9, MAPS), (9, MAPS)],
+    "mentions": [(1, ["jnlpba"]), (3, ["types", "sentences", "first only"])],
     "migration": [(2, ["conll2000", "jnlpba", "trellis.compat"])],
     "mixed_columns": [(3, ["conll2000", "jnlpba", "ud_ewt"])],
     "ocr": [

@@ -40,7 +40,7 @@ _LOSSES = {
 # Parameters by heading; those named nowhere are about the solver.
 _HEADINGS: dict[str, tuple[str, ...]] = {
     "model": (
-        "structure", "directed", "inference", "scheme", "max_labels",
+        "structure", "directed", "inference", "scheme", "max_labels", "partial", "entity_ratio",
         "rich_edges", "edge_pairs", "edge_negatives", "edge_min_share",
     ),
     "pieces and penalties": (

@@ -15,6 +15,7 @@ from trellis.cli.inputs import (
     read_labelled,
     reading,
 )
+from trellis.cli.marks import check_not_marked, with_marks
 from trellis.cli.model_files import load_labelling_model
 from trellis.cli.named_files import InputFile, ReplacedFile, TrainedModel
 from trellis.cli.options import (
@@ -51,13 +52,15 @@ Learn a model from a file of labelled sequences and write it to MODEL.
   trellis train train.conllu --format conllu --structure tree --piece-size 5.5 -o tree.trellis
   trellis train scenes.txt --format graphs --structure graph --loss perceptron -o scene.trellis
   trellis train train.txt --features ner --unlabelled raw.txt --dictionary city=cities.txt -o m
+  trellis train names.txt --features ner --partial mentions -o names.trellis
 
 On a terminal a bar shows how far training is and how long it will take, and each pass prints one
 line: the objective, its convergence value (from the third pass on), the score on the --dev data
 (span F1 if the labels follow a tag scheme, else accuracy) and seconds. With --dev the weights of
 the best pass are kept. Ctrl-C writes what is learned so far. The same command with --resume goes on
 where training was interrupted, however that happened. FILE may be the result of 'trellis prepare',
-for data larger than memory.
+for data larger than memory. With --partial mentions words that are O or _ are those that nobody
+marked: they may be names all the same. Names in --dev data are all marked.
 """
 
 _COURSE = ("patience",)
@@ -119,6 +122,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train and write the model."""
+    from trellis.features import Prepared
     from trellis.models import Checkpoint
 
     if args.patience is not None and not args.dev:
@@ -138,6 +142,10 @@ def run(args: argparse.Namespace) -> int:
         model = earlier.set_params(**model_parameters(args, type(earlier)))
     if args.overlap and model.piece_size is None:
         raise DataError("--overlap needs --piece-size: whole sequences cannot overlap")
+    if isinstance(corpus, Prepared):
+        check_not_marked(model, name)
+    else:
+        corpus, dev = with_marks(model, corpus, dev)
     model.input_format_ = layout
     model.verbose = args.reporter.shown
     assert corpus.labels is not None

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from trellis.cli.inputs import Input, add_input_arguments, layout_for, read_labelled, reading
+from trellis.cli.marks import with_marks
 from trellis.cli.named_files import InputFile, OutputFile
 from trellis.cli.options import add_feature_arguments, add_model_arguments
 from trellis.cli.output import say, write_stdout
@@ -101,6 +102,7 @@ def run(args: argparse.Namespace) -> int:
         corpus = read_labelled(source, layout)
         dev = read_labelled(Input(args.dev), layout) if args.dev else None
     model = new_model(args, corpus, source.name)
+    corpus, dev = with_marks(model, corpus, dev)
     grid = default_grid(model)
     if args.l2_values is not None:
         if "l2" not in grid:

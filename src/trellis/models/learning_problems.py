@@ -74,6 +74,7 @@ class LearningProblems(Predictor):
         [['D']]
         """
         self._check_parameters()
+        self._check_takes_labels("learning_problems")
         if not isinstance(data, Mapping) or not data:
             raise DataError("learning problems are made of a dict of data sets, at least one")
         corpora: list[Corpus] = []
@@ -114,6 +115,9 @@ class LearningProblems(Predictor):
             problems[name] = model._problem(corpus, features, sets)
             problems[name].owner = model
         return problems
+
+    def _check_takes_labels(self, what: str) -> None:
+        """Refuse what takes labels as they are, if the model presumes more; mostly it does not."""
 
     def with_weights(self, problem: LabelProblem, w: NDArray[np.float64]) -> Self:
         """Return a fitted copy with the weights (D,) that were learned for a learning problem."""

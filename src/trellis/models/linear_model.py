@@ -139,6 +139,18 @@ class LinearModel(LearningProblems, StoredLinearModel):
             )
         return corpus
 
+    def _with_presumed(
+        self,
+        corpus: Corpus,
+        weight: NDArray[np.float64],
+        seed: int,
+        beside: Mapping[str, Any],
+        prepared: Prepared | None,
+        told: Callable[[str], None],
+    ) -> Corpus:
+        """The corpus with what is presumed of labels that annotators left out; mostly as it is."""
+        return corpus
+
     def _beside(
         self,
         unlabelled: Any,
@@ -274,6 +286,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
                     else resumed.seed
                 )
             rng = np.random.default_rng(seed)
+            corpus = self._with_presumed(corpus, weight, seed, beside, prepared, stage.now)
             stage.now(f"encoding {len(corpus):,} samples")
             if fresh:
                 problem = self._learn_fresh(corpus, weight, rng, prepared, **beside)
@@ -323,6 +336,7 @@ class LinearModel(LearningProblems, StoredLinearModel):
         samples seen so far; a perceptron averages over all batches.
         """
         self._check_parameters()
+        self._check_takes_labels("partial_fit")
         reporter = Reporter(self.verbose)
         with reporter.stage("looking at the batch"):
             given = self.training_data(X, y, edges, edge_types, edge_features, fresh=False)
