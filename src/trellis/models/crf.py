@@ -233,10 +233,12 @@ class CRF(StochasticModel):
         self, problem: LabelProblem, w: NDArray[np.float64], samples: Sequence[int]
     ) -> bool:
         """Make one pass of gradient steps over samples in this order, in place."""
-        part = problem.part(np.asarray(samples, np.int64))
-        if not part.n_samples:
+        near = problem.near_annotated(np.asarray(samples, np.int64))
+        if not near.n_samples:
             return False
-        e, state, weights = part.encoded, np.array([1.0, 0.0]), part.weights(w)
+        part, met = near.with_features_met()
+        e, state, flat = part.encoded, np.array([1.0, 0.0]), problem.weights(w)
+        weights = Weights(flat.node[met], flat.transitions, flat.edge)
         squares = np.square(e.values).sum() if e.values.size else len(e.indices)
         # A step of a position with the mean squared norm of features m moves its score by rate m.
         rate = _PACE * len(part.labels) / max(float(squares), 1.0)
@@ -247,7 +249,7 @@ class CRF(StochasticModel):
             rate=rate,
             shrink=self.penalty_strength(problem) / part.n_samples,
         )
-        weights.node *= state[0]  # the transitions have no scale
+        flat.node[met] = weights.node * state[0]  # the transitions have no scale
         if weights.edge is not None:
             weights.edge.values *= state[0]
         return True
