@@ -9,8 +9,8 @@ in the order in which they were annotated, with step 1, without averaging, and f
 before ended (a CRF takes a pass of gradient steps instead, so that its probabilities mean
 something); then the uncertainties of the rest are computed anew, and their average is what the
 stopping rule sees. Of large pools only some samples are looked at in each round
-(:mod:`trellis.cheap.session`). At the end, or every so many rounds, full training on what was annotated gives the model that is used (*combined
-learning*).
+(:mod:`trellis.cheap.session`). At the end, or every so many rounds, full training on what was
+annotated gives the model that is used (*combined learning*).
 
 An answer may be partial: :math:`y^*` is then the best output compatible with it. Parts of samples
 (a span of a sentence, a few cells) can be asked for, too; a sample is in the pool until it is

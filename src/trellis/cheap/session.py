@@ -206,7 +206,7 @@ class Session:
             problem = cast("LabelProblem", self.problem)
             near = self._candidates(open_)
             batch, new = problem.batch(near), self._seen()
-            chosen = []
+            chosen: list[int] = []
             for _ in range(min(n, len(near))):
                 values = problem.feature_counts.sample_novelty(batch.rows, batch.offsets, new)
                 values /= np.diff(batch.offsets) + _SPARE

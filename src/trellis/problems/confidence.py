@@ -61,7 +61,8 @@ def doubts(problem: LabelInference, w: Float64s, measure: str, batch: Batch) -> 
     _, chances = marginals(problem.compatible(w, batch))
     if measure == "token-entropy":
         logs = np.log(chances, out=np.zeros_like(chances), where=chances > 0)
-        return np.maximum(-(chances * logs).sum(axis=1), 0.0)
+        entropies: Float64s = np.maximum(-(chances * logs).sum(axis=1), 0.0)
+        return entropies
     doubt: Float64s = np.maximum(-np.log(np.maximum(chances.max(axis=1), 1e-300)), 0.0)
     if measure == "information-density":
         doubt *= problem.familiarity[batch.rows] ** _FAMILIAR
@@ -85,7 +86,9 @@ def confidence(problem: LabelInference, w: Float64s, measure: str, batch: Batch)
     lengths = np.maximum(np.diff(batch.offsets), 1)
     if measure in OF_POSITIONS:
         each = doubts(problem, w, measure, batch)
-        return -np.bincount(batch.owner, each, len(lengths)) / (lengths + _SPARE.get(measure, 0))
+        total = np.bincount(batch.owner, each, len(lengths))
+        means: Float64s = -total / (lengths + _SPARE.get(measure, 0))
+        return means
     p = problem.compatible(w, batch)
     if measure == "entropy":
         return -entropy(p) / lengths

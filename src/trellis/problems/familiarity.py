@@ -82,7 +82,7 @@ class FeatureCounts:
         new = ~seen[found] & (self.counts[found] > 1)
         key = np.unique(owner[new] * len(self.counts) + found[new])
         times = np.log1p(self.counts[key % len(self.counts)])
-        return np.bincount(key // len(self.counts), times, len(offsets) - 1)
+        return np.bincount(key // len(self.counts), times, len(offsets) - 1).astype(np.float64)
 
     def alike(self, parts: Sequence[Int64s]) -> Float64s:
         """Cosines (m, m) of sets of positions."""
@@ -97,7 +97,8 @@ class FeatureCounts:
         matrix.sum_duplicates()
         products: Float64s = (matrix @ matrix.T).toarray()
         norms = np.sqrt(np.maximum(products.diagonal(), 1e-300))
-        return products / np.outer(norms, norms)
+        cosines: Float64s = products / np.outer(norms, norms)
+        return cosines
 
     def _entries(self, rows: Int64s) -> tuple[Int64s, Int64s]:
         """Entries of some positions, and how many each has."""

@@ -276,9 +276,7 @@ class LabelProblem(LabelInference):
         batch = self.batch(samples)
         return self.largest_parts(batch, doubts(self, self.flat_weights(w), measure, batch), size)
 
-    def largest_parts(
-        self, b: Batch, values: Float64s, size: int
-    ) -> tuple[list[Int64s], Float64s]:
+    def largest_parts(self, b: Batch, values: Float64s, size: int) -> tuple[list[Int64s], Float64s]:
         """The part of each sample of a batch with the largest sum of some values, and its negative.
 
         A part of a chain is ``size`` neighbours, elsewhere the node of the largest value and those
