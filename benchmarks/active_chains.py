@@ -166,7 +166,7 @@ def gained(differences: Floats) -> str:
     """A mean over runs and its 95 % interval."""
     n = len(differences)
     half = stdtrit(n - 1, 0.975) * differences.std(ddof=1) / n**0.5 if n > 1 else np.nan
-    return f"{differences.mean():+.1f} ± {half:.1f}"
+    return f"{differences.mean():+.1f} ± {half:.1f}".replace("-", "−")
 
 
 def main() -> None:
