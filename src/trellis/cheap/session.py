@@ -11,7 +11,8 @@ average changes by what was learned and not by who was looked at.
 
 **The beginning.** Before anything is known all labels are as likely, and the first questions decide
 what is asked next. With "auto" the first :data:`FIRST` questions are those that bring the most
-features which are new and not rare, by position (:mod:`trellis.problems.familiarity`).
+features which are new and not rare, by position (:mod:`trellis.problems.familiarity`), as long as
+there are any.
 
 **Several at once.** Questions of one model are much alike. Of the most uncertain ones that is taken
 first which is the most uncertain, then always that of the largest :math:`u (1 - c)`, c being the
@@ -202,19 +203,8 @@ class Session:
 
     def samples(self, open_: Int64s, n: int) -> Int64s:
         """At most n samples to ask for, of those given: the most uncertain, unlike each other."""
-        if self._begins:
-            problem = cast("LabelProblem", self.problem)
-            near = self._candidates(open_)
-            batch, new = problem.batch(near), self._seen()
-            chosen: list[int] = []
-            for _ in range(min(n, len(near))):
-                values = problem.feature_counts.sample_novelty(batch.rows, batch.offsets, new)
-                values /= np.diff(batch.offsets) + _SPARE
-                values[chosen] = -1.0
-                chosen.append(int(values.argmax()))
-                a, b = problem.offsets[near[chosen[-1]] : near[chosen[-1]] + 2].tolist()
-                new |= problem.feature_counts.of_rows(np.arange(a, b))
-            return near[chosen]
+        if self._begins and (newest := self._newest(self._candidates(open_), n)).size:
+            return newest
         near = open_ if self.strategy == "random" else self._candidates(open_)
         margins = self.margins(near)
         if n == 1:
@@ -234,10 +224,11 @@ class Session:
                 for i in self.samples(open_, n).tolist()
             ]
         near = self._candidates(open_)
+        batch, new = problem.batch(near), np.zeros(0)
         if self._begins:
-            batch = problem.batch(near)
-            values = problem.feature_counts.novelty(batch.rows, self._seen())
-            nodes, margins = problem.largest_parts(batch, values, size)
+            new = problem.feature_counts.novelty(batch.rows, self._seen())
+        if new.any():
+            nodes, margins = problem.largest_parts(batch, new, size)
         else:
             measure = cast("Measure", self.strategy)
             nodes, margins = problem.weakest_parts(self.w, measure, near, size)
@@ -273,6 +264,23 @@ class Session:
             and len(self.entries) < FIRST
             and len(self._order) < FIRST
         )
+
+    def _newest(self, near: Int64s, n: int) -> Int64s:
+        """At most n of some samples, with the most new features by position; none if none is new."""
+        problem = cast("LabelProblem", self.problem)
+        batch, seen, chosen = problem.batch(near), self._seen(), list[int]()
+        while len(chosen) < min(n, len(near)):
+            values = problem.feature_counts.sample_novelty(batch.rows, batch.offsets, seen)
+            if not chosen and not values.any():
+                break
+            values /= np.diff(batch.offsets) + _SPARE
+            values[chosen] = -1.0
+            chosen.append(int(values.argmax()))
+            i = int(near[chosen[-1]])
+            seen |= problem.feature_counts.of_rows(
+                np.arange(problem.offsets[i], problem.offsets[i + 1])
+            )
+        return near[chosen]
 
     def _seen(self) -> Bools:
         """Features of positions of which anything is known."""
