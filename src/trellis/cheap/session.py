@@ -266,7 +266,7 @@ class Session:
         )
 
     def _newest(self, near: Int64s, n: int) -> Int64s:
-        """At most n of some samples, with the most new features by position; none if none is new."""
+        """At most n of some samples, of the most new features by position; none if none is new."""
         problem = cast("LabelProblem", self.problem)
         batch, seen, chosen = problem.batch(near), self._seen(), list[int]()
         while len(chosen) < min(n, len(near)):
