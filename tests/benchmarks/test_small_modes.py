@@ -23,7 +23,8 @@ METHODS = ["WMWP, by position", "WMWP, by label", "WMWP by label, H_CV", "FPL, b
 ROWS: dict[str, list[tuple[int, list[str]]]] = {
     "active_chains": [
         (10, ["random sentences", "shortest first", "random spans", "the default, spans"])
-    ] * 2,
+    ]
+    * 2,
     "active_step": [(4, ["best-vs-second", "best-vs-worst", "scoring", "random"])],
     "along_edges": [
         (72, ["relations", "parts of speech", "LinearSVC", "TreeCRF", "and children's"]),
