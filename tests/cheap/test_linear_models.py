@@ -100,9 +100,27 @@ def test_nothing_is_learned_from_nothing(model):
         learner.finish()
 
 
-def test_only_crfs_have_probabilities():
-    with pytest.raises(DataError, match="strategy='entropy' needs probabilities, which only a CRF"):
-        ActiveLearner(MaxMargin("word"), "entropy")
+@pytest.mark.parametrize("model", [*CHAINS, *OTHERS], ids=name)
+def test_all_that_learn_labels_ask_by_probabilities(model):
+    """On the way all learn as a CRF does, so all ask the same."""
+    model.set_params(random_state=0)
+    pool, crf = as_pool(model), ChainCRF("word", l2=0.1)
+    asked = []
+    for one, samples in ((model, pool), (crf, POOL)):
+        learner = ActiveLearner(one, "token-entropy", labels=["D", "N", "V"])
+        for _ in range(4):
+            i = learner.query(samples)
+            learner.tell(i, [TAGS[w] for w in POOL[i]])
+            asked.append(i)
+    if model.structure == "chain":
+        assert asked[:4] == asked[4:]
+
+
+def test_cells_have_no_probabilities_of_labels():
+    from trellis.tracking import TrackingModel
+
+    with pytest.raises(DataError, match="'entropy' needs probabilities of labels, which Tracking"):
+        ActiveLearner(TrackingModel(), "entropy")
 
 
 @pytest.mark.parametrize(("structure", "more"), STRUCTURES)

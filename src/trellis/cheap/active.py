@@ -6,8 +6,8 @@ answer one perceptron pass goes over all samples annotated so far,
 .. math:: w \leftarrow w + \Phi(x, y^*) - \Phi(x, \hat y),
 
 in the order in which they were annotated, with step 1, without averaging, and from where the round
-before ended (a CRF takes a pass of gradient steps instead, so that its probabilities mean
-something); then the uncertainties of the rest are computed anew, and their average is what the
+before ended (strategies that need probabilities take a pass of gradient steps of the log-likelihood
+instead); then the uncertainties of the rest are computed anew, and their average is what the
 stopping rule sees. Of large pools only some samples are looked at in each round
 (:mod:`trellis.cheap.session`). At the end, or every so many rounds, full training on what was
 annotated gives the model that is used (*combined learning*).
@@ -49,6 +49,7 @@ from trellis.domains import (
 from trellis.errors import DataError
 from trellis.estimator import Seeded, changed, parameter
 from trellis.files import fingerprint
+from trellis.models.linear_model import LinearModel
 from trellis.problems.confidence import PROBABILITIES
 from trellis.problems.problem import Learnable
 from trellis.progress import Reporter
@@ -93,7 +94,8 @@ class ActiveLearner(Seeded):
     strategy: str = parameter(
         one_of(*STRATEGIES),
         """How samples are chosen, see :mod:`trellis.cheap.uncertainty`; "auto":
-        "information-density" for CRFs, else "best-vs-second".""",
+        "information-density" for CRFs and for any model of chains and trees, else
+        "best-vs-second".""",
         default="auto",
         kw_only=False,
     )
@@ -149,8 +151,11 @@ class ActiveLearner(Seeded):
     def _check_together(self) -> None:
         if (self.strategy == "disagreement") != (self.experts is not None):
             raise DataError('strategy="disagreement" and experts= belong together')
-        if self.strategy in PROBABILITIES and self.model.training_loss != "log":
-            raise DataError(f"strategy={self.strategy!r} needs probabilities, which only a CRF has")
+        if self.strategy in PROBABILITIES and not isinstance(self.model, LinearModel):
+            raise DataError(
+                f"strategy={self.strategy!r} needs probabilities of labels, which "
+                f"{type(self.model).__name__} has not"
+            )
         if self.experts is not None and len(self.experts) < 2:
             raise DataError(f"it takes two experts to disagree, got {len(self.experts)}")
 
@@ -265,7 +270,7 @@ class ActiveLearner(Seeded):
         >>> from trellis.cheap import ActiveLearner
         >>> pool = [["the", "cat"], ["a", "cat"], ["the", "dog", "ran"], ["a", "dog"]]
         >>> ActiveLearner(ChainCRF("word"), labels=["D", "N", "V"]).query_parts(pool, 2, size=1)
-        [Part(sample=0, nodes=(0,)), Part(sample=1, nodes=(0,))]
+        [Part(sample=1, nodes=(1,)), Part(sample=2, nodes=(0,))]
         """
         whole(1).check("n", n)
         whole(1).check("size", size)
@@ -454,7 +459,7 @@ class ActiveLearner(Seeded):
 
     @property
     def model_(self) -> Any:
-        """A fitted model with the weights as of now: those of the perceptron."""
+        """A fitted model with the weights as of now: those of the quick passes."""
         session = self._current()
         return self.model.with_weights(session.problem, session.w.copy())
 

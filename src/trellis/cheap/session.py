@@ -9,6 +9,10 @@ come from the rest by turns, so that all are looked at in time. The stopping rul
 half alone: from answer to answer they are the same samples but for those answered, and their
 average changes by what was learned and not by who was looked at.
 
+**On the way.** Strategies that need probabilities learn on the way by steps of the log-likelihood
+(:mod:`trellis.problems.log_steps`), whatever the loss of the model is: its scores alone are no
+probabilities, and do not tell well what to ask for.
+
 **The beginning.** Before anything is known all labels are as likely, and the first questions decide
 what is asked next. With "auto" the first :data:`FIRST` questions are those that bring the most
 features which are new and not rare, by position (:mod:`trellis.problems.familiarity`), as long as
@@ -31,8 +35,10 @@ from trellis.cheap.annotation_log import Entry
 from trellis.cheap.pool import Pool
 from trellis.cheap.uncertainty import uncertainty, vote_entropy
 from trellis.errors import DataError
+from trellis.models.linear_model import LinearModel
 from trellis.problems.confidence import OF_POSITIONS, PROBABILITIES
 from trellis.problems.label_problem import LabelProblem
+from trellis.problems.log_steps import log_pass
 from trellis.problems.problem import Learnable, Measure, Problem
 
 __all__ = ["FIRST", "Part", "Session"]
@@ -41,6 +47,7 @@ FIRST = 10
 """Questions at the beginning that are chosen by their features."""
 
 _CHOICE = 8  # times as many questions as are asked for at once are compared with each other
+_L2 = 0.1  # of the log-likelihood, where the model has another loss
 _SPARE = 2  # positions that a sample of no features is long, where features by position are counted
 
 
@@ -178,7 +185,13 @@ class Session:
 
     def _pass(self) -> None:
         """One pass over all annotated samples."""
-        if self._model.improve(self.problem, self.w, self._order):
+        problem = self.problem
+        by_chance = self.strategy in PROBABILITIES and self._model.training_loss != "log"
+        if by_chance and isinstance(problem, LabelProblem):
+            changed = log_pass(problem, self.w, np.array(self._order, np.int64), _L2)
+        else:
+            changed = self._model.improve(problem, self.w, self._order)
+        if changed:
             self._known[:] = False
 
     def margins(self, samples: Int64s) -> Float64s:
@@ -336,9 +349,13 @@ def automatic(model: Learnable) -> str:
     """The strategy that "auto" stands for.
 
     On chunks, names and parts of speech (``python -m benchmarks.active_chains``) the first was the
-    best of a CRF; what has no probabilities has no better than the second.
+    best of a CRF, and of a max-margin model, too, if a CRF of its features chooses. What has no
+    labels has no better than the second; on graphs with loops probabilities are dear and rough.
     """
-    return "information-density" if model.training_loss == "log" else "best-vs-second"
+    by_chance = isinstance(model, LinearModel) and (
+        model.training_loss == "log" or model.structure != "graph"
+    )
+    return "information-density" if by_chance else "best-vs-second"
 
 
 class _Votes:
