@@ -57,6 +57,7 @@ SECTIONS = {
         "compiling": "Compiling the kernels",
         "demo": "From a clone to the demo's page",
     },
+    "Asking an annotator": {"active_chains": "Which sentences to ask for"},
     "Defaults": {"defaults": "Nothing set, beside the best of many settings"},
     "Features": {
         "unlabelled": "What raw text brings",

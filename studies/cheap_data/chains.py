@@ -274,10 +274,7 @@ def active_run(strategy: str, unit: str, run: int, sizes: Sizes) -> dict[str, An
 
 
 def _spans(gold: Sequence[Sequence[Any]], size: int, run: int) -> list[tuple[int, range]]:
-    """All sentences cut into spans, in random order.
-
-    The strategy "random" chooses sentences: the parts that it asks for are still the model's.
-    """
+    """All sentences cut into spans, in random order, the same for all learners of a run."""
     cut = [
         (i, range(start, min(start + size, len(labels))))
         for i, labels in enumerate(gold)

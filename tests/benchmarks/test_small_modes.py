@@ -21,6 +21,10 @@ SGD = [f"SGD, n' = {size}, batch {n}" for size, n in (("whole", 16), ("5.5", 128
 MAPS = ["Trellis", "HistGradientBoosting", "random forest", "ridge", "stack, near targets"]
 METHODS = ["WMWP, by position", "WMWP, by label", "WMWP by label, H_CV", "FPL, by expert"]
 ROWS: dict[str, list[tuple[int, list[str]]]] = {
+    "active_chains": [
+        (10, ["random sentences", "shortest first", "random spans", "the default, spans"])
+    ]
+    * 2,
     "active_step": [(4, ["best-vs-second", "best-vs-worst", "scoring", "random"])],
     "along_edges": [
         (72, ["relations", "parts of speech", "LinearSVC", "TreeCRF", "and children's"]),

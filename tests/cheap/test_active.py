@@ -547,10 +547,11 @@ def test_words_whole_and_in_parts(tmp_path):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"strategy": "least"}, "strategy must be 'random', 'scoring'"),
+        ({"strategy": "least"}, "strategy must be 'auto', 'random', 'scoring'"),
         ({"strategy": "disagreement"}, "belong together"),
         ({"experts": votes([], [])}, "belong together"),
         ({"strategy": "disagreement", "experts": votes([])}, "two experts to disagree, got 1"),
+        ({"candidates": 1}, "candidates must be None or an integer of at least 2, got 1"),
         ({"retrain_every": 0}, "retrain_every must be None or a positive integer, got 0"),
         ({"random_state": -1}, "random_state must be None or an integer of at least 0"),
         ({"window": 0}, "window must be a positive integer"),

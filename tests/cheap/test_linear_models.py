@@ -100,13 +100,31 @@ def test_nothing_is_learned_from_nothing(model):
         learner.finish()
 
 
-def test_only_crfs_have_probabilities():
-    with pytest.raises(DataError, match="strategy='entropy' needs probabilities, which only a CRF"):
-        ActiveLearner(MaxMargin("word"), "entropy")
+@pytest.mark.parametrize("model", [*CHAINS, *OTHERS], ids=name)
+def test_all_that_learn_labels_ask_by_probabilities(model):
+    """On the way all learn as a CRF does, so all ask the same."""
+    model.set_params(random_state=0)
+    pool, crf = as_pool(model), ChainCRF("word", l2=0.1)
+    asked = []
+    for one, samples in ((model, pool), (crf, POOL)):
+        learner = ActiveLearner(one, "token-entropy", labels=["D", "N", "V"])
+        for _ in range(4):
+            i = learner.query(samples)
+            learner.tell(i, [TAGS[w] for w in POOL[i]])
+            asked.append(i)
+    if model.structure == "chain":
+        assert asked[:4] == asked[4:]
+
+
+def test_cells_have_no_probabilities_of_labels():
+    from trellis.tracking import TrackingModel
+
+    with pytest.raises(DataError, match="'entropy' needs probabilities of labels, which Tracking"):
+        ActiveLearner(TrackingModel(), "entropy")
 
 
 @pytest.mark.parametrize(("structure", "more"), STRUCTURES)
-@pytest.mark.parametrize("measure", ["entropy", "token-entropy", "confidence"])
+@pytest.mark.parametrize("measure", [m for m in PROBABILITIES if m != "span"])
 def test_confidence_is_that_of_the_enumerated_labellings(structure, more, measure):
     p = Enumerated(3, structure, **more)
     w = p.weights()
@@ -121,6 +139,22 @@ def test_confidence_is_that_of_the_enumerated_labellings(structure, more, measur
             expected.append(math.log(chances.max()) / n)
         elif measure == "entropy":
             expected.append(float((chances * np.log(chances)).sum()) / n)
+        elif measure != "token-entropy":
+            marginals = np.array(
+                [
+                    [
+                        sum(c for c, y in zip(chances, ys, strict=True) if y[t] == k)
+                        for k in range(3)
+                    ]
+                    for t in range(n)
+                ]
+            )
+            each = np.log(marginals.reshape(n, 3).max(axis=1)) if n else np.zeros(0)
+            if measure == "information-density":
+                a = int(p.problem.offsets[s])
+                expected.append((each * p.problem.familiarity[a : a + n] ** 2).sum() / (n + 3))
+            else:
+                expected.append(each.sum() / n)
         else:
             total = 0.0
             for t, k in itertools.product(range(n), range(3)):

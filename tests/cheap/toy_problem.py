@@ -71,6 +71,13 @@ class ToyProblem:
     def complete(self):
         return np.array([(a.sum(1) == 1).all() for a in self.allowed], bool)
 
+    @property
+    def n_open(self):
+        return np.array([len(self.open_nodes(i)) for i in range(self.n_samples)])
+
+    def open_nodes(self, i):
+        return np.flatnonzero(self.allowed[i].sum(1) > 1)
+
     def annotate(self, i, annotation):
         new = np.ones_like(self.allowed[i])
         if isinstance(annotation, Mapping):

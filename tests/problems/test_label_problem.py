@@ -317,3 +317,96 @@ def test_what_is_compatible_costs_nothing():
         w = e.weights()
         found = e.problem.maxima(w, "all", loss=True)
         np.testing.assert_allclose(found.values, e.values(w, "all", True), atol=1e-5)
+
+
+# ---------------------------------------------------------------------- parts by probabilities
+
+
+@pytest.mark.parametrize(("structure", "more"), STRUCTURES)
+@pytest.mark.parametrize("measure", ["information-density", "token-confidence", "token-entropy"])
+@pytest.mark.parametrize("size", [1, 2, 9])
+def test_weakest_parts_are_those_of_the_enumerated_labellings(structure, more, measure, size):
+    p = Enumerated(4, structure, **more)
+    w, problem = p.weights(), p.problem
+    parts, margins = problem.weakest_parts(w, measure, np.arange(p.n_samples), size)
+    familiar = problem.familiarity
+    for s, (part, margin) in enumerate(zip(parts, margins, strict=True)):
+        doubts = doubts_of(p, w, s, measure)
+        rows = problem.offsets[s] + np.arange(len(doubts))
+        if measure == "information-density":
+            doubts *= familiar[rows] ** 2
+        open_ = problem.open_nodes(s)
+        assert set(part.tolist()) <= set(open_.tolist())
+        assert (np.diff(part) > 0).all()
+        assert margin == pytest.approx(-doubts[part].sum(), abs=1e-9)
+        if structure == "chain":
+            width = min(size, len(doubts))
+            windows = [doubts[a : a + width].sum() for a in range(len(doubts) + 1 - width)]
+            assert -margin == pytest.approx(max(windows, default=0.0), abs=1e-9)
+        else:
+            assert len(part) == min(size, len(open_))
+            if len(open_) and doubts.max() > 1e-9:
+                assert np.isclose(doubts[part], doubts.max(), atol=1e-9).any()
+
+
+def doubts_of(p, w, s, measure):
+    """Doubt of each node by all labellings that are possible."""
+    ys = list(p.labellings(s, "compatible"))
+    scores = np.array([p.score(w, s, y) for y in ys])
+    chances = np.exp(scores - scores.max())
+    chances /= chances.sum()
+    n = len(p.own(s))
+    q = np.zeros((n, p.problem.n_labels))
+    for chance, y in zip(chances, ys, strict=True):
+        for t in range(n):
+            q[t, y[t]] += chance
+    if measure == "token-entropy":
+        return -(q * np.log(np.where(q > 0, q, 1.0))).sum(axis=1)
+    return -np.log(q.max(axis=1)) if n else np.zeros(0)
+
+
+def test_parts_are_checked():
+    p = chain("s u", [None, None])
+    with pytest.raises(DataError, match="measure must be 'information-density', "):
+        p.weakest_parts(np.zeros(p.n_weights), "best-vs-second", np.array([0]), 1)
+    with pytest.raises(DataError, match="size must be a positive integer, got 0"):
+        p.weakest_parts(np.zeros(p.n_weights), "token-entropy", np.array([0]), 0)
+
+
+def test_open_nodes_are_those_without_one_label():
+    p = chain("s u s s", ["a", None, {"a", "b"}, "c"])
+    assert p.open_nodes(0).tolist() == [1, 2]
+    assert p.n_open.tolist() == [2]
+    assert p.vague_rows.tolist() == [False, True, False, False]
+
+
+def test_near_annotated_are_the_known_and_their_neighbours():
+    p = chain("s u v s u v s", [None, "a", None, None, None, "b", None])
+    near = p.near_annotated(np.array([0]))
+    assert near.offsets.tolist() == [0, 3, 6]
+    assert near.labels.tolist() == [None, "a", None, None, "b", None]
+    assert near.encoded.indices.tolist() == [0, 1, 2, 1, 2, 0]
+    assert near.sample_weight.tolist() == [1.0, 1.0]
+    p = chain("s u v", ["a", {"a", "b"}, "c"])
+    assert p.near_annotated(np.array([0])).offsets.tolist() == [0, 3]
+    assert chain("s u", [None, None]).near_annotated(np.array([0])).n_samples == 0
+
+
+def test_features_met_are_numbered_anew():
+    p = chain("s u v s", ["a", "b", "c", "a"])
+    part = p.part(np.zeros(0, np.int64))
+    few, met = part.with_features_met()
+    assert (few.n_features, met.tolist()) == (0, [])
+    corpus = as_corpus([[["s"], ["u"]], [["v"], ["s"]]])
+    encoder = AttributeEncoder()
+    encoded = encoder.learn(corpus)
+    p = LabelProblem(encoded, Labels.from_lists([["a", "b"], ["c", "a"]], CLASSES), 3)
+    few, met = p.part(np.array([1])).with_features_met()
+    assert met.tolist() == [0, 2]
+    assert few.encoded.indices.tolist() == [1, 0]
+    assert few.n_weights == (2 + 3) * 3
+    w = np.random.default_rng(0).normal(size=p.n_weights)
+    small = p.weights(w)
+    own = np.concatenate([small.node[met].ravel(), small.transitions.ravel()])
+    value = p.maxima(w, "all", samples=np.array([1])).values
+    assert few.maxima(own, "all").values == pytest.approx(value)

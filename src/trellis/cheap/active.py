@@ -6,11 +6,11 @@ answer one perceptron pass goes over all samples annotated so far,
 .. math:: w \leftarrow w + \Phi(x, y^*) - \Phi(x, \hat y),
 
 in the order in which they were annotated, with step 1, without averaging, and from where the round
-before ended (a CRF takes a pass of gradient steps instead, so that its probabilities mean
-something); then the uncertainties of the rest are computed anew, and their average is what the
-stopping rule sees. A round costs one inference for each sample of the pool. At the end, or every so
-many rounds, full training on what was annotated gives the model that is used (*combined
-learning*).
+before ended (strategies that need probabilities take a pass of gradient steps of the log-likelihood
+instead); then the uncertainties of the rest are computed anew, and their average is what the
+stopping rule sees. Of large pools only some samples are looked at in each round
+(:mod:`trellis.cheap.session`). At the end, or every so many rounds, full training on what was
+annotated gives the model that is used (*combined learning*).
 
 An answer may be partial: :math:`y^*` is then the best output compatible with it. Parts of samples
 (a span of a sentence, a few cells) can be asked for, too; a sample is in the pool until it is
@@ -24,14 +24,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from trellis.arrays import Float64s, Int64s
 from trellis.cheap.annotation_log import AnnotationLog, Entry, from_json, to_json
 from trellis.cheap.pool import Pool
-from trellis.cheap.session import Session
+from trellis.cheap.session import Part, Session
 from trellis.cheap.thread_lock import ThreadLock, one_at_a_time
 from trellis.cheap.training import LEARNABLE
 from trellis.cheap.uncertainty import STRATEGIES, StoppingRule, convergence
@@ -49,18 +49,12 @@ from trellis.domains import (
 from trellis.errors import DataError
 from trellis.estimator import Seeded, changed, parameter
 from trellis.files import fingerprint
+from trellis.models.linear_model import LinearModel
 from trellis.problems.confidence import PROBABILITIES
 from trellis.problems.problem import Learnable
 from trellis.progress import Reporter
 
 __all__ = ["ActiveLearner", "Part"]
-
-
-class Part(NamedTuple):
-    """Nodes of a sample that an annotator is asked for."""
-
-    sample: int
-    nodes: tuple[int, ...]
 
 
 class ActiveLearner(Seeded):
@@ -99,8 +93,10 @@ class ActiveLearner(Seeded):
     )
     strategy: str = parameter(
         one_of(*STRATEGIES),
-        "How samples are chosen, see :mod:`trellis.cheap.uncertainty`.",
-        default="best-vs-second",
+        """How samples are chosen, see :mod:`trellis.cheap.uncertainty`; "auto":
+        "information-density" for CRFs and for any model of chains and trees, else
+        "best-vs-second".""",
+        default="auto",
         kw_only=False,
     )
     labels: Sequence[Any] | None = parameter(
@@ -127,6 +123,12 @@ class ActiveLearner(Seeded):
         "After each so many answers, training from nothing takes the place of the quick pass.",
         default=None,
     )
+    candidates: int | None = parameter(
+        nothing | whole(2),
+        """Samples that are looked at after each answer: half of them the same each time, the others
+        by turns; None: all.""",
+        default=1000,
+    )
     start: Float64s | None = parameter(
         anything, "Weights to begin with, float64 of shape (D,); None: zero.", default=None
     )
@@ -149,8 +151,11 @@ class ActiveLearner(Seeded):
     def _check_together(self) -> None:
         if (self.strategy == "disagreement") != (self.experts is not None):
             raise DataError('strategy="disagreement" and experts= belong together')
-        if self.strategy in PROBABILITIES and self.model.training_loss != "log":
-            raise DataError(f"strategy={self.strategy!r} needs probabilities, which only a CRF has")
+        if self.strategy in PROBABILITIES and not isinstance(self.model, LinearModel):
+            raise DataError(
+                f"strategy={self.strategy!r} needs probabilities of labels, which "
+                f"{type(self.model).__name__} has not"
+            )
         if self.experts is not None and len(self.experts) < 2:
             raise DataError(f"it takes two experts to disagree, got {len(self.experts)}")
 
@@ -162,7 +167,7 @@ class ActiveLearner(Seeded):
         self._entries: list[Entry] = []
         self._session: Session | None = None
         self._skipped: set[int] = set()
-        self._asked: Part | None = None
+        self._asked: dict[int, tuple[int, ...]] = {}
         self._parts = False
         return self
 
@@ -198,13 +203,38 @@ class ActiveLearner(Seeded):
             If the pool is empty, another one than before, or nothing is left to ask for.
         """
         with Reporter(self.verbose).stage("choosing a sample to ask for"):
-            session = self._prepared(pool)
-            self._parts, self._asked = False, None
-            return self._most_uncertain(session)
+            return self._samples(pool, 1)[0]
+
+    @one_at_a_time
+    def query_batch(self, pool: Any, n: int = 10) -> list[int]:
+        """Return the numbers of several samples to ask for at once, unlike each other.
+
+        Parameters
+        ----------
+        pool : Corpus or list of samples
+            As for :meth:`query`.
+        n : int
+            Number of samples; fewer if fewer are left.
+
+        Examples
+        --------
+        >>> from trellis import ChainCRF
+        >>> from trellis.cheap import ActiveLearner
+        >>> pool = [["the", "cat"], ["a", "cat"], ["the", "dog", "ran"], ["a", "dog"]]
+        >>> ActiveLearner(ChainCRF("word"), labels=["D", "N", "V"]).query_batch(pool, 2)
+        [0, 3]
+        """
+        whole(1).check("n", n)
+        with Reporter(self.verbose).stage("choosing samples to ask for"):
+            return self._samples(pool, int(n))
 
     @one_at_a_time
     def query_part(self, pool: Any, size: int = 5) -> Part:
-        """Return nodes to ask for, within the most uncertain sample that is not complete.
+        """Return nodes to ask for: the most uncertain ones of any sample that is not complete.
+
+        With strategies whose measure is a sum over positions the most uncertain part of all
+        samples looked at is asked for; with "random" any; with others that part of the most
+        uncertain sample where best and second best output differ.
 
         Parameters
         ----------
@@ -219,20 +249,51 @@ class ActiveLearner(Seeded):
             ``sample`` and ``nodes``. The answer goes to :meth:`tell`, as a partial annotation of
             the sample.
         """
+        return self.query_parts(pool, 1, size)[0]
+
+    @one_at_a_time
+    def query_parts(self, pool: Any, n: int = 10, size: int = 5) -> list[Part]:
+        """Return several parts to ask for at once, unlike each other, each of another sample.
+
+        Parameters
+        ----------
+        pool : Corpus or list of samples
+            As for :meth:`query`.
+        n : int
+            Number of parts; fewer if fewer samples are not complete.
+        size : int
+            Number of nodes of each, about.
+
+        Examples
+        --------
+        >>> from trellis import ChainCRF
+        >>> from trellis.cheap import ActiveLearner
+        >>> pool = [["the", "cat"], ["a", "cat"], ["the", "dog", "ran"], ["a", "dog"]]
+        >>> ActiveLearner(ChainCRF("word"), labels=["D", "N", "V"]).query_parts(pool, 2, size=1)
+        [Part(sample=1, nodes=(1,)), Part(sample=2, nodes=(0,))]
+        """
+        whole(1).check("n", n)
         whole(1).check("size", size)
         with Reporter(self.verbose).stage("choosing a part to ask for"):
             session = self._prepared(pool)
             self._parts = True
-            i = self._most_uncertain(session)
-            self._asked = Part(i, tuple(session.part(i, int(size)).tolist()))
-            return self._asked
+            parts = session.parts(self._open(session), int(n), int(size))
+            self._asked = dict(parts)
+            return parts
+
+    def _samples(self, pool: Any, n: int) -> list[int]:
+        session = self._prepared(pool)
+        self._parts, self._asked = False, {}
+        chosen: list[int] = session.samples(self._open(session), n).tolist()
+        return chosen
 
     @one_at_a_time
     def skip(self, i: int) -> None:
         """Set a sample aside: it is not asked for again, unless :meth:`run` is called."""
         self._skipped.add(i)
 
-    def _most_uncertain(self, session: Session) -> int:
+    def _open(self, session: Session) -> Int64s:
+        """Samples that may be asked for."""
         left = session.left(self._parts)
         if not left.size:
             how = "complete" if self._parts else "annotated"
@@ -246,7 +307,7 @@ class ActiveLearner(Seeded):
                 f"every sample that is left ({len(left)}) was skipped; call finish(), or run() to "
                 "ask for them again"
             )
-        return int(open_[np.argmin(session.margins(open_))])
+        return open_
 
     # ---------------------------------------------------------------- answers
 
@@ -270,11 +331,11 @@ class ActiveLearner(Seeded):
         session = self._current()
         if self._closed:
             raise DataError("the log is closed; call query(pool), which opens it again")
-        nodes = self._asked.nodes if self._asked is not None and self._asked.sample == i else None
         try:
             answer = from_json(to_json(annotation))  # what the log would give back
             session.annotate(i, answer, replace)
             i = int(i)
+            nodes = self._asked.get(i)
         except Exception as error:
             error.add_note(f"The annotation was not accepted, and is not lost: {annotation!r}")
             raise
@@ -292,7 +353,7 @@ class ActiveLearner(Seeded):
         except BaseException:  # Ctrl-C, a full disk: go on from what is written
             self._session = None
             raise
-        self._asked = None
+        self._asked.pop(i, None)
         self._report(i)
 
     def run(
@@ -398,7 +459,7 @@ class ActiveLearner(Seeded):
 
     @property
     def model_(self) -> Any:
-        """A fitted model with the weights as of now: those of the perceptron."""
+        """A fitted model with the weights as of now: those of the quick passes."""
         session = self._current()
         return self.model.with_weights(session.problem, session.w.copy())
 
@@ -460,6 +521,7 @@ class ActiveLearner(Seeded):
                 strategy=self.strategy,
                 labels=self.labels,
                 retrain_every=self.retrain_every,
+                candidates=self.candidates,
                 start=self.start,
                 experts=self.experts,
                 seed=self._seed,
@@ -471,15 +533,15 @@ class ActiveLearner(Seeded):
         return self._session
 
     def _begin(self, pool: Pool) -> None:
-        self._seed = self.random_state
+        fresh = int(np.random.default_rng().integers(2**31))
+        self._seed = fresh if self.random_state is None else int(self.random_state)
         if self.log is not None:
-            fresh = int(np.random.default_rng().integers(2**31))
             self._file = AnnotationLog(self.log)
             try:
                 self._file.begin(
                     pool=pool.fingerprint,
                     strategy=self.strategy,
-                    seed=fresh if self.random_state is None else int(self.random_state),
+                    seed=self._seed,
                 )
                 if self.random_state is None:  # go on with the same numbers
                     self._seed = self._file.metadata["seed"]

@@ -8,8 +8,11 @@ where the *margin* m is
 - ``"best-vs-worst"``: its lead over the worst one;
 - ``"best-vs-second"``: its lead over the second best.
 
-The probabilities of a CRF give four more: ``"entropy"``, ``"token-entropy"``, ``"confidence"`` and
-``"span"`` (:mod:`trellis.problems.confidence`).
+Probabilities of labels give more: ``"information-density"``, ``"token-confidence"``,
+``"token-entropy"``, ``"entropy"``, ``"confidence"`` and ``"span"``
+(:mod:`trellis.problems.confidence`); they are those of a CRF that learns on the way, whatever model
+is trained in the end. ``"auto"`` is ``"information-density"`` for CRFs and for any model of chains
+and trees, and ``"best-vs-second"`` for all others (:mod:`trellis.cheap.session`).
 
 ``"random"`` draws :math:`q \sim U(0, 1)`. The most uncertain sample has the least margin: samples
 are ranked by margins, which cannot overflow, while the averages below are those of q, cut off at
@@ -58,7 +61,7 @@ __all__ = [
 
 
 STRATEGIES = (
-    "random", "scoring", "best-vs-worst", "best-vs-second", *PROBABILITIES, "disagreement",
+    "auto", "random", "scoring", "best-vs-worst", "best-vs-second", *PROBABILITIES, "disagreement",
 )  # fmt: skip
 """Ways to choose the sample to ask for."""
 

@@ -40,7 +40,7 @@ from trellis.models.scored_model import Block
 from trellis.models.stochastic_model import StochasticModel
 from trellis.problems import EntityRatio, LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.confidence import spans
-from trellis.problems.log_objective import whole_samples
+from trellis.problems.log_steps import log_pass
 from trellis.problems.visits import Visits
 from trellis.solvers import AdaptiveFrequency, LimitedMemoryBFGS
 from trellis.solvers.passes import Learner, Passes
@@ -59,9 +59,6 @@ __all__ = ["CRF", "ChainCRF", "GraphCRF", "TreeCRF"]
 
 _PASSES = {"sgd": 12, "adf": 12, "lbfgs": 500}
 """Solvers, and how many passes or iterations they make at most; of averaged steps see automatic."""
-
-# How far one step of the passes of active learning moves the scores of a position.
-_PACE = 2.0
 
 # «auto» takes L-BFGS up to so many additions for the scores of the data.
 _LITTLE_DATA = 20_000_000
@@ -288,24 +285,8 @@ class CRF(StochasticModel):
         self, problem: LabelProblem, w: NDArray[np.float64], samples: Sequence[int]
     ) -> bool:
         """Make one pass of gradient steps over samples in this order, in place."""
-        part = problem.part(np.asarray(samples, np.int64))
-        if not part.n_samples:
-            return False
-        e, state, weights = part.encoded, np.array([1.0, 0.0]), part.weights(w)
-        squares = np.square(e.values).sum() if e.values.size else len(e.indices)
-        # A step of a position with the mean squared norm of features m moves its score by rate m.
-        rate = _PACE * len(part.labels) / max(float(squares), 1.0)
-        LogLikelihood(part).descend(
-            weights,
-            whole_samples(part),
-            state,
-            rate=rate,
-            shrink=self.penalty_strength(problem) / part.n_samples,
-        )
-        weights.node *= state[0]  # the transitions have no scale
-        if weights.edge is not None:
-            weights.edge.values *= state[0]
-        return True
+        order = np.asarray(samples, np.int64)
+        return log_pass(problem, w, order, self.penalty_strength(problem))
 
     # ---------------------------------------------------------------- probabilities
 

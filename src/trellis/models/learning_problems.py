@@ -127,13 +127,18 @@ class LearningProblems(Predictor):
             raise DataError(
                 f"the problem has {problem.n_weights} weights, but w has the shape {np.shape(w)}"
             )
+        model = self._of_problem(problem)
+        model.weights_ = problem.weights(np.asarray(w, np.float64)).map(
+            lambda a: a.astype(np.float32)
+        )
+        return model
+
+    def _of_problem(self, problem: LabelProblem) -> Self:
+        """A copy that knows what the maker of a problem knows, whose weights are to come."""
         model = type(self)(**self.get_params(deep=False))
         for name, value in vars(problem.owner).items():
             if name.endswith("_"):
                 setattr(model, name, value)
-        model.weights_ = problem.weights(np.asarray(w, np.float64)).map(
-            lambda a: a.astype(np.float32)
-        )
         return model
 
     # ---------------------------------------------------------------- features and edges

@@ -376,11 +376,25 @@ class LinearModel(LearningProblems, StoredLinearModel):
         known = np.flatnonzero(problem.annotated)
         if not len(known):
             raise DataError("nothing is annotated yet; there is nothing to learn from")
-        model = self.with_weights(problem, np.zeros(problem.n_weights))
+        part, met = problem.part(known), None
+        if self._drops_features(problem):  # those that nothing annotated has keep zero weights
+            part, met = part.with_features_met()
+        model = self._of_problem(problem)
+        model.weights_ = part.no_weights()
         rng = np.random.default_rng(self.random_state)
-        learner = model._learner(problem.part(known), model.weights_.copy(), rng)
-        model._run(learner, model._pass_limit(), reporter=Reporter(self.verbose))
+        try:
+            learner = model._learner(part, model.weights_.copy(), rng)
+            model._run(learner, model._pass_limit(), reporter=Reporter(self.verbose))
+        finally:
+            if met is not None:
+                few, model.weights_ = model.weights_, problem.no_weights()
+                model.weights_.node[met] = few.node
+                model.weights_.transitions[:] = few.transitions
         return model
+
+    def _drops_features(self, problem: LabelProblem) -> bool:
+        """Whether features that no sample has may be left out of training."""
+        return problem.rich is None and not getattr(self, "group_lasso", 0)  # has groups of all
 
     def flat_weights(self, problem: LabelProblem) -> NDArray[np.float64]:
         """Weights in the places that they have for a learning problem (D,)."""

@@ -3,12 +3,20 @@ r"""How sure a CRF is of samples, by the probabilities of labellings, positions 
 With :math:`p(y \mid x) \propto e^{s(x, y)}` over the labellings that what is known allows, and n
 positions, the measures are (larger is surer)
 
-- ``"entropy"``: :math:`-H(y \mid x) / n`, of whole labellings;
+- ``"information-density"``: :math:`-\tfrac1{n + 3} \sum_t d_t \varphi_t^2`, :math:`d_t = -\log
+  \max_y p(y_t = y \mid x)` being the doubt of a position and :math:`\varphi_t` how familiar its
+  features are (:mod:`trellis.problems.familiarity`): what is odd teaches little about the rest. The
+  3 keeps samples of one or two positions, of which the mean is a poor estimate, from always being
+  first;
+- ``"token-confidence"``: :math:`-\tfrac1n \sum_t d_t`;
 - ``"token-entropy"``: :math:`-\tfrac1n \sum_t H(y_t \mid x)`, of the marginals;
+- ``"entropy"``: :math:`-H(y \mid x) / n`, of whole labellings;
 - ``"confidence"``: :math:`\tfrac1n \log p(\hat y \mid x)` of the best labelling, so that long
   samples are not asked for just because they are long;
 - ``"span"``: the least :math:`\log p` of a span of the best labelling, where the labels follow a
   tag scheme (its labels, and that it goes no further); of a position, where there is no span.
+
+The first three are sums over positions, so that they tell spans of positions apart, too.
 """
 
 from __future__ import annotations
@@ -27,11 +35,38 @@ from trellis.problems.label_inference import Batch, LabelInference
 from trellis.structures import ChainPotentials, entropy, marginals
 from trellis.structures.windows import window_probabilities
 
-__all__ = ["PROBABILITIES", "Spans", "confidence", "spans"]
+__all__ = ["OF_POSITIONS", "PROBABILITIES", "Spans", "confidence", "doubts", "spans"]
 
 
-PROBABILITIES = ("entropy", "token-entropy", "confidence", "span")
+OF_POSITIONS = ("information-density", "token-confidence", "token-entropy")
+"""Measures that are sums over positions."""
+
+PROBABILITIES = (*OF_POSITIONS, "entropy", "confidence", "span")
 """Measures that need the probabilities of a CRF."""
+
+_FAMILIAR = 2  # power of the familiarity; 1 and 3 choose about as well
+_SPARE = {"information-density": 3}  # positions without doubt that each sample is given
+
+
+def doubts(problem: LabelInference, w: Float64s, measure: str, batch: Batch) -> Float64s:
+    """How unsure each position of a batch is (rows,): 0 where the label is known.
+
+    Parameters
+    ----------
+    problem, w, batch
+        As for :func:`confidence`.
+    measure : str
+        One of ``OF_POSITIONS``.
+    """
+    _, chances = marginals(problem.compatible(w, batch))
+    if measure == "token-entropy":
+        logs = np.log(chances, out=np.zeros_like(chances), where=chances > 0)
+        entropies: Float64s = np.maximum(-(chances * logs).sum(axis=1), 0.0)
+        return entropies
+    doubt: Float64s = np.maximum(-np.log(np.maximum(chances.max(axis=1), 1e-300)), 0.0)
+    if measure == "information-density":
+        doubt *= problem.familiarity[batch.rows] ** _FAMILIAR
+    return doubt
 
 
 def confidence(problem: LabelInference, w: Float64s, measure: str, batch: Batch) -> Float64s:
@@ -48,15 +83,16 @@ def confidence(problem: LabelInference, w: Float64s, measure: str, batch: Batch)
     batch : Batch
         The samples asked for.
     """
-    p = problem.compatible(w, batch)
     lengths = np.maximum(np.diff(batch.offsets), 1)
+    if measure in OF_POSITIONS:
+        each = doubts(problem, w, measure, batch)
+        total = np.bincount(batch.owner, each, len(lengths))
+        means: Float64s = -total / (lengths + _SPARE.get(measure, 0))
+        return means
+    p = problem.compatible(w, batch)
     if measure == "entropy":
         return -entropy(p) / lengths
     log_z, chances = marginals(p)
-    if measure == "token-entropy":
-        logs = np.log(chances, out=np.zeros_like(chances), where=chances > 0)
-        each = (chances * logs).sum(axis=1)
-        return np.bincount(batch.owner, each, len(lengths)) / lengths
     labels, scores, _ = problem.best_of(p)
     if measure == "confidence":
         sure: Float64s = np.minimum(scores - log_z, 0.0) / lengths

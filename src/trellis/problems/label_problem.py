@@ -17,16 +17,17 @@ Losses are small objects over a problem: :class:`trellis.problems.LogLikelihood`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from trellis.arrays import Bools, Float64s, Int64s, check_in_place
 from trellis.corpus import Label, Labels
-from trellis.domains import is_whole, text, whole
+from trellis.domains import is_whole, one_of, text, whole
 from trellis.domains import samples as samples_of
 from trellis.errors import DataError, InfeasibleError
-from trellis.problems.confidence import PROBABILITIES, confidence
-from trellis.problems.label_inference import LabelInference, LabelMaxima
+from trellis.problems.confidence import OF_POSITIONS, PROBABILITIES, confidence, doubts
+from trellis.problems.label_inference import Batch, LabelInference, LabelMaxima
 from trellis.problems.problem import Maxima, Measure, Space
 
 __all__ = ["LabelProblem"]
@@ -248,6 +249,60 @@ class LabelProblem(LabelInference):
         if measure == "scoring":
             return high
         return high + self.maxima(-w, "compatible", samples=samples).values
+
+    def weakest_parts(
+        self, w: Float64s, measure: Measure, samples: Int64s, size: int
+    ) -> tuple[list[Int64s], Float64s]:
+        """The nodes of each sample that the model is least sure of, by its probabilities.
+
+        Parameters
+        ----------
+        w : float64, shape (D,)
+            Weights.
+        measure : str
+            One that is a sum over positions (:mod:`trellis.problems.confidence`).
+        samples : int64, shape (n,)
+            Numbers of samples.
+        size : int
+            Number of nodes, see :meth:`largest_parts`.
+
+        Returns
+        -------
+        list of int64 arrays, float64 (n,)
+            Positions in each sample whose label is not known, and how sure the model is of them:
+            larger is surer.
+        """
+        one_of(*OF_POSITIONS).check("measure", measure)
+        batch = self.batch(samples)
+        return self.largest_parts(batch, doubts(self, self.flat_weights(w), measure, batch), size)
+
+    def largest_parts(self, b: Batch, values: Float64s, size: int) -> tuple[list[Int64s], Float64s]:
+        """The part of each sample of a batch with the largest sum of some values, and its negative.
+
+        A part of a chain is ``size`` neighbours, elsewhere the node of the largest value and those
+        nearest to it; in both those that are not known.
+        """
+        whole(1).check("size", size)
+        open_ = self.open_rows[b.rows]
+        values = np.where(open_, values, 0.0)
+        sums = np.concatenate([[0.0], np.cumsum(values)])
+        parts, totals = [], np.zeros(len(b.samples))
+        for k, (start, end) in enumerate(pairwise(b.offsets.tolist())):
+            if self.structure == "chain":
+                width = min(size, end - start)
+                found = sums[start + width : end + 1] - sums[start : end + 1 - width]
+                first = start + (int(found.argmax()) if width else 0)
+                chosen = np.arange(first, first + width)
+                chosen = chosen[open_[chosen]]
+            else:
+                mine = b.edges[(b.edges[:, 0] >= start) & (b.edges[:, 0] < end)] - start
+                top = np.zeros(end - start, np.bool_)
+                top[values[start:end].argmax() if end > start else slice(0)] = True
+                order = np.lexsort((np.arange(end - start), self._distances(mine, top))) + start
+                chosen = np.sort(order[open_[order]][:size])
+            parts.append(chosen - start)
+            totals[k] = -values[chosen].sum()
+        return parts, totals
 
     def weakest_part(self, i: int, w: Float64s, size: int) -> Int64s:
         """Nodes of sample i to ask for: where best and second best differ, and around that.

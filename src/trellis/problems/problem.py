@@ -29,8 +29,9 @@ Space = Literal["all", "compatible", "incompatible", "mean"]
 """Outputs to maximise over; "mean" is no maximum but the mean of the compatible outputs."""
 
 Measure = Literal[
-    "scoring", "best-vs-worst", "best-vs-second", "entropy", "token-entropy", "confidence", "span"
-]
+    "scoring", "best-vs-worst", "best-vs-second", "information-density", "token-confidence",
+    "token-entropy", "entropy", "confidence", "span",
+]  # fmt: skip
 """How sure a model is of its best output: its score, its lead over the worst or the second; of a
 CRF also by probabilities (:mod:`trellis.problems.confidence`)."""
 
@@ -79,6 +80,15 @@ class Problem(Protocol):
     @property
     def complete(self) -> Bools:
         """Whether each sample has only one compatible output (n_samples,)."""
+        ...
+
+    @property
+    def n_open(self) -> Int64s:
+        """Number of nodes of each sample of which not everything is known (n_samples,)."""
+        ...
+
+    def open_nodes(self, i: int) -> Int64s:
+        """Nodes of sample i of which not everything is known, ascending."""
         ...
 
     def annotate(self, i: int, annotation: Any) -> None:

@@ -36,6 +36,7 @@ from trellis.features import Encoded
 from trellis.problems.costs import check_cost
 from trellis.problems.edge_rows import EdgeRows, edge_rows, rich_arguments
 from trellis.problems.edge_weights import EdgeWeights
+from trellis.problems.familiarity import FeatureCounts
 from trellis.problems.visits import GraphVisits, Visits
 from trellis.problems.weights import Weights
 from trellis.structures import Forest, is_forest
@@ -184,6 +185,16 @@ class LabelSamples:
         return np.searchsorted(owner, np.arange(self.n_samples + 1))
 
     @cached_property
+    def feature_counts(self) -> FeatureCounts:
+        """How often each feature occurs."""
+        return FeatureCounts(self.encoded, self.n_features)
+
+    @property
+    def familiarity(self) -> Float64s:
+        """How familiar each position is by its features (N,), 1 on the average."""
+        return self.feature_counts.familiarity
+
+    @cached_property
     def rows(self) -> EdgeRows | None:
         """Rows of rich edge weights that each edge meets."""
         if self.rich is None:
@@ -204,17 +215,38 @@ class LabelSamples:
     @property
     def annotated(self) -> Bools:
         """Whether anything is known of each sample (n_samples,)."""
-        known = (self.labels.table.sum(axis=1) < self.n_labels)[self.labels.ids]
-        return self._any(known) | self.complete
+        return self._any(~self.vague_rows) | self.complete
 
     @property
     def complete(self) -> Bools:
         """Whether each sample has only one compatible output (n_samples,)."""
-        return ~self._any((self.labels.table.sum(axis=1) > 1)[self.labels.ids])
+        return ~self._any(self.open_rows)
+
+    @property
+    def open_rows(self) -> Bools:
+        """Whether more than one label is possible at each position (N,)."""
+        some: Bools = (self.labels.table.sum(axis=1) > 1)[self.labels.ids]
+        return some
+
+    @property
+    def vague_rows(self) -> Bools:
+        """Whether nothing is known of each position (N,)."""
+        some: Bools = (self.labels.table.sum(axis=1) == self.n_labels)[self.labels.ids]
+        return some
+
+    @property
+    def n_open(self) -> Int64s:
+        """Number of positions of each sample whose label is not known (n_samples,)."""
+        counts = np.concatenate([[0], np.cumsum(self.open_rows)])
+        return np.diff(counts[self.offsets])
+
+    def open_nodes(self, i: int) -> Int64s:
+        """Positions of sample i whose label is not known, ascending."""
+        return np.flatnonzero(self.open_rows[int(self.offsets[i]) : int(self.offsets[i + 1])])
 
     def gold(self) -> Int64s:
         """The only labels there can be (N,); raises if a sample is not complete."""
-        vague = np.flatnonzero((self.labels.table.sum(axis=1) > 1)[self.labels.ids])
+        vague = np.flatnonzero(self.open_rows)
         if len(vague):
             s = int(np.searchsorted(self.offsets, vague[0], side="right")) - 1
             raise DataError(
@@ -251,6 +283,16 @@ class LabelSamples:
         tables = w[n:m].reshape((L, L) if chain else (self.n_types, L, L))
         edge = None if self.rich is None else self.rich.like(w[m:])
         return Weights(w[:n].reshape(-1, L), tables, edge)
+
+    def no_weights(self) -> Weights:
+        """Zero weights of this problem, in float32 as models have them."""
+        chain = self.structure == "chain" and self.n_types == 1
+        weights = Weights.zeros(
+            self.n_features, self.n_labels, n_types=None if chain else self.n_types
+        )
+        if self.rich is not None:
+            weights.edge = self.rich.like(np.zeros(self.rich.values.size, np.float32))
+        return weights
 
     def flat(self, weights: Weights) -> Float64s:
         """The weights of matrices as one vector (D,)."""
@@ -455,6 +497,22 @@ class LabelSamples:
         for name, value in changed.items():
             setattr(other, name, value)
         return other
+
+    def with_features_met(self) -> tuple[Self, Int64s]:
+        """The same samples with the features that occur in them alone, and the numbers of these.
+
+        A penalty keeps the weights of all others at zero, so that nothing is lost. With rich edges,
+        whose rows are numbered by features, all stay.
+        """
+        if self.rich is not None:
+            return self, np.arange(self.n_features)
+        e = self.encoded
+        there = np.zeros(self.n_features, np.bool_)
+        there[e.indices] = True
+        met = np.flatnonzero(there)
+        place = np.cumsum(there, dtype=np.int32) - np.int32(1)
+        encoded = Encoded.made(e.offsets, e.indptr, place[e.indices], e.values)
+        return self._like(encoded=encoded, n_features=len(met)), met
 
     def compact(self, visits: Visits, like: Weights) -> tuple[Self, Visits, Weights]:
         """The same visits over only what they touch, and zero weights for it: for cheap trials.

@@ -201,6 +201,19 @@ class TrackingProblem:
         some = [self._samples[i] for i in samples.tolist()]
         return completed((s.pair, s.hypotheses, s.matrix @ w) for s in some)
 
+    @property
+    def n_open(self) -> Int64s:
+        """Number of objects of each pair of which not everything is known."""
+        return np.array([len(self.open_nodes(i)) for i in range(self.n_samples)], np.int64)
+
+    def open_nodes(self, i: int) -> Int64s:
+        """Objects of pair i of which not everything is known, numbered as for `weakest_part`."""
+        sample = self._samples[i]
+        if (sample.fixed >= 0).all():
+            return np.zeros(0, np.int64)
+        told = _rows(sample.space, sample.fixed == 1)
+        return np.setdiff1d(np.arange(sample.space.row_offsets[1]), told)
+
     def annotate(self, i: int, annotation: Any) -> None:
         """Add what an annotator said of pair i: PairAnnotation, its dict, or links.
 
@@ -359,9 +372,7 @@ class TrackingProblem:
         best, second = ranked_assignments(sample.space, scores, 2, fixed=sample.fixed, exact=False)
         there_are_two = second.values[0] > -np.inf
         asked = _rows(sample.space, (best.chosen != second.chosen) & there_are_two)
-        left = np.setdiff1d(
-            np.arange(sample.space.row_offsets[1]), _rows(sample.space, sample.fixed == 1)
-        )
+        left = self.open_nodes(i)
         if len(asked) >= size or not len(left):
             return asked
         place = np.concatenate([sample.pair.source.position, sample.pair.target.position])

@@ -5,11 +5,11 @@ Nothing of Python's manual (:mod:`trellis.demo.manual`) is labelled at first. A 
 all answers and tested on sentences that it could not ask for. What it asks for is
 
 - *random sentences*, the dumbest way;
-- *chosen sentences*: ``ActiveLearner`` with its defaults, which asks for the sentence whose best
-  labelling leads the second best least;
+- *chosen sentences*: ``ActiveLearner`` with its defaults, which asks for the sentence of the most
+  doubt by word, where doubts about familiar words count more;
 - *random words*: five neighbours somewhere, the dumbest way to ask for parts;
-- *chosen words*: ``query_part`` with the strategy "token-entropy", five words of the sentence whose
-  labels are least sure. Words are asked for up to 500, which is what there is time for here.
+- *chosen words*: ``query_part`` with the strategy "token-entropy", the five neighbours anywhere
+  whose labels are least sure. Words are asked for up to 500, which is what there is time for here.
 
 All of it is done six times, with other sentences to ask for and to test on. Intervals of 95 % are
 of Student's t over these runs, those of differences paired. Asking is said to save labels only if
