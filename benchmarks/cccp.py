@@ -63,7 +63,7 @@ def main() -> None:
     )
     rng = np.random.default_rng(0)
     pairs = [partly(pair, args.known, rng) for pair in load_cells("cellmigration")[: args.pairs]]
-    problem = TrackingModel().learning_problems({"": pairs})[""]
+    problem = TrackingModel(prior=None, knots=7).learning_problems({"": pairs})[""]
     objective = PartialObjective(problem, "bridge")
     start = partial_perceptron(problem, passes=10, seed=0)
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from studies.cheap_data.data import (
     MOVIES,
-    NEIGHBOURS,
+    SETTINGS,
     TITLES,
     cells,
     events_of,
@@ -83,7 +83,7 @@ def _every(name: str, protocol: str) -> tuple[list[FramePair], float]:
     """All patches of which something is known, and the gate of the pairs they are of."""
     train, _ = cells(name, protocol, MOVIES[protocol])
     found = [p for p in patchify(train, objects=POOLS[protocol].objects) if is_annotated(p)]
-    problem = TrackingModel(n_neighbors=NEIGHBOURS).learning_problems({"": train})[""]
+    problem = TrackingModel(**SETTINGS).learning_problems({"": train})[""]
     return found, problem.hypothesis_space.max_distance
 
 
@@ -95,7 +95,7 @@ def _patches(name: str, protocol: str, n: int, seed: int) -> list[FramePair]:
 
 def _model(name: str, protocol: str) -> Any:
     _, gate = _every(name, protocol)
-    return TrackingModel(events_of(name), n_neighbors=NEIGHBOURS, l2=_L2, max_distance=gate)
+    return TrackingModel(events_of(name), **SETTINGS, l2=_L2, max_distance=gate)
 
 
 def _bare(patches: Sequence[FramePair]) -> list[FramePair]:

@@ -30,6 +30,7 @@ from trellis.tracking import (
 __all__ = [
     "MOVIES",
     "NEIGHBOURS",
+    "SETTINGS",
     "SIZES",
     "TITLES",
     "Simulation",
@@ -44,6 +45,9 @@ __all__ = [
 
 NEIGHBOURS = 4
 """Nearest objects that a hypothesis may link, as in the program of the original authors."""
+
+SETTINGS: dict[str, Any] = {"n_neighbors": NEIGHBOURS, "knots": 7, "prior": None}
+"""Parameters of all models here: they learn from annotations alone, as published."""
 
 TITLES = {
     "cellmigration": "Cell migration",

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from studies.cheap_data.data import (
-    NEIGHBOURS,
+    SETTINGS,
     TITLES,
     cells,
     measured,
@@ -57,7 +57,7 @@ _UNLEARNED = ("nearest", "graph", "flow")
 def _structured(kind: str, factor: float) -> TrackingModel:
     l1, l2 = (factor, 0.0) if kind == "l1" else (0.0, factor)
     more: dict[str, Any] = {"knots": 0} if kind == "l2-published" else {}
-    return TrackingModel(n_neighbors=NEIGHBOURS, l1=l1, l2=l2, **more)
+    return TrackingModel(**{**SETTINGS, **more}, l1=l1, l2=l2)
 
 
 def _tracker(method: str, protocol: str) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from studies.cheap_data.data import (
-    NEIGHBOURS,
+    SETTINGS,
     TITLES,
     annotated_in_part,
     cells,
@@ -50,7 +50,7 @@ def _run(name: str, share: int, seed: int, protocol: str) -> dict[str, Any]:
     train, test = cells(name, protocol)
     if share < 100:
         train = annotated_in_part(train, share / 100, np.random.default_rng([seed, share]))
-    model = TrackingModel(events_of(name), n_neighbors=NEIGHBOURS, l2=_L2)
+    model = TrackingModel(events_of(name), **SETTINGS, l2=_L2)
     problem = model.learning_problems({"": train})[""]
     clock = time.process_time()
     start = partial_perceptron(problem, passes=_PASSES[protocol], seed=seed)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from studies.cheap_data.data import (
-    NEIGHBOURS,
+    SETTINGS,
     TITLES,
     annotated_in_part,
     cells,
@@ -67,7 +67,7 @@ def _run(name: str, run: int, protocol: str) -> dict[str, Any]:
     more: dict[str, Any] = {"knots": 0} if published else {}
     train, _ = cells(name, protocol)
     train = annotated_in_part(train, _SHARE, np.random.default_rng(run))
-    model = TrackingModel(events_of(name), n_neighbors=NEIGHBOURS, **more)
+    model = TrackingModel(events_of(name), **{**SETTINGS, **more})
     problem = model.learning_problems({"": train})[""]
     objective = PartialObjective(problem)
     start = partial_perceptron(problem, passes=_PASSES, seed=run)

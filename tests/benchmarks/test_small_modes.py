@@ -71,6 +71,7 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
         (4, ["alpha", "gamma"]),
     ],
     "glacer_swap": [(3, ["0", "1", "2"])],
+    "few_links": [(5, ["laboratory a", "nothing", "10 links", "1 pairs", "all"])],
     "graph_inference": [
         (20, ["elimination", "dual", "LP", "BP", "ILP", "grid 3×3, 3 labels, mixed"]),
         (4, ["1", "5", "20", "100"]),

@@ -107,13 +107,13 @@ class Session:
         self.problem = self._new_problem()
         self._is_automatic = strategy == "auto" and start is None
         self.strategy = automatic(model) if strategy == "auto" else strategy
-        n = len(pool)
+        n, n_weights = len(pool), self.problem.n_weights
         if self.problem.n_samples != n:
             raise DataError(
                 f"the pool has {n} samples, but the model sees {self.problem.n_samples}: give a "
                 "corpus or a list of samples"
             )
-        self.w = _weights(start, self.problem.n_weights)
+        self.w = _weights(_first(model, self.problem) if start is None else start, n_weights)
         self.history: list[float] = []
         self._margins: Float64s = np.zeros(n)
         self._known: Bools = np.zeros(n, bool)  # whose margin belongs to the weights as they are
@@ -386,6 +386,12 @@ class _Votes:
         entropy = self._entropy[self._offsets[i] : self._offsets[i + 1]]
         order = np.argsort(-entropy, kind="stable")[:size]
         return np.sort(order[entropy[order] > 0])
+
+
+def _first(model: Learnable, problem: Problem) -> Float64s | None:
+    """Weights that a model has before anything is annotated; None: zero."""
+    first = getattr(model, "first_weights", None)
+    return None if first is None else first(problem)
 
 
 def _weights(start: Float64s | None, n: int) -> Float64s:

@@ -371,6 +371,10 @@ class TrackingModel(Seeded, StoredTrackingModel):
         """Make one perceptron pass over pairs in this order, in place; False if none was wrong."""
         return sum(problem.update(i, w) for i in samples) > 0
 
+    def first_weights(self, problem: TrackingProblem) -> Float64s:
+        """Weights to begin active learning with: what guesses say; zero without a prior."""
+        return self.trained_on(problem).weights_ if self._guesses else np.zeros(problem.n_weights)
+
     def trained_on(self, problem: TrackingProblem) -> Self:
         """Return a copy fitted to what is known of a problem."""
         return type(self)(**self.get_params(deep=False))._fit(problem)
