@@ -262,9 +262,9 @@ class TrackingModel(Seeded, StoredTrackingModel):
         Parameters
         ----------
         data : dict of sequences of FramePair
-            Frame pairs, annotated or not. Weights are shared; each data set has its own scale of
-            features and its own gate, since laboratories differ in both. Columns that not all of
-            them have are left out.
+            Frame pairs, annotated or not. Weights are shared, and what they weigh is, too: one
+            scale of features for all data sets, each of which counts alike, and the widest of
+            their gates. So places have one unit. Columns that not all of them have are left out.
         labels : None
             Not used.
         """
@@ -276,16 +276,16 @@ class TrackingModel(Seeded, StoredTrackingModel):
         columns = common_columns(every)
         events = _annotated_kinds(every) if self.events == "auto" else tuple(self.events)
         features = (*default_features(columns, events), *self.features)
-        problems = {}
-        for name, pairs in sets.items():
-            far = self.max_distance
-            reach = learned_gate(pairs) if isinstance(far, str) else float(far)
-            space, _ = HypothesisSpace.learned(
-                pairs, events, self.n_neighbors, reach, features, columns, bias=self.bias,
-                knots=int(self.knots),
-            )  # fmt: skip
-            problems[name] = TrackingProblem(pairs, space, cost=self.cost, normalise=self.normalise)
-        return problems
+        far = self.max_distance
+        gates = map(learned_gate, sets.values()) if isinstance(far, str) else [float(far)]
+        space = HypothesisSpace.common(
+            list(sets.values()), events, self.n_neighbors, max(gates), features, columns,
+            bias=self.bias, knots=int(self.knots),
+        )  # fmt: skip
+        return {
+            name: TrackingProblem(pairs, space, cost=self.cost, normalise=self.normalise)
+            for name, pairs in sets.items()
+        }
 
     def with_weights(self, problem: TrackingProblem, w: Float64s) -> Self:
         """Return a fitted copy for data such as that of ``problem``."""
