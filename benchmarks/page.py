@@ -74,6 +74,7 @@ SECTIONS = {
     "Max-margin learning and partial labels": {
         "ocr": "Handwritten words",
         "partial": "Part of the labels",
+        "transfer": "Annotations of another laboratory, or kind of text",
     },
     "Experts": {
         "combine": "Combining experts with more and less gold",
