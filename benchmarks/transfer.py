@@ -74,9 +74,7 @@ def _events(note: PairAnnotation) -> list[list[tuple[int, int, str]]]:
 def complete(pairs: Sequence[FramePair], n: int, rng: np.random.Generator) -> list[FramePair]:
     """Pairs of which n are annotated in full, and the others not at all."""
     kept = set(rng.permutation(len(pairs))[:n].tolist())
-    return [
-        pair if i in kept else replace(pair, annotation=None) for i, pair in enumerate(pairs)
-    ]
+    return [pair if i in kept else replace(pair, annotation=None) for i, pair in enumerate(pairs)]
 
 
 def annotations(pairs: list[FramePair], args: Any) -> dict[str, Draw]:

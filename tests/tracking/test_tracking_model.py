@@ -303,7 +303,7 @@ def test_data_sets_count_alike_in_the_scale():
                 (once.preconditioner.quantiles[e], other.preconditioner.quantiles[e]),
                 (once.preconditioner.knots[e], other.preconditioner.knots[e]),
             ):
-                np.testing.assert_allclose(ours, theirs, rtol=0.02, atol=0.02)
+                np.testing.assert_allclose(ours, theirs, rtol=0.1, atol=0.1)
 
 
 def test_biases_are_the_columns_that_say_so():

@@ -86,9 +86,7 @@ def l2_of(model: Learnable, l2: float | None, problem: Any) -> float:
     return float(factor)
 
 
-def objective_of(
-    problem: Any, loss: str | PartialLoss, samples: Int64s | None = None
-) -> Objective:
+def objective_of(problem: Any, loss: str | PartialLoss, samples: Int64s | None = None) -> Objective:
     """The losses of the annotated samples of a problem, or of those named."""
     if loss == "log":
         return LogObjective(problem, samples=samples)
@@ -267,7 +265,8 @@ def _minimise_related(
     if start is None:
         start = np.tile(_start(objectives, l2), (len(objectives), 1))
     return minimise_cccp(
-        _JointSurrogate(objectives, l2, rho), start, first_tol=max(tol, 0.1), tol=tol, eta=tol, max_rounds=max_rounds,
+        _JointSurrogate(objectives, l2, rho), start, first_tol=max(tol, 0.1), tol=tol, eta=tol,
+        max_rounds=max_rounds,
     )  # fmt: skip
 
 

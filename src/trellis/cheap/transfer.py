@@ -178,10 +178,11 @@ class TransferLearner(Estimator, Storable):
         strategy, rho = self.strategy, np.inf
         if strategy == "transfer":
             strategy, rho = self._related(models)
-        from_ = {
-            "all-source": [name for name in data if name != self.target],
-            **dict.fromkeys(_TARGET_ONLY, [str(self.target)]),
-        }.get(strategy, list(data))
+        if strategy in _TARGET_ONLY:
+            from_ = [str(self.target)]
+        else:
+            left_out = self.target if strategy == "all-source" else None
+            from_ = [name for name in data if name != left_out]
         objectives = {name: models.objective(name) for name in from_}
         if self.strategy != "transfer" and not any(o.samples.size for o in objectives.values()):
             raise DataError(f"{strategy}: no sample to learn from is annotated")

@@ -9,10 +9,11 @@ Models for a target domain are tried on annotated samples of the target that wer
 
 that is the source model as it is, the union, transfer, and the target alone. With few annotations
 the least loss of these is as good as drawn by lot. So one that comes later takes the place of an
-earlier one only if it is surely better, by a t-test of the paired losses, one-sided at 10 %. Links
-that are annotated one by one say nothing of objects that appear, and a model of a few of them links
-whatever it can: it has to be much better on links that were held out. Without an annotation of the
-target, it is the source model as it is.
+earlier one only if it is surely better, by a t-test of the paired losses: one-sided at 25 % or, for
+the target alone, which has nothing to fall back on, at 10 %. Links that are annotated one by one
+say nothing of objects that appear, and a model of a few of them links whatever it can: it has to be
+much better on links that were held out. Without an annotation of the target, it is the source model
+as it is.
 
 Each model begins where the one before ended, which leaves little to do. Where few samples are
 annotated, and the problem can divide them (pairs of frames into patches), parts are held out.
@@ -55,7 +56,7 @@ AUTO_RHOS = (np.inf, 25.0, 2.5, 0.0)
 
 _FOLDS = 3
 _FEW = 20  # annotated samples below which they are divided, if they can be
-_LEVEL = 0.1  # of the test that a model has to pass to take the place of the first
+_LEVEL, _LEVEL_ALONE = 0.25, 0.1  # of the tests to pass to take the place of what was there before
 _TOL = 0.05  # of models that are only compared
 
 
@@ -162,17 +163,15 @@ def choose_related(models: RelatedModels, target: str | None, tol: float) -> tup
     if target is not None and not (counted and sources):
         return (False, np.inf) if sources else (True, 0.0)
     divided = {name: _divided(models.problems[name]) for name in counted}
-    held = RelatedModels(
-        {**models.problems, **divided}, models.loss, models.l2, models.bias_rho
-    )
+    held = RelatedModels({**models.problems, **divided}, models.loss, models.l2, models.bias_rho)
     n_folds = min(_FOLDS, max((int(p.annotated.sum()) for p in divided.values()), default=0))
     if n_folds < 2:  # nothing can be held out
         return target is None, np.inf
     rhos = [rho for rho in AUTO_RHOS if rho or set(known) == set(models.problems)]
     losses = _held_out(held, counted, sources, rhos, n_folds, max(tol, _TOL))
     if target is None:
-        return True, rhos[_surely_best(losses[1:])]
-    best = _surely_best(losses)
+        return True, rhos[_surely_best(losses[1:], rhos)]
+    best = _surely_best(losses, [np.inf, *rhos])
     return best > 0, rhos[best - 1] if best else np.inf
 
 
@@ -225,12 +224,13 @@ def _losses_at(
     return np.concatenate(found)
 
 
-def _surely_best(losses: Float64s) -> int:
+def _surely_best(losses: Float64s, rhos: Sequence[float]) -> int:
     """The last row that is surely better than the one that stood before it.
 
     Examples
     --------
-    >>> _surely_best(np.array([[1.0, 3.0, 2.0, 2.0], [0.0, 2.0, 1.0, 0.0], [0.0, 2.0, 1.0, 1.0]]))
+    >>> losses = np.array([[1.0, 3.0, 2.0, 2.0], [0.0, 2.0, 1.0, 0.0], [0.0, 2.0, 1.0, 1.0]])
+    >>> _surely_best(losses, (np.inf, np.inf, 2.5))
     1
     """
     from scipy.stats import t
@@ -239,7 +239,8 @@ def _surely_best(losses: Float64s) -> int:
     for row in range(1, len(losses)):
         gain = losses[best] - losses[row]
         error = float(gain.std(ddof=1)) / np.sqrt(n)
-        if gain.mean() > t.ppf(1 - _LEVEL, n - 1) * error:
+        level = _LEVEL if rhos[row] else _LEVEL_ALONE
+        if gain.mean() > t.ppf(1 - level, n - 1) * error:
             best = row
     return best
 

@@ -240,8 +240,8 @@ def minimise_bundle(
     planes = Bundle(n_weights, len(risks)) if bundle is None else bundle
     _check(planes, n_weights, len(risks), memory)
     # At rho = 0 nothing is shared, and l2 draws each domain's weights to zero.
-    factors = (l2, pull) if pull.all() else (np.inf, np.full(1, float(l2)))
-    master = _LinearProgram(l1, v, floor, limit) if l1 else _Quadratic(*factors, v, floor)
+    shared, own = (l2, pull) if pull.all() else (np.inf, np.full(1, float(l2)))
+    master = _LinearProgram(l1, v, floor, limit) if l1 else _Quadratic(shared, own, v, floor)
     first = None if start is None else _vectors(start, "start", shape).reshape(v.shape)
     result = _descend(risks, master, planes, first, memory, tol, max_iterations, step, report)
     return result if several else replace(result, weights=result.weights[0])
