@@ -80,7 +80,9 @@ def complete(pairs: Sequence[FramePair], n: int, rng: np.random.Generator) -> li
 def annotations(pairs: list[FramePair], args: Any) -> dict[str, Draw]:
     """Ways to annotate a target, by what they cost."""
     fifth = max(1, len(pairs) // 5)
-    ways: dict[str, Draw] = {f"{n} links": partial(links_of, pairs, n) for n in args.links}
+    ways: dict[str, Draw] = {
+        f"{n} links" if n else "nothing": partial(links_of, pairs, n) for n in args.links
+    }
     few = [n for n in args.pairs if n < fifth]
     ways |= {f"{n} pair{'s' * (n > 1)}": partial(complete, pairs, n) for n in few}
     return ways | {
@@ -104,12 +106,12 @@ def move_cells(source: str, target: str, args: Any) -> None:
     figures = "link F1", "division F1", "task loss, %"
     table = Table(title, "annotated", "learned from", *figures, "against the better")
     for name, annotate in annotations(train, args).items():
-        draws = 1 if name in ("0 links", "all") else args.draws
+        draws = 1 if name in ("nothing", "all") else args.draws
         scores: dict[str, list[list[float]]] = {strategy: [] for strategy in STRATEGIES}
         for draw in range(draws):
             data = {"source": there, "target": annotate(np.random.default_rng(draw))}
             for strategy, chosen in STRATEGIES.items():
-                if name == "0 links" and strategy == "target":
+                if name == "nothing" and strategy == "target":
                     continue
                 model = TrackingModel(events, n_neighbors=NEIGHBOURS)
                 learner = TransferLearner(model, target="target", **chosen).fit(data)
