@@ -76,6 +76,7 @@ SECTIONS = {
         "ocr": "Handwritten words",
         "partial": "Part of the labels",
         "mentions": "Part of the names",
+        "transfer": "Annotations of another laboratory, or kind of text",
     },
     "Experts": {
         "combine": "Combining experts with more and less gold",

@@ -42,7 +42,19 @@ from trellis.models import ChainCRF, MaxMargin
 from trellis.pictures.style import new_figure, save_figure
 from trellis.solvers import partial_perceptron
 
-__all__ = ["SIZES", "Sizes", "active_run", "chain_experiments", "partial_run", "transfer_run"]
+__all__ = [
+    "EMAILS",
+    "FEATURES",
+    "REVIEWS",
+    "SIZES",
+    "Sizes",
+    "active_run",
+    "chain_experiments",
+    "drawn",
+    "partial_run",
+    "tagged",
+    "transfer_run",
+]
 
 FEATURES = {
     "conll2000": (
@@ -110,7 +122,7 @@ SIZES = {
 # -------------------------------------------------------------------- data
 
 
-def _drawn(corpus: Corpus, n: int, run: int) -> Corpus:
+def drawn(corpus: Corpus, n: int, run: int) -> Corpus:
     """Sentences of one run, drawn without replacement."""
     if len(corpus) < n:
         raise DataError(f"{n} sentences are needed, but there are {len(corpus)}")
@@ -119,7 +131,7 @@ def _drawn(corpus: Corpus, n: int, run: int) -> Corpus:
 
 def _chunks(sizes: Sizes, run: int) -> tuple[Corpus, Corpus]:
     data = load("conll2000")
-    return _drawn(data.train, sizes.n_train, run), data.test[: sizes.n_test]
+    return drawn(data.train, sizes.n_train, run), data.test[: sizes.n_test]
 
 
 def _masked(corpus: Corpus, kept: NDArray[np.bool_]) -> Corpus:
@@ -351,12 +363,12 @@ def _draw_active(protocol: str, records: Records, path: Path) -> None:
 
 def transfer_run(strategy: str, share: float, run: int, sizes: Sizes) -> dict[str, Any]:
     """Learn from e-mails and a share of the reviews, by one of the strategies; test on reviews."""
-    train = _tagged(load("ud_ewt").train)
-    source = _drawn(train[EMAILS], sizes.n_train, run)
+    train = tagged(load("ud_ewt").train)
+    source = drawn(train[EMAILS], sizes.n_train, run)
     reviews = train[REVIEWS]
     held_out = min(sizes.n_test, len(reviews) // 2)
     test = reviews[len(reviews) - held_out :]
-    target = _drawn(reviews[: len(reviews) - held_out], sizes.n_train, run)
+    target = drawn(reviews[: len(reviews) - held_out], sizes.n_train, run)
     kept = np.zeros(target.n_positions, bool)
     n = max(2, round(share * len(target)))  # two, so that there can be folds
     if strategy != "all-target":
@@ -375,7 +387,7 @@ def transfer_run(strategy: str, share: float, run: int, sizes: Sizes) -> dict[st
     return {"sentences": n, "rho": rho} | _scores(test, learner.predict(test))
 
 
-def _tagged(corpus: Corpus) -> Corpus:
+def tagged(corpus: Corpus) -> Corpus:
     """Parts of speech (UPOS) as labels."""
     column = corpus.columns["upos"]
     labels = Labels.from_codes(column.codes, column.values)

@@ -2,8 +2,9 @@
 
 The source is annotated in full, of the target a random share of its patches; the other patches of
 the target are there without annotation and help to scale the features. All strategies see the
-columns that both have, the same patches and the same gate. Factors are chosen by cross-validation
-on one further draw of the target, the validation draw, once for all shares.
+columns that both have, the same patches, the same gate and the same scale. The factor l2 is chosen
+by cross-validation on one further draw of the target, the validation draw, once for all shares; how
+strongly to transfer, by ``TransferLearner`` itself in what a draw annotates.
 
 Patches become a learning problem once; a draw tells it what is annotated. To make it anew for each
 fit takes as long as the fits.
@@ -22,7 +23,7 @@ import numpy as np
 
 from studies.cheap_data.data import (
     MOVIES,
-    NEIGHBOURS,
+    SETTINGS,
     TITLES,
     cells,
     events_of,
@@ -92,7 +93,7 @@ def _patches(name: str, protocol: str) -> list[FramePair]:
 def _reach(source: str, target: str, protocol: str) -> float:
     """One gate for both: the larger one."""
     data = {name: cells(name, protocol)[0] for name in (source, target)}
-    problems = TrackingModel(n_neighbors=NEIGHBOURS).learning_problems(data)
+    problems = TrackingModel(**SETTINGS).learning_problems(data)
     return max(problem.hypothesis_space.max_distance for problem in problems.values())
 
 
@@ -129,7 +130,7 @@ def _problems(source: str, target: str, protocol: str) -> dict[str, TrackingProb
 
 def _model(kind: type[TrackingModel], source: str, target: str, protocol: str) -> Any:
     return kind(
-        events_of(source, target), n_neighbors=NEIGHBOURS,
+        events_of(source, target), **SETTINGS,
         max_distance=_reach(source, target, protocol),
     )  # fmt: skip
 
@@ -179,12 +180,13 @@ def _factors(trials: Sequence[Mapping[str, Any]], protocol: str) -> dict[str, tu
 def _fit(
     model: Any, source: str, target: str, strategy: str, factors: Any, protocol: str
 ) -> dict[str, Any]:
-    l2, rho = factors.get(strategy, factors["partial-target"])
-    learner = TransferLearner(
-        model, rho if 0 < rho < np.inf else 1.0, strategy=strategy, l2=l2, target="target"
-    ).fit(_data(source, target, protocol))
+    l2, _ = factors.get(strategy, factors["partial-target"])
+    learner = TransferLearner(model, strategy=strategy, l2=l2, target="target").fit(
+        _data(source, target, protocol)
+    )
     _, test = cells(target, protocol)
-    return measured(learner.predict(test), test) | {"l2": l2, "rho": rho if rho < np.inf else None}
+    chosen = {"l2": l2, "rho": str(learner.rho_), "from": learner.strategy_}
+    return measured(learner.predict(test), test) | chosen
 
 
 def _once(source: str, target: str, protocol: str, trials: Any) -> dict[str, Any]:
@@ -247,27 +249,27 @@ def _report(protocol: str, records: Records) -> str:
     size = DOMAINS[protocol]
     parts = [
         "Task loss on test pairs of the target in per cent, mean ± half its 95 % interval over "
-        f"{size.n_draws} draws of the annotated patches of the target. Factors of the "
-        f"regularisers were chosen by {size.folds}-fold cross-validation on one further draw of "
+        f"{size.n_draws} draws of the annotated patches of the target. The factor l2 was "
+        f"chosen by {size.folds}-fold cross-validation on one further draw of "
         f"{size.validation} % of the target's patches, once for all shares: at smaller shares "
-        "that is more than the strategies learn from. «Transfer over all target»: paired "
+        "that is more than the strategies learn from. Transfer chose ρ by itself, in what is "
+        "annotated, with the source model (source) and the union (∞) among its choices. "
+        "«Transfer over all target»: paired "
         "difference in points ± its standard error over test pairs and draws."
     ]
     for task in size.tasks:
         source, target = task
         once = _WHOLE.of(records, protocol, *task)
-        head = ["annotated", *_NAMES.values(), "transfer over all target"]
+        head = ["annotated", *_NAMES.values(), "transfer over all target", "ρ of the draws"]
         rows = []
         for share in size.shares:
             mean, error = _away(records, protocol, task, "transfer", share)
             losses = [_losses(records, protocol, task, s, share) for s in _NAMES]
             means = [percent_interval(np.mean(runs, axis=1)) for runs in losses]
-            rows.append([f"{share} %", *means, f"{100 * mean:+.2f} ± {100 * error:.2f}"])
+            away = f"{100 * mean:+.2f} ± {100 * error:.2f}"
+            rows.append([f"{share} %", *means, away, _chosen(records, protocol, task, share)])
         first = _RUNS.of(records, protocol, *task, size.shares[0], 0)
-        factors = "; ".join(
-            f"{_NAMES[s]} l2 {first[s]['l2']:g}" + (f", ρ {first[s]['rho']:g}" if first[s]["rho"]
-            else "") for s in _WITH_SHARE
-        )  # fmt: skip
+        factors = "; ".join(f"{_NAMES[s]} l2 {first[s]['l2']:g}" for s in _WITH_SHARE)
         parts += [
             f"### {TITLES[source]} to {TITLES[target].lower()}",
             f"{once[source]} source patches, {once[target]} target patches. {factors}; all source "
@@ -275,6 +277,17 @@ def _report(protocol: str, records: Records) -> str:
             markdown(head, rows), _sentence(records, protocol, task),
         ]  # fmt: skip
     return "\n\n".join(parts)
+
+
+def _chosen(records: Records, protocol: str, task: tuple[str, str], share: int) -> str:
+    """What transfer chose, draw by draw."""
+    runs = [
+        _RUNS.of(records, protocol, *task, share, draw)["transfer"]
+        for draw in range(DOMAINS[protocol].n_draws)
+    ]
+    return ", ".join(
+        "source" if run["from"] == "all-source" else run["rho"].replace("inf", "∞") for run in runs
+    )
 
 
 def _away(

@@ -119,6 +119,11 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
     "solvers": [(7, ["Trellis L-BFGS, observed states", "Trellis ADF", "Trellis SGD, L1"])],
     "threads": [(11, [*SGD, "SGD, lock-free", "L-BFGS, states all", "same bits"])],
     "tracking": [(4, ["cell migration", "epidermis", "Trellis", "nearest neighbours"])],
+    "transfer": [
+        (19, ["nothing", "10 links", "20 % of the pairs", "all", "source", "target", "transfer"]),
+        (5, ["source", "target", "union", "transfer, rho 2.5", "transfer"]),
+        (5, ["source", "target", "union", "transfer, rho 2.5", "transfer"]),
+    ],
     "translations": [
         (10, ["J1", "T1", "Trellis Consensus", "a random answer", "the medoid", "aligned vote"]),
         (24, ["the best system", "aligned vote, as they stand", "aligned vote, medoid first"]),

@@ -7,7 +7,8 @@ import pytest
 from toy_problem import ToyModel, ToyProblem, toy_data
 
 from trellis.cheap.training import train
-from trellis.cheap.transfer import TransferLearner, cross_validate_transfer
+from trellis.cheap.transfer import TransferLearner
+from trellis.cheap.transfer_choice import cross_validate_transfer
 from trellis.errors import DataError
 from trellis.problems.partial import PartialObjective
 from trellis.solvers.planes import minimise_bundle
@@ -153,7 +154,7 @@ def test_strategies_learn_from_what_they_say():
     parts = objectives()
 
     def weights(strategy):
-        learner = TransferLearner(ToyModel(l2=0.3), strategy=strategy, target="b").fit(DATA)
+        learner = TransferLearner(ToyModel(l2=0.3), 2.5, strategy=strategy, target="b").fit(DATA)
         return learner.weights_
 
     one = train([parts["b"]], l2=0.3).shared
@@ -212,8 +213,8 @@ def test_nothing_annotated():
     ("parameters", "message"),
     [
         ({"strategy": "all"}, "strategy must be 'all-source', 'all-target'"),
-        ({"rho": -1}, "rho must be a number of at least 0"),
-        ({"rho": float("nan")}, "rho must be a number of at least 0"),
+        ({"rho": -1}, "rho must be 'auto' or a number of at least 0"),
+        ({"rho": float("nan")}, "rho must be 'auto' or a number of at least 0"),
         ({"tol": -1}, "tol must be a number of at least 0"),
         ({"l2": 0}, "l2 must be None or a positive number, got 0"),
         ({"strategy": "all-source"}, "name the target: target= one of a, b, c"),

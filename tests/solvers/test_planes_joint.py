@@ -41,7 +41,7 @@ def domains(seed, n_domains, **size):
 
 
 def objective(risks, shared, weights, l2, rho):
-    value = l2 * shared @ shared + rho * sum((w - shared) @ (w - shared) for w in weights)
+    value = l2 * shared @ shared + sum(rho * np.square(w - shared) for w in weights).sum()
     return value + sum(r(w)[0] for r, w in zip(risks, weights, strict=True))
 
 
@@ -148,6 +148,56 @@ def test_limits_of_rho(seed, n_domains):
     # Between the limits: less free than the domains apart with no regulariser, freer than one w.
     middle = minimise_jointly(risks, 3, l2=0.3, rho=0.3, tol=1e-7)
     assert middle.lower_bound <= bound.objective
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    seed=st.integers(0, 300),
+    n_domains=st.sampled_from([1, 2, 4]),
+    l2=st.sampled_from([0.05, 1.0]),
+    rho=st.lists(st.sampled_from([0.02, 0.3, 4.0]), min_size=3, max_size=3),
+)
+def test_a_factor_of_each_weight_equals_the_stacked_problem(seed, n_domains, l2, rho):
+    risks, rho = domains(seed, n_domains), np.array(rho)
+    found = minimise_jointly(risks, 3, l2=l2, rho=rho, tol=1e-7, max_iterations=300)
+    plain, _, _ = stacked(risks, 3, l2, rho, 1e-7)
+    assert found.objective == pytest.approx(plain.objective, rel=1e-5)
+    assert found.objective == pytest.approx(
+        objective(risks, found.shared, found.weights, l2, rho), rel=1e-9
+    )
+    few = minimise_jointly(risks, 3, l2=l2, rho=rho, tol=1e-5, memory=8 * n_domains)
+    assert few.objective == pytest.approx(plain.objective, rel=1e-4)
+
+
+def test_equal_factors_are_one_factor_and_infinite_ones_hold_a_weight():
+    risks = domains(3, 3)
+    one = minimise_jointly(risks, 3, l2=0.2, rho=0.7, tol=1e-7)
+    each = minimise_jointly(risks, 3, l2=0.2, rho=np.full(3, 0.7), tol=1e-7)
+    np.testing.assert_allclose(each.weights, one.weights, atol=1e-9)
+    held = minimise_jointly(risks, 3, l2=0.2, rho=np.array([0.7, np.inf, 0.7]), tol=1e-7)
+    nearly = minimise_jointly(risks, 3, l2=0.2, rho=np.array([0.7, 1e7, 0.7]), tol=1e-7)
+    assert np.ptp(held.weights[:, 1]) == 0 and np.ptp(held.weights[:, 0]) > 0
+    assert held.objective == pytest.approx(nearly.objective, rel=1e-4)
+    begun = minimise_jointly(
+        risks, 3, l2=0.2, rho=np.array([0.7, np.inf, 0.7]), start=one.weights, tol=1e-7
+    )
+    assert begun.objective == pytest.approx(held.objective, rel=1e-6)
+    bound = minimise_jointly(risks, 3, l2=0.2, rho=np.full(3, np.inf), tol=1e-7)
+    union = minimise_jointly(risks, 3, l2=0.2, rho=np.inf, tol=1e-7)
+    assert bound.objective == pytest.approx(union.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("rho", "message"),
+    [
+        (np.array([1.0, 0.0, 1.0]), "rho, if there is one of each weight, must be positive"),
+        (np.array([1.0, np.nan, 1.0]), "rho, if there is one of each weight, must be positive"),
+        (np.ones(2), "rho"),
+    ],
+)
+def test_factors_of_weights_are_checked(rho, message):
+    with pytest.raises(DataError, match=message):
+        minimise_jointly(domains(1, 2), 3, l2=1.0, rho=rho)
 
 
 @pytest.mark.parametrize("rho", [1e-3, 0.05, 2.0, 1e4])

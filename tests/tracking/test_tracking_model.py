@@ -15,6 +15,7 @@ from trellis.errors import DataError
 from trellis.problems.partial import PartialObjective
 from trellis.solvers.frank_wolfe import minimise_frank_wolfe
 from trellis.tracking import (
+    EVENTS,
     EventFeature,
     FlowTracker,
     FramePair,
@@ -301,7 +302,41 @@ def test_features_of_ones_own():
 # --------------------------------------------------------------------------- cheap data: two labs
 
 
-def test_two_labs_share_weights_and_nothing_else(tmp_path):
+def test_data_sets_count_alike_in_the_scale():
+    few = simulate_cells(15, 3, lab="a", seed=2)
+    many = simulate_cells(15, 4, lab="b", seed=3)
+    model = TrackingModel(EVENTS, max_distance=40.0)
+    once = model.learning_problems({"a": few, "b": many})["a"].hypothesis_space
+    twice = model.learning_problems({"a": few, "b": many * 3})["a"].hypothesis_space
+    swapped = model.learning_problems({"b": many, "a": few})["a"].hypothesis_space
+    for other in (twice, swapped):
+        for e in range(len(EVENTS)):
+            for ours, theirs in (
+                (once.preconditioner.quantiles[e], other.preconditioner.quantiles[e]),
+                (once.preconditioner.knots[e], other.preconditioner.knots[e]),
+            ):
+                np.testing.assert_allclose(ours, theirs, rtol=0.1, atol=0.1)
+
+
+def test_biases_are_the_columns_that_say_so():
+    for bias in (True, False):
+        problem = TrackingModel(bias=bias).learning_problems({"": TRAIN})[""]
+        model = TrackingModel(bias=bias).with_weights(problem, np.arange(problem.n_weights))
+        named = [w["bias"] for w in model.coefficients().values() if "bias" in w]
+        assert named == problem.bias_columns.tolist()
+        assert bool(named) is bias
+
+
+def test_a_problem_divided_into_patches():
+    problem = TrackingModel().learning_problems({"": [*TRAIN[:1], *bare(TRAIN[1:])]})[""]
+    divided = problem.divided(objects=3)
+    assert divided.n_samples > problem.n_samples and divided.n_weights == problem.n_weights
+    assert divided.hypothesis_space is problem.hypothesis_space
+    assert sum(len(p.source) for p in divided.pairs) == sum(len(p.source) for p in problem.pairs)
+    assert 1 < divided.annotated.sum() < divided.n_samples
+
+
+def test_two_labs_share_weights_scale_and_gate(tmp_path):
     a = simulate_cells(15, 4, lab=QUIET, seed=2)
     b = simulate_cells(15, 4, lab=replace(LABS["b"], over_segmentation=0.0), seed=3)
     b = [
@@ -312,9 +347,10 @@ def test_two_labs_share_weights_and_nothing_else(tmp_path):
     model = TrackingModel()
     problems = model.learning_problems({"a": a, "b": b})
     assert problems["a"].n_weights == problems["b"].n_weights
-    assert (
-        problems["a"].hypothesis_space.max_distance != problems["b"].hypothesis_space.max_distance
-    )
+    assert problems["a"].hypothesis_space is problems["b"].hypothesis_space
+    alone = [model.learning_problems({"": pairs})[""].hypothesis_space for pairs in (a, b)]
+    gates = [space.max_distance for space in alone]
+    assert gates[0] != gates[1] and problems["a"].hypothesis_space.max_distance == max(gates)
     assert problems["a"].annotated.all()
     assert problems["b"].annotated.tolist() == [True, False, False]
     names = [(f.event, f.name) for f in problems["a"].hypothesis_space.features]

@@ -43,6 +43,11 @@ independently" is that each has the regulariser that it would have alone, so ``r
 minimises :math:`\sum_d (\lambda \lVert w_d\rVert^2 + R_d(w_d))`, with w = 0. It is not the limit of
 the problems with small :math:`\rho`.
 
+**Weights that are drawn less.** :math:`\rho` may be a vector, a factor for each weight, so that
+some of them (biases) may differ more between domains than others; :math:`\lVert s_d\rVert^2 / \rho`
+is :math:`\sum_j s_{dj}^2 / \rho_j` then. If but a few factors are smaller than the largest, that
+costs products of these few columns of the planes.
+
 **L1.** With :math:`\lambda \lVert w\rVert_1` and one domain the master problem is a linear program
 in :math:`w = u - v', u, v' \ge 0` (HiGHS). Without a quadratic term its solutions jump about, and
 there is no bound on the number of iterations: it is for models of up to some hundreds of weights.
@@ -117,7 +122,8 @@ class BundleResult(Solution):
 
 @takes(
     risk=function | sequence_of(function, "a list of functions"), n_weights=whole(0),
-    l2=number(at_least=0), l1=number(at_least=0), rho=number(at_least=0, infinite=True),
+    l2=number(at_least=0), l1=number(at_least=0),
+    rho=number(at_least=0, infinite=True) | instance(np.ndarray),
     floor=nothing | number(), box=nothing | number(above=0, infinite=True),
     bundle=nothing | instance(Bundle), memory=nothing | whole(), tol=number(at_least=0),
     max_iterations=whole(0), step=number(above=0, at_most=1), report=nothing | function,
@@ -128,7 +134,7 @@ def minimise_bundle(
     *,
     l2: float = 0.0,
     l1: float = 0.0,
-    rho: float = np.inf,
+    rho: float | Float64s = np.inf,
     linear: Float64s | None = None,
     floor: float | None = None,
     box: float | None = None,
@@ -154,9 +160,10 @@ def minimise_bundle(
     l2, l1 : float
         Factor of ||w||^2, or of ||w||_1; one of them is positive, the other 0. Several domains
         have ``l2``, on the shared weights.
-    rho : float
+    rho : float or float64, shape (n,)
         Factor of the squared distances of the domains' weights from the shared ones; ``inf`` for
-        training on the union, 0 for training each alone with ``l2``.
+        training on the union, 0 for training each alone with ``l2``. Or one of each weight, all
+        positive.
     linear : float64, shape (n,) or (D, n), optional
         The vector v of a linear term, or those of the domains.
     floor : float, optional
@@ -221,7 +228,8 @@ def minimise_bundle(
         raise DataError(
             f"one of l2 and l1 must be positive and the other 0, got l2={l2!r} and l1={l1!r}"
         )
-    if l1 and rho < np.inf:
+    pull = _factors(rho, n_weights)
+    if l1 and (pull < np.inf).any():
         raise DataError(f"rho is for l2; with l1 it must be inf, got {rho!r}")
     bounded = floor is not None and np.abs(v).max(initial=0.0) < l1
     if l1 and not bounded and not np.isfinite(limit):
@@ -232,8 +240,8 @@ def minimise_bundle(
     planes = Bundle(n_weights, len(risks)) if bundle is None else bundle
     _check(planes, n_weights, len(risks), memory)
     # At rho = 0 nothing is shared, and l2 draws each domain's weights to zero.
-    factors = (l2, rho) if rho else (np.inf, l2)
-    master = _LinearProgram(l1, v, floor, limit) if l1 else _Quadratic(*factors, v, floor)
+    shared, own = (l2, pull) if pull.all() else (np.inf, np.full(1, float(l2)))
+    master = _LinearProgram(l1, v, floor, limit) if l1 else _Quadratic(shared, own, v, floor)
     first = None if start is None else _vectors(start, "start", shape).reshape(v.shape)
     result = _descend(risks, master, planes, first, memory, tol, max_iterations, step, report)
     return result if several else replace(result, weights=result.weights[0])
@@ -315,39 +323,48 @@ def _descend(
 
 
 class _Quadratic:
-    """The master problem with l2 |w|^2 + rho sum_d |w_d - w|^2; infinity keeps a term at zero."""
+    """The master problem with l2 |w|^2 + sum_d |w_d - w|^2, the latter weighted by ``pull``.
 
-    def __init__(self, l2: float, rho: float, linear: Float64s, floor: float | None) -> None:
-        self.l2, self.rho, self.linear, self.floor = l2, rho, linear, floor
-        self._shared, self._own = 1 / (2 * l2), 1 / (2 * rho)
+    ``pull`` has one factor, or one of each weight; infinity keeps a term at zero.
+    """
+
+    def __init__(self, l2: float, pull: Float64s, linear: Float64s, floor: float | None) -> None:
+        self.l2, self.linear, self.floor = l2, linear, floor
+        self._shared, self._own = 1 / (2 * l2), 1 / (2 * pull)
+        self._apart = bool(self._own.any())  # whether domains have weights of their own at all
+        self._pull = np.where(self._own > 0, pull, 0.0)  # where own weights may differ
+        # What the factors of most weights leave to those that are drawn less.
+        self._most = float(self._own.min())
+        self._loose = np.flatnonzero(self._own > self._most)
+        self._more = np.sqrt(self._own[self._loose] - self._most)
         n_domains = len(linear)
-        self.rows = 1 + np.arange(n_domains) if self._own else np.zeros(n_domains, np.int64)
+        self.rows = 1 + np.arange(n_domains) if self._apart else np.zeros(n_domains, np.int64)
         self.origin = self._point(linear)
         self._least = self.regulariser(self.origin)
 
     def _point(self, sums: Float64s) -> Float64s:
         """Where the regulariser plus <sums_d, w_d> is least."""
         shared = -self._shared * sums.sum(axis=0)
-        return np.vstack([shared, shared - self._own * sums]) if self._own else shared[None]
+        return np.vstack([shared, shared - self._own * sums]) if self._apart else shared[None]
 
     def point_of(self, weights: Float64s) -> Float64s:
         """Return the point of the domains' weights whose shared ones are the best."""
-        if not self._own:
+        if not self._apart:
             mean: Float64s = weights.mean(axis=0, keepdims=True)
             return mean
         shared = np.zeros(weights.shape[1])
         if self._shared:
-            shared = self.rho * weights.sum(axis=0) / (self.l2 + len(weights) * self.rho)
-        return np.vstack([shared, weights])
+            shared = weights.sum(axis=0) / (2 * self.l2 * self._own + len(weights))
+        # Weights that cannot differ are those of all.
+        return np.vstack([shared, np.where(self._own > 0, weights, shared)])
 
     def regulariser(self, point: Float64s) -> float:
         """All of J but the risks."""
         value = float(np.vdot(self.linear, point[self.rows]))
         if self._shared:
             value += self.l2 * float(point[0] @ point[0])
-        if self._own:
-            offset = point[1:] - point[0]
-            value += self.rho * float(np.vdot(offset, offset))
+        if self._apart:
+            value += float((self._pull * np.square(point[1:] - point[0])).sum())
         return value
 
     def solve(
@@ -356,8 +373,15 @@ class _Quadratic:
         """Return the solution, its multipliers, and a lower bound on min J."""
         height = 0.0 if self.floor is None else self.floor
         block, scale = planes.domains, self._shared
+        gram = planes.gram * scale
+        if self._apart:
+            own = planes.gram * self._most
+            if len(self._loose):
+                slopes = planes.slopes[:, self._loose] * self._more
+                own = own + slopes @ slopes.T
+            gram = gram + own * (block[:, None] == block)
         dual = solve_simplices_qp(
-            planes.gram * (scale + self._own * (block[:, None] == block) if self._own else scale),
+            gram,
             planes.origin_heights - height,
             block,
             start=start,
@@ -412,6 +436,16 @@ class _LinearProgram:
         if floor is not None and reach > 0 and np.isfinite(best):
             room = min(room, (best - floor) / reach * excess.max(initial=0.0))
         return weights[None], alpha, value - (room if excess.any() else 0.0)
+
+
+def _factors(rho: float | Float64s, n_weights: int) -> Float64s:
+    """One factor for all weights (1,), or one of each (n,)."""
+    if not isinstance(rho, np.ndarray):
+        return np.full(1, float(rho))
+    factors: Float64s = as_array(rho, np.float64, "rho", (n_weights,))
+    if not (factors > 0).all():
+        raise DataError("rho, if there is one of each weight, must be positive")
+    return factors
 
 
 def _vectors(values: Float64s | None, name: str, shape: tuple[int, ...]) -> Float64s:

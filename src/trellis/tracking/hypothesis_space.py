@@ -7,7 +7,7 @@ so that a linear score of a hypothesis is :math:`\langle w, F_h\rangle`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,6 +85,32 @@ class HypothesisSpace:
         blocks = [features_of_pair for _, features_of_pair in tables]
         scale = Preconditioner.learn(blocks, bias=bias, events=events, knots=knots)
         return cls(events, n_neighbors, max_distance, features, scale, columns), tables
+
+    @classmethod
+    def common(
+        cls,
+        sets: Sequence[Iterable[FramePair]],
+        events: tuple[str, ...],
+        n_neighbors: int,
+        max_distance: float,
+        features: tuple[EventFeature, ...],
+        columns: tuple[str, ...],
+        *,
+        bias: bool,
+        knots: int = 0,
+    ) -> HypothesisSpace:
+        """Learn one scale of the features for several data sets, each of which counts alike."""
+        each = [
+            cls.learned(
+                pairs, events, n_neighbors, max_distance, features, columns, bias=bias, knots=knots
+            )
+            for pairs in sets
+        ]
+        if len(each) == 1:
+            return each[0][0]
+        blocks = [[features_of_pair for _, features_of_pair in tables] for _, tables in each]
+        scale = Preconditioner.common(blocks, bias=bias, events=events, knots=knots)
+        return replace(each[0][0], preconditioner=scale)
 
     @property
     def n_weights(self) -> int:

@@ -328,9 +328,9 @@ class TrackingModel(Seeded, StoredTrackingModel):
         Parameters
         ----------
         data : dict of sequences of FramePair
-            Frame pairs, annotated or not. Weights are shared; each data set has its own scale of
-            features and its own gate, since laboratories differ in both. Columns that not all of
-            them have are left out.
+            Frame pairs, annotated or not. Weights are shared, and what they weigh is, too: one
+            scale of features for all data sets, each of which counts alike, and the widest of
+            their gates. So places have one unit. Columns that not all of them have are left out.
         labels : None
             Not used.
         """
@@ -342,16 +342,21 @@ class TrackingModel(Seeded, StoredTrackingModel):
         columns = common_columns(every)
         events = _annotated_kinds(every) if self.events == "auto" else tuple(self.events)
         features = (*default_features(columns, events), *self.features)
-        problems = {}
-        for name, pairs in sets.items():
-            far = self.max_distance
-            reach = self._gate(pairs, events) if isinstance(far, str) else float(far)
-            space, _ = HypothesisSpace.learned(
-                pairs, events, self.n_neighbors, reach, features, columns, bias=self.bias,
-                knots=_knots(every) if isinstance(self.knots, str) else int(self.knots),
-            )  # fmt: skip
-            problems[name] = TrackingProblem(pairs, space, cost=self.cost, normalise=self.normalise)
-        return problems
+        far = self.max_distance
+        gates = (
+            [self._gate(pairs, events) for pairs in sets.values()]
+            if isinstance(far, str)
+            else [float(far)]
+        )
+        space = HypothesisSpace.common(
+            list(sets.values()), events, self.n_neighbors, max(gates), features, columns,
+            bias=self.bias,
+            knots=_knots(every) if isinstance(self.knots, str) else int(self.knots),
+        )  # fmt: skip
+        return {
+            name: TrackingProblem(pairs, space, cost=self.cost, normalise=self.normalise)
+            for name, pairs in sets.items()
+        }
 
     def _gate(self, pairs: Sequence[FramePair], events: Sequence[str]) -> float:
         """The gate of annotated links and, unless these are plenty, of guessed ones."""

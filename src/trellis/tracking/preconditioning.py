@@ -17,6 +17,10 @@ feature becomes J columns instead, soft steps at its quantiles between 5 and 95 
 
 whose weights can say of each range how likely it is; the model stays linear in its weights.
 
+**Several data sets** have one scale, or else a weight would mean one thing here and another there.
+It is that of their mixture in which each counts alike, however large: quantiles are those of the
+pooled quantiles of each (a thousand of them).
+
 With a bias each event has a last column of ones: how often it happens, whatever it looks like.
 """
 
@@ -28,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from trellis.arrays import Float64s
+from trellis.arrays import Float64s, Int64s
 from trellis.errors import DataError
 from trellis.tracking.objects import EVENTS
 
@@ -37,6 +41,7 @@ __all__ = ["Preconditioner"]
 
 _QUANTILES = (0.1, 0.5, 0.9)
 _ENDS = (0.05, 0.95)  # first and last knot
+_LEVELS = np.linspace(0.0, 1.0, 1001)  # of the quantiles that stand for a data set
 _LARGEST_EXPONENT = 700.0  # beyond it exp() overflows
 
 
@@ -124,6 +129,50 @@ class Preconditioner:
             steps.append(quantiles[len(_QUANTILES) :])
         constant = tuple(bias and event in events for event in EVENTS)
         return cls(tuple(learned), constant, tuple(steps))
+
+    @classmethod
+    def common(
+        cls,
+        sets: Sequence[Sequence[Sequence[Float64s]]],
+        *,
+        bias: bool = True,
+        events: Sequence[str] = EVENTS,
+        knots: int = 0,
+    ) -> Preconditioner:
+        """Find one scale for several data sets, each of which counts alike.
+
+        Parameters
+        ----------
+        sets : sequence of sequences of lists of float64, shape (H_e, K_e)
+            The frame pairs of each, as for :meth:`learn`.
+        bias, events, knots
+            As for :meth:`learn`.
+
+        Returns
+        -------
+        Preconditioner
+            Of a single data set the same as :meth:`learn`.
+
+        Examples
+        --------
+        A large data set with small values, and a small one with large values:
+
+        >>> small, large = np.zeros((900, 1)), np.full((9, 1), 5.0)
+        >>> sets = [[[table] + [np.zeros((0, 0))] * 5] for table in (small, large)]
+        >>> scale = Preconditioner.common(sets, events=("move",))
+        >>> scale.quantiles[0].ravel()
+        array([0. , 2.5, 5. ])
+        """
+        if len(sets) == 1:
+            return cls.learn(sets[0], bias=bias, events=events, knots=knots)
+        alike = [_evened(pairs) for pairs in sets if len(pairs)]
+        return cls.learn(alike, bias=bias, events=events, knots=knots)
+
+    @property
+    def bias_columns(self) -> Int64s:
+        """Numbers of the columns of ones, among those of all events."""
+        last: Int64s = np.cumsum(self.sizes)[list(self.bias)] - 1
+        return last
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -222,6 +271,20 @@ class Preconditioner:
         if not set(bias) <= set(EVENTS):
             raise DataError(f"the events with a bias are {bias}, not of {', '.join(EVENTS)}")
         return cls(tuple(quantiles), tuple(event in bias for event in EVENTS), tuple(steps))
+
+
+def _evened(pairs: Sequence[Sequence[Float64s]]) -> list[Float64s]:
+    """The quantiles of each feature of a data set, as if they were the features of one pair."""
+    tables = [np.concatenate(blocks) for blocks in zip(*pairs, strict=True)]
+    evened = []
+    for table in tables:
+        quantiles = np.full((len(_LEVELS), table.shape[1]), np.nan)
+        for k, values in enumerate(table.T):
+            present = values[np.isfinite(values)]
+            if present.size:
+                quantiles[:, k] = np.quantile(present, _LEVELS)
+        evened.append(quantiles)
+    return evened
 
 
 def _sizes(blocks: Sequence[Float64s], what: str) -> tuple[int, ...]:

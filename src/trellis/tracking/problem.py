@@ -50,6 +50,7 @@ from trellis.tracking.guesses import completed
 from trellis.tracking.hypotheses import Hypotheses
 from trellis.tracking.hypothesis_space import HypothesisSpace
 from trellis.tracking.objects import FramePair, Link, PairAnnotation
+from trellis.tracking.patches import patchify
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -156,6 +157,18 @@ class TrackingProblem:
     def n_weights(self) -> int:
         """Number of weights D."""
         return self.hypothesis_space.n_weights
+
+    @property
+    def bias_columns(self) -> Int64s:
+        """Numbers of the weights that say how often an event happens, whatever it looks like."""
+        return self.hypothesis_space.preconditioner.bias_columns
+
+    def divided(self, objects: float = 20) -> TrackingProblem:
+        """Return the same problem with patches as samples, to hold some of a few pairs out."""
+        patches = patchify(self.pairs, objects=objects)
+        return TrackingProblem(
+            patches, self.hypothesis_space, cost=self.cost, normalise=self.normalise
+        )
 
     @property
     def pairs(self) -> list[FramePair]:
