@@ -402,7 +402,7 @@ _SPACE: dict[str, Any] = {
 @_steps(
     *(f"structures.{n}" for n in (
         "AssignmentSpace", "best_assignment", "second_best_assignment", "kbest_assignments",
-        "best_incompatible_assignment")),
+        "best_incompatible_assignment", "mean_assignment", "MeanAssignment")),
     **_SPACE, scores=np.array([1.0, 0.0, 0.5, 2.0, 0.0, -1.0, 0.25]),
     fixed=np.array([-1, -1, -1, 1, 0, 0, -1]), k=3, diversity=None, exact=True, method="auto",
     often=3,
@@ -422,6 +422,7 @@ def _assignments(
         st.kbest_assignments(space, scores, k if diversity is None else 2, fixed=fixed,
                              diversity=0.0 if diversity is None else diversity, exact=exact),
         st.best_incompatible_assignment(space, scores, fixed),
+        st.mean_assignment(space, fixed),
     ]  # fmt: skip
 
 

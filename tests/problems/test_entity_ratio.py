@@ -10,7 +10,8 @@ import pytest
 from trellis.corpus import as_corpus
 from trellis.errors import ParameterError
 from trellis.features import AttributeEncoder
-from trellis.problems import EntityRatio, LabelProblem, LogLikelihood, Weights
+from trellis.problems import LabelProblem, LogLikelihood, Weights
+from trellis.problems.entity_ratio import EntityRatio
 from trellis.problems.log_objective import whole_samples
 
 X = [[["a"], ["b", "c"], ["a"]], [["c"], ["a", "b"]], [["b"]]]

@@ -38,7 +38,7 @@ from typing import Any, Self
 import numpy as np
 
 from trellis.arrays import Float64s
-from trellis.cheap.training import LEARNABLE, l2_of
+from trellis.cheap.training import LEARNABLE, l2_of, objective_of
 from trellis.cheap.transfer_choice import (
     RHO,
     RelatedModels,
@@ -104,7 +104,7 @@ class TransferLearner(Estimator, Storable):
         one_of("auto") | RHO,
         """How strongly the domains are drawn together: 0 (not at all) to ``inf`` (one model).
         "auto": by cross-validation in what is annotated of the target, or of all domains
-        without a target; the model of the other domains stays unless something is surely better
+        without a target: 2.5, unless another or the model of the other domains is surely better
         (:mod:`trellis.cheap.transfer_choice`).""",
         default="auto",
         kw_only=False,
@@ -173,7 +173,9 @@ class TransferLearner(Estimator, Storable):
         check_domains(data, self.target, needed=self.strategy in ("all-source", *_TARGET_ONLY))
         problems = self.model.learning_problems(data, labels=self.labels)
         loss = self.model.training_loss if self.loss is None else self.loss
-        l2 = l2_of(self.model, self.l2, next(iter(problems.values())))
+        first = next(iter(problems.values()))
+        objective_of(first, loss)  # raises if there is none
+        l2 = l2_of(self.model, self.l2, first)
         models = RelatedModels(problems, loss, l2, float(self.bias_rho))
         strategy, rho = self.strategy, np.inf
         if strategy == "transfer":

@@ -38,8 +38,9 @@ from trellis.models.mentions import (
 from trellis.models.prediction import numbered
 from trellis.models.scored_model import Block
 from trellis.models.stochastic_model import StochasticModel
-from trellis.problems import EntityRatio, LabelProblem, LogLikelihood, Penalty, Weights
+from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
 from trellis.problems.confidence import spans
+from trellis.problems.entity_ratio import EntityRatio
 from trellis.problems.log_steps import log_pass
 from trellis.problems.visits import Visits
 from trellis.solvers import AdaptiveFrequency, LimitedMemoryBFGS

@@ -5,7 +5,6 @@ A problem holds samples, features, edges, label sets and pieces; learners see no
 
 from trellis.problems.cut import Cut
 from trellis.problems.edge_weights import EdgeWeights
-from trellis.problems.entity_ratio import EntityRatio
 from trellis.problems.hinge import HingeLoss
 from trellis.problems.hinge_dual import HingeDual
 from trellis.problems.hinge_steps import HingeSteps
@@ -23,7 +22,6 @@ __all__ = [
     "PARTIAL_LOSSES",
     "Cut",
     "EdgeWeights",
-    "EntityRatio",
     "FeatureRates",
     "HingeDual",
     "HingeLoss",
