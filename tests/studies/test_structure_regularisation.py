@@ -288,10 +288,10 @@ def test_the_paper_s_protocol_is_the_full_one():
 
 
 def test_the_paper_s_method_does_not_lean_on_defaults():
-    """Everything but what concerns other structures, threads and the run itself is said."""
+    """Everything but what concerns other structures, labels, threads and the run itself is said."""
     free = {
         "features", "rich_edges", "random_state", "n_jobs", "verbose", "warm_start", "patience",
-        "max_labels", "states", "lock_free", "columns", "group",
+        "max_labels", "states", "lock_free", "columns", "group", "partial", "entity_ratio",
     }  # fmt: skip
     for name, kind in (("crf", ChainCRF), ("perceptron", ChainPerceptron)):
         assert set(FIXED[name]) == set(kind().get_params()) - free
