@@ -120,12 +120,12 @@ def test_tuning_needs_complete_held_out_data(tmp_path, capsys):
 
 @pytest.mark.parametrize("partial", ["mentions", "entity-ratio"])
 def test_interrupted(tmp_path, capsys, monkeypatch, partial):
-    import trellis.models.crf as crf
+    import trellis.models.marked_mentions as marked_mentions
 
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(crf, "judged_by_others", interrupted)
+    monkeypatch.setattr(marked_mentions, "judged_by_others", interrupted)
     try:
         code, _ = trained(tmp_path, file_of(tmp_path), "--partial", partial)
     except KeyboardInterrupt:

@@ -1,7 +1,8 @@
 """Estimators: linear models of chains, trees and graphs."""
 
+from trellis.models.chain_crf import ChainCRF
 from trellis.models.checkpoint import Checkpoint
-from trellis.models.crf import ChainCRF, GraphCRF, TreeCRF
+from trellis.models.crf import GraphCRF, TreeCRF
 from trellis.models.export import export_predictor
 from trellis.models.max_margin import MaxMargin
 from trellis.models.perceptron import ChainPerceptron, GraphPerceptron, TreePerceptron

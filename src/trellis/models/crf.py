@@ -8,8 +8,7 @@ trained by the penalised log-likelihood of label sets on randomly drawn connecte
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -18,35 +17,22 @@ from numpy.typing import NDArray
 
 from trellis.corpus import Corpus
 from trellis.corpus.label_values import as_objects
-from trellis.corpus.labels import check_label_count
 from trellis.decompose import Partitioner
 from trellis.domains import flag, number, one_of
 from trellis.errors import DataError, ParametersError
 from trellis.estimator import changed, fixed, parameter
-from trellis.features import Prepared
 from trellis.models.automatic import is_dense
 from trellis.models.edge_share import held_out_share, share_of_trees
-from trellis.models.linear_parameters import ChainModel, GraphModel, TreeModel
-from trellis.models.mentions import (
-    OUTSIDE,
-    Mentions,
-    judged_by_others,
-    lacks_outside,
-    sure,
-    with_labels,
-)
+from trellis.models.linear_parameters import GraphModel, TreeModel
 from trellis.models.prediction import numbered
 from trellis.models.scored_model import Block
 from trellis.models.stochastic_model import StochasticModel
 from trellis.problems import LabelProblem, LogLikelihood, Penalty, Weights
-from trellis.problems.confidence import spans
-from trellis.problems.entity_ratio import EntityRatio
 from trellis.problems.log_steps import log_pass
 from trellis.problems.visits import Visits
 from trellis.solvers import AdaptiveFrequency, LimitedMemoryBFGS
 from trellis.solvers.passes import Learner, Passes
 from trellis.structures import (
-    ChainPotentials,
     GraphPotentials,
     log_event_probability,
     marginals,
@@ -56,7 +42,7 @@ from trellis.structures import (
 from trellis.structures.belief_propagation import tell_unsettled
 from trellis.structures.probability import LABEL_DAMPING, entropy_and_convergence
 
-__all__ = ["CRF", "ChainCRF", "GraphCRF", "TreeCRF"]
+__all__ = ["CRF", "GraphCRF", "TreeCRF"]
 
 _PASSES = {"sgd": 12, "adf": 12, "lbfgs": 500}
 """Solvers, and how many passes or iterations they make at most; of averaged steps see automatic."""
@@ -70,12 +56,6 @@ _FEW_GRAPHS = 300
 # L-BFGS on graphs sees so many spanning trees, if it may see so many nodes in all; iterations
 # without edges, where labels are not all known; most iterations where a share of edges is tried.
 _TREES, _TREE_NODES, _START, _TRIED = 4, 100_000, 100, 100
-
-# The expected share of positions in mentions may differ by this share of it; iterations at most.
-_MARGIN, _RATIO_ITERATIONS = 0.1, 100
-
-# What tells the numbers that divide samples into folds from others of the same seed.
-_FOLDING = 3
 
 _TURNS = 500  # most turns of belief propagation that is slowed down
 
@@ -173,30 +153,11 @@ class CRF(StochasticModel):
             raise ParametersError(
                 "{partial} is for {structure}", partial=self.partial, structure="chain"
             )
-        if self.partial != "entity-ratio" and not isinstance(self.entity_ratio, str):
-            raise ParametersError(
-                "{entity_ratio} is for {partial}",
-                entity_ratio=self.entity_ratio, partial="entity-ratio",
-            )  # fmt: skip
-        if self.partial == "entity-ratio":
-            self._check_entity_ratio()
         if self._wants_average and (self.l1 or self.group_lasso):
             raise ParametersError(
                 "{averaged} needs {l1} and {group_lasso}: a mean of weights has hardly a zero",
                 averaged=True, l1=0, group_lasso=0,
             )  # fmt: skip
-
-    def _check_entity_ratio(self) -> None:
-        """The share of all positions at once is for L-BFGS on whole samples."""
-        fit: dict[str, tuple[Any, ...]] = {
-            "solver": ("auto", "lbfgs"), "piece_size": (None,), "transitions": ("auto", "all"),
-            "averaged": (False, "auto"), "lock_free": (False,), "batch_size": (1,),
-        }  # fmt: skip
-        for name, values in fit.items():
-            if getattr(self, name) not in values:
-                raise ParametersError(
-                    f"{{partial}} needs {{{name}}}", partial=self.partial, **{name: values[-1]}
-                )
 
     @property
     def _tol(self) -> float:
@@ -463,162 +424,6 @@ class CRF(StochasticModel):
     def _marginals_or_none(self, corpus: Corpus) -> NDArray[np.float64] | None:
         each = self._marginals(corpus)
         return each[0][0] if each else None
-
-
-class ChainCRF(CRF, ChainModel):
-    """Linear-chain CRF: p(y | x) ∝ e^{s(x, y)}, trained on randomly drawn mini-samples.
-
-    Attributes
-    ----------
-    classes_ : tuple
-        The labels, sorted; the order of the columns of marginals.
-    history_ : list of PassRecord
-        What each pass brought.
-    learning_rate_ : float
-        The initial rate used.
-    weights_ : Weights
-        Node weights (F, L), transitions (L, L), and rich edge weights if there are any.
-    share_marked_, entity_ratio_ : float or None
-        With ``partial="mentions"``, what first models say of the training data: the share of the
-        positions in mentions that is marked, and the share of all positions that are in mentions
-        (not kept in model files).
-    solver_ : str
-        The solver used.
-    stop_reason_ : str
-        Why training ended: "max_passes", "tol" (the objective came to rest), "rising" (it no
-        longer fell), "patience" or "interrupted"; of L-BFGS also "gradient" and "line search".
-
-    Examples
-    --------
-    >>> from trellis import ChainCRF
-    >>> X = [["the", "cat", "sat"], ["the", "dog", "ran"]] * 5
-    >>> y = [["D", "N", "V"], ["D", "N", "V"]] * 5
-    >>> crf = ChainCRF(features="word; suffix(word, 1)", random_state=0).fit(X, y)
-    >>> crf.predict([["the", "cat", "ran"]])
-    [['D', 'N', 'V']]
-    >>> crf.predict_marginals([["the", "cat", "ran"]])[0].shape
-    (3, 3)
-    """
-
-    share_marked_: float | None = fixed(None)
-    entity_ratio_: float | None = fixed(None)
-
-    def predict_spans(
-        self, X: Any, *, scheme: str | None = None
-    ) -> list[list[tuple[str, int, int, float]]]:
-        """Predicted spans of each sequence as (type, start, end, probability).
-
-        The probability is that of the labels predicted for the span, with the span beginning and
-        ending right there: a labelling in which it goes on does not count. If the model has a
-        ``scheme``, a span can be written in one way only, and this is the span's probability.
-        """
-        self._check_fitted()
-        corpus = self._corpus(X)
-        rules = self._span_scheme(scheme)
-        types = [rules.parse(label)[1] for label in self.state_labels]
-        result: list[list[tuple[str, int, int, float]]] = [[] for _ in range(len(corpus))]
-        encoded = self._encode(corpus)
-        for block in self._blocks(corpus, encoded, self.weights_, None, compact=True):
-            labels, p = self._best(block).labels, block.potentials()
-            assert isinstance(p, ChainPotentials)
-            with numbered(block.first):
-                found = spans(p, self.state_labels, rules, labels)
-            begin = p.offsets[found.samples]
-            for s, label, start, end, chance in zip(
-                (found.samples + block.first).tolist(), labels[found.starts].tolist(),
-                (found.starts - begin).tolist(), (found.ends - begin).tolist(),
-                found.chances.tolist(), strict=True,
-            ):  # fmt: skip
-                result[s].append((types[label], start, end, chance))
-        return result
-
-    # ---------------------------------------------------------------- marked mentions
-
-    def _with_presumed(
-        self,
-        corpus: Corpus,
-        weight: NDArray[np.float64],
-        seed: int,
-        beside: Mapping[str, Any],
-        prepared: Prepared | None,
-        told: Callable[[str], None],
-    ) -> Corpus:
-        self.share_marked_ = self.entity_ratio_ = None
-        assert corpus.labels is not None
-        if self.partial == "unknown":
-            if lacks_outside(corpus.labels):
-                warnings.warn(
-                    "no position is surely outside of all spans ('O'), and many are not annotated: "
-                    "the model will see spans nearly everywhere. If spans are marked and the rest "
-                    "was left out, say so with partial='mentions' (--partial mentions); else label "
-                    "some positions 'O'",
-                    RuntimeWarning, stacklevel=4,
-                )  # fmt: skip
-            return corpus
-        if prepared is not None:
-            raise DataError(
-                f"partial={self.partial!r} trains models of parts of the samples, and cannot do so "
-                "with a prepared corpus; pass the samples themselves"
-            )
-        check_label_count(len(corpus.labels.classes), self.max_labels)  # before L² of anything
-        mentions = Mentions.of(corpus)
-        outside = np.zeros(corpus.n_positions, bool)
-        if self.partial == "mentions" or isinstance(self.entity_ratio, str):
-            chances = self._judged(corpus, mentions, weight, seed, beside, told)
-            missed = mentions.missed(chances)
-            self.share_marked_ = mentions.share_marked(chances)
-            self.entity_ratio_ = float(np.where(mentions.marked, 1.0, missed).mean())
-            outside = sure(missed)
-        if self.partial == "entity-ratio":
-            outside[:] = False
-            if not isinstance(self.entity_ratio, str):
-                self.entity_ratio_ = float(self.entity_ratio)
-        return with_labels(corpus, mentions.presumed(outside))
-
-    def _judged(
-        self,
-        corpus: Corpus,
-        mentions: Mentions,
-        weight: NDArray[np.float64],
-        seed: int,
-        beside: Mapping[str, Any],
-        told: Callable[[str], None],
-    ) -> NDArray[np.float64]:
-        """Chances of the labels by first models, to which all that is not marked is outside."""
-        first = with_labels(corpus, mentions.if_outside())
-        how = self.get_params(deep=False) | {
-            "partial": "unknown", "entity_ratio": "auto", "encoding": "given", "patience": None,
-            "warm_start": False, "verbose": False, "random_state": seed,
-        }  # fmt: skip
-
-        def fitted(samples: NDArray[np.int64]) -> Any:
-            model = type(self)(**how)
-            return model.fit(first.take(samples), sample_weight=weight[samples], **beside)
-
-        rng = np.random.default_rng([seed, _FOLDING])
-        return judged_by_others(first, fitted, mentions.marked, rng, told)
-
-    def _check_takes_labels(self, what: str) -> None:
-        if self.partial != "unknown":
-            raise DataError(
-                f"{what} takes labels as they are; partial={self.partial!r} compares all samples "
-                "with each other: call fit with all of them"
-            )
-
-    def _learner(self, problem: LabelProblem, start: Weights, rng: np.random.Generator) -> Learner:
-        if self.partial != "entity-ratio":
-            return super()._learner(problem, start, rng)
-        assert self.entity_ratio_ is not None
-        self.solver_, self.l2_ = "lbfgs", self.penalty_strength(problem)
-        self._plan_passes(problem, _RATIO_ITERATIONS)
-        entity = np.array([label != OUTSIDE for label in self.state_labels])
-        loss = EntityRatio(
-            problem, entity, ratio=self.entity_ratio_, margin=_MARGIN * self.entity_ratio_,
-            n_jobs=self._threads,
-        )  # fmt: skip
-        visits = problem.visits(self._partitioner(problem).draw(problem.offsets, rng))
-        how: dict[str, Any] = {"penalty": self._penalty(), "observed": self.states == "observed"}
-        return LimitedMemoryBFGS(loss, start, visits, **how)
 
 
 class TreeCRF(CRF, TreeModel):
