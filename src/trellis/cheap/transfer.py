@@ -41,6 +41,7 @@ from trellis.arrays import Float64s
 from trellis.cheap.training import LEARNABLE, l2_of, objective_of
 from trellis.cheap.transfer_choice import (
     RHO,
+    USUAL_RHO,
     RelatedModels,
     check_domains,
     choose_related,
@@ -177,18 +178,16 @@ class TransferLearner(Estimator, Storable):
         objective_of(first, loss)  # raises if there is none
         l2 = l2_of(self.model, self.l2, first)
         models = RelatedModels(problems, loss, l2, float(self.bias_rho))
+        from_ = self._learned_from(self.strategy, list(data))
+        if hasattr(self.model, "guesses"):
+            models = models.guessing(self.model, from_, self.target, float(self.tol))
         strategy, rho = self.strategy, np.inf
         if strategy == "transfer":
             strategy, rho = self._related(models)
-        if strategy in _TARGET_ONLY:
-            from_ = [str(self.target)]
-        else:
-            left_out = self.target if strategy == "all-source" else None
-            from_ = [name for name in data if name != left_out]
-        objectives = {name: models.objective(name) for name in from_}
-        if self.strategy != "transfer" and not any(o.samples.size for o in objectives.values()):
+            from_ = self._learned_from(strategy, list(data))
+        if self.strategy != "transfer" and not any(map(models.is_known, from_)):
             raise DataError(f"{strategy}: no sample to learn from is annotated")
-        result, weights = models.learn(objectives, rho, float(self.tol))
+        result, weights = models.learn_all(from_, rho, float(self.tol))
         names = from_ if strategy in _TARGET_ONLY else list(data)
         self.strategy_, self.rho_ = strategy, rho
         self.shared_, self.objective_ = result.shared, result.objective
@@ -198,10 +197,18 @@ class TransferLearner(Estimator, Storable):
         }
         return self
 
+    def _learned_from(self, strategy: str, names: list[str]) -> list[str]:
+        """The domains that a strategy learns from."""
+        if strategy in _TARGET_ONLY:
+            return [str(self.target)]
+        return [name for name in names if strategy != "all-source" or name != self.target]
+
     def _related(self, models: RelatedModels) -> tuple[str, float]:
         """What to learn from, and the factor rho."""
         if not isinstance(self.rho, str):
             return "transfer", float(self.rho)
+        if self.target in models.guesses or (self.target is None and models.guesses):
+            return "transfer", USUAL_RHO
         learns_target, rho = choose_related(models, self.target, float(self.tol))
         return "transfer" if learns_target else "all-source", rho
 

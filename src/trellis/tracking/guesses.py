@@ -14,16 +14,23 @@ together weigh as much as the annotated events where there are K of them, more w
 fewer, and :math:`(K / N)^2` as much where there are more. A model is smoother than the prices, so
 that what it learns from their guesses is usually better than they are; a second model learns from
 the guesses of the first.
+
+Beside annotated data of related laboratories guesses count less: N then has a quarter of the events
+that are annotated there, too. The flow tracker knows nothing of splits and merges. Where the data
+of a related laboratory has them, a model of that laboratory may know more of this one than the
+guesses do; it is believed if it finds them here about as often as they are there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from trellis.arrays import Float64s
+from trellis.arrays import Float64s, Int64s
+from trellis.problems.partial import PartialLoss, PartialObjective
 from trellis.structures.assignment import AssignmentSpace, best_assignment
 from trellis.tracking.annotation import annotation_of, fixed_variables
 from trellis.tracking.baselines import FlowTracker
@@ -31,13 +38,117 @@ from trellis.tracking.gates import usual_reach
 from trellis.tracking.hypotheses import Hypotheses, make_hypotheses
 from trellis.tracking.objects import FramePair
 
-__all__ = ["completed", "few_of", "flow_guesses", "weight_of_guesses"]
+if TYPE_CHECKING:
+    from trellis.tracking.problem import TrackingProblem
+
+__all__ = [
+    "Guesses",
+    "completed",
+    "few_of",
+    "flow_guesses",
+    "share_of_regulariser",
+    "weight_of_guesses",
+]
 
 MOST = 10_000
 """Objects of pairs that are guessed at: more teach nothing new."""
 
 _AS_MANY = 800.0  # K
 _IDLE = 0.01  # of the weight of the annotated events: guesses are left out
+_PLENTY = 4000  # events of which the regulariser, as it is by default, is a small part
+_ELSEWHERE = 0.25  # of an event here is one that is annotated in related data
+_ALIKE = 2.0  # times as often, or as rarely, is about as often
+_UNKNOWN_TO_FLOW = ("split", "merge")
+
+
+@dataclass(frozen=True, eq=False)
+class Guesses:
+    """What is guessed at in a learning problem, and how much that counts.
+
+    Parameters
+    ----------
+    problem : TrackingProblem
+        Frame pairs with what is known of them.
+    samples : int64, shape (n,)
+        Those that are guessed at.
+    weight : float
+        Weight of each guess.
+    """
+
+    problem: TrackingProblem
+    samples: Int64s
+    weight: float
+
+    @classmethod
+    def of(cls, problem: TrackingProblem, elsewhere: int = 0) -> Self | None:
+        """Guesses at a problem; None if there is nothing to guess, or enough is known.
+
+        ``elsewhere`` is the number of events that are annotated in related data.
+        """
+        known, pairs = problem.annotated, problem.pairs
+        few = {id(pair) for pair in few_of([p for p, k in zip(pairs, known, strict=True) if not k])}
+        chosen = (known & ~problem.complete) | [id(pair) in few for pair in pairs]
+        guesses = cls(problem, np.flatnonzero(chosen), 0.0)
+        weight = weight_of_guesses(problem.n_known + _ELSEWHERE * elsewhere, guesses.n_objects)
+        return replace(guesses, weight=weight) if weight else None
+
+    @property
+    def n_objects(self) -> int:
+        """Objects that are guessed at."""
+        return sum(len(pair.source) for pair in self.pairs)
+
+    @property
+    def pairs(self) -> list[FramePair]:
+        """Pairs that are guessed at."""
+        pairs = self.problem.pairs
+        return [pairs[i] for i in self.samples.tolist()]
+
+    @property
+    def n_events(self) -> float:
+        """Number of events that the annotated and the guessed ones count like."""
+        return self.problem.n_known + self.weight * self.n_objects
+
+    def by_flow(self, loss: str | PartialLoss) -> PartialObjective:
+        """Losses of the pairs that are annotated in full, and of the flow tracker's guesses."""
+        events = self.problem.hypothesis_space.events
+        whole = np.flatnonzero(self.problem.complete)
+        return self._objective(whole, flow_guesses(self.pairs, events), loss)
+
+    def by_model(self, w: Float64s, loss: str | PartialLoss) -> PartialObjective:
+        """Losses of all that is annotated, and of the guesses of a model."""
+        known = np.flatnonzero(self.problem.annotated)
+        return self._objective(known, self.problem.completed(w, self.samples), loss)
+
+    def _objective(
+        self, known: Int64s, guesses: Sequence[FramePair], loss: str | PartialLoss
+    ) -> PartialObjective:
+        together = self.problem.extended(known, guesses)
+        weights = np.repeat([1.0, self.weight], [len(known), len(guesses)])
+        return PartialObjective(together, loss, sample_weight=weights)
+
+    def outdone_by(self, w: Float64s, related: Sequence[TrackingProblem]) -> bool:
+        """Whether a model of related data finds here as often what the flow tracker cannot find."""
+        there = [pair for problem in related for pair in problem.pairs if pair.annotation]
+        often = _share_unknown_to_flow(there)
+        if not often:
+            return False
+        here = _share_unknown_to_flow(self.problem.completed(w, self.samples))
+        return often / _ALIKE <= here <= often * _ALIKE
+
+
+def share_of_regulariser(n_events: float) -> float:
+    """Part of the regulariser that so many events are learned with, annotated or guessed."""
+    return min(1.0, n_events / _PLENTY)
+
+
+def _share_unknown_to_flow(pairs: Sequence[FramePair]) -> float:
+    """Splits and merges by the number of objects."""
+    found = 0
+    for pair in pairs:
+        assert pair.annotation is not None
+        links = [link for link in pair.annotation.links if link[2] in _UNKNOWN_TO_FLOW]
+        found += len({(kind, a if kind == "split" else b) for a, b, kind in links})
+    return found / max(sum(len(pair.source) for pair in pairs), 1)
 
 
 def few_of(pairs: Sequence[FramePair], most: int = MOST) -> list[FramePair]:
@@ -96,7 +207,7 @@ def completed(scored: Iterable[tuple[FramePair, Hypotheses, Float64s]]) -> list[
     return done
 
 
-def weight_of_guesses(known: int, guessed: int) -> float:
+def weight_of_guesses(known: float, guessed: int) -> float:
     """Weight of a guess beside so many annotated events; 0: guesses are not worth the time.
 
     Examples

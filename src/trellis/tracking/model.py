@@ -29,7 +29,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from trellis.arrays import Float64s, Int64s
+from trellis.arrays import Float64s
 from trellis.domains import flag, instance, nothing, number, one_of, sequence_of, whole
 from trellis.errors import DataError
 from trellis.estimator import Seeded, changed, fitted, parameter, renamed
@@ -44,7 +44,7 @@ from trellis.tracking.annotation import events_of, links_of
 from trellis.tracking.default_features import default_features
 from trellis.tracking.features import EventFeature
 from trellis.tracking.gates import learned_gate
-from trellis.tracking.guesses import few_of, flow_guesses, weight_of_guesses
+from trellis.tracking.guesses import Guesses, few_of, flow_guesses, share_of_regulariser
 from trellis.tracking.hypotheses import SOME_EVENTS, check_gates
 from trellis.tracking.hypothesis_space import HypothesisSpace, common_columns
 from trellis.tracking.model_file import StoredTrackingModel
@@ -63,7 +63,7 @@ __all__ = ["TrackingModel"]
 
 _PERCEPTRON_PASSES = 50
 _KNOTS = ((2500, 7), (1000, 5), (0, 3))  # annotated events from which on there are so many
-_PLENTY = 4000  # events of which the regulariser, as it is by default, is a small part
+_PLENTY = 4000  # annotated events that tell the gate without guesses
 
 
 class TrackingModel(Seeded, StoredTrackingModel):
@@ -248,27 +248,21 @@ class TrackingModel(Seeded, StoredTrackingModel):
     def _fit(self, problem: TrackingProblem) -> Self:
         if self.solver == "perceptron":
             return self._fit_perceptron(problem)
-        guessed = np.flatnonzero(~problem.complete) if self._guesses else np.zeros(0, np.int64)
-        pairs = [problem.pairs[i] for i in guessed.tolist()]
-        kept = {id(pair) for pair in few_of(pairs)} if pairs else set()
-        guessed = guessed[[id(pair) in kept for pair in pairs]]
-        known, n = problem.n_known, sum(len(problem.pairs[i].source) for i in guessed.tolist())
-        weight = weight_of_guesses(known, n)
-        if not weight:
+        guesses = self.guesses(problem)
+        if guesses is None:
             return self._learn(PartialObjective(problem, self.loss))
+        share = share_of_regulariser(guesses.n_events)
         with Reporter(self.verbose).stage("guessing what is not annotated"):
-            events = problem.hypothesis_space.events
-            guesses = flow_guesses([problem.pairs[i] for i in guessed.tolist()], events)
-        share = min(1.0, (known + weight * n) / _PLENTY)
+            objective = guesses.by_flow(self.loss)
+        self._learn(objective, share, lines=False)
+        return self._learn(guesses.by_model(self.weights_, self.loss), share, self.weights_)
 
-        def objective(samples: Int64s) -> PartialObjective:
-            together = problem.extended(samples, guesses)
-            weights = np.repeat([1.0, weight], [len(samples), len(guesses)])
-            return PartialObjective(together, self.loss, sample_weight=weights)
+    def guesses(self, problem: TrackingProblem, elsewhere: int = 0) -> Guesses | None:
+        """What the prior makes of a problem; None if there is none, or enough is annotated.
 
-        self._learn(objective(np.flatnonzero(problem.complete)), share, lines=False)
-        guesses = problem.completed(self.weights_, guessed)
-        return self._learn(objective(np.flatnonzero(problem.annotated)), share, self.weights_)
+        ``elsewhere`` is the number of events that are annotated in related data.
+        """
+        return Guesses.of(problem, elsewhere) if self._guesses else None
 
     def _fit_perceptron(self, problem: TrackingProblem) -> Self:
         objective = PartialObjective(problem, self.loss)
