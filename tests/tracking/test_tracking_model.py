@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from tracking_problems import frame_pair
+from trellis.cheap import ActiveLearner
 from trellis.datasets import LABS, Lab, simulate_cells
 from trellis.errors import DataError
 from trellis.problems.partial import PartialObjective
@@ -23,6 +25,7 @@ from trellis.tracking import (
     PairAnnotation,
     TrackingModel,
     annotated_events,
+    patchify,
     score_links,
 )
 from trellis.tracking.guesses import weight_of_guesses
@@ -552,3 +555,43 @@ def test_a_movie_of_next_to_nothing():
     model = TrackingModel().fit([here])
     assert [link.kind for link in model.predict([here]).links] == ["move"]
     assert TrackingModel().fit([there]).predict([there]).links == []
+
+
+@pytest.mark.parametrize(("n", "words"), [(1, "no divisions in 1 annotated frame pair,")])
+def test_a_pair_alone_forgets_divisions_and_says_so(n, words):
+    movie = simulate_cells(15, 6, lab=QUIET, seed=3)
+    with pytest.warns(RuntimeWarning, match=words):
+        TrackingModel().fit(movie[:n])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        TrackingModel().fit([*movie[:n], *bare(movie[n:])])
+        TrackingModel(("move", "appear", "disappear")).fit(movie[:n])
+        TrackingModel(prior=None).fit(movie[:n])
+
+
+def test_steps_on_the_way_are_small_where_there_is_a_prior(untrained):
+    movie, _ = untrained
+    for prior, most in (("flow", 0.03), (None, None)):
+        model = TrackingModel(EVENTS, prior=prior)
+        problem = model.learning_problems({"": movie[:2]})[""]
+        start = np.random.default_rng(0).normal(size=problem.n_weights)
+        w, expected = start.copy(), start.copy()
+        assert model.improve(problem, w, [1, 0])
+        for i in (1, 0):
+            problem.update(i, expected, most=most)
+        np.testing.assert_array_equal(w, expected)
+
+
+def test_answers_do_not_spoil_what_is_known_without_them(untrained):
+    """The model on the way is not far worse than the one that nothing was told to."""
+    movie, _ = untrained
+    patches = patchify(movie, objects=20)
+    pool = bare(patches)
+    learner = ActiveLearner(TrackingModel(EVENTS), random_state=0)
+    learner.query(pool)
+    losses = [learner.model_.task_loss(movie)]
+    for _ in range(8):
+        i = learner.query(pool)
+        learner.tell(i, patches[i].annotation)
+        losses.append(learner.model_.task_loss(movie))
+    assert max(losses) < 1.5 * losses[0]

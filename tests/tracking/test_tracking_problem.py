@@ -267,6 +267,29 @@ def test_update_is_a_perceptron_step(seed, sign):
         np.testing.assert_allclose(w, before + (right - every[best] if moved else 0), atol=1e-9)
 
 
+@given(SEEDS, SIGNS, st.sampled_from(["hamming", "recall"]), st.sampled_from([0.01, 100.0]))
+@settings(max_examples=12)
+def test_passive_aggressive_update(seed, sign, cost, most):
+    """The step goes from the greatest of f + loss; unless cut, the two are even after it."""
+    case = enumerated(seed, cost)
+    for i in range(len(case.pairs)):
+        w = weights(case, seed + i, sign)
+        before = w.copy()
+        every, fits = case.features(i), case.compatible(i)
+        offered = every @ w + case.loss(i)
+        worst, right = offered.argmax(), every[fits][(every[fits] @ w).argmax()]
+        hinge, change = offered[worst] - right @ w, right - every[worst]
+        moved = case.problem.update(i, w, most=most)
+        assert moved == (not fits[worst] and hinge > 1e-9)
+        if moved:
+            step = min(most, hinge / (change @ change))
+            np.testing.assert_allclose(w, before + step * change, atol=1e-9)
+            left = every[worst] @ w + case.loss(i)[worst] - right @ w
+            assert left == pytest.approx(max(0.0, hinge - most * (change @ change)), abs=1e-8)
+        else:
+            np.testing.assert_array_equal(w, before)
+
+
 @given(SEEDS, SIGNS)
 @settings(max_examples=8)
 def test_margins(seed, sign):

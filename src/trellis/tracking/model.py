@@ -23,6 +23,7 @@ by pair, in windows that bound the memory.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -62,6 +63,8 @@ __all__ = ["TrackingModel"]
 
 
 _PERCEPTRON_PASSES = 50
+_STEP = 0.03  # most of a passive-aggressive step
+_DIVISIONS, _FEW_EVENTS = 3, 1000  # fewer are easily forgotten
 _KNOTS = ((2500, 7), (1000, 5), (0, 3))  # annotated events from which on there are so many
 _PLENTY = 4000  # annotated events that tell the gate without guesses
 
@@ -237,6 +240,8 @@ class TrackingModel(Seeded, StoredTrackingModel):
             raise DataError("nothing is annotated: there is nothing to learn from")
         with Reporter(self.verbose).stage("finding what may be linked"):
             problem = self.learning_problems({"": kept})[""]
+        if self._guesses and all(map(_complete, kept)):
+            _warn_of_few_divisions(kept, problem.hypothesis_space.events)
         return self._fit(problem)
 
     @property
@@ -367,8 +372,13 @@ class TrackingModel(Seeded, StoredTrackingModel):
         return model
 
     def improve(self, problem: TrackingProblem, w: Float64s, samples: Sequence[int]) -> bool:
-        """Make one perceptron pass over pairs in this order, in place; False if none was wrong."""
-        return sum(problem.update(i, w) for i in samples) > 0
+        """Make one pass over pairs in this order, in place; False if none was wrong.
+
+        It is the perceptron's or, where there is a prior to keep, of small passive-aggressive
+        steps.
+        """
+        most = _STEP if self._guesses else None
+        return sum(problem.update(i, w, most=most) for i in samples) > 0
 
     def first_weights(self, problem: TrackingProblem) -> Float64s:
         """Weights to begin active learning with: what guesses say; zero without a prior."""
@@ -590,6 +600,20 @@ def _annotated_events(pairs: Sequence[FramePair]) -> int:
         for pair in pairs
         if pair.annotation is not None
     )
+
+
+def _warn_of_few_divisions(pairs: Sequence[FramePair], events: Sequence[str]) -> None:
+    """Where little is annotated and nothing else is given, rare events are easily forgotten."""
+    notes = [pair.annotation for pair in pairs if pair.annotation is not None]
+    seen = sum(kind == "division" for note in notes for _, _, kind in note.links) // 2
+    if "division" in events and seen < _DIVISIONS and _annotated_events(pairs) < _FEW_EVENTS:
+        warnings.warn(
+            f"{seen or 'no'} division{'s' * (seen != 1)} in {len(pairs)} annotated frame "
+            f"pair{'s' * (len(pairs) != 1)}, and nothing else to learn from: few or none may be "
+            "found. Give fit the pairs that are not annotated, too (annotation=None), which tell "
+            "how cells divide; or leave 'division' out of the events",
+            RuntimeWarning, stacklevel=3,
+        )  # fmt: skip
 
 
 def _knots(pairs: Sequence[FramePair]) -> int:

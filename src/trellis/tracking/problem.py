@@ -342,16 +342,31 @@ class TrackingProblem:
 
     # ---------------------------------------------------------------- learning on-line
 
-    def update(self, i: int, w: Float64s) -> bool:
-        """Make a perceptron step in place; False if the best tracking is compatible."""
+    def update(self, i: int, w: Float64s, *, most: float | None = None) -> bool:
+        r"""Learn from a pair in place; False if there is nothing to learn.
+
+        The step is that of the perceptron, from the best tracking to the best compatible one. With
+        ``most`` it is passive-aggressive (Crammer et al. 2006): from the best tracking
+        :math:`\hat y`, its task loss added, by so much as the loss asks for,
+        :math:`\min(\text{most}, \ell / \lVert F^\top (y^* - \hat y)\rVert^2)`, so that weights
+        which know much are not lost in a step.
+        """
         sample = self._samples[i]
         part = _Stack(sample.space, sample.matrix, sample.fixed)
         scores = sample.matrix @ w
-        best = best_assignment(part.space, scores, exact=False).chosen
-        if ((sample.fixed < 0) | (best == (sample.fixed == 1))).all():
+        constant, slope = self._loss(part) if most is not None else (np.zeros(1), np.zeros(1))
+        best = best_assignment(part.space, scores + slope, exact=False)
+        wrong = (sample.fixed >= 0) & (best.chosen != (sample.fixed == 1))
+        if not wrong.any():
             return False
-        known = self._compatible(part, scores).chosen
-        w += sample.matrix.T @ (known.astype(np.float64) - best)
+        known = self._compatible(part, scores)
+        change = sample.matrix.T @ (known.chosen.astype(np.float64) - best.chosen)
+        if most is not None:
+            loss = float(constant[0] + best.values[0] - known.values[0])
+            if loss <= 0 or not change.any():
+                return False
+            change *= min(most, loss / float(change @ change))
+        w += change
         return True
 
     def margins(self, w: Float64s, measure: Measure, samples: Int64s) -> Float64s:
