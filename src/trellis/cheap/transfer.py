@@ -25,6 +25,9 @@ laboratories: cells divide more in one than in another. They are drawn together 
 :math:`\rho` is, or whether to transfer at all, is chosen by default
 (:mod:`trellis.cheap.transfer_choice`).
 
+A ``TrackingModel`` with a prior guesses at what nobody annotated, here as by itself: guesses are a
+part of :math:`L_d`.
+
 With :math:`\rho = 0` each domain is learned alone, under the regulariser :math:`\lambda` that it
 would have by itself (see :mod:`trellis.solvers.planes` for why this is not the limit of small
 :math:`\rho`).
@@ -106,7 +109,8 @@ class TransferLearner(Estimator, Storable):
         """How strongly the domains are drawn together: 0 (not at all) to ``inf`` (one model).
         "auto": by cross-validation in what is annotated of the target, or of all domains
         without a target: 2.5, unless another or the model of the other domains is surely better
-        (:mod:`trellis.cheap.transfer_choice`).""",
+        (:mod:`trellis.cheap.transfer_choice`). 2.5 where a ``TrackingModel`` guesses at what
+        nobody annotated.""",
         default="auto",
         kw_only=False,
     )
