@@ -10,9 +10,10 @@ from scipy.optimize import check_grad
 from toy_problem import ToyModel, ToyProblem, toy_data
 
 from trellis import ChainCRF, load_model
+from trellis.cheap.related_models import RelatedModels
 from trellis.cheap.training import _regulariser, train, train_domains
 from trellis.cheap.transfer import TransferLearner
-from trellis.cheap.transfer_choice import RelatedModels, _chosen, choose_related
+from trellis.cheap.transfer_choice import _chosen, choose_related
 from trellis.datasets import simulate_cells
 from trellis.errors import CorruptModelError, DataError
 from trellis.problems.log_objective import LogObjective

@@ -41,11 +41,11 @@ from typing import Any, Self
 import numpy as np
 
 from trellis.arrays import Float64s
+from trellis.cheap.related_models import RelatedModels
 from trellis.cheap.training import LEARNABLE, l2_of, objective_of
 from trellis.cheap.transfer_choice import (
     RHO,
     USUAL_RHO,
-    RelatedModels,
     check_domains,
     choose_related,
 )

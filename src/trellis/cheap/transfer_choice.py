@@ -17,36 +17,33 @@ cannot be held out, it is the source model as it is.
 Each model begins where the one before ended, which leaves little to do. Where few samples are
 annotated, and the problem can divide them (pairs of frames into patches), parts are held out.
 
-Models that guess at what is not annotated (``TrackingModel(prior="flow")``) do so here, too:
-guesses are a part of the losses of their domain. With them there is no choice but
-:math:`\rho = 2.5`: the guesses are what a target falls back on. A second model learns from the
-guesses of the first. Guesses at a target are left out where a model of the other domains outdoes
-them (:meth:`trellis.tracking.guesses.Guesses.outdone_by`), and the target alone is no choice there.
+Where a model guesses at what is not annotated (:mod:`trellis.cheap.related_models`) there is no
+choice but :math:`\rho = 2.5`: the guesses are what a target falls back on. Where the other domains
+know better than the guesses, the target alone is no choice.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from trellis.arrays import Float64s, Int64s, as_list
+from trellis.cheap.related_models import ROUGH_TOL, RelatedModels
 from trellis.cheap.training import l2_of, objective_of, train, train_domains
 from trellis.domains import nothing, number, text, whole
 from trellis.errors import DataError
 from trellis.problems.partial import PartialLoss
 from trellis.problems.problem import Learnable, Problem
 from trellis.progress import Reporter
-from trellis.tracking.guesses import share_of_regulariser
 
 __all__ = [
     "AUTO_RHOS",
     "RHO",
     "USUAL_RHO",
-    "RelatedModels",
     "TransferChoice",
     "TransferTrial",
     "check_domains",
@@ -67,7 +64,6 @@ USUAL_RHO = 2.5
 _FOLDS = 3
 _FEW = 20  # annotated samples below which they are divided, if they can be
 _LEVEL, _LEVEL_ALONE = 0.25, 0.1  # of the tests to pass to take the place of the usual factor
-_TOL = 0.05  # of models that are only compared
 
 
 @dataclass(frozen=True)
@@ -108,98 +104,6 @@ class TransferChoice:
     table: list[TransferTrial]
 
 
-@dataclass(frozen=True)
-class RelatedModels:
-    """Data sets that share a model in part, and what to learn them by.
-
-    Parameters
-    ----------
-    problems : dict of str to Problem
-        The data sets.
-    loss : str or PartialLoss
-        Training loss.
-    l2 : float
-        Factor of the squared norm of the shared weights.
-    bias_rho : float
-        Part of rho that draws biases together.
-    guesses : dict of str to Guesses, optional
-        What is guessed at in those that are not annotated in full.
-    outdone : bool
-        Whether there would be guesses at the target, but the other data sets know better.
-    """
-
-    problems: Mapping[str, Any]
-    loss: str | PartialLoss
-    l2: float
-    bias_rho: float = 1.0
-    guesses: Mapping[str, Any] = field(default_factory=dict)
-    outdone: bool = False
-
-    def guessing(
-        self, model: Any, names: Sequence[str], target: str | None, tol: float
-    ) -> RelatedModels:
-        """Return the same with a model's guesses at the data sets that are learned from."""
-        known = {name: self.problems[name].n_known for name in names}
-        guesses = {
-            name: model.guesses(self.problems[name], sum(known.values()) - known[name])
-            for name in names
-        }
-        sources = [name for name in names if name != target and known[name]]
-        found, outdone = {name: one for name, one in guesses.items() if one is not None}, False
-        if target in found and sources:
-            objectives = {name: self.objective(name) for name in sources}
-            w = self.learn(objectives, np.inf, max(tol, _TOL))[1][sources[0]]
-            outdone = found[target].outdone_by(w, [self.problems[name] for name in sources])
-            if outdone:
-                del found[target]
-        return replace(self, guesses=found, outdone=outdone)
-
-    def is_known(self, name: str) -> bool:
-        """Whether anything of a data set is annotated or guessed."""
-        return name in self.guesses or bool(self.problems[name].annotated.any())
-
-    def learn_all(
-        self, names: Sequence[str], rho: float, tol: float
-    ) -> tuple[Any, dict[str, Float64s]]:
-        """Learn by the losses of these data sets, guesses among them."""
-        guesses = {name: self.guesses.get(name) for name in names}
-        if not any(guesses.values()):
-            return self.learn({name: self.objective(name) for name in names}, rho, tol)
-        n_events = sum(
-            self.problems[name].n_known if one is None else one.n_events
-            for name, one in guesses.items()
-        )
-        lighter = replace(self, l2=self.l2 * share_of_regulariser(n_events))
-        first = {
-            name: self.objective(name) if one is None else one.by_flow(self.loss)
-            for name, one in guesses.items()
-        }
-        _, weights = lighter.learn(first, rho, tol)
-        again = {
-            name: first[name] if one is None else one.by_model(weights[name], self.loss)
-            for name, one in guesses.items()
-        }
-        return lighter.learn(again, rho, tol, weights)
-
-    def learn(
-        self,
-        objectives: Mapping[str, Any],
-        rho: float,
-        tol: float,
-        start: Mapping[str, Float64s] | None = None,
-    ) -> tuple[Any, dict[str, Float64s]]:
-        """Learn by the losses of all data sets, or of some: what was learned, and the weights."""
-        loose = getattr(next(iter(self.problems.values())), "bias_columns", None)
-        return train_domains(
-            objectives, l2=self.l2, rho=rho, loose=loose, looseness=self.bias_rho, start=start,
-            tol=tol,
-        )  # fmt: skip
-
-    def objective(self, name: str, samples: Int64s | None = None) -> Any:
-        """The losses of a data set, or of some of its samples."""
-        return objective_of(self.problems[name], self.loss, samples)
-
-
 def choose_related(models: RelatedModels, target: str | None, tol: float) -> tuple[bool, float]:
     """Choose what to learn a target from; without one, what to learn all data sets from.
 
@@ -231,7 +135,7 @@ def choose_related(models: RelatedModels, target: str | None, tol: float) -> tup
         return target is None, np.inf
     alone = set(known) == set(models.problems) and not models.outdone
     rhos = [rho for rho in AUTO_RHOS if rho or alone]
-    losses = _held_out(held, counted, sources, rhos, n_folds, max(tol, _TOL))
+    losses = _held_out(held, counted, sources, rhos, n_folds, max(tol, ROUGH_TOL))
     if target is None:
         return True, rhos[_chosen(losses[1:], rhos)]
     best = _chosen(losses, [np.inf, *rhos])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from trellis.cheap import TransferLearner
-from trellis.cheap.transfer_choice import RelatedModels
+from trellis.cheap.related_models import RelatedModels
 from trellis.datasets import Lab, simulate_cells
 from trellis.tracking import EVENTS, FramePair, Objects, PairAnnotation, TrackingModel
 from trellis.tracking.guesses import Guesses
