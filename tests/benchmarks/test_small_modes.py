@@ -120,9 +120,9 @@ ROWS: dict[str, list[tuple[int, list[str]]]] = {
     "threads": [(11, [*SGD, "SGD, lock-free", "L-BFGS, states all", "same bits"])],
     "tracking": [(4, ["cell migration", "epidermis", "Trellis", "nearest neighbours"])],
     "transfer": [
-        (17, ["nothing: flow", "nothing", "10 links", "20 % of the pairs", "all", "transfer"]),
-        (4, ["source", "target", "union", "transfer"]),
-        (4, ["source", "target", "union", "transfer"]),
+        (13, ["nothing: flow", "nothing", "10 links", "20 % of the pairs", "all", "transfer"]),
+        (3, ["source", "target", "transfer"]),
+        (3, ["source", "target", "transfer"]),
     ],
     "translations": [
         (10, ["J1", "T1", "Trellis Consensus", "a random answer", "the medoid", "aligned vote"]),

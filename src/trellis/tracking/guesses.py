@@ -17,8 +17,9 @@ the guesses of the first.
 
 Beside annotated data of related laboratories guesses count less: N then has a quarter of the events
 that are annotated there, too. The flow tracker knows nothing of splits and merges. Where the data
-of a related laboratory has them, a model of that laboratory may know more of this one than the
-guesses do; it is believed if it finds them here about as often as they are there.
+of a related laboratory has at least ten, a model of that laboratory may know more of this one than
+the guesses do; it is believed unless it surely finds them more than twice as often here, or less
+than half as often, by the standard error of the logarithm of a ratio of counts.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ _IDLE = 0.01  # of the weight of the annotated events: guesses are left out
 _PLENTY = 4000  # events of which the regulariser, as it is by default, is a small part
 _ELSEWHERE = 0.25  # of an event here is one that is annotated in related data
 _ALIKE = 2.0  # times as often, or as rarely, is about as often
+_SEEN = 10  # splits and merges that say how often there are any
 _UNKNOWN_TO_FLOW = ("split", "merge")
 
 
@@ -129,11 +131,12 @@ class Guesses:
     def outdone_by(self, w: Float64s, related: Sequence[TrackingProblem]) -> bool:
         """Whether a model of related data finds here as often what the flow tracker cannot find."""
         there = [pair for problem in related for pair in problem.pairs if pair.annotation]
-        often = _share_unknown_to_flow(there)
-        if not often:
+        count, often = _unknown_to_flow(there)
+        if count < _SEEN:
             return False
-        here = _share_unknown_to_flow(self.problem.completed(w, self.samples))
-        return often / _ALIKE <= here <= often * _ALIKE
+        found, here = _unknown_to_flow(self.problem.completed(w, self.samples))
+        error = np.sqrt(1 / count + 1 / max(found, 0.5))
+        return bool(abs(np.log(here / often)) < np.log(_ALIKE) + 2 * error)
 
 
 def share_of_regulariser(n_events: float) -> float:
@@ -141,14 +144,14 @@ def share_of_regulariser(n_events: float) -> float:
     return min(1.0, n_events / _PLENTY)
 
 
-def _share_unknown_to_flow(pairs: Sequence[FramePair]) -> float:
-    """Splits and merges by the number of objects."""
+def _unknown_to_flow(pairs: Sequence[FramePair]) -> tuple[int, float]:
+    """Number of splits and merges, and that (half of one, if there is none) by object."""
     found = 0
     for pair in pairs:
         assert pair.annotation is not None
         links = [link for link in pair.annotation.links if link[2] in _UNKNOWN_TO_FLOW]
         found += len({(kind, a if kind == "split" else b) for a, b, kind in links})
-    return found / max(sum(len(pair.source) for pair in pairs), 1)
+    return found, max(found, 0.5) / max(sum(len(pair.source) for pair in pairs), 1)
 
 
 def few_of(pairs: Sequence[FramePair], most: int = MOST) -> list[FramePair]:
