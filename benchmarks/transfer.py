@@ -13,8 +13,8 @@
 «Against the better»: difference, in points, to the better of source and target alone (by their
 means), with the 95 % interval of a bootstrap over draws and test pairs (sentences: Student's t over
 draws); of a loss, less is better. Settings were chosen on halves of the parts to learn from; test
-parts had been scored with earlier rules, the last of which (when to believe a source that has splits
-and merges) was changed after the simulated laboratories had been.
+parts had been scored with earlier rules, the last of which (when to believe a source that has
+splits and merges) was changed after the simulated laboratories had been.
 """
 
 from __future__ import annotations

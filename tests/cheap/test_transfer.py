@@ -11,6 +11,7 @@ from trellis.cheap.transfer import TransferLearner
 from trellis.cheap.transfer_choice import cross_validate_transfer
 from trellis.errors import DataError
 from trellis.problems.partial import PartialObjective
+from trellis.solvers.bundle import Bundle
 from trellis.solvers.planes import minimise_bundle
 
 
@@ -93,13 +94,28 @@ def test_joint_training_minimises_the_joint_objective():
 
 
 @pytest.mark.parametrize("planes", [2, 10])
-def test_few_planes_of_each_domain_lead_as_low_as_all(planes, monkeypatch):
-    data = {str(s): domain(6, seed=s, true=BASE) for s in range(6)}
+@pytest.mark.parametrize("known", [1.0, 0.7])
+def test_few_planes_of_each_domain_lead_as_low_as_all(planes, known, monkeypatch):
+    data = {str(s): domain(6, seed=s, true=BASE, known=known) for s in range(6)}
     parts = list(objectives(data).values())
+    assert all(part.convex for part in parts) == (known == 1)
+    held = []
+    compress = Bundle.compress
+
+    def noted(bundle, alpha, memory, floor=None):
+        left = compress(bundle, alpha, memory, floor)
+        held.append((len(bundle), memory))
+        return left
+
+    monkeypatch.setattr(Bundle, "compress", noted)
     monkeypatch.setattr("trellis.cheap.training._PLANES", 1_000_000)
     wanted = train(parts, l2=0.3, rho=0.5, tol=1e-4).objective
+    assert not held
     monkeypatch.setattr("trellis.cheap.training._PLANES", planes)
-    assert train(parts, l2=0.3, rho=0.5, tol=1e-4).objective == pytest.approx(wanted, rel=2e-4)
+    monkeypatch.setattr("trellis.cheap.training._PLANES_IN_ALL", 0)
+    found = train(parts, l2=0.3, rho=0.5, tol=1e-4).objective
+    assert found == pytest.approx(wanted, rel=2e-4 if known == 1 else 5e-3)
+    assert held and all(n <= memory == 6 * planes for n, memory in held)
 
 
 @pytest.mark.parametrize("partial", [False, True])

@@ -42,9 +42,9 @@ __all__ = ["LEARNABLE", "Trained", "l2_of", "objective_of", "train", "train_doma
 
 Objective = PartialObjective | LogObjective
 
-# Planes kept of each domain: each step adds one of every domain, and its cost grows with the square
-# of all. Fewer take more steps, and the gap is as true.
-_PLANES = 10
+# Planes kept of each domain, and in all if there are few domains: each step adds one of every
+# domain, and its cost grows with the square of all. Fewer take more steps, and the gap is as true.
+_PLANES, _PLANES_IN_ALL = 10, 80
 
 
 LEARNABLE = has(
@@ -258,7 +258,7 @@ def _minimise_related(
     if all(objective.convex for objective in objectives):
         risks = [objective.risk for objective in objectives]
         n = objectives[0].n_weights
-        memory = _PLANES * len(risks)
+        memory = _memory(len(risks))
         return minimise_bundle(
             risks, n, l2=l2, rho=rho, start=start, floor=0.0, memory=memory, tol=tol
         )
@@ -268,6 +268,11 @@ def _minimise_related(
         _JointSurrogate(objectives, l2, rho), start, first_tol=max(tol, 0.1), tol=tol, eta=tol,
         max_rounds=max_rounds,
     )  # fmt: skip
+
+
+def _memory(n_domains: int) -> int:
+    """Number of planes that are kept."""
+    return max(_PLANES * n_domains, _PLANES_IN_ALL)
 
 
 def _shared(w: Float64s, l2: float, rho: float | Float64s) -> Float64s:
@@ -348,7 +353,8 @@ class _JointSurrogate:
             self._planes.add(slope, 0.0, d)
         result = minimise_bundle(
             [one.penalty for one in self._objectives], len(w[0]), l2=self._l2, rho=self._rho,
-            linear=-tangent.slope, start=w, bundle=self._planes, tol=tol,
+            linear=-tangent.slope, start=w, bundle=self._planes,
+            memory=_memory(len(self._objectives)), tol=tol,
         )  # fmt: skip
         self.n_planes += len(result.records)
         self.exact = self.exact and result.exact
