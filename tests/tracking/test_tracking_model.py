@@ -557,7 +557,7 @@ def test_a_movie_of_next_to_nothing():
     assert TrackingModel().fit([there]).predict([there]).links == []
 
 
-@pytest.mark.parametrize(("n", "words"), [(1, "no divisions in 1 annotated frame pair,")])
+@pytest.mark.parametrize(("n", "words"), [(1, "no division in 1 annotated frame pair,")])
 def test_a_pair_alone_forgets_divisions_and_says_so(n, words):
     movie = simulate_cells(15, 6, lab=QUIET, seed=3)
     with pytest.warns(RuntimeWarning, match=words):

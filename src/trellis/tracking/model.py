@@ -64,7 +64,7 @@ __all__ = ["TrackingModel"]
 
 _PERCEPTRON_PASSES = 50
 _STEP = 0.03  # most of a passive-aggressive step
-_DIVISIONS, _FEW_EVENTS = 3, 1000  # fewer are easily forgotten
+_FEW_EVENTS = 1000  # annotated ones that need not show a division
 _KNOTS = ((2500, 7), (1000, 5), (0, 3))  # annotated events from which on there are so many
 _PLENTY = 4000  # annotated events that tell the gate without guesses
 
@@ -241,7 +241,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
         with Reporter(self.verbose).stage("finding what may be linked"):
             problem = self.learning_problems({"": kept})[""]
         if self._guesses and all(map(_complete, kept)):
-            _warn_of_few_divisions(kept, problem.hypothesis_space.events)
+            _warn_of_no_division(kept, problem.hypothesis_space.events)
         return self._fit(problem)
 
     @property
@@ -602,16 +602,17 @@ def _annotated_events(pairs: Sequence[FramePair]) -> int:
     )
 
 
-def _warn_of_few_divisions(pairs: Sequence[FramePair], events: Sequence[str]) -> None:
-    """Where little is annotated and nothing else is given, rare events are easily forgotten."""
-    notes = [pair.annotation for pair in pairs if pair.annotation is not None]
-    seen = sum(kind == "division" for note in notes for _, _, kind in note.links) // 2
-    if "division" in events and seen < _DIVISIONS and _annotated_events(pairs) < _FEW_EVENTS:
+def _warn_of_no_division(pairs: Sequence[FramePair], events: Sequence[str]) -> None:
+    """Where little is annotated and nothing else is given, what is rare is forgotten."""
+    kinds = {
+        k for pair in pairs if pair.annotation is not None for _, _, k in pair.annotation.links
+    }
+    if "division" in set(events) - kinds and _annotated_events(pairs) < _FEW_EVENTS:
         warnings.warn(
-            f"{seen or 'no'} division{'s' * (seen != 1)} in {len(pairs)} annotated frame "
-            f"pair{'s' * (len(pairs) != 1)}, and nothing else to learn from: few or none may be "
-            "found. Give fit the pairs that are not annotated, too (annotation=None), which tell "
-            "how cells divide; or leave 'division' out of the events",
+            f"no division in {len(pairs)} annotated frame pair{'s' * (len(pairs) != 1)}, and "
+            "nothing else to learn from: none will be found. Give fit the pairs that are not "
+            "annotated, too (annotation=None), which tell how cells divide; or leave 'division' "
+            "out of the events",
             RuntimeWarning, stacklevel=3,
         )  # fmt: skip
 
