@@ -64,7 +64,7 @@ __all__ = ["TrackingModel"]
 
 _PERCEPTRON_PASSES = 50
 _STEP = 0.03  # most of a passive-aggressive step
-_FEW_EVENTS = 1000  # annotated ones that need not show a division
+_FEW_PAIRS, _FEW_EVENTS = 5, 1000  # annotated ones that need not show a division
 _KNOTS = ((2500, 7), (1000, 5), (0, 3))  # annotated events from which on there are so many
 _PLENTY = 4000  # annotated events that tell the gate without guesses
 
@@ -607,7 +607,8 @@ def _warn_of_no_division(pairs: Sequence[FramePair], events: Sequence[str]) -> N
     kinds = {
         k for pair in pairs if pair.annotation is not None for _, _, k in pair.annotation.links
     }
-    if "division" in set(events) - kinds and _annotated_events(pairs) < _FEW_EVENTS:
+    few = len(pairs) <= _FEW_PAIRS and _annotated_events(pairs) < _FEW_EVENTS
+    if few and "division" in set(events) - kinds:
         warnings.warn(
             f"no division in {len(pairs)} annotated frame pair{'s' * (len(pairs) != 1)}, and "
             "nothing else to learn from: none will be found. Give fit the pairs that are not "
