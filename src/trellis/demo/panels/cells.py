@@ -135,7 +135,7 @@ def panel(seed: int) -> str:
 def warm_assignments() -> None:
     """All steps of the panel on short movies."""
     example(0)
-    _measured(0, 2, (8,), (8, 6), (8, 6))
+    _measured(0, 2, (8,), (8, 8), (8, 6))
 
 
 WARM = (warm_assignments,)
