@@ -38,7 +38,7 @@ __all__ = ["RECYCLING"]
 _SOURCES = {
     "quick": ("a",),
     "default": ("cellmigration", "cellmigration-published", "a", "b"),
-    "full": ("cellmigration", "cellmigration-published", "a", "b"),
+    "full": ("cellmigration", "cellmigration-published"),
 }
 _RUNS = {"quick": 2, "default": 2, "full": 10}
 _SHARE, _L2, _PASSES = 0.25, 1.0, 10
