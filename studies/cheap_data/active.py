@@ -68,7 +68,7 @@ _POINTS = (2, 4, 7, 10, 13, 17, 21, 25, 30, 35, 40, 50)
 POOLS = {
     "quick": Pools(("a",), 12, 2, (17, 30, 40, 50), (6, 12), 8.0),
     "default": Pools(("cellmigration", "b"), 200, 3, _POINTS, (80, 160, 330, 660)),
-    "full": Pools(("cellmigration", "b"), 660, 10, _POINTS, (80, 160, 330, 660)),
+    "full": Pools(("cellmigration",), 660, 10, _POINTS, (80, 160, 330, 660)),
 }
 """The pools of each protocol."""
 
