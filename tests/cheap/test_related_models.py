@@ -162,8 +162,15 @@ def test_what_the_flow_tracker_cannot_find_is_left_to_those_who_find_it_as_often
     """There it is 20 of 1,000: not surely more than 40 or less than 10 is about as often."""
     there = Stub(often(500, splits=5, merges=5), often(500, merges=10))
     guesses = Guesses(Stub(often(1000, splits=here)), np.array([0]), 1.0)
-    assert guesses.outdone_by(np.zeros(0), [there]) is outdone
-    assert not guesses.outdone_by(np.zeros(0), [Stub(often(1000, splits=9))])
+    assert guesses.outdone_by([there], lambda: np.zeros(0)) is outdone
+
+
+def test_few_splits_and_merges_say_nothing_and_no_model_is_learned_for_them():
+    def learn():
+        raise AssertionError
+
+    guesses = Guesses(Stub(often(1000, splits=9)), np.array([0]), 1.0)
+    assert not guesses.outdone_by([Stub(often(1000, splits=9))], learn)
 
 
 def test_guesses_that_are_outdone_are_left_out(monkeypatch):

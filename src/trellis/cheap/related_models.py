@@ -66,14 +66,18 @@ class RelatedModels:
             name: model.guesses(self.problems[name], sum(known.values()) - known[name])
             for name in names
         }
+        found = {name: one for name, one in guesses.items() if one is not None}
         sources = [name for name in names if name != target and known[name]]
-        found, outdone = {name: one for name, one in guesses.items() if one is not None}, False
-        if target in found and sources:
+
+        def source_weights() -> Float64s:
             objectives = {name: self.objective(name) for name in sources}
-            w = self.learn(objectives, np.inf, max(tol, ROUGH_TOL))[1][sources[0]]
-            outdone = found[target].outdone_by(w, [self.problems[name] for name in sources])
-            if outdone:
-                del found[target]
+            return self.learn(objectives, np.inf, max(tol, ROUGH_TOL))[1][sources[0]]
+
+        related = [self.problems[name] for name in sources]
+        mine = None if target is None else found.get(target)
+        outdone = mine is not None and mine.outdone_by(related, source_weights)
+        if outdone:
+            found = {name: one for name, one in found.items() if name != target}
         return replace(self, guesses=found, outdone=outdone)
 
     def is_known(self, name: str) -> bool:

@@ -33,7 +33,7 @@ import numpy as np
 
 from trellis.arrays import Float64s, Int64s, as_list
 from trellis.cheap.related_models import ROUGH_TOL, RelatedModels
-from trellis.cheap.training import l2_of, objective_of, train, train_domains
+from trellis.cheap.training import l2_of
 from trellis.domains import nothing, number, text, whole
 from trellis.errors import DataError
 from trellis.problems.partial import PartialLoss
@@ -238,7 +238,8 @@ def cross_validate_transfer(
     """Choose ``l2`` and ``rho`` by cross-validation on the annotated samples of the target.
 
     The other domains are learned from in all folds. ``rho=0`` stands for the target alone and
-    ``rho=inf`` for the union, so that these strategies can be compared as well.
+    ``rho=inf`` for the union, so that these strategies can be compared as well. What nobody
+    annotated is not guessed here.
 
     Parameters
     ----------
@@ -292,9 +293,9 @@ def cross_validate_transfer(
     problem = problems[target]
     grid = [(l2_of(model, l2, problem), rho) for l2, rho in pairs]
     loss = model.training_loss if loss is None else loss
-    others = {name: objective_of(other, loss) for name, other in problems.items() if name != target}
+    models = RelatedModels(problems, loss, 1.0, bias_rho)
+    others = {name: models.objective(name) for name in problems if name != target}
     annotated = np.flatnonzero(problem.annotated)
-    loose = getattr(problem, "bias_columns", None)
     parts = _folds(annotated, folds, seed)
     reporter = Reporter(verbose)
     table: list[TransferTrial] = []
@@ -303,14 +304,9 @@ def cross_validate_transfer(
             losses: list[float] = []
             for part in parts:
                 fits.at(len(table) * len(parts) + len(losses), f"l2 {l2:g}, rho {rho:g}")
-                target_objective = objective_of(problem, loss, np.setdiff1d(annotated, part))
-                if rho == 0:
-                    w = train([target_objective], l2=l2, tol=tol).shared
-                else:
-                    both = others | {target: target_objective}
-                    w = train_domains(
-                        both, l2=l2, rho=rho, loose=loose, looseness=bias_rho, tol=tol
-                    )[1][target]
+                inside = models.objective(target, np.setdiff1d(annotated, part))
+                learned = (others if rho else {}) | {target: inside}
+                w = replace(models, l2=l2).learn(learned, rho, tol)[1][target]
                 losses.append(float((score or _mean_task_loss)(problem, w, part)))
             trial = TransferTrial(l2, rho, tuple(losses))
             table.append(trial)

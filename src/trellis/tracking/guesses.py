@@ -24,7 +24,7 @@ than half as often, by the standard error of the logarithm of a ratio of counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
@@ -128,13 +128,16 @@ class Guesses:
         weights = np.repeat([1.0, self.weight], [len(known), len(guesses)])
         return PartialObjective(together, loss, sample_weight=weights)
 
-    def outdone_by(self, w: Float64s, related: Sequence[TrackingProblem]) -> bool:
-        """Whether a model of related data finds here as often what the flow tracker cannot find."""
+    def outdone_by(self, related: Sequence[TrackingProblem], learn: Callable[[], Float64s]) -> bool:
+        """Whether a model of related data finds here as often what the flow tracker cannot find.
+
+        ``learn`` gives the weights of the model; it is called only if there is enough to compare.
+        """
         there = [pair for problem in related for pair in problem.pairs if pair.annotation]
         count, often = _unknown_to_flow(there)
         if count < _SEEN:
             return False
-        found, here = _unknown_to_flow(self.problem.completed(w, self.samples))
+        found, here = _unknown_to_flow(self.problem.completed(learn(), self.samples))
         error = np.sqrt(1 / count + 1 / max(found, 0.5))
         return bool(abs(np.log(here / often)) < np.log(_ALIKE) + 2 * error)
 

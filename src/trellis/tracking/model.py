@@ -23,9 +23,7 @@ by pair, in windows that bound the memory.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -42,6 +40,14 @@ from trellis.solvers.partial_margin import MAX_ITERATIONS, MAX_ROUNDS, minimise_
 from trellis.solvers.perceptron_partial import partial_perceptron
 from trellis.structures.assignment import kbest_assignments
 from trellis.tracking.annotation import events_of, links_of
+from trellis.tracking.annotation_extent import (
+    annotated_kinds,
+    bare,
+    is_complete,
+    n_annotated_events,
+    usual_knots,
+    warn_of_no_division,
+)
 from trellis.tracking.default_features import default_features
 from trellis.tracking.features import EventFeature
 from trellis.tracking.gates import learned_gate
@@ -64,8 +70,6 @@ __all__ = ["TrackingModel"]
 
 _PERCEPTRON_PASSES = 50
 _STEP = 0.03  # most of a passive-aggressive step
-_FEW_PAIRS, _FEW_EVENTS = 5, 1000  # annotated ones that need not show a division
-_KNOTS = ((2500, 7), (1000, 5), (0, 3))  # annotated events from which on there are so many
 _PLENTY = 4000  # annotated events that tell the gate without guesses
 
 
@@ -240,8 +244,8 @@ class TrackingModel(Seeded, StoredTrackingModel):
             raise DataError("nothing is annotated: there is nothing to learn from")
         with Reporter(self.verbose).stage("finding what may be linked"):
             problem = self.learning_problems({"": kept})[""]
-        if self._guesses and all(map(_complete, kept)):
-            _warn_of_no_division(kept, problem.hypothesis_space.events)
+        if self._guesses and all(map(is_complete, kept)):
+            warn_of_no_division(kept, problem.hypothesis_space.events)
         return self._fit(problem)
 
     @property
@@ -339,7 +343,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
             raise DataError("there is no data set")
         every = [pair for pairs in sets.values() for pair in pairs]
         columns = common_columns(every)
-        events = _annotated_kinds(every) if self.events == "auto" else tuple(self.events)
+        events = annotated_kinds(every) if self.events == "auto" else tuple(self.events)
         features = (*default_features(columns, events), *self.features)
         far = self.max_distance
         gates = (
@@ -350,7 +354,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
         space = HypothesisSpace.common(
             list(sets.values()), events, self.n_neighbors, max(gates), features, columns,
             bias=self.bias,
-            knots=_knots(every) if isinstance(self.knots, str) else int(self.knots),
+            knots=usual_knots(every) if isinstance(self.knots, str) else int(self.knots),
         )  # fmt: skip
         return {
             name: TrackingProblem(pairs, space, cost=self.cost, normalise=self.normalise)
@@ -359,10 +363,10 @@ class TrackingModel(Seeded, StoredTrackingModel):
 
     def _gate(self, pairs: Sequence[FramePair], events: Sequence[str]) -> float:
         """The gate of annotated links and, unless these are plenty, of guessed ones."""
-        if not self._guesses or _annotated_events(pairs) >= _PLENTY:
+        if not self._guesses or n_annotated_events(pairs) >= _PLENTY:
             return learned_gate(pairs)
-        some = few_of([pair for pair in pairs if not _complete(pair)] or pairs)
-        return learned_gate([*pairs, *flow_guesses([_bare(pair) for pair in some], events)])
+        some = few_of([pair for pair in pairs if not is_complete(pair)] or pairs)
+        return learned_gate([*pairs, *flow_guesses([bare(pair) for pair in some], events)])
 
     def with_weights(self, problem: TrackingProblem, w: Float64s) -> Self:
         """Return a fitted copy for data such as that of ``problem``."""
@@ -428,8 +432,8 @@ class TrackingModel(Seeded, StoredTrackingModel):
                     f"{missing[0]!r}, which the model was trained with"
                 )
         for first in range(0, len(checked), window):
-            bare = [_bare(pair) for pair in checked[first : first + window]]
-            yield TrackingProblem(bare, self.hypothesis_space_)
+            part = [bare(pair) for pair in checked[first : first + window]]
+            yield TrackingProblem(part, self.hypothesis_space_)
 
     def predict(self, pairs: Iterable[FramePair], *, window: int = 50) -> TrackingResult:
         """Track objects.
@@ -581,53 +585,6 @@ def _checked_pairs(name: str, pairs: Iterable[FramePair]) -> list[FramePair]:
                 "read_detections makes them"
             )
     return checked
-
-
-def _bare(pair: FramePair) -> FramePair:
-    return replace(pair, annotation=None)
-
-
-def _complete(pair: FramePair) -> bool:
-    return pair.annotation is not None and pair.annotation.complete
-
-
-def _annotated_events(pairs: Sequence[FramePair]) -> int:
-    """Number of links and, of pairs that are annotated in full, of objects without."""
-    return sum(
-        len({source for source, _, _ in pair.annotation.links})
-        if not pair.annotation.complete
-        else len(pair.source)
-        for pair in pairs
-        if pair.annotation is not None
-    )
-
-
-def _warn_of_no_division(pairs: Sequence[FramePair], events: Sequence[str]) -> None:
-    """Where little is annotated and nothing else is given, what is rare is forgotten."""
-    kinds = {
-        k for pair in pairs if pair.annotation is not None for _, _, k in pair.annotation.links
-    }
-    few = len(pairs) <= _FEW_PAIRS and _annotated_events(pairs) < _FEW_EVENTS
-    if few and "division" in set(events) - kinds:
-        warnings.warn(
-            f"no division in {len(pairs)} annotated frame pair{'s' * (len(pairs) != 1)}, and "
-            "nothing else to learn from: none will be found. Give fit the pairs that are not "
-            "annotated, too (annotation=None), which tell how cells divide; or leave 'division' "
-            "out of the events",
-            RuntimeWarning, stacklevel=3,
-        )  # fmt: skip
-
-
-def _knots(pairs: Sequence[FramePair]) -> int:
-    """Steps of features, by the number of annotated events."""
-    known = _annotated_events(pairs)
-    return next(knots for least, knots in _KNOTS if known >= least)
-
-
-def _annotated_kinds(pairs: Sequence[FramePair]) -> tuple[str, ...]:
-    notes = [pair.annotation for pair in pairs if pair.annotation is not None]
-    kinds = {kind for note in notes for _, _, kind in note.links}
-    return tuple(e for e in EVENTS if e not in {"split", "merge"} - kinds)
 
 
 def _line(record: Any, step: str) -> str:
