@@ -137,7 +137,7 @@ def counts(test: Pairs, result: TrackingResult) -> Float64s:
 def _marks(links: Iterable[Link], divisions: bool) -> set[Any]:
     """What is scored: links by their ends, or divisions by their parent and both daughters."""
     if not divisions:
-        return {link[:4] for link in links}
+        return {link.ends for link in links}
     daughters: dict[Any, list[int]] = {}
     for link in links:
         if link.kind == "division":

@@ -53,7 +53,7 @@ def test_partial_annotation_fixes_what_it_implies(data):
     links = links_of(CROWD, h, told)
     appear, disappear = events_of(CROWD, h, told)
     annotation = PairAnnotation(
-        tuple((a, b, kind) for _, _, a, b, kind in links),
+        tuple((link.source_id, link.target_id, link.kind) for link in links),
         tuple(disappear.tolist()),
         tuple(appear.tolist()),
     )

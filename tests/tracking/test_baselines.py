@@ -36,7 +36,7 @@ EVENTS = {(12, "disappear"), (13, "appear")}
 
 
 def found(result):
-    return {tuple(link[2:]) for link in result.links}, {(e.id, e.kind) for e in result.events}
+    return {tuple(link[2:5]) for link in result.links}, {(e.id, e.kind) for e in result.events}
 
 
 def right(pairs, result):
@@ -51,7 +51,7 @@ def divisions(pairs, result):
 
     def groups(links):
         daughters = {}
-        for s, t, a, b, kind in links:
+        for s, t, a, b, kind, *_ in links:
             if kind == "division":
                 daughters.setdefault((s, t, a), set()).add(b)
         return {(mother, frozenset(d)) for mother, d in daughters.items()}

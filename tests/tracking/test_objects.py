@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -62,3 +64,13 @@ def test_an_extent_of_long_integers_is_one_of_floats():
     pair = FramePair("", 0, NONE, NONE, extent=(0, 0, 10**30, 10**30))
     assert pair.extent == (0.0, 0.0, 1e30, 1e30)
     assert all(isinstance(edge, float) for edge in pair.extent)
+
+
+def test_links_over_gaps():
+    assert Link("", 2, 0, 1, "move") == Link("", 2, 0, 1, "move", 3)
+    assert [Link("", 2, 0, 1, "move", t).gap for t in (None, 3, 5)] == [0, 0, 2]
+    assert checked_links([("", 2, 0, 1, "move", 4)])[0].frame_target == 4
+    assert pickle.loads(pickle.dumps(Link("", 2, 0, 1, "move", 4))).gap == 1
+    for target in (2, 1):
+        with pytest.raises(DataError, match="its target is not in a later frame"):
+            checked_links([("", 2, 0, 1, "move", target)])

@@ -186,3 +186,20 @@ def test_written_table(tmp_path):
             [pairs[0].sequence, "1", "1", "3.0", "0.0", "3", "1"],
         ]
     assert Track("", 1, 0, 0, -1)._fields == ("sequence", "track", "begin", "end", "parent")
+
+
+def test_tracks_go_on_over_gaps():
+    """An object that is missed for a frame or two is in one track all the same."""
+    pairs = movie([0, 5], [5], [0, 5], [1, 5])
+    links = [
+        Link("", 0, 0, 0, "move", 2),
+        Link("", 0, 1, 0, "move"),
+        Link("", 1, 0, 1, "move"),
+        Link("", 2, 0, 0, "division", 3),
+        Link("", 2, 0, 1, "division", 3),
+    ]
+    result = assemble_tracks(pairs, links)
+    assert rows(result.tracks) == [(1, 0, 2, -1), (2, 0, 2, -1), (3, 3, 3, 1), (4, 3, 3, 1)]
+    assert [(o.frame, o.id) for o in result.objects if o.track == 1] == [(0, 0), (2, 0)]
+    with pytest.raises(DataError, match="object 0 of frame 2 has two pasts, 0 of frame 0 and 0 of"):
+        assemble_tracks(pairs, [*links[:2], Link("", 1, 0, 0, "move")])

@@ -119,7 +119,7 @@ def test_the_golden_file_is_read_for_ever():
     assert model.events_ == ("move", "division", "appear", "disappear")
     assert model.columns_ == ("area",)
     result = model.predict(NEW)
-    assert [link[1:] for link in result.links] == GOLDEN_LINKS
+    assert [link[1:5] for link in result.links] == GOLDEN_LINKS
     assert [event[1:] for event in result.events] == [(0, 5, "disappear"), (1, 5, "disappear")]
     scores = [ranked[0][1] for ranked in model.predict_kbest(NEW, 1)]
     np.testing.assert_allclose(scores, GOLDEN_SCORES, rtol=1e-9)

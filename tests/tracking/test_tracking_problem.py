@@ -45,7 +45,7 @@ FEATURES = tuple(
 def told_of(pair, h, chosen):
     """What is said if only these hypotheses are."""
     appear, disappear = events_of(pair, h, chosen)
-    links = tuple(link[2:] for link in links_of(pair, h, chosen))
+    links = tuple(link[2:5] for link in links_of(pair, h, chosen))
     return PairAnnotation(links, tuple(disappear.tolist()), tuple(appear.tolist()))
 
 

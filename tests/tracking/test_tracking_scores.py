@@ -19,6 +19,7 @@ some_links = st.lists(
         st.integers(0, 2),
         st.integers(0, 3),
         st.sampled_from(["move", "division"]),
+        st.just(None),
     ),
     max_size=8,
 )
@@ -116,3 +117,13 @@ def test_a_division_needs_both_daughters():
 def test_nothing_to_compare_with():
     with pytest.raises(DataError, match="truth has no events: there is nothing to compare with"):
         task_loss(set(), set())
+
+
+def test_links_over_gaps_are_other_links():
+    near, far = Link("", 0, 3, 4, "move"), Link("", 0, 3, 4, "move", 2)
+    assert score_links([far], [near]).links.correct == 0
+    assert score_links([far], [far]).links.f1 == 1
+    late = [Link("", 0, 1, 5, "division"), Link("", 0, 1, 6, "division", 2)]
+    assert score_links(late, late[::-1]).divisions.f1 == 1
+    assert event_set(late) == {EventKey("division", "", 0, (1,), (5, 6), (0, 1))}
+    assert score_links(late, [late[0], late[1]._replace(frame_target=1)]).divisions.correct == 0

@@ -261,7 +261,7 @@ def links_of(pair: FramePair, hypotheses: Hypotheses, chosen: Bools) -> list[Lin
     >>> cells = Objects(np.array([4]), np.zeros((1, 2)))
     >>> pair = FramePair("film", 7, cells, cells)
     >>> links_of(pair, make_hypotheses(pair, max_distance=1.0), np.array([True, False, False]))
-    [Link(sequence='film', frame=7, source_id=4, target_id=4, kind='move')]
+    [Link(sequence='film', frame=7, source_id=4, target_id=4, kind='move', frame_target=8)]
     """
     chosen = _checked_choice(pair, hypotheses, chosen)
     linking = chosen & (hypotheses.source[:, 0] >= 0) & (hypotheses.target[:, 0] >= 0)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,14 +48,45 @@ LINKING: tuple[Event, ...] = ("move", *ONE_TO_TWO, *TWO_TO_ONE)
 """Events that links are made of."""
 
 
-class Link(NamedTuple):
-    """One line of a table of links; ``frame`` is that of the source."""
-
+class _Link(NamedTuple):
     sequence: str
     frame: int
     source_id: int
     target_id: int
     kind: str
+    frame_target: int
+
+
+class Link(_Link):
+    """One line of a table of links: from an object of ``frame`` to one of ``frame_target``.
+
+    The latter is the next frame unless it is said: an object may be missed for a frame or more.
+
+    Examples
+    --------
+    >>> Link("film", 3, 0, 2, "move").frame_target, Link("film", 3, 0, 2, "move", 5).gap
+    (4, 1)
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls, sequence: str, frame: int, source_id: int, target_id: int, kind: str,
+        frame_target: int | None = None,
+    ) -> Self:  # fmt: skip
+        """Make a link, to the next frame if none is named."""
+        after = frame + 1 if frame_target is None else frame_target
+        return super().__new__(cls, sequence, frame, source_id, target_id, kind, after)
+
+    @property
+    def gap(self) -> int:
+        """Number of frames between the two in which the object was missed."""
+        return self.frame_target - self.frame - 1
+
+    @property
+    def ends(self) -> tuple[str, int, int, int, int]:
+        """What is linked, whatever the kind: sequence, frames and ids of source and target."""
+        return self.sequence, self.frame, self.source_id, self.frame_target, self.target_id
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +241,14 @@ class FramePair:
 def checked_links(links: Iterable[Link]) -> list[Link]:
     """Links as a list; raises if one is none."""
     fields = (text, whole(), whole(), whole(), text)
-    return [Link(*_record(link, fields, "a link")) for link in _listed(links, "links")]
+    checked = []
+    for link in _listed(links, "links"):
+        said = (*fields, whole()) if isinstance(link, tuple | list) and len(link) > 5 else fields
+        one = Link(*_record(link, said, "a link"))
+        if one.gap < 0:
+            raise DataError(f"{link!r:.80} is not a link: its target is not in a later frame")
+        checked.append(one)
+    return checked
 
 
 def checked_events(events: Iterable[Any]) -> list[tuple[str, int, int, str]]:

@@ -1,8 +1,9 @@
 """Tracks: what the links between frames say of whole movies.
 
-Every object belongs to one track, a run of objects in consecutive frames. Links make tracks thus:
+Every object belongs to one track, a run of objects, one a frame but for frames in which it was
+missed. Links make tracks thus:
 
-- move: the track goes on;
+- move: the track goes on, in the next frame or a later one;
 - division: the track ends, each daughter begins a track whose parent it is;
 - split (one cell seen as two): the track goes on in the nearer part, the other part begins a track
   without parent;
@@ -176,7 +177,7 @@ def annotated_events(pairs: Iterable[FramePair]) -> tuple[list[Link], list[Track
     >>> note = PairAnnotation(((4, 5, "move"),), known_sources=None, known_targets=())
     >>> links, events = annotated_events([FramePair("", 0, cells, cells, note)])
     >>> links[0][1:], events[0][1:]
-    ((0, 4, 5, 'move'), (0, 5, 'disappear'))
+    ((0, 4, 5, 'move', 1), (0, 5, 'disappear'))
     """
     links: list[Link] = []
     events: list[TrackEvent] = []
@@ -213,8 +214,8 @@ def _pasts(
     """Past of each object that has one, and whether the same track goes on from there."""
     fates: dict[_Key, dict[_Key, str]] = defaultdict(dict)
     pasts: dict[_Key, dict[_Key, str]] = defaultdict(dict)
-    for sequence, frame, source_id, target_id, kind in links:
-        source, target = (sequence, frame, source_id), (sequence, frame + 1, target_id)
+    for sequence, frame, source_id, target_id, kind, frame_target in links:
+        source, target = (sequence, frame, source_id), (sequence, frame_target, target_id)
         if kind not in LINKING:
             raise DataError(
                 f"{_named(source)}: unknown kind of link {kind!r}; known are {', '.join(LINKING)}"
@@ -233,7 +234,11 @@ def _pasts(
         for key, group in groups.items():
             kinds = set(group.values())
             if len(group) > 1 and (len(kinds) > 1 or not kinds <= set(forks)):
-                ids = " and ".join(str(other[2]) for other in sorted(group))
+                near = {abs(other[1] - key[1]) for other in group} == {1}
+                ids = " and ".join(
+                    str(other[2]) if near else f"{other[2]} of frame {other[1]}"
+                    for other in sorted(group)
+                )
                 raise DataError(f"{_named(key)} has two {what}, {ids}; remove one of the links")
 
     def nearest(key: _Key, others: Iterable[_Key]) -> _Key:

@@ -1,6 +1,6 @@
 r"""How good tracking is: links, divisions, and the task loss of events.
 
-A link is right if sequence, frame, source and target are, whatever its kind. A division is right if
+A link is right if sequence, frames, source and target are, whatever its kind; a division if
 its parent and the set of its daughters are. Precision, recall and F1 are those of
 :class:`~trellis.evaluation.spans.PrecisionRecall`.
 
@@ -35,13 +35,17 @@ __all__ = ["EventKey", "LinkScores", "event_set", "score_links", "task_loss"]
 
 
 class EventKey(NamedTuple):
-    """One event: what happened to which objects; ``frame`` is that of the first object named."""
+    """One event: what happened to which objects; ``frame`` is that of the first object named.
+
+    ``gaps`` says how many frames lie between, for each link, if there are any.
+    """
 
     kind: str
     sequence: str
     frame: int
     sources: tuple[int, ...]
     targets: tuple[int, ...]
+    gaps: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ def score_links(truth: Iterable[Link], predicted: Iterable[Link]) -> LinkScores:
     """
     truth, predicted = checked_links(truth), checked_links(predicted)
     return LinkScores(
-        _compare({link[:4] for link in truth}, {link[:4] for link in predicted}),
+        _compare({link.ends for link in truth}, {link.ends for link in predicted}),
         _compare(_divisions(truth), _divisions(predicted)),
     )
 
@@ -111,18 +115,15 @@ def event_set(links: Iterable[Link], events: Iterable[TrackEvent] = ()) -> set[E
     division 0 (7,) (1, 2)
     """
     result = set()
-    joint: dict[tuple[str, str, int, int], set[int]] = defaultdict(set)
-    for sequence, frame, source, target, kind in checked_links(links):
-        if kind in ONE_TO_TWO:
-            joint[kind, sequence, frame, source].add(target)
-        elif kind in TWO_TO_ONE:
-            joint[kind, sequence, frame, target].add(source)
+    joint: dict[tuple[str, str, int, int], set[Link]] = defaultdict(set)
+    for link in checked_links(links):
+        if link.kind in TWO_TO_ONE:
+            joint[link.kind, link.sequence, link.frame_target, link.target_id].add(link)
+        elif link.kind in ONE_TO_TWO:
+            joint[link.kind, link.sequence, link.frame, link.source_id].add(link)
         else:
-            result.add(EventKey(kind, sequence, frame, (source,), (target,)))
-    for (kind, sequence, frame, one), others in joint.items():
-        several = tuple(sorted(others))
-        ends = (several, (one,)) if kind in TWO_TO_ONE else ((one,), several)
-        result.add(EventKey(kind, sequence, frame, *ends))
+            result.add(_event([link]))
+    result |= {_event(together) for together in joint.values()}
     for sequence, frame, number, kind in checked_events(events):
         ends = ((), (number,)) if kind == "appear" else ((number,), ())
         result.add(EventKey(kind, sequence, frame, *ends))
@@ -154,6 +155,16 @@ def task_loss(truth: Set[EventKey], predicted: Set[EventKey]) -> float:
     if not truth:
         raise DataError("truth has no events: there is nothing to compare with")
     return len(truth ^ predicted) / len(truth)
+
+
+def _event(links: Iterable[Link]) -> EventKey:
+    """The event that these links are."""
+    together = sorted(links, key=lambda link: (link.frame, link.frame_target, *link.ends))
+    first, gaps = together[0], tuple(link.gap for link in together)
+    sources = tuple(dict.fromkeys(link.source_id for link in together))
+    targets = tuple(dict.fromkeys(link.target_id for link in together))
+    told = gaps if any(gaps) else ()
+    return EventKey(first.kind, first.sequence, first.frame, sources, targets, told)
 
 
 def _divisions(links: list[Link]) -> set[EventKey]:

@@ -380,17 +380,17 @@ def _movie(
         ids = cells.ids.tolist()
         shown.append([[*row, families[pair.frame, i]] for row, i in zip(columns, ids, strict=True)])
         place.update({(pair.frame, i): k for k, i in enumerate(ids)})
-    truth = {link[1:4] for link in annotated_events(pairs)[0]}
+    truth = {link.ends for link in annotated_events(pairs)[0]}
     tracked = {}
     errors = {}
     for name, result in trackers.items():
-        made = {link[1:4] for link in result.links}
+        made = {link.ends for link in result.links}
         steps: list[dict[str, list[object]]] = [
             {"right": [], "wrong": [], "missed": [], "divides": []} for _ in shown
         ]
         parts = {"right": made & truth, "wrong": made - truth, "missed": truth - made}
         for what, links in parts.items():
-            for frame, a, b in sorted(links):
+            for _, frame, a, _, b in sorted(links):
                 steps[frame + 1][what].append([place[frame, a], place[frame + 1, b]])
         for event in sorted(event_set(result.links)):
             if event.kind == "division":
