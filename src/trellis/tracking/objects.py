@@ -6,7 +6,10 @@ t + 1 one *past*. An annotation says so of all objects, of some, or of none:
 
 - ``links`` lists pairs (source id, target id, kind);
 - an object that no link names appeared or disappeared if it is among ``known_sources`` or
-  ``known_targets``, and is not annotated if it is not.
+  ``known_targets``, and is not annotated if it is not;
+- ``gaps`` lists sources that were missed in frame t + 1 and are seen again later, as (source id,
+  target id, frame of the target). Within this pair they disappear, and within the pair that the
+  target's frame ends the target appears.
 """
 
 from __future__ import annotations
@@ -153,6 +156,9 @@ class PairAnnotation:
     known_sources, known_targets : tuple of int, or None
         Ids of the objects whose fate or past is annotated, those that links name included or not;
         None: all of them.
+    gaps : tuple of (source id, target id, frame of the target)
+        Moves to a later frame than the next. The sources are known, listed or not; they disappear
+        in this pair.
 
     Examples
     --------
@@ -164,10 +170,15 @@ class PairAnnotation:
     links: tuple[tuple[int, int, str], ...] = ()
     known_sources: tuple[int, ...] | None = None
     known_targets: tuple[int, ...] | None = None
+    gaps: tuple[tuple[int, int, int], ...] = ()
 
     def __post_init__(self) -> None:
         links = tuple(_link(link) for link in _listed(self.links, "links"))
         vars(self)["links"] = links
+        vars(self)["gaps"] = tuple(
+            _record(gap, (whole(), whole(), whole()), "a gap of an annotation")
+            for gap in _listed(self.gaps, "gaps")
+        )
         for name in ("known_sources", "known_targets"):
             ids = getattr(self, name)
             if ids is not None:
@@ -180,12 +191,13 @@ class PairAnnotation:
         return self.known_sources is None and self.known_targets is None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
-        return {
+        """Return what JSON can hold; gaps if there are any."""
+        said: dict[str, Any] = {
             "links": [list(link) for link in self.links],
             "known_sources": None if self.known_sources is None else list(self.known_sources),
             "known_targets": None if self.known_targets is None else list(self.known_targets),
         }
+        return said | {"gaps": [list(gap) for gap in self.gaps]} if self.gaps else said
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> PairAnnotation:
@@ -195,7 +207,8 @@ class PairAnnotation:
             return None if known is None else tuple(int(i) for i in known)
 
         links = tuple((int(a), int(b), str(kind)) for a, b, kind in value.get("links", ()))
-        return cls(links, ids(value.get("known_sources")), ids(value.get("known_targets")))
+        gaps = tuple((int(a), int(b), int(t)) for a, b, t in value.get("gaps", ()))
+        return cls(links, ids(value.get("known_sources")), ids(value.get("known_targets")), gaps)
 
 
 @dataclass(frozen=True, eq=False)

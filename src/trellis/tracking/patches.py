@@ -158,5 +158,11 @@ def _annotations(pair: FramePair, cells: Int64s) -> dict[int, PairAnnotation]:
             tuple((link.source_id, link.target_id, link.kind) for link in links),
             listed(pair.source.ids, inside[:n], settled[:n]),
             listed(pair.target.ids, inside[n:], settled[n:]),
+            _gaps_of(pair.annotation, pair.source.ids[inside[:n]]),
         )
     return annotations
+
+
+def _gaps_of(annotation: PairAnnotation, sources: Int64s) -> tuple[tuple[int, int, int], ...]:
+    here = set(sources.tolist())
+    return tuple(gap for gap in annotation.gaps if gap[0] in here)

@@ -1,9 +1,10 @@
 r"""Detections and links of movies, read from CSV files or tables in memory.
 
 Objects are rows (sequence, frame, id, x, y, features ...), true assignments are rows (sequence,
-frame, source_id, target_id, kind) from frame t to frame t + 1. Both become one
+frame, source_id, target_id, kind) from frame t to frame t + 1, or to frame_target. Both become one
 :class:`~trellis.tracking.objects.FramePair` for every two frames t, t + 1 that a sequence has;
-where its frame numbers have a gap there is no pair, and tracks end there.
+where its frame numbers have a gap there is no pair, and tracks end there, but for links across it:
+then the frames between are there, without objects.
 
 The tracking model knows fates with at most two targets and pasts with at most two sources. What
 data has beyond that is read as follows, and counted in one line of the log ``"trellis"``:
@@ -13,6 +14,8 @@ data has beyond that is read as follows, and counted in one line of the log ``"t
 - a division or split with three or more targets: that into the two nearest to the parent; the other
   targets appear;
 - a merge of three or more sources: that of the two nearest; the other sources disappear;
+- a division, split or merge of which an object is first seen in a later frame than the next, or
+  last in an earlier one: what there is of it between two frames; the other appears (disappears);
 - a detection that is no cell has no links: it appears and disappears.
 """
 
@@ -31,6 +34,7 @@ from trellis.arrays import Float64s, Int64s
 from trellis.errors import DataError
 from trellis.files.table import MISSING, Table, read_table
 from trellis.files.text import Source
+from trellis.tracking.late_links import LateLinks
 from trellis.tracking.objects import (
     LINKING,
     ONE_TO_TWO,
@@ -67,9 +71,10 @@ def read_detections(
         numbers is a feature, NaN where a cell is empty; a column without numbers is left out.
         Files are CSV with a header, plain or compressed (gzip, bzip2, xz).
     links : path, open file, mapping of columns, or DataFrame, optional
-        Columns ``frame`` (of the source), ``source_id``, ``target_id``; ``sequence`` if the objects
-        have it; ``kind``: move, division, single_daughter, split or merge. A link without kind is a
-        division if its source has several links, else a move.
+        Columns ``frame`` (of the source), ``source_id``, ``target_id``; ``frame_target`` if objects
+        may be missed for a frame or more (without, or where a cell is empty: the next frame);
+        ``sequence`` if the objects have it; ``kind``: move, division, single_daughter, split or
+        merge. A link without kind is a division if its source has several links, else a move.
     complete : bool
         Whether the links of a pair of frames are all there are, so that an object without link
         appeared or disappeared; if not, nothing is known of it.
@@ -80,8 +85,8 @@ def read_detections(
     -------
     list of FramePair
         Sorted by sequence and frame, objects by id. Where no link is given ``annotation`` is
-        None: nobody has looked at the pair. The extent is the bounding box of all objects of the
-        sequence.
+        None: nobody has looked at the pair. Links to later frames than the next are ``gaps`` of the
+        annotation. The extent is the bounding box of all objects of the sequence.
 
     Raises
     ------
@@ -204,16 +209,39 @@ def _read_links(
     for row, kind in enumerate(kinds):
         if kind and kind not in _KINDS:
             raise table.fail(row, f"unknown kind {kind!r}; known are {', '.join(_KINDS)}")
+    late = LateLinks(table, sequence, frame, ids, kinds, complete=complete)
+    _check_late(late, frames)
     order = np.lexsort((ids[:, 1], ids[:, 0], frame, sequence))
+    order = order[late.near[order]]
     keys = np.stack([sequence, frame])[:, order]
     starts = np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1
-    reader = _LinkReader(table, frames, ids, kinds, complete)
+    reader = _LinkReader(table, frames, ids, late.kinds_of_near, complete)
     annotations = {}
     for rows in np.split(order, starts) if len(order) else []:
         pair = int(sequence[rows[0]]), int(frame[rows[0]])
         annotations[pair] = reader.annotation(pair, rows)
+    reader.n_late, reader.n_single = late.n_beyond, reader.n_single + late.n_single
+    reader.n_half += late.n_half
     reader.report()
-    return annotations
+    return late.added_to(annotations)
+
+
+def _check_late(late: LateLinks, frames: _Frames) -> None:
+    """Refuse links to what is not there; frames that they pass over are there, if empty."""
+    for row in late.rows:
+        for end, key in enumerate(late.ends(row)):
+            here = frames.objects.get(key[:2])
+            if here is None or key[2] not in here.ids:
+                raise late.table.fail(
+                    row,
+                    f"{('source', 'target')[end]}_id {key[2]} is not in frame {key[1]}"
+                    f"{_of(frames.sequences[key[0]])} of {frames.name}; correct the link or add "
+                    "the object",
+                )
+    for sequence, frame in late.passed(frames.objects):
+        some = next(iter(frames.objects.values()))
+        frames.objects[sequence, frame] = some.take(np.zeros(0, np.int64))
+    frames.pairs[:] = [(s, t) for s, t in sorted(frames.objects) if (s, t + 1) in frames.objects]
 
 
 def _sequence_numbers(table: Table, frames: _Frames) -> Int64s:
@@ -244,6 +272,7 @@ class _LinkReader:
         self.n_single = 0
         self.n_half = 0
         self.n_many = 0
+        self.n_late = 0
 
     def annotation(self, pair: tuple[int, int], rows: Int64s) -> PairAnnotation:
         """Annotation of one pair, from the rows of its links (sorted by source, then target)."""
@@ -345,6 +374,11 @@ class _LinkReader:
             )
         if self.n_many:
             remarks.append(f"{self.n_many} of three or more: only the two nearest")
+        if self.n_late:
+            remarks.append(
+                f"{self.n_late} link(s) of divisions, splits or merges to a later frame than the "
+                "next: no links"
+            )
         if remarks:
             _log.warning(
                 "%s: read as what the model knows: %s", self.table.name, "; ".join(remarks)

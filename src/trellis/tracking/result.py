@@ -167,7 +167,8 @@ def assemble_tracks(
 def annotated_events(pairs: Iterable[FramePair]) -> tuple[list[Link], list[TrackEvent]]:
     """Return what the annotations of frame pairs say, as a result says it.
 
-    An object that no link names appeared or disappeared if its past or fate is known.
+    An object that no link names appeared or disappeared if its past or fate is known; gaps are
+    links, too.
 
     Examples
     --------
@@ -181,19 +182,36 @@ def annotated_events(pairs: Iterable[FramePair]) -> tuple[list[Link], list[Track
     """
     links: list[Link] = []
     events: list[TrackEvent] = []
-    for pair in checked_pairs(pairs):
+    pairs = checked_pairs(pairs)
+    missed = _gaps(pairs)
+    past = defaultdict(set)  # of gaps, as the others are listed below
+    for link in missed:
+        past[link.sequence, link.frame_target].add(link.target_id)
+    for pair in pairs:
         note = pair.annotation
         if note is None:
             continue
         links += [Link(pair.sequence, pair.frame, *link) for link in note.links]
+        gone = {source for source, _, _ in note.gaps}
+        begun = past[pair.sequence, pair.frame + 1]
         for end, kind, objects, known in (
             (0, "disappear", pair.source, note.known_sources),
             (1, "appear", pair.target, note.known_targets),
         ):
-            frame, linked = pair.frame + end, {link[end] for link in note.links}
+            frame = pair.frame + end
+            linked = {link[end] for link in note.links} | (begun if end else gone)
             ids = objects.ids.tolist() if known is None else sorted(known)
             events += [TrackEvent(pair.sequence, frame, i, kind) for i in ids if i not in linked]
-    return links, events
+    return links + missed, events
+
+
+def _gaps(pairs: Iterable[FramePair]) -> list[Link]:
+    return [
+        Link(pair.sequence, pair.frame, source, target, "move", frame)
+        for pair in pairs
+        if pair.annotation is not None
+        for source, target, frame in pair.annotation.gaps
+    ]
 
 
 _Key = tuple[str, int, int]  # sequence, frame, id
