@@ -327,3 +327,58 @@ def test_an_empty_file_of_links_is_nothing_to_learn_from(run, files, tmp_path):
     result = run("track", files / "objects.csv", "--learn", path, "--save", tmp_path / "m.trellis")
     assert result.code == 1
     assert "none.csv has no links to learn from" in result.err[-1]
+
+
+TRACKMATE = """LABEL,ID,TRACK_ID,POSITION_X,POSITION_Y,FRAME,AREA
+Label,Spot ID,Track ID,X,Y,Frame,Area
+,,,(micron),(micron),,(micron^2)
+""" + "".join(f"ID{9 * t + i},{9 * t + i},{i},{10 * i + t},{5 * i},{t},{30 + i}\n"
+              for t in range(4) for i in range(5))  # fmt: skip
+
+
+def test_tables_of_other_programs(run, fails, tmp_path):
+    path, tracks = tmp_path / "spots.csv", tmp_path / "tracks.csv"
+    path.write_text(TRACKMATE)
+    said = run("track", path, "-o", tracks, "--truth", path, "--method", "flow")
+    assert "100.00%  100.00%   100.00       15         15" in str(said)
+    again = run("track", tracks, "--truth", tracks, "--method", "flow")
+    assert "100.00%  100.00%   100.00       15         15" in str(again)
+    other = tmp_path / "other.csv"
+    other.write_bytes("Zeit;Länge;Höhe\n0;1,5;2\n1;1,5;2\n".encode("cp1252"))
+    names = "frame=Zeit,x=Länge,y=Höhe"
+    message = fails("track", other, "-o", tracks, "--columns", names)
+    assert (
+        "line 1: not UTF-8 text; convert the file to UTF-8, or name its encoding: --enc" in message
+    )
+    run(
+        "track", other, "-o", tracks, "--columns", names, "--encoding", "cp1252", "--method", "flow"
+    )
+    assert tracks.read_text().splitlines()[1].startswith(",0,0,1.5,2.0,1")
+    message = fails("track", other, "-o", tracks, "--encoding", "cp1252")
+    assert "has no column 'frame', only Zeit, Länge, Höhe" in message
+    assert "or --columns frame=NAME" in message
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("frame", "'frame' is not NAME=COLUMN, such as frame=FRAME"),
+        ("x=a,x=b", "'x' is said twice"),
+        ("x=nothing", "has no column 'nothing', only frame"),
+    ],
+)
+def test_wrong_columns(run, files, tmp_path, columns, message):
+    said = run("track", files / "objects.csv", "-o", tmp_path / "t", "--columns", columns)
+    assert said.code in (1, 2)
+    assert message in said.err[-1]
+    assert not (tmp_path / "t").exists()
+
+
+def test_columns_to_ignore(run, files, tmp_path):
+    run("track", files / "objects.csv", "--learn", files / "links.csv", "--save", tmp_path / "m",
+         "--ignore", "area,eccentricity")  # fmt: skip
+    from trellis import load_model
+
+    features = str(load_model(tmp_path / "m").coefficients())
+    assert "area" not in features
+    assert "mean_intensity" in features

@@ -6,11 +6,12 @@ import argparse
 import time
 from typing import TYPE_CHECKING
 
-from trellis.cli.inputs import Input, reading
+from trellis.cli.inputs import reading
 from trellis.cli.named_files import InputFile, OutputFile, OutputFolder
 from trellis.cli.output import say, write_stdout
 from trellis.cli.parameters import add_parameters, given_parameters, new_model
 from trellis.cli.picture_option import add_picture_argument
+from trellis.cli.track_tables import add_table_arguments, opened, read_objects
 from trellis.cli.words import count, ending, step
 from trellis.errors import DataError
 from trellis.estimator import parameters_of
@@ -69,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="CSV file of detected objects; '-' for standard input",
     )
     parser.add_argument("--quiet", action="store_true", help="print warnings and errors only")
+    add_table_arguments(parser)
     group = parser.add_argument_group("results (at least one)")
     group.add_argument(
         "-o",
@@ -131,13 +133,13 @@ def run(args: argparse.Namespace) -> int:
 
     _check_options(args)
     with reading(args, args.file):
-        objects = Input(args.file)
-        truth = None if args.truth is None else _read(objects, args.truth)
+        objects = opened(args, args.file)
+        truth = None if args.truth is None else read_objects(args, objects, args.truth)
     if args.learn is not None:
         model = new_model(args, TrackingModel, random_state=0)
         model.verbose = args.reporter.shown
         with reading(args, args.learn):
-            pairs = _read(objects, args.learn, complete=not args.partial)
+            pairs = read_objects(args, objects, args.learn, complete=not args.partial)
             if all(pair.annotation is None for pair in pairs):
                 raise DataError(f"{args.learn} has no links to learn from")
         started = time.perf_counter()
@@ -154,9 +156,9 @@ def run(args: argparse.Namespace) -> int:
         from trellis.cli.model_files import load_tracking_model
 
         tracker = load_tracking_model(args.model)
-        pairs = _read(objects)
+        pairs = read_objects(args, objects)
     else:
-        pairs = _read(objects)
+        pairs = read_objects(args, objects)
         tracker = _unlearned(pairs, args)
     if any((args.output, args.plot, args.ctc, args.truth)):
         started = time.perf_counter()
@@ -193,13 +195,6 @@ def _check_options(args: argparse.Namespace) -> None:
     given_parameters(args, TrackingModel)
     if args.max_distance == "auto":
         args.max_distance = None
-
-
-def _read(objects: Input, links: str | None = None, *, complete: bool = True) -> list[FramePair]:
-    from trellis.tracking import read_detections
-
-    objects.seek(0)
-    return read_detections(objects, None if links is None else Input(links), complete=complete)
 
 
 # ------------------------------------------------------------------------------- trackers
