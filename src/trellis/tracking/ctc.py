@@ -16,6 +16,7 @@ V. Ulman et al., *An objective comparison of cell-tracking algorithms*, 2017; *T
 
 from __future__ import annotations
 
+import logging
 import os
 import struct
 from collections import defaultdict
@@ -29,9 +30,12 @@ from numpy.typing import NDArray
 from trellis.errors import DataError
 from trellis.files import atomic_write
 from trellis.files.text import read_text
+from trellis.tracking.gap_parts import without_gaps
 from trellis.tracking.result import Track, TrackedObject, TrackingResult
 
 __all__ = ["read_ctc", "write_ctc"]
+
+_log = logging.getLogger("trellis")
 
 _FILES = ("res_track.txt", "man_track.txt")  # of results, of ground truth
 
@@ -44,7 +48,8 @@ def write_ctc(
 ) -> None:
     """Write tracks, and label images if there are masks, for the Cell Tracking Challenge.
 
-    Each sequence has a folder of its own inside ``folder``, by its name; a sequence without name is
+    A track that leaves out frames is written in parts, each the parent of the next, since every
+    track must have pixels in all its frames; the log says so. Each sequence has a folder of its own inside ``folder``, by its name; a sequence without name is
     written to ``folder`` itself. Folders are made where they are missing.
 
     Parameters
@@ -77,10 +82,18 @@ def write_ctc(
     """
     tracks: dict[str, list[Track]] = defaultdict(list)
     objects: dict[str, list[TrackedObject]] = defaultdict(list)
-    for track in result.tracks:
+    parts, members = without_gaps(result.tracks, result.objects)
+    for track in parts:
         tracks[track.sequence].append(track)
-    for seen in result.objects:
+    for seen in members:
         objects[seen.sequence].append(seen)
+    if len(parts) > len(result.tracks):
+        _log.warning(
+            "tracks of objects that were missed for some frames are written in parts, each the "
+            "parent of the next: %d parts more than tracks, since the Cell Tracking Challenge "
+            "allows no gaps",
+            len(parts) - len(result.tracks),
+        )
     for sequence, members in tracks.items():
         _check_sequence(sequence, members)
         if masks is not None:

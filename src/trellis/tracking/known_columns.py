@@ -20,6 +20,7 @@ Objects without id are numbered 0, 1, ... in each frame, in the order of the row
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -31,6 +32,9 @@ import numpy as np
 from trellis.arrays import Int64s
 from trellis.errors import DataError
 from trellis.files.table import Table, read_table
+from trellis.files.text import ReadText, read_bytes
+from trellis.tracking.geff_file import is_geff, read_geff
+from trellis.tracking.trackmate import read_trackmate
 
 __all__ = ["ROLES", "KnownTable", "has_tracks", "known_table", "open_table"]
 
@@ -90,8 +94,8 @@ _NO_FEATURES = frozenset(
     (*(name for role in ROLES for name in _SPELLINGS[role] if len(name) > 1), "unnamed",
      "unnamed_0", "index", "level_0", "row", "id", "root", "generation", "dummy", "tree_id",
      "lineage_id", "lineageid", "lineage", "position_t", "quality", "visibility",
-     "manual_spot_color", "ellipse_x0", "ellipse_y0", "ellipse_z0", "ellipse_theta", "spot_name",
-     "parent_label", "children", "t")
+     "manual_spot_color", "manual_color", "ellipse_x0", "ellipse_y0", "ellipse_z0",
+     "ellipse_theta", "spot_name", "parent_label", "children", "t")
 ) - {"mean", "max", "min"}  # fmt: skip
 _NUMBERED = re.compile(r"(bbox|centroid|weighted_centroid|centroid_weighted|local_centroid|"
                        r"centroid_local|weighted_local_centroid|centroid_weighted_local|"
@@ -117,7 +121,18 @@ class KnownTable:
 
 
 def open_table(source: Any, what: str) -> Table:
-    """Read a table, whatever its separator and mark of decimals; names of a frame's rows, too."""
+    """Read a table of objects or ("links") of links, whatever it is written like.
+
+    Separator and mark of decimals follow from the content; a data frame may have the frame as a
+    name of its rows; files of TrackMate and GEFF have both objects and links.
+    """
+    if isinstance(source, str | os.PathLike) and is_geff(source):
+        return read_geff(source)[what == "links"]
+    if isinstance(source, str | os.PathLike) or hasattr(source, "read"):
+        name, data = read_bytes(source)
+        if data.lstrip().startswith(b"<"):
+            return read_trackmate(name, data)[what == "links"]
+        source = ReadText(name, data)
     index = getattr(source, "index", None)
     names = list(getattr(index, "names", ()) or ())
     columns = getattr(source, "columns", None)

@@ -21,7 +21,7 @@ import math
 import os
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from trellis.errors import DataError
@@ -96,6 +96,17 @@ class TrackingResult:
     events: list[TrackEvent]
     tracks: list[Track]
     objects: list[TrackedObject]
+
+    def of(self, sequence: str) -> TrackingResult:
+        """Return what is of one movie."""
+        parts = (self.links, self.events, self.tracks, self.objects)
+        return replace(
+            self,
+            **{
+                name: [one for one in part if one.sequence == sequence]  # type: ignore[attr-defined]
+                for name, part in zip(("links", "events", "tracks", "objects"), parts, strict=True)
+            },
+        )
 
     def write(self, path: str | os.PathLike[Any]) -> None:
         """Write a CSV file of the objects: sequence, frame, id, x, y, track, parent (-1: none)."""
