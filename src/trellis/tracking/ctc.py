@@ -49,8 +49,9 @@ def write_ctc(
     """Write tracks, and label images if there are masks, for the Cell Tracking Challenge.
 
     A track that leaves out frames is written in parts, each the parent of the next, since every
-    track must have pixels in all its frames; the log says so. Each sequence has a folder of its own inside ``folder``, by its name; a sequence without name is
-    written to ``folder`` itself. Folders are made where they are missing.
+    track must have pixels in all its frames; the log says so. Each sequence has a folder of its own
+    inside ``folder``, by its name; a sequence without name is written to ``folder`` itself. Folders
+    are made where they are missing.
 
     Parameters
     ----------
@@ -82,10 +83,10 @@ def write_ctc(
     """
     tracks: dict[str, list[Track]] = defaultdict(list)
     objects: dict[str, list[TrackedObject]] = defaultdict(list)
-    parts, members = without_gaps(result.tracks, result.objects)
-    for track in parts:
-        tracks[track.sequence].append(track)
-    for seen in members:
+    parts, seen_in_parts = without_gaps(result.tracks, result.objects)
+    for part in parts:
+        tracks[part.sequence].append(part)
+    for seen in seen_in_parts:
         objects[seen.sequence].append(seen)
     if len(parts) > len(result.tracks):
         _log.warning(

@@ -82,9 +82,9 @@ def read_segmentation(
     >>> read_segmentation(".") is None
     True
     """
-    beside = Path(folder, "SEG"), Path(folder).parent / "SEG"
-    if Path(folder).name != "TRA":
-        beside = beside[:1]
+    beside = [Path(folder, "SEG")]
+    if Path(folder).name == "TRA":
+        beside.append(Path(folder).parent / "SEG")
     place = next((path for path in beside if path.is_dir()), None)
     if place is None:
         return None

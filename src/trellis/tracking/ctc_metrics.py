@@ -1,4 +1,4 @@
-r"""How good tracking is by the measures of the Cell Tracking Challenge: DET, LNK, TRA, SEG, BC(i), CT.
+r"""The measures of the Cell Tracking Challenge: DET, LNK, TRA, SEG, BC(i) and CT.
 
 Truth and result are graphs. A vertex is an object of a frame, an edge leads from an object to what
 it is next: *along* a track, from frame t to t + 1, or from a *parent*, from the last object of one
@@ -137,8 +137,8 @@ def score_ctc(truth: Any, result: Any, *, offset: int = 0) -> CTCScores:
     ----------
     truth, result : path, (masks, tracks), or TrackingResult
         - A folder of the challenge: ``01_GT`` or ``01_GT/TRA`` with man_track.txt and
-          man_trackTTT.tif, ``01_RES`` with res_track.txt and maskTTT.tif. If a folder ``SEG`` stands
-          beside ``TRA``, SEG is measured on its images, else on those of ``TRA``.
+          man_trackTTT.tif, ``01_RES`` with res_track.txt and maskTTT.tif. If a folder ``SEG``
+          stands beside ``TRA``, SEG is measured on its images, else on those of ``TRA``.
         - Label images, an integer array of shape (frames, height, width) or (frames, depth, height,
           width) or a list of such images, in which pixels hold the number of a track, 0 where there
           is none; and the list of the tracks. Frames are counted from 0.
@@ -322,8 +322,8 @@ def _check_frames(
 
 
 def _labels(image: NDArray[Any]) -> Int64s:
-    labels = np.unique(image)
-    return labels[labels != 0].astype(np.int64)
+    labels: Int64s = np.unique(image[image != 0]).astype(np.int64)
+    return labels
 
 
 def _overlaps(true: NDArray[Any], made: NDArray[Any]) -> list[tuple[int, int, float]]:
