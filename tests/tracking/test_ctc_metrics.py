@@ -178,7 +178,9 @@ def movies(draw):
         truth.append(full([0] * len(first) if draw(st.integers(0, 9)) == 0 else first))
     result = []
     for one in truth:
-        names = draw(st.sampled_from([(0, 1, 2, 3), (0, 1, 1, 3), (0, 2, 1, 3), (0, 1, 2, 0)]))
+        names = draw(
+            st.sampled_from([(0, 1, 2, 3), (0, 1, 1, 1), (0, 1, 1, 3), (0, 2, 1, 3), (0, 1, 2, 0)])
+        )
         seen = np.array(names)[one]
         for _ in range(draw(st.integers(0, 3))):
             seen[draw(st.integers(0, 1)), draw(st.integers(0, width - 1))] = draw(st.integers(0, 4))

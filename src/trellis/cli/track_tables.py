@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trellis.cli.inputs import Input
+from trellis.cli.named_files import OutputFile
 from trellis.errors import DataError
 from trellis.files.text import NOT_UTF8, ReadText, recoded
 
 if TYPE_CHECKING:
-    from trellis.tracking import FramePair
+    from trellis.tracking import FramePair, TrackingResult
 
-__all__ = ["add_table_arguments", "opened", "read_objects"]
+__all__ = ["TracksFile", "add_table_arguments", "opened", "read_objects", "write_tracks"]
 
 
 def add_table_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,20 +35,51 @@ def add_table_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def opened(args: argparse.Namespace, file: str) -> ReadText:
-    """The text of a file, read once, in the encoding of the options."""
+class TracksFile(OutputFile):
+    """A file of tracks; one that ends in .geff is a folder, which may be there."""
+
+    __slots__ = ()
+
+    def written(self, args: argparse.Namespace) -> list[str]:
+        """The file."""
+        if self.lower().endswith(".geff") and Path(self).is_dir():
+            return [str(self)]
+        return super().written(args)
+
+
+def write_tracks(result: TrackingResult, path: str) -> None:
+    """Write tracks as what the name of the file ends in."""
+    from trellis.tracking import write_geff, write_trackmate
+
+    if path.lower().endswith(".geff"):
+        write_geff(result, path)
+    elif path.lower().endswith(".xml"):
+        write_trackmate(result, path)
+    else:
+        result.write(path)
+
+
+def opened(args: argparse.Namespace, file: str) -> ReadText | str:
+    """The text of a file, read once, in the encoding of the options; the name of a folder."""
+    if file != "-" and Path(file).is_dir():
+        return file
     if args.encoding is not None:
         return recoded(file, args.encoding)
     return Input(file)
 
 
 def read_objects(
-    args: argparse.Namespace, objects: ReadText, links: str | None = None, *, complete: bool = True
+    args: argparse.Namespace,
+    objects: ReadText | str,
+    links: str | None = None,
+    *,
+    complete: bool = True,
 ) -> list[FramePair]:
     """Objects, and maybe links, as pairs of frames."""
     from trellis.tracking import read_detections
 
-    objects.seek(0)
+    if not isinstance(objects, str):
+        objects.seek(0)
     more = {} if args.ignore is None else {"ignore": ("track", *args.ignore)}
     try:
         return read_detections(

@@ -23,7 +23,7 @@ from trellis.errors import DataError
 from trellis.tracking.ctc import read_ctc
 from trellis.tracking.result import Track
 
-__all__ = ["read_challenge", "read_segmentation"]
+__all__ = ["check_challenge", "read_challenge", "read_segmentation"]
 
 _IMAGE = re.compile(r"(?:man_track|mask)(\d{1,9})\.tiff?", re.IGNORECASE)
 _SEGMENTED = re.compile(r"man_seg_?(\d{1,9})(?:_(\d{1,9}))?\.tiff?", re.IGNORECASE)
@@ -50,6 +50,30 @@ def read_challenge(
     Traceback (most recent call last):
     trellis.errors.DataError: no/such/folder is no folder
     """
+    place, found = check_challenge(folder)
+    tracks = read_ctc(place)
+    return str(place), {frame: read_label_image(path) for frame, path in found.items()}, tracks
+
+
+def check_challenge(folder: str | os.PathLike[Any]) -> tuple[Path, dict[int, Path]]:
+    """Where the images of tracks are, and which are of which frame.
+
+    Parameters
+    ----------
+    folder : path
+        ``01_GT``, ``01_GT/TRA`` or ``01_RES``.
+
+    Raises
+    ------
+    DataError
+        If there are none.
+
+    Examples
+    --------
+    >>> check_challenge("no/such/folder")
+    Traceback (most recent call last):
+    trellis.errors.DataError: no/such/folder is no folder
+    """
     place = _of_tracks(folder)
     found: dict[int, Path] = {}
     for path in sorted(place.iterdir()):
@@ -63,8 +87,7 @@ def read_challenge(
             found[frame] = path
     if not found:
         raise DataError(f"{place} has no label images; expected man_trackTTT.tif or maskTTT.tif")
-    tracks = read_ctc(place)
-    return str(place), {frame: read_label_image(path) for frame, path in found.items()}, tracks
+    return place, found
 
 
 def read_segmentation(

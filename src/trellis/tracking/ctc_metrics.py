@@ -130,7 +130,7 @@ class CTCScores:
         )
 
 
-def score_ctc(truth: Any, result: Any, *, offset: int = 0) -> CTCScores:
+def score_ctc(truth: Any, result: Any, *, masks: Any = None, offset: int = 0) -> CTCScores:
     """Compare tracks by the measures of the Cell Tracking Challenge.
 
     Parameters
@@ -147,6 +147,9 @@ def score_ctc(truth: Any, result: Any, *, offset: int = 0) -> CTCScores:
           each part the parent of the next. A result alone may be compared with true images, too:
           an object then matches the true one at the pixel of its centre (x, y in pixels), the
           nearest if there are several, which is not the challenge's rule but what points allow.
+    masks : integer array, shape (frames, height, width), optional
+        Label images of the objects of a ``TrackingResult``, in which pixels hold id + 1, as for
+        ``write_ctc``.
     offset : int
         Frames by which a division may be too early or late, the i of BC(i).
 
@@ -188,6 +191,9 @@ def score_ctc(truth: Any, result: Any, *, offset: int = 0) -> CTCScores:
                 f"result has {len(names)} sequences, truth is one movie; score each alone: "
                 "result.of(sequence)"
             )
+        if masks is not None:
+            result = _images_of_objects(result, masks)
+    if isinstance(result, TrackingResult):
         found = _movie_of(result, "")
         return _scores(true, found, _at_centres(name, images, result, true), None, offset)
     other, made, own = _images_of(result, "result")
@@ -304,6 +310,19 @@ def _images_of(source: Any, what: str) -> tuple[str, dict[int, NDArray[Any]], li
     if not all(isinstance(track, Track) for track in tracks):
         raise DataError(f"{what}: the tracks must be a list of Track")
     return what, images, [track._replace(sequence="") for track in tracks]
+
+
+def _images_of_objects(
+    result: TrackingResult, masks: Any
+) -> tuple[list[NDArray[Any]], list[Track]]:
+    tracks, objects = without_gaps(result.tracks, result.objects)
+    track_of = {(o.frame, o.id + 1): o.track for o in objects}
+    images = []
+    for frame, image in enumerate(masks):
+        labels, which = np.unique(np.asarray(image), return_inverse=True)
+        numbers = [track_of.get((frame, label), 0) for label in labels.tolist()]
+        images.append(np.array(numbers, np.int64)[which.reshape(np.shape(image))])
+    return images, tracks
 
 
 def _check_frames(
