@@ -406,7 +406,7 @@ class TrackingProblem:
         place = np.concatenate([sample.pair.source.position, sample.pair.target.position])
         centre = place[asked if len(asked) else left].mean(0)
         rest = np.setdiff1d(left, asked)
-        near = np.argsort(np.hypot(*(place[rest] - centre).T), kind="stable")
+        near = np.argsort(np.hypot.reduce(place[rest] - centre, axis=1), kind="stable")
         return np.sort(np.concatenate([asked, rest[near][: size - len(asked)]]))
 
 

@@ -1,7 +1,8 @@
 r"""Detections and links of movies, read from CSV files or tables in memory.
 
-Objects are rows (sequence, frame, id, x, y, features ...), true assignments are rows (sequence,
-frame, source_id, target_id, kind) from frame t to frame t + 1, or to frame_target. Both become one
+Objects are rows (sequence, frame, id, x, y[, z], features ...), true assignments are rows
+(sequence, frame, source_id, target_id, kind) from frame t to frame t + 1, or to frame_target. Both
+become one
 :class:`~trellis.tracking.objects.FramePair` for every two frames t, t + 1 that a sequence has;
 where its frame numbers have a gap there is no pair, and tracks end there, but for links across it:
 then the frames between are there, without objects.
@@ -67,8 +68,9 @@ def read_detections(
     ----------
     objects : path, open file, mapping of columns, or DataFrame
         Columns ``frame``, ``id`` (whole numbers; an id occurs once in a frame), ``x``, ``y``;
-        ``sequence`` if there are several movies (default ""). Every other column that holds
-        numbers is a feature, NaN where a cell is empty; a column without numbers is left out.
+        ``z`` in three dimensions; ``sequence`` if there are several movies (default ""). Every
+        other column that holds numbers is a feature, NaN where a cell is empty; a column without
+        numbers is left out.
         Files are CSV with a header, plain or compressed (gzip, bzip2, xz).
     links : path, open file, mapping of columns, or DataFrame, optional
         Columns ``frame`` (of the source), ``source_id``, ``target_id``; ``frame_target`` if objects
@@ -126,7 +128,7 @@ class _Frames:
 
     name: str
     sequences: list[str]
-    extents: list[tuple[float, float, float, float]]
+    extents: list[tuple[float, ...]]
     objects: dict[tuple[int, int], Objects]
     pairs: list[tuple[int, int]]
 
@@ -137,7 +139,7 @@ def _read_frames(table: Table, ignore: Collection[str]) -> _Frames:
         raise DataError(f"{table.name} is empty: a header, but no objects")
     names, sequence = np.unique(np.array(table.texts("sequence")), return_inverse=True)
     frame, ids = table.integers("frame"), table.integers("id")
-    position = np.stack([table.checked_numbers(axis) for axis in "xy"], axis=1)
+    position = np.stack([table.checked_numbers(axis) for axis in _axes(table)], axis=1)
     columns = _features(table, ignore)
 
     order = np.lexsort((ids, frame, sequence))
@@ -161,9 +163,7 @@ def _read_frames(table: Table, ignore: Collection[str]) -> _Frames:
         objects[int(keys[0, a]), int(keys[1, a])] = Objects(ids[a:b], position[a:b], here)
     firsts = np.searchsorted(keys[0], np.arange(len(names)))
     least, greatest = (reduce.reduceat(position, firsts) for reduce in (np.minimum, np.maximum))
-    extents = [
-        (a[0], a[1], b[0], b[1]) for a, b in zip(least.tolist(), greatest.tolist(), strict=True)
-    ]
+    extents = [(*a, *b) for a, b in zip(least.tolist(), greatest.tolist(), strict=True)]
     pairs = [(s, t) for s, t in objects if (s, t + 1) in objects]
     if not pairs:
         raise DataError(
@@ -175,12 +175,18 @@ def _read_frames(table: Table, ignore: Collection[str]) -> _Frames:
     return _Frames(table.name, names.tolist(), extents, objects, pairs)
 
 
+def _axes(table: Table) -> str:
+    """Coordinates that the objects have: x and y, and z if the column holds numbers."""
+    deep = "z" in table.columns and not np.isnan(table.numbers("z")[0]).all()
+    return "xyz" if deep else "xy"
+
+
 def _features(table: Table, ignore: Collection[str]) -> dict[str, Float64s]:
     """Columns that hold numbers."""
     columns = {}
     without = []
     for name in table.columns:
-        if name in {"sequence", *_OBJECT_COLUMNS, *ignore}:
+        if name in {"sequence", *_OBJECT_COLUMNS, *_axes(table), *ignore}:
             continue
         if np.isnan(table.numbers(name)[0]).all():
             without.append(name)

@@ -67,7 +67,7 @@ class Track(NamedTuple):
 
 
 class TrackedObject(NamedTuple):
-    """An object, its track and its centre."""
+    """An object, its track and its centre; ``z`` is None in two dimensions."""
 
     sequence: str
     frame: int
@@ -75,6 +75,7 @@ class TrackedObject(NamedTuple):
     track: int
     x: float
     y: float
+    z: float | None = None
 
 
 @dataclass(frozen=True)
@@ -98,14 +99,19 @@ class TrackingResult:
     objects: list[TrackedObject]
 
     def write(self, path: str | os.PathLike[Any]) -> None:
-        """Write a CSV file of the objects: sequence, frame, id, x, y, track, parent (-1: none)."""
+        """Write a CSV file of the objects: sequence, frame, id, x, y, track, parent (-1: none).
+
+        A column z stands after y if an object has one.
+        """
         parents = {(track.sequence, track.track): track.parent for track in self.tracks}
         with atomic_write(path, binary=False) as file:
             rows = csv.writer(file, lineterminator="\n")
-            rows.writerow(["sequence", "frame", "id", "x", "y", "track", "parent"])
+            axes = "xyz" if any(o.z is not None for o in self.objects) else "xy"
+            rows.writerow(["sequence", "frame", "id", *axes, "track", "parent"])
             for o in self.objects:
                 parent = parents[o.sequence, o.track]
-                rows.writerow([o.sequence, o.frame, o.id, o.x, o.y, o.track, parent])
+                centre = (o.x, o.y, o.z)[: len(axes)]
+                rows.writerow([o.sequence, o.frame, o.id, *centre, o.track, parent])
 
 
 def assemble_tracks(
@@ -217,17 +223,17 @@ def _gaps(pairs: Iterable[FramePair]) -> list[Link]:
 _Key = tuple[str, int, int]  # sequence, frame, id
 
 
-def _centres(pairs: Iterable[FramePair]) -> dict[_Key, tuple[float, float]]:
-    centres: dict[_Key, tuple[float, float]] = {}
+def _centres(pairs: Iterable[FramePair]) -> dict[_Key, tuple[float, ...]]:
+    centres: dict[_Key, tuple[float, ...]] = {}
     for pair in pairs:
         for frame, objects in ((pair.frame, pair.source), (pair.frame + 1, pair.target)):
-            for number, (x, y) in zip(objects.ids.tolist(), objects.position.tolist(), strict=True):
-                centres[pair.sequence, frame, number] = x, y
+            for number, centre in zip(objects.ids.tolist(), objects.position.tolist(), strict=True):
+                centres[pair.sequence, frame, number] = tuple(centre)
     return centres
 
 
 def _pasts(
-    links: list[Link], centres: dict[_Key, tuple[float, float]]
+    links: list[Link], centres: dict[_Key, tuple[float, ...]]
 ) -> dict[_Key, tuple[_Key, bool]]:
     """Past of each object that has one, and whether the same track goes on from there."""
     fates: dict[_Key, dict[_Key, str]] = defaultdict(dict)
