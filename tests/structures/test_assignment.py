@@ -261,10 +261,11 @@ def test_scores_of_any_size(scale: float) -> None:
 def test_a_solver_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     space = AssignmentSpace([[0, -1, -1]], [0, 1], [0, 1])
     failed = SimpleNamespace(status=4, message="out of luck", x=None)
-    monkeypatch.setattr(scipy.optimize, "milp", lambda *arguments, **options: failed)
-    message = "the solver could not solve the assignment problem: out of luck"
-    with pytest.raises(DataError, match=message):
-        best_assignment(space, [1.0], method="lp")
+    for solver, method in (("milp", "ilp"), ("linprog", "lp")):
+        monkeypatch.setattr(scipy.optimize, solver, lambda *arguments, **options: failed)
+        message = "the solver could not solve the assignment problem: out of luck"
+        with pytest.raises(DataError, match=message):
+            best_assignment(space, [1.0], method=method)
 
 
 def test_diverse_assignments_differ_in_more() -> None:

@@ -53,8 +53,8 @@ __all__ = [
 
 
 # Rounds of price updates before each attempt of the search, and how long an attempt may be: easy
-# problems are solved after the first, and those that are not after the last are left to HiGHS.
-_ROUNDS = (12, 36, 108, 324, 972)
+# problems are solved after the first, and what is open after the last is left to HiGHS.
+_ROUNDS = (12, 36, 108)
 _SOON = 2  # attempts on large problems where a bound will do
 _SMALL = 1_500  # hypotheses of a problem on which all attempts cost little
 _BUDGET = 5_000

@@ -65,6 +65,8 @@ class AssignmentProgram:
 
     def solve(self, relax: bool = True) -> Bools | None:
         """Return the best assignment; None if there is none."""
+        if relax and not self.cuts and len(self.score):
+            return self.best_within(None)[0]
         x = self._highs(integers=False)[0] if relax else None
         if relax and x is None:
             return None
@@ -73,15 +75,52 @@ class AssignmentProgram:
         return None if x is None else x > 0.5
 
     def best_within(self, nodes: int | None) -> tuple[Bools | None, float]:
-        """Return the best that ``nodes`` of the tree find, if any, and an upper bound of all."""
-        x, bound = self._highs(integers=False)
-        if x is not None and not _whole(x):
-            x, better = self._highs(integers=True, nodes=nodes)
-            bound = min(bound, better)
-        return None if x is None else x > 0.5, bound
+        """Return the best that ``nodes`` of the tree find, if any, and an upper bound of all.
 
-    def _highs(self, integers: bool, nodes: int | None = None) -> tuple[Float64s | None, float]:
-        """Solution and upper bound."""
+        A program with fractions is solved among the hypotheses that the prices of the relaxation
+        leave cheap, first a few, then all that can be in a better solution than was found.
+        """
+        relaxed = self._relaxation()
+        if relaxed is None:
+            return None, -np.inf
+        relaxation, bound, loss = relaxed
+        if _whole(relaxation):
+            return relaxation > 0.5, bound
+        k = min(2 * self.rows.shape[0], len(loss) - 1)
+        few = loss <= np.partition(loss, k)[k]
+        best, value, most = None, -np.inf, bound
+        while True:
+            x, among = self._highs(integers=True, nodes=nodes, few=few)
+            if x is not None and self._value(x) > value:
+                best, value = x > 0.5, self._value(x)
+            enough = loss < bound - value
+            if not (enough & ~few).any():
+                return best, max(value, min(most, among))
+            few = enough
+
+    def _value(self, x: Float64s) -> float:
+        return math.ldexp(float(self.score @ np.round(x)), -self.power)
+
+    def _relaxation(self) -> tuple[Float64s, float, Float64s] | None:
+        """Solution of the linear relaxation, its value, and what each hypothesis would lose."""
+        import scipy.optimize as opt
+
+        # SciPy's annotations know no sparse rows, nor bounds in an array.
+        rows: Any = self.rows
+        bounds: Any = np.stack([self.lower, self.upper], axis=1)
+        solved = opt.linprog(-self.score, None, None, rows, np.ones(rows.shape[0]), bounds)
+        if solved.status == _NONE:
+            return None
+        if solved.status != _DONE:
+            raise DataError(f"the solver could not solve the assignment problem: {solved.message}")
+        loss = np.maximum(-self.score - self.rows.T @ solved.eqlin.marginals, 0.0)
+        x: Float64s = solved.x
+        return x, math.ldexp(-float(solved.fun), -self.power), np.ldexp(loss, -self.power)
+
+    def _highs(
+        self, integers: bool, nodes: int | None = None, few: Bools | None = None
+    ) -> tuple[Float64s | None, float]:
+        """Solution and upper bound, of some hypotheses or of all."""
         import scipy.optimize as opt
 
         n = len(self.score)
@@ -93,7 +132,7 @@ class AssignmentProgram:
         solved = opt.milp(
             -self.score,
             constraints=constraints,
-            bounds=opt.Bounds(self.lower, self.upper),
+            bounds=opt.Bounds(self.lower, self.upper if few is None else self.upper * few),
             integrality=np.full(n, int(integers)),
             options=options,
         )
