@@ -111,7 +111,7 @@ class AssignmentProgram:
         solved = opt.linprog(-self.score, None, None, rows, np.ones(rows.shape[0]), bounds)
         if solved.status == _NONE:
             return None
-        if solved.status != _DONE:
+        if solved.status != _DONE or solved.x is None or solved.fun is None:
             raise DataError(f"the solver could not solve the assignment problem: {solved.message}")
         loss = np.maximum(-self.score - self.rows.T @ solved.eqlin.marginals, 0.0)
         x: Float64s = solved.x
