@@ -9,7 +9,7 @@ it is not known there what happened to them, and "appeared" or "disappeared" wou
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -19,6 +19,7 @@ from trellis.arrays import Bools, Float64s, Int64s
 from trellis.domains import number, one_of
 from trellis.errors import DataError
 from trellis.tracking.annotation import annotated_hypotheses, links_of
+from trellis.tracking.event_kinds import SOME_EVENTS, EventKind, all_kinds
 from trellis.tracking.objects import FramePair, PairAnnotation, checked_pairs
 
 __all__ = ["patchify"]
@@ -28,7 +29,11 @@ _MOST_SQUARES = 1e9
 
 
 def patchify(
-    pairs: Iterable[FramePair], size: float | Literal["auto"] = "auto", *, objects: float = 20
+    pairs: Iterable[FramePair],
+    size: float | Literal["auto"] = "auto",
+    *,
+    objects: float = 20,
+    events: Sequence[str | EventKind] = (),
 ) -> list[FramePair]:
     """Divide frame pairs into square patches.
 
@@ -41,6 +46,8 @@ def patchify(
         so that there are no slivers. "auto": such that a patch has about ``objects`` sources.
     objects : float
         Sources of a patch on average, if the size is to be found; over all pairs.
+    events : sequence of EventKind or str
+        Kinds of your own that are annotated.
 
     Returns
     -------
@@ -74,8 +81,10 @@ def patchify(
     pairs = checked_pairs(pairs)
     (one_of("auto") | number(above=0)).check("size", size)
     number(at_least=1).check("objects", objects)
+    SOME_EVENTS.check("events", events)
     side = _side(pairs, objects) if isinstance(size, str) else float(size)
-    return [patch for pair in pairs for patch in _patches(pair, side)]
+    kinds = all_kinds(events)
+    return [patch for pair in pairs for patch in _patches(pair, side, kinds)]
 
 
 def _field(pair: FramePair) -> tuple[Float64s, Float64s]:
@@ -105,7 +114,7 @@ def _side(pairs: list[FramePair], objects: float) -> float:
     return side if side > 0 else np.inf
 
 
-def _patches(pair: FramePair, side: float) -> list[FramePair]:
+def _patches(pair: FramePair, side: float, kinds: Sequence[EventKind]) -> list[FramePair]:
     if not len(pair.source) and not len(pair.target):
         return []
     low, high = _field(pair)
@@ -122,7 +131,7 @@ def _patches(pair: FramePair, side: float) -> list[FramePair]:
 
     cells = np.concatenate([cell(pair.source.position), cell(pair.target.position)])
     n = len(pair.source)
-    annotations = _annotations(pair, cells)
+    annotations = _annotations(pair, cells, kinds)
     return [
         replace(
             pair,
@@ -134,11 +143,13 @@ def _patches(pair: FramePair, side: float) -> list[FramePair]:
     ]
 
 
-def _annotations(pair: FramePair, cells: Int64s) -> dict[int, PairAnnotation]:
+def _annotations(
+    pair: FramePair, cells: Int64s, kinds: Sequence[EventKind]
+) -> dict[int, PairAnnotation]:
     """What is known in each patch; ``cells`` are those of all sources, then of all targets."""
     if pair.annotation is None:
         return {}
-    known = annotated_hypotheses(pair, pair.annotation)
+    known = annotated_hypotheses(pair, pair.annotation, kinds)
     n = len(pair.source)
     covers = known.covers(n)
     home = cells[covers[:, 0]]
