@@ -33,7 +33,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from trellis.arrays import Bools, Float64s, Int64s
+from trellis.arrays import Bools, Float64s, Int64s, as_array
 from trellis.domains import number, one_of, whole
 from trellis.errors import DataError
 from trellis.estimator import Estimator, changed, fitted, parameter, renamed
@@ -348,7 +348,9 @@ class FlowTracker(LinkingTracker):
             here = hypotheses.of(kind.name)
             if priced.price is not None and here.any():
                 objects, frame = roles(pair, hypotheses.take(here), kind)
-                prices[here] = priced.price(*objects, frame=frame, gate=self.gate)
+                price = priced.price(*objects, frame=frame, gate=self.gate)
+                what = f"prices of {kind.name}"
+                prices[here] = as_array(price, np.float64, what, (int(here.sum()),), finite=True)
         return -prices
 
 

@@ -32,6 +32,7 @@ import numpy as np
 from trellis.arrays import Float64s, Int64s
 from trellis.domains import flag, instance, one_of, sequence_of, text
 from trellis.errors import ParameterError
+from trellis.files.table import MISSING
 from trellis.tracking.default_features import of_divisions, of_ends, of_moves, of_parts
 from trellis.tracking.features import EventFeature, Frame, area_of, relative_difference
 from trellis.tracking.objects import EVENTS, FramePair, Objects
@@ -98,6 +99,8 @@ class Neighbours:
 @dataclass(frozen=True)
 class EventKind:
     """A kind of event; a kind of your own is a subclass, an object of which models take.
+
+    It is a frozen dataclass: what a subclass can be told are fields, if it is one, too.
 
     Attributes
     ----------
@@ -292,6 +295,9 @@ def _check_kind(kind: EventKind) -> None:
     what = type(kind).__name__
     if not text.accepts(kind.name) or not kind.name.strip():
         raise ParameterError("events", kind, f"kinds with a name; {what} has none")
+    if kind.name.lower() in {*MISSING, "single_daughter"}:
+        wanted = f"kinds whose names have no other meaning in tables, unlike {kind.name!r}"
+        raise ParameterError("events", kind, wanted)
     if (kind.n_sources, kind.n_targets) not in ((1, 1), (1, 2), (2, 1)):
         raise ParameterError(
             "events",

@@ -118,23 +118,26 @@ def _candidates(index: int, kinds: Sequence[EventKind], near: Neighbours) -> Hyp
     """Hypotheses of the kind of this number, as it gives them."""
     kind = kinds[index]
     what = f"{type(kind).__name__}.hypotheses"
+    where = place_of(near.pair)
     try:
-        sources, targets = kind.hypotheses(near)
-    except (TypeError, ValueError):
-        raise DataError(
-            f"{what} does not give two arrays, rows of sources and of targets"
-        ) from None
+        given = kind.hypotheses(near)
+    except Exception as error:
+        raise DataError(f"{where}: {what} failed: {type(error).__name__}: {error}") from error
+    if not isinstance(given, tuple) or len(given) != 2:
+        raise DataError(f"{what} does not give two arrays, rows of sources and of targets")
     ends = []
-    for name, given, objects, width in (
-        ("sources", sources, near.pair.source, kind.n_sources),
-        ("targets", targets, near.pair.target, kind.n_targets),
+    for name, one, objects, width in (
+        ("sources", given[0], near.pair.source, kind.n_sources),
+        ("targets", given[1], near.pair.target, kind.n_targets),
     ):
-        rows = as_array(
-            given, np.int64, f"{name} of {what}", (None, width), low=0, high=len(objects)
-        )
+        rows = as_array(one, np.int64, f"{name} of {what}", (None, width), low=0, high=len(objects))
         full = np.full((len(rows), 2), -1)
         full[:, :width] = np.sort(rows, axis=1)
+        if width == 2 and (full[:, 0] == full[:, 1]).any():
+            raise DataError(f"{name} of {what} have an object twice in a row")
         ends.append(full)
+    if len(ends[0]) != len(ends[1]):
+        raise DataError(f"{what} gives {len(ends[0])} rows of sources, {len(ends[1])} of targets")
     number = np.full(len(ends[0]), index, np.int8)
     return Hypotheses(number, ends[0], ends[1], tuple(kinds))
 
