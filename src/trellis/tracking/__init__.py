@@ -9,6 +9,7 @@ from trellis.tracking.baselines import (
 )
 from trellis.tracking.ctc import read_ctc, write_ctc
 from trellis.tracking.default_features import default_features
+from trellis.tracking.event_kinds import EventKind, Neighbours
 from trellis.tracking.features import EventFeature, Frame
 from trellis.tracking.hypotheses import Hypotheses, make_hypotheses
 from trellis.tracking.local_classifiers import HandSet, LocalClassifiers
@@ -30,6 +31,7 @@ __all__ = [
     "EVENTS",
     "EventFeature",
     "EventKey",
+    "EventKind",
     "FlowTracker",
     "Frame",
     "FramePair",
@@ -40,6 +42,7 @@ __all__ = [
     "LinkScores",
     "LocalClassifiers",
     "NearestNeighbour",
+    "Neighbours",
     "Objects",
     "PairAnnotation",
     "Track",

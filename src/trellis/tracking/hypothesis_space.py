@@ -16,10 +16,11 @@ from trellis.arrays import Float64s
 from trellis.errors import CorruptModelError, DataError
 from trellis.files.stored import header_value
 from trellis.tracking.default_features import default_features
+from trellis.tracking.event_kinds import EventKind, all_kinds, event_names
 from trellis.tracking.features import EventFeature, event_features
 from trellis.tracking.hypotheses import Hypotheses, check_gates, make_hypotheses
 from trellis.tracking.hypothesis_set import place_of
-from trellis.tracking.objects import EVENTS, FramePair
+from trellis.tracking.objects import FramePair
 from trellis.tracking.preconditioning import Preconditioner
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class HypothesisSpace:
 
     Parameters
     ----------
-    events : tuple of str
+    events : tuple of str or EventKind
         Kinds of events.
     n_neighbors : int
         Nearest objects considered.
@@ -52,7 +53,7 @@ class HypothesisSpace:
         Coordinates that their centres must have, 2 or 3.
     """
 
-    events: tuple[str, ...]
+    events: tuple[str | EventKind, ...]
     n_neighbors: int
     max_distance: float
     features: tuple[EventFeature, ...]
@@ -64,7 +65,7 @@ class HypothesisSpace:
     def learned(
         cls,
         pairs: Iterable[FramePair],
-        events: tuple[str, ...],
+        events: tuple[str | EventKind, ...],
         n_neighbors: int,
         max_distance: float,
         features: tuple[EventFeature, ...],
@@ -90,7 +91,7 @@ class HypothesisSpace:
             )
             tables.append((hypotheses, event_features(pair, hypotheses, features)))
         blocks = [features_of_pair for _, features_of_pair in tables]
-        scale = Preconditioner.learn(blocks, bias=bias, events=events, knots=knots)
+        scale = Preconditioner.learn(blocks, bias=bias, events=event_names(events), knots=knots)
         space = cls(events, n_neighbors, max_distance, features, scale, columns, dimensions)
         return space, tables
 
@@ -98,7 +99,7 @@ class HypothesisSpace:
     def common(
         cls,
         sets: Sequence[Iterable[FramePair]],
-        events: tuple[str, ...],
+        events: tuple[str | EventKind, ...],
         n_neighbors: int,
         max_distance: float,
         features: tuple[EventFeature, ...],
@@ -117,7 +118,7 @@ class HypothesisSpace:
         if len(each) == 1:
             return each[0][0]
         blocks = [[features_of_pair for _, features_of_pair in tables] for _, tables in each]
-        scale = Preconditioner.common(blocks, bias=bias, events=events, knots=knots)
+        scale = Preconditioner.common(blocks, bias=bias, events=event_names(events), knots=knots)
         return replace(each[0][0], preconditioner=scale)
 
     def check_objects(self, pair: FramePair) -> None:
@@ -133,6 +134,11 @@ class HypothesisSpace:
                 f"{place_of(pair)}: the objects have no column {missing[0]!r}, which the model was "
                 "trained with"
             )
+
+    @property
+    def kinds(self) -> tuple[EventKind, ...]:
+        """Kinds that hypotheses are numbered by: those of EVENTS, then those of one's own."""
+        return all_kinds(self.events)
 
     @property
     def n_weights(self) -> int:
@@ -161,7 +167,7 @@ class HypothesisSpace:
         ptr = np.concatenate([[0], np.cumsum(width)])
         column = np.arange(ptr[-1]) - np.repeat(ptr[:-1] - first, width)
         values = np.empty(ptr[-1])
-        for e in range(len(EVENTS)):  # hypotheses come event by event
+        for e in range(len(sizes)):  # hypotheses come event by event
             rows = np.flatnonzero(hypotheses.kind == e)
             if len(rows):
                 values[ptr[rows[0]] : ptr[rows[-1] + 1]] = blocks[e].ravel()
@@ -174,7 +180,7 @@ class HypothesisSpace:
     @classmethod
     def restored(
         cls,
-        events: tuple[str, ...],
+        events: tuple[str | EventKind, ...],
         n_neighbors: int,
         max_distance: float,
         columns: Sequence[str],
@@ -190,7 +196,7 @@ class HypothesisSpace:
         ours = [tuple(name) for name in names[: len(names) - n_others]]
         if not set(ours) <= set(known):
             raise CorruptModelError("it has features that this version of Trellis does not know")
-        counts = tuple(sum(name[0] == event for name in names) for event in EVENTS)
+        counts = tuple(sum(name[0] == event for name in names) for event in scale.names)
         if counts != tuple(q.shape[1] for q in scale.quantiles):
             raise CorruptModelError("the scale is not that of the features")
         features = tuple(known[name] for name in ours)

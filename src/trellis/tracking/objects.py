@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +27,6 @@ from trellis.errors import DataError
 
 __all__ = [
     "EVENTS",
-    "LINKING",
-    "ONE_TO_TWO",
-    "TWO_TO_ONE",
-    "Event",
     "FramePair",
     "Link",
     "Objects",
@@ -41,14 +37,8 @@ __all__ = [
 ]
 
 
-Event = Literal["move", "division", "appear", "disappear", "split", "merge"]
-EVENTS: tuple[Event, ...] = ("move", "division", "appear", "disappear", "split", "merge")
-ONE_TO_TWO: tuple[Event, ...] = ("division", "split")
-"""Events of one source and two targets."""
-TWO_TO_ONE: tuple[Event, ...] = ("merge",)
-"""Events of two sources and one target."""
-LINKING: tuple[Event, ...] = ("move", *ONE_TO_TWO, *TWO_TO_ONE)
-"""Events that links are made of."""
+EVENTS = ("move", "division", "appear", "disappear", "split", "merge")
+"""Names of the kinds of events (:mod:`trellis.tracking.event_kinds`)."""
 
 
 class _Link(NamedTuple):
@@ -158,8 +148,8 @@ class PairAnnotation:
     Parameters
     ----------
     links : tuple of (source id, target id, kind)
-        Kind is "move", "division", "split" or "merge"; a division or split has one link for each of
-        its two targets, a merge one for each of its two sources.
+        Kind is "move", "division", "split", "merge" or one of your own; a division or split has one
+        link for each of its two targets, a merge one for each of its two sources.
     known_sources, known_targets : tuple of int, or None
         Ids of the objects whose fate or past is annotated, those that links name included or not;
         None: all of them.

@@ -165,7 +165,8 @@ class TrackingProblem:
 
     def divided(self, objects: float = 20) -> TrackingProblem:
         """Return the same problem with patches as samples, to hold some of a few pairs out."""
-        patches = patchify(self.pairs, objects=objects)
+        kinds = self.hypothesis_space.kinds
+        patches = patchify(self.pairs, objects=objects, events=kinds)
         return TrackingProblem(
             patches, self.hypothesis_space, cost=self.cost, normalise=self.normalise
         )

@@ -23,7 +23,7 @@ data has beyond that is read as follows, and counted in one line of the log ``"t
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -35,15 +35,9 @@ from trellis.arrays import Float64s, Int64s
 from trellis.errors import DataError
 from trellis.files.table import MISSING, Table, read_table
 from trellis.files.text import Source
+from trellis.tracking.event_kinds import SOME_EVENTS, EventKind, all_kinds
 from trellis.tracking.late_links import LateLinks
-from trellis.tracking.objects import (
-    LINKING,
-    ONE_TO_TWO,
-    TWO_TO_ONE,
-    FramePair,
-    Objects,
-    PairAnnotation,
-)
+from trellis.tracking.objects import FramePair, Objects, PairAnnotation
 
 __all__ = ["read_detections"]
 
@@ -52,7 +46,6 @@ _log = logging.getLogger("trellis")
 
 _OBJECT_COLUMNS = ("frame", "id", "x", "y")
 _LINK_COLUMNS = ("frame", "source_id", "target_id")
-_KINDS = (*LINKING, "single_daughter")
 
 
 def read_detections(
@@ -61,6 +54,7 @@ def read_detections(
     *,
     complete: bool = True,
     ignore: Collection[str] = ("track",),
+    events: Sequence[str | EventKind] = (),
 ) -> list[FramePair]:
     """Read detected objects, and what is known of how they belong together.
 
@@ -82,6 +76,8 @@ def read_detections(
         appeared or disappeared; if not, nothing is known of it.
     ignore : collection of str
         Columns of the objects that are no features, such as the true track.
+    events : sequence of EventKind or str
+        Kinds of your own that links may be of, too; the names of others change nothing.
 
     Returns
     -------
@@ -108,11 +104,12 @@ def read_detections(
     """
     if isinstance(ignore, str):
         raise DataError(f"ignore must be a collection of column names, not the string {ignore!r}")
+    SOME_EVENTS.check("events", events)
     frames = _read_frames(read_table(objects, "objects"), ignore)
     if links is None:
         annotations: dict[tuple[int, int], PairAnnotation] = {}
     else:
-        annotations = _read_links(read_table(links, "links"), frames, complete)
+        annotations = _read_links(read_table(links, "links"), frames, complete, all_kinds(events))
     pairs = []
     for sequence, frame in frames.pairs:
         source, target = (frames.objects[sequence, t] for t in (frame, frame + 1))
@@ -204,7 +201,7 @@ def _of(sequence: str) -> str:
 
 
 def _read_links(
-    table: Table, frames: _Frames, complete: bool
+    table: Table, frames: _Frames, complete: bool, events: Sequence[EventKind]
 ) -> dict[tuple[int, int], PairAnnotation]:
     """Annotations of the pairs that links name."""
     table.require(_LINK_COLUMNS)
@@ -212,16 +209,22 @@ def _read_links(
     frame = table.integers("frame")
     ids = np.stack([table.integers(f"{end}_id") for end in ("source", "target")], axis=1)
     kinds = np.array(["" if k.lower() in MISSING else k for k in table.texts("kind")], dtype=object)
+    known = [event.name for event in events if event.n_sources and event.n_targets]
+    known.append("single_daughter")
     for row, kind in enumerate(kinds):
-        if kind and kind not in _KINDS:
-            raise table.fail(row, f"unknown kind {kind!r}; known are {', '.join(_KINDS)}")
+        if kind and kind not in known:
+            raise table.fail(
+                row,
+                f"unknown kind {kind!r}; known are {', '.join(known)}"
+                " (a kind of your own has to be given in events)",
+            )
     late = LateLinks(table, sequence, frame, ids, kinds, complete=complete)
     _check_late(late, frames)
     order = np.lexsort((ids[:, 1], ids[:, 0], frame, sequence))
     order = order[late.near[order]]
     keys = np.stack([sequence, frame])[:, order]
     starts = np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1
-    reader = _LinkReader(table, frames, ids, late.kinds_of_near, complete)
+    reader = _LinkReader(table, frames, ids, late.kinds_of_near, complete, events)
     annotations = {}
     for rows in np.split(order, starts) if len(order) else []:
         pair = int(sequence[rows[0]]), int(frame[rows[0]])
@@ -271,10 +274,13 @@ class _LinkReader:
     """Turns the links of a pair into an annotation; counts what the model cannot say."""
 
     def __init__(
-        self, table: Table, frames: _Frames, ids: Int64s, kinds: NDArray[Any], complete: bool
-    ) -> None:
+        self, table: Table, frames: _Frames, ids: Int64s, kinds: NDArray[Any], complete: bool,
+        events: Sequence[EventKind],
+    ) -> None:  # fmt: skip
         self.table, self.frames, self.ids, self.kinds = table, frames, ids, kinds
         self.complete = complete
+        self.forks = tuple(event.name for event in events if event.n_targets == 2)
+        self.joins = tuple(event.name for event in events if event.n_sources == 2)
         self.n_single = 0
         self.n_half = 0
         self.n_many = 0
@@ -298,10 +304,11 @@ class _LinkReader:
         blank = kinds == ""
         kinds[blank] = np.where(forks[blank], "division", "move")
         for j in np.unique(b[joins]):
-            self._check_group(rows[b == j], kinds[b == j], TWO_TO_ONE, "pasts", 1)
+            self._check_group(rows[b == j], kinds[b == j], self.joins, "pasts", 1)
         for i in np.unique(a[forks]):
-            self._check_group(rows[a == i], kinds[a == i], ONE_TO_TWO, "fates", 0)
-        alone = ~forks & ~joins & (kinds != "move")
+            self._check_group(rows[a == i], kinds[a == i], self.forks, "fates", 0)
+        two = (*self.forks, *self.joins, "single_daughter")
+        alone = ~forks & ~joins & np.isin(kinds.astype(str), two)
         half = alone & (kinds != "single_daughter") & (not self.complete)
         self.n_half += int(half.sum())
         self.n_single += int((alone & ~half).sum())
