@@ -181,7 +181,7 @@ def movies(draw):
         names = draw(
             st.sampled_from([(0, 1, 2, 3), (0, 1, 1, 1), (0, 1, 1, 3), (0, 2, 1, 3), (0, 1, 2, 0)])
         )
-        seen = np.array(names)[one]
+        seen = np.array([int(name) for name in names])[one]
         for _ in range(draw(st.integers(0, 3))):
             seen[draw(st.integers(0, 1)), draw(st.integers(0, width - 1))] = draw(st.integers(0, 4))
         result.append(seen)

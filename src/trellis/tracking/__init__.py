@@ -10,6 +10,7 @@ from trellis.tracking.baselines import (
 from trellis.tracking.ctc import read_ctc, write_ctc
 from trellis.tracking.ctc_metrics import CTCScores, score_ctc
 from trellis.tracking.default_features import default_features
+from trellis.tracking.event_kinds import EventKind, Neighbours
 from trellis.tracking.features import EventFeature, Frame
 from trellis.tracking.geff_file import write_geff
 from trellis.tracking.hypotheses import Hypotheses, make_hypotheses
@@ -35,6 +36,7 @@ __all__ = [
     "CTCScores",
     "EventFeature",
     "EventKey",
+    "EventKind",
     "FlowTracker",
     "Frame",
     "FramePair",
@@ -45,6 +47,7 @@ __all__ = [
     "LinkScores",
     "LocalClassifiers",
     "NearestNeighbour",
+    "Neighbours",
     "Objects",
     "PairAnnotation",
     "Track",

@@ -10,17 +10,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trellis.arrays import Float64s
-from trellis.domains import flag, one_of, text
+from trellis.domains import flag, text
 from trellis.errors import DataError
-from trellis.tracking.hypotheses import Hypotheses
-from trellis.tracking.objects import EVENTS, TWO_TO_ONE, Event, FramePair, Objects
+from trellis.tracking.objects import FramePair, Objects
 
-__all__ = ["EventFeature", "Frame", "border_distance", "event_features"]
+if TYPE_CHECKING:
+    from trellis.tracking.event_kinds import EventKind
+    from trellis.tracking.hypothesis_set import Hypotheses
+
+__all__ = [
+    "EventFeature",
+    "Frame",
+    "area_of",
+    "average_of",
+    "border_distance",
+    "check_events_of",
+    "event_features",
+    "relative_difference",
+    "roles",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +44,8 @@ class Frame:
     ----------
     objects : Objects
         The objects.
-    extent : tuple of 4 floats
-        Least x, least y, greatest x, greatest y.
+    extent : tuple of 4 or 6 floats
+        Least x, y (and z), then greatest x, y (and z).
 
     Examples
     --------
@@ -44,7 +57,7 @@ class Frame:
     """
 
     objects: Objects
-    extent: tuple[float, float, float, float]
+    extent: tuple[float, ...]
 
     def average(self, column: str) -> float:
         """Mean of a column over the objects that have it; NaN if none has."""
@@ -62,7 +75,7 @@ class EventFeature:
     Parameters
     ----------
     event : str
-        One of EVENTS.
+        One of EVENTS, or the name of a kind of your own.
     name : str
         Name, each once for an event.
     values : callable
@@ -77,11 +90,13 @@ class EventFeature:
         disappear      source, frame (the :class:`Frame` of sources)
         ============== ===========================================
 
+        A kind of one's own has the roles of a move, a division or a merge, by its numbers of
+        sources and targets.
         "first" and "second" are in the order of their rows, which means nothing: a feature should
         be symmetric in them. NaN and infinity say that a value is missing.
     needs_frame : bool
-        Whether move, division and split want the Frame of sources, or merge that of targets, as
-        last argument.
+        Whether the function wants a Frame as last argument: of move, division and split that of
+        the sources, of merge that of the targets.
 
     Examples
     --------
@@ -94,19 +109,15 @@ class EventFeature:
     >>> features.append(EventFeature("move", "swims right", swims_right))
     """
 
-    event: Event
+    event: str
     name: str
     values: Callable[..., Any]
     needs_frame: bool = False
 
     def __post_init__(self) -> None:
+        text.check("event", self.event)
         text.check("name", self.name)
         flag.check("needs_frame", self.needs_frame)
-        if not one_of(*EVENTS).accepts(self.event):
-            raise DataError(
-                f"feature {self.name!r} is of the event {self.event!r}, not one of "
-                f"{', '.join(EVENTS)}"
-            )
         if not callable(self.values):
             raise DataError(
                 f"feature {self.name!r} of {self.event}: values is a "
@@ -114,11 +125,29 @@ class EventFeature:
             )
 
 
-def border_distance(position: Float64s, extent: tuple[float, float, float, float]) -> Float64s:
-    """Distance of points (n, 2) to the nearest side of a field of view."""
-    low, high = np.array(extent[:2]), np.array(extent[2:])
+def border_distance(position: Float64s, extent: tuple[float, ...]) -> Float64s:
+    """Distance of points (n, 2) or (n, 3) to the nearest side of a field of view.
+
+    Of a volume without depth, such as that of a single slice, the sides above and below are none.
+    """
+    n = position.shape[1]
+    low, high = np.array(extent[:n]), np.array(extent[n:])
+    if n == 3 and low[2] == high[2]:
+        return border_distance(position[:, :2], (*extent[:2], *extent[3:5]))
     nearest: Float64s = np.minimum(position - low, high - position).min(axis=1, initial=np.inf)
     return nearest
+
+
+def area_of(objects: Objects) -> Float64s:
+    """Areas of objects, NaN if nobody measured them."""
+    return objects["area"] if "area" in objects else np.full(len(objects), np.nan)
+
+
+def relative_difference(a: Float64s, b: Float64s) -> Float64s:
+    """Relative difference |a - b| / max(a, b) of sizes; 0 where one is missing or both are 0."""
+    larger = np.maximum(np.abs(a), np.abs(b))
+    difference = np.abs(a - b) / np.where(larger > 0, larger, 1.0)
+    return np.where(np.isfinite(difference), difference, 0.0)
 
 
 def average_of(values: Float64s) -> Float64s:
@@ -147,18 +176,18 @@ def event_features(
     Returns
     -------
     list of float64, shape (H_e, K_e)
-        One array for each of EVENTS: its hypotheses in their order, its features in theirs. NaN
-        where a value is missing.
+        One array for each kind of the hypotheses (those of EVENTS first): its hypotheses in their
+        order, its features in theirs. NaN where a value is missing.
 
     Raises
     ------
     DataError
-        If two features of an event have one name, or a function fails, or returns something else
-        than a number for each hypothesis.
+        If two features of an event have one name or there is no such event, or a function fails,
+        or returns something else than a number for each hypothesis.
 
     Examples
     --------
-    >>> from trellis.tracking.hypotheses import make_hypotheses
+    >>> from trellis.tracking import make_hypotheses
     >>> a = Objects(np.array([0]), np.array([[5.0, 5.0]]), {"area": np.array([40.0])})
     >>> b = Objects(np.array([0]), np.array([[5.0, 8.0]]), {"area": np.array([50.0])})
     >>> pair = FramePair("film", 0, a, b, extent=(0.0, 0.0, 10.0, 10.0))
@@ -172,35 +201,38 @@ def event_features(
     for i, (event, name) in enumerate(names):
         if (event, name) in names[:i]:
             raise DataError(f"there are two features of {event} with the name {name!r}")
+    check_events_of(features, [kind.name for kind in hypotheses.kinds])
     arrays = []
-    for kind, event in enumerate(EVENTS):
-        of_event = [feature for feature in features if feature.event == event]
-        which = hypotheses.take(hypotheses.kind == kind)
+    for kind in hypotheses.kinds:
+        of_event = [feature for feature in features if feature.event == kind.name]
+        which = hypotheses.take(hypotheses.of(kind.name))
         table = np.empty((len(which), len(of_event)))
         if table.size:
-            views, frame = _roles(pair, which, event)
+            views, frame = roles(pair, which, kind)
+            alone = not (kind.n_sources and kind.n_targets)
             for k, feature in enumerate(of_event):
-                needed = feature.needs_frame or event in ("appear", "disappear")
+                needed = feature.needs_frame or alone
                 table[:, k] = _computed(pair, feature, (*views, frame) if needed else views)
         arrays.append(table)
     return arrays
 
 
-def _roles(pair: FramePair, h: Hypotheses, event: Event) -> tuple[tuple[Objects, ...], Frame]:
-    """Objects in the roles of an event, aligned with its hypotheses, and the frame it is in."""
-    sources, targets = Frame(pair.source, pair.extent), Frame(pair.target, pair.extent)
-    a, b = pair.source, pair.target
-    if event == "move":
-        return (a.take(h.source[:, 0]), b.take(h.target[:, 0])), sources
-    if event == "appear":
-        return (b.take(h.target[:, 0]),), targets
-    if event == "disappear":
-        return (a.take(h.source[:, 0]),), sources
-    if event in TWO_TO_ONE:
-        first, second = a.take(h.source[:, 0]), a.take(h.source[:, 1])
-        return (first, second, b.take(h.target[:, 0])), targets
-    first, second = b.take(h.target[:, 0]), b.take(h.target[:, 1])
-    return (a.take(h.source[:, 0]), first, second), sources
+def check_events_of(features: Sequence[EventFeature], names: Sequence[str]) -> None:
+    """Refuse features of events that there are not."""
+    for feature in features:
+        if feature.event not in names:
+            raise DataError(
+                f"feature {feature.name!r} is of the event {feature.event!r}, not one of "
+                f"{', '.join(names)}"
+            )
+
+
+def roles(pair: FramePair, h: Hypotheses, kind: EventKind) -> tuple[tuple[Objects, ...], Frame]:
+    """Objects in the roles of a kind, aligned with its hypotheses, and the frame of the one."""
+    sources = [pair.source.take(h.source[:, i]) for i in range(kind.n_sources)]
+    targets = [pair.target.take(h.target[:, j]) for j in range(kind.n_targets)]
+    one = pair.source if kind.n_sources == 1 else pair.target
+    return (*sources, *targets), Frame(one, pair.extent)
 
 
 def _computed(pair: FramePair, feature: EventFeature, arguments: tuple[Any, ...]) -> Float64s:

@@ -207,7 +207,7 @@ def known_table(
     remarks = [f"{role} is {chosen[role]}" for role in roles if role != chosen[role]]
     dropped += [name for name in displaced if name not in {*ignore, *dropped}]
     flat = chosen.get("z")
-    if flat is not None and len(table) and _constant(table, flat):
+    if flat not in (None, "z") and len(table) and _constant(table, flat):
         content.pop("z")
         remarks = [remark for remark in remarks if not remark.startswith("z is ")]
         dropped.append(f"{flat} (always the same)")

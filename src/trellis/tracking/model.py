@@ -49,11 +49,12 @@ from trellis.tracking.annotation_extent import (
     warn_of_no_division,
 )
 from trellis.tracking.default_features import default_features
-from trellis.tracking.features import EventFeature
+from trellis.tracking.event_kinds import SOME_EVENTS, EventKind, all_kinds, event_names
+from trellis.tracking.features import EventFeature, check_events_of
 from trellis.tracking.gates import learned_gate
 from trellis.tracking.guesses import Guesses, few_of, flow_guesses, share_of_regulariser
-from trellis.tracking.hypotheses import SOME_EVENTS, check_gates
-from trellis.tracking.hypothesis_space import HypothesisSpace, common_columns
+from trellis.tracking.hypotheses import check_gates
+from trellis.tracking.hypothesis_space import HypothesisSpace, common_columns, common_dimensions
 from trellis.tracking.model_file import StoredTrackingModel
 from trellis.tracking.objects import EVENTS, FramePair, Link
 from trellis.tracking.problem import TrackingProblem
@@ -103,11 +104,12 @@ class TrackingModel(Seeded, StoredTrackingModel):
     ('move', True)
     """
 
-    events: Sequence[str] = parameter(
+    events: str | Sequence[str | EventKind] = parameter(
         one_of("auto") | SOME_EVENTS,
         """Kinds of events: "move", "appear" and "disappear" always; "division"; "split" and
         "merge" where objects may be detected in two parts, or two objects as one. "auto": all but
-        the last two, and these if they are annotated.""",
+        the last two, and these if they are annotated. Kinds of your own are objects of classes
+        derived from :class:`EventKind`.""",
         default="auto",
         kw_only=False,
     )
@@ -213,7 +215,9 @@ class TrackingModel(Seeded, StoredTrackingModel):
                 f"one of l2 and l1 must be positive and the other 0, got l2={self.l2!r} and "
                 f"l1={self.l1!r}"
             )
-        check_gates(EVENTS if self.events == "auto" else self.events, self.n_neighbors)
+        events = EVENTS if isinstance(self.events, str) else self.events
+        check_gates(events, self.n_neighbors)
+        check_events_of(self.features, [kind.name for kind in all_kinds(events)])
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "weights_")
@@ -245,7 +249,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
         with Reporter(self.verbose).stage("finding what may be linked"):
             problem = self.learning_problems({"": kept})[""]
         if self._guesses and all(map(is_complete, kept)):
-            warn_of_no_division(kept, problem.hypothesis_space.events)
+            warn_of_no_division(kept, event_names(problem.hypothesis_space.events))
         return self._fit(problem)
 
     @property
@@ -342,8 +346,9 @@ class TrackingModel(Seeded, StoredTrackingModel):
         if not sets:
             raise DataError("there is no data set")
         every = [pair for pairs in sets.values() for pair in pairs]
+        common_dimensions(every)
         columns = common_columns(every)
-        events = annotated_kinds(every) if self.events == "auto" else tuple(self.events)
+        events = annotated_kinds(every) if isinstance(self.events, str) else tuple(self.events)
         features = (*default_features(columns, events), *self.features)
         far = self.max_distance
         gates = (
@@ -361,7 +366,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
             for name, pairs in sets.items()
         }
 
-    def _gate(self, pairs: Sequence[FramePair], events: Sequence[str]) -> float:
+    def _gate(self, pairs: Sequence[FramePair], events: Sequence[str | EventKind]) -> float:
         """The gate of annotated links and, unless these are plenty, of guessed ones."""
         if not self._guesses or n_annotated_events(pairs) >= _PLENTY:
             return learned_gate(pairs)
@@ -412,7 +417,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
     def events_(self) -> tuple[str, ...]:
         """Kinds of events that the model knows."""
         self._check_fitted()
-        return self.hypothesis_space_.events
+        return event_names(self.hypothesis_space_.events)
 
     @property
     def max_distance_(self) -> float:
@@ -425,12 +430,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
         whole(1).check("window", window)
         checked = _checked_pairs("", pairs)
         for pair in checked:
-            missing = [c for c in self.columns_ if c not in pair.source or c not in pair.target]
-            if missing:
-                raise DataError(
-                    f"sequence {pair.sequence!r}, frame {pair.frame}: the objects have no column "
-                    f"{missing[0]!r}, which the model was trained with"
-                )
+            self.hypothesis_space_.check_objects(pair)
         for first in range(0, len(checked), window):
             part = [bare(pair) for pair in checked[first : first + window]]
             yield TrackingProblem(part, self.hypothesis_space_)
@@ -457,7 +457,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
             (pair_links, seen, _), *_ = ranked
             links += pair_links
             events += seen
-        return assemble_tracks(pairs, links, events)
+        return assemble_tracks(pairs, links, events, kinds=self.hypothesis_space_.kinds)
 
     def predict_kbest(
         self,
@@ -533,7 +533,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
         scale = self.hypothesis_space_.preconditioner
         named: dict[str, dict[str, float]] = {}
         first = 0
-        for e, (event, size) in enumerate(zip(EVENTS, scale.sizes, strict=True)):
+        for e, (event, size) in enumerate(zip(scale.names, scale.sizes, strict=True)):
             names = scale.column_names(
                 e, [f.name for f in self.hypothesis_space_.features if f.event == event]
             )
@@ -546,8 +546,16 @@ class TrackingModel(Seeded, StoredTrackingModel):
     # ---------------------------------------------------------------- files
 
     @classmethod
-    def load(cls, path: str | os.PathLike[Any], *, features: Sequence[EventFeature] = ()) -> Self:
-        """Read a model that was trained with features of your own; others with ``load_model``.
+    def load(
+        cls,
+        path: str | os.PathLike[Any],
+        *,
+        features: Sequence[EventFeature] = (),
+        events: Sequence[str | EventKind] = (),
+    ) -> Self:
+        """Read a model that was trained with features or events of your own.
+
+        Others are read with ``load_model``.
 
         Parameters
         ----------
@@ -555,18 +563,21 @@ class TrackingModel(Seeded, StoredTrackingModel):
             The file.
         features : sequence of EventFeature
             The features of your own that the model was trained with: functions are not in files.
+        events : sequence of EventKind or str
+            The kinds of events of your own that it was trained with.
 
         Raises
         ------
         CorruptModelError
             If the file is damaged or no tracking model.
         DataError
-            If features of your own are missing.
+            If features or events of your own are missing.
         """
         header, arrays = read_container(path)
         with loading(path):
             header_value(header, "estimator", str, choices=(cls.__name__,))
             model = cls._restored(header, arrays)
+        model._give_events(events)
         model._give_features(features)
         return model
 

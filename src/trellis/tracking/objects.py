@@ -1,8 +1,8 @@
 r"""Detected objects of two consecutive frames, and what is known of how they belong together.
 
-A frame holds n objects, each with an id, a centre (x, y) and any number of measured columns. Every
-object of frame t has one *fate* (it moves, divides, disappears, ...) and every object of frame
-t + 1 one *past*. An annotation says so of all objects, of some, or of none:
+A frame holds n objects, each with an id, a centre (x, y) or (x, y, z) and any number of measured
+columns. Every object of frame t has one *fate* (it moves, divides, disappears, ...) and every
+object of frame t + 1 one *past*. An annotation says so of all objects, of some, or of none:
 
 - ``links`` lists pairs (source id, target id, kind);
 - an object that no link names appeared or disappeared if it is among ``known_sources`` or
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +27,6 @@ from trellis.errors import DataError
 
 __all__ = [
     "EVENTS",
-    "LINKING",
-    "ONE_TO_TWO",
-    "TWO_TO_ONE",
-    "Event",
     "FramePair",
     "Link",
     "Objects",
@@ -41,14 +37,8 @@ __all__ = [
 ]
 
 
-Event = Literal["move", "division", "appear", "disappear", "split", "merge"]
-EVENTS: tuple[Event, ...] = ("move", "division", "appear", "disappear", "split", "merge")
-ONE_TO_TWO: tuple[Event, ...] = ("division", "split")
-"""Events of one source and two targets."""
-TWO_TO_ONE: tuple[Event, ...] = ("merge",)
-"""Events of two sources and one target."""
-LINKING: tuple[Event, ...] = ("move", *ONE_TO_TWO, *TWO_TO_ONE)
-"""Events that links are made of."""
+EVENTS = ("move", "division", "appear", "disappear", "split", "merge")
+"""Names of the kinds of events (:mod:`trellis.tracking.event_kinds`)."""
 
 
 class _Link(NamedTuple):
@@ -100,8 +90,8 @@ class Objects:
     ----------
     ids : int64, shape (n,)
         Ids within the frame, each once in a frame.
-    position : float64, shape (n, 2)
-        Centres x, y.
+    position : float64, shape (n, 2) or (n, 3)
+        Centres x, y or x, y, z; in one unit of length, so that distances mean something.
     columns : mapping of str to float64, shape (n,)
         Measured features; NaN where a value is missing.
 
@@ -119,7 +109,9 @@ class Objects:
     def __post_init__(self) -> None:
         instance(Mapping).check("columns", self.columns)
         ids = as_array(self.ids, np.int64, "ids", (None,))
-        position = as_array(self.position, np.float64, "positions", (len(ids), 2))
+        position = as_array(self.position, np.float64, "positions")
+        width = 3 if position.ndim == 2 and position.shape[1] == 3 else 2
+        position = as_array(position, np.float64, "positions", (len(ids), width))
         columns = {}
         for name, values in self.columns.items():
             text.check("the name of a column", name)
@@ -131,6 +123,11 @@ class Objects:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def dimensions(self) -> int:
+        """Number of coordinates of a centre, 2 or 3."""
+        return int(self.position.shape[1])
 
     def __getitem__(self, column: str) -> Float64s:
         return self.columns[column]
@@ -151,8 +148,8 @@ class PairAnnotation:
     Parameters
     ----------
     links : tuple of (source id, target id, kind)
-        Kind is "move", "division", "split" or "merge"; a division or split has one link for each of
-        its two targets, a merge one for each of its two sources.
+        Kind is "move", "division", "split", "merge" or one of your own; a division or split has one
+        link for each of its two targets, a merge one for each of its two sources.
     known_sources, known_targets : tuple of int, or None
         Ids of the objects whose fate or past is annotated, those that links name included or not;
         None: all of them.
@@ -222,12 +219,12 @@ class FramePair:
     frame : int
         Number of the first frame.
     source, target : Objects
-        Objects of the first and of the second frame.
+        Objects of the first and of the second frame, with centres of as many coordinates.
     annotation : PairAnnotation or None
         What is known of the pair; None: nothing.
-    extent : tuple of 4 floats
-        Least x, least y, greatest x, greatest y of the field of view of the sequence (not of a
-        patch), for the distance to its border.
+    extent : tuple of 4 or 6 floats
+        Least x, y (and z), then greatest x, y (and z) of the field of view of the sequence (not of
+        a patch), for the distance to its border. (): it has no border.
     """
 
     sequence: str
@@ -235,7 +232,7 @@ class FramePair:
     source: Objects
     target: Objects
     annotation: PairAnnotation | None = None
-    extent: tuple[float, float, float, float] = (-np.inf, -np.inf, np.inf, np.inf)
+    extent: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         text.check("sequence", self.sequence)
@@ -243,12 +240,25 @@ class FramePair:
         instance(Objects).check("source", self.source)
         instance(Objects).check("target", self.target)
         (nothing | instance(PairAnnotation)).check("annotation", self.annotation)
-        four = sequence_of(number(infinite=True), "four numbers")
-        four.check("extent", self.extent)
-        if len(self.extent) != 4:
-            raise DataError(f"extent must be four numbers, got {self.extent!r:.80}")
+        n = self.source.dimensions
+        if self.target.dimensions != n:
+            raise DataError(
+                f"sequence {self.sequence!r}, frame {self.frame}: the centres of source have {n} "
+                f"coordinates, those of target {self.target.dimensions}; give both x and y, or "
+                "both x, y and z"
+            )
+        words = "four numbers" if n == 2 else "six numbers, the least x, y, z and the greatest"
+        sequence_of(number(infinite=True), words).check("extent", self.extent)
+        extent = tuple(self.extent) or (-np.inf,) * n + (np.inf,) * n
+        if len(extent) != 2 * n:
+            raise DataError(f"extent must be {words}, got {self.extent!r:.80}")
         # Integers may be too long for arrays.
-        vars(self)["extent"] = tuple(map(float, self.extent))
+        vars(self)["extent"] = tuple(map(float, extent))
+
+    @property
+    def dimensions(self) -> int:
+        """Number of coordinates of a centre, 2 or 3."""
+        return self.source.dimensions
 
 
 def checked_links(links: Iterable[Link]) -> list[Link]:

@@ -1,15 +1,17 @@
 r"""Patches of a frame pair: small problems to ask an annotator about.
 
-The field of view is divided by a grid of squares. An object belongs to the patch that its centre
-lies in, sources and targets alike: only geometry counts, so that a pool of patches can be made
-before anything is annotated. What is annotated stays with a patch if all objects of the event are
-in it. An event across a border is dropped, and its objects become *not annotated* in their patches:
-it is not known there what happened to them, and "appeared" or "disappeared" would be wrong.
+The field of view is divided by a grid of squares in x and y; in three dimensions a patch is all
+that lies above one, since volumes are wide rather than deep and are looked at from above. An object
+belongs to the patch that its centre lies in, sources and targets alike: only geometry counts, so
+that a pool of patches can be made before anything is annotated. What is annotated stays with a
+patch if all objects of the event are in it. An event across a border is dropped, and its objects
+become *not annotated* in their patches: it is not known there what happened to them, and "appeared"
+or "disappeared" would be wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -19,6 +21,7 @@ from trellis.arrays import Bools, Float64s, Int64s
 from trellis.domains import number, one_of
 from trellis.errors import DataError
 from trellis.tracking.annotation import annotated_hypotheses, links_of
+from trellis.tracking.event_kinds import SOME_EVENTS, EventKind, all_kinds
 from trellis.tracking.objects import FramePair, PairAnnotation, checked_pairs
 
 __all__ = ["patchify"]
@@ -28,7 +31,11 @@ _MOST_SQUARES = 1e9
 
 
 def patchify(
-    pairs: Iterable[FramePair], size: float | Literal["auto"] = "auto", *, objects: float = 20
+    pairs: Iterable[FramePair],
+    size: float | Literal["auto"] = "auto",
+    *,
+    objects: float = 20,
+    events: Sequence[str | EventKind] = (),
 ) -> list[FramePair]:
     """Divide frame pairs into square patches.
 
@@ -41,6 +48,8 @@ def patchify(
         so that there are no slivers. "auto": such that a patch has about ``objects`` sources.
     objects : float
         Sources of a patch on average, if the size is to be found; over all pairs.
+    events : sequence of EventKind or str
+        Kinds of your own that are annotated.
 
     Returns
     -------
@@ -74,22 +83,25 @@ def patchify(
     pairs = checked_pairs(pairs)
     (one_of("auto") | number(above=0)).check("size", size)
     number(at_least=1).check("objects", objects)
+    SOME_EVENTS.check("events", events)
     side = _side(pairs, objects) if isinstance(size, str) else float(size)
-    return [patch for pair in pairs for patch in _patches(pair, side)]
+    kinds = all_kinds(events)
+    return [patch for pair in pairs for patch in _patches(pair, side, kinds)]
 
 
 def _field(pair: FramePair) -> tuple[Float64s, Float64s]:
     """Least and greatest x, y: of the field of view, or of the objects if that is not known."""
+    n = pair.dimensions
     position = np.concatenate([pair.source.position, pair.target.position])
     if not np.isfinite(position).all():
         raise DataError(
             f"sequence {pair.sequence!r}, frame {pair.frame}: a centre is not finite; remove the "
-            "object or give its x and y"
+            f"object or give its {' and '.join('xyz'[:n])}"
         )
-    low, high = np.array(pair.extent[:2]), np.array(pair.extent[2:])
-    if np.isfinite(pair.extent).all() or not len(position):
+    low, high = np.array(pair.extent[:2]), np.array(pair.extent[n : n + 2])
+    if (np.isfinite(low) & np.isfinite(high)).all() or not len(position):
         return low, high
-    return position.min(axis=0), position.max(axis=0)
+    return position[:, :2].min(axis=0), position[:, :2].max(axis=0)
 
 
 def _side(pairs: list[FramePair], objects: float) -> float:
@@ -105,7 +117,7 @@ def _side(pairs: list[FramePair], objects: float) -> float:
     return side if side > 0 else np.inf
 
 
-def _patches(pair: FramePair, side: float) -> list[FramePair]:
+def _patches(pair: FramePair, side: float, kinds: Sequence[EventKind]) -> list[FramePair]:
     if not len(pair.source) and not len(pair.target):
         return []
     low, high = _field(pair)
@@ -117,12 +129,13 @@ def _patches(pair: FramePair, side: float) -> list[FramePair]:
         )
 
     def cell(position: Float64s) -> Int64s:
-        column, row = np.clip(np.floor((position - low) / side), 0, squares - 1).astype(np.int64).T
+        place = np.floor((position[:, :2] - low) / side)
+        column, row = np.clip(place, 0, squares - 1).astype(np.int64).T
         return np.asarray(row * int(squares[0]) + column)
 
     cells = np.concatenate([cell(pair.source.position), cell(pair.target.position)])
     n = len(pair.source)
-    annotations = _annotations(pair, cells)
+    annotations = _annotations(pair, cells, kinds)
     return [
         replace(
             pair,
@@ -134,11 +147,13 @@ def _patches(pair: FramePair, side: float) -> list[FramePair]:
     ]
 
 
-def _annotations(pair: FramePair, cells: Int64s) -> dict[int, PairAnnotation]:
+def _annotations(
+    pair: FramePair, cells: Int64s, kinds: Sequence[EventKind]
+) -> dict[int, PairAnnotation]:
     """What is known in each patch; ``cells`` are those of all sources, then of all targets."""
     if pair.annotation is None:
         return {}
-    known = annotated_hypotheses(pair, pair.annotation)
+    known = annotated_hypotheses(pair, pair.annotation, kinds)
     n = len(pair.source)
     covers = known.covers(n)
     home = cells[covers[:, 0]]

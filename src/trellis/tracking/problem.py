@@ -165,7 +165,8 @@ class TrackingProblem:
 
     def divided(self, objects: float = 20) -> TrackingProblem:
         """Return the same problem with patches as samples, to hold some of a few pairs out."""
-        patches = patchify(self.pairs, objects=objects)
+        kinds = self.hypothesis_space.kinds
+        patches = patchify(self.pairs, objects=objects, events=kinds)
         return TrackingProblem(
             patches, self.hypothesis_space, cost=self.cost, normalise=self.normalise
         )
@@ -406,7 +407,7 @@ class TrackingProblem:
         place = np.concatenate([sample.pair.source.position, sample.pair.target.position])
         centre = place[asked if len(asked) else left].mean(0)
         rest = np.setdiff1d(left, asked)
-        near = np.argsort(np.hypot(*(place[rest] - centre).T), kind="stable")
+        near = np.argsort(np.hypot.reduce(place[rest] - centre, axis=1), kind="stable")
         return np.sort(np.concatenate([asked, rest[near][: size - len(asked)]]))
 
 

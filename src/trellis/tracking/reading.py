@@ -1,7 +1,8 @@
 r"""Detections and links of movies, read from CSV files or tables in memory.
 
-Objects are rows (sequence, frame, id, x, y, features ...), true assignments are rows (sequence,
-frame, source_id, target_id, kind) from frame t to frame t + 1, or to frame_target. Both become one
+Objects are rows (sequence, frame, id, x, y[, z], features ...), true assignments are rows
+(sequence, frame, source_id, target_id, kind) from frame t to frame t + 1, or to frame_target. Both
+become one
 :class:`~trellis.tracking.objects.FramePair` for every two frames t, t + 1 that a sequence has;
 where its frame numbers have a gap there is no pair, and tracks end there, but for links across it:
 then the frames between are there, without objects.
@@ -22,7 +23,7 @@ data has beyond that is read as follows, and counted in one line of the log ``"t
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -34,16 +35,10 @@ from trellis.arrays import Float64s, Int64s
 from trellis.errors import DataError
 from trellis.files.table import MISSING, Table
 from trellis.files.text import Source
+from trellis.tracking.event_kinds import SOME_EVENTS, EventKind, all_kinds
 from trellis.tracking.known_columns import has_tracks, known_table, open_table
 from trellis.tracking.late_links import LateLinks
-from trellis.tracking.objects import (
-    LINKING,
-    ONE_TO_TWO,
-    TWO_TO_ONE,
-    FramePair,
-    Objects,
-    PairAnnotation,
-)
+from trellis.tracking.objects import FramePair, Objects, PairAnnotation
 from trellis.tracking.track_table import links_of_tracks
 
 __all__ = ["read_detections"]
@@ -53,7 +48,6 @@ _log = logging.getLogger("trellis")
 
 _OBJECT_COLUMNS = ("frame", "id", "x", "y")
 _LINK_COLUMNS = ("frame", "source_id", "target_id")
-_KINDS = (*LINKING, "single_daughter")
 
 
 def read_detections(
@@ -63,19 +57,21 @@ def read_detections(
     complete: bool = True,
     ignore: Collection[str] = ("track",),
     columns: Mapping[str, str] | None = None,
+    events: Sequence[str | EventKind] = (),
 ) -> list[FramePair]:
     """Read detected objects, and what is known of how they belong together.
 
     Parameters
     ----------
     objects : path, open file, mapping of columns, or DataFrame
-        Columns ``frame``, ``x``, ``y``; ``id`` (whole numbers; an id occurs once in a frame), else
-        the objects of a frame are numbered from 0 in the order of the rows; ``sequence`` if there
-        are several movies (default ""). Every other column that holds numbers is a feature, NaN
-        where a cell is empty; a column without numbers is left out. How other programs call these
-        is known (see the user's guide), what was understood is logged, and a track is never a
-        feature. Files are CSV with a header, plain or compressed (gzip, bzip2, xz), with commas,
-        semicolons, tabs or bars between cells.
+        Columns ``frame``, ``x``, ``y``; ``z`` in three dimensions; ``id`` (whole numbers; an id
+        occurs once in a frame), else the objects of a frame are numbered from 0 in the order of the
+        rows; ``sequence`` if there are several movies (default ""). Every other column that holds
+        numbers is a feature, NaN where a cell is empty; a column without numbers is left out. How
+        other programs call these is known (see the user's guide), what was understood is logged,
+        and a track is never a feature. Files are CSV with a header, plain or compressed (gzip,
+        bzip2, xz), with commas, semicolons, tabs or bars between cells; or files of TrackMate
+        (XML), or a GEFF.
     links : path, open file, mapping of columns, or DataFrame, optional
         Columns ``frame`` (of the source), ``source_id``, ``target_id``; ``frame_target`` if objects
         may be missed for a frame or more (without, or where a cell is empty: the next frame);
@@ -91,6 +87,8 @@ def read_detections(
         table.
     columns : mapping of str to str, optional
         Columns of the table by what they are: ``{"frame": "FRAME", "area": "Size"}``.
+    events : sequence of EventKind or str
+        Kinds of your own that links may be of, too; the names of others change nothing.
 
     Returns
     -------
@@ -117,12 +115,13 @@ def read_detections(
     """
     if isinstance(ignore, str):
         raise DataError(f"ignore must be a collection of column names, not the string {ignore!r}")
+    SOME_EVENTS.check("events", events)
     seen = known_table(open_table(objects, "objects"), columns, ignore)
     frames = _read_frames(seen.table, {*ignore, *seen.no_features})
     if links is None:
         annotations: dict[tuple[int, int], PairAnnotation] = {}
     else:
-        annotations = _read_links(_links_of(links, columns), frames, complete)
+        annotations = _read_links(_links_of(links, columns), frames, complete, all_kinds(events))
     pairs = []
     for sequence, frame in frames.pairs:
         source, target = (frames.objects[sequence, t] for t in (frame, frame + 1))
@@ -156,7 +155,7 @@ class _Frames:
 
     name: str
     sequences: list[str]
-    extents: list[tuple[float, float, float, float]]
+    extents: list[tuple[float, ...]]
     objects: dict[tuple[int, int], Objects]
     pairs: list[tuple[int, int]]
 
@@ -167,7 +166,7 @@ def _read_frames(table: Table, ignore: Collection[str]) -> _Frames:
         raise DataError(f"{table.name} is empty: a header, but no objects")
     names, sequence = np.unique(np.array(table.texts("sequence")), return_inverse=True)
     frame, ids = table.integers("frame"), table.integers("id")
-    position = np.stack([table.checked_numbers(axis) for axis in "xy"], axis=1)
+    position = np.stack([table.checked_numbers(axis) for axis in _axes(table)], axis=1)
     columns = _features(table, ignore)
 
     order = np.lexsort((ids, frame, sequence))
@@ -191,9 +190,7 @@ def _read_frames(table: Table, ignore: Collection[str]) -> _Frames:
         objects[int(keys[0, a]), int(keys[1, a])] = Objects(ids[a:b], position[a:b], here)
     firsts = np.searchsorted(keys[0], np.arange(len(names)))
     least, greatest = (reduce.reduceat(position, firsts) for reduce in (np.minimum, np.maximum))
-    extents = [
-        (a[0], a[1], b[0], b[1]) for a, b in zip(least.tolist(), greatest.tolist(), strict=True)
-    ]
+    extents = [(*a, *b) for a, b in zip(least.tolist(), greatest.tolist(), strict=True)]
     pairs = [(s, t) for s, t in objects if (s, t + 1) in objects]
     if not pairs:
         raise DataError(
@@ -205,12 +202,18 @@ def _read_frames(table: Table, ignore: Collection[str]) -> _Frames:
     return _Frames(table.name, names.tolist(), extents, objects, pairs)
 
 
+def _axes(table: Table) -> str:
+    """Coordinates that the objects have: x and y, and z if the column holds numbers."""
+    deep = "z" in table.columns and not np.isnan(table.numbers("z")[0]).all()
+    return "xyz" if deep else "xy"
+
+
 def _features(table: Table, ignore: Collection[str]) -> dict[str, Float64s]:
     """Columns that hold numbers."""
     columns = {}
     without = []
     for name in table.columns:
-        if name in {"sequence", *_OBJECT_COLUMNS, *ignore}:
+        if name in {"sequence", *_OBJECT_COLUMNS, *_axes(table), *ignore}:
             continue
         if np.isnan(table.numbers(name)[0]).all():
             without.append(name)
@@ -228,7 +231,7 @@ def _of(sequence: str) -> str:
 
 
 def _read_links(
-    table: Table, frames: _Frames, complete: bool
+    table: Table, frames: _Frames, complete: bool, events: Sequence[EventKind]
 ) -> dict[tuple[int, int], PairAnnotation]:
     """Annotations of the pairs that links name."""
     table.require(_LINK_COLUMNS)
@@ -236,16 +239,22 @@ def _read_links(
     frame = table.integers("frame")
     ids = np.stack([table.integers(f"{end}_id") for end in ("source", "target")], axis=1)
     kinds = np.array(["" if k.lower() in MISSING else k for k in table.texts("kind")], dtype=object)
+    known = [event.name for event in events if event.n_sources and event.n_targets]
+    known.append("single_daughter")
     for row, kind in enumerate(kinds):
-        if kind and kind not in _KINDS:
-            raise table.fail(row, f"unknown kind {kind!r}; known are {', '.join(_KINDS)}")
+        if kind and kind not in known:
+            raise table.fail(
+                row,
+                f"unknown kind {kind!r}; known are {', '.join(known)}"
+                " (a kind of your own has to be given in events)",
+            )
     late = LateLinks(table, sequence, frame, ids, kinds, complete=complete)
     _check_late(late, frames)
     order = np.lexsort((ids[:, 1], ids[:, 0], frame, sequence))
     order = order[late.near[order]]
     keys = np.stack([sequence, frame])[:, order]
     starts = np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1
-    reader = _LinkReader(table, frames, ids, late.kinds_of_near, complete)
+    reader = _LinkReader(table, frames, ids, late.kinds_of_near, complete, events)
     annotations = {}
     for rows in np.split(order, starts) if len(order) else []:
         pair = int(sequence[rows[0]]), int(frame[rows[0]])
@@ -295,10 +304,13 @@ class _LinkReader:
     """Turns the links of a pair into an annotation; counts what the model cannot say."""
 
     def __init__(
-        self, table: Table, frames: _Frames, ids: Int64s, kinds: NDArray[Any], complete: bool
-    ) -> None:
+        self, table: Table, frames: _Frames, ids: Int64s, kinds: NDArray[Any], complete: bool,
+        events: Sequence[EventKind],
+    ) -> None:  # fmt: skip
         self.table, self.frames, self.ids, self.kinds = table, frames, ids, kinds
         self.complete = complete
+        self.forks = tuple(event.name for event in events if event.n_targets == 2)
+        self.joins = tuple(event.name for event in events if event.n_sources == 2)
         self.n_single = 0
         self.n_half = 0
         self.n_many = 0
@@ -322,10 +334,11 @@ class _LinkReader:
         blank = kinds == ""
         kinds[blank] = np.where(forks[blank], "division", "move")
         for j in np.unique(b[joins]):
-            self._check_group(rows[b == j], kinds[b == j], TWO_TO_ONE, "pasts", 1)
+            self._check_group(rows[b == j], kinds[b == j], self.joins, "pasts", 1)
         for i in np.unique(a[forks]):
-            self._check_group(rows[a == i], kinds[a == i], ONE_TO_TWO, "fates", 0)
-        alone = ~forks & ~joins & (kinds != "move")
+            self._check_group(rows[a == i], kinds[a == i], self.forks, "fates", 0)
+        two = (*self.forks, *self.joins, "single_daughter")
+        alone = ~forks & ~joins & np.isin(kinds.astype(str), two)
         half = alone & (kinds != "single_daughter") & (not self.complete)
         self.n_half += int(half.sum())
         self.n_single += int((alone & ~half).sum())

@@ -1,7 +1,8 @@
 """Tracks: what the links between frames say of whole movies.
 
 Every object belongs to one track, a run of objects, one a frame but for frames in which it was
-missed. Links make tracks thus:
+missed. Links make tracks thus, and those of other kinds in one of these ways
+(:mod:`trellis.tracking.event_kinds`):
 
 - move: the track goes on, in the next frame or a later one;
 - division: the track ends, each daughter begins a track whose parent it is;
@@ -20,16 +21,14 @@ import csv
 import math
 import os
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from trellis.errors import DataError
 from trellis.files import atomic_write
+from trellis.tracking.event_kinds import SOME_EVENTS, EventKind, all_kinds
 from trellis.tracking.objects import (
-    LINKING,
-    ONE_TO_TWO,
-    TWO_TO_ONE,
     FramePair,
     Link,
     checked_events,
@@ -67,7 +66,7 @@ class Track(NamedTuple):
 
 
 class TrackedObject(NamedTuple):
-    """An object, its track and its centre."""
+    """An object, its track and its centre; ``z`` is None in two dimensions."""
 
     sequence: str
     frame: int
@@ -75,6 +74,7 @@ class TrackedObject(NamedTuple):
     track: int
     x: float
     y: float
+    z: float | None = None
 
 
 @dataclass(frozen=True)
@@ -109,18 +109,27 @@ class TrackingResult:
         )
 
     def write(self, path: str | os.PathLike[Any]) -> None:
-        """Write a CSV file of the objects: sequence, frame, id, x, y, track, parent (-1: none)."""
+        """Write a CSV file of the objects: sequence, frame, id, x, y, track, parent (-1: none).
+
+        A column z stands after y if an object has one.
+        """
         parents = {(track.sequence, track.track): track.parent for track in self.tracks}
         with atomic_write(path, binary=False) as file:
             rows = csv.writer(file, lineterminator="\n")
-            rows.writerow(["sequence", "frame", "id", "x", "y", "track", "parent"])
+            axes = "xyz" if any(o.z is not None for o in self.objects) else "xy"
+            rows.writerow(["sequence", "frame", "id", *axes, "track", "parent"])
             for o in self.objects:
                 parent = parents[o.sequence, o.track]
-                rows.writerow([o.sequence, o.frame, o.id, o.x, o.y, o.track, parent])
+                centre = (o.x, o.y, o.z)[: len(axes)]
+                rows.writerow([o.sequence, o.frame, o.id, *centre, o.track, parent])
 
 
 def assemble_tracks(
-    pairs: Iterable[FramePair], links: Iterable[Link], events: Iterable[TrackEvent] = ()
+    pairs: Iterable[FramePair],
+    links: Iterable[Link],
+    events: Iterable[TrackEvent] = (),
+    *,
+    kinds: Sequence[str | EventKind] = (),
 ) -> TrackingResult:
     """Join links of frame pairs to tracks.
 
@@ -129,9 +138,11 @@ def assemble_tracks(
     pairs : iterable of FramePair
         All objects; an object may be in several pairs (or patches).
     links : iterable of Link
-        Of kind move, division, split or merge.
+        Of kind move, division, split, merge, or one of your own.
     events : iterable of TrackEvent
         Kept in the result as they are.
+    kinds : sequence of EventKind or str
+        Kinds of your own that links are of.
 
     Raises
     ------
@@ -154,7 +165,8 @@ def assemble_tracks(
     """
     links, events = checked_links(links), [TrackEvent(*e) for e in checked_events(events)]
     centres = _centres(checked_pairs(pairs))
-    past = _pasts(links, centres)
+    SOME_EVENTS.check("kinds", kinds)
+    past = _pasts(links, centres, all_kinds(kinds))
     tracks: list[Track] = []
     objects: list[TrackedObject] = []
     place: dict[_Key, int] = {}  # of an object's track among all tracks
@@ -228,26 +240,27 @@ def _gaps(pairs: Iterable[FramePair]) -> list[Link]:
 _Key = tuple[str, int, int]  # sequence, frame, id
 
 
-def _centres(pairs: Iterable[FramePair]) -> dict[_Key, tuple[float, float]]:
-    centres: dict[_Key, tuple[float, float]] = {}
+def _centres(pairs: Iterable[FramePair]) -> dict[_Key, tuple[float, ...]]:
+    centres: dict[_Key, tuple[float, ...]] = {}
     for pair in pairs:
         for frame, objects in ((pair.frame, pair.source), (pair.frame + 1, pair.target)):
-            for number, (x, y) in zip(objects.ids.tolist(), objects.position.tolist(), strict=True):
-                centres[pair.sequence, frame, number] = x, y
+            for number, centre in zip(objects.ids.tolist(), objects.position.tolist(), strict=True):
+                centres[pair.sequence, frame, number] = tuple(centre)
     return centres
 
 
 def _pasts(
-    links: list[Link], centres: dict[_Key, tuple[float, float]]
+    links: list[Link], centres: dict[_Key, tuple[float, ...]], kinds: Sequence[EventKind]
 ) -> dict[_Key, tuple[_Key, bool]]:
     """Past of each object that has one, and whether the same track goes on from there."""
     fates: dict[_Key, dict[_Key, str]] = defaultdict(dict)
     pasts: dict[_Key, dict[_Key, str]] = defaultdict(dict)
+    linking = {kind.name: kind for kind in kinds if kind.n_sources and kind.n_targets}
     for sequence, frame, source_id, target_id, kind, frame_target in links:
         source, target = (sequence, frame, source_id), (sequence, frame_target, target_id)
-        if kind not in LINKING:
+        if kind not in linking:
             raise DataError(
-                f"{_named(source)}: unknown kind of link {kind!r}; known are {', '.join(LINKING)}"
+                f"{_named(source)}: unknown kind of link {kind!r}; known are {', '.join(linking)}"
             )
         for key in (source, target):
             if key not in centres:
@@ -257,12 +270,12 @@ def _pasts(
         fates[source][target] = kind
         pasts[target][source] = kind
     for groups, forks, what in (
-        (fates, ONE_TO_TWO, "fates"),
-        (pasts, TWO_TO_ONE, "pasts"),
+        (fates, {name for name, kind in linking.items() if kind.n_targets == 2}, "fates"),
+        (pasts, {name for name, kind in linking.items() if kind.n_sources == 2}, "pasts"),
     ):
         for key, group in groups.items():
-            kinds = set(group.values())
-            if len(group) > 1 and (len(kinds) > 1 or not kinds <= set(forks)):
+            said = set(group.values())
+            if len(group) > 1 and (len(said) > 1 or not said <= forks):
                 near = {abs(other[1] - key[1]) for other in group} == {1}
                 ids = " and ".join(
                     str(other[2]) if near else f"{other[2]} of frame {other[1]}"
@@ -276,10 +289,10 @@ def _pasts(
     result: dict[_Key, tuple[_Key, bool]] = {}
     for target, sources in pasts.items():
         source = nearest(target, sources) if len(sources) > 1 else next(iter(sources))
-        kind = sources[source]
-        if kind == "split" and target != nearest(source, fates[source]):
+        daughters = linking[sources[source]].daughters
+        if not daughters and len(fates[source]) > 1 and target != nearest(source, fates[source]):
             continue  # the lesser part: no past
-        result[target] = source, kind != "division"
+        result[target] = source, not daughters
     return result
 
 
