@@ -15,6 +15,7 @@ from trellis.tracking import (
     FlowTracker,
     TrackingModel,
     TrackingResult,
+    annotated_events,
     read_ctc,
     read_detections,
 )
@@ -382,3 +383,54 @@ def test_columns_to_ignore(run, files, tmp_path):
     features = str(load_model(tmp_path / "m").coefficients())
     assert "area" not in features
     assert "mean_intensity" in features
+
+
+def link_kinds(path):
+    """Frames and kinds of the links of a file of tracks."""
+    links, _ = annotated_events(read_detections(path, path))
+    return sorted((link.frame, link.frame_target, link.kind) for link in links)
+
+
+def test_tracks_as_a_file_of_trackmate(run, fails, files, tmp_path):
+    path, table = tmp_path / "tracks.xml", tmp_path / "tracks.csv"
+    for output in (path, table):
+        assert run("track", files / "objects.csv", "-o", output, "--method", "flow").code == 0
+    assert link_kinds(path) == link_kinds(table)
+    assert run("track", path, "--truth", path, "-o", table, "--method", "flow").code == 0
+    path.write_text(path.read_text()[:900])
+    assert "not well-formed XML" in fails("track", path, "-o", table)
+
+
+@pytest.mark.extras
+def test_tracks_as_a_geff(run, files, tmp_path):
+    pytest.importorskip("geff")
+    path, table = tmp_path / "tracks.geff", tmp_path / "tracks.csv"
+    for output in (path, path, table):  # the second time there is one
+        assert run("track", files / "objects.csv", "-o", output, "--method", "flow").code == 0
+    assert link_kinds(path) == link_kinds(table)
+    assert run("track", path, "--truth", path, "--method", "flow").code == 0
+
+
+@pytest.mark.extras
+def test_truth_of_the_challenge(run, fails, tmp_path):
+    tifffile = pytest.importorskip("tifffile")
+    truth = tmp_path / "01_GT" / "TRA"
+    truth.mkdir(parents=True)
+    for t in range(3):
+        labels = np.zeros((9, 30), np.uint16)
+        labels[2:5, 2 + t : 6 + t], labels[2:5, 20:24] = 1, 2
+        tifffile.imwrite(truth / f"man_track{t:03}.tif", labels)
+    (truth / "man_track.txt").write_text("1 0 2 0\n2 0 2 0\n")
+    rows = [(t, i, x, 3) for t in range(3) for i, x in enumerate((3.5 + t, 21.5))]
+    objects = write(tmp_path / "objects.csv", ("frame", "id", "x", "y"), rows)
+    said = run("track", objects, "--truth", tmp_path / "01_GT", "--method", "flow")
+    lines = said.out.splitlines()
+    assert lines[1].split() == ["links", "100.00%", "100.00%", "100.00", "4", "4"]
+    assert lines[3].split() == ["TRA", "DET", "LNK", "CT"]
+    assert lines[4].split() == ["1.0000"] * 4
+    message = fails("track", objects, "--truth", tmp_path, "--method", "flow")
+    assert "has no label images; expected man_trackTTT.tif" in message
+    rows = [(s, *row) for s in "ab" for row in rows]
+    two = write(tmp_path / "two.csv", ("sequence", "frame", "id", "x", "y"), rows)
+    message = fails("track", two, "--truth", tmp_path / "01_GT", "--method", "flow")
+    assert "is the truth of one movie, but the objects are of 2; track each alone" in message

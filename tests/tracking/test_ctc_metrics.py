@@ -301,6 +301,7 @@ def linkings(draw):
     return sizes, links(), links()
 
 
+@pytest.mark.extras
 @FEW
 @given(linkings())
 def test_tables_score_as_their_images_do(tmp_path_factory, movie):
