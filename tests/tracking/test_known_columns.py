@@ -88,7 +88,7 @@ def test_scikit_image_counts_rows_first():
         (",frame,x,y,area", "frame x y", ["area"]),  # the index of a data frame
         ("Unnamed: 0,Frame,X,Y,Area", "frame x y", ["area"]),
         ("movie,time,x_centroid,y_centroid", "sequence frame x y", []),
-        ("id,Id,frame,x,y", "id frame x y", []),  # ID is no feature, whichever is the id
+        ("id,Id,frame,Frame,t,x,X,y,area", "id frame x y", ["area"]),  # by its own name
     ],
 )  # fmt: skip
 def test_tables_of_other_programs(columns, expected, features):

@@ -50,7 +50,8 @@ def test_a_track_may_be_called_0():
         ([(0, 1), (1, 2, 7)], "row 1: there is no track 7 to be the parent of track 2"),
         ([(0, 1), (1, 2, 1), (2, 2, 3), (0, 3)], "row 2: track 2 has two parents, 1 and 3"),
         ([(1, 1), (0, 2, 1)], "row 1: the parent 1 of track 2 has no object before frame 0"),
-        ([(0, 1), (1, 0.5)], "column 'track': a track is called by a whole number"),
+        ([(0, 1), (1, 0.5)], "column 'track': a track is called by a whole number up to"),
+        ([(0, 1), (1, 1e300)], "column 'track': a track is called by a whole number up to"),
     ],
 )
 def test_tracks_that_cannot_be(rows, message):

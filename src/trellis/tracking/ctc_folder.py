@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +24,43 @@ from trellis.errors import DataError
 from trellis.tracking.ctc import read_ctc
 from trellis.tracking.result import Track
 
-__all__ = ["check_challenge", "read_challenge", "read_segmentation"]
+__all__ = [
+    "LabelImages",
+    "check_challenge",
+    "read_challenge",
+    "read_label_image",
+    "read_segmentation",
+]
 
 _IMAGE = re.compile(r"(?:man_track|mask)(\d{1,9})\.tiff?", re.IGNORECASE)
 _SEGMENTED = re.compile(r"man_seg_?(\d{1,9})(?:_(\d{1,9}))?\.tiff?", re.IGNORECASE)
 
 
+class LabelImages(Mapping[int, NDArray[Any]]):
+    """Label images by frame, each read when it is asked for: a movie need not be in memory.
+
+    Examples
+    --------
+    >>> len(LabelImages({})), list(LabelImages({3: Path("mask003.tif")}))
+    (0, [3])
+    """
+
+    def __init__(self, paths: Mapping[int, Path]) -> None:
+        self._paths = paths
+
+    def __getitem__(self, frame: int) -> NDArray[Any]:
+        return read_label_image(self._paths[frame])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+
 def read_challenge(
     folder: str | os.PathLike[Any],
-) -> tuple[str, dict[int, NDArray[Any]], list[Track]]:
+) -> tuple[str, Mapping[int, NDArray[Any]], list[Track]]:
     """Name, label images by frame and tracks of a folder of truth or of a result.
 
     Parameters
@@ -52,7 +81,7 @@ def read_challenge(
     """
     place, found = check_challenge(folder)
     tracks = read_ctc(place)
-    return str(place), {frame: read_label_image(path) for frame, path in found.items()}, tracks
+    return str(place), LabelImages(found), tracks
 
 
 def check_challenge(folder: str | os.PathLike[Any]) -> tuple[Path, dict[int, Path]]:
@@ -92,8 +121,8 @@ def check_challenge(folder: str | os.PathLike[Any]) -> tuple[Path, dict[int, Pat
 
 def read_segmentation(
     folder: str | os.PathLike[Any],
-) -> list[tuple[int, NDArray[Any], int | None]] | None:
-    """Frame, image and plane (None: all of the frame) of each image for SEG; None: there are none.
+) -> list[tuple[int, Path, int | None]] | None:
+    """Frame, file and plane (None: all of the frame) of each image for SEG; None: there are none.
 
     Parameters
     ----------
@@ -116,12 +145,17 @@ def read_segmentation(
         match = _SEGMENTED.fullmatch(path.name)
         if match:
             plane = None if match[2] is None else int(match[2])
-            images.append((int(match[1]), read_label_image(path), plane))
+            images.append((int(match[1]), path, plane))
     return images or None
 
 
 def read_label_image(path: Path) -> NDArray[Any]:
-    """One image of labels."""
+    """One image of labels.
+
+    Examples
+    --------
+    >>> read_label_image(Path("mask000.tif"))  # doctest: +SKIP
+    """
     try:
         import tifffile
     except ImportError:

@@ -41,8 +41,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,9 +53,9 @@ from trellis.arrays import Int64s
 from trellis.domains import whole
 from trellis.errors import DataError
 from trellis.evaluation.spans import PrecisionRecall
-from trellis.tracking.ctc_folder import read_challenge, read_segmentation
+from trellis.tracking.ctc_folder import read_challenge, read_label_image, read_segmentation
 from trellis.tracking.gap_parts import without_gaps
-from trellis.tracking.result import Track, TrackingResult
+from trellis.tracking.result import Track, TrackedObject, TrackingResult
 
 __all__ = ["CTCScores", "score_ctc"]
 
@@ -195,13 +196,19 @@ def score_ctc(truth: Any, result: Any, *, masks: Any = None, offset: int = 0) ->
             result = _images_of_objects(result, masks)
     if isinstance(result, TrackingResult):
         found = _movie_of(result, "")
-        return _scores(true, found, _at_centres(name, images, result, true), None, offset)
+        return _scores(true, found, _at_centres(name, images, result), None, offset)
     other, made, own = _images_of(result, "result")
     found = _movie_of_images(other, made, own)
-    _check_frames(name, images, other, made)
-    pairs, overlap = _by_overlap(images, made)
+    if set(images) != set(made):
+        odd = min(set(images) ^ set(made))
+        has, lacks = (name, other) if odd in images else (other, name)
+        raise DataError(f"{has} has an image of frame {odd}, {lacks} has none")
+    pairs, overlap = _by_overlap(name, images, other, made)
     judged = read_segmentation(truth) if isinstance(truth, str | os.PathLike) else None
-    seg = _seg(judged, other, made) if judged else _mean_overlap(images, overlap)
+    n = len(true.vertices)
+    if judged:
+        n, overlap = _judged(judged, other, made)
+    seg = float(np.sum(overlap)) / n if n else float("nan")
     return _scores(true, found, pairs, seg, offset)
 
 
@@ -288,7 +295,7 @@ def _graph(
 # --------------------------------------------------------------------------------------- matching
 
 
-def _images_of(source: Any, what: str) -> tuple[str, dict[int, NDArray[Any]], list[Track]]:
+def _images_of(source: Any, what: str) -> tuple[str, Mapping[int, NDArray[Any]], list[Track]]:
     if isinstance(source, str | os.PathLike):
         return read_challenge(source)
     if not isinstance(source, tuple | list) or len(source) != 2:
@@ -325,21 +332,6 @@ def _images_of_objects(
     return images, tracks
 
 
-def _check_frames(
-    name: str, images: Mapping[int, NDArray[Any]], other: str, made: Mapping[int, NDArray[Any]]
-) -> None:
-    if set(images) != set(made):
-        odd = min(set(images) ^ set(made))
-        has, lacks = (name, other) if odd in images else (other, name)
-        raise DataError(f"{has} has an image of frame {odd}, {lacks} has none")
-    for frame, image in images.items():
-        if image.shape != made[frame].shape:
-            raise DataError(
-                f"frame {frame}: the image of {name} has shape {image.shape}, that of {other} "
-                f"{made[frame].shape}"
-            )
-
-
 def _labels(image: NDArray[Any]) -> Int64s:
     labels: Int64s = np.unique(image[image != 0]).astype(np.int64)
     return labels
@@ -366,73 +358,80 @@ def _overlaps(true: NDArray[Any], made: NDArray[Any]) -> list[tuple[int, int, fl
 
 
 def _by_overlap(
-    images: Mapping[int, NDArray[Any]], made: Mapping[int, NDArray[Any]]
+    name: str,
+    images: Mapping[int, NDArray[Any]],
+    other: str,
+    made: Mapping[int, NDArray[Any]],
 ) -> tuple[dict[_Vertex, list[_Vertex]], list[float]]:
     """True vertices that each vertex of the result matches, and all overlaps."""
     pairs: dict[_Vertex, list[_Vertex]] = defaultdict(list)
     overlap = []
     for frame, image in images.items():
-        for label, other, iou in _overlaps(image, made[frame]):
-            pairs["", frame, other].append(("", frame, label))
+        seen = made[frame]
+        _check_shapes(frame, name, image, other, seen)
+        for label, found, iou in _overlaps(image, seen):
+            pairs["", frame, found].append(("", frame, label))
             overlap.append(iou)
     return pairs, overlap
 
 
-def _mean_overlap(images: Mapping[int, NDArray[Any]], overlap: Sequence[float]) -> float:
-    n = sum(len(_labels(image)) for image in images.values())
-    return float(np.sum(overlap)) / n if n else float("nan")
+def _check_shapes(
+    frame: int, name: str, image: NDArray[Any], other: str, seen: NDArray[Any]
+) -> None:
+    if image.shape != seen.shape:
+        raise DataError(
+            f"frame {frame}: the image of {name} has shape {image.shape}, that of {other} "
+            f"{seen.shape}"
+        )
 
 
-def _seg(
-    judged: Sequence[tuple[int, NDArray[Any], int | None]],
-    name: str,
-    made: Mapping[int, NDArray[Any]],
-) -> float:
-    """SEG on images of whole frames, or of single planes of them."""
+def _judged(
+    judged: Iterable[tuple[int, Path, int | None]], name: str, made: Mapping[int, NDArray[Any]]
+) -> tuple[int, list[float]]:
+    """Number of objects of the images for SEG, of whole frames or of planes, and all overlaps."""
     overlap: list[float] = []
-    true = {}
-    for number, (frame, image, plane) in enumerate(judged):
+    n = 0
+    for frame, path, plane in judged:
         if frame not in made:
             raise DataError(f"SEG has an image of frame {frame}, {name} has none")
-        seen = made[frame]
+        image, seen = read_label_image(path), made[frame]
         if plane is not None:
             if seen.ndim != 3 or plane >= len(seen):
                 raise DataError(f"SEG has an image of plane {plane} of frame {frame}, {name} none")
             seen = seen[plane]
-        if seen.shape != image.shape:
-            raise DataError(
-                f"frame {frame}: the image of SEG has shape {image.shape}, that of {name} "
-                f"{seen.shape}"
-            )
+        _check_shapes(frame, "SEG", image, name, seen)
         overlap += [iou for _, _, iou in _overlaps(image, seen)]
-        true[number] = image
-    return _mean_overlap(true, overlap)
+        n += len(_labels(image))
+    return n, overlap
 
 
 def _at_centres(
-    name: str, images: Mapping[int, NDArray[Any]], result: TrackingResult, true: _Movie
+    name: str, images: Mapping[int, NDArray[Any]], result: TrackingResult
 ) -> dict[_Vertex, list[_Vertex]]:
     """Match objects with the true ones at the pixels of their centres, the nearest with each."""
     nearest: dict[_Vertex, tuple[float, _Vertex]] = {}
-    centres: dict[_Vertex, Any] = {}
+    frames: dict[int, list[TrackedObject]] = defaultdict(list)
     for o in result.objects:
-        if o.frame not in images:
-            raise DataError(f"the result has objects in frame {o.frame}, {name} has no image of it")
-        image = images[o.frame]
-        depth = getattr(o, "z", None)
-        place = np.array([o.y, o.x] if image.ndim == 2 else [depth or 0.0, o.y, o.x])
-        pixel = tuple(np.rint(place).astype(np.int64).tolist())
-        if not all(0 <= at < size for at, size in zip(pixel, image.shape, strict=True)):
-            continue
-        label = int(image[pixel])
-        if label == 0:
-            continue
-        vertex = ("", o.frame, label)
-        if vertex not in centres:
-            centres[vertex] = np.argwhere(image == label).mean(axis=0)
-        distance = float(np.linalg.norm(place - centres[vertex]))
-        if vertex not in nearest or distance < nearest[vertex][0]:
-            nearest[vertex] = distance, ("", o.frame, o.id)
+        frames[o.frame].append(o)
+    for frame, objects in frames.items():
+        if frame not in images:
+            raise DataError(f"the result has objects in frame {frame}, {name} has no image of it")
+        image = images[frame]
+        centres: dict[int, Any] = {}
+        for o in objects:
+            place = np.array([o.y, o.x] if image.ndim == 2 else [o.z or 0.0, o.y, o.x])
+            pixel = tuple(np.rint(place).tolist())
+            if not all(0 <= at < size for at, size in zip(pixel, image.shape, strict=True)):
+                continue
+            label = int(image[tuple(map(int, pixel))])
+            if label == 0:
+                continue
+            if label not in centres:
+                centres[label] = np.argwhere(image == label).mean(axis=0)
+            distance = float(np.linalg.norm(place - centres[label]))
+            vertex = "", frame, label
+            if vertex not in nearest or distance < nearest[vertex][0]:
+                nearest[vertex] = distance, ("", frame, o.id)
     return {found: [vertex] for vertex, (_, found) in nearest.items()}
 
 

@@ -59,13 +59,13 @@ def write_geff(result: TrackingResult, path: str | os.PathLike[Any]) -> None:
     target = Path(path)
     if target.exists() and not is_geff(target):
         raise DataError(f"{target} is there and no GEFF; name another folder")
-    deep = any(getattr(o, "z", None) is not None for o in result.objects)
+    deep = any(o.z is not None for o in result.objects)
     number = numbers_of_objects(result)
     graph = networkx.DiGraph()
     for o in result.objects:
         place = {"t": o.frame, "y": o.y, "x": o.x}
         if deep:
-            place["z"] = getattr(o, "z", None) or 0.0
+            place["z"] = o.z or 0.0
         graph.add_node(number[o.frame, o.id], **place, id=o.id, track_id=o.track)
     for link in result.links:
         ends = (link.frame, link.source_id), (link.frame_target, link.target_id)

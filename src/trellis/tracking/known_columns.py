@@ -95,7 +95,7 @@ _NO_FEATURES = frozenset(
      "unnamed_0", "index", "level_0", "row", "id", "root", "generation", "dummy", "tree_id",
      "lineage_id", "lineageid", "lineage", "position_t", "quality", "visibility",
      "manual_spot_color", "manual_color", "ellipse_x0", "ellipse_y0", "ellipse_z0",
-     "ellipse_theta", "spot_name", "parent_label", "children", "t")
+     "ellipse_theta", "spot_name", "parent_label", "children", "t", *ROLES)
 ) - {"mean", "max", "min"}  # fmt: skip
 _NUMBERED = re.compile(r"(bbox|centroid|weighted_centroid|centroid_weighted|local_centroid|"
                        r"centroid_local|weighted_local_centroid|centroid_weighted_local|"

@@ -49,11 +49,8 @@ def to_napari(
     """
     one_movie(result, "a layer of napari")
     objects = sorted(result.objects, key=lambda o: (o.track, o.frame))
-    deep = any(getattr(o, "z", None) is not None for o in objects)
-    rows = [
-        (o.track, o.frame, *((getattr(o, "z", None) or 0.0,) if deep else ()), o.y, o.x)
-        for o in objects
-    ]
+    deep = any(o.z is not None for o in objects)
+    rows = [(o.track, o.frame, *((o.z or 0.0,) if deep else ()), o.y, o.x) for o in objects]
     data = np.array(rows, np.float64).reshape(-1, 5 if deep else 4)
     graph = {track.track: [track.parent] for track in result.tracks if track.parent != -1}
     return data, graph, {"id": np.array([o.id for o in objects], np.int64)}

@@ -22,6 +22,7 @@ from trellis.files.table import Table
 __all__ = ["links_of_tracks"]
 
 _Track = tuple[str, int]
+_GREATEST = 2.0**53  # up to here every integer is a float64
 
 
 def links_of_tracks(table: Table) -> Table:
@@ -93,9 +94,11 @@ def _numbers(table: Table, column: str) -> Int64s:
         return np.full(len(table), -1)
     values = table.checked_numbers(column, missing=True)
     filled = np.where(np.isnan(values), -1, values)
-    wrong = np.flatnonzero(filled != np.floor(filled))
+    wrong = np.flatnonzero((filled != np.floor(filled)) | (np.abs(filled) > _GREATEST))
     if wrong.size:
-        raise table.fail(wrong[0], "a track is called by a whole number; correct it", column)
+        raise table.fail(
+            wrong[0], "a track is called by a whole number up to 2^53; correct it", column
+        )
     return filled.astype(np.int64)
 
 

@@ -230,7 +230,7 @@ def write_trackmate(result: TrackingResult, path: str | os.PathLike[Any]) -> Non
         for frame in sorted(frames):
             put(f'      <SpotsInFrame frame="{frame}">\n')
             for o in frames[frame]:
-                z = getattr(o, "z", None) or 0.0
+                z = o.z or 0.0
                 put(
                     f'        <Spot ID="{number[frame, o.id]}" name={quoteattr(str(o.id))} '
                     f'FRAME="{frame}" POSITION_X="{o.x!r}" POSITION_Y="{o.y!r}" '
