@@ -614,7 +614,8 @@ FAMILIES: dict[str, Family] = {
     ),
     "detections": Family(
         (_OBJECTS, _OBJECTS + _MARK.decode() + _LINKS, _SPOTS + _MARK.decode() + _SPOTS,
-         _TRACKMATE + _MARK.decode() + _TRACKMATE), _use_detections, ("read_detections", "read_trackmate")
+         _TRACKMATE + _MARK.decode() + _TRACKMATE), _use_detections,
+        ("read_detections", "read_trackmate"),
     ),
     "ctc": Family((_TRACKS,), _use_ctc, ("read_ctc",)),
     "answers": Family(
