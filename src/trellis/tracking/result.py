@@ -90,12 +90,17 @@ class TrackingResult:
         Sorted by sequence and number.
     objects : list of TrackedObject
         All objects, sorted by sequence, frame and id.
+    score, bound : float
+        The sum of the scores that a model gives, and a bound that no tracking exceeds; equal where
+        the tracks are proven best. NaN if nothing is known of that.
     """
 
     links: list[Link]
     events: list[TrackEvent]
     tracks: list[Track]
     objects: list[TrackedObject]
+    score: float = math.nan
+    bound: float = math.nan
 
     def write(self, path: str | os.PathLike[Any]) -> None:
         """Write a CSV file of the objects: sequence, frame, id, x, y, track, parent (-1: none).
