@@ -1265,8 +1265,8 @@ def _hypotheses(
 
 
 @_steps("tracking.EventKind", "tracking.Neighbours", **_FRAMES, name="fusion", n_sources=2,
-        n_targets=1, daughters=True, onward=np.array([[0, 1], [1, -1]]),
-        back=np.array([[0, -1], [1, 0]]))  # fmt: skip
+        n_targets=1, daughters=True, onward=np.array([[0, 1], [1, -1], [2, -1]]),
+        back=np.array([[0, -1], [1, 0], [2, 1]]))  # fmt: skip
 def _own_event(
     touch: Touch, name: Any, n_sources: Any, n_targets: Any, daughters: Any, onward: Any, back: Any,
     **frames: Any,

@@ -32,6 +32,7 @@ from trellis.tracking import (
     HandSet,
     Link,
     LocalClassifiers,
+    Neighbours,
     Objects,
     PairAnnotation,
     TrackEvent,
@@ -186,6 +187,19 @@ def test_hypotheses_that_cannot_be(found, message):
     odd = kind_with(name="odd", n_sources=2, hypotheses=lambda self, near: found(near))
     with pytest.raises(DataError, match=message):
         make_hypotheses(CROWD, events=[*USUAL, odd], max_distance=5.0)
+
+
+def test_neighbours_that_cannot_be():
+    onward, back = np.array([[0], [1], [2]]), np.array([[0], [1], [-1]])
+    near = Neighbours(CROWD, onward, back)
+    with pytest.raises(DataError, match="no groups of 2 sources and 2 targets"):
+        near.groups(2, 2)
+    with pytest.raises(DataError, match=r"onward neighbours have shape \(2, 1\)"):
+        Neighbours(CROWD, onward[:2], back)
+    with pytest.raises(DataError, match="back neighbours hold 3 at"):
+        Neighbours(CROWD, onward, back + 3)
+    with pytest.raises(DataError, match="pair must be a FramePair"):
+        Neighbours(None, onward, back)
 
 
 def test_sources_may_be_given_in_any_order():
