@@ -29,10 +29,10 @@ Link detected objects from frame to frame, find divisions, and write the tracks.
   trellis track objects.csv --learn some_links.csv --partial --save cells.trellis
   trellis track new.csv --model cells.trellis -o tracks.csv --ctc results --truth links.csv
 
-objects.csv has a header and the columns frame, id, x, y; sequence, if there are several movies;
-and any other columns of numbers (area, mean_intensity, ...), which are features. A column track is
-never looked at. links.csv has frame, source_id, target_id (in the next frame) and, if wanted,
-sequence and kind (move, division, split or merge).
+objects.csv has a header and the columns frame, id, x, y; z in three dimensions; sequence, if there
+are several movies; and any other columns of numbers (area, mean_intensity, ...), which are
+features. A column track is never looked at. links.csv has frame, source_id, target_id (in the next
+frame) and, if wanted, sequence and kind (move, division, split or merge).
 
 Without --model and --learn the model learns from the movie alone, from what a tracker with prices
 made by hand finds in it (--method flow is that tracker). The more links are given to learn from,

@@ -49,13 +49,15 @@ def annotated_hypotheses(
     Returns
     -------
     Hypotheses
-        In canonical order. A known object that no link names has appeared or disappeared.
+        In canonical order. A known object that no link names has appeared or disappeared, and so
+        has the source of a gap: within the pair it is not seen again.
 
     Raises
     ------
     DataError
         If an id is not in its frame or there more than once, a kind of link is not known, an object
-        has two fates or two pasts, or a division, split or merge is not one of two objects.
+        has two fates or two pasts, a division, split or merge is not one of two objects, or a gap
+        leads to the next frame or an earlier one.
 
     Examples
     --------
@@ -117,8 +119,19 @@ def annotated_hypotheses(
         if merged:
             events.append((number[kind], sources[0], sources[1], target_row[target], -1))
 
+    for source, target, frame in annotation.gaps:
+        gap = f"{where}: the gap from {source} to {target} of frame {frame}"
+        _check_known(source, source_row, gap)
+        if frame <= pair.frame + 1:
+            raise DataError(f"{gap} is none; call it a link, or name a frame after the next")
+        if source in fates:
+            raise DataError(f"{gap} is a second fate of source {source}; remove its links or it")
     known_sources, known_targets = annotation.known_sources, annotation.known_targets
-    for source in source_row if known_sources is None else known_sources:
+    missed = [source for source, _, _ in annotation.gaps]
+    if len(set(missed)) < len(missed):
+        twice = next(source for source in missed if missed.count(source) > 1)
+        raise DataError(f"{where}: source {twice} has two gaps; remove one of them")
+    for source in source_row if known_sources is None else dict.fromkeys((*known_sources, *missed)):
         _check_known(source, source_row, f"{where}: known_sources")
         if source not in fates:
             events.append((DISAPPEAR, source_row[source], -1, -1, -1))

@@ -39,7 +39,7 @@ def is_complete(pair: FramePair) -> bool:
 def n_annotated_events(pairs: Sequence[FramePair]) -> int:
     """Number of links and, of pairs that are annotated in full, of objects without."""
     return sum(
-        len({source for source, _, _ in pair.annotation.links})
+        len({source for source, _, _ in (*pair.annotation.links, *pair.annotation.gaps)})
         if not pair.annotation.complete
         else len(pair.source)
         for pair in pairs

@@ -18,7 +18,9 @@ between the parent's long axis and the line between the daughters; the distance 
 parts; the change of orientation (modulo π) of a move; and a few quantities relative to the frame's
 average with their sign. What two objects are *together* is the sum of ``area``, the maximum of
 ``max_intensity`` and the mean of anything else. Every feature of two daughters or parts is
-symmetric in them. A value that is missing (NaN) makes its features NaN.
+symmetric in them. A value that is missing (NaN) makes its features NaN. Centres have two or three
+coordinates; an orientation is an angle in the plane of x and y, and compared with lines as they
+look from above.
 
 Not to be had from such tables, and left to users' own features, are those of pixels: the earth
 mover's distance of intensity histograms, compactness and mass evenness of a pair (the filling of
@@ -83,7 +85,7 @@ def _evenness(a: Float64s, b: Float64s) -> Float64s:
 
 
 def _cosine(a: Float64s, b: Float64s) -> Float64s:
-    """Cosine of the angle between vectors (n, 2), 0 if one of them is 0."""
+    """Cosine of the angle between vectors (n, d), 0 if one of them is 0."""
     return _ratio((a * b).sum(axis=1), _norm(a) * _norm(b), 0.0)
 
 
@@ -340,7 +342,7 @@ def of_divisions(columns: Sequence[str]) -> list[EventFeature]:
 
     def axis(parent: Objects, first: Objects, second: Objects) -> Float64s:
         # Orientation is the angle between the y axis and the long axis, as scikit-image has it.
-        line = second.position - first.position
+        line = (second.position - first.position)[:, :2]
         towards = np.where(_norm(line) > 0, np.arctan2(line[:, 0], line[:, 1]), np.nan)
         return _orientation_difference(parent["orientation"], towards)
 

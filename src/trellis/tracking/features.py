@@ -44,8 +44,8 @@ class Frame:
     ----------
     objects : Objects
         The objects.
-    extent : tuple of 4 floats
-        Least x, least y, greatest x, greatest y.
+    extent : tuple of 4 or 6 floats
+        Least x, y (and z), then greatest x, y (and z).
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Frame:
     """
 
     objects: Objects
-    extent: tuple[float, float, float, float]
+    extent: tuple[float, ...]
 
     def average(self, column: str) -> float:
         """Mean of a column over the objects that have it; NaN if none has."""
@@ -125,9 +125,15 @@ class EventFeature:
             )
 
 
-def border_distance(position: Float64s, extent: tuple[float, float, float, float]) -> Float64s:
-    """Distance of points (n, 2) to the nearest side of a field of view."""
-    low, high = np.array(extent[:2]), np.array(extent[2:])
+def border_distance(position: Float64s, extent: tuple[float, ...]) -> Float64s:
+    """Distance of points (n, 2) or (n, 3) to the nearest side of a field of view.
+
+    Of a volume without depth, such as that of a single slice, the sides above and below are none.
+    """
+    n = position.shape[1]
+    low, high = np.array(extent[:n]), np.array(extent[n:])
+    if n == 3 and low[2] == high[2]:
+        return border_distance(position[:, :2], (*extent[:2], *extent[3:5]))
     nearest: Float64s = np.minimum(position - low, high - position).min(axis=1, initial=np.inf)
     return nearest
 

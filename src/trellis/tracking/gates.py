@@ -131,7 +131,7 @@ def _lengths(pair: FramePair) -> list[tuple[str, float]]:
     ]
     links = () if pair.annotation is None else pair.annotation.links
     return [
-        (kind, float(np.hypot(*(place[1][b] - place[0][a]))))
+        (kind, float(np.hypot.reduce(place[1][b] - place[0][a])))
         for a, b, kind in links
         if a in place[0] and b in place[1]  # others are refused where hypotheses are made
     ]

@@ -167,7 +167,7 @@ def _nearest(points: Float64s, others: Float64s, k: int, max_distance: float) ->
         settled = ~(far[:, -1] <= far[:, k - 1] * rounding) | np.isinf(far[:, -1]) | (width == m)
         here, rows = todo[settled], rows[settled]
         step = others[np.minimum(rows, m - 1)] - points[here, None]
-        distance = np.sqrt(step[:, :, 0] ** 2 + step[:, :, 1] ** 2)
+        distance = np.sqrt((step**2).sum(axis=2))
         rows = np.where((rows < m) & (distance <= max_distance), rows, m)
         distance[rows == m] = np.inf
         order = np.lexsort((rows, distance), axis=1)[:, :k]
@@ -201,4 +201,5 @@ def check_positions(pair: FramePair) -> None:
         where = f"sequence {pair.sequence!r}, frame {frame}: the centre of object {objects.ids[i]}"
         if np.isfinite(objects.position[i]).all():
             raise DataError(f"{where} is beyond {_FAR:g}; measure in a larger unit")
-        raise DataError(f"{where} is not finite; remove the object or give its x and y")
+        axes = " and ".join("xyz"[: pair.dimensions])
+        raise DataError(f"{where} is not finite; remove the object or give its {axes}")

@@ -6,25 +6,27 @@ so that a linear score of a hypothesis is :math:`\langle w, F_h\rangle`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trellis.arrays import Float64s
-from trellis.errors import CorruptModelError
+from trellis.errors import CorruptModelError, DataError
+from trellis.files.stored import header_value
 from trellis.tracking.default_features import default_features
 from trellis.tracking.event_kinds import EventKind, all_kinds, event_names
 from trellis.tracking.features import EventFeature, event_features
 from trellis.tracking.hypotheses import Hypotheses, check_gates, make_hypotheses
+from trellis.tracking.hypothesis_set import place_of
 from trellis.tracking.objects import FramePair
 from trellis.tracking.preconditioning import Preconditioner
 
 if TYPE_CHECKING:
     import scipy.sparse
 
-__all__ = ["HypothesisSpace", "common_columns"]
+__all__ = ["HypothesisSpace", "common_columns", "common_dimensions", "dimensions_of_file"]
 
 Blocks = list[Float64s]  # of each event, (H_e, K_e)
 
@@ -47,6 +49,8 @@ class HypothesisSpace:
         Their scale.
     columns : tuple of str
         Columns that the objects must have.
+    dimensions : int
+        Coordinates that their centres must have, 2 or 3.
     """
 
     events: tuple[str | EventKind, ...]
@@ -55,6 +59,7 @@ class HypothesisSpace:
     features: tuple[EventFeature, ...]
     preconditioner: Preconditioner
     columns: tuple[str, ...] = ()
+    dimensions: int = 2
 
     @classmethod
     def learned(
@@ -78,6 +83,8 @@ class HypothesisSpace:
             Hypotheses of the pairs, annotated ones included, and their features as they are.
         """
         tables = []
+        pairs = list(pairs)
+        dimensions = common_dimensions(pairs)
         for pair in pairs:
             hypotheses = make_hypotheses(
                 pair, events=events, n_neighbors=n_neighbors, max_distance=max_distance
@@ -85,7 +92,8 @@ class HypothesisSpace:
             tables.append((hypotheses, event_features(pair, hypotheses, features)))
         blocks = [features_of_pair for _, features_of_pair in tables]
         scale = Preconditioner.learn(blocks, bias=bias, events=event_names(events), knots=knots)
-        return cls(events, n_neighbors, max_distance, features, scale, columns), tables
+        space = cls(events, n_neighbors, max_distance, features, scale, columns, dimensions)
+        return space, tables
 
     @classmethod
     def common(
@@ -112,6 +120,20 @@ class HypothesisSpace:
         blocks = [[features_of_pair for _, features_of_pair in tables] for _, tables in each]
         scale = Preconditioner.common(blocks, bias=bias, events=event_names(events), knots=knots)
         return replace(each[0][0], preconditioner=scale)
+
+    def check_objects(self, pair: FramePair) -> None:
+        """Refuse a pair whose objects lack what those learned from had."""
+        if pair.dimensions != self.dimensions:
+            raise DataError(
+                f"{place_of(pair)}: the objects are in {pair.dimensions} dimensions, those that "
+                f"the model was trained with in {self.dimensions}; train one with data like these"
+            )
+        missing = [c for c in self.columns if c not in pair.source or c not in pair.target]
+        if missing:
+            raise DataError(
+                f"{place_of(pair)}: the objects have no column {missing[0]!r}, which the model was "
+                "trained with"
+            )
 
     @property
     def kinds(self) -> tuple[EventKind, ...]:
@@ -165,6 +187,7 @@ class HypothesisSpace:
         names: Sequence[Sequence[Any]],
         scale: Preconditioner,
         n_others: int = 0,
+        dimensions: int = 2,
     ) -> HypothesisSpace:
         """The space of a model file, checked, without the last ``n_others`` features."""
         check_gates(events, n_neighbors, max_distance)
@@ -177,7 +200,7 @@ class HypothesisSpace:
         if counts != tuple(q.shape[1] for q in scale.quantiles):
             raise CorruptModelError("the scale is not that of the features")
         features = tuple(known[name] for name in ours)
-        return cls(events, n_neighbors, max_distance, features, scale, tuple(columns))
+        return cls(events, n_neighbors, max_distance, features, scale, tuple(columns), dimensions)
 
 
 def common_columns(pairs: Sequence[FramePair]) -> tuple[str, ...]:
@@ -186,3 +209,26 @@ def common_columns(pairs: Sequence[FramePair]) -> tuple[str, ...]:
     for pair in pairs:
         columns = [c for c in columns if c in pair.source and c in pair.target]
     return tuple(columns)
+
+
+def common_dimensions(pairs: Sequence[FramePair]) -> int:
+    """Number of coordinates that the centres of all pairs have; raises if they differ.
+
+    Examples
+    --------
+    >>> from trellis.datasets import simulate_cells
+    >>> common_dimensions(simulate_cells(5, 3, seed=0))
+    2
+    """
+    for pair in pairs:
+        if pair.dimensions != pairs[0].dimensions:
+            raise DataError(
+                f"{place_of(pair)} is in {pair.dimensions} dimensions, {place_of(pairs[0])} in "
+                f"{pairs[0].dimensions}; learn from pairs of one kind"
+            )
+    return pairs[0].dimensions if len(pairs) else 2
+
+
+def dimensions_of_file(header: Mapping[str, Any]) -> int:
+    """Number of coordinates in a model file; files of old versions, which say nothing: 2."""
+    return header_value({"dimensions": 2, **header}, "dimensions", int, choices=(2, 3))

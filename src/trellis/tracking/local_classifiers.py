@@ -31,7 +31,12 @@ from trellis.tracking.default_features import default_features
 from trellis.tracking.event_kinds import KINDS, SOME_EVENTS, EventKind, event_names
 from trellis.tracking.features import EventFeature
 from trellis.tracking.hypotheses import Hypotheses
-from trellis.tracking.hypothesis_space import Blocks, HypothesisSpace, common_columns
+from trellis.tracking.hypothesis_space import (
+    Blocks,
+    HypothesisSpace,
+    common_columns,
+    dimensions_of_file,
+)
 from trellis.tracking.objects import EVENTS, FramePair
 from trellis.tracking.preconditioning import Preconditioner
 from trellis.tracking.result import TrackingResult
@@ -165,6 +170,8 @@ class _FeatureTracker(LinkingTracker):
         """Track; annotations of the pairs are not looked at."""
         self._check_fitted()
         space = self.hypothesis_space_
+        for pair in pairs:
+            space.check_objects(pair)
         hypotheses = [space.hypotheses(pair, annotated=False) for pair in pairs]
         blocks = [space.blocks(*one) for one in zip(pairs, hypotheses, strict=True)]
         flat = [
@@ -197,6 +204,7 @@ class _FeatureTracker(LinkingTracker):
         return super()._state() | {
             "events": list(event_names(space.events)),
             "columns": list(space.columns),
+            "dimensions": space.dimensions,
             "features": space.feature_names(),
             "scale": space.preconditioner.as_dict(),
         }
@@ -208,8 +216,9 @@ class _FeatureTracker(LinkingTracker):
         names = header_value(state, "features", list, items=list)
         scale = Preconditioner.from_dict(header_value(state, "scale", dict))
         self.hypothesis_space_ = HypothesisSpace.restored(
-            events, self.n_neighbors, 2 * self.gate, columns, names, scale
-        )
+            events, self.n_neighbors, 2 * self.gate, columns, names, scale,
+            dimensions=dimensions_of_file(state),
+        )  # fmt: skip
         if self.hypothesis_space_.n_weights != len(names):
             raise CorruptModelError("the scale is not that of the features")
 

@@ -54,7 +54,7 @@ from trellis.tracking.features import EventFeature, check_events_of
 from trellis.tracking.gates import learned_gate
 from trellis.tracking.guesses import Guesses, few_of, flow_guesses, share_of_regulariser
 from trellis.tracking.hypotheses import check_gates
-from trellis.tracking.hypothesis_space import HypothesisSpace, common_columns
+from trellis.tracking.hypothesis_space import HypothesisSpace, common_columns, common_dimensions
 from trellis.tracking.model_file import StoredTrackingModel
 from trellis.tracking.objects import EVENTS, FramePair, Link
 from trellis.tracking.problem import TrackingProblem
@@ -346,6 +346,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
         if not sets:
             raise DataError("there is no data set")
         every = [pair for pairs in sets.values() for pair in pairs]
+        common_dimensions(every)
         columns = common_columns(every)
         events = annotated_kinds(every) if isinstance(self.events, str) else tuple(self.events)
         features = (*default_features(columns, events), *self.features)
@@ -429,12 +430,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
         whole(1).check("window", window)
         checked = _checked_pairs("", pairs)
         for pair in checked:
-            missing = [c for c in self.columns_ if c not in pair.source or c not in pair.target]
-            if missing:
-                raise DataError(
-                    f"sequence {pair.sequence!r}, frame {pair.frame}: the objects have no column "
-                    f"{missing[0]!r}, which the model was trained with"
-                )
+            self.hypothesis_space_.check_objects(pair)
         for first in range(0, len(checked), window):
             part = [bare(pair) for pair in checked[first : first + window]]
             yield TrackingProblem(part, self.hypothesis_space_)

@@ -19,7 +19,7 @@ from trellis.files.stored import header_value, take
 from trellis.tracking.default_features import default_features
 from trellis.tracking.event_kinds import SOME_EVENTS, EventKind, event_names, own_kinds
 from trellis.tracking.features import EventFeature
-from trellis.tracking.hypothesis_space import HypothesisSpace
+from trellis.tracking.hypothesis_space import HypothesisSpace, dimensions_of_file
 from trellis.tracking.objects import EVENTS
 from trellis.tracking.preconditioning import Preconditioner
 
@@ -47,6 +47,7 @@ class StoredTrackingModel(Storable):
             "columns": list(model.columns_),
             "events": list(event_names(space.events)),
             "max_distance": float(space.max_distance),
+            "dimensions": space.dimensions,
             "features": space.feature_names(),
             "own_features": [[f.event, f.name] for f in model.features],
             "preconditioner": space.preconditioner.as_dict(),
@@ -73,6 +74,7 @@ class StoredTrackingModel(Storable):
         columns = header_value(header, "columns", list, items=str)
         events = _exchanged(header_value(header, "events", list, items=str), own)
         reach = header_value(header, "max_distance", float)
+        dimensions = dimensions_of_file(header)
         scale = Preconditioner.from_dict(
             header_value(header, "preconditioner", dict), (*EVENTS, *own)
         )
@@ -81,8 +83,9 @@ class StoredTrackingModel(Storable):
         if names[len(names) - len(user_features) :] != user_features:
             raise CorruptModelError("the features of its user are not the last of its features")
         model.hypothesis_space_ = HypothesisSpace.restored(
-            events, model.n_neighbors, reach, columns, names, scale, len(user_features)
-        )
+            events, model.n_neighbors, reach, columns, names, scale, len(user_features),
+            dimensions,
+        )  # fmt: skip
         training = header_value(header, "training", dict)
         model.stop_reason_ = header_value(training, "stop_reason", str)
         model._own_features = tuple(tuple(name) for name in user_features)

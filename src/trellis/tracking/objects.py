@@ -1,12 +1,15 @@
 r"""Detected objects of two consecutive frames, and what is known of how they belong together.
 
-A frame holds n objects, each with an id, a centre (x, y) and any number of measured columns. Every
-object of frame t has one *fate* (it moves, divides, disappears, ...) and every object of frame
-t + 1 one *past*. An annotation says so of all objects, of some, or of none:
+A frame holds n objects, each with an id, a centre (x, y) or (x, y, z) and any number of measured
+columns. Every object of frame t has one *fate* (it moves, divides, disappears, ...) and every
+object of frame t + 1 one *past*. An annotation says so of all objects, of some, or of none:
 
 - ``links`` lists pairs (source id, target id, kind);
 - an object that no link names appeared or disappeared if it is among ``known_sources`` or
-  ``known_targets``, and is not annotated if it is not.
+  ``known_targets``, and is not annotated if it is not;
+- ``gaps`` lists sources that were missed in frame t + 1 and are seen again later, as (source id,
+  target id, frame of the target). Within this pair they disappear, and within the pair that the
+  target's frame ends the target appears.
 """
 
 from __future__ import annotations
@@ -87,8 +90,8 @@ class Objects:
     ----------
     ids : int64, shape (n,)
         Ids within the frame, each once in a frame.
-    position : float64, shape (n, 2)
-        Centres x, y.
+    position : float64, shape (n, 2) or (n, 3)
+        Centres x, y or x, y, z; in one unit of length, so that distances mean something.
     columns : mapping of str to float64, shape (n,)
         Measured features; NaN where a value is missing.
 
@@ -106,7 +109,9 @@ class Objects:
     def __post_init__(self) -> None:
         instance(Mapping).check("columns", self.columns)
         ids = as_array(self.ids, np.int64, "ids", (None,))
-        position = as_array(self.position, np.float64, "positions", (len(ids), 2))
+        position = as_array(self.position, np.float64, "positions")
+        width = 3 if position.ndim == 2 and position.shape[1] == 3 else 2
+        position = as_array(position, np.float64, "positions", (len(ids), width))
         columns = {}
         for name, values in self.columns.items():
             text.check("the name of a column", name)
@@ -118,6 +123,11 @@ class Objects:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def dimensions(self) -> int:
+        """Number of coordinates of a centre, 2 or 3."""
+        return int(self.position.shape[1])
 
     def __getitem__(self, column: str) -> Float64s:
         return self.columns[column]
@@ -143,6 +153,9 @@ class PairAnnotation:
     known_sources, known_targets : tuple of int, or None
         Ids of the objects whose fate or past is annotated, those that links name included or not;
         None: all of them.
+    gaps : tuple of (source id, target id, frame of the target)
+        Moves to a later frame than the next. The sources are known, listed or not; they disappear
+        in this pair.
 
     Examples
     --------
@@ -154,10 +167,15 @@ class PairAnnotation:
     links: tuple[tuple[int, int, str], ...] = ()
     known_sources: tuple[int, ...] | None = None
     known_targets: tuple[int, ...] | None = None
+    gaps: tuple[tuple[int, int, int], ...] = ()
 
     def __post_init__(self) -> None:
         links = tuple(_link(link) for link in _listed(self.links, "links"))
         vars(self)["links"] = links
+        vars(self)["gaps"] = tuple(
+            _record(gap, (whole(), whole(), whole()), "a gap of an annotation")
+            for gap in _listed(self.gaps, "gaps")
+        )
         for name in ("known_sources", "known_targets"):
             ids = getattr(self, name)
             if ids is not None:
@@ -170,12 +188,13 @@ class PairAnnotation:
         return self.known_sources is None and self.known_targets is None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
-        return {
+        """Return what JSON can hold; gaps if there are any."""
+        said: dict[str, Any] = {
             "links": [list(link) for link in self.links],
             "known_sources": None if self.known_sources is None else list(self.known_sources),
             "known_targets": None if self.known_targets is None else list(self.known_targets),
         }
+        return said | {"gaps": [list(gap) for gap in self.gaps]} if self.gaps else said
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> PairAnnotation:
@@ -185,7 +204,8 @@ class PairAnnotation:
             return None if known is None else tuple(int(i) for i in known)
 
         links = tuple((int(a), int(b), str(kind)) for a, b, kind in value.get("links", ()))
-        return cls(links, ids(value.get("known_sources")), ids(value.get("known_targets")))
+        gaps = tuple((int(a), int(b), int(t)) for a, b, t in value.get("gaps", ()))
+        return cls(links, ids(value.get("known_sources")), ids(value.get("known_targets")), gaps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,12 +219,12 @@ class FramePair:
     frame : int
         Number of the first frame.
     source, target : Objects
-        Objects of the first and of the second frame.
+        Objects of the first and of the second frame, with centres of as many coordinates.
     annotation : PairAnnotation or None
         What is known of the pair; None: nothing.
-    extent : tuple of 4 floats
-        Least x, least y, greatest x, greatest y of the field of view of the sequence (not of a
-        patch), for the distance to its border.
+    extent : tuple of 4 or 6 floats
+        Least x, y (and z), then greatest x, y (and z) of the field of view of the sequence (not of
+        a patch), for the distance to its border. (): it has no border.
     """
 
     sequence: str
@@ -212,7 +232,7 @@ class FramePair:
     source: Objects
     target: Objects
     annotation: PairAnnotation | None = None
-    extent: tuple[float, float, float, float] = (-np.inf, -np.inf, np.inf, np.inf)
+    extent: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         text.check("sequence", self.sequence)
@@ -220,12 +240,25 @@ class FramePair:
         instance(Objects).check("source", self.source)
         instance(Objects).check("target", self.target)
         (nothing | instance(PairAnnotation)).check("annotation", self.annotation)
-        four = sequence_of(number(infinite=True), "four numbers")
-        four.check("extent", self.extent)
-        if len(self.extent) != 4:
-            raise DataError(f"extent must be four numbers, got {self.extent!r:.80}")
+        n = self.source.dimensions
+        if self.target.dimensions != n:
+            raise DataError(
+                f"sequence {self.sequence!r}, frame {self.frame}: the centres of source have {n} "
+                f"coordinates, those of target {self.target.dimensions}; give both x and y, or "
+                "both x, y and z"
+            )
+        words = "four numbers" if n == 2 else "six numbers, the least x, y, z and the greatest"
+        sequence_of(number(infinite=True), words).check("extent", self.extent)
+        extent = tuple(self.extent) or (-np.inf,) * n + (np.inf,) * n
+        if len(extent) != 2 * n:
+            raise DataError(f"extent must be {words}, got {self.extent!r:.80}")
         # Integers may be too long for arrays.
-        vars(self)["extent"] = tuple(map(float, self.extent))
+        vars(self)["extent"] = tuple(map(float, extent))
+
+    @property
+    def dimensions(self) -> int:
+        """Number of coordinates of a centre, 2 or 3."""
+        return self.source.dimensions
 
 
 def checked_links(links: Iterable[Link]) -> list[Link]:

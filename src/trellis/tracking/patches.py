@@ -1,10 +1,12 @@
 r"""Patches of a frame pair: small problems to ask an annotator about.
 
-The field of view is divided by a grid of squares. An object belongs to the patch that its centre
-lies in, sources and targets alike: only geometry counts, so that a pool of patches can be made
-before anything is annotated. What is annotated stays with a patch if all objects of the event are
-in it. An event across a border is dropped, and its objects become *not annotated* in their patches:
-it is not known there what happened to them, and "appeared" or "disappeared" would be wrong.
+The field of view is divided by a grid of squares in x and y; in three dimensions a patch is all
+that lies above one, since volumes are wide rather than deep and are looked at from above. An object
+belongs to the patch that its centre lies in, sources and targets alike: only geometry counts, so
+that a pool of patches can be made before anything is annotated. What is annotated stays with a
+patch if all objects of the event are in it. An event across a border is dropped, and its objects
+become *not annotated* in their patches: it is not known there what happened to them, and "appeared"
+or "disappeared" would be wrong.
 """
 
 from __future__ import annotations
@@ -89,16 +91,17 @@ def patchify(
 
 def _field(pair: FramePair) -> tuple[Float64s, Float64s]:
     """Least and greatest x, y: of the field of view, or of the objects if that is not known."""
+    n = pair.dimensions
     position = np.concatenate([pair.source.position, pair.target.position])
     if not np.isfinite(position).all():
         raise DataError(
             f"sequence {pair.sequence!r}, frame {pair.frame}: a centre is not finite; remove the "
-            "object or give its x and y"
+            f"object or give its {' and '.join('xyz'[:n])}"
         )
-    low, high = np.array(pair.extent[:2]), np.array(pair.extent[2:])
-    if np.isfinite(pair.extent).all() or not len(position):
+    low, high = np.array(pair.extent[:2]), np.array(pair.extent[n : n + 2])
+    if (np.isfinite(low) & np.isfinite(high)).all() or not len(position):
         return low, high
-    return position.min(axis=0), position.max(axis=0)
+    return position[:, :2].min(axis=0), position[:, :2].max(axis=0)
 
 
 def _side(pairs: list[FramePair], objects: float) -> float:
@@ -126,7 +129,8 @@ def _patches(pair: FramePair, side: float, kinds: Sequence[EventKind]) -> list[F
         )
 
     def cell(position: Float64s) -> Int64s:
-        column, row = np.clip(np.floor((position - low) / side), 0, squares - 1).astype(np.int64).T
+        place = np.floor((position[:, :2] - low) / side)
+        column, row = np.clip(place, 0, squares - 1).astype(np.int64).T
         return np.asarray(row * int(squares[0]) + column)
 
     cells = np.concatenate([cell(pair.source.position), cell(pair.target.position)])
@@ -169,5 +173,11 @@ def _annotations(
             tuple((link.source_id, link.target_id, link.kind) for link in links),
             listed(pair.source.ids, inside[:n], settled[:n]),
             listed(pair.target.ids, inside[n:], settled[n:]),
+            _gaps_of(pair.annotation, pair.source.ids[inside[:n]]),
         )
     return annotations
+
+
+def _gaps_of(annotation: PairAnnotation, sources: Int64s) -> tuple[tuple[int, int, int], ...]:
+    here = set(sources.tolist())
+    return tuple(gap for gap in annotation.gaps if gap[0] in here)

@@ -407,7 +407,7 @@ class TrackingProblem:
         place = np.concatenate([sample.pair.source.position, sample.pair.target.position])
         centre = place[asked if len(asked) else left].mean(0)
         rest = np.setdiff1d(left, asked)
-        near = np.argsort(np.hypot(*(place[rest] - centre).T), kind="stable")
+        near = np.argsort(np.hypot.reduce(place[rest] - centre, axis=1), kind="stable")
         return np.sort(np.concatenate([asked, rest[near][: size - len(asked)]]))
 
 
@@ -443,7 +443,7 @@ def as_annotation(value: Any) -> PairAnnotation:
     Examples
     --------
     >>> as_annotation([(3, 4, "move")])
-    PairAnnotation(links=((3, 4, 'move'),), known_sources=(), known_targets=())
+    PairAnnotation(links=((3, 4, 'move'),), known_sources=(), known_targets=(), gaps=())
     """
     try:
         if isinstance(value, PairAnnotation):
@@ -477,6 +477,7 @@ def _merged(pair: FramePair, new: PairAnnotation) -> PairAnnotation:
         links,
         known(old.known_sources, new.known_sources),
         known(old.known_targets, new.known_targets),
+        tuple(sorted({*old.gaps, *new.gaps})),
     )
     for ends, one, other, what in (
         (0, old, new, "source"),
@@ -488,6 +489,7 @@ def _merged(pair: FramePair, new: PairAnnotation) -> PairAnnotation:
         listed = one.known_sources if what == "source" else one.known_targets
         objects = pair.source if what == "source" else pair.target
         alone = (set(objects.ids.tolist()) if listed is None else set(listed)) - linked
+        alone |= {gap[0] for gap in one.gaps} if what == "source" else set()
         clash = sorted(alone & {link[ends] for link in other.links})
         if clash:
             raise InfeasibleError(

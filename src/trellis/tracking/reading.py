@@ -1,9 +1,11 @@
 r"""Detections and links of movies, read from CSV files or tables in memory.
 
-Objects are rows (sequence, frame, id, x, y, features ...), true assignments are rows (sequence,
-frame, source_id, target_id, kind) from frame t to frame t + 1. Both become one
+Objects are rows (sequence, frame, id, x, y[, z], features ...), true assignments are rows
+(sequence, frame, source_id, target_id, kind) from frame t to frame t + 1, or to frame_target. Both
+become one
 :class:`~trellis.tracking.objects.FramePair` for every two frames t, t + 1 that a sequence has;
-where its frame numbers have a gap there is no pair, and tracks end there.
+where its frame numbers have a gap there is no pair, and tracks end there, but for links across it:
+then the frames between are there, without objects.
 
 The tracking model knows fates with at most two targets and pasts with at most two sources. What
 data has beyond that is read as follows, and counted in one line of the log ``"trellis"``:
@@ -13,6 +15,8 @@ data has beyond that is read as follows, and counted in one line of the log ``"t
 - a division or split with three or more targets: that into the two nearest to the parent; the other
   targets appear;
 - a merge of three or more sources: that of the two nearest; the other sources disappear;
+- a division, split or merge of which an object is first seen in a later frame than the next, or
+  last in an earlier one: what there is of it between two frames; the other appears (disappears);
 - a detection that is no cell has no links: it appears and disappears.
 """
 
@@ -32,6 +36,7 @@ from trellis.errors import DataError
 from trellis.files.table import MISSING, Table, read_table
 from trellis.files.text import Source
 from trellis.tracking.event_kinds import SOME_EVENTS, EventKind, all_kinds
+from trellis.tracking.late_links import LateLinks
 from trellis.tracking.objects import FramePair, Objects, PairAnnotation
 
 __all__ = ["read_detections"]
@@ -57,13 +62,15 @@ def read_detections(
     ----------
     objects : path, open file, mapping of columns, or DataFrame
         Columns ``frame``, ``id`` (whole numbers; an id occurs once in a frame), ``x``, ``y``;
-        ``sequence`` if there are several movies (default ""). Every other column that holds
-        numbers is a feature, NaN where a cell is empty; a column without numbers is left out.
+        ``z`` in three dimensions; ``sequence`` if there are several movies (default ""). Every
+        other column that holds numbers is a feature, NaN where a cell is empty; a column without
+        numbers is left out.
         Files are CSV with a header, plain or compressed (gzip, bzip2, xz).
     links : path, open file, mapping of columns, or DataFrame, optional
-        Columns ``frame`` (of the source), ``source_id``, ``target_id``; ``sequence`` if the objects
-        have it; ``kind``: move, division, single_daughter, split or merge. A link without kind is a
-        division if its source has several links, else a move.
+        Columns ``frame`` (of the source), ``source_id``, ``target_id``; ``frame_target`` if objects
+        may be missed for a frame or more (without, or where a cell is empty: the next frame);
+        ``sequence`` if the objects have it; ``kind``: move, division, single_daughter, split or
+        merge. A link without kind is a division if its source has several links, else a move.
     complete : bool
         Whether the links of a pair of frames are all there are, so that an object without link
         appeared or disappeared; if not, nothing is known of it.
@@ -76,8 +83,8 @@ def read_detections(
     -------
     list of FramePair
         Sorted by sequence and frame, objects by id. Where no link is given ``annotation`` is
-        None: nobody has looked at the pair. The extent is the bounding box of all objects of the
-        sequence.
+        None: nobody has looked at the pair. Links to later frames than the next are ``gaps`` of the
+        annotation. The extent is the bounding box of all objects of the sequence.
 
     Raises
     ------
@@ -118,7 +125,7 @@ class _Frames:
 
     name: str
     sequences: list[str]
-    extents: list[tuple[float, float, float, float]]
+    extents: list[tuple[float, ...]]
     objects: dict[tuple[int, int], Objects]
     pairs: list[tuple[int, int]]
 
@@ -129,7 +136,7 @@ def _read_frames(table: Table, ignore: Collection[str]) -> _Frames:
         raise DataError(f"{table.name} is empty: a header, but no objects")
     names, sequence = np.unique(np.array(table.texts("sequence")), return_inverse=True)
     frame, ids = table.integers("frame"), table.integers("id")
-    position = np.stack([table.checked_numbers(axis) for axis in "xy"], axis=1)
+    position = np.stack([table.checked_numbers(axis) for axis in _axes(table)], axis=1)
     columns = _features(table, ignore)
 
     order = np.lexsort((ids, frame, sequence))
@@ -153,9 +160,7 @@ def _read_frames(table: Table, ignore: Collection[str]) -> _Frames:
         objects[int(keys[0, a]), int(keys[1, a])] = Objects(ids[a:b], position[a:b], here)
     firsts = np.searchsorted(keys[0], np.arange(len(names)))
     least, greatest = (reduce.reduceat(position, firsts) for reduce in (np.minimum, np.maximum))
-    extents = [
-        (a[0], a[1], b[0], b[1]) for a, b in zip(least.tolist(), greatest.tolist(), strict=True)
-    ]
+    extents = [(*a, *b) for a, b in zip(least.tolist(), greatest.tolist(), strict=True)]
     pairs = [(s, t) for s, t in objects if (s, t + 1) in objects]
     if not pairs:
         raise DataError(
@@ -167,12 +172,18 @@ def _read_frames(table: Table, ignore: Collection[str]) -> _Frames:
     return _Frames(table.name, names.tolist(), extents, objects, pairs)
 
 
+def _axes(table: Table) -> str:
+    """Coordinates that the objects have: x and y, and z if the column holds numbers."""
+    deep = "z" in table.columns and not np.isnan(table.numbers("z")[0]).all()
+    return "xyz" if deep else "xy"
+
+
 def _features(table: Table, ignore: Collection[str]) -> dict[str, Float64s]:
     """Columns that hold numbers."""
     columns = {}
     without = []
     for name in table.columns:
-        if name in {"sequence", *_OBJECT_COLUMNS, *ignore}:
+        if name in {"sequence", *_OBJECT_COLUMNS, *_axes(table), *ignore}:
             continue
         if np.isnan(table.numbers(name)[0]).all():
             without.append(name)
@@ -207,16 +218,39 @@ def _read_links(
                 f"unknown kind {kind!r}; known are {', '.join(known)}"
                 " (a kind of your own has to be given in events)",
             )
+    late = LateLinks(table, sequence, frame, ids, kinds, complete=complete)
+    _check_late(late, frames)
     order = np.lexsort((ids[:, 1], ids[:, 0], frame, sequence))
+    order = order[late.near[order]]
     keys = np.stack([sequence, frame])[:, order]
     starts = np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1
-    reader = _LinkReader(table, frames, ids, kinds, complete, events)
+    reader = _LinkReader(table, frames, ids, late.kinds_of_near, complete, events)
     annotations = {}
     for rows in np.split(order, starts) if len(order) else []:
         pair = int(sequence[rows[0]]), int(frame[rows[0]])
         annotations[pair] = reader.annotation(pair, rows)
+    reader.n_late, reader.n_single = late.n_beyond, reader.n_single + late.n_single
+    reader.n_half += late.n_half
     reader.report()
-    return annotations
+    return late.added_to(annotations)
+
+
+def _check_late(late: LateLinks, frames: _Frames) -> None:
+    """Refuse links to what is not there; frames that they pass over are there, if empty."""
+    for row in late.rows:
+        for end, key in enumerate(late.ends(row)):
+            here = frames.objects.get(key[:2])
+            if here is None or key[2] not in here.ids:
+                raise late.table.fail(
+                    row,
+                    f"{('source', 'target')[end]}_id {key[2]} is not in frame {key[1]}"
+                    f"{_of(frames.sequences[key[0]])} of {frames.name}; correct the link or add "
+                    "the object",
+                )
+    for sequence, frame in late.passed(frames.objects):
+        some = next(iter(frames.objects.values()))
+        frames.objects[sequence, frame] = some.take(np.zeros(0, np.int64))
+    frames.pairs[:] = [(s, t) for s, t in sorted(frames.objects) if (s, t + 1) in frames.objects]
 
 
 def _sequence_numbers(table: Table, frames: _Frames) -> Int64s:
@@ -250,6 +284,7 @@ class _LinkReader:
         self.n_single = 0
         self.n_half = 0
         self.n_many = 0
+        self.n_late = 0
 
     def annotation(self, pair: tuple[int, int], rows: Int64s) -> PairAnnotation:
         """Annotation of one pair, from the rows of its links (sorted by source, then target)."""
@@ -352,6 +387,11 @@ class _LinkReader:
             )
         if self.n_many:
             remarks.append(f"{self.n_many} of three or more: only the two nearest")
+        if self.n_late:
+            remarks.append(
+                f"{self.n_late} link(s) of divisions, splits or merges to a later frame than the "
+                "next: no links"
+            )
         if remarks:
             _log.warning(
                 "%s: read as what the model knows: %s", self.table.name, "; ".join(remarks)

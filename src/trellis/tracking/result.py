@@ -66,7 +66,7 @@ class Track(NamedTuple):
 
 
 class TrackedObject(NamedTuple):
-    """An object, its track and its centre."""
+    """An object, its track and its centre; ``z`` is None in two dimensions."""
 
     sequence: str
     frame: int
@@ -74,6 +74,7 @@ class TrackedObject(NamedTuple):
     track: int
     x: float
     y: float
+    z: float | None = None
 
 
 @dataclass(frozen=True)
@@ -97,14 +98,19 @@ class TrackingResult:
     objects: list[TrackedObject]
 
     def write(self, path: str | os.PathLike[Any]) -> None:
-        """Write a CSV file of the objects: sequence, frame, id, x, y, track, parent (-1: none)."""
+        """Write a CSV file of the objects: sequence, frame, id, x, y, track, parent (-1: none).
+
+        A column z stands after y if an object has one.
+        """
         parents = {(track.sequence, track.track): track.parent for track in self.tracks}
         with atomic_write(path, binary=False) as file:
             rows = csv.writer(file, lineterminator="\n")
-            rows.writerow(["sequence", "frame", "id", "x", "y", "track", "parent"])
+            axes = "xyz" if any(o.z is not None for o in self.objects) else "xy"
+            rows.writerow(["sequence", "frame", "id", *axes, "track", "parent"])
             for o in self.objects:
                 parent = parents[o.sequence, o.track]
-                rows.writerow([o.sequence, o.frame, o.id, o.x, o.y, o.track, parent])
+                centre = (o.x, o.y, o.z)[: len(axes)]
+                rows.writerow([o.sequence, o.frame, o.id, *centre, o.track, parent])
 
 
 def assemble_tracks(
@@ -173,7 +179,8 @@ def assemble_tracks(
 def annotated_events(pairs: Iterable[FramePair]) -> tuple[list[Link], list[TrackEvent]]:
     """Return what the annotations of frame pairs say, as a result says it.
 
-    An object that no link names appeared or disappeared if its past or fate is known.
+    An object that no link names appeared or disappeared if its past or fate is known; gaps are
+    links, too.
 
     Examples
     --------
@@ -187,35 +194,52 @@ def annotated_events(pairs: Iterable[FramePair]) -> tuple[list[Link], list[Track
     """
     links: list[Link] = []
     events: list[TrackEvent] = []
-    for pair in checked_pairs(pairs):
+    pairs = checked_pairs(pairs)
+    missed = _gaps(pairs)
+    past = defaultdict(set)  # of gaps, as the others are listed below
+    for link in missed:
+        past[link.sequence, link.frame_target].add(link.target_id)
+    for pair in pairs:
         note = pair.annotation
         if note is None:
             continue
         links += [Link(pair.sequence, pair.frame, *link) for link in note.links]
+        gone = {source for source, _, _ in note.gaps}
+        begun = past[pair.sequence, pair.frame + 1]
         for end, kind, objects, known in (
             (0, "disappear", pair.source, note.known_sources),
             (1, "appear", pair.target, note.known_targets),
         ):
-            frame, linked = pair.frame + end, {link[end] for link in note.links}
+            frame = pair.frame + end
+            linked = {link[end] for link in note.links} | (begun if end else gone)
             ids = objects.ids.tolist() if known is None else sorted(known)
             events += [TrackEvent(pair.sequence, frame, i, kind) for i in ids if i not in linked]
-    return links, events
+    return links + missed, events
+
+
+def _gaps(pairs: Iterable[FramePair]) -> list[Link]:
+    return [
+        Link(pair.sequence, pair.frame, source, target, "move", frame)
+        for pair in pairs
+        if pair.annotation is not None
+        for source, target, frame in pair.annotation.gaps
+    ]
 
 
 _Key = tuple[str, int, int]  # sequence, frame, id
 
 
-def _centres(pairs: Iterable[FramePair]) -> dict[_Key, tuple[float, float]]:
-    centres: dict[_Key, tuple[float, float]] = {}
+def _centres(pairs: Iterable[FramePair]) -> dict[_Key, tuple[float, ...]]:
+    centres: dict[_Key, tuple[float, ...]] = {}
     for pair in pairs:
         for frame, objects in ((pair.frame, pair.source), (pair.frame + 1, pair.target)):
-            for number, (x, y) in zip(objects.ids.tolist(), objects.position.tolist(), strict=True):
-                centres[pair.sequence, frame, number] = x, y
+            for number, centre in zip(objects.ids.tolist(), objects.position.tolist(), strict=True):
+                centres[pair.sequence, frame, number] = tuple(centre)
     return centres
 
 
 def _pasts(
-    links: list[Link], centres: dict[_Key, tuple[float, float]], kinds: Sequence[EventKind]
+    links: list[Link], centres: dict[_Key, tuple[float, ...]], kinds: Sequence[EventKind]
 ) -> dict[_Key, tuple[_Key, bool]]:
     """Past of each object that has one, and whether the same track goes on from there."""
     fates: dict[_Key, dict[_Key, str]] = defaultdict(dict)

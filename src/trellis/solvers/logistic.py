@@ -1,9 +1,10 @@
 r"""Logistic regression with a Gaussian prior that need not be centred at 0.
 
-Row i has features :math:`f_i` and is right (:math:`y_i = 1`) or wrong (:math:`y_i = -1`). With
-prior means :math:`\mu_k` and precisions :math:`\lambda_k` the weights minimise
+Row i has features :math:`f_i` and is right (:math:`y_i = 1`) or wrong (0), or right with a
+probability, and counts :math:`c_i` times. With prior means :math:`\mu_k` and precisions
+:math:`\lambda_k` the weights minimise
 
-.. math:: \sum_i \log\big(1 + e^{-y_i\, w \cdot f_i}\big)
+.. math:: \sum_i c_i \Big(\log\big(1 + e^{w \cdot f_i}\big) - y_i\, w \cdot f_i\Big)
           + \tfrac12 \sum_k \lambda_k (w_k - \mu_k)^2,
 
 which is strictly convex if all precisions are positive; L-BFGS finds the minimum. With few rows the
@@ -21,44 +22,49 @@ Floats = NDArray[np.float64]
 
 
 def penalised_loss(
-    weights: Floats, features: Floats, sign: Floats, mean: Floats, precision: Floats
+    weights: Floats, features: Floats, right: Floats, count: Floats, mean: Floats, precision: Floats
 ) -> tuple[float, Floats]:
-    """Value and gradient of what is minimised; ``sign`` (n,) is 1 for right rows, -1 for wrong.
+    """Value and gradient of what is minimised.
 
     Examples
     --------
     >>> import numpy as np
     >>> value, gradient = penalised_loss(
-    ...     np.zeros(1), np.ones((2, 1)), np.array([1.0, -1.0]), np.ones(1), np.ones(1)
+    ...     np.zeros(1), np.ones((2, 1)), np.array([1.0, 0.0]), np.ones(2), np.ones(1), np.ones(1)
     ... )
     >>> round(value, 3), gradient.tolist()
     (1.886, [-1.0])
     """
     from scipy.special import expit
 
-    margin = sign * (features @ weights)
+    logit = features @ weights
     shift = weights - mean
-    value = float(np.logaddexp(0.0, -margin).sum() + 0.5 * (precision * shift) @ shift)
-    return value, precision * shift - (sign * expit(-margin)) @ features
+    value = float(
+        count @ (np.logaddexp(0.0, logit) - right * logit) + 0.5 * (precision * shift) @ shift
+    )
+    return value, precision * shift + (count * (expit(logit) - right)) @ features
 
 
 def fit_logistic(
     features: Floats,
-    right: NDArray[np.bool_],
+    right: NDArray[np.bool_] | Floats,
     mean: Floats,
     precision: Floats,
     start: Floats | None = None,
+    count: Floats | None = None,
 ) -> Floats:
     """Weights of the features, (K,).
 
     Parameters
     ----------
     features : float64 (n, K)
-    right : bool (n,)
+    right : bool (n,), or float64 (n,) of probabilities
     mean, precision : float64 (K,)
         Of the prior.
     start : float64 (K,), optional
         Where to begin; the mean by default.
+    count : float64 (n,), optional
+        How often each row counts; once by default.
 
     Examples
     --------
@@ -70,9 +76,9 @@ def fit_logistic(
     """
     from scipy.optimize import minimize
 
-    sign = np.where(right, 1.0, -1.0)
+    known = right.astype(np.float64), np.ones(len(right)) if count is None else count
     optimum = minimize(
-        penalised_loss, mean if start is None else start, (features, sign, mean, precision),
+        penalised_loss, mean if start is None else start, (features, *known, mean, precision),
         method="L-BFGS-B", jac=True, options={"maxiter": 500, "ftol": 1e-10, "gtol": 1e-6},
     )  # fmt: skip
     weights: Floats = optimum.x
