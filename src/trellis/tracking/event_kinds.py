@@ -47,6 +47,7 @@ __all__ = [
     "own_kinds",
 ]
 
+_MOST = 100  # kinds of one's own: their numbers are bytes
 _SHAPES = ((1, 1), (1, 2), (2, 1))  # sources and targets of events that links are made of
 
 
@@ -288,6 +289,8 @@ def own_kinds(events: Iterable[str | EventKind]) -> tuple[EventKind, ...]:
                 "events", kind, f"kinds of different names; there are two of {kind.name!r}"
             )
         own.append(kind)
+    if len(own) > _MOST:
+        raise ParameterError("events", len(own), f"at most {_MOST} kinds of your own")
     return tuple(own)
 
 
