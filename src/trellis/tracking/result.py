@@ -22,7 +22,7 @@ import math
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from trellis.errors import DataError
@@ -99,8 +99,8 @@ class TrackingResult:
     events: list[TrackEvent]
     tracks: list[Track]
     objects: list[TrackedObject]
-    score: float = math.nan
-    bound: float = math.nan
+    score: float = field(default=math.nan, compare=False)
+    bound: float = field(default=math.nan, compare=False)
 
     def write(self, path: str | os.PathLike[Any]) -> None:
         """Write a CSV file of the objects: sequence, frame, id, x, y, track, parent (-1: none).
