@@ -491,7 +491,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
         whole(1).check("window", window)
         listed = self._checked(pairs)
         movies = movies_of(listed, self.max_gap)
-        gaps = self.gap_model_ or self._gaps_of(listed)
+        gaps = (self.gap_model_ or self._gaps_of(listed)) if self.max_gap else None
         if movies is None:
             gaps, movies = None, [movie for pair in listed for movie in movies_of([pair]) or ()]
         steps = Task("pair of frames", sum(len(movie.pairs) for movie in movies))

@@ -140,7 +140,7 @@ class PairwiseSolution:
     >>> movie, = movies_of(pairs)
     >>> found = PairwiseSolution.of_links(movie, FlowTracker(12.0).predict(pairs).links)
     >>> int((found.onward >= 0).sum()), int(found.ends.sum())
-    (16, 4)
+    (27, 11)
     """
 
     def __init__(self, movie: Movie) -> None:

@@ -90,17 +90,17 @@ class TrackingResult:
         Sorted by sequence and number.
     objects : list of TrackedObject
         All objects, sorted by sequence, frame and id.
-    score, bound : float
+    score, bound : float or None
         The sum of the scores that a model gives, and a bound that no tracking exceeds; equal where
-        the tracks are proven best. NaN if nothing is known of that.
+        the tracks are proven best. None if nothing is known of that.
     """
 
     links: list[Link]
     events: list[TrackEvent]
     tracks: list[Track]
     objects: list[TrackedObject]
-    score: float = field(default=math.nan, compare=False)
-    bound: float = field(default=math.nan, compare=False)
+    score: float | None = field(default=None, compare=False)
+    bound: float | None = field(default=None, compare=False)
 
     def write(self, path: str | os.PathLike[Any]) -> None:
         """Write a CSV file of the objects: sequence, frame, id, x, y, track, parent (-1: none).
