@@ -32,6 +32,7 @@ from trellis.tracking import (
     HandSet,
     Link,
     LocalClassifiers,
+    Neighbours,
     Objects,
     PairAnnotation,
     TrackEvent,
@@ -158,6 +159,7 @@ def kind_with(**parts):
         ([kind_with(name="mix", n_sources=2, n_targets=2)], "up to three objects at a time"),
         ([kind_with(name="ring", n_sources=0, n_targets=2)], "n_sources = 0 and n_targets = 2"),
         ([kind_with(name="odd", daughters="yes")], "daughters of Odd must be True or False"),
+        ([kind_with(name=f"k{i}") for i in range(101)], "at most 100 kinds of your own, got 101"),
         ([Fusion], "events must be .*kinds of your own, got"),
         (["fusion"], "events must be .*kinds of your own, got"),
     ],
@@ -186,6 +188,19 @@ def test_hypotheses_that_cannot_be(found, message):
     odd = kind_with(name="odd", n_sources=2, hypotheses=lambda self, near: found(near))
     with pytest.raises(DataError, match=message):
         make_hypotheses(CROWD, events=[*USUAL, odd], max_distance=5.0)
+
+
+def test_neighbours_that_cannot_be():
+    onward, back = np.array([[0], [1], [2]]), np.array([[0], [1], [-1]])
+    near = Neighbours(CROWD, onward, back)
+    with pytest.raises(DataError, match="no groups of 2 sources and 2 targets"):
+        near.groups(2, 2)
+    with pytest.raises(DataError, match=r"onward neighbours have shape \(2, 1\)"):
+        Neighbours(CROWD, onward[:2], back)
+    with pytest.raises(DataError, match="back neighbours hold 3 at"):
+        Neighbours(CROWD, onward, back + 3)
+    with pytest.raises(DataError, match="pair must be a FramePair"):
+        Neighbours(None, onward, back)
 
 
 def test_sources_may_be_given_in_any_order():
@@ -396,6 +411,17 @@ def test_tables_of_links():
     assert pair.annotation.links == ((0, 0, "turn"),)
 
 
+def test_links_to_later_frames():
+    """Of one of two cells that fuse, a frame is missed."""
+    links = [
+        Link("", 0, 0, 0, "move"), Link("", 1, 0, 0, "fusion"), Link("", 0, 1, 0, "fusion", 2),
+    ]  # fmt: skip
+    tracks = assemble_tracks(film([0, 3], [0], [1]), links, kinds=[Fusion()]).tracks
+    assert [track[1:] for track in tracks] == [(1, 0, 1, -1), (2, 0, 0, -1), (3, 2, 2, 1)]
+    (event,) = (event for event in event_set(links) if event.kind == "fusion")
+    assert (event.sources, event.targets, event.gaps) == ((1, 0), (0,), (1, 0))
+
+
 def test_tables_of_links_of_other_kinds():
     with pytest.raises(DataError, match=r"unknown kind 'fusion'; known are move, .*in events"):
         read_detections(CELLS, FUSED)
@@ -587,6 +613,36 @@ def test_model_files_take_the_kind_again(model, tmp_path):
     assert (tmp_path / "n.trellis").read_bytes() == path.read_bytes()
     the_whole_list = TrackingModel.load(path, events=[*USUAL, Fusion(25.0)])
     assert the_whole_list.predict(TEST) == model.predict(TEST)
+
+
+def test_names_in_any_script(tmp_path):
+    fused = kind_with(name="融合, «a»", n_sources=2)
+    pairs = [
+        replace(pair, annotation=PairAnnotation(tuple(
+            (a, b, fused.name if kind == "fusion" else kind) for a, b, kind in pair.annotation.links
+        )))
+        for pair in TRAIN[:3]
+    ]  # fmt: skip
+    model = TrackingModel([*USUAL, fused], max_iter=3).fit(pairs)
+    model.save(tmp_path / "m.trellis")
+    again = TrackingModel.load(tmp_path / "m.trellis", events=[fused])
+    assert again.predict(TEST) == model.predict(TEST)
+    assert fused.name in again.events_
+
+
+def test_three_dimensions():
+    def deep(objects):
+        z = np.zeros((len(objects), 1))
+        return Objects(objects.ids, np.hstack([objects.position, z]), objects.columns)
+
+    def flat(pair):
+        extent = (*pair.extent[:2], 0.0, *pair.extent[2:], 0.0)
+        return replace(pair, source=deep(pair.source), target=deep(pair.target), extent=extent)
+
+    kind = kind_with(name="fusion", n_sources=2, daughters=True)
+    model = TrackingModel([*USUAL, kind]).fit([flat(pair) for pair in TRAIN])
+    found = model.predict([flat(pair) for pair in TEST])
+    assert score_links(annotated_events(TEST)[0], found.links).kinds["fusion"].f1 > 0.6
 
 
 def test_model_files_without_the_kind(model, tmp_path):

@@ -29,9 +29,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trellis.arrays import Float64s, Int64s
+from trellis.arrays import Float64s, Int64s, as_array, held
 from trellis.domains import flag, instance, one_of, sequence_of, text
-from trellis.errors import ParameterError
+from trellis.errors import DataError, ParameterError
 from trellis.files.table import MISSING
 from trellis.tracking.default_features import of_divisions, of_ends, of_moves, of_parts
 from trellis.tracking.features import EventFeature, Frame, area_of, relative_difference
@@ -46,6 +46,9 @@ __all__ = [
     "event_names",
     "own_kinds",
 ]
+
+_MOST = 100  # kinds of one's own: their numbers are bytes
+_SHAPES = ((1, 1), (1, 2), (2, 1))  # sources and targets of events that links are made of
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +78,22 @@ class Neighbours:
     onward: Int64s
     back: Int64s
 
+    def __post_init__(self) -> None:
+        instance(FramePair).check("pair", self.pair)
+        n, m = len(self.pair.source), len(self.pair.target)
+        onward = as_array(self.onward, np.int64, "onward neighbours", (n, None), low=-1, high=m)
+        back = as_array(self.back, np.int64, "back neighbours", (m, None), low=-1, high=n)
+        vars(self).update(onward=held(onward, self.onward), back=held(back, self.back))
+
     def groups(self, n_sources: int, n_targets: int) -> tuple[Int64s, Int64s]:
         """Rows of sources (H, n_sources) and of targets (H, n_targets) that are near each other.
 
         One source and one target are near if either is among the nearest of the other; one object
         and two if both are among its nearest. Of no source or no target: every object alone.
         """
+        shape = n_sources, n_targets
+        if shape not in (*_SHAPES, (0, 1), (1, 0)):
+            raise DataError(f"there are no groups of {n_sources} sources and {n_targets} targets")
         n, m = len(self.onward), len(self.back)
         if n_sources == 2 or n_targets == 2:
             table = _with_two(self.back if n_sources == 2 else self.onward)
@@ -276,6 +289,8 @@ def own_kinds(events: Iterable[str | EventKind]) -> tuple[EventKind, ...]:
                 "events", kind, f"kinds of different names; there are two of {kind.name!r}"
             )
         own.append(kind)
+    if len(own) > _MOST:
+        raise ParameterError("events", len(own), f"at most {_MOST} kinds of your own")
     return tuple(own)
 
 
@@ -298,7 +313,7 @@ def _check_kind(kind: EventKind) -> None:
     if kind.name.lower() in {*MISSING, "single_daughter"}:
         wanted = f"kinds whose names have no other meaning in tables, unlike {kind.name!r}"
         raise ParameterError("events", kind, wanted)
-    if (kind.n_sources, kind.n_targets) not in ((1, 1), (1, 2), (2, 1)):
+    if (kind.n_sources, kind.n_targets) not in _SHAPES:
         raise ParameterError(
             "events",
             kind,

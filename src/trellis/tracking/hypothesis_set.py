@@ -22,7 +22,7 @@ object, so that there always is such a choice.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +62,7 @@ class Hypotheses:
     kind: Int8s
     source: Int64s
     target: Int64s
-    kinds: tuple[EventKind, ...] = KINDS
+    kinds: tuple[EventKind, ...] = field(default_factory=lambda: KINDS)
 
     def __post_init__(self) -> None:
         sequence_of(instance(EventKind), "a tuple of EventKind").check("kinds", self.kinds)

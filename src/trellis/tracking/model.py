@@ -16,14 +16,16 @@ objects, of some, of a few, or of none:
 What nobody annotated is guessed, and weighs the less the more is annotated
 (:mod:`trellis.tracking.guesses`); with ``prior=None`` it says nothing, as published.
 
-Given the weights frame pairs do not depend on each other, so a movie of any length is solved pair
-by pair, in windows that bound the memory.
+Given the weights frame pairs depend on each other only through objects that were missed for a frame
+or more (:mod:`trellis.tracking.gap_model`): a movie is one assignment problem, solved in windows
+that bound the memory (:mod:`trellis.tracking.movie_problem`).
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -51,11 +53,19 @@ from trellis.tracking.annotation_extent import (
 from trellis.tracking.default_features import default_features
 from trellis.tracking.event_kinds import SOME_EVENTS, EventKind, all_kinds, event_names
 from trellis.tracking.features import EventFeature, check_events_of
+from trellis.tracking.gap_model import GapModel
 from trellis.tracking.gates import learned_gate
-from trellis.tracking.guesses import Guesses, few_of, flow_guesses, share_of_regulariser
+from trellis.tracking.guesses import MOST, Guesses, few_of, flow_guesses, share_of_regulariser
 from trellis.tracking.hypotheses import check_gates
 from trellis.tracking.hypothesis_space import HypothesisSpace, common_columns, common_dimensions
 from trellis.tracking.model_file import StoredTrackingModel
+from trellis.tracking.movie import movies_of
+from trellis.tracking.movie_problem import (
+    MovieSolution,
+    ScoredPair,
+    pairwise_solution,
+    solve_movie,
+)
 from trellis.tracking.objects import EVENTS, FramePair, Link
 from trellis.tracking.problem import TrackingProblem
 from trellis.tracking.result import (
@@ -72,6 +82,7 @@ __all__ = ["TrackingModel"]
 _PERCEPTRON_PASSES = 50
 _STEP = 0.03  # most of a passive-aggressive step
 _PLENTY = 4000  # annotated events that tell the gate without guesses
+_WINDOW = 50  # frame pairs
 
 
 class TrackingModel(Seeded, StoredTrackingModel):
@@ -136,6 +147,13 @@ class TrackingModel(Seeded, StoredTrackingModel):
         values how likely it is (:mod:`trellis.tracking.preconditioning`); 0: one weight a feature,
         as published. "auto": 3, 5 from 1,000 annotated events on, 7 from 2,500 on.""",
         default="auto",
+    )
+    max_gap: int = parameter(
+        whole(0),
+        """Most frames in a row that an object may be missed for; 0: tracks end where an object is
+        missed. How often that happens, and what such objects look like, is learned from the movie,
+        and from links over gaps if they are annotated (:mod:`trellis.tracking.gap_model`).""",
+        default=2,
     )
     prior: str | None = parameter(
         nothing | one_of("flow"),
@@ -208,6 +226,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
     gap_: float = fitted()
     stop_reason_ = ""
     history_: list[Any] = fitted()
+    gap_model_: GapModel | None = None
 
     def _check_together(self) -> None:
         if (self.l2 > 0) == (self.l1 > 0):
@@ -250,13 +269,33 @@ class TrackingModel(Seeded, StoredTrackingModel):
             problem = self.learning_problems({"": kept})[""]
         if self._guesses and all(map(is_complete, kept)):
             warn_of_no_division(kept, event_names(problem.hypothesis_space.events))
-        return self._fit(problem)
+        self._fit(problem)
+        self.gap_model_ = self._gaps_of(listed)
+        return self
 
     @property
     def _guesses(self) -> bool:
         """Whether what is not annotated is guessed."""
         self._check_parameters()
         return self.prior is not None and self.solver == "bundle"
+
+    def _gaps_of(self, pairs: Sequence[FramePair]) -> GapModel | None:
+        """What gaps look like in these movies; None if there is too little to see."""
+        movies = movies_of(pairs, self.max_gap)
+        if not self.max_gap or movies is None:
+            return None
+        with Reporter(self.verbose).stage("looking for objects that were missed"):
+            seen = [
+                pairwise_solution(part, self._scored, _WINDOW)
+                for part in (movie.excerpt(MOST) for movie in movies)
+            ]
+            return GapModel.learned(seen, self.hypothesis_space_, self.max_gap)
+
+    def _scored(self, pair: FramePair) -> ScoredPair:
+        """Hypotheses of a pair, and their scores."""
+        space = self.hypothesis_space_
+        hypotheses = space.hypotheses(pair, annotated=False)
+        return ScoredPair(pair, hypotheses, space.matrix(pair, hypotheses) @ self.weights_)
 
     def _fit(self, problem: TrackingProblem) -> Self:
         if self.solver == "perceptron":
@@ -425,39 +464,54 @@ class TrackingModel(Seeded, StoredTrackingModel):
         self._check_fitted()
         return self.hypothesis_space_.max_distance
 
-    def _windows(self, pairs: Iterable[FramePair], window: int) -> Iterator[TrackingProblem]:
+    def _checked(self, pairs: Iterable[FramePair]) -> list[FramePair]:
+        """Pairs that the model can track, without their annotations."""
         self._check_fitted()
-        whole(1).check("window", window)
         checked = _checked_pairs("", pairs)
         for pair in checked:
             self.hypothesis_space_.check_objects(pair)
-        for first in range(0, len(checked), window):
-            part = [bare(pair) for pair in checked[first : first + window]]
-            yield TrackingProblem(part, self.hypothesis_space_)
+        return [bare(pair) for pair in checked]
 
-    def predict(self, pairs: Iterable[FramePair], *, window: int = 50) -> TrackingResult:
+    def predict(self, pairs: Iterable[FramePair], *, window: int = _WINDOW) -> TrackingResult:
         """Track objects.
 
         Parameters
         ----------
         pairs : sequence of FramePair
-            Their annotations are not looked at.
+            Their annotations are not looked at. Whole movies: an object that was missed for a frame
+            is found again in a later one. Patches are tracked one by one.
         window : int
-            Number of frame pairs in memory at a time; it changes nothing else.
+            Number of frame pairs in memory at a time.
 
         Returns
         -------
         TrackingResult
             Links, events and tracks.
         """
-        pairs = list(pairs)
-        links: list[Link] = []
-        events: list[TrackEvent] = []
-        for ranked in self._ranked(pairs, 1, 0.0, window):
-            (pair_links, seen, _), *_ = ranked
-            links += pair_links
-            events += seen
-        return assemble_tracks(pairs, links, events, kinds=self.hypothesis_space_.kinds)
+        whole(1).check("window", window)
+        listed = self._checked(pairs)
+        movies = movies_of(listed, self.max_gap)
+        gaps = (self.gap_model_ or self._gaps_of(listed)) if self.max_gap else None
+        if movies is None:
+            gaps, movies = None, [movie for pair in listed for movie in movies_of([pair]) or ()]
+        steps = Task("pair of frames", sum(len(movie.pairs) for movie in movies))
+        solved: list[MovieSolution] = []
+        with Reporter(self.verbose).under_way(steps):
+            for movie in movies:
+                solved.append(
+                    solve_movie(
+                        movie, self._scored, gaps, self.hypothesis_space_, window,
+                        lambda n: steps.at(int(steps.done) + n),
+                    )
+                )  # fmt: skip
+        result = assemble_tracks(
+            [pair for movie in movies for pair in movie.pairs],
+            [link for one in solved for link in one.links],
+            [event for one in solved for event in one.events],
+            kinds=self.hypothesis_space_.kinds,
+        )
+        scores = sum(one.score for one in solved), sum(one.bound for one in solved)
+        return replace(result, score=scores[0], bound=scores[1])
 
     def predict_kbest(
         self,
@@ -489,7 +543,10 @@ class TrackingModel(Seeded, StoredTrackingModel):
         self, pairs: Iterable[FramePair], k: int, diversity: float, window: int
     ) -> Iterator[list[tuple[list[Link], list[TrackEvent], float]]]:
         """For each pair the k best: links, events, score."""
-        for problem in self._windows(pairs, window):
+        whole(1).check("window", window)
+        checked = self._checked(pairs)
+        for first in range(0, len(checked), window):
+            problem = TrackingProblem(checked[first : first + window], self.hypothesis_space_)
             space, scores = problem.scores(self.weights_)
             rankings = kbest_assignments(space, scores, k, diversity=diversity)
             for i, (pair, hypotheses) in enumerate(problem.hypotheses):

@@ -19,6 +19,7 @@ from trellis.files.stored import header_value, take
 from trellis.tracking.default_features import default_features
 from trellis.tracking.event_kinds import SOME_EVENTS, EventKind, event_names, own_kinds
 from trellis.tracking.features import EventFeature
+from trellis.tracking.gap_model import GapModel
 from trellis.tracking.hypothesis_space import HypothesisSpace, dimensions_of_file
 from trellis.tracking.objects import EVENTS
 from trellis.tracking.preconditioning import Preconditioner
@@ -55,7 +56,11 @@ class StoredTrackingModel(Storable):
         }
         if own := own_kinds(space.events):  # files without are as they were before there were any
             header["own_events"] = [[kind.name, kind.n_sources, kind.n_targets] for kind in own]
-        return header, {"weights": np.ascontiguousarray(model.weights_)}
+        arrays = {"weights": np.ascontiguousarray(model.weights_)}
+        if model.gap_model_ is not None:
+            header["gaps"], more = model.gap_model_.stored()
+            arrays |= more
+        return header, arrays
 
     @classmethod
     def _restored(cls, header: Mapping[str, Any], arrays: Arrays) -> Self:
@@ -92,6 +97,11 @@ class StoredTrackingModel(Storable):
         model._own_events = own_kinds(events)
         model.weights_, model.columns_ = weights, tuple(columns)
         model.objective_, model.gap_, model.history_ = np.nan, np.inf, []
+        if "gaps" in header:
+            n_moves = sum(name[0] == "move" for name in names)
+            model.gap_model_ = GapModel.restored(
+                header_value(header, "gaps", dict), arrays, n_moves
+            )
         return model  # type: ignore[no-any-return]  # it is one of cls
 
     def _left_out(self) -> str:

@@ -22,7 +22,7 @@ import math
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from trellis.errors import DataError
@@ -90,22 +90,25 @@ class TrackingResult:
         Sorted by sequence and number.
     objects : list of TrackedObject
         All objects, sorted by sequence, frame and id.
+    score, bound : float or None
+        The sum of the scores that a model gives, and a bound that no tracking exceeds; equal where
+        the tracks are proven best. None if nothing is known of that.
     """
 
     links: list[Link]
     events: list[TrackEvent]
     tracks: list[Track]
     objects: list[TrackedObject]
+    score: float | None = field(default=None, compare=False)
+    bound: float | None = field(default=None, compare=False)
 
     def of(self, sequence: str) -> TrackingResult:
-        """Return what is of one movie."""
-        parts = (self.links, self.events, self.tracks, self.objects)
-        return replace(
-            self,
-            **{
-                name: [one for one in part if one.sequence == sequence]  # type: ignore[attr-defined]
-                for name, part in zip(("links", "events", "tracks", "objects"), parts, strict=True)
-            },
+        """Return what is of one movie; of its score nothing is known."""
+        return TrackingResult(
+            [link for link in self.links if link.sequence == sequence],
+            [event for event in self.events if event.sequence == sequence],
+            [track for track in self.tracks if track.sequence == sequence],
+            [seen for seen in self.objects if seen.sequence == sequence],
         )
 
     def write(self, path: str | os.PathLike[Any]) -> None:
