@@ -56,6 +56,26 @@ def test_a_table_may_be_its_own_truth():
     assert read_detections(file, file)[0].annotation.links == ((93, 94, "move"),)
 
 
+EDGES = """LABEL,TRACK_ID,SPOT_SOURCE_ID,SPOT_TARGET_ID,LINK_COST
+Label,Track ID,Source ID,Target ID,Cost
+Label,Track ID,Source ID,Target ID,Cost
+,,,,(cost)
+ID94,0,94,93,1.5
+"""
+
+
+def test_edges_of_trackmate():
+    (pair,) = read_detections(csv(TRACKMATE), csv(EDGES))
+    assert pair.annotation.links == ((93, 94, "move"),)
+    with pytest.raises(DataError, match="line 5: an edge names the spot 7, which is not among"):
+        read_detections(csv(TRACKMATE), csv(EDGES.replace("94,93", "94,7")))
+    with pytest.raises(DataError, match="line 5: 'x' is no id of a spot"):
+        read_detections(csv(TRACKMATE), csv(EDGES.replace("94,93", "94,x")))
+    cells = {"frame": [0, 1], "x": [0, 0], "y": [0, 0]}
+    with pytest.raises(DataError, match="objects has the id 0 in the frames 0 and 1; give the tab"):
+        read_detections(cells, csv(EDGES))
+
+
 def test_trackmate_in_three_dimensions():
     known, _ = roles(csv(TRACKMATE.replace("7.5,0,0", "7.5,3,0")))
     assert known["z"] == ["0", "3", "0"]

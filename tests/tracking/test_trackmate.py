@@ -112,6 +112,7 @@ LAUGHS = '<!DOCTYPE lolz [<!ENTITY lol "lol"><!ENTITY l2 "&lol;&lol;">]><TrackMa
             "line 29: an edge names the spot 99",
         ),
         (FILE.replace('_ID="14" />', '_ID="x" />'), "line 29: 'x' is no id of a spot"),
+        (FILE.replace('SOURCE_ID="10"', 'SOURCE_ID="-"'), "line 27: '-' is no id of a spot"),
         (
             FILE.replace('ID="12" SPOT_TARGET_ID="14"', 'ID="12" SPOT_TARGET_ID="13"'),
             "the spots 12 and 13 of an edge are both in frame 1",

@@ -6,7 +6,7 @@ r"""Folders of the Cell Tracking Challenge with label images, truth and results.
     01_GT/SEG/man_seg000.tif, ... (some frames), or man_seg_000_007.tif (plane 7 of frame 0)
     01_RES/res_track.txt, mask000.tif, mask001.tif, ...
 
-The package ``tifffile`` is needed to read the images.
+The package ``tifffile`` is needed to read the images, and ``imagecodecs`` if they are compressed.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def read_label_image(path: Path) -> NDArray[Any]:
         import tifffile
     except ImportError:
         raise DataError(
-            f"to read {path}, install the package tifffile: pip install tifffile"
+            f"to read {path}, install the package tifffile: pip install tifffile imagecodecs"
         ) from None
     try:
         image = np.asarray(tifffile.imread(path))

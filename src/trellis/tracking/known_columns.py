@@ -36,7 +36,7 @@ from trellis.files.text import ReadText, read_bytes
 from trellis.tracking.geff_file import is_geff, read_geff
 from trellis.tracking.trackmate import read_trackmate
 
-__all__ = ["ROLES", "KnownTable", "has_tracks", "known_table", "open_table"]
+__all__ = ["ROLES", "KnownTable", "has_tracks", "known_table", "open_table", "without_headers"]
 
 _log = logging.getLogger("trellis")
 
@@ -176,7 +176,8 @@ def known_table(
     >>> {name: list(map(int, values)) for name, values in known.columns.items()}
     {'frame': [0, 0], 'id': [4, 7], 'x': [5, 9], 'y': [1, 1], 'mean_intensity': [3, 2]}
     """
-    table = _without_further_headers(table)
+    if set(table.columns) >= _TRACKMATE:
+        table = without_headers(table, "FRAME")
     chosen = _named_by_caller(table, columns)
     _find(table, chosen, ignore)
     named = {source: role for role, source in chosen.items()}
@@ -241,13 +242,11 @@ def _is_no_feature(plain: str) -> bool:
     return plain in _NO_FEATURES or _NUMBERED.fullmatch(plain) is not None
 
 
-def _without_further_headers(table: Table) -> Table:
-    """Drop the three lines by which TrackMate explains its header."""
-    if not set(table.columns) >= _TRACKMATE:
-        return table
-    cells = table.texts("FRAME")
+def without_headers(table: Table, column: str) -> Table:
+    """Drop the three lines by which TrackMate explains its header: this column has no number."""
+    cells = table.texts(column)
     n = 0
-    while n < min(len(cells), 3) and not re.fullmatch(r"\s*\d+([.,]0*)?\s*", cells[n]):
+    while n < min(len(cells), 3) and not re.fullmatch(r"-?\d+([.,]0*)?", cells[n]):
         n += 1
     return table.subset(np.arange(n, len(table))) if n else table
 

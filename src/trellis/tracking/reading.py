@@ -36,10 +36,11 @@ from trellis.errors import DataError
 from trellis.files.table import MISSING, Table
 from trellis.files.text import Source
 from trellis.tracking.event_kinds import SOME_EVENTS, EventKind, all_kinds
-from trellis.tracking.known_columns import has_tracks, known_table, open_table
+from trellis.tracking.known_columns import has_tracks, known_table, open_table, without_headers
 from trellis.tracking.late_links import LateLinks
 from trellis.tracking.objects import FramePair, Objects, PairAnnotation
 from trellis.tracking.track_table import links_of_tracks
+from trellis.tracking.trackmate import links_of_edges
 
 __all__ = ["read_detections"]
 
@@ -121,24 +122,29 @@ def read_detections(
     if links is None:
         annotations: dict[tuple[int, int], PairAnnotation] = {}
     else:
-        annotations = _read_links(_links_of(links, columns), frames, complete, all_kinds(events))
+        known = _links_of(links, columns, frames)
+        annotations = _read_links(known, frames, complete, all_kinds(events))
     pairs = []
     for sequence, frame in frames.pairs:
         source, target = (frames.objects[sequence, t] for t in (frame, frame + 1))
-        known = annotations.get((sequence, frame))
+        note = annotations.get((sequence, frame))
         name, extent = frames.sequences[sequence], frames.extents[sequence]
-        pairs.append(FramePair(name, frame, source, target, known, extent))
+        pairs.append(FramePair(name, frame, source, target, note, extent))
     return pairs
 
 
-def _links_of(source: Any, columns: Mapping[str, str] | None) -> Table:
-    """A table of links, or that of the tracks that a table of objects names."""
+def _links_of(source: Any, columns: Mapping[str, str] | None, frames: _Frames) -> Table:
+    """A table of links, or what a table of tracks or one of TrackMate's edges says."""
     if hasattr(source, "seek"):
         source.seek(0)  # the objects may have been read from it
     table = open_table(source, "links")
     if {"source_id", "target_id"} & set(table.columns):
         table.require(_LINK_COLUMNS)
         return table
+    if {"SPOT_SOURCE_ID", "SPOT_TARGET_ID"} <= set(table.columns):
+        return links_of_edges(
+            without_headers(table, "SPOT_SOURCE_ID"), _frame_of_ids(table, frames)
+        )
     here = {role: name for role, name in (columns or {}).items() if name in table.columns}
     if has_tracks(table, here):
         return links_of_tracks(known_table(table, here, quiet=True).table)
@@ -147,6 +153,21 @@ def _links_of(source: Any, columns: Mapping[str, str] | None) -> Table:
         f"{table.name} has no column 'source_id', only {', '.join(table.columns)}; expected links "
         "with the columns frame, source_id and target_id, or objects with frame, id and track"
     )
+
+
+def _frame_of_ids(table: Table, frames: _Frames) -> dict[int, int]:
+    """The frame of each object by its id alone, which must not occur twice."""
+    known: dict[int, int] = {}
+    for (_, frame), objects in frames.objects.items():
+        for number in objects.ids.tolist():
+            if number in known:
+                raise DataError(
+                    f"{table.name} names spots by their IDs, but {frames.name} has the id {number} "
+                    f"in the frames {known[number]} and {frame}; give the table of spots that "
+                    "TrackMate wrote with it"
+                )
+            known[number] = frame
+    return known
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,9 @@ pipelines*, 2022.
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from typing import Any
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
@@ -36,7 +38,7 @@ from trellis.files import atomic_write
 from trellis.files.table import Table
 from trellis.tracking.result import TrackedObject, TrackingResult
 
-__all__ = ["numbers_of_objects", "one_movie", "read_trackmate", "write_trackmate"]
+__all__ = ["links_of_edges", "numbers_of_objects", "one_movie", "read_trackmate", "write_trackmate"]
 
 _PIECE = 1 << 16  # bytes given to the parser at a time
 _WITHOUT = {"name", "VISIBILITY", "MANUAL_COLOR", "MANUAL_SPOT_COLOR"}
@@ -90,30 +92,58 @@ def _links(name: str, objects: Table, found: _Reader) -> Table:
     frame = dict(
         zip(objects.integers("ID").tolist(), objects.integers("FRAME").tolist(), strict=True)
     )
+    kept = [edge for edge in found.edges if not found.kept or edge[0] in found.kept]
+    edges = Table(
+        name,
+        {
+            "SPOT_SOURCE_ID": [edge[1] for edge in kept],
+            "SPOT_TARGET_ID": [edge[2] for edge in kept],
+        },
+        [edge[3] for edge in kept],
+    )
+    return links_of_edges(edges, frame)
+
+
+def links_of_edges(edges: Table, frame: Mapping[int, int]) -> Table:
+    """Edges between spots as a table of links.
+
+    Parameters
+    ----------
+    edges : Table
+        With the columns SPOT_SOURCE_ID and SPOT_TARGET_ID, in whichever order of time.
+    frame : mapping of int to int
+        Frame of each spot by its ID.
+
+    Raises
+    ------
+    DataError
+        If a spot is not there, or an edge is within a frame.
+
+    Examples
+    --------
+    >>> from trellis.files.table import read_table
+    >>> edges = read_table({"SPOT_SOURCE_ID": ["7"], "SPOT_TARGET_ID": ["5"]})
+    >>> links = links_of_edges(edges, {5: 0, 7: 2})
+    >>> [int(links.columns[name][0]) for name in ("source_id", "frame_target", "target_id")]
+    [5, 2, 7]
+    """
+    sources, targets = (edges.texts(f"SPOT_{end}_ID") for end in ("SOURCE", "TARGET"))
     rows: list[tuple[int, int, int, int]] = []
-    lines = []
-    for track, source, target, line in found.edges:
-        if found.kept and track not in found.kept:
-            continue
+    for row in range(len(edges)):
         ends = []
-        for text in (source, target):
-            try:
-                number = int(text)
-            except ValueError:
-                raise DataError(f"{name}, line {line}: {text!r:.40} is no id of a spot") from None
+        for text in (sources[row], targets[row]):
+            if not re.fullmatch(r"-?\d{1,18}", text):
+                raise edges.fail(row, f"{text!r:.40} is no id of a spot")
+            number = int(text)
             if number not in frame:
-                raise DataError(
-                    f"{name}, line {line}: an edge names the spot {number}, which is not among "
-                    "the visible spots"
+                raise edges.fail(
+                    row, f"an edge names the spot {number}, which is not among the visible spots"
                 )
             ends.append((frame[number], number))
         (t, i), (u, j) = sorted(ends)
         if t == u:
-            raise DataError(
-                f"{name}, line {line}: the spots {i} and {j} of an edge are both in frame {t}"
-            )
+            raise edges.fail(row, f"the spots {i} and {j} of an edge are both in frame {t}")
         rows.append((t, i, u, j))
-        lines.append(line)
     columns: dict[str, Any] = dict(
         zip(
             ("frame", "source_id", "frame_target", "target_id"),
@@ -123,7 +153,7 @@ def _links(name: str, objects: Table, found: _Reader) -> Table:
     )
     pasts = Counter((u, j) for _, _, u, j in rows)
     columns["kind"] = ["merge" if pasts[u, j] > 1 else "" for _, _, u, j in rows]
-    return Table(name, columns, lines)
+    return Table(edges.name, columns, edges.lines)
 
 
 class _Reader:
