@@ -22,8 +22,8 @@ weights were learned from. Where they are few the model may explain them without
 says nothing of others; so T is at least 1, the scale of the margins that are learned.
 
 **With next to nothing annotated** the events are those that the flow tracker guesses. It errs where
-the model errs, too, so T is twice what its guesses say (see ``docs/tracking.md`` for what that is
-worth).
+the model errs, too, so T is one and a half times what its guesses say; a mistake that both make
+nevertheless, such as a link of something that is no cell, is taken for sure.
 
 References
 ----------
@@ -33,8 +33,8 @@ C. Guo, G. Pleiss, Y. Sun, K. Weinberger, *On calibration of modern neural netwo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,13 +44,13 @@ from trellis.structures.assignment import AssignmentSpace
 from trellis.structures.mean_assignment import mean_assignment
 from trellis.tracking.guesses import few_of, flow_guesses
 from trellis.tracking.hypotheses import Hypotheses
+from trellis.tracking.link_chances import LinkChance
 from trellis.tracking.objects import FramePair
 
 if TYPE_CHECKING:
     from trellis.tracking.problem import TrackingProblem
 
 __all__ = [
-    "LinkChance",
     "Witness",
     "chances_of_links",
     "chances_of_pair",
@@ -62,29 +62,16 @@ MOST = 1_500
 """Objects of the pairs that the temperature is chosen by."""
 
 _ENOUGH = 200  # annotated events that tell the temperature
-_SHARED_ERRORS = 2.0  # temperature by guesses
+_SHARED_ERRORS = 1.5  # times the temperature that guesses say
 _HOTTEST = 50.0
 _PRECISION = 0.02  # of the logarithm of the temperature
 
 
-class LinkChance(NamedTuple):
-    """How probable a link is, and what else may have been.
-
-    ``probability`` is that of the link, ``event`` that of all its event (of a division: with both
-    daughters). ``past`` is the next best past of the target, as (frame, id), or None if the next
-    best is that it appeared; ``fate`` the next best fate of the source, None: it disappeared.
-    """
-
-    probability: float
-    event: float
-    past: tuple[int, int] | None
-    past_probability: float
-    fate: tuple[int, int] | None
-    fate_probability: float
-
-
 def hypothesis_probabilities(
-    space: AssignmentSpace, scores: Float64s, temperature: float, fixed: NDArray[np.int8] | None = None
+    space: AssignmentSpace,
+    scores: Float64s,
+    temperature: float,
+    fixed: NDArray[np.int8] | None = None,
 ) -> Float64s:
     """Probability of each hypothesis (H,).
 

@@ -39,7 +39,7 @@ from trellis.progress import Reporter, Task
 from trellis.solvers.partial_margin import MAX_ITERATIONS, MAX_ROUNDS, minimise_partial
 from trellis.solvers.perceptron_partial import partial_perceptron
 from trellis.structures.assignment import kbest_assignments
-from trellis.tracking.annotation import events_of, links_of
+from trellis.tracking.annotation import events_of, fixed_variables, links_of
 from trellis.tracking.annotation_extent import (
     annotated_kinds,
     bare,
@@ -54,8 +54,15 @@ from trellis.tracking.gates import learned_gate
 from trellis.tracking.guesses import Guesses, few_of, flow_guesses, share_of_regulariser
 from trellis.tracking.hypotheses import SOME_EVENTS, check_gates
 from trellis.tracking.hypothesis_space import HypothesisSpace, common_columns
+from trellis.tracking.link_chances import LinkChance
+from trellis.tracking.link_probabilities import (
+    MOST,
+    Witness,
+    chances_of_pair,
+    hypothesis_probabilities,
+)
 from trellis.tracking.model_file import StoredTrackingModel
-from trellis.tracking.objects import EVENTS, FramePair, Link
+from trellis.tracking.objects import EVENTS, FramePair, Link, PairAnnotation
 from trellis.tracking.problem import TrackingProblem
 from trellis.tracking.result import (
     TrackEvent,
@@ -84,6 +91,10 @@ class TrackingModel(Seeded, StoredTrackingModel):
         Columns of the objects that are used.
     events_, max_distance_
         Kinds of events, and the gate.
+    temperature_ : float or None
+        What scores are divided by to be logarithms of probabilities
+        (:mod:`trellis.tracking.link_probabilities`); chosen when it is first asked for, by what the
+        model was fitted to. None: that is not known any more, as of an old file.
     objective_, gap_ : float
         What training reached, and by how much the optimum may be lower (infinite where the
         objective is not convex, as with partial annotations).
@@ -206,6 +217,8 @@ class TrackingModel(Seeded, StoredTrackingModel):
     gap_: float = fitted()
     stop_reason_ = ""
     history_: list[Any] = fitted()
+    _temperature: float | None = None
+    _witness: Witness | None = None  # what the temperature is chosen by, if it is not yet
 
     def _check_together(self) -> None:
         if (self.l2 > 0) == (self.l1 > 0):
@@ -246,7 +259,9 @@ class TrackingModel(Seeded, StoredTrackingModel):
             problem = self.learning_problems({"": kept})[""]
         if self._guesses and all(map(is_complete, kept)):
             warn_of_no_division(kept, problem.hypothesis_space.events)
-        return self._fit(problem)
+        self._fit(problem)
+        self._witness = Witness.of(problem, self.weights_)
+        return self
 
     @property
     def _guesses(self) -> bool:
@@ -405,6 +420,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
         self.weights_ = np.array(w, np.float64)
         self.hypothesis_space_ = problem.hypothesis_space
         self.columns_ = problem.hypothesis_space.columns
+        self._temperature = self._witness = None
 
     # ---------------------------------------------------------------- prediction
 
@@ -413,6 +429,23 @@ class TrackingModel(Seeded, StoredTrackingModel):
         """Kinds of events that the model knows."""
         self._check_fitted()
         return self.hypothesis_space_.events
+
+    @property
+    def temperature_(self) -> float | None:
+        """What scores are divided by to be logarithms of probabilities, if that is known."""
+        self._check_fitted()
+        if self._temperature is None and self._witness is not None:
+            self._temperature, self._witness = self._witness.temperature(), None
+        return self._temperature
+
+    def temperature_for(self, pairs: Sequence[FramePair]) -> float:
+        """The temperature; if it is not known, that which the flow tracker's guesses say."""
+        if self.temperature_ is not None:
+            return self.temperature_
+        some = [bare(pair) for pair in few_of(list(pairs), MOST)]
+        return Witness.of(
+            TrackingProblem(some, self.hypothesis_space_), self.weights_
+        ).temperature()
 
     @property
     def max_distance_(self) -> float:
@@ -435,7 +468,9 @@ class TrackingModel(Seeded, StoredTrackingModel):
             part = [bare(pair) for pair in checked[first : first + window]]
             yield TrackingProblem(part, self.hypothesis_space_)
 
-    def predict(self, pairs: Iterable[FramePair], *, window: int = 50) -> TrackingResult:
+    def predict(
+        self, pairs: Iterable[FramePair], *, window: int = 50, probabilities: bool = False
+    ) -> TrackingResult:
         """Track objects.
 
         Parameters
@@ -444,12 +479,15 @@ class TrackingModel(Seeded, StoredTrackingModel):
             Their annotations are not looked at.
         window : int
             Number of frame pairs in memory at a time; it changes nothing else.
+        probabilities : bool
+            Whether to say how probable each link is, and what else may have been.
 
         Returns
         -------
         TrackingResult
             Links, events and tracks.
         """
+        flag.check("probabilities", probabilities)
         pairs = list(pairs)
         links: list[Link] = []
         events: list[TrackEvent] = []
@@ -457,7 +495,30 @@ class TrackingModel(Seeded, StoredTrackingModel):
             (pair_links, seen, _), *_ = ranked
             links += pair_links
             events += seen
-        return assemble_tracks(pairs, links, events)
+        chances = self._chances(pairs, links, window) if probabilities else []
+        return assemble_tracks(pairs, links, events, chances)
+
+    def _chances(
+        self, pairs: Sequence[FramePair], links: Sequence[Link], window: int
+    ) -> list[LinkChance]:
+        """How probable links are that were predicted."""
+        temperature = self.temperature_for(pairs)
+        made: dict[tuple[str, int], list[Link]] = {}
+        for link in links:
+            made.setdefault((link.sequence, link.frame), []).append(link)
+        found: dict[tuple[str, int, int, int, int], LinkChance] = {}
+        for problem in self._windows(pairs, window):
+            space, scores = problem.scores(self.weights_)
+            shares = hypothesis_probabilities(space, scores, temperature)
+            for i, (pair, hypotheses) in enumerate(problem.hypotheses):
+                here = made.get((pair.sequence, pair.frame), [])
+                known = tuple((link.source_id, link.target_id, link.kind) for link in here)
+                chosen = fixed_variables(pair, hypotheses, PairAnnotation(known)) == 1
+                rows = slice(*space.offsets[i : i + 2])
+                chances = chances_of_pair(pair, hypotheses, shares[rows], chosen)
+                for (a, b), chance in chances.items():
+                    found[pair.sequence, pair.frame, a, pair.frame + 1, b] = chance
+        return [found[link.ends] for link in links]
 
     def predict_kbest(
         self,

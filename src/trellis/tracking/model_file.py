@@ -47,6 +47,8 @@ class StoredTrackingModel(Storable):
             "preconditioner": space.preconditioner.as_dict(),
             "training": {"stop_reason": model.stop_reason_},
         }
+        if model.temperature_ is not None:
+            header["temperature"] = float(model.temperature_)
         return header, {"weights": np.ascontiguousarray(model.weights_)}
 
     @classmethod
@@ -74,6 +76,8 @@ class StoredTrackingModel(Storable):
         model._own_features = tuple(tuple(name) for name in user_features)
         model.weights_, model.columns_ = weights, tuple(columns)
         model.objective_, model.gap_, model.history_ = np.nan, np.inf, []
+        if "temperature" in header:  # not in files of before
+            model._temperature = _temperature(header)
         return model  # type: ignore[no-any-return]  # it is one of cls
 
     def _left_out(self) -> str:
@@ -104,3 +108,10 @@ class StoredTrackingModel(Storable):
             model.hypothesis_space_, features=(*model.hypothesis_space_.features, *features)
         )
         del self._own_features
+
+
+def _temperature(header: Mapping[str, Any]) -> float:
+    value: float = header_value(header, "temperature", float)
+    if not 0 < value < np.inf:
+        raise CorruptModelError(f"its temperature is {value}, not a positive number")
+    return value

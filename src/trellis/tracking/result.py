@@ -21,11 +21,12 @@ import math
 import os
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from trellis.errors import DataError
 from trellis.files import atomic_write
+from trellis.tracking.link_chances import LinkChance
 from trellis.tracking.objects import (
     LINKING,
     ONE_TO_TWO,
@@ -45,6 +46,9 @@ __all__ = [
     "annotated_events",
     "assemble_tracks",
 ]
+
+
+_COLUMNS = ("sequence", "frame", "id", "x", "y", "track", "parent")
 
 
 class TrackEvent(NamedTuple):
@@ -90,26 +94,53 @@ class TrackingResult:
         Sorted by sequence and number.
     objects : list of TrackedObject
         All objects, sorted by sequence, frame and id.
+    chances : list of LinkChance
+        How probable each of the links is, and what else may have been; empty where nobody asked.
     """
 
     links: list[Link]
     events: list[TrackEvent]
     tracks: list[Track]
     objects: list[TrackedObject]
+    chances: list[LinkChance] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if len(self.chances) not in (0, len(self.links)):
+            raise DataError(f"there are {len(self.links)} links and {len(self.chances)} chances")
+
+    @property
+    def probabilities(self) -> list[float]:
+        """Probability of each of the links; empty where nobody asked."""
+        return [chance.probability for chance in self.chances]
 
     def write(self, path: str | os.PathLike[Any]) -> None:
-        """Write a CSV file of the objects: sequence, frame, id, x, y, track, parent (-1: none)."""
+        """Write a CSV file of the objects: sequence, frame, id, x, y, track, parent (-1: none).
+
+        With probabilities there is a column more: that of the link that leads to the object, of
+        the less probable one if there are two, nothing if there is none.
+        """
         parents = {(track.sequence, track.track): track.parent for track in self.tracks}
+        likely: dict[_Key, float] = {}
+        for link, p in zip(self.links, self.probabilities, strict=False):
+            key = link.sequence, link.frame_target, link.target_id
+            likely[key] = min(p, likely.get(key, 1.0))
         with atomic_write(path, binary=False) as file:
             rows = csv.writer(file, lineterminator="\n")
-            rows.writerow(["sequence", "frame", "id", "x", "y", "track", "parent"])
+            rows.writerow([*_COLUMNS, *(["probability"] if self.chances else [])])
             for o in self.objects:
                 parent = parents[o.sequence, o.track]
-                rows.writerow([o.sequence, o.frame, o.id, o.x, o.y, o.track, parent])
+                row = [o.sequence, o.frame, o.id, o.x, o.y, o.track, parent]
+                if self.chances:
+                    key = o.sequence, o.frame, o.id
+                    row.append(f"{likely[key]:.6g}" if key in likely else "")
+                rows.writerow(row)
 
 
 def assemble_tracks(
-    pairs: Iterable[FramePair], links: Iterable[Link], events: Iterable[TrackEvent] = ()
+    pairs: Iterable[FramePair],
+    links: Iterable[Link],
+    events: Iterable[TrackEvent] = (),
+    chances: Iterable[LinkChance] = (),
 ) -> TrackingResult:
     """Join links of frame pairs to tracks.
 
@@ -121,6 +152,8 @@ def assemble_tracks(
         Of kind move, division, split or merge.
     events : iterable of TrackEvent
         Kept in the result as they are.
+    chances : iterable of LinkChance
+        One for each link, kept likewise.
 
     Raises
     ------
@@ -161,7 +194,7 @@ def assemble_tracks(
             tracks.append(Track(sequence, name, frame, frame, parent))
         place[key] = here
         objects.append(TrackedObject(sequence, frame, number, tracks[here].track, *centres[key]))
-    return TrackingResult(links, list(events), tracks, objects)
+    return TrackingResult(links, list(events), tracks, objects, list(chances))
 
 
 def annotated_events(pairs: Iterable[FramePair]) -> tuple[list[Link], list[TrackEvent]]:
