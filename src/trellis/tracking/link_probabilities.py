@@ -58,13 +58,14 @@ __all__ = [
     "likeliest_temperature",
 ]
 
-MOST = 1_500
+MOST = 1_000
 """Objects of the pairs that the temperature is chosen by."""
 
 _ENOUGH = 200  # annotated events that tell the temperature
 _SHARED_ERRORS = 1.5  # times the temperature that guesses say
 _HOTTEST = 50.0
-_PRECISION = 0.02  # of the logarithm of the temperature
+_DOUBLED = 0.7  # step of the logarithm of the temperature
+_PRECISION = 0.03
 
 
 def hypothesis_probabilities(
@@ -140,14 +141,17 @@ def likeliest_temperature(
             said = hypothesis_probabilities(space, scores, t, known)
         return float(scores @ (said - hypothesis_probabilities(space, scores, t)))
 
-    low, high = np.log(coldest), np.log(hottest)
-    at_low = surplus(low)
+    low, high = np.log(coldest), np.log(coldest)
+    at_low = at_high = surplus(low)
     if at_low >= 0:
         return coldest
-    # Regula falsi, with the Illinois step against a bound that stays. The surplus rises with T.
-    at_high = surplus(high)
-    if at_high <= 0:
-        return hottest
+    while at_high < 0:  # the surplus rises with T; hot trackings are many, and take longer
+        low, at_low = high, at_high
+        high = min(high + _DOUBLED, np.log(hottest))
+        at_high = surplus(high)
+        if at_high <= 0 and high == np.log(hottest):
+            return hottest
+    # Regula falsi, with the Illinois step against a bound that stays.
     side, here = 0, low
     while high - low > _PRECISION:
         before = here

@@ -202,8 +202,8 @@ class TrackingModel(Seeded, StoredTrackingModel):
     )
     verbose: bool = parameter(
         flag,
-        """Show on standard error how far learning is: a bar on terminals and in notebooks, and a
-        line for each iteration that found a lower objective.""",
+        """Show on standard error how far learning and tracking are: a bar on terminals and in
+        notebooks, elsewhere a line for each iteration that found a lower objective.""",
         default=False,
     )
     random_state = changed(help="Seed of the perceptron.")
@@ -218,6 +218,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
     stop_reason_ = ""
     history_: list[Any] = fitted()
     _temperature: float | None = None
+    _by_guesses = True  # whether guesses told the temperature
     _witness: Witness | None = None  # what the temperature is chosen by, if it is not yet
 
     def _check_together(self) -> None:
@@ -316,7 +317,8 @@ class TrackingModel(Seeded, StoredTrackingModel):
             # The least objective so far stands for many a step in which nothing was found.
             steps.at(record.number)
             if lines:
-                reporter.line(_line(record, steps.text), shown=record.objective < last)
+                shown = record.objective < last and not reporter.draws
+                reporter.line(_line(record, steps.text), shown=shown)
             last = min(last, record.objective)
 
         step, usual = ("iteration", MAX_ITERATIONS) if objective.convex else ("round", MAX_ROUNDS)
@@ -435,8 +437,14 @@ class TrackingModel(Seeded, StoredTrackingModel):
         """What scores are divided by to be logarithms of probabilities, if that is known."""
         self._check_fitted()
         if self._temperature is None and self._witness is not None:
-            self._temperature, self._witness = self._witness.temperature(), None
+            self._temperature, self._by_guesses = self._witness.temperature(), self._witness.guessed
+            self._witness = None
         return self._temperature
+
+    @property
+    def calibration_(self) -> str:
+        """What tells the temperature: "annotated" links, or "guessed" ones."""
+        return "guessed" if self.temperature_ is None or self._by_guesses else "annotated"
 
     def temperature_for(self, pairs: Sequence[FramePair]) -> float:
         """The temperature; if it is not known, that which the flow tracker's guesses say."""
@@ -491,10 +499,12 @@ class TrackingModel(Seeded, StoredTrackingModel):
         pairs = list(pairs)
         links: list[Link] = []
         events: list[TrackEvent] = []
-        for ranked in self._ranked(pairs, 1, 0.0, window):
-            (pair_links, seen, _), *_ = ranked
-            links += pair_links
-            events += seen
+        with Reporter(self.verbose).steps("tracking: pair of frames", len(pairs)) as steps:
+            for i, ranked in enumerate(self._ranked(pairs, 1, 0.0, window)):
+                steps.at(i)
+                (pair_links, seen, _), *_ = ranked
+                links += pair_links
+                events += seen
         chances = self._chances(pairs, links, window) if probabilities else []
         return assemble_tracks(pairs, links, events, chances)
 
@@ -502,22 +512,28 @@ class TrackingModel(Seeded, StoredTrackingModel):
         self, pairs: Sequence[FramePair], links: Sequence[Link], window: int
     ) -> list[LinkChance]:
         """How probable links are that were predicted."""
-        temperature = self.temperature_for(pairs)
+        reporter = Reporter(self.verbose)
+        with reporter.stage("choosing the scale of probabilities"):
+            temperature = self.temperature_for(pairs)
         made: dict[tuple[str, int], list[Link]] = {}
         for link in links:
             made.setdefault((link.sequence, link.frame), []).append(link)
         found: dict[tuple[str, int, int, int, int], LinkChance] = {}
-        for problem in self._windows(pairs, window):
-            space, scores = problem.scores(self.weights_)
-            shares = hypothesis_probabilities(space, scores, temperature)
-            for i, (pair, hypotheses) in enumerate(problem.hypotheses):
-                here = made.get((pair.sequence, pair.frame), [])
-                known = tuple((link.source_id, link.target_id, link.kind) for link in here)
-                chosen = fixed_variables(pair, hypotheses, PairAnnotation(known)) == 1
-                rows = slice(*space.offsets[i : i + 2])
-                chances = chances_of_pair(pair, hypotheses, shares[rows], chosen)
-                for (a, b), chance in chances.items():
-                    found[pair.sequence, pair.frame, a, pair.frame + 1, b] = chance
+        done = 0
+        with reporter.steps("probabilities: pair of frames", len(pairs)) as steps:
+            for problem in self._windows(pairs, window):
+                space, scores = problem.scores(self.weights_)
+                shares = hypothesis_probabilities(space, scores, temperature)
+                for i, (pair, hypotheses) in enumerate(problem.hypotheses):
+                    here = made.get((pair.sequence, pair.frame), [])
+                    known = tuple((link.source_id, link.target_id, link.kind) for link in here)
+                    chosen = fixed_variables(pair, hypotheses, PairAnnotation(known)) == 1
+                    rows = slice(*space.offsets[i : i + 2])
+                    chances = chances_of_pair(pair, hypotheses, shares[rows], chosen)
+                    for (a, b), chance in chances.items():
+                        found[pair.sequence, pair.frame, a, pair.frame + 1, b] = chance
+                done += problem.n_samples
+                steps.at(min(done, len(pairs) - 1))
         return [found[link.ends] for link in links]
 
     def predict_kbest(

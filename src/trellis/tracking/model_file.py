@@ -49,6 +49,7 @@ class StoredTrackingModel(Storable):
         }
         if model.temperature_ is not None:
             header["temperature"] = float(model.temperature_)
+            header["calibration"] = model.calibration_
         return header, {"weights": np.ascontiguousarray(model.weights_)}
 
     @classmethod
@@ -78,6 +79,8 @@ class StoredTrackingModel(Storable):
         model.objective_, model.gap_, model.history_ = np.nan, np.inf, []
         if "temperature" in header:  # not in files of before
             model._temperature = _temperature(header)
+            known = header_value(header, "calibration", str, choices=("annotated", "guessed"))
+            model._by_guesses = known == "guessed"
         return model  # type: ignore[no-any-return]  # it is one of cls
 
     def _left_out(self) -> str:
