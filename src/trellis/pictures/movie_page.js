@@ -663,6 +663,7 @@
     charts();
     setTree();
     tellCell();
+    key();
     box.scrollTop = 0;
   }
 
@@ -779,7 +780,6 @@
   frame = Math.min(8, now.frames - 1);
   width = film.clientWidth;
   fillList();
-  key();
   draw();
   window.trellisMovie = () => ({ frame: now.first + frame, chosen, doubt, sequence, playing, scale, listed: listed.length });
 })();

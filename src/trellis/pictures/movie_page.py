@@ -414,6 +414,11 @@ def _fixed(shares: NDArray[np.float64]) -> dict[str, str]:
     return _packed(np.round(_FULL * np.clip(shares, 0, 1)), np.uint16)
 
 
+def _line(text: str) -> str:
+    """A text of other people's in one line."""
+    return shown(text, 400).replace(r"\$", "$")
+
+
 def shown_name(name: str) -> str:
     """A name of other people's, in one line that turns nothing around.
 
@@ -509,7 +514,7 @@ def _doubts(probabilities: NDArray[np.float64], calibrated: str, truth: Any) -> 
         )
     low = np.sort(probabilities)[:LISTED]
     expected, there = float((1 - low).sum()), float((1 - probabilities).sum())
-    said = f" {calibrated.strip()}" if calibrated else ""
+    said = f" {_line(calibrated)}" if calibrated else ""
     text = (
         f"A probability of 90 % means that of ten such links nine are right.{said} By these "
         f"probabilities about {_rounded(there)} of {_many(len(probabilities), 'link')} are wrong, "
@@ -554,7 +559,7 @@ def _facts(result: TrackingResult, probabilities: NDArray[np.float64]) -> dict[s
 def _table(facts: Mapping[str, Any]) -> str:
     rows = "".join(
         f"<tr><th>{html.escape(shown_name(str(name)))}</th>"
-        f"<td>{html.escape(shown(str(value), 400).replace(chr(92) + '$', '$'))}</td></tr>"
+        f"<td>{html.escape(_line(str(value)))}</td></tr>"
         for name, value in facts.items()
     )
     return f'<div class="scroll"><table class="facts"><tbody>{rows}</tbody></table></div>'

@@ -30,7 +30,7 @@ prices that prove the best assignment best, an assignment with hypothesis h is a
 (:mod:`trellis.kernels.assignment_pruning`); where :math:`r_h` is more than ``reach``, h has the
 probability 0. So every assignment that is left out is at most :math:`e^{-\text{reach}}` (1.1e-7)
 times as probable as one that is counted. Components that are too large nevertheless are divided by
-a reach of 9 (1.2e-4) and then 6 (0.0025), before windows take what is left of them.
+a reach of 9 (1.2e-4) and then 5 (0.0067), before windows take what is left of them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ __all__ = ["MeanAssignment", "mean_assignment"]
 _ENTRIES, _WINDOWS = 1 << 20, 1 << 16
 _ROUNDS, _TOLERANCE = 1_000, 1e-9  # of belief propagation
 _WEIGHED, _WEIGHED_WINDOWS = 1 << 14, 1 << 12  # entries likewise, of logarithms
-_REACH, _NEARER = 16.0, (9.0, 6.0)
+_REACH, _NEARER = 16.0, (9.0, 5.0)
 _PRICED = 60  # rounds of price updates
 
 
