@@ -251,6 +251,7 @@
   // The link that is looked at, and what else may have been.
   function arrows(s) {
     const b = doubt, a = s.past[b];
+    let lower = -7; // labels do not cover each other
     const line = (p, q, ink, dash, text) => {
       pen.setLineDash(dash);
       pen.strokeStyle = ink;
@@ -264,9 +265,10 @@
       pen.font = "600 13px system-ui, sans-serif";
       pen.lineWidth = 4;
       pen.strokeStyle = paint.field;
-      pen.strokeText(text, x + 7, y - 7);
+      pen.strokeText(text, x + 7, y + lower);
       pen.fillStyle = ink;
-      pen.fillText(text, x + 7, y - 7);
+      pen.fillText(text, x + 7, y + lower);
+      lower += 14;
     };
     for (const k of [a, s.other[b]]) if (k >= 0 && s.at[k] !== frame) ghost(s, k);
     for (const k of [b, s.else[b]]) if (k >= 0 && s.at[k] !== frame) ghost(s, k);

@@ -11,6 +11,7 @@ from trellis.tracking.ctc import read_ctc, write_ctc
 from trellis.tracking.default_features import default_features
 from trellis.tracking.features import EventFeature, Frame
 from trellis.tracking.hypotheses import Hypotheses, make_hypotheses
+from trellis.tracking.link_chances import LinkChance
 from trellis.tracking.local_classifiers import HandSet, LocalClassifiers
 from trellis.tracking.model import TrackingModel
 from trellis.tracking.objects import EVENTS, FramePair, Link, Objects, PairAnnotation
@@ -37,6 +38,7 @@ __all__ = [
     "HandSet",
     "Hypotheses",
     "Link",
+    "LinkChance",
     "LinkScores",
     "LocalClassifiers",
     "NearestNeighbour",
