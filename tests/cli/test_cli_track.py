@@ -368,7 +368,7 @@ def test_report_as_a_file_and_without_probabilities(files, run, tmp_path):
     assert result.code == 0, result.err
     assert [p.name for p in tmp_path.iterdir()] == ["flow.html"]
     text = page.read_text(encoding="utf-8")
-    assert "The links have no probabilities" in text and "flow (--method)" in text
+    assert "they have no probabilities" in text and "flow (--method)" in text
     assert result.err[-1].startswith(str(page))
 
 

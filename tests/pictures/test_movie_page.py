@@ -160,7 +160,7 @@ def test_gaps_merges_and_the_truth(tmp_path):
     result = assemble_tracks(pairs, links)
     truth = [links[0], Link("", 1, 6, 6, "move")]
     (page,) = movie_page(result, tmp_path / "x.html", truth=truth)
-    assert "The links have no probabilities" in page.read_text()
+    assert "they have no probabilities" in page.read_text()
     assert "1 link over missed frames" in page.read_text()
     (s,) = data_of(page)["sequences"]
     assert s["columns"]["past"].tolist() == [-1, -1, 1, -1, 0, -1]

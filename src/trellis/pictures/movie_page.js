@@ -3,6 +3,7 @@
 (() => {
   const $ = (id) => document.getElementById(id);
   const movie = JSON.parse($("movie").textContent);
+  const BARS = 60; // frames that a chart shows as bars
   const FULL = 65535, KINDS = {
     int8: Int8Array, int16: Int16Array, int32: Int32Array, uint8: Uint8Array, uint16: Uint16Array,
     float64: Float64Array,
@@ -106,7 +107,8 @@
 
   function wholeView() {
     const s = now, pad = 26, w = film.clientWidth, h = film.clientHeight;
-    const [a, b] = [Math.max(s.size[0] / s.side, 0.02), Math.max(s.size[1] / s.side, 0.02)];
+    const least = s.size[0] || s.size[1] ? 0.02 : 1; // all in one place
+    const [a, b] = [Math.max(s.size[0] / s.side, least), Math.max(s.size[1] / s.side, least)];
     scale = Math.min((w - 2 * pad) / a, (h - 2 * pad) / b);
     left = (w - scale * s.size[0] / s.side) / 2;
     top = (h - scale * s.size[1] / s.side) / 2;
@@ -241,7 +243,7 @@
       `Movie of the tracks, ${word}: ${last - first} objects, ${s.divided[frame]} divide, ` +
       `${s.came[frame]} appear, ${s.went[frame]} disappear after it`);
     for (const at of document.querySelectorAll(".charts .at")) {
-      const x = 36 + 254 * frame / Math.max(s.frames - 1, 1);
+      const x = s.frames > BARS ? 36 + 254 * frame / (s.frames - 1) : 36 + 254 * (frame + 0.5) / s.frames;
       at.setAttribute("x1", x);
       at.setAttribute("x2", x);
     }
@@ -580,7 +582,7 @@
     svg.append(shape("line", { class: "axis", x1: 36, x2: 290, y1: 122, y2: 122 }));
     for (const v of [0, most]) svg.append(shape("text", { x: 31, y: y(v) + 4, "text-anchor": "end" }, few(v)));
     const n = values.length, width = 254 / n;
-    if (moving && n > 60) {
+    if (moving && n > BARS) {
       const points = values.map((v, t) => `${(36 + 254 * t / Math.max(n - 1, 1)).toFixed(1)},${y(v).toFixed(1)}`);
       svg.append(shape("path", { class: "line", d: `M${points.join("L")}` }));
     } else {

@@ -509,8 +509,8 @@ def _doubts(probabilities: NDArray[np.float64], calibrated: str, truth: Any) -> 
     """What stands above the list: what a probability means, and how many mistakes there may be."""
     if not len(probabilities):
         return (
-            '<p class="note">The links have no probabilities: trackers that learn nothing give '
-            "none.</p>"
+            '<p class="note">There are no links, or they have no probabilities: trackers that '
+            "learn nothing give none.</p>"
         )
     low = np.sort(probabilities)[:LISTED]
     expected, there = float((1 - low).sum()), float((1 - probabilities).sum())
