@@ -22,6 +22,7 @@ from trellis.tracking import (
     read_ctc,
     read_detections,
 )
+from trellis.tracking.link_probabilities import Witness
 
 PAIRS = simulate_cells(20, 4, lab="b", seed=3)
 COLUMNS = ("area", "mean_intensity", "eccentricity", "orientation")
@@ -423,6 +424,19 @@ def test_learning_and_tracking_are_one_bar_each_and_no_lines(files, tmp_path, mo
     assert "tracking: pair of frames" in said
     shown, column = screen(said)
     assert len(shown) == 3 and shown[-1] == "" and column == 0  # learned, written, and no bar
+
+
+def test_ctrl_c_while_the_temperature_is_chosen_keeps_the_model(files, run, monkeypatch, tmp_path):
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Witness, "temperature", interrupted)
+    learn = ("--learn", files / "links.csv", "--save", tmp_path / "m")
+    result = run("track", files / "objects.csv", *learn)
+    assert result.code == 130 and "what was learned by then is in" in result.err[-1]
+    monkeypatch.undo()
+    model = TrackingModel.load(tmp_path / "m")
+    assert model.temperature_ is None and model.temperature_for(PAIRS) > 0
 
 
 def test_nothing_but_results_in_a_pipe(files, run, tmp_path):

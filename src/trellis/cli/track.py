@@ -146,6 +146,8 @@ def run(args: argparse.Namespace) -> int:
         started = time.perf_counter()
         try:
             model.fit(pairs)
+            if args.save is not None:
+                _ = model.temperature_  # goes into the file
         except KeyboardInterrupt:
             return _interrupted(model, args.save)
         model.verbose = False  # it is about this run

@@ -109,7 +109,9 @@ def movie_page(
     >>> from trellis.tracking import TrackingModel
     >>> movie = simulate_cells(20, 6, seed=0)
     >>> result = TrackingModel().fit(movie).predict(movie, probabilities=True)
-    >>> page, table = movie_page(result, "movie.html", pairs=movie, title="A simulated movie")
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page, table = movie_page(result, f"{folder}/movie.html", pairs=movie)
     >>> page.name, table.name
     ('movie.html', 'movie_doubtful_links.csv')
     """

@@ -437,8 +437,11 @@ class TrackingModel(Seeded, StoredTrackingModel):
         """What scores are divided by to be logarithms of probabilities, if that is known."""
         self._check_fitted()
         if self._temperature is None and self._witness is not None:
-            self._temperature, self._by_guesses = self._witness.temperature(), self._witness.guessed
-            self._witness = None
+            # Who does not want to wait has a model all the same, which asks the movie.
+            witness, self._witness = self._witness, None
+            with Reporter(self.verbose).stage("choosing the scale of probabilities"):
+                self._temperature = witness.temperature()
+            self._by_guesses = witness.guessed
         return self._temperature
 
     @property
@@ -513,8 +516,7 @@ class TrackingModel(Seeded, StoredTrackingModel):
     ) -> list[LinkChance]:
         """How probable links are that were predicted."""
         reporter = Reporter(self.verbose)
-        with reporter.stage("choosing the scale of probabilities"):
-            temperature = self.temperature_for(pairs)
+        temperature = self.temperature_for(pairs)
         made: dict[tuple[str, int], list[Link]] = {}
         for link in links:
             made.setdefault((link.sequence, link.frame), []).append(link)
